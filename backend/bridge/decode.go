@@ -1,0 +1,181 @@
+package bridge
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxDecodeDepth bounds nesting: no shape of ours is deeper than 16.
+const maxDecodeDepth = 32
+
+// DecodeStrict reads exactly one JSON value from data into dst, which must be a
+// pointer to a struct. Beyond encoding/json it refuses data over limitBytes,
+// unknown members, members whose case differs from the declared name, members
+// given twice, a second value behind the first, and invalid UTF-8. The error is
+// always an Error whose sentence names the offending member.
+func DecodeStrict(data []byte, limitBytes int, dst any) error {
+	if len(data) > limitBytes {
+		return Errorf(TooLarge, "the request is larger than %d bytes", limitBytes)
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return Errorf(Invalid, "the request is empty: send one JSON object")
+	}
+	if !utf8.Valid(data) {
+		return Errorf(Invalid, "the request is not valid UTF-8")
+	}
+	if err := checkMembers(data, reflect.TypeOf(dst)); err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(dst); err != nil {
+		return decodeError(err)
+	}
+	return nil
+}
+
+// decodeError turns encoding/json's errors into a sentence for people.
+func decodeError(err error) error {
+	var typeErr *json.UnmarshalTypeError
+	if errors.As(err, &typeErr) && typeErr.Field != "" {
+		return Errorf(Invalid, "%q must be %s, not %s", typeErr.Field, typeName(typeErr.Type), typeErr.Value)
+	}
+	if errors.As(err, &typeErr) {
+		return Errorf(Invalid, "the request must be a JSON object, not %s", typeErr.Value)
+	}
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return e
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return Errorf(Invalid, "unknown member %s", name)
+	}
+	return Errorf(Invalid, "the request is not valid JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+func typeName(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	default:
+		return "a whole number"
+	}
+}
+
+// checkMembers walks the tokens once and finds what encoding/json lets pass:
+// duplicate members, wrong case, trailing data, deep nesting.
+func checkMembers(data []byte, dst reflect.Type) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	walker := memberWalker{decoder: decoder}
+	if err := walker.value(dst, 0); err != nil {
+		return decodeError(err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return Errorf(Invalid, "the request holds more than one JSON value")
+	}
+	return nil
+}
+
+type memberWalker struct{ decoder *json.Decoder }
+
+func (w memberWalker) value(t reflect.Type, depth int) error {
+	if depth > maxDecodeDepth {
+		return Errorf(Invalid, "the request is nested deeper than %d levels", maxDecodeDepth)
+	}
+	token, err := w.decoder.Token()
+	if err != nil {
+		return err
+	}
+	switch token {
+	case json.Delim('{'):
+		return w.object(t, depth)
+	case json.Delim('['):
+		return w.array(t, depth)
+	}
+	return nil
+}
+
+func (w memberWalker) object(t reflect.Type, depth int) error {
+	fields := structFields(t)
+	seen := map[string]bool{}
+	for w.decoder.More() {
+		token, err := w.decoder.Token()
+		if err != nil {
+			return err
+		}
+		name := token.(string) // inside an object the decoder yields only string keys here
+		if seen[name] {
+			return Errorf(Invalid, "member %q is given twice", name)
+		}
+		seen[name] = true
+		inner, known := fields[name]
+		if fields != nil && !known {
+			return Errorf(Invalid, "unknown member %q", name)
+		}
+		if err := w.value(inner, depth+1); err != nil {
+			return err
+		}
+	}
+	_, err := w.decoder.Token()
+	return err
+}
+
+func (w memberWalker) array(t reflect.Type, depth int) error {
+	var inner reflect.Type
+	if t = indirect(t); t != nil && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) {
+		inner = t.Elem()
+	}
+	for w.decoder.More() {
+		if err := w.value(inner, depth+1); err != nil {
+			return err
+		}
+	}
+	_, err := w.decoder.Token()
+	return err
+}
+
+// structFields maps the JSON names of t's fields to their types, nil when t is
+// no struct or decodes itself.
+func structFields(t reflect.Type) map[string]reflect.Type {
+	if t = indirect(t); t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return nil
+	}
+	fields := map[string]reflect.Type{}
+	for _, field := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case name == "-" || !field.IsExported():
+			continue
+		case name == "" && field.Anonymous:
+			continue // its fields are visible themselves
+		case name == "":
+			name = field.Name
+		}
+		fields[name] = field.Type
+	}
+	return fields
+}
+
+func indirect(t reflect.Type) reflect.Type {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}

@@ -1,0 +1,50 @@
+package bridge
+
+// Address says who wrote something: ID is a peer id, Name a session name.
+type Address struct {
+	ID    string    `json:"id"`
+	Name  string    `json:"name"`
+	Agent AgentKind `json:"agent"`
+}
+
+// OwnerAddress is the sender of everything the owner writes.
+func OwnerAddress() Address { return Address{ID: OwnerID, Name: OwnerName, Agent: Owner} }
+
+// Message is one stored message to one recipient: a message to several
+// sessions is several of these with one ID (the known layout of `messages`).
+type Message struct {
+	ID             string
+	Recipient      string // peer id of the receiving session
+	From           Address
+	To             string // the target as the sender wrote it
+	ConversationID string
+	ReplyTo        string // "" when it answers nothing
+	Hop            int
+	Body           string
+	CreatedAt      int64 // Unix epoch milliseconds
+	ReadAt         int64 // 0 while unread
+}
+
+// DecisionConversation is the prefix of the conversation id of decision
+// notifications: the decision's id follows it.
+const DecisionConversation = "decision-"
+
+// Stage is a step in a message's life, in order. Each is a stored fact with a
+// time and its evidence, never a guess.
+type Stage string
+
+// The stages of a delivery, and the two ends outside the line.
+const (
+	StageAccepted Stage = "accepted" // the broker took it
+	StageDurable  Stage = "durable"  // committed and synced
+	StageWoken    Stage = "woken"    // a wake was asked of the host
+	StageHanded   Stage = "handed"   // given to the host, unconfirmed
+	StageConsumed Stage = "consumed" // the session was active after it
+	StageAnswered Stage = "answered" // a reply names it
+	StageExpired  Stage = "expired"  // too old: moved to the archive
+)
+
+// Stages lists the six steps of the delivery strip in order.
+func Stages() []Stage {
+	return []Stage{StageAccepted, StageDurable, StageWoken, StageHanded, StageConsumed, StageAnswered}
+}

@@ -1,0 +1,250 @@
+// Package decision holds the rules of pinned owner decisions: what a revision
+// is, what a scope means when recording and on lookup, whom a decision reaches,
+// and the short note at session start (seed 2.1, 2.2, 3.1, 4.1). It does no
+// I/O: the store keeps revisions and the broker delivers them.
+package decision
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"bridge/backend/bridge"
+)
+
+// Revision is one recorded decision. Its JSON form has exactly the members of
+// seed 2.1; nullable ones are null.
+type Revision struct {
+	ID              string         `json:"id"`
+	Topic           string         `json:"topic"`
+	Text            string         `json:"text"`
+	Scope           Scope          `json:"scope"`
+	Author          bridge.Address `json:"author"`
+	CreatedAt       int64          `json:"createdAt"`
+	SourceMessageID *string        `json:"sourceMessageId"`
+	Supersedes      *string        `json:"supersedes"`
+	Current         bool           `json:"current"`
+}
+
+// Request is what a session asks to record. Scope nil means the session's
+// project (DEC-06).
+type Request struct {
+	Topic           string
+	Text            string
+	Scope           *Scope
+	SourceMessageID string
+}
+
+// NormalizeTopic returns the form under which revisions share one history:
+// outer white space removed, lower case, 1 to 200 characters (DEC-03).
+func NormalizeTopic(raw string) (string, error) {
+	topic := strings.ToLower(strings.TrimSpace(raw))
+	if err := bridge.CheckText("the topic", topic, bridge.MaxTopicChars); err != nil {
+		return "", err
+	}
+	if strings.ContainsFunc(topic, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "", bridge.Errorf(bridge.Invalid, "the topic must not hold control characters")
+	}
+	return topic, nil
+}
+
+// CheckText reports whether text may be a decision's text: 1 to 8,000
+// characters, not only white space (DEC-03).
+func CheckText(text string) error {
+	if strings.TrimSpace(text) == "" {
+		return bridge.Errorf(bridge.Invalid, "the text must not be empty")
+	}
+	return bridge.CheckText("the text", text, bridge.MaxDecisionChars)
+}
+
+// Target is what the rules need to know of a session to tell whether a scope
+// reaches it.
+type Target struct {
+	ID        string // peer id
+	Name      string
+	Agent     bridge.AgentKind
+	SessionID string // host session id, "" until known
+	Cwd       string
+}
+
+// SessionKey names the delivery receipts of a session: they follow the host
+// session id across broker restart and reload, and the peer id before it is
+// known (DEC-12).
+func (t Target) SessionKey() string {
+	if t.SessionID != "" {
+		return string(t.Agent) + ":" + t.SessionID
+	}
+	return string(t.Agent) + ":" + t.ID
+}
+
+// Addresses returns the words by which a sessions scope may name t.
+func (t Target) Addresses() []string {
+	addresses := []string{t.Name, t.ID}
+	if t.SessionID != "" {
+		addresses = append(addresses, t.SessionID)
+	}
+	return addresses
+}
+
+// Reaches reports whether a decision recorded for scope applies to t (seed 2.2).
+func (s Scope) Reaches(t Target) bool {
+	switch {
+	case s.All:
+		return true
+	case s.Project != "":
+		return t.Cwd != "" && s.Project == NormalizeProject(t.Cwd)
+	default:
+		return slices.ContainsFunc(t.Addresses(), func(a string) bool { return slices.Contains(s.Sessions, a) })
+	}
+}
+
+// Lookup says which revisions a question asks for.
+type Lookup struct {
+	Query   string // case-insensitive substring of topic or text
+	Topic   string // exact normalized topic, "" for any
+	Scope   *Scope // nil: every scope
+	History bool   // superseded revisions too
+	// Asking adds, to a project scope, what is addressed to the asking session
+	// (DEC-06). Nil for the dashboard, which has no session.
+	Asking *Target
+}
+
+// Matches reports whether a revision recorded for r.Scope and with r's words
+// answers the question. History is the caller's: it knows which are current.
+func (l Lookup) Matches(r Revision) bool {
+	if l.Topic != "" && r.Topic != l.Topic {
+		return false
+	}
+	if l.Query != "" {
+		query := strings.ToLower(l.Query)
+		if !strings.Contains(r.Topic, query) && !strings.Contains(strings.ToLower(r.Text), query) {
+			return false
+		}
+	}
+	return l.inScope(r.Scope)
+}
+
+func (l Lookup) inScope(stored Scope) bool {
+	switch {
+	case l.Scope == nil || stored.All:
+		return true
+	case l.Scope.All:
+		return false
+	case l.Scope.Project != "" && stored.Project != "":
+		return stored.Project == l.Scope.Project
+	case l.Scope.Project != "":
+		return l.Asking != nil && stored.Reaches(*l.Asking)
+	default:
+		return slices.ContainsFunc(l.Scope.Sessions, func(a string) bool { return slices.Contains(stored.Sessions, a) })
+	}
+}
+
+// CheckQuery bounds a lookup's query (DEC-20).
+func CheckQuery(query string) error {
+	if query == "" {
+		return nil
+	}
+	return bridge.CheckText("the query", query, bridge.MaxQueryChars)
+}
+
+// Scope says for whom a decision holds: all local sessions, the sessions of one
+// folder, or named sessions. Exactly one of its members is set.
+type Scope struct {
+	All      bool
+	Project  string   // normalized absolute folder
+	Sessions []string // names, peer ids or host session ids, as given
+}
+
+// AllSessions is the scope of every local session.
+func AllSessions() Scope { return Scope{All: true} }
+
+// ProjectOf is the scope of the sessions of one folder.
+func ProjectOf(folder string) Scope { return Scope{Project: NormalizeProject(folder)} }
+
+// MarshalJSON gives "all", {"project":…} or {"sessions":[…]}.
+func (s Scope) MarshalJSON() ([]byte, error) {
+	switch {
+	case s.All:
+		return []byte(`"all"`), nil
+	case s.Project != "":
+		return json.Marshal(map[string]string{"project": s.Project})
+	case len(s.Sessions) > 0:
+		return json.Marshal(map[string][]string{"sessions": s.Sessions})
+	}
+	return nil, fmt.Errorf("encode a decision scope: it is empty")
+}
+
+// UnmarshalJSON reads the forms of MarshalJSON strictly; the error is a
+// bridge.Error that says what a scope looks like.
+func (s *Scope) UnmarshalJSON(data []byte) error {
+	scope, err := ParseScope(data)
+	if err != nil {
+		return err
+	}
+	*s = scope
+	return nil
+}
+
+// maxScopeBytes bounds a scope's JSON: every address at its longest, escaped.
+const maxScopeBytes = 1 << 20
+
+// ParseScope reads a scope from JSON and normalizes a project's folder
+// (DEC-04). Anything else is refused with a sentence that shows the three forms.
+func ParseScope(data []byte) (Scope, error) {
+	var word string
+	if json.Unmarshal(data, &word) == nil {
+		if word == "all" {
+			return AllSessions(), nil
+		}
+		return Scope{}, malformedScope("it is the word " + strconvQuote(word))
+	}
+	var form struct {
+		Project  *string  `json:"project"`
+		Sessions []string `json:"sessions"`
+	}
+	if err := bridge.DecodeStrict(data, maxScopeBytes, &form); err != nil {
+		return Scope{}, malformedScope(err.Error())
+	}
+	switch {
+	case form.Project != nil && form.Sessions != nil:
+		return Scope{}, malformedScope("it has both project and sessions")
+	case form.Project != nil:
+		return parseProject(*form.Project)
+	case form.Sessions != nil:
+		return parseSessions(form.Sessions)
+	}
+	return Scope{}, malformedScope("it is empty")
+}
+
+func parseProject(folder string) (Scope, error) {
+	if err := bridge.CheckText("the project folder", folder, bridge.MaxPathChars); err != nil {
+		return Scope{}, err
+	}
+	if !isAbsolute(folder) {
+		return Scope{}, malformedScope("the project folder must be absolute")
+	}
+	return ProjectOf(folder), nil
+}
+
+func parseSessions(sessions []string) (Scope, error) {
+	if len(sessions) == 0 || len(sessions) > bridge.MaxScopeSessions {
+		return Scope{}, malformedScope(fmt.Sprintf("sessions must name 1 to %d sessions", bridge.MaxScopeSessions))
+	}
+	for _, address := range sessions {
+		if err := bridge.CheckID("a session in the scope", address); err != nil {
+			return Scope{}, err
+		}
+	}
+	return Scope{Sessions: sessions}, nil
+}
+
+func malformedScope(why string) error {
+	return bridge.Errorf(bridge.Invalid,
+		`malformed scope: %s; use "all", {"project":"/absolute/folder"} or {"sessions":["name or id"]}`, why)
+}
+
+func strconvQuote(s string) string {
+	quoted, _ := json.Marshal(s) // a string always encodes
+	return string(quoted)
+}

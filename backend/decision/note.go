@@ -1,0 +1,60 @@
+package decision
+
+import (
+	"fmt"
+	"strings"
+
+	"bridge/backend/bridge"
+)
+
+// Note returns the session-start note of the given current decisions, newest
+// first: at most 5 topics and 160 characters of each text (DEC-15). It is ""
+// when there are none.
+func Note(current []Revision) string {
+	if len(current) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Pinned decisions of this project's owner (%d in force; the tool `decisions` gives them whole):", len(current))
+	for i, revision := range current {
+		if i == bridge.NoteTopics {
+			break
+		}
+		fmt.Fprintf(&b, "\n- %s: %s", revision.Topic, clip(strings.Join(strings.Fields(revision.Text), " "), bridge.NoteTextChars))
+	}
+	return b.String()
+}
+
+// clip returns the first maxRunes characters of text.
+func clip(text string, maxRunes int) string {
+	count := 0
+	for i := range text {
+		if count == maxRunes {
+			return text[:i]
+		}
+		count++
+	}
+	return text
+}
+
+// NotificationBody is the text of the message that tells a session of r.
+func NotificationBody(r Revision) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Decision on %q", r.Topic)
+	if r.Supersedes != nil {
+		b.WriteString(" (it replaces the earlier one)")
+	}
+	fmt.Fprintf(&b, ", pinned for %s by %s:\n\n%s\n\nThe tool `decisions` lists what is in force; `history: true` adds what was replaced.", r.Scope.words(), r.Author.Name, r.Text)
+	return b.String()
+}
+
+func (s Scope) words() string {
+	switch {
+	case s.All:
+		return "all sessions"
+	case s.Project != "":
+		return s.Project
+	default:
+		return "the sessions " + strings.Join(s.Sessions, ", ")
+	}
+}
