@@ -1,0 +1,47 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Canonical returns the absolute path of an existing file or folder with every
+// symlink, and on Windows every junction, followed. Two paths name the same
+// thing exactly when their canonical forms are equal (on Windows: but for case).
+func Canonical(path string) (string, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("canonical path of %s: %w", path, err)
+	}
+	resolved, err := resolve(absolute)
+	if err != nil {
+		return "", fmt.Errorf("canonical path of %s: %w", path, err)
+	}
+	return resolved, nil
+}
+
+// CanonicalTarget is Canonical for a path that may not exist yet: the existing
+// folders are followed and the missing rest is appended. A link that points
+// nowhere is an error, because whoever fills it in decides where it leads.
+func CanonicalTarget(path string) (string, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("canonical path of %s: %w", path, err)
+	}
+	_, err = os.Lstat(absolute)
+	if err == nil {
+		return Canonical(absolute)
+	}
+	parent := filepath.Dir(absolute)
+	if !errors.Is(err, fs.ErrNotExist) || parent == absolute {
+		return "", fmt.Errorf("canonical path of %s: %w", path, err)
+	}
+	resolved, err := CanonicalTarget(parent)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(resolved, filepath.Base(absolute)), nil
+}

@@ -1,0 +1,400 @@
+// Package disk makes files durable. A write is either whole and on the disk or
+// did not happen; a move never passes through a state with neither copy; a
+// path is canonical before anybody compares it with an allowed folder.
+//
+// Every write path is a method of Files, whose Before field lets a test fail or
+// kill the process at any single step. The package functions use the zero Files.
+package disk
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Step names one step of a durable write, in the order in which they happen.
+type Step string
+
+// The steps at which Files.Before is asked.
+const (
+	StepCreate  Step = "create"   // make the temporary file
+	StepWrite   Step = "write"    // put the bytes in
+	StepSync    Step = "sync"     // flush the file to the disk
+	StepPublish Step = "publish"  // give the file its name
+	StepSyncDir Step = "sync-dir" // flush the folder that holds the name
+	StepRemove  Step = "remove"   // take away a source that has a durable copy
+)
+
+// Files writes durably. The zero value is ready for use.
+type Files struct {
+	// Before, when set, is called before each step with the path it is about
+	// to touch. An error makes that step fail as if the system had refused it.
+	Before func(step Step, path string) error
+
+	// link replaces os.Link in tests of file systems without hard links.
+	link func(from, to string) error
+}
+
+// tempMark stands in the middle of the name of every unfinished file.
+const tempMark = ".bridge-tmp-"
+
+// PrivateFile and PrivateDir are the modes of everything inside the home.
+const (
+	PrivateFile fs.FileMode = 0o600
+	PrivateDir  fs.FileMode = 0o700
+)
+
+// WriteAtomic replaces the file at path by data. Readers see the old bytes or
+// the new ones, never a mixture, and after a nil error the new ones survive a
+// power cut. An existing file's mode is replaced by perm. A symlink at path is
+// itself replaced: pass Canonical(path) to write through it.
+func WriteAtomic(path string, data []byte, perm fs.FileMode) error {
+	return Files{}.WriteAtomic(path, data, perm)
+}
+
+// WriteNew is WriteAtomic for a file that must not exist yet: of several
+// processes exactly one succeeds, the others get fs.ErrExist.
+func WriteNew(path string, data []byte, perm fs.FileMode) error {
+	return Files{}.WriteNew(path, data, perm)
+}
+
+// AppendSync adds line and a newline to the file at path, made with perm when
+// missing, and returns once they are on the disk. A torn last line that a crash
+// left is closed first, so it can spoil only itself.
+func AppendSync(path string, line []byte, perm fs.FileMode) error {
+	return Files{}.AppendSync(path, line, perm)
+}
+
+// Copy copies the regular file src to dst, which must not exist yet, and
+// compares what arrived. It returns the SHA-256 (hex) and size of the copy.
+func Copy(src, dst string) (sum string, size int64, err error) { return Files{}.Copy(src, dst) }
+
+// Move moves the regular file src to dst, which must not exist yet, across file
+// systems too. After a crash there may be both files, but never neither.
+func Move(src, dst string) error { return Files{}.Move(src, dst) }
+
+// Publish renames the file or folder at pending to final, which must not exist
+// yet, in one step that survives a power cut. Both lie on one file system.
+func Publish(pending, final string) error { return Files{}.Publish(pending, final) }
+
+// WriteAtomic is the package function of that name.
+func (f Files) WriteAtomic(path string, data []byte, perm fs.FileMode) error {
+	temp, err := f.writeTemp(path, data, perm)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := f.publish(temp, path, replace); err != nil {
+		return fmt.Errorf("write %s: %w", path, errors.Join(err, dropTemp(temp)))
+	}
+	return f.SyncDir(filepath.Dir(path))
+}
+
+// WriteNew is the package function of that name.
+func (f Files) WriteNew(path string, data []byte, perm fs.FileMode) error {
+	temp, err := f.writeTemp(path, data, perm)
+	if err != nil {
+		return fmt.Errorf("create %s: %w", path, err)
+	}
+	if err := f.publish(temp, path, publishNew); err != nil {
+		return fmt.Errorf("create %s: %w", path, errors.Join(err, dropTemp(temp)))
+	}
+	return f.SyncDir(filepath.Dir(path))
+}
+
+// AppendSync is the package function of that name.
+func (f Files) AppendSync(path string, line []byte, perm fs.FileMode) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("append to %s: %w", path, err)
+		}
+	}()
+	if strings.ContainsRune(string(line), '\n') {
+		return errors.New("a line may not contain a newline")
+	}
+	if err := f.before(StepCreate, path); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, perm)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	torn, size, err := tornTail(file)
+	if err != nil {
+		return err
+	}
+	record := append(append([]byte{}, line...), '\n')
+	if torn {
+		record = append([]byte{'\n'}, record...)
+	}
+	if err := f.writeAndSync(file, record); err != nil {
+		return err
+	}
+	if size > 0 {
+		return nil
+	}
+	return f.SyncDir(filepath.Dir(path))
+}
+
+// Copy is the package function of that name.
+func (f Files) Copy(src, dst string) (sum string, size int64, err error) {
+	temp, sum, size, err := f.copyTemp(src, dst)
+	if err != nil {
+		return "", 0, fmt.Errorf("copy %s: %w", src, err)
+	}
+	if err := f.publish(temp, dst, publishNew); err != nil {
+		return "", 0, fmt.Errorf("copy %s: %w", src, errors.Join(err, dropTemp(temp)))
+	}
+	return sum, size, f.SyncDir(filepath.Dir(dst))
+}
+
+// Move is the package function of that name.
+func (f Files) Move(src, dst string) error {
+	if err := requireRegular(src); err != nil {
+		return fmt.Errorf("move %s: %w", src, err)
+	}
+	if err := f.shareOrCopy(src, dst); err != nil {
+		return fmt.Errorf("move %s: %w", src, err)
+	}
+	if err := f.before(StepRemove, src); err != nil {
+		return fmt.Errorf("move %s: %w", src, err)
+	}
+	if err := os.Remove(src); err != nil {
+		return fmt.Errorf("move %s: its copy is %s: %w", src, dst, err)
+	}
+	return f.SyncDir(filepath.Dir(src))
+}
+
+// Publish is the package function of that name.
+func (f Files) Publish(pending, final string) error {
+	if _, err := os.Lstat(final); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("publish %s: %w", final, errors.Join(fs.ErrExist, err))
+	}
+	if err := f.publish(pending, final, replace); err != nil {
+		return fmt.Errorf("publish %s: %w", final, err)
+	}
+	if err := f.SyncDir(filepath.Dir(final)); err != nil {
+		return err
+	}
+	return f.SyncDir(filepath.Dir(pending))
+}
+
+// SyncDir flushes the folder's list of names. On Windows names are durable when
+// the rename returns (it is made write-through), so there it does nothing.
+func (f Files) SyncDir(dir string) error {
+	if err := f.before(StepSyncDir, dir); err != nil {
+		return fmt.Errorf("sync folder %s: %w", dir, err)
+	}
+	return syncDir(dir)
+}
+
+// SyncDir flushes the folder's list of names to the disk.
+func SyncDir(dir string) error { return Files{}.SyncDir(dir) }
+
+// MakeDir makes dir and its missing parents, private to the user, and makes the
+// new name durable. An existing folder is left as it is.
+func MakeDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	if err := os.MkdirAll(dir, PrivateDir); err != nil {
+		return fmt.Errorf("make folder %s: %w", dir, err)
+	}
+	return SyncDir(filepath.Dir(dir))
+}
+
+// Checksum returns the SHA-256 (hex) and the size in bytes of the file at path.
+func Checksum(path string) (sum string, size int64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", 0, fmt.Errorf("checksum: %w", err)
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if size, err = io.Copy(hash, file); err != nil {
+		return "", 0, fmt.Errorf("checksum of %s: %w", path, err)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), size, nil
+}
+
+// IsTemp reports whether name is one that an unfinished write left behind.
+func IsTemp(name string) bool {
+	base := filepath.Base(name)
+	return strings.HasPrefix(base, ".") && strings.Contains(base, tempMark)
+}
+
+func (f Files) before(step Step, path string) error {
+	if f.Before == nil {
+		return nil
+	}
+	return f.Before(step, path)
+}
+
+func (f Files) publish(from, to string, rename func(from, to string) error) error {
+	if err := f.before(StepPublish, to); err != nil {
+		return err
+	}
+	return rename(from, to)
+}
+
+// writeTemp puts data into a new file beside path and returns its name. On an
+// error nothing is left behind.
+func (f Files) writeTemp(path string, data []byte, perm fs.FileMode) (string, error) {
+	file, err := f.createTemp(path, perm)
+	if err != nil {
+		return "", err
+	}
+	err = f.writeAndSync(file, data)
+	if err == nil {
+		err = checkSize(file, int64(len(data)))
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", errors.Join(err, dropTemp(file.Name()))
+	}
+	return file.Name(), nil
+}
+
+// copyTemp copies src into a new file beside dst, reads it back and compares.
+func (f Files) copyTemp(src, dst string) (temp, sum string, size int64, err error) {
+	if err := requireRegular(src); err != nil {
+		return "", "", 0, err
+	}
+	in, err := os.Open(src)
+	if err != nil {
+		return "", "", 0, err
+	}
+	defer in.Close()
+	out, err := f.createTemp(dst, PrivateFile)
+	if err != nil {
+		return "", "", 0, err
+	}
+	temp = out.Name()
+	hash := sha256.New()
+	if err = f.before(StepWrite, temp); err == nil {
+		size, err = io.Copy(io.MultiWriter(out, hash), in)
+	}
+	if err == nil {
+		err = f.sync(out)
+	}
+	err = errors.Join(err, out.Close())
+	sum = hex.EncodeToString(hash.Sum(nil))
+	if err == nil {
+		err = requireSum(temp, sum)
+	}
+	if err != nil {
+		return "", "", 0, errors.Join(err, dropTemp(temp))
+	}
+	return temp, sum, size, nil
+}
+
+// shareOrCopy gives src's bytes the second name dst: a hard link where the file
+// system has them, else a verified copy.
+func (f Files) shareOrCopy(src, dst string) error {
+	if err := f.before(StepPublish, dst); err != nil {
+		return err
+	}
+	link := f.link
+	if link == nil {
+		link = os.Link
+	}
+	switch err := link(src, dst); {
+	case err == nil:
+		return f.SyncDir(filepath.Dir(dst))
+	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	_, _, err := f.Copy(src, dst)
+	return err
+}
+
+func (f Files) createTemp(path string, perm fs.FileMode) (*os.File, error) {
+	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+tempMark+rand.Text()[:10])
+	if err := f.before(StepCreate, temp); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return nil, err
+	}
+	// The umask may have taken bits away that the caller asked for.
+	if err := os.Chmod(temp, perm); err != nil {
+		return nil, errors.Join(err, file.Close(), dropTemp(temp))
+	}
+	return file, nil
+}
+
+func (f Files) writeAndSync(file *os.File, data []byte) error {
+	if err := f.before(StepWrite, file.Name()); err != nil {
+		return err
+	}
+	if _, err := file.Write(data); err != nil {
+		return err
+	}
+	return f.sync(file)
+}
+
+func (f Files) sync(file *os.File) error {
+	if err := f.before(StepSync, file.Name()); err != nil {
+		return err
+	}
+	return file.Sync()
+}
+
+// dropTemp takes away a temporary file of this very call; its bytes were never
+// published under any name, so nothing is lost.
+func dropTemp(temp string) error { return os.Remove(temp) }
+
+func checkSize(file *os.File, want int64) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() != want {
+		return fmt.Errorf("the file holds %d bytes, not the %d written", info.Size(), want)
+	}
+	return nil
+}
+
+func requireSum(path, want string) error {
+	got, _, err := Checksum(path)
+	if err != nil {
+		return err
+	}
+	if got != want {
+		return fmt.Errorf("%s does not hold what was written", path)
+	}
+	return nil
+}
+
+// requireRegular refuses symlinks, folders and devices: moving or copying what
+// they point at would not be what the name says.
+func requireRegular(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", path)
+	}
+	return nil
+}
+
+// tornTail reports whether the file ends inside a line, and its size.
+func tornTail(file *os.File) (torn bool, size int64, err error) {
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 {
+		return false, 0, err
+	}
+	last := make([]byte, 1)
+	if _, err := file.ReadAt(last, info.Size()-1); err != nil {
+		return false, 0, err
+	}
+	return last[0] != '\n', info.Size(), nil
+}

@@ -1,0 +1,49 @@
+//go:build !windows
+
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// replace gives from the name to, in place of what had it.
+func replace(from, to string) error { return os.Rename(from, to) }
+
+// publishNew gives from the name to, which only one of several callers gets.
+// A hard link decides that in one step. File systems without hard links (FAT,
+// some network and phone storage) decide it by reserving the name first.
+func publishNew(from, to string) error {
+	err := os.Link(from, to)
+	if err == nil {
+		return os.Remove(from)
+	}
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	reserved, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, PrivateFile)
+	if err != nil {
+		return err
+	}
+	if err := reserved.Close(); err != nil {
+		return err
+	}
+	return os.Rename(from, to)
+}
+
+func syncDir(dir string) error {
+	folder, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	if err := errors.Join(folder.Sync(), folder.Close()); err != nil {
+		return fmt.Errorf("sync folder %s: %w", dir, err)
+	}
+	return nil
+}
+
+// resolve returns the path of an existing file with every link followed.
+func resolve(path string) (string, error) { return filepath.EvalSymlinks(path) }
