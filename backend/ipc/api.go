@@ -1,0 +1,363 @@
+package ipc
+
+import (
+	"context"
+
+	"bridge/backend/bridge"
+	"bridge/backend/decision"
+	"bridge/backend/session"
+)
+
+// Protocol is the version of the local link. A broker refuses another one.
+const Protocol = 1
+
+// Role says what a connection is. It bounds what it may ask.
+type Role string
+
+// The roles.
+const (
+	RoleSession   Role = "session"   // the MCP server of a session
+	RolePlugin    Role = "plugin"    // a host's plugin: several sessions
+	RoleHook      Role = "hook"      // one hook call
+	RoleOwner     Role = "owner"     // the owner's command line
+	RoleDashboard Role = "dashboard" // the owner's page
+)
+
+// Hello opens every connection.
+type Hello struct {
+	Protocol int    `json:"protocol"`
+	Token    string `json:"token"`
+	Role     Role   `json:"role"`
+	PID      int    `json:"pid"`
+	Version  string `json:"version"`
+}
+
+// Welcome answers Hello.
+type Welcome struct {
+	Version string `json:"version"`
+	PID     int    `json:"pid"`
+	URL     string `json:"url"` // dashboard address without its key, "" when none is served
+}
+
+// Caller names the session on whose behalf a request is made, when the
+// connection alone does not say it (codex and opencode tell it per call).
+type Caller struct {
+	// Session is a peer id given by Register, "" for the connection's only one.
+	Session string `json:"session,omitempty"`
+	// SessionID is the host session id that this very call came with.
+	SessionID string `json:"sessionId,omitempty"`
+	// ChildID is set when the call came from inside a native child.
+	ChildID string `json:"childId,omitempty"`
+	// ToolUseID lets the broker match the call to a hook that saw it.
+	ToolUseID string `json:"toolUseId,omitempty"`
+}
+
+// Register makes the connection part of a session (MSG-03).
+type Register struct {
+	Kind      bridge.AgentKind `json:"kind"`
+	Name      string           `json:"name,omitempty"` // "" for the default name
+	Cwd       string           `json:"cwd"`
+	AgentPID  int              `json:"agentPid"`            // the host's process
+	SessionID string           `json:"sessionId,omitempty"` // host session id, "" until known
+	// Previous is the peer id of an earlier registration of the same process:
+	// after a broker restart it keeps its identity.
+	Previous  string        `json:"previous,omitempty"`
+	Channel   bool          `json:"channel,omitempty"`    // the host shows channel notifications
+	Runner    bool          `json:"runner,omitempty"`     // a job runner, not a person's session
+	Shared    bool          `json:"shared,omitempty"`     // one process for many sessions: it is none itself
+	WakePrefs *WakePolicy   `json:"wakePolicy,omitempty"` // nil: as configured
+	Receipts  []JournalLine `json:"receipts,omitempty"`   // receipts that the last broker did not hear
+}
+
+// WakePolicy is what a session advertises about being woken (seed 4.4).
+type WakePolicy struct {
+	AutoWake     bool `json:"autoWake"`
+	WakeOnDirect bool `json:"wakeOnDirect"`
+	MaxHops      int  `json:"maxHops"`
+}
+
+// Registered answers Register. ID is "" while the process is provisional: it
+// will be told at the first call that carries an identity.
+type Registered struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Note string `json:"note"` // decisions in force, for the MCP instructions
+}
+
+// Leave ends one session of a plugin's connection.
+type Leave struct {
+	ID string `json:"id"`
+}
+
+// SendArgs is one message from a session, or from the owner.
+type SendArgs struct {
+	Caller
+	To             string `json:"to"`
+	Body           string `json:"body"`
+	ReplyTo        string `json:"replyTo,omitempty"`
+	ConversationID string `json:"conversationId,omitempty"`
+	MessageID      string `json:"messageId,omitempty"`
+}
+
+// SendResult answers a send: the message is durable for every recipient named.
+type SendResult struct {
+	ID             string      `json:"id"`
+	ConversationID string      `json:"conversationId"`
+	Recipients     []Recipient `json:"recipients"`
+}
+
+// Recipient is one session that a message was stored for.
+type Recipient struct {
+	Name   string `json:"name"`
+	Online bool   `json:"online"`
+	Wake   bool   `json:"wake"` // whether a wake was asked for
+}
+
+// InboxArgs asks for unread mail.
+type InboxArgs struct {
+	Caller
+	Limit    int  `json:"limit"`
+	MarkRead bool `json:"markRead"`
+}
+
+// Inbox is unread mail, oldest first. Loan is nil when nothing is to be
+// confirmed.
+type Inbox struct {
+	Messages  []InboxMessage `json:"messages"`
+	Remaining int            `json:"remaining"`
+	Loan      *session.Loan  `json:"loan,omitempty"`
+}
+
+// InboxMessage is a message as the MCP tools show it (contract).
+type InboxMessage struct {
+	ID             string         `json:"id"`
+	From           bridge.Address `json:"from"`
+	To             string         `json:"to"`
+	ConversationID string         `json:"conversationId"`
+	ReplyTo        *string        `json:"replyTo"`
+	Hop            int            `json:"hop"`
+	Body           string         `json:"body"`
+	CreatedAt      int64          `json:"createdAt"`
+}
+
+// WaitArgs waits for one unread message that fits the filters.
+type WaitArgs struct {
+	Caller
+	TimeoutMillis  int64  `json:"timeoutMillis"`
+	From           string `json:"from,omitempty"`
+	ReplyTo        string `json:"replyTo,omitempty"`
+	ConversationID string `json:"conversationId,omitempty"`
+}
+
+// WaitResult is the message, or TimedOut.
+type WaitResult struct {
+	Message  *InboxMessage `json:"message,omitempty"`
+	TimedOut bool          `json:"timedOut,omitempty"`
+	Loan     *session.Loan `json:"loan,omitempty"`
+}
+
+// Confirm tells the broker what became of a loan.
+type Confirm struct {
+	Loan     session.Loan `json:"loan"`
+	Stage    bridge.Stage `json:"stage"` // handed or consumed
+	Evidence string       `json:"evidence"`
+}
+
+// JournalLine is one receipt in the durable read journal: what Confirm says,
+// one message a line, kept while no broker hears it.
+type JournalLine struct {
+	Stage     bridge.Stage `json:"stage"`
+	MessageID string       `json:"id"`
+	Recipient string       `json:"recipient"`
+	At        int64        `json:"at"`
+	Evidence  string       `json:"evidence"`
+}
+
+// DecideArgs records a decision. Scope nil means the session's project.
+type DecideArgs struct {
+	Caller
+	Topic           string          `json:"topic"`
+	Text            string          `json:"text"`
+	Scope           *decision.Scope `json:"scope,omitempty"`
+	SourceMessageID string          `json:"sourceMessageId,omitempty"`
+}
+
+// DecideResult is the answer of the tool `decide` (DEC-01).
+type DecideResult struct {
+	Decision    decision.Revision `json:"decision"`
+	DeliveredTo []string          `json:"deliveredTo"`
+}
+
+// DecisionsArgs looks decisions up. Scope nil means the session's project.
+type DecisionsArgs struct {
+	Caller
+	Query   string          `json:"query,omitempty"`
+	Scope   *decision.Scope `json:"scope,omitempty"`
+	History bool            `json:"history,omitempty"`
+}
+
+// Peer is a live session as lists show it.
+type Peer struct {
+	ID        string           `json:"id"`
+	Name      string           `json:"name"`
+	Agent     bridge.AgentKind `json:"agent"`
+	Cwd       string           `json:"cwd"`
+	State     string           `json:"state"` // busy or idle
+	SessionID *string          `json:"sessionId"`
+	Since     int64            `json:"since"`
+	Children  []Child          `json:"children"`
+
+	AutoWake     bool   `json:"autoWake"`
+	WakeOnDirect bool   `json:"wakeOnDirect"`
+	Unread       int    `json:"unread"`
+	Transport    string `json:"transport"` // how mail reaches it, in a word
+	Detail       string `json:"detail"`    // and in a sentence
+}
+
+// Child is a native child of a session.
+type Child struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	State string `json:"state"`
+}
+
+// PeersResult lists the live sessions; Self is the caller's name.
+type PeersResult struct {
+	Self  string `json:"self"`
+	Peers []Peer `json:"peers"`
+}
+
+// AutoWakeArgs sets the calling session's own preference.
+type AutoWakeArgs struct {
+	Caller
+	Enabled bool `json:"enabled"`
+}
+
+// Status is what the broker says of itself.
+type Status struct {
+	Version  string `json:"version"`
+	PID      int    `json:"pid"`
+	Host     string `json:"host"` // serve, background, desktop, service
+	Since    int64  `json:"since"`
+	URL      string `json:"url"`
+	Schema   int    `json:"schema"`
+	Revision int64  `json:"revision"`
+	Peers    []Peer `json:"peers"`
+	Unread   int    `json:"unread"`
+	Stored   int64  `json:"stored"`
+}
+
+// MailEvent is pushed when mail became durable for a session of the connection.
+type MailEvent struct {
+	Session   string        `json:"session"`   // peer id
+	SessionID string        `json:"sessionId"` // host session id, may be ""
+	Wake      bool          `json:"wake"`      // the wake policy lets it start a turn
+	Message   *InboxMessage `json:"message,omitempty"`
+}
+
+// RevisionEvent is pushed to dashboards whenever something changed.
+type RevisionEvent struct {
+	Revision int64 `json:"revision"`
+}
+
+// Event names.
+const (
+	EventMail     = "mail"
+	EventRevision = "revision"
+)
+
+// Empty is the arguments or the answer of an operation that has none.
+type Empty struct{}
+
+// The operations, each with its typed call.
+const (
+	opHello     = "hello"
+	OpRegister  = "register"
+	OpLeave     = "leave"
+	OpHook      = "hook"
+	OpConfirm   = "confirm"
+	OpPeers     = "peers"
+	OpSend      = "send"
+	OpInbox     = "inbox"
+	OpWait      = "wait"
+	OpDecide    = "decide"
+	OpDecisions = "decisions"
+	OpAutoWake  = "auto_wake"
+	OpStatus    = "status"
+	OpSubscribe = "subscribe"
+	OpTicket    = "ticket"
+)
+
+// Register makes the connection part of a session.
+func (c *Client) Register(ctx context.Context, args Register) (Registered, error) {
+	return call[Registered](ctx, c, OpRegister, args)
+}
+
+// Leave ends one session of a plugin's connection.
+func (c *Client) Leave(ctx context.Context, args Leave) error {
+	_, err := call[Empty](ctx, c, OpLeave, args)
+	return err
+}
+
+// Hook reports a hook call and brings back what the model shall read.
+func (c *Client) Hook(ctx context.Context, args session.HookCall) (session.HookReply, error) {
+	return call[session.HookReply](ctx, c, OpHook, args)
+}
+
+// Confirm tells what became of a loan; it is durable when it returns nil.
+func (c *Client) Confirm(ctx context.Context, args Confirm) error {
+	_, err := call[Empty](ctx, c, OpConfirm, args)
+	return err
+}
+
+// Peers lists the live sessions.
+func (c *Client) Peers(ctx context.Context, args Caller) (PeersResult, error) {
+	return call[PeersResult](ctx, c, OpPeers, args)
+}
+
+// Send stores a message durably before it returns (MSG-04).
+func (c *Client) Send(ctx context.Context, args SendArgs) (SendResult, error) {
+	return call[SendResult](ctx, c, OpSend, args)
+}
+
+// Inbox takes unread mail.
+func (c *Client) Inbox(ctx context.Context, args InboxArgs) (Inbox, error) {
+	return call[Inbox](ctx, c, OpInbox, args)
+}
+
+// Wait waits for a message.
+func (c *Client) Wait(ctx context.Context, args WaitArgs) (WaitResult, error) {
+	return call[WaitResult](ctx, c, OpWait, args)
+}
+
+// Decide records a decision.
+func (c *Client) Decide(ctx context.Context, args DecideArgs) (DecideResult, error) {
+	return call[DecideResult](ctx, c, OpDecide, args)
+}
+
+// Decisions looks decisions up.
+func (c *Client) Decisions(ctx context.Context, args DecisionsArgs) ([]decision.Revision, error) {
+	return call[[]decision.Revision](ctx, c, OpDecisions, args)
+}
+
+// AutoWake sets the session's preference.
+func (c *Client) AutoWake(ctx context.Context, args AutoWakeArgs) error {
+	_, err := call[Empty](ctx, c, OpAutoWake, args)
+	return err
+}
+
+// Status asks the broker about itself.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	return call[Status](ctx, c, OpStatus, Empty{})
+}
+
+// Subscribe asks for RevisionEvents on this connection.
+func (c *Client) Subscribe(ctx context.Context) error {
+	_, err := call[Empty](ctx, c, OpSubscribe, Empty{})
+	return err
+}
+
+// Ticket brings a one-time launch address of the dashboard (AUT-04).
+func (c *Client) Ticket(ctx context.Context) (string, error) {
+	return call[string](ctx, c, OpTicket, Empty{})
+}

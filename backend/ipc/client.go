@@ -1,0 +1,234 @@
+package ipc
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"bridge/backend/bridge"
+)
+
+// Target is the address of a home's broker.
+type Target struct {
+	Socket string // socket path or pipe name
+	Token  string
+}
+
+// Event is something that the broker pushed.
+type Event struct {
+	Name string
+	Data json.RawMessage
+}
+
+// EventLagged tells a client that events were dropped because it read too
+// slowly: what it wants to know it must ask for.
+const EventLagged = "lagged"
+
+// eventBuffer is how many events wait in a client that does not read them:
+// beyond it they are dropped and EventLagged follows.
+const eventBuffer = 256
+
+// Client is one connection to the broker. Its methods may be called from
+// several goroutines.
+type Client struct {
+	conn    net.Conn
+	welcome Welcome
+	events  chan Event
+	done    chan struct{}
+
+	writeMu sync.Mutex
+
+	mu      sync.Mutex // guards below
+	nextID  uint64
+	waiting map[uint64]chan envelope
+	err     error // why done is closed
+	lagged  bool
+}
+
+// Dial connects and says hello. The error's code is Unavailable when no broker
+// listens and Unauthorized when it refused the token.
+func Dial(ctx context.Context, target Target, hello Hello) (*Client, error) {
+	conn, err := dial(ctx, target.Socket)
+	if err != nil {
+		return nil, bridge.WithCause(bridge.Unavailable, err, "no broker is running for this home")
+	}
+	client := &Client{
+		conn:    conn,
+		events:  make(chan Event, eventBuffer),
+		done:    make(chan struct{}),
+		waiting: map[uint64]chan envelope{},
+	}
+	go client.read()
+	hello.Protocol, hello.Token = Protocol, target.Token
+	client.welcome, err = call[Welcome](ctx, client, opHello, hello)
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	return client, nil
+}
+
+// Welcome is what the broker said of itself.
+func (c *Client) Welcome() Welcome { return c.welcome }
+
+// Events brings what the broker pushes; it is closed with the connection.
+func (c *Client) Events() <-chan Event { return c.events }
+
+// Done is closed when the connection has ended.
+func (c *Client) Done() <-chan struct{} { return c.done }
+
+// Close ends the connection. Calls under way fail with code Unavailable.
+func (c *Client) Close() error {
+	err := c.conn.Close()
+	<-c.done
+	return err
+}
+
+// call sends one request and waits for its answer. An answer that never came
+// because the connection ended has code Unavailable: whether the request was
+// carried out is then unknown.
+func call[R any](ctx context.Context, c *Client, op string, args any) (R, error) {
+	var result R
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return result, fmt.Errorf("encode %s: %w", op, err)
+	}
+	answer, err := c.roundTrip(ctx, op, raw)
+	if err != nil {
+		return result, err
+	}
+	if answer.Error != nil {
+		return result, answer.Error
+	}
+	if err := json.Unmarshal(answer.Result, &result); err != nil {
+		return result, fmt.Errorf("decode the answer to %s: %w", op, err)
+	}
+	return result, nil
+}
+
+func (c *Client) roundTrip(ctx context.Context, op string, args json.RawMessage) (envelope, error) {
+	id, answers, err := c.expect()
+	if err != nil {
+		return envelope{}, err
+	}
+	defer c.forget(id)
+	if err := c.write(envelope{ID: id, Op: op, Args: args}); err != nil {
+		return envelope{}, err
+	}
+	select {
+	case answer := <-answers:
+		return answer, nil
+	case <-ctx.Done():
+		return envelope{}, bridge.WithCause(bridge.Unavailable, ctx.Err(), "the broker did not answer in time")
+	case <-c.done:
+		return envelope{}, c.ended()
+	}
+}
+
+func (c *Client) expect() (uint64, chan envelope, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return 0, nil, bridge.WithCause(bridge.Unavailable, c.err, "the connection to the broker has ended")
+	}
+	c.nextID++
+	answers := make(chan envelope, 1) // one answer: the reader never waits for us
+	c.waiting[c.nextID] = answers
+	return c.nextID, answers, nil
+}
+
+func (c *Client) forget(id uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiting, id)
+}
+
+func (c *Client) ended() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return bridge.WithCause(bridge.Unavailable, c.err, "the connection to the broker ended before it answered")
+}
+
+func (c *Client) write(e envelope) error {
+	frame, err := appendFrame(nil, e)
+	if err != nil {
+		return err
+	}
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	if err := c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return bridge.WithCause(bridge.Unavailable, err, "the connection to the broker has ended")
+	}
+	if _, err := c.conn.Write(frame); err != nil {
+		return bridge.WithCause(bridge.Unavailable, err, "the connection to the broker ended before the request was sent")
+	}
+	return nil
+}
+
+// read delivers answers and events until the connection ends.
+func (c *Client) read() {
+	reader := bufio.NewReaderSize(c.conn, readBufferBytes)
+	for {
+		payload, err := readFrame(reader, bridge.MaxFrameBytes)
+		if err == nil {
+			var e envelope
+			if e, err = parseEnvelope(payload); err == nil {
+				c.deliver(e)
+				continue
+			}
+		}
+		c.finish(err)
+		return
+	}
+}
+
+func (c *Client) deliver(e envelope) {
+	if e.Event != "" {
+		c.push(Event{Name: e.Event, Data: e.Data})
+		return
+	}
+	c.mu.Lock()
+	answers, ok := c.waiting[e.ID]
+	c.mu.Unlock()
+	if !ok {
+		return // the caller gave up
+	}
+	select {
+	case answers <- e:
+	default: // a second answer to one request: ignored
+	}
+}
+
+// push queues an event without ever waiting for the receiver.
+func (c *Client) push(e Event) {
+	if c.lagged {
+		select {
+		case c.events <- Event{Name: EventLagged}:
+			c.lagged = false
+		default:
+			return
+		}
+	}
+	select {
+	case c.events <- e:
+	default:
+		c.lagged = true
+	}
+}
+
+func (c *Client) finish(err error) {
+	if err == nil {
+		err = errors.New("closed")
+	}
+	c.mu.Lock()
+	c.err = err
+	c.mu.Unlock()
+	_ = c.conn.Close() // the error that ended the connection is kept in c.err
+	close(c.events)
+	close(c.done)
+}

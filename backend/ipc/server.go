@@ -1,0 +1,315 @@
+package ipc
+
+import (
+	"bufio"
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"bridge/backend/bridge"
+)
+
+const (
+	readBufferBytes = 64 << 10
+	// writeTimeout ends a connection whose peer does not read: its mail stays.
+	writeTimeout = 10 * time.Second
+	// helloTimeout bounds how long a connection may stay anonymous.
+	helloTimeout = 5 * time.Second
+	// requestsPerConn bounds what one connection may have under way; beyond it
+	// the connection is read no further until something finished.
+	requestsPerConn = 64
+	// pushQueue bounds the events waiting for one connection.
+	pushQueue = 256
+)
+
+// Handler serves the connections of a Server.
+type Handler interface {
+	// Connected is called once per connection after its hello. The error, a
+	// bridge.Error, refuses it.
+	Connected(conn *Conn) (Welcome, error)
+	// Handle serves one request. It may run at once with others of the same
+	// connection. ctx ends with the connection.
+	Handle(ctx context.Context, conn *Conn, op string, args json.RawMessage) (any, error)
+	// Disconnected is called once after the last Handle of the connection.
+	Disconnected(conn *Conn)
+}
+
+// Server accepts connections of one home.
+type Server struct {
+	token   string
+	handler Handler
+	log     *slog.Logger
+
+	mu     sync.Mutex // guards below
+	conns  map[*Conn]struct{}
+	closed bool
+	done   sync.WaitGroup
+}
+
+// NewServer serves handler to connections that prove token.
+func NewServer(token string, handler Handler, log *slog.Logger) *Server {
+	return &Server{token: token, handler: handler, log: log, conns: map[*Conn]struct{}{}}
+}
+
+// Serve accepts connections until listener is closed; it waits for none.
+func (s *Server) Serve(listener net.Listener) error {
+	for {
+		raw, err := listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			s.log.Warn("a local connection could not be accepted", "err", err)
+			time.Sleep(acceptPause)
+			continue
+		}
+		s.start(raw)
+	}
+}
+
+// acceptPause keeps a failing accept (too many open files) from spinning.
+const acceptPause = 50 * time.Millisecond
+
+// Close ends every connection and waits for their handlers. The listener is
+// the caller's.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	for conn := range s.conns {
+		_ = conn.raw.Close() // the connection's own loop reports
+	}
+	s.mu.Unlock()
+	s.done.Wait()
+}
+
+func (s *Server) start(raw net.Conn) {
+	pid, err := samePeer(raw)
+	if err != nil {
+		s.log.Warn("a local connection of another user was refused", "err", err)
+		_ = raw.Close() // nothing was read from it
+		return
+	}
+	conn := &Conn{raw: raw, peerPID: pid, pushes: make(chan envelope, pushQueue)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		_ = raw.Close() // it came too late
+		return
+	}
+	s.conns[conn] = struct{}{}
+	s.done.Go(func() {
+		s.serve(conn)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.conns, conn)
+	})
+}
+
+// serve runs one connection from hello to its end.
+func (s *Server) serve(conn *Conn) {
+	defer conn.raw.Close()
+	reader := bufio.NewReaderSize(conn.raw, readBufferBytes)
+	if err := s.greet(conn, reader); err != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var requests sync.WaitGroup
+	var pusher sync.WaitGroup
+	pusher.Go(func() { conn.pushLoop(ctx) })
+	slots := make(chan struct{}, requestsPerConn)
+	for {
+		payload, err := readFrame(reader, bridge.MaxFrameBytes)
+		if err != nil {
+			if bridge.CodeOf(err) == bridge.TooLarge {
+				_ = conn.answer(envelope{}, nil, err) // best effort before the end
+			}
+			break
+		}
+		slots <- struct{}{}
+		requests.Go(func() {
+			defer func() { <-slots }()
+			s.request(ctx, conn, payload)
+		})
+	}
+	cancel()
+	requests.Wait()
+	pusher.Wait()
+	s.handler.Disconnected(conn)
+}
+
+// greet reads the hello and checks the token before anything else is parsed.
+func (s *Server) greet(conn *Conn, reader *bufio.Reader) error {
+	if err := conn.raw.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
+		return err
+	}
+	payload, err := readFrame(reader, helloLimitBytes)
+	if err != nil {
+		return err
+	}
+	e, err := parseEnvelope(payload)
+	if err != nil {
+		return err
+	}
+	welcome, err := s.admit(conn, e)
+	if answerErr := conn.answer(e, welcome, err); err == nil {
+		err = answerErr
+	}
+	if err != nil {
+		return err
+	}
+	return conn.raw.SetReadDeadline(time.Time{})
+}
+
+func (s *Server) admit(conn *Conn, e envelope) (Welcome, error) {
+	var hello Hello
+	if e.Op != opHello {
+		return Welcome{}, bridge.Errorf(bridge.Unauthorized, "the first frame must be a hello")
+	}
+	if err := json.Unmarshal(e.Args, &hello); err != nil {
+		return Welcome{}, bridge.Errorf(bridge.Invalid, "the hello is malformed")
+	}
+	if subtle.ConstantTimeCompare([]byte(hello.Token), []byte(s.token)) != 1 {
+		return Welcome{}, bridge.Errorf(bridge.Unauthorized, "the token is wrong: this home belongs to another Bridge")
+	}
+	if hello.Protocol != Protocol {
+		return Welcome{}, bridge.Errorf(bridge.Unsupported, "the broker speaks protocol %d and the caller %d: restart the older of the two", Protocol, hello.Protocol)
+	}
+	hello.Token = ""
+	conn.hello = hello
+	return s.handler.Connected(conn)
+}
+
+func (s *Server) request(ctx context.Context, conn *Conn, payload []byte) {
+	e, err := parseEnvelope(payload)
+	if err != nil {
+		_ = conn.answer(e, nil, err) // a failed write ends the connection by itself
+		return
+	}
+	result, err := s.handle(ctx, conn, e)
+	if err := conn.answer(e, result, err); err != nil {
+		_ = conn.raw.Close() // the peer does not read: it learns by reconnecting
+	}
+}
+
+// handle shields the broker from a panic of one request.
+func (s *Server) handle(ctx context.Context, conn *Conn, e envelope) (result any, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.log.Error("a request panicked", "op", e.Op, "panic", r, "stack", stack())
+			err = bridge.Errorf(bridge.Internal, "%s failed inside the broker; its log says why", e.Op)
+		}
+	}()
+	return s.handler.Handle(ctx, conn, e.Op, e.Args)
+}
+
+// Conn is one authenticated connection as the broker sees it.
+type Conn struct {
+	raw     net.Conn
+	hello   Hello
+	peerPID int
+	pushes  chan envelope
+
+	writeMu sync.Mutex
+
+	pushMu sync.Mutex
+	lagged bool // events were dropped since the queue was last empty
+}
+
+// Hello is what the connection said of itself; its token is gone.
+func (c *Conn) Hello() Hello { return c.hello }
+
+// PeerPID is the process at the other end as the system vouches for it, 0 where
+// the system cannot tell.
+func (c *Conn) PeerPID() int { return c.peerPID }
+
+// Push queues an event without waiting. When the peer reads too slowly the
+// event is dropped, and the peer is told so by EventLagged.
+func (c *Conn) Push(name string, data any) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return // only our own types are pushed: they always encode
+	}
+	c.pushMu.Lock()
+	defer c.pushMu.Unlock()
+	select {
+	case c.pushes <- envelope{Event: name, Data: raw}:
+	default:
+		c.lagged = true
+	}
+}
+
+func (c *Conn) pushLoop(ctx context.Context) {
+	for {
+		select {
+		case e := <-c.pushes:
+			if c.send(e) != nil {
+				_ = c.raw.Close() // ends the read loop, and so the connection
+				return
+			}
+			if c.caughtUp() && c.send(envelope{Event: EventLagged}) != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// caughtUp reports, once, that the queue ran empty after events were dropped.
+func (c *Conn) caughtUp() bool {
+	c.pushMu.Lock()
+	defer c.pushMu.Unlock()
+	if !c.lagged || len(c.pushes) > 0 {
+		return false
+	}
+	c.lagged = false
+	return true
+}
+
+// answer writes the response to request e.
+func (c *Conn) answer(e envelope, result any, err error) error {
+	response := envelope{ID: e.ID}
+	if err != nil {
+		response.Error = public(err)
+		return c.send(response)
+	}
+	raw, err := json.Marshal(result)
+	if err != nil {
+		response.Error = bridge.Errorf(bridge.Internal, "the answer could not be encoded")
+		return c.send(response)
+	}
+	response.Result = raw
+	return c.send(response)
+}
+
+func (c *Conn) send(e envelope) error {
+	frame, err := appendFrame(nil, e)
+	if err != nil {
+		frame, err = appendFrame(nil, envelope{ID: e.ID, Error: public(err)})
+		if err != nil {
+			return err
+		}
+	}
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	if err := c.raw.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	_, err = c.raw.Write(frame)
+	return err
+}
+
+// public is the form in which an error may leave the process: an Error as it
+// is, anything else without its details.
+func public(err error) *bridge.Error {
+	var e *bridge.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return bridge.Errorf(bridge.Internal, "the broker could not do it; its log says why")
+}

@@ -1,0 +1,33 @@
+//go:build !windows
+
+package ipc
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+)
+
+// Listen binds the home's socket, readable by its owner alone. The caller holds
+// the election lock, so a socket that is already there was left by a broker
+// that died: it is replaced.
+func Listen(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return nil, fmt.Errorf("replace the left-over socket %s: %w", path, err)
+	}
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		_ = listener.Close() // the first error is the one to tell
+		return nil, fmt.Errorf("protect the socket %s: %w", path, err)
+	}
+	return listener, nil
+}
+
+func dial(ctx context.Context, path string) (net.Conn, error) {
+	var dialer net.Dialer
+	return dialer.DialContext(ctx, "unix", path)
+}

@@ -1,0 +1,73 @@
+package session
+
+import "bridge/backend/bridge"
+
+// Event is what a host tells us through a hook or plugin, in one vocabulary for
+// all kinds.
+type Event string
+
+// The events. Each is a sign of activity of the session that it names.
+const (
+	EventStart      Event = "session-start"
+	EventPrompt     Event = "prompt"      // the user's or the host's next prompt
+	EventPreTool    Event = "pre-tool"    // before a tool call
+	EventTool       Event = "tool"        // after a tool call: a safe step
+	EventStop       Event = "stop"        // the turn is about to end
+	EventIdle       Event = "idle"        // the turn has ended (plugin only)
+	EventEnd        Event = "session-end" // the session closes
+	EventChildStart Event = "child-start" // a native child started
+	EventChildStop  Event = "child-stop"
+)
+
+// HookCall is one hook or plugin call, as an agent's adapter reads it.
+type HookCall struct {
+	Kind      bridge.AgentKind `json:"kind"`
+	Event     Event            `json:"event"`
+	HostEvent string           `json:"hostEvent"` // the host's own name, for evidence
+	SessionID string           `json:"sessionId"` // host session id of the main session
+	// ChildID is set when the call comes from inside a native child: it must
+	// never take the main session's mail.
+	ChildID    string `json:"childId,omitempty"`
+	ChildTitle string `json:"childTitle,omitempty"`
+	Cwd        string `json:"cwd,omitempty"`
+	Source     string `json:"source,omitempty"` // session-start: startup, resume, clear
+	Prompt     string `json:"prompt,omitempty"`
+	StopActive bool   `json:"stopActive,omitempty"` // the turn already goes on because of a stop hook
+	Tool       string `json:"tool,omitempty"`
+	ToolUseID  string `json:"toolUseId,omitempty"`
+	// Ancestors are the process ids above the hook, nearest first: one of them
+	// is the agent whose MCP server belongs to the same session.
+	Ancestors []int `json:"ancestors,omitempty"`
+}
+
+// TakesMail reports whether mail may be handed to the host in answer to the
+// call: at a safe step, at a prompt or at the end of a turn of the main session.
+func (c HookCall) TakesMail() bool {
+	if c.ChildID != "" {
+		return false
+	}
+	switch c.Event {
+	case EventPrompt, EventTool, EventStop, EventIdle:
+		return true
+	default:
+		return false
+	}
+}
+
+// HookReply is the broker's answer to a hook.
+type HookReply struct {
+	// Text is what the model shall read, "" for nothing. At a stop it is the
+	// reason to go on; at an idle event it starts a turn.
+	Text string `json:"text,omitempty"`
+	Loan *Loan  `json:"loan,omitempty"`
+	// Busy is the session's state as the broker knows it after the call.
+	Busy bool `json:"busy,omitempty"`
+}
+
+// Loan is mail that the broker gave out and waits to hear about: confirmed, it
+// counts as handed or consumed; never confirmed, it is offered again.
+type Loan struct {
+	ID        string   `json:"id"`
+	Recipient string   `json:"recipient"` // peer id
+	Messages  []string `json:"messages"`  // message ids
+}
