@@ -1,0 +1,169 @@
+// Package config knows where Bridge keeps things and what it is set to: the
+// layout of the home folder, config.json, the BRIDGE_* variables and the two
+// secrets. It reads settings anew on every call and caches nothing.
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os/user"
+	"path/filepath"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/disk"
+)
+
+// Home is the folder that holds everything Bridge stores (contract: Home). Its
+// path is absolute and canonical, so equal homes have equal sockets.
+type Home struct {
+	dir       string
+	isDefault bool
+}
+
+// ResolveHome picks the home: the --home flag, else BRIDGE_HOME, else ~/.bridge.
+// It touches nothing; Ensure makes the folder.
+func ResolveHome(flag string, getenv func(string) string) (Home, error) {
+	userHome, userErr := userHomeDir(getenv)
+	chosen := flag
+	if chosen == "" {
+		chosen = getenv("BRIDGE_HOME")
+	}
+	if chosen == "" && userErr != nil {
+		return Home{}, bridge.Errorf(bridge.Invalid, "there is no user home folder: name one for Bridge with --home or BRIDGE_HOME")
+	}
+	byDefault := filepath.Join(userHome, ".bridge")
+	if chosen == "" {
+		chosen = byDefault
+	}
+	if rest, ok := strings.CutPrefix(chosen, "~/"); ok && userErr == nil {
+		chosen = filepath.Join(userHome, rest) // --home=~/x reaches us as it was typed
+	}
+	dir, err := disk.CanonicalTarget(chosen)
+	if err != nil {
+		return Home{}, bridge.Errorf(bridge.Invalid, "the home folder %s cannot be used: %w", chosen, err)
+	}
+	isDefault := false
+	if userErr == nil {
+		canonical, err := disk.CanonicalTarget(byDefault)
+		isDefault = err == nil && canonical == dir
+	}
+	return Home{dir: dir, isDefault: isDefault}, nil
+}
+
+// userHomeDir returns the user's home. The variable is asked for through
+// getenv; a service without it is looked up by its user.
+func userHomeDir(getenv func(string) string) (string, error) {
+	if dir := getenv(userHomeVariable); filepath.IsAbs(dir) {
+		return dir, nil
+	}
+	current, err := user.Current()
+	if err != nil {
+		return "", err
+	}
+	return current.HomeDir, nil
+}
+
+// Dir is the home folder itself.
+func (h Home) Dir() string { return h.dir }
+
+// IsDefault reports whether this is ~/.bridge, which needs no --home in what
+// `bridge install` writes.
+func (h Home) IsDefault() bool { return h.isDefault }
+
+// The files and folders of the home, as the contract names them.
+
+// ConfigFile holds the settings; read them with Config or Settings.
+func (h Home) ConfigFile() string { return h.at("config.json") }
+
+// TokenFile holds the secret between this user's bridge processes (MSG-02).
+func (h Home) TokenFile() string { return h.at("token") }
+
+// LaunchSecretFile holds the dashboard's secret (AUT-01).
+func (h Home) LaunchSecretFile() string { return h.at("launch-secret") }
+
+// DB is the primary store.
+func (h Home) DB() string { return h.at("bridge.db") }
+
+// Archive is the message archive.
+func (h Home) Archive() string { return h.at("archive.db") }
+
+// History is the conversation history store.
+func (h Home) History() string { return h.at("history.db") }
+
+// Questions is the owner-question store.
+func (h Home) Questions() string { return h.at("questions.db") }
+
+// Compat is the compatibility store (VER-04).
+func (h Home) Compat() string { return h.at("compat.db") }
+
+// BrokerLock is the file whose lock elects the broker (MSG-01).
+func (h Home) BrokerLock() string { return h.at("broker.lock") }
+
+// Jobs is the registry of delegated jobs.
+func (h Home) Jobs() string { return h.at("jobs.json") }
+
+// RemoteJobs is the registry of jobs on paired PCs.
+func (h Home) RemoteJobs() string { return h.at("remote-jobs.json") }
+
+// Network is the folder of the paired PCs.
+func (h Home) Network() string { return h.at("network") }
+
+// Approvals is the folder of pending approvals.
+func (h Home) Approvals() string { return h.at("approvals") }
+
+// JobState is the folder in which each job's runner keeps its state.
+func (h Home) JobState() string { return h.at("jobs") }
+
+// Runs is the folder of run logs.
+func (h Home) Runs() string { return h.at("runs") }
+
+// ReadJournal is the folder of receipts that no broker has taken in yet.
+func (h Home) ReadJournal() string { return h.at("read-journal") }
+
+// PendingJobWrites is the folder of job writes that wait for a safe moment
+// (VER-05).
+func (h Home) PendingJobWrites() string { return h.at("pending-job-writes", "v1") }
+
+// Backups is the folder of full snapshots.
+func (h Home) Backups() string { return h.at("backups") }
+
+// MessageBackups is the folder of scoped message snapshots (STO-10).
+func (h Home) MessageBackups() string { return h.at("message-backups") }
+
+// ArchiveDir is the folder of archived jobs, run logs and quarantined files.
+func (h Home) ArchiveDir() string { return h.at("archive") }
+
+// Orphaned is the quarantine of abandoned temporary files (STO-06).
+func (h Home) Orphaned() string { return h.at("archive", "orphaned") }
+
+// MigrationSnapshots is the folder of snapshots that no rotation touches
+// (STO-13).
+func (h Home) MigrationSnapshots() string { return h.at(".migration-snapshots") }
+
+// StorageUsers is the folder of the live writers' leases (STO-09).
+func (h Home) StorageUsers() string { return h.at(".storage-users") }
+
+// MaintenanceLock exists while a fix or a restore runs (STO-09).
+func (h Home) MaintenanceLock() string { return h.at(".maintenance-lock") }
+
+// Logs is the folder of the logs.
+func (h Home) Logs() string { return h.at("logs") }
+
+// Log is the rotated log of the broker.
+func (h Home) Log() string { return h.at("logs", "bridge.log") }
+
+// Socket is the local endpoint: a Unix socket path, or a pipe name on Windows.
+// A home whose path is too long for a socket has it in a short private folder
+// instead. Ensure makes and checks that folder; CheckSocket only checks it.
+func (h Home) Socket() string { return h.socket() }
+
+func (h Home) at(names ...string) string {
+	return filepath.Join(append([]string{h.dir}, names...)...)
+}
+
+// key is a short name of this home for places that all homes share.
+func (h Home) key() string {
+	sum := sha256.Sum256([]byte(foldPath(h.dir)))
+	return hex.EncodeToString(sum[:8])
+}
