@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"encoding/json"
+
+	"bridge/backend/bridge"
+	"bridge/backend/session"
+)
+
+// The lines between opencode's plugin (opencode/bridge.js) and its child
+// process `bridge plugin opencode [--home DIR]`: one JSON object a line, in both
+// directions, UTF-8, at most bridge.MaxFrameBytes each.
+//
+// The plugin writes PluginRequest, the child answers each one that has an id by
+// one PluginReply with the same id, in any order. A reply later than a second is
+// dropped by the plugin: what it carried was never confirmed and is offered
+// again. The child also pushes PluginPush whenever it likes. It ends when its
+// standard input closes; it must never write anything else to standard output.
+//
+//	plugin → child  {"id":1,"event":"session.created","call":{"sessionId":"ses_1","cwd":"/p"}}
+//	plugin → child  {"id":2,"event":"chat.message","call":{"sessionId":"ses_1","prompt":"hi"}}
+//	child → plugin  {"id":2,"text":"mail for you…","loan":{"id":"L1","recipient":"…","messages":["…"]}}
+//	plugin → child  {"id":3,"confirm":{"loan":{…},"stage":"handed","evidence":"opencode noReply prompt"}}
+//	child → plugin  {"id":3}
+//	child → plugin  {"mail":"ses_1","wake":true}
+//
+// A push with wake while the session is idle makes the plugin ask again with the
+// event session.idle; the text of that reply starts a turn. So the broker alone
+// decides, at session.idle, whether anything may be woken.
+
+// PluginRequest is one line from the plugin: an event with its call, or Confirm.
+type PluginRequest struct {
+	ID      int64           `json:"id"`
+	Event   string          `json:"event,omitempty"`   // opencode's event name, for ParseHook
+	Call    json.RawMessage `json:"call,omitempty"`    // PluginCall, for ParseHook
+	Confirm *PluginConfirm  `json:"confirm,omitempty"` // what became of a loan
+}
+
+// PluginCall is what the plugin says about an event. A call from a child
+// session names its root in SessionID and itself in ChildID.
+type PluginCall struct {
+	SessionID  text `json:"sessionId"`
+	ChildID    text `json:"childId,omitempty"`
+	ChildTitle text `json:"childTitle,omitempty"`
+	Cwd        text `json:"cwd,omitempty"`
+	Prompt     text `json:"prompt,omitempty"`
+	Tool       text `json:"tool,omitempty"`
+	ToolUseID  text `json:"toolUseId,omitempty"`
+}
+
+// PluginConfirm says that the text of a loan was stored in the session.
+type PluginConfirm struct {
+	Loan     session.Loan `json:"loan"`
+	Stage    bridge.Stage `json:"stage"`
+	Evidence string       `json:"evidence"`
+}
+
+// PluginReply answers a request. Text is "" when there is nothing to say, and
+// then there is no loan. Error is for the plugin's log only.
+type PluginReply struct {
+	ID    int64         `json:"id"`
+	Text  string        `json:"text,omitempty"`
+	Loan  *session.Loan `json:"loan,omitempty"`
+	Error string        `json:"error,omitempty"`
+}
+
+// PluginPush tells the plugin that mail became durable for a root session.
+type PluginPush struct {
+	Mail string `json:"mail"` // opencode session id
+	Wake bool   `json:"wake"` // the wake policy lets it start a turn
+}
