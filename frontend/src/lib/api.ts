@@ -1,0 +1,171 @@
+// The dashboard's HTTP interface, typed. Every time is an integer in epoch
+// milliseconds. Identity is the cookie; the page holds no secret.
+
+export type Step = 'accepted' | 'durable' | 'woken' | 'handed' | 'consumed' | 'answered';
+/** How far a delivery has come. 'expired' left the row of steps for good. */
+export type Stage = Step | 'expired';
+
+export interface DeliveryStep {
+  stage: Step;
+  at: number | null;
+  /** What proved the step: which hook, which tool call, which queue. */
+  evidence: string;
+  /** False where this recipient's kind can never show the step. */
+  possible: boolean;
+}
+
+export interface Delivery {
+  id: string;
+  name: string;
+  agent: string;
+  stage: Stage;
+  /** The present truth in plain words, or ''. */
+  note: string;
+  stages: DeliveryStep[];
+}
+
+export interface Message {
+  id: string;
+  from_name: string;
+  from_agent: string;
+  to_target: string;
+  recipients: string;
+  body: string;
+  created_at: number;
+  hop: number;
+  reply_to: string | null;
+  conversation_id: string;
+  kind: 'message' | 'decision' | 'owner';
+  state: Stage;
+  deliveries: Delivery[];
+}
+
+export interface Child {
+  id: string;
+  title: string;
+  state: string;
+}
+
+export interface Peer {
+  id: string;
+  name: string;
+  agent: string;
+  cwd: string;
+  state: 'busy' | 'idle';
+  sessionId: string | null;
+  since: number;
+  children: Child[];
+  autoWake: boolean;
+  wakeOnDirect: boolean;
+  unread: number;
+  transport: string;
+  detail: string;
+}
+
+export interface State {
+  revision: number;
+  instance: { name: string; version: string };
+  broker: { state: 'live' | 'offline'; host: string; pid: number | null };
+  peers: Peer[];
+  messages: Message[];
+}
+
+export type Scope = 'all' | { project: string } | { sessions: string[] };
+
+export interface Decision {
+  id: string;
+  topic: string;
+  text: string;
+  scope: Scope;
+  author: { id: string; name: string; agent: string };
+  createdAt: number;
+  sourceMessageId: string | null;
+  supersedes: string | null;
+  current: boolean;
+}
+
+export interface AgentFound {
+  kind: string;
+  found: boolean;
+  path: string;
+  version: string;
+  connected: boolean;
+  detail: string;
+}
+
+export interface ChatResult {
+  state: 'queued' | 'delivered' | 'not-supported' | 'unconfirmed';
+  transport: string;
+  receipt: string | null;
+  detail: string;
+}
+
+export interface ChatDelivery {
+  id: string;
+  state: ChatResult['state'];
+  transport: string;
+  updatedAt: number;
+}
+
+export interface SendResult {
+  id: string;
+  conversationId: string;
+  recipients: { name: string; online: boolean; wake: boolean }[];
+}
+
+/** The server could not be reached at all. */
+export class Unreachable extends Error {}
+/** The server knows us not (any more): the launch link must be opened again. */
+export class Refused extends Error {}
+/** The server answered with an error; the message is its sentence for people. */
+export class Failed extends Error {}
+
+async function call<T>(path: string, init?: RequestInit): Promise<T> {
+  let response: Response;
+  try {
+    response = await fetch(path, { cache: 'no-store', ...init });
+  } catch {
+    throw new Unreachable('Bridge does not answer.');
+  }
+  if (response.ok) return (await response.json()) as T;
+  const sentence = await errorSentence(response);
+  throw response.status === 403 ? new Refused(sentence) : new Failed(sentence);
+}
+
+async function errorSentence(response: Response): Promise<string> {
+  const fallback = `The server answered ${response.status}.`;
+  try {
+    const body = (await response.json()) as { error?: unknown };
+    return typeof body.error === 'string' && body.error !== '' ? body.error : fallback;
+  } catch {
+    return fallback;
+  }
+}
+
+function post<T>(path: string, body: unknown): Promise<T> {
+  return call<T>(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-bridge': '1' },
+    body: JSON.stringify(body),
+  });
+}
+
+const encode = encodeURIComponent;
+
+export const api = {
+  state: () => call<State>('/api/state'),
+  agents: () => call<{ agents: AgentFound[]; command: string }>('/api/agents'),
+  /** One session's messages, newest first, those before the given time only. */
+  messages: (peer: string, limit: number, before?: number) =>
+    call<{ messages: Message[] }>(
+      `/api/messages?peer=${encode(peer)}&limit=${limit}${before === undefined ? '' : `&before=${before}`}`,
+    ),
+  decisions: (query: string) =>
+    call<{ decisions: Decision[] }>(`/api/decisions${query === '' ? '' : `?q=${encode(query)}`}`),
+  history: (topic: string) =>
+    call<{ topic: string; decisions: Decision[] }>(`/api/decisions/${encode(topic)}/history`),
+  writeToSession: (name: string, body: string) =>
+    post<ChatResult>(`/api/sessions/${encode(name)}/message`, { body }),
+  send: (to: string, body: string) => post<SendResult>('/api/messages', { to, body }),
+  chatDelivery: (id: string) => call<ChatDelivery>(`/api/chat-delivery/${encode(id)}`),
+};

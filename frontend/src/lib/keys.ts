@@ -1,0 +1,55 @@
+// The keys of the whole page. `Keys` only decides what a key means; App does it.
+
+import type { Place } from './route';
+
+export type Action =
+  { do: 'go'; to: Place['page'] } | { do: 'search' | 'compose' | 'next' | 'previous' | 'close' | 'help' };
+
+/** How long `g` waits for its second key, in ms. */
+export const CHORD = 1500;
+
+const GO: Record<string, Place['page']> = {
+  n: 'needs',
+  o: 'overview',
+  s: 'sessions',
+  d: 'decisions',
+  ',': 'settings',
+};
+
+const SINGLE: Record<string, Action> = {
+  '/': { do: 'search' },
+  c: { do: 'compose' },
+  j: { do: 'next' },
+  k: { do: 'previous' },
+  Escape: { do: 'close' },
+  '?': { do: 'help' },
+};
+
+export const SHEET: readonly { keys: string[]; does: string }[] = [
+  { keys: ['j', 'k'], does: 'next, previous in the list' },
+  { keys: ['Enter'], does: 'open what has the focus' },
+  { keys: ['Esc'], does: 'close, or leave a text field' },
+  { keys: ['/'], does: 'search' },
+  { keys: ['c'], does: 'write a message' },
+  { keys: ['Ctrl', 'Enter'], does: 'send it (⌘ Enter on a Mac)' },
+  { keys: ['g', 'n'], does: 'go to Needs you' },
+  { keys: ['g', 'o'], does: 'go to Overview' },
+  { keys: ['g', 's'], does: 'go to Sessions' },
+  { keys: ['g', 'd'], does: 'go to Decisions' },
+  { keys: ['g', ','], does: 'go to Settings' },
+  { keys: ['?'], does: 'this sheet' },
+];
+
+export class Keys {
+  #chordSince: number | null = null;
+
+  /** What this key means at this time, or null for nothing. */
+  press(key: string, now: number): Action | null {
+    const inChord = this.#chordSince !== null && now - this.#chordSince <= CHORD;
+    this.#chordSince = null;
+    const target = GO[key];
+    if (inChord && target !== undefined) return { do: 'go', to: target };
+    if (key === 'g') this.#chordSince = now;
+    return SINGLE[key] ?? null;
+  }
+}

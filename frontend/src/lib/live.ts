@@ -1,0 +1,168 @@
+// Keeps the page's picture of Bridge current: the event stream says that
+// something changed, then the state is fetched. It knows nothing of Svelte, so
+// that its timing is tested with a fake clock.
+
+import { Refused, type State } from './api';
+
+export type Phase = 'loading' | 'live' | 'offline' | 'refused';
+
+export interface Snapshot {
+  phase: Phase;
+  /** True once the first load has taken long enough to be worth a word. */
+  slow: boolean;
+  /** The last state known, kept while offline. */
+  state: State | null;
+  /** Since when the page or the broker is without connection, else null. */
+  offlineSince: number | null;
+}
+
+export interface EventPort {
+  onOpen(): void;
+  onRevision(revision: number): void;
+  onError(): void;
+}
+
+export interface LivePorts {
+  fetchState(): Promise<State>;
+  /** Opens the event stream and returns the function that closes it. */
+  openEvents(port: EventPort): () => void;
+  now(): number;
+  /** A number in [0, 1), to spread the reconnects of several windows. */
+  random(): number;
+}
+
+export const SLOW_AFTER = 200;
+/** Events that arrive within this time share one fetch. */
+export const COALESCE = 60;
+const BACKOFF = [500, 1000, 2000, 4000, 8000, 15000];
+
+/** How long to wait before reconnect number `attempt` (from 0), in ms. */
+export function backoff(attempt: number, random: number): number {
+  const base = BACKOFF[Math.min(attempt, BACKOFF.length - 1)] ?? 15000;
+  return Math.round(base * (0.75 + random / 2));
+}
+
+export class Live {
+  snapshot: Snapshot = { phase: 'loading', slow: false, state: null, offlineSince: null };
+  #ports: LivePorts;
+  #onChange: (s: Snapshot) => void;
+  #closeEvents: (() => void) | null = null;
+  #fetchTimer: ReturnType<typeof setTimeout> | undefined;
+  #retryTimer: ReturnType<typeof setTimeout> | undefined;
+  #slowTimer: ReturnType<typeof setTimeout> | undefined;
+  #fetching = false;
+  #again = false;
+  #attempt = 0;
+  #stopped = false;
+
+  constructor(ports: LivePorts, onChange: (s: Snapshot) => void) {
+    this.#ports = ports;
+    this.#onChange = onChange;
+  }
+
+  start(): void {
+    this.#slowTimer = setTimeout(() => {
+      if (this.snapshot.phase === 'loading') this.#set({ slow: true });
+    }, SLOW_AFTER);
+    this.#connect();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#disconnect();
+    clearTimeout(this.#fetchTimer);
+    clearTimeout(this.#slowTimer);
+  }
+
+  /** Looks again at once: the window came back, or the owner asked. */
+  poke(): void {
+    if (this.#stopped) return;
+    if (this.#closeEvents === null) this.#connect();
+    else this.#requestFetch(0);
+  }
+
+  #connect(): void {
+    this.#disconnect();
+    this.#closeEvents = this.#ports.openEvents({
+      onOpen: () => {
+        this.#attempt = 0;
+        // What happened between the last event and this one is unknown.
+        this.#requestFetch(0);
+      },
+      onRevision: (revision) => {
+        if (revision !== this.snapshot.state?.revision) this.#requestFetch(COALESCE);
+      },
+      onError: () => {
+        this.#disconnect();
+        this.#retryLater();
+        this.#requestFetch(0);
+      },
+    });
+    this.#requestFetch(0);
+  }
+
+  #disconnect(): void {
+    clearTimeout(this.#retryTimer);
+    this.#closeEvents?.();
+    this.#closeEvents = null;
+  }
+
+  #retryLater(): void {
+    if (this.#stopped) return;
+    this.#retryTimer = setTimeout(() => this.#connect(), backoff(this.#attempt++, this.#ports.random()));
+  }
+
+  #requestFetch(delay: number): void {
+    if (this.#fetching) {
+      this.#again = true;
+      return;
+    }
+    if (delay > 0 && this.#fetchTimer !== undefined) return;
+    clearTimeout(this.#fetchTimer);
+    this.#fetchTimer = setTimeout(() => void this.#fetch(), delay);
+  }
+
+  async #fetch(): Promise<void> {
+    this.#fetchTimer = undefined;
+    this.#fetching = true;
+    try {
+      const state = await this.#ports.fetchState();
+      const down = state.broker.state === 'offline';
+      this.#set({
+        phase: down ? 'offline' : 'live',
+        state,
+        offlineSince: down ? this.#since() : null,
+      });
+    } catch (error) {
+      if (error instanceof Refused) this.#set({ phase: 'refused' });
+      else this.#set({ phase: 'offline', offlineSince: this.#since() });
+    } finally {
+      this.#fetching = false;
+    }
+    if (!this.#again || this.#stopped) return;
+    this.#again = false;
+    this.#requestFetch(COALESCE);
+  }
+
+  #since(): number {
+    return this.snapshot.offlineSince ?? this.#ports.now();
+  }
+
+  #set(change: Partial<Snapshot>): void {
+    if (this.#stopped) return;
+    this.snapshot = { ...this.snapshot, ...change };
+    this.#onChange(this.snapshot);
+  }
+}
+
+/** The real event stream of the dashboard. */
+export function openEventSource(port: EventPort): () => void {
+  const source = new EventSource('/api/events');
+  source.addEventListener('open', () => port.onOpen());
+  source.addEventListener('error', () => port.onError());
+  source.addEventListener('state', (event) => {
+    const { revision } = JSON.parse((event as MessageEvent<string>).data) as { revision: number };
+    port.onRevision(revision);
+  });
+  return () => source.close();
+}

@@ -1,0 +1,85 @@
+// What every part of the page reads: the live snapshot, the clock, the route
+// and the theme. One instance each, because there is one window.
+
+import { tick } from 'svelte';
+import { api } from './api';
+import { Live, openEventSource, type Snapshot } from './live';
+import { href, parseRoute, type Place } from './route';
+
+class Page {
+  live: Snapshot = $state.raw({ phase: 'loading', slow: false, state: null, offlineSince: null });
+  /** The time that ages are counted from; it moves every few seconds. */
+  now = $state(Date.now());
+  route = $state.raw(parseRoute(location.hash));
+  #opener: HTMLElement | null = null;
+  #connection = new Live(
+    { fetchState: api.state, openEvents: openEventSource, now: Date.now, random: Math.random },
+    (snapshot) => {
+      this.now = Date.now();
+      this.live = snapshot;
+    },
+  );
+
+  get state() {
+    return this.live.state;
+  }
+  get peers() {
+    return this.live.state?.peers ?? [];
+  }
+  get messages() {
+    return this.live.state?.messages ?? [];
+  }
+  /** Changes whenever something in Bridge did. */
+  get revision() {
+    return this.live.state?.revision ?? -1;
+  }
+  /** What is shown is the last that was known, not the present. */
+  get stale() {
+    return this.live.phase === 'offline' || this.live.phase === 'refused';
+  }
+
+  start(): () => void {
+    const onHash = () => (this.route = parseRoute(location.hash));
+    const onVisible = () => {
+      if (document.visibilityState !== 'visible') return;
+      this.now = Date.now();
+      this.#connection.poke();
+    };
+    const clock = setInterval(() => (this.now = Date.now()), 5000);
+    addEventListener('hashchange', onHash);
+    addEventListener('focus', onVisible);
+    document.addEventListener('visibilitychange', onVisible);
+    this.#connection.start();
+    return () => {
+      clearInterval(clock);
+      removeEventListener('hashchange', onHash);
+      removeEventListener('focus', onVisible);
+      document.removeEventListener('visibilitychange', onVisible);
+      this.#connection.stop();
+    };
+  }
+
+  retry(): void {
+    this.#connection.poke();
+  }
+
+  go(place: Place): void {
+    location.hash = href(place);
+  }
+
+  /** Shows a message in the details; the opener gets the focus back later. */
+  openMessage(id: string): void {
+    const opener = document.activeElement;
+    if (opener instanceof HTMLElement && opener.closest('main') !== null) this.#opener = opener;
+    location.hash = href(this.route.place, id);
+  }
+
+  closeMessage(): void {
+    history.replaceState(null, '', href(this.route.place));
+    this.route = parseRoute(location.hash);
+    // The list is inert under open details on a narrow window until then.
+    void tick().then(() => this.#opener?.focus());
+  }
+}
+
+export const page = new Page();

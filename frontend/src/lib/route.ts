@@ -1,0 +1,63 @@
+// Addresses within the page: #/overview, #/sessions/<name>, #/decisions/<topic>.
+// A message opened in the details is ?m=<id>, so that "back" closes it.
+
+export type Place =
+  | { page: 'needs' }
+  | { page: 'overview' }
+  | { page: 'sessions' }
+  | { page: 'session'; name: string }
+  | { page: 'decisions' }
+  | { page: 'topic'; topic: string }
+  | { page: 'settings' };
+
+export interface Route {
+  place: Place;
+  /** The message shown in the details, else null. */
+  message: string | null;
+}
+
+/** Reads a location hash; what it does not know is the overview. */
+export function parseRoute(hash: string): Route {
+  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
+  const [page = '', rest] = path.split('/', 2).map(decode);
+  return { place: placeOf(page, rest ?? ''), message: new URLSearchParams(query).get('m') };
+}
+
+function placeOf(page: string, rest: string): Place {
+  switch (page) {
+    case 'needs':
+    case 'settings':
+      return { page };
+    case 'sessions':
+      return rest === '' ? { page: 'sessions' } : { page: 'session', name: rest };
+    case 'decisions':
+      return rest === '' ? { page: 'decisions' } : { page: 'topic', topic: rest };
+    default:
+      return { page: 'overview' };
+  }
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** The address of a place, and of a message opened there. */
+export function href(place: Place, message: string | null = null): string {
+  const query = message === null ? '' : `?m=${encodeURIComponent(message)}`;
+  return `#/${pathOf(place)}${query}`;
+}
+
+function pathOf(place: Place): string {
+  switch (place.page) {
+    case 'session':
+      return `sessions/${encodeURIComponent(place.name)}`;
+    case 'topic':
+      return `decisions/${encodeURIComponent(place.topic)}`;
+    default:
+      return place.page;
+  }
+}

@@ -1,0 +1,21 @@
+// Long text made short without cutting words.
+
+/** At most about `max` characters, ending at a word; '…' says that more follows. */
+export function excerpt(text: string, max: number): { text: string; more: boolean } {
+  if (text.length <= max) return { text, more: false };
+  const cut = text.slice(0, max + 1);
+  const space = Math.max(cut.lastIndexOf(' '), cut.lastIndexOf('\n'));
+  // One very long word (a path, a hash) has to be cut somewhere.
+  const end = space > max / 2 ? space : max;
+  return { text: `${text.slice(0, end).trimEnd()}…`, more: true };
+}
+
+/** The text on one line, for lists. */
+export function oneLine(text: string): string {
+  return text.replace(/\s+/g, ' ').trim();
+}
+
+/** "1 message", "3 messages". */
+export function count(n: number, noun: string): string {
+  return `${n} ${noun}${n === 1 ? '' : 's'}`;
+}
