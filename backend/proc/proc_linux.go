@@ -1,0 +1,89 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// find reads one line of the process list; a zombie is ErrGone.
+func find(pid int) (Process, error) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return Process{}, ErrGone
+	}
+	if err != nil {
+		return Process{}, err
+	}
+	return parseStat(string(data))
+}
+
+func list() ([]Process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var all []Process
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		process, err := find(pid)
+		if errors.Is(err, ErrGone) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, process)
+	}
+	return all, nil
+}
+
+// The fields of /proc/PID/stat behind the name, counted from the state (proc(5)
+// counts from 1 and puts the state third).
+const (
+	statState   = 0
+	statParent  = 1
+	statGroup   = 2
+	statSession = 3
+	statStart   = 19
+)
+
+// parseStat reads `PID (name) state parent group session ...`. The name may
+// hold spaces and parentheses, so the last closing one ends it.
+func parseStat(line string) (Process, error) {
+	open, end := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
+	if open < 0 || end < open {
+		return Process{}, fmt.Errorf("unexpected process line %q", line)
+	}
+	fields := strings.Fields(line[end+1:])
+	if len(fields) <= statStart {
+		return Process{}, fmt.Errorf("unexpected process line %q", line)
+	}
+	if state := fields[statState]; state == "Z" || state == "X" {
+		return Process{}, ErrGone
+	}
+	pid, pidErr := strconv.Atoi(strings.TrimSpace(line[:open]))
+	parent, parentErr := strconv.Atoi(fields[statParent])
+	group, groupErr := strconv.Atoi(fields[statGroup])
+	session, sessionErr := strconv.Atoi(fields[statSession])
+	start, startErr := strconv.ParseUint(fields[statStart], 10, 64)
+	if err := errors.Join(pidErr, parentErr, groupErr, sessionErr, startErr); err != nil {
+		return Process{}, fmt.Errorf("unexpected process line %q: %w", line, err)
+	}
+	return Process{PID: pid, Parent: parent, Name: line[open+1 : end], start: start, group: group, session: session}, nil
+}
+
+func bootID() (string, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(id)), nil
+}
