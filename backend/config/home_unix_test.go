@@ -1,0 +1,209 @@
+//go:build !windows
+
+package config
+
+import (
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"bridge/backend/bridge"
+)
+
+// nobody is a user that owns nothing.
+const nobody = 65534
+
+func at(t *testing.T, dir string) Home {
+	t.Helper()
+	home, err := ResolveHome(dir, variables())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
+func mode(t *testing.T, path string) os.FileMode {
+	t.Helper()
+	info, err := os.Lstat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode()
+}
+
+func TestEnsureMakesThePrivateHome(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	if err := at(t, dir).Ensure(); err != nil {
+		t.Fatal(err)
+	}
+	if got := mode(t, dir).Perm(); got != 0o700 {
+		t.Errorf("mode = %o, want 700", got)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := at(t, dir).Ensure(); err != nil {
+		t.Fatal(err)
+	}
+	if got := mode(t, dir).Perm(); got != 0o700 {
+		t.Errorf("mode of an opened-up home = %o, want 700", got)
+	}
+}
+
+func TestEnsureRefusesAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err := at(t, path).Ensure()
+	if bridge.CodeOf(err) != bridge.Invalid || !strings.Contains(err.Error(), path+" is a file") {
+		t.Errorf("Ensure = %v", err)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != "mine" || mode(t, path).Perm() != 0o644 {
+		t.Errorf("the file was changed: %q, %v, %v", data, mode(t, path), err)
+	}
+}
+
+func TestEnsureRefusesTheHomeOfAnother(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a folder away")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	err := at(t, dir).Ensure()
+	if bridge.CodeOf(err) != bridge.Denied || !strings.Contains(err.Error(), "(uid 65534), not to you") {
+		t.Errorf("Ensure = %v, want a refusal that names the owner", err)
+	}
+	if got := mode(t, dir).Perm(); got != 0o755 {
+		t.Errorf("the mode was changed to %o", got)
+	}
+}
+
+// TestEnsureRefusesAReadOnlyHome runs itself as an ordinary user, since nothing
+// is read-only for root.
+func TestEnsureRefusesAReadOnlyHome(t *testing.T) {
+	if dir := os.Getenv("BRIDGE_TEST_READONLY_HOME"); dir != "" {
+		err := at(t, dir).Ensure()
+		if bridge.CodeOf(err) != bridge.Storage || !strings.Contains(err.Error(), dir+" is not writable") {
+			t.Errorf("Ensure = %v", err)
+		}
+		return
+	}
+	root, err := os.MkdirTemp("/tmp", "bridge-test-") // t.TempDir is closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(root); err != nil {
+			t.Error(err)
+		}
+	})
+	dir, program := filepath.Join(root, "home"), filepath.Join(root, "test")
+	copyProgram(t, program)
+	if err := os.Mkdir(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "-test.run=^TestEnsureRefusesAReadOnlyHome$")
+	cmd.Env = append(os.Environ(), "BRIDGE_TEST_READONLY_HOME="+dir)
+	cmd.Dir = root
+	if os.Geteuid() == 0 {
+		if err := os.Chown(dir, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(root, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+	if output, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(output), "PASS") {
+		t.Errorf("as an ordinary user: %v\n%s", err, output)
+	}
+	if got := mode(t, dir).Perm(); got != 0o500 {
+		t.Errorf("the mode was changed to %o", got)
+	}
+}
+
+func copyProgram(t *testing.T, to string) {
+	t.Helper()
+	from, err := os.Open(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	file, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(file, from); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSocketOfALongHomeIsShortAndPrivate(t *testing.T) {
+	short, long := newHome(t), at(t, filepath.Join(t.TempDir(), strings.Repeat("long-", 30)))
+	if got := short.Socket(); got != filepath.Join(short.Dir(), "bridge.sock") {
+		t.Errorf("Socket = %q, want it inside the home", got)
+	}
+	if err := long.Ensure(); err != nil {
+		t.Fatal(err)
+	}
+	socket := long.Socket()
+	if len(socket) > maxSocketPath || mode(t, filepath.Dir(socket)).Perm() != 0o700 {
+		t.Errorf("socket %q in a folder of mode %v", socket, mode(t, filepath.Dir(socket)))
+	}
+	if other := at(t, filepath.Join(t.TempDir(), strings.Repeat("other-", 30))); other.Socket() == socket {
+		t.Error("two homes share a socket")
+	}
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatalf("the socket is not usable: %v", err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOneHomeHasOneSocket: a home reached through a symlink is the same home.
+func TestOneHomeHasOneSocket(t *testing.T) {
+	home := newHome(t)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(home.Dir(), link); err != nil {
+		t.Fatal(err)
+	}
+	if got := at(t, link).Socket(); got != home.Socket() {
+		t.Errorf("socket through a link = %q, want %q", got, home.Socket())
+	}
+}
+
+func TestMSG_02_CheckSocketRefusesAFolderOfOthers(t *testing.T) {
+	root := t.TempDir()
+	home := at(t, root)
+	if err := os.Chmod(root, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := home.CheckSocket(); bridge.CodeOf(err) != bridge.Denied {
+		t.Errorf("CheckSocket of a folder that all may write to = %v, want Denied", err)
+	}
+	if err := home.Ensure(); err != nil {
+		t.Fatal(err)
+	}
+	if err := home.CheckSocket(); err != nil {
+		t.Errorf("CheckSocket of an ensured home = %v", err)
+	}
+	if err := at(t, filepath.Join(root, "missing")).CheckSocket(); bridge.CodeOf(err) != bridge.NotFound {
+		t.Errorf("CheckSocket of a missing home = %v, want NotFound", err)
+	}
+}
