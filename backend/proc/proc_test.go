@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func contents(t *testing.T, path string) string {
 	return string(data)
 }
 
-// asHelper makes this test binary behave as a program that prints and ends.
+// TestMain makes this test binary behave as one of a few small programs.
 func TestMain(m *testing.M) {
 	switch os.Getenv("BRIDGE_TEST_PROGRAM") {
 	case "print":
@@ -46,8 +47,9 @@ func TestMain(m *testing.M) {
 	case "fail":
 		os.Exit(3)
 	case "wait":
-		os.Stdout.WriteString("ready\n")
-		select {}
+		interrupted := make(chan os.Signal, 1)
+		signal.Notify(interrupted, os.Interrupt)
+		<-interrupted
 	}
 	os.Exit(m.Run())
 }
