@@ -28,11 +28,11 @@ func start(command Command, output *os.File) (*exec.Cmd, error) {
 }
 
 // hold stops a process where it stands.
-func hold(pid int) error { return signal(pid, syscall.SIGSTOP) }
+func hold(pid int) error { return send(pid, syscall.SIGSTOP) }
 
-func kill(pid int) error { return signal(pid, syscall.SIGKILL) }
+func kill(pid int) error { return send(pid, syscall.SIGKILL) }
 
-func signal(pid int, sig syscall.Signal) error {
+func send(pid int, sig syscall.Signal) error {
 	err := syscall.Kill(pid, sig)
 	if errors.Is(err, syscall.ESRCH) {
 		return ErrGone
