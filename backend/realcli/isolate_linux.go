@@ -1,0 +1,67 @@
+package realcli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// insideVar marks the process that runs inside the namespace.
+const insideVar = "BRIDGE_TEST_ISOLATED"
+
+// Isolated reports whether this process runs in a network namespace made by
+// Isolate: nothing that it starts can reach beyond its loopback.
+func Isolated() bool { return os.Getenv(insideVar) == "1" }
+
+// Isolate runs this same program again, with the same arguments, in a network
+// namespace that holds nothing but a loopback, and returns its exit code. When
+// it ends, however it ends, every process that it left behind is killed by its
+// id. An error means that the system does not permit namespaces.
+func Isolate() (code int, err error) {
+	runtime.LockOSThread() // Pdeathsig follows the thread
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return 0, fmt.Errorf("becoming the parent of orphans: %w", err)
+	}
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Env = append(os.Environ(), insideVar+"=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("making a network namespace: %w", err)
+	}
+	err = cmd.Wait()
+	killOrphans()
+	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
+		return 0, fmt.Errorf("running in a network namespace: %w", err)
+	}
+	return cmd.ProcessState.ExitCode(), nil
+}
+
+// RaiseLoopback brings up the loopback of a fresh namespace.
+func RaiseLoopback() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("raising the loopback: %w", err)
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return fmt.Errorf("raising the loopback: %w", err)
+	}
+	lo.SetUint16(unix.IFF_UP)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo); err != nil {
+		return fmt.Errorf("raising the loopback: %w", err)
+	}
+	return nil
+}

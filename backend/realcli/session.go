@@ -1,0 +1,206 @@
+package realcli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Command is a program of the home in a folder, not yet started.
+func (h *Home) Command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(h.Bin, name)
+	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, append(h.Env(), "PWD="+dir)
+	return cmd
+}
+
+// Run runs a program of the home to its end with text on its standard input and
+// returns its standard output. The error holds the rest.
+func (h *Home) Run(ctx context.Context, dir, stdin, name string, args ...string) (string, error) {
+	var out, errs bytes.Buffer
+	cmd := h.Command(ctx, dir, name, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("%s %s: %w\n%s\n%s", name, strings.Join(args, " "), err, errs.String(), out.String())
+	}
+	return out.String(), nil
+}
+
+// Claude runs one headless turn of claude.
+func (h *Home) Claude(ctx context.Context, dir, prompt string, args ...string) (string, error) {
+	return h.Run(ctx, dir, prompt, "claude", append([]string{"-p", "--output-format", "stream-json", "--verbose"}, args...)...)
+}
+
+// Codex runs one headless turn of codex. args stand behind `exec`, `resume ID`
+// among them.
+func (h *Home) Codex(ctx context.Context, dir, prompt string, args ...string) (string, error) {
+	return h.Run(ctx, dir, prompt, "codex", append(append([]string{"exec", "--json", "--skip-git-repo-check"}, args...), "-")...)
+}
+
+// OpenCode runs one headless turn of opencode.
+func (h *Home) OpenCode(ctx context.Context, dir, prompt string, args ...string) (string, error) {
+	return h.Run(ctx, dir, prompt, "opencode", append([]string{"run", "--format", "json"}, args...)...)
+}
+
+// pollEvery is how often a screen is looked at: a terminal has no event for it.
+const pollEvery = 50 * time.Millisecond
+
+// Terminal is an interactive program in a tmux session of its own server.
+type Terminal struct {
+	home   *Home
+	name   string
+	socket string
+}
+
+// Open starts the program in a terminal. The name is unique in the home.
+func (h *Home) Open(ctx context.Context, name, dir string, argv ...string) (*Terminal, error) {
+	t := &Terminal{home: h, name: name, socket: filepath.Join(h.Root, "tmux-"+name)}
+	args := []string{"new-session", "-d", "-x", "160", "-y", "50", "-c", dir, "--", filepath.Join(h.Bin, argv[0])}
+	if _, err := t.tmux(ctx, append(args, argv[1:]...)...); err != nil {
+		return nil, fmt.Errorf("opening %s: %w", name, err)
+	}
+	if _, err := t.tmux(ctx, "set-option", "-g", "remain-on-exit", "on"); err != nil {
+		return nil, fmt.Errorf("opening %s: %w", name, err)
+	}
+	return t, nil
+}
+
+// Name is the terminal's name in the home.
+func (t *Terminal) Name() string { return t.name }
+
+// tmux runs one tmux command on the terminal's own server.
+func (t *Terminal) tmux(ctx context.Context, args ...string) (string, error) {
+	return t.home.Run(ctx, t.home.Dir, "", "/usr/bin/tmux", append([]string{"-S", t.socket, "-f", "/dev/null"}, args...)...)
+}
+
+// Close ends the terminal and the program in it.
+func (t *Terminal) Close(ctx context.Context) error {
+	_, err := t.tmux(ctx, "kill-server")
+	return err
+}
+
+// Screen is what the terminal shows, with what scrolled off.
+func (t *Terminal) Screen(ctx context.Context) (string, error) {
+	return t.tmux(ctx, "capture-pane", "-p", "-J", "-S", "-200")
+}
+
+// Until waits for the screen to show something.
+func (t *Terminal) Until(ctx context.Context, what string, fits func(screen string) bool) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		screen, err := t.Screen(ctx)
+		if err == nil && fits(screen) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s to show %s: %w\n%s", t.name, what, ctx.Err(), screen)
+		}
+	}
+}
+
+// Keys presses keys by tmux's names: Enter, Escape, C-c.
+func (t *Terminal) Keys(ctx context.Context, keys ...string) error {
+	_, err := t.tmux(ctx, append([]string{"send-keys"}, keys...)...)
+	return err
+}
+
+// Prompt types one line and submits it. A CLI may take an Enter that follows
+// typed text too closely as a part of a paste, so it is pressed until the model
+// is asked: that is when the prompt counts.
+func (t *Terminal) Prompt(ctx context.Context, line string) error {
+	if _, err := t.tmux(ctx, "send-keys", "-l", line); err != nil {
+		return fmt.Errorf("typing into %s: %w", t.name, err)
+	}
+	if err := t.Until(ctx, "what was typed", func(screen string) bool { return strings.Contains(screen, line) }); err != nil {
+		return err
+	}
+	asked := make(chan error, 1)
+	go func() {
+		_, err := t.home.model.Wait(ctx, "the prompt "+line, func(r Request) bool {
+			return !r.Aux && strings.Contains(r.Text(), line)
+		})
+		asked <- err
+	}()
+	again := time.NewTicker(10 * pollEvery)
+	defer again.Stop()
+	for {
+		if err := t.Keys(ctx, "Enter"); err != nil {
+			return fmt.Errorf("submitting to %s: %w", t.name, err)
+		}
+		select {
+		case err := <-asked:
+			return err
+		case <-again.C:
+		}
+	}
+}
+
+// OpenCodeTerminal is an interactive opencode. What is typed into it may open a
+// popup, so prompts go through the HTTP interface of the same live session.
+type OpenCodeTerminal struct {
+	*Terminal
+	url string
+}
+
+// OpenOpenCode starts an interactive opencode that serves its interface on a
+// free port of 127.0.0.1.
+func (h *Home) OpenOpenCode(ctx context.Context, name, dir string, args ...string) (*OpenCodeTerminal, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("finding a port for opencode: %w", err)
+	}
+	address := listener.Addr().(*net.TCPAddr)
+	if err := listener.Close(); err != nil {
+		return nil, fmt.Errorf("finding a port for opencode: %w", err)
+	}
+	argv := append([]string{"opencode", "--hostname", "127.0.0.1", "--port", strconv.Itoa(address.Port)}, args...)
+	terminal, err := h.Open(ctx, name, dir, argv...)
+	if err != nil {
+		return nil, err
+	}
+	return &OpenCodeTerminal{terminal, "http://" + address.String()}, nil
+}
+
+// Prompt puts one line into the composer and submits it.
+func (o *OpenCodeTerminal) Prompt(ctx context.Context, line string) error {
+	if err := o.post(ctx, "/tui/append-prompt", mustJSON(object{"text": line})); err != nil {
+		return err
+	}
+	if err := o.Until(ctx, "what was typed", func(screen string) bool { return strings.Contains(screen, line) }); err != nil {
+		return err
+	}
+	if err := o.post(ctx, "/tui/submit-prompt", "{}"); err != nil {
+		return err
+	}
+	_, err := o.home.model.Wait(ctx, "the prompt "+line, func(r Request) bool { return !r.Aux && strings.Contains(r.Text(), line) })
+	return err
+}
+
+func (o *OpenCodeTerminal) post(ctx context.Context, path, body string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url+path, strings.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("asking opencode: %w", err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return fmt.Errorf("asking opencode: %w", err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // its body is not read
+	if answer.StatusCode >= 300 {
+		return fmt.Errorf("opencode answered %s with %s", path, answer.Status)
+	}
+	return nil
+}
