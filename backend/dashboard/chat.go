@@ -1,0 +1,346 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/session"
+)
+
+// chatState is how far an owner's message came (seed 2.3).
+type chatState string
+
+const (
+	chatQueued       chatState = "queued"        // stored, waits for the session
+	chatDelivered    chatState = "delivered"     // consumed, not answered
+	chatNotSupported chatState = "not-supported" // cannot be done for this target
+	chatUnconfirmed  chatState = "unconfirmed"   // nobody knows; never sent again by itself
+)
+
+// chatTransport is the way an owner's message takes.
+type chatTransport string
+
+const (
+	byBridge chatTransport = "bridge" // the session's own mail
+	byParent chatTransport = "parent" // a note to the parent of a native child
+)
+
+// maxOwnerSends bounds the owner's messages per minute: ours, far above what a
+// person types, low enough that a page gone wild floods no session.
+const maxOwnerSends = 120
+
+// chatRequest is the body of POST /api/sessions/<name>/message (CHT-01).
+type chatRequest struct {
+	Body   string  `json:"body"`
+	Child  *string `json:"child"`
+	Target *string `json:"target"`
+}
+
+// readChat reads and checks the body of an owner's message.
+func readChat(w http.ResponseWriter, r *http.Request) (chatRequest, error) {
+	var request chatRequest
+	if err := readJSON(w, r, &request); err != nil {
+		return chatRequest{}, err
+	}
+	if err := checkOwnerBody(request.Body); err != nil {
+		return chatRequest{}, err
+	}
+	if request.Target != nil && *request.Target != "parent" {
+		return chatRequest{}, bridge.Errorf(bridge.Invalid, `the target must be "parent"`)
+	}
+	if request.Target != nil && request.Child == nil {
+		return chatRequest{}, bridge.Errorf(bridge.Conflict, "a note to the parent must name the child it is about")
+	}
+	return request, nil
+}
+
+func checkOwnerBody(body string) error {
+	if strings.TrimSpace(body) == "" {
+		return bridge.Errorf(bridge.Invalid, "the body must not be empty")
+	}
+	return bridge.CheckText("the body", body, bridge.MaxOwnerBodyChars)
+}
+
+// messageSession answers POST /api/sessions/<name>/message (CHT-01, CHT-02,
+// CHT-10, CHT-11, CHT-13).
+func (d *Dashboard) messageSession(w http.ResponseWriter, r *http.Request) error {
+	request, err := readChat(w, r)
+	if err != nil {
+		return err
+	}
+	to, err := d.findAddressee(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	if request.Child == nil {
+		return d.deliver(w, r, to, request.Body, byBridge)
+	}
+	at := slices.IndexFunc(to.children, func(c ipc.Child) bool { return c.ID == *request.Child })
+	if at < 0 {
+		return bridge.Errorf(bridge.Conflict, "%s has no native child of that id", to.name)
+	}
+	if request.Target == nil {
+		return writeJSON(w, chatWire{
+			State:     chatNotSupported,
+			Transport: byParent,
+			Detail:    "A native child takes no direct input: send a note to its parent " + to.name + ".",
+		})
+	}
+	return d.deliver(w, r, to, parentNote(to.children[at], request.Body), byParent)
+}
+
+// parentNote is the owner's note to the parent of child (CHT-11).
+func parentNote(child ipc.Child, body string) string {
+	return fmt.Sprintf("A note about your native child %q (%s):\n\n%s", child.Title, child.ID, body)
+}
+
+// messageJob answers POST /api/jobs/<job>/message. The body is checked first,
+// so that a malformed one is told apart from a job that does not exist.
+func (d *Dashboard) messageJob(w http.ResponseWriter, r *http.Request) error {
+	if _, err := readChat(w, r); err != nil {
+		return err
+	}
+	return bridge.Errorf(bridge.NotFound, "no delegated job of this PC is called %q", r.PathValue("job"))
+}
+
+// addressee is a local session that the owner writes to.
+type addressee struct {
+	name     string
+	target   string // what names exactly this session to the broker
+	online   bool
+	busy     bool
+	children []ipc.Child
+}
+
+// findAddressee finds a local session by its exact name: a live one, else the
+// one that had the name last, whose mail waits.
+func (d *Dashboard) findAddressee(ctx context.Context, name string) (addressee, error) {
+	if strings.Contains(name, "/") {
+		return addressee{}, bridge.Errorf(bridge.NotFound, "sessions of a paired PC take no input from here")
+	}
+	if d.opts.Broker == nil {
+		return addressee{}, noBroker()
+	}
+	now, err := d.askBroker(ctx)
+	if err != nil {
+		return addressee{}, err
+	}
+	if !now.on {
+		return addressee{}, noBroker()
+	}
+	reader, err := d.reader(ctx)
+	if err != nil {
+		return addressee{}, err
+	}
+	people, err := d.directory(ctx, reader, now)
+	if err != nil {
+		return addressee{}, err
+	}
+	id, ok := people.idOf(name)
+	if !ok {
+		return addressee{}, bridge.Errorf(bridge.NotFound, "no local session is called %q", name)
+	}
+	found := addressee{name: name, target: people.target(name, id)}
+	if peer := people.live[id]; peer != nil {
+		found.online, found.busy, found.children = true, peer.State == "busy", peer.Children
+	}
+	return found, nil
+}
+
+func noBroker() error {
+	return bridge.Errorf(bridge.Unavailable, "no broker runs, so nothing can be sent: `bridge serve` starts one")
+}
+
+// target is the word that names the session id to the broker. That is its name,
+// as people read it in the history, unless the broker would take the word for
+// something else.
+func (p *directory) target(name, id string) string {
+	_, err := bridge.ParseKind(name)
+	if err == nil || name == session.Everyone {
+		return id
+	}
+	for _, peer := range p.live {
+		if peer.ID == name || peer.SessionID != nil && *peer.SessionID == name {
+			return id
+		}
+	}
+	return name
+}
+
+// deliver sends the owner's words as a bridge message and answers with a
+// receipt handle. The message's id is ours, so that even an unclear outcome can
+// be looked up; it is never sent twice.
+func (d *Dashboard) deliver(w http.ResponseWriter, r *http.Request, to addressee, body string, by chatTransport) error {
+	if !d.sends.take() {
+		return tooMany()
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return fmt.Errorf("make a message id: %w", err)
+	}
+	args := ipc.SendArgs{To: to.target, Body: body, MessageID: id.String()}
+	sent, err := d.opts.Broker.SendOwner(r.Context(), args)
+	answer := chatWire{State: chatQueued, Transport: by, Detail: "Stored. " + to.outlook(sent)}
+	if unclear(err) {
+		answer.State, answer.Detail = chatUnconfirmed, "The broker did not answer in time. It is not sent again by itself: look in the history first."
+	} else if err != nil {
+		return fmt.Errorf("send the owner's message: %w", err)
+	}
+	receipt := d.handles.issue(handle{message: args.MessageID, by: by, at: d.opts.Now().UnixMilli()})
+	answer.Receipt = &receipt
+	return writeJSON(w, answer)
+}
+
+func tooMany() error {
+	return bridge.Errorf(bridge.Busy, "that were too many messages in one minute: wait a little")
+}
+
+// unclear reports an error after which the message may be stored or not.
+func unclear(err error) bool {
+	return bridge.CodeOf(err) == bridge.Unavailable || errors.Is(err, context.DeadlineExceeded)
+}
+
+// outlook says when the session will read it.
+func (a addressee) outlook(sent ipc.SendResult) string {
+	woken := slices.ContainsFunc(sent.Recipients, func(to ipc.Recipient) bool { return to.Wake })
+	switch {
+	case !a.online:
+		return a.name + " reads it when it is back."
+	case a.busy:
+		return a.name + " reads it at its next safe step."
+	case woken:
+		return a.name + " is being woken for it."
+	default:
+		return a.name + " reads it on its next turn."
+	}
+}
+
+// ownerSend is the body of POST /api/messages.
+type ownerSend struct {
+	To   string `json:"to"`
+	Body string `json:"body"`
+}
+
+// messageAny answers POST /api/messages: the owner to one session or to all.
+func (d *Dashboard) messageAny(w http.ResponseWriter, r *http.Request) error {
+	var request ownerSend
+	if err := readJSON(w, r, &request); err != nil {
+		return err
+	}
+	if err := checkOwnerBody(request.Body); err != nil {
+		return err
+	}
+	if request.To == "" {
+		return bridge.Errorf(bridge.Invalid, "the member to must name a session, or * for all")
+	}
+	target := request.To
+	if target != session.Everyone {
+		to, err := d.findAddressee(r.Context(), target)
+		if err != nil {
+			return err
+		}
+		target = to.target
+	}
+	if d.opts.Broker == nil {
+		return noBroker()
+	}
+	if !d.sends.take() {
+		return tooMany()
+	}
+	sent, err := d.opts.Broker.SendOwner(r.Context(), ipc.SendArgs{To: target, Body: request.Body})
+	if err != nil {
+		return fmt.Errorf("send the owner's message: %w", err)
+	}
+	return writeJSON(w, sentWire{ID: sent.ID, ConversationID: sent.ConversationID, Recipients: list(sent.Recipients)})
+}
+
+// chatDelivery answers GET /api/chat-delivery/<id> (CHT-09) for the handles
+// that this instance gave out.
+func (d *Dashboard) chatDelivery(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	issued, ok := d.handles.find(id)
+	if !ok {
+		return bridge.Errorf(bridge.NotFound, "this dashboard gave no such receipt")
+	}
+	reader, err := d.reader(r.Context())
+	if err != nil {
+		return err
+	}
+	answer := receiptWire{ID: id, State: chatUnconfirmed, Transport: issued.by, UpdatedAt: issued.at}
+	row, err := reader.Find(r.Context(), issued.message)
+	if bridge.CodeOf(err) == bridge.NotFound {
+		return writeJSON(w, answer) // unclear when sent, and not there
+	}
+	if err != nil {
+		return fmt.Errorf("look a receipt up: %w", err)
+	}
+	for _, to := range row.Deliveries {
+		answer.State, answer.UpdatedAt = receiptOf(delivery{Delivery: to})
+	}
+	return writeJSON(w, answer)
+}
+
+// receiptOf puts a delivery's facts into the words of a receipt: delivered is
+// nothing but a durable consumption (CHT-09). What expired unread is queued no
+// more and was not delivered.
+func receiptOf(d delivery) (chatState, int64) {
+	consumed := d.facts()[4]
+	switch {
+	case consumed.Happened():
+		return chatDelivered, consumed.At
+	case d.Expired.Happened():
+		return chatUnconfirmed, d.Expired.At
+	default:
+		return chatQueued, max(d.CreatedAt, d.Woken.At, d.Handed.At)
+	}
+}
+
+// maxHandles bounds the receipts that are remembered: the oldest is forgotten,
+// its message stays in the history (CHT-16).
+const maxHandles = 1_000
+
+// handles are the receipts given out by this instance. They live in memory.
+type handles struct {
+	mu     sync.Mutex // guards below
+	byID   map[string]handle
+	issued []string // oldest first
+}
+
+// handle is what a receipt stands for.
+type handle struct {
+	message string // message id
+	by      chatTransport
+	at      int64 // when it was issued, epoch milliseconds
+}
+
+func newHandles() *handles { return &handles{byID: map[string]handle{}} }
+
+func (h *handles) issue(issued handle) string {
+	id := rand.Text()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.issued) == maxHandles {
+		delete(h.byID, h.issued[0])
+		h.issued = h.issued[1:]
+	}
+	h.byID[id] = issued
+	h.issued = append(h.issued, id)
+	return id
+}
+
+func (h *handles) find(id string) (handle, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	issued, ok := h.byID[id]
+	return issued, ok
+}

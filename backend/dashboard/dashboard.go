@@ -1,0 +1,205 @@
+// Package dashboard is Bridge's HTTP door on the loopback address: the page,
+// the read-only endpoints, the owner's messages, and server-sent events that
+// say when something changed (seed 4.2, 4.3, 4.6, 5; rows DEC-17 to DEC-20,
+// CHT, AUT, STO-12). Every request passes guard.go. Reads go to the store
+// alone and work without a broker; what the owner writes goes to the broker.
+package dashboard
+
+import (
+	"context"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+	"bridge/backend/decision"
+	"bridge/backend/ipc"
+	"bridge/backend/mail"
+	"bridge/backend/store"
+)
+
+// Options says what a dashboard works with. All fields are required unless the
+// comment says otherwise.
+type Options struct {
+	// Secret gives the launch secret. It is asked at every request, so that a
+	// replaced secret shuts out old cookies.
+	Secret func() (config.Secret, error)
+	// Tickets are the one-time keys that open the page beside the secret.
+	Tickets *Tickets
+	// Reader gives the store's read side. It is asked at every request and may
+	// return the same one each time; the dashboard never closes it. An error
+	// that is fs.ErrNotExist means that nothing was ever stored.
+	Reader func(context.Context) (Reader, error)
+	// Broker is the live broker, nil where there is none: reads still work.
+	Broker Broker
+	// Agents tells which agent CLIs were found and connected. It may take its
+	// time; its caller's context ends with the request.
+	Agents func(context.Context) []Agent
+	// InstallCommand is what a person types to connect the agents found, as
+	// "/usr/bin/bridge install".
+	InstallCommand string
+	// Page holds the built page with index.html at its root. Nil, or without
+	// index.html, the page answers 503 and says how to build it.
+	Page fs.FS
+	// Name and Version are this instance's.
+	Name, Version string
+	// MaxHops is the hop at which mail wakes nobody; 0 for the default.
+	MaxHops int
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Reader is what the dashboard reads: *store.Reader and *store.DB have it. All
+// methods may be called concurrently.
+type Reader interface {
+	// Recent returns the newest messages, newest first, archived ones included.
+	Recent(ctx context.Context, limit int) ([]mail.HistoryRow, error)
+	// Conversation returns messages from or to a peer, newest first, created
+	// before the given time unless that is 0.
+	Conversation(ctx context.Context, peerID string, before int64, limit int) ([]mail.HistoryRow, error)
+	// Find returns one message; its code is NotFound when there is none.
+	Find(ctx context.Context, messageID string) (mail.HistoryRow, error)
+	// Decisions returns the revisions that fit, newest first.
+	Decisions(ctx context.Context, lookup decision.Lookup) ([]decision.Revision, error)
+	// Peers returns every session ever seen, the newest first.
+	Peers(ctx context.Context) ([]store.Peer, error)
+}
+
+// Broker is what the dashboard asks of the live broker. All methods may be
+// called concurrently; each fails with code Unavailable when no broker runs.
+type Broker interface {
+	// State tells what the broker knows at this moment. Its revision must have
+	// risen by the time that a change can be read from the store or from here.
+	State(ctx context.Context) (ipc.Status, error)
+	// SendOwner stores a message from the owner durably before it returns; the
+	// same MessageID again makes no second copy.
+	SendOwner(ctx context.Context, args ipc.SendArgs) (ipc.SendResult, error)
+	// Subscribe gives the revision at once and after every change; of several
+	// changes in a row only the last need come. The channel is closed when ctx
+	// ends or the broker is gone.
+	Subscribe(ctx context.Context) (<-chan int64, error)
+}
+
+// Agent is one agent CLI as the empty page shows it.
+type Agent struct {
+	Kind      bridge.AgentKind `json:"kind"`
+	Found     bool             `json:"found"`
+	Path      string           `json:"path"`
+	Version   string           `json:"version"`
+	Connected bool             `json:"connected"` // Bridge is registered with it
+	Detail    string           `json:"detail"`    // a sentence for people
+}
+
+// Dashboard is the HTTP handler. Its server must listen on a loopback address
+// and set no write time-out (events are streams).
+type Dashboard struct {
+	opts     Options
+	guard    *guard
+	routes   []route
+	events   *events
+	handles  *handles
+	sends    *window
+	state    stateCache
+	stop     context.CancelFunc
+	followed sync.WaitGroup
+}
+
+// New returns a dashboard that follows the broker's revisions until Close.
+func New(opts Options) *Dashboard {
+	if opts.MaxHops == 0 {
+		opts.MaxHops = bridge.DefaultMaxHops
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	d := &Dashboard{
+		opts: opts,
+		guard: &guard{
+			secret:   opts.Secret,
+			tickets:  opts.Tickets,
+			failures: newWindow(opts.Now, maxLaunchFailures, time.Minute),
+		},
+		events:  newEvents(opts.Now),
+		handles: newHandles(),
+		sends:   newWindow(opts.Now, maxOwnerSends, time.Minute),
+		stop:    stop,
+	}
+	d.routes = d.table()
+	if opts.Broker != nil {
+		d.followed.Go(func() { d.events.follow(ctx, opts.Broker) })
+	}
+	return d
+}
+
+// Close ends every event stream and stops following the broker. Call it before
+// http.Server.Shutdown, which waits for open streams. Other requests are still
+// answered.
+func (d *Dashboard) Close() error {
+	d.stop()
+	d.events.close()
+	d.followed.Wait()
+	return nil
+}
+
+// ServeHTTP answers one request: guard, route, handler, and the error's status.
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer := &response{ResponseWriter: w}
+	defer d.recoverPanic(answer, r)
+	setSecurityHeaders(answer.Header())
+	if err := d.serve(answer, r); err != nil {
+		d.writeError(answer, r, err)
+	}
+}
+
+// serve orders the refusals: who asks comes before what exists, so that a
+// stranger learns nothing, not even which paths there are.
+func (d *Dashboard) serve(w *response, r *http.Request) error {
+	if err := d.guard.host(r); err != nil {
+		return err
+	}
+	matched, allowed := match(d.routes, r)
+	if matched == nil || matched.kind != entry {
+		if err := d.guard.cookie(r); err != nil {
+			return err
+		}
+	}
+	if matched == nil {
+		return noRoute(w, allowed)
+	}
+	if err := d.guard.request(matched.kind, r); err != nil {
+		return err
+	}
+	return matched.handle(w, r)
+}
+
+// noRoute is the answer where no route fits the method, or the path at all.
+func noRoute(w http.ResponseWriter, allowed []string) error {
+	if len(allowed) == 0 {
+		return bridge.Errorf(bridge.NotFound, "there is nothing under this address")
+	}
+	for _, method := range allowed {
+		w.Header().Add("Allow", method)
+	}
+	return refusal{http.StatusMethodNotAllowed, "this address does not take that method"}
+}
+
+// response remembers whether the answer has begun, so that a late error does
+// not write a second one into it.
+type response struct {
+	http.ResponseWriter
+	begun bool
+}
+
+func (w *response) WriteHeader(status int) {
+	w.begun = true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *response) Write(data []byte) (int, error) {
+	w.begun = true
+	return w.ResponseWriter.Write(data)
+}
+
+// Unwrap lets http.ResponseController reach flushing and deadlines.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

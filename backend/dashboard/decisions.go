@@ -1,0 +1,106 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"bridge/backend/bridge"
+	"bridge/backend/decision"
+)
+
+// listDecisions answers GET /api/decisions (DEC-17): what is in force, for no
+// particular session. It asks the store alone (DEC-19).
+func (d *Dashboard) listDecisions(w http.ResponseWriter, r *http.Request) error {
+	lookup, err := readLookup(r)
+	if err != nil {
+		return err
+	}
+	found, err := d.findDecisions(r.Context(), lookup)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, decisionsWire{Decisions: found})
+}
+
+// decisionHistory answers GET /api/decisions/<topic>/history (DEC-18): every
+// revision of exactly that topic, newest first.
+func (d *Dashboard) decisionHistory(w http.ResponseWriter, r *http.Request) error {
+	topic, err := decision.NormalizeTopic(r.PathValue("topic"))
+	if err != nil {
+		return malformed(err)
+	}
+	lookup, err := readLookup(r)
+	if err != nil {
+		return err
+	}
+	lookup.Topic, lookup.History = topic, true
+	found, err := d.findDecisions(r.Context(), lookup)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, historyWire{Topic: topic, Decisions: found})
+}
+
+func (d *Dashboard) findDecisions(ctx context.Context, lookup decision.Lookup) ([]decision.Revision, error) {
+	reader, err := d.reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := reader.Decisions(ctx, lookup)
+	if err != nil {
+		return nil, fmt.Errorf("read decisions: %w", err)
+	}
+	return list(found), nil
+}
+
+// readLookup reads q and scope. An omitted scope asks for every scope.
+func readLookup(r *http.Request) (decision.Lookup, error) {
+	params, err := readParams(r)
+	if err != nil {
+		return decision.Lookup{}, err
+	}
+	lookup := decision.Lookup{Query: params.Get("q")}
+	if err := decision.CheckQuery(lookup.Query); err != nil {
+		return decision.Lookup{}, malformed(err)
+	}
+	if !params.Has("scope") {
+		return lookup, nil
+	}
+	scope, err := parseScope(params.Get("scope"))
+	if err != nil {
+		return decision.Lookup{}, malformed(err)
+	}
+	lookup.Scope = &scope
+	return lookup, nil
+}
+
+// parseScope reads the bare word all or a scope's JSON.
+func parseScope(raw string) (decision.Scope, error) {
+	if raw == "all" {
+		return decision.AllSessions(), nil
+	}
+	return decision.ParseScope([]byte(raw))
+}
+
+// readParams parses the query strictly: net/url drops what it cannot read, and
+// of a doubled parameter only the first would count.
+func readParams(r *http.Request) (url.Values, error) {
+	params, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, bridge.Errorf(bridge.Invalid, "the query of the address is malformed")
+	}
+	for name, values := range params {
+		if len(values) > 1 {
+			return nil, bridge.Errorf(bridge.Invalid, "the parameter %q is given twice", name)
+		}
+	}
+	return params, nil
+}
+
+// malformed makes every fault in an address's parameter a 400, one that is too
+// long included (DEC-20): 413 is for bodies.
+func malformed(err error) error {
+	return bridge.Errorf(bridge.Invalid, "%s", err.Error())
+}

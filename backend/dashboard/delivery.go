@@ -1,0 +1,157 @@
+package dashboard
+
+import (
+	"fmt"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/mail"
+	"bridge/backend/session"
+)
+
+// recipient is what the delivery strip needs to know of one that a message
+// went to.
+type recipient struct {
+	name  string
+	agent bridge.AgentKind
+	live  *ipc.Peer // nil while it is away
+}
+
+// delivery turns stored facts into what people see of one delivery.
+type delivery struct {
+	mail.Delivery
+	to      recipient
+	maxHops int
+	broker  bool // a broker runs
+	zone    *time.Location
+}
+
+func (d delivery) wire() deliveryWire {
+	return deliveryWire{
+		ID:     d.Recipient,
+		Name:   d.to.name,
+		Agent:  d.to.agent,
+		Stage:  d.Stage(),
+		Note:   d.note(),
+		Stages: d.steps(),
+	}
+}
+
+// facts are the six steps' facts in the order of bridge.Stages. A row exists
+// only once it is committed, so both first steps have its time.
+func (d delivery) facts() []mail.Fact {
+	consumed := d.Consumed
+	if !consumed.Happened() && d.ReadAt != 0 {
+		consumed = mail.Fact{At: d.ReadAt, Evidence: "marked read"}
+	}
+	return []mail.Fact{
+		{At: d.CreatedAt, Evidence: "the broker took it"},
+		{At: d.CreatedAt, Evidence: "committed to the store"},
+		d.Woken, d.Handed, consumed, d.Answered,
+	}
+}
+
+// steps are the six marks. A step is not possible when a later one came first,
+// when the message expired, or when it may wake nobody.
+func (d delivery) steps() []stepWire {
+	facts := d.facts()
+	furthest := 0
+	for i, fact := range facts {
+		if fact.Happened() {
+			furthest = i
+		}
+	}
+	steps := make([]stepWire, len(facts))
+	for i, stage := range bridge.Stages() {
+		step := stepWire{Stage: stage, Evidence: facts[i].Evidence, Possible: true}
+		switch obstacle := d.neverWakes(); {
+		case facts[i].Happened():
+			step.At = &facts[i].At
+		case i < furthest:
+			step.Possible, step.Evidence = false, "not needed"
+		case d.Stage() == bridge.StageExpired:
+			step.Possible, step.Evidence = false, "it expired first"
+		case stage == bridge.StageWoken && obstacle != "":
+			step.Possible, step.Evidence = false, obstacle
+		}
+		steps[i] = step
+	}
+	return steps
+}
+
+// neverWakes says why the message may not wake its recipient, "" when it may.
+// The rule itself is mail's; this puts it into words.
+func (d delivery) neverWakes() string {
+	policy := session.Policy{AutoWake: true, WakeOnDirect: true, MaxHops: d.maxHops}
+	if !mail.MayWake(d.Message, true, policy) {
+		if mail.Quiet(d.ConversationID) {
+			return "it is shown on the next turn and wakes nobody"
+		}
+		return fmt.Sprintf("at hop %d mail wakes nobody", d.Hop)
+	}
+	if d.to.agent == bridge.Antigravity {
+		return "an idle antigravity session cannot be woken"
+	}
+	if d.to.live == nil {
+		return "" // its wishes are known when it is back
+	}
+	peer := session.Session{ID: d.to.live.ID, Name: d.to.live.Name}
+	if d.to.live.SessionID != nil {
+		peer.SessionID = *d.to.live.SessionID
+	}
+	policy.AutoWake, policy.WakeOnDirect = d.to.live.AutoWake, d.to.live.WakeOnDirect
+	if !mail.MayWake(d.Message, mail.Direct(d.Message, &peer), policy) {
+		return "auto-wake is off for this session"
+	}
+	return ""
+}
+
+// note says where the message is, as one would say it to a person.
+func (d delivery) note() string {
+	switch d.Stage() {
+	case bridge.StageAnswered:
+		return "answered " + d.clock(d.Answered.At)
+	case bridge.StageConsumed:
+		return "read " + d.clock(d.facts()[4].At)
+	case bridge.StageExpired:
+		return "expired after " + span(time.Duration(d.Expired.At-d.CreatedAt)*time.Millisecond)
+	case bridge.StageHanded:
+		return "handed over, waiting for a sign of activity"
+	}
+	switch {
+	case !d.broker:
+		return "waiting for a broker to run"
+	case d.to.live == nil:
+		return "waiting for the session to come back"
+	case d.to.live.State == "busy":
+		return "waiting for its next safe step"
+	case d.Stage() == bridge.StageWoken:
+		return "woken " + d.clock(d.Woken.At) + ", waiting for its turn to begin"
+	default:
+		return "waiting for its next turn"
+	}
+}
+
+// clock is the time of day, with the day where it is not the message's own.
+func (d delivery) clock(at int64) string {
+	then, created := time.UnixMilli(at).In(d.zone), time.UnixMilli(d.CreatedAt).In(d.zone)
+	if then.YearDay() == created.YearDay() && then.Year() == created.Year() {
+		return then.Format("15:04")
+	}
+	return then.Format("2 Jan 15:04")
+}
+
+// span is a duration in the largest unit that still says it.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	default:
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	}
+}

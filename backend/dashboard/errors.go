@@ -1,0 +1,134 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+
+	"bridge/backend/bridge"
+)
+
+// statuses is the one table from error codes to HTTP statuses.
+var statuses = map[bridge.Code]int{
+	bridge.Invalid:      http.StatusBadRequest,
+	bridge.TooLarge:     http.StatusRequestEntityTooLarge,
+	bridge.Unauthorized: http.StatusForbidden,
+	bridge.Denied:       http.StatusForbidden,
+	bridge.NotFound:     http.StatusNotFound,
+	bridge.Ambiguous:    http.StatusConflict,
+	bridge.Conflict:     http.StatusConflict,
+	bridge.Busy:         http.StatusTooManyRequests,
+	bridge.Unavailable:  http.StatusServiceUnavailable,
+	bridge.Storage:      http.StatusServiceUnavailable,
+	bridge.Unsupported:  http.StatusNotImplemented,
+	bridge.Internal:     http.StatusInternalServerError,
+}
+
+// refusal is an answer that only HTTP knows: no code of ours stands for it.
+type refusal struct {
+	status   int
+	sentence string
+}
+
+func (r refusal) Error() string { return r.sentence }
+
+// hidden is what people read of an error that was not written for them.
+const hidden = "something went wrong inside Bridge; its log says what"
+
+// answerFor splits an error into status and sentence. Only sentences written
+// for people leave: causes stay here.
+func answerFor(err error) (int, string) {
+	var only refusal
+	if errors.As(err, &only) {
+		return only.status, only.sentence
+	}
+	var known *bridge.Error
+	if !errors.As(err, &known) {
+		return http.StatusInternalServerError, hidden
+	}
+	status, ok := statuses[known.Code]
+	if !ok {
+		return http.StatusInternalServerError, hidden
+	}
+	return status, known.Message
+}
+
+// writeError answers with {"error"} and logs what is ours to mend. The log
+// names the path only: a query may hold the launch key (AUT-03).
+func (d *Dashboard) writeError(w *response, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // nobody reads the answer
+	}
+	status, sentence := answerFor(err)
+	if status >= http.StatusInternalServerError {
+		d.opts.Log.Error("dashboard request", "method", r.Method, "path", r.URL.Path, "status", status, slog.Any("error", chain(err)))
+	}
+	if w.begun {
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(errorWire{Error: sentence}) // a lost client needs no answer
+}
+
+// chain is err with its hidden cause, for the log.
+func chain(err error) string {
+	var known *bridge.Error
+	if errors.As(err, &known) && known.Unwrap() != nil {
+		return fmt.Sprintf("%v: %v", err, known.Unwrap())
+	}
+	return err.Error()
+}
+
+// recoverPanic turns a bug into a 500; an answer that has begun is cut off.
+func (d *Dashboard) recoverPanic(w *response, r *http.Request) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	if cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+		panic(cause)
+	}
+	d.opts.Log.Error("dashboard bug", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+	if w.begun {
+		panic(http.ErrAbortHandler)
+	}
+	d.writeError(w, r, refusal{http.StatusInternalServerError, hidden})
+}
+
+// writeJSON answers 200 with value. It is encoded first, so that an encoding
+// error can still become an answer.
+func writeJSON(w http.ResponseWriter, value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	return writeBody(w, body)
+}
+
+func writeBody(w http.ResponseWriter, body []byte) error {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body) // a lost client needs no answer
+	return nil
+}
+
+// maxRequestBytes bounds a request's body: 32,000 characters as the longest
+// JSON escapes (12 bytes each), with room for the rest.
+const maxRequestBytes = 400 << 10
+
+// readJSON reads the request's body strictly into dst, a pointer to a struct.
+func readJSON(w http.ResponseWriter, r *http.Request, dst any) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequestBytes))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return bridge.Errorf(bridge.TooLarge, "the request is larger than %d bytes", maxRequestBytes)
+	}
+	if err != nil {
+		return bridge.WithCause(bridge.Invalid, err, "the request ended before it was whole")
+	}
+	return bridge.DecodeStrict(body, maxRequestBytes, dst)
+}

@@ -1,0 +1,137 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/mail"
+)
+
+// listMessages answers GET /api/messages: the conversation of one session, live
+// or gone, newest first.
+func (d *Dashboard) listMessages(w http.ResponseWriter, r *http.Request) error {
+	params, err := readParams(r)
+	if err != nil {
+		return err
+	}
+	span, err := readPage(params, bridge.RecentMessages, bridge.RecentMessages)
+	if err != nil {
+		return err
+	}
+	now, err := d.askBroker(r.Context())
+	if err != nil {
+		return err
+	}
+	reader, err := d.reader(r.Context())
+	if err != nil {
+		return err
+	}
+	people, err := d.directory(r.Context(), reader, now)
+	if err != nil {
+		return err
+	}
+	id, ok := people.idOf(params.Get("peer"))
+	if !ok {
+		return bridge.Errorf(bridge.NotFound, "no session of that name was ever seen")
+	}
+	rows, err := reader.Conversation(r.Context(), id, span.before, span.limit)
+	if err != nil {
+		return fmt.Errorf("read a session's messages: %w", err)
+	}
+	return writeJSON(w, messagesWire{Messages: people.messages(rows)})
+}
+
+// pageSpan is one page of a list that goes back in time.
+type pageSpan struct {
+	before int64 // exclusive epoch milliseconds, 0 for no bound
+	limit  int
+}
+
+// readPage reads before and limit.
+func readPage(params url.Values, usual, most int) (pageSpan, error) {
+	span := pageSpan{limit: usual}
+	if params.Has("before") {
+		before, err := strconv.ParseInt(params.Get("before"), 10, 64)
+		if err != nil || before < 1 {
+			return pageSpan{}, bridge.Errorf(bridge.Invalid, "before must be a time in epoch milliseconds")
+		}
+		span.before = before
+	}
+	if params.Has("limit") {
+		limit, err := strconv.Atoi(params.Get("limit"))
+		if err != nil || limit < 1 || limit > most {
+			return pageSpan{}, bridge.Errorf(bridge.Invalid, "limit must be a whole number from 1 to %d", most)
+		}
+		span.limit = limit
+	}
+	return span, nil
+}
+
+// usualArchiveLimit is the seed's default (4.6).
+const usualArchiveLimit = 100
+
+// searchArchive answers GET /api/archive/messages (STO-12): messages of every
+// store whose body holds the query literally, newest first.
+func (d *Dashboard) searchArchive(w http.ResponseWriter, r *http.Request) error {
+	params, err := readParams(r)
+	if err != nil {
+		return err
+	}
+	span, err := readPage(params, usualArchiveLimit, bridge.MaxHistoryLimit)
+	if err != nil {
+		return err
+	}
+	query := params.Get("query")
+	if query != "" {
+		if err := bridge.CheckText("the query", query, bridge.MaxQueryChars); err != nil {
+			return malformed(err)
+		}
+	}
+	reader, err := d.reader(r.Context())
+	if err != nil {
+		return err
+	}
+	rows, err := search(r.Context(), reader, query, span)
+	if err != nil {
+		return err
+	}
+	people, err := d.directory(r.Context(), reader, live{})
+	if err != nil {
+		return err
+	}
+	found := make([]archiveWire, len(rows))
+	for i, row := range rows {
+		found[i] = people.archive(row)
+	}
+	return writeJSON(w, archivesWire{Messages: found})
+}
+
+// search goes back through the history in growing strides until it has enough.
+func search(ctx context.Context, reader Reader, query string, span pageSpan) ([]mail.HistoryRow, error) {
+	for stride := bridge.MaxHistoryLimit; ; stride *= 4 {
+		rows, err := reader.Recent(ctx, stride)
+		if err != nil {
+			return nil, fmt.Errorf("search the history: %w", err)
+		}
+		var found []mail.HistoryRow
+		for _, row := range rows {
+			inTime := span.before == 0 || row.CreatedAt < span.before
+			if inTime && strings.Contains(row.Body, query) && len(found) < span.limit {
+				found = append(found, row)
+			}
+		}
+		if len(found) == span.limit || len(rows) < stride {
+			return found, nil
+		}
+	}
+}
+
+// listAgents answers GET /api/agents: what the empty page says.
+func (d *Dashboard) listAgents(w http.ResponseWriter, r *http.Request) error {
+	return writeJSON(w, agentsWire{Agents: list(d.opts.Agents(r.Context())), Command: d.opts.InstallCommand})
+}

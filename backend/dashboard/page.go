@@ -1,0 +1,92 @@
+package dashboard
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"io/fs"
+	"net/http"
+	"path"
+	"time"
+
+	"bridge/backend/bridge"
+)
+
+// mediaTypes of the page's files. The system's own table is not asked: a
+// Windows registry that calls .js plain text would break the page.
+var mediaTypes = map[string]string{
+	".html":  "text/html; charset=utf-8",
+	".js":    "text/javascript; charset=utf-8",
+	".css":   "text/css; charset=utf-8",
+	".json":  "application/json",
+	".svg":   "image/svg+xml",
+	".png":   "image/png",
+	".ico":   "image/x-icon",
+	".woff2": "font/woff2",
+}
+
+// servePage answers / and /assets/ from the built page.
+func (d *Dashboard) servePage(w http.ResponseWriter, r *http.Request) error {
+	name := "index.html"
+	if file := r.PathValue("file"); file != "" {
+		name = "assets/" + file
+	}
+	content, err := d.pageFile(name)
+	if err != nil {
+		return err
+	}
+	mediaType, ok := mediaTypes[path.Ext(name)]
+	if !ok {
+		mediaType = "application/octet-stream"
+	}
+	w.Header().Set("Content-Type", mediaType)
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
+	return nil
+}
+
+func (d *Dashboard) pageFile(name string) ([]byte, error) {
+	notBuilt := bridge.Errorf(bridge.Unavailable,
+		"this build holds no page: run `npm ci` and `npm run build` in the folder frontend, then build bridge again")
+	if d.opts.Page == nil {
+		return nil, notBuilt
+	}
+	content, err := fs.ReadFile(d.opts.Page, name)
+	switch {
+	case err == nil:
+		return content, nil
+	case name == "index.html" && errors.Is(err, fs.ErrNotExist):
+		return nil, notBuilt
+	default: // missing, a folder, or no valid name at all
+		return nil, bridge.Errorf(bridge.NotFound, "the page has no such file")
+	}
+}
+
+// bounceScript leads from the launch link to the page. A redirect would not do:
+// the browser counts it to the site that the link was opened from, and keeps
+// the new Strict cookie back.
+const bounceScript = `location.replace("/")`
+
+const bouncePage = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Bridge</title></head>` +
+	`<body><p><a href="/">Open Bridge</a></p><script>` + bounceScript + `</script></body></html>`
+
+// bouncePolicy allows exactly that script.
+var bouncePolicy = func() string {
+	hash := sha256.Sum256([]byte(bounceScript))
+	return "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
+		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}()
+
+// launch answers GET /launch?key=…: it gives the cookie for the secret or a
+// ticket, and a page that replaces itself by / (contract, AUT-01).
+func (d *Dashboard) launch(w http.ResponseWriter, r *http.Request) error {
+	cookie, err := d.guard.admit(r)
+	if err != nil {
+		return err
+	}
+	http.SetCookie(w, cookie)
+	w.Header().Set("Content-Security-Policy", bouncePolicy)
+	w.Header().Set("Content-Type", mediaTypes[".html"])
+	_, _ = w.Write([]byte(bouncePage)) // a lost client opens the link again
+	return nil
+}

@@ -1,0 +1,270 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"bridge/backend/bridge"
+	"bridge/backend/decision"
+	"bridge/backend/ipc"
+	"bridge/backend/mail"
+	"bridge/backend/store"
+)
+
+// live is what the broker said at the beginning of a request.
+type live struct {
+	status ipc.Status
+	on     bool // a broker runs
+}
+
+// askBroker asks for the broker's state. Having none is an answer, not an error.
+func (d *Dashboard) askBroker(ctx context.Context) (live, error) {
+	if d.opts.Broker == nil {
+		return live{}, nil
+	}
+	status, err := d.opts.Broker.State(ctx)
+	if bridge.CodeOf(err) == bridge.Unavailable {
+		return live{}, nil
+	}
+	if err != nil {
+		return live{}, fmt.Errorf("ask the broker for its state: %w", err)
+	}
+	return live{status: status, on: true}, nil
+}
+
+// reader returns the store's read side, or one that holds nothing where nothing
+// was ever stored.
+func (d *Dashboard) reader(ctx context.Context) (Reader, error) {
+	reader, err := d.opts.Reader(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		return noStore{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the store to read: %w", err)
+	}
+	return reader, nil
+}
+
+// noStore is the read side of a store that does not exist yet.
+type noStore struct{}
+
+func (noStore) Recent(context.Context, int) ([]mail.HistoryRow, error) { return nil, nil }
+func (noStore) Conversation(context.Context, string, int64, int) ([]mail.HistoryRow, error) {
+	return nil, nil
+}
+func (noStore) Find(_ context.Context, id string) (mail.HistoryRow, error) {
+	return mail.HistoryRow{}, bridge.Errorf(bridge.NotFound, "no message has the id %s", id)
+}
+func (noStore) Decisions(context.Context, decision.Lookup) ([]decision.Revision, error) {
+	return nil, nil
+}
+func (noStore) Peers(context.Context) ([]store.Peer, error) { return nil, nil }
+
+// stateKey names one state of the world: a broker that started anew counts its
+// revisions anew.
+type stateKey struct {
+	pid      int
+	since    int64
+	revision int64
+}
+
+// stateCache keeps the encoded answer of the last revision. Its lock is held
+// while one request builds, so that many at once build one answer.
+type stateCache struct {
+	mu   sync.Mutex // guards below
+	key  stateKey
+	body []byte
+}
+
+// showState answers GET /api/state.
+func (d *Dashboard) showState(w http.ResponseWriter, r *http.Request) error {
+	now, err := d.askBroker(r.Context())
+	if err != nil {
+		return err
+	}
+	if !now.on {
+		state, err := d.buildState(r.Context(), now)
+		if err != nil {
+			return err
+		}
+		return writeJSON(w, state)
+	}
+	body, err := d.cachedState(r.Context(), now)
+	if err != nil {
+		return err
+	}
+	return writeBody(w, body)
+}
+
+func (d *Dashboard) cachedState(ctx context.Context, now live) ([]byte, error) {
+	key := stateKey{now.status.PID, now.status.Since, now.status.Revision}
+	d.state.mu.Lock()
+	defer d.state.mu.Unlock()
+	if d.state.body != nil && d.state.key == key {
+		return d.state.body, nil
+	}
+	state, err := d.buildState(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(state)
+	if err != nil {
+		return nil, fmt.Errorf("encode the state: %w", err)
+	}
+	d.state.key, d.state.body = key, body
+	return body, nil
+}
+
+func (d *Dashboard) buildState(ctx context.Context, now live) (stateWire, error) {
+	reader, err := d.reader(ctx)
+	if err != nil {
+		return stateWire{}, err
+	}
+	rows, err := reader.Recent(ctx, bridge.RecentMessages)
+	if err != nil {
+		return stateWire{}, fmt.Errorf("read recent messages: %w", err)
+	}
+	people, err := d.directory(ctx, reader, now)
+	if err != nil {
+		return stateWire{}, err
+	}
+	state := stateWire{
+		Revision:  now.status.Revision,
+		Instance:  instanceWire{Name: d.opts.Name, Version: d.opts.Version},
+		Broker:    brokerWire{State: "offline"},
+		Peers:     peersWire(now.status.Peers),
+		Messages:  people.messages(rows),
+		Runs:      []struct{}{},
+		Jobs:      map[string]struct{}{},
+		Approvals: []struct{}{},
+	}
+	if now.on {
+		state.Broker = brokerWire{State: "live", Host: now.status.Host, PID: &now.status.PID}
+	}
+	return state, nil
+}
+
+// peersWire copies peers with lists that are never null.
+func peersWire(peers []ipc.Peer) []ipc.Peer {
+	peers = slices.Clone(list(peers))
+	for i := range peers {
+		peers[i].Children = list(peers[i].Children)
+	}
+	return list(peers)
+}
+
+// directory knows who is who: the live sessions and all that were seen before.
+type directory struct {
+	d      *Dashboard
+	broker bool
+	live   map[string]*ipc.Peer // by peer id
+	known  []store.Peer         // newest first
+	byID   map[string]recipient
+}
+
+func (d *Dashboard) directory(ctx context.Context, reader Reader, now live) (*directory, error) {
+	known, err := reader.Peers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read known sessions: %w", err)
+	}
+	people := &directory{d: d, broker: now.on, known: known, live: map[string]*ipc.Peer{}, byID: map[string]recipient{}}
+	for _, peer := range known {
+		people.byID[peer.ID] = recipient{name: peer.Name, agent: peer.Agent}
+	}
+	for i := range now.status.Peers {
+		peer := &now.status.Peers[i]
+		people.live[peer.ID] = peer
+		people.byID[peer.ID] = recipient{name: peer.Name, agent: peer.Agent, live: peer}
+	}
+	people.byID[bridge.OwnerID] = recipient{name: bridge.OwnerName, agent: bridge.Owner}
+	return people, nil
+}
+
+// idOf returns the peer id of a session name: the live one's, else that of the
+// session that had it last.
+func (p *directory) idOf(name string) (string, bool) {
+	for id, peer := range p.live {
+		if peer.Name == name {
+			return id, true
+		}
+	}
+	for _, peer := range p.known {
+		if peer.Name == name {
+			return peer.ID, true
+		}
+	}
+	return "", false
+}
+
+// who returns what is known of a peer id; a stranger is called by it.
+func (p *directory) who(id string) recipient {
+	if known, ok := p.byID[id]; ok {
+		return known
+	}
+	return recipient{name: id}
+}
+
+func (p *directory) archive(row mail.HistoryRow) archiveWire {
+	names := make([]string, len(row.Deliveries))
+	for i, d := range row.Deliveries {
+		names[i] = p.who(d.Recipient).name
+	}
+	wire := archiveWire{
+		ID:         row.ID,
+		FromName:   row.From.Name,
+		FromAgent:  row.From.Agent,
+		ToTarget:   row.To,
+		Recipients: strings.Join(names, ", "),
+		Body:       row.Body,
+		CreatedAt:  row.CreatedAt,
+		Hop:        row.Hop,
+	}
+	if row.ReplyTo != "" {
+		wire.ReplyTo = &row.ReplyTo
+	}
+	return wire
+}
+
+func (p *directory) messages(rows []mail.HistoryRow) []messageWire {
+	wires := make([]messageWire, len(rows))
+	for i, row := range rows {
+		wires[i] = messageWire{
+			archiveWire:    p.archive(row),
+			ConversationID: row.ConversationID,
+			Kind:           kindOf(row),
+			State:          row.Stage(),
+			Deliveries:     make([]deliveryWire, len(row.Deliveries)),
+		}
+		for j, stored := range row.Deliveries {
+			wires[i].Deliveries[j] = delivery{
+				Delivery: stored,
+				to:       p.who(stored.Recipient),
+				maxHops:  p.d.opts.MaxHops,
+				broker:   p.broker,
+				zone:     p.d.opts.Now().Location(),
+			}.wire()
+		}
+	}
+	return wires
+}
+
+// kindOf tells decisions and the owner's words from ordinary messages. The hop
+// is the broker's to set: a session that only borrows the conversation's name
+// does not pass for a decision.
+func kindOf(row mail.HistoryRow) string {
+	switch {
+	case row.From.Agent == bridge.Owner:
+		return "owner"
+	case row.Hop == bridge.DecisionHop && strings.HasPrefix(row.ConversationID, bridge.DecisionConversation):
+		return "decision"
+	default:
+		return "message"
+	}
+}
