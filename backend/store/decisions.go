@@ -1,0 +1,230 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"bridge/backend/bridge"
+	"bridge/backend/decision"
+)
+
+// Notification tells one session of a decision: the receipt that keeps it from
+// being told twice, and the message.
+type Notification struct {
+	DecisionID string
+	SessionKey string // decision.Target.SessionKey
+	Message    bridge.Message
+}
+
+// RecordDecision stores a revision, its receipts and the messages of notify in
+// one transaction (DEC-10). It keeps rev's source message only if that is
+// stored (DEC-09) and sets what rev supersedes: the newest revision of its
+// topic (DEC-07). It returns the revision as stored and what was really
+// queued: a session with a receipt is passed over. notify may run twice and
+// must be pure. A revision that is stored already is returned unchanged.
+func (d *DB) RecordDecision(ctx context.Context, rev decision.Revision, notify func(decision.Revision) []Notification) (decision.Revision, []Notification, error) {
+	var stored decision.Revision
+	var queued []Notification
+	err := d.writer.do(ctx, func(t *tx) (err error) {
+		stored, queued, err = recordDecision(t, rev, notify)
+		return err
+	})
+	if err != nil {
+		return decision.Revision{}, nil, err
+	}
+	return stored, queued, nil
+}
+
+func recordDecision(t *tx, rev decision.Revision, notify func(decision.Revision) []Notification) (decision.Revision, []Notification, error) {
+	known, err := t.exists("SELECT EXISTS (SELECT 1 FROM decisions WHERE id = ?1)", rev.ID)
+	if err != nil {
+		return rev, nil, err
+	}
+	if known {
+		return storedDecision(t, rev)
+	}
+	if rev.SourceMessageID != nil {
+		found, err := t.exists(idStored, *rev.SourceMessageID)
+		if err != nil {
+			return rev, nil, err
+		}
+		if !found {
+			rev.SourceMessageID = nil
+		}
+	}
+	if rev.Supersedes, err = newestRevision(t, rev.Topic); err != nil {
+		return rev, nil, err
+	}
+	if err := insertDecision(t, rev); err != nil {
+		return rev, nil, err
+	}
+	rev.Current = true
+	queued, err := queueNotifications(t, notify(rev))
+	return rev, queued, err
+}
+
+func storedDecision(t *tx, rev decision.Revision) (decision.Revision, []Notification, error) {
+	all, err := revisions(context.Background(), t, rev.Topic)
+	if err != nil {
+		return rev, nil, err
+	}
+	at := slices.IndexFunc(all, func(r decision.Revision) bool { return r.ID == rev.ID })
+	if at < 0 || all[at].Text != rev.Text || all[at].Author.ID != rev.Author.ID {
+		return rev, nil, bridge.Errorf(bridge.Conflict, "the decision id %s is taken by another decision", rev.ID)
+	}
+	return all[at], []Notification{}, nil
+}
+
+func newestRevision(t *tx, topic string) (*string, error) {
+	var newest *string
+	rows, err := t.query(context.Background(), "SELECT id FROM decisions WHERE topic = ?1 ORDER BY revision DESC LIMIT 1", topic)
+	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&newest) })
+	return newest, err
+}
+
+func insertDecision(t *tx, rev decision.Revision) error {
+	scope, err := json.Marshal(rev.Scope)
+	if err != nil {
+		return fmt.Errorf("storing decision %s: %w", rev.ID, err)
+	}
+	_, err = t.exec(`INSERT INTO decisions (id, topic, body, scope, author_id, author_name, author_agent, created_at, source_message_id, supersedes)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
+		rev.ID, rev.Topic, rev.Text, string(scope), rev.Author.ID, rev.Author.Name, string(rev.Author.Agent), rev.CreatedAt, rev.SourceMessageID, rev.Supersedes)
+	return err
+}
+
+// queueNotifications stores the receipts that are new and, with each, its message.
+func queueNotifications(t *tx, notifications []Notification) ([]Notification, error) {
+	queued := []Notification{}
+	for _, n := range notifications {
+		fresh, err := t.exec("INSERT OR IGNORE INTO decision_deliveries (decision_id, session_key, message_id, created_at) VALUES (?1, ?2, ?3, ?4)",
+			n.DecisionID, n.SessionKey, n.Message.ID, n.Message.CreatedAt)
+		if err != nil {
+			return nil, err
+		}
+		if fresh == 0 {
+			continue
+		}
+		if err := insert(t, n.Message); err != nil {
+			return nil, err
+		}
+		queued = append(queued, n)
+	}
+	return queued, nil
+}
+
+// NotifyDecisions queues notifications of decisions recorded earlier, in one
+// transaction and with the same receipts (DEC-12, DEC-13). It returns what was
+// really queued.
+func (d *DB) NotifyDecisions(ctx context.Context, notifications []Notification) (queued []Notification, err error) {
+	if len(notifications) == 0 {
+		return []Notification{}, nil
+	}
+	err = d.writer.do(ctx, func(t *tx) (err error) {
+		queued, err = queueNotifications(t, notifications)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return queued, nil
+}
+
+// LinkDecisionReceipts gives the session key toKey every receipt of fromKey:
+// they are the same session (DEC-12).
+func (d *DB) LinkDecisionReceipts(ctx context.Context, fromKey, toKey string) error {
+	return d.writer.do(ctx, func(t *tx) error {
+		_, err := t.exec(`INSERT OR IGNORE INTO decision_deliveries (decision_id, session_key, message_id, created_at)
+			SELECT decision_id, ?2, message_id, created_at FROM decision_deliveries WHERE session_key = ?1`, fromKey, toKey)
+		return err
+	})
+}
+
+// Delivered returns the ids of the decisions that the session key has a receipt for.
+func (r *Reader) Delivered(ctx context.Context, sessionKey string) (delivered map[string]bool, err error) {
+	err = r.read(ctx, func(v view) error {
+		delivered = map[string]bool{}
+		if !v.layout.receipts {
+			return nil
+		}
+		rows, err := v.query(ctx, "SELECT decision_id FROM decision_deliveries WHERE session_key = ?1", sessionKey)
+		return each(rows, err, func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(&id)
+			delivered[id] = true
+			return err
+		})
+	})
+	return delivered, err
+}
+
+// Decisions returns the revisions that lookup asks for, newest first: the
+// current ones, or with History all (DEC-08).
+func (r *Reader) Decisions(ctx context.Context, lookup decision.Lookup) (found []decision.Revision, err error) {
+	err = r.read(ctx, func(v view) error {
+		found = []decision.Revision{}
+		if !v.layout.decisions {
+			return nil
+		}
+		all, err := revisions(ctx, v, lookup.Topic)
+		for _, rev := range all {
+			if (rev.Current || lookup.History) && lookup.Matches(rev) {
+				found = append(found, rev)
+			}
+		}
+		return err
+	})
+	return found, err
+}
+
+// revisions returns every revision of a topic, or of all ("" ), newest first.
+func revisions(ctx context.Context, q asker, topic string) ([]decision.Revision, error) {
+	var all []decision.Revision
+	current := map[string]bool{} // topics whose newest revision has passed
+	rows, err := q.query(ctx, `SELECT id, topic, body, scope, author_id, author_name, author_agent, created_at, source_message_id, supersedes
+		FROM decisions WHERE ?1 = '' OR topic = ?1 ORDER BY revision DESC`, topic)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		rev, err := scanRevision(rows)
+		rev.Current = !current[rev.Topic]
+		current[rev.Topic] = true
+		all = append(all, rev)
+		return err
+	})
+	return all, err
+}
+
+func scanRevision(rows *sql.Rows) (decision.Revision, error) {
+	var rev decision.Revision
+	var scope string
+	err := rows.Scan(&rev.ID, &rev.Topic, &rev.Text, &scope, &rev.Author.ID, &rev.Author.Name, &rev.Author.Agent, &rev.CreatedAt, &rev.SourceMessageID, &rev.Supersedes)
+	if err != nil {
+		return rev, err
+	}
+	rev.Scope, err = storedScope(scope)
+	if err != nil {
+		return rev, fmt.Errorf("the scope of decision %s: %w", rev.ID, err)
+	}
+	return rev, nil
+}
+
+// storedScope reads a scope more widely than a request's: a revision is kept
+// whatever limits were in force when it was recorded.
+func storedScope(stored string) (decision.Scope, error) {
+	if stored == `"all"` || stored == "all" {
+		return decision.AllSessions(), nil
+	}
+	var form struct {
+		Project  string   `json:"project"`
+		Sessions []string `json:"sessions"`
+	}
+	if err := json.Unmarshal([]byte(stored), &form); err != nil {
+		return decision.Scope{}, err
+	}
+	if form.Project != "" {
+		return decision.ProjectOf(form.Project), nil
+	}
+	return decision.Scope{Sessions: form.Sessions}, nil
+}

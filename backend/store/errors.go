@@ -1,0 +1,60 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"bridge/backend/bridge"
+)
+
+// storageError turns what SQLite reported into a sentence for people. An Error
+// of ours and a cancelled context pass through unchanged; nil stays nil.
+func storageError(path string, err error) error {
+	var own *bridge.Error
+	var reported *sqlite.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &own), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.As(err, &reported):
+		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s %s", path, sqliteReason(reported.Code())))
+	}
+	return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s refused the operation", path))
+}
+
+// sqliteReason continues a sentence that begins with the store's name.
+func sqliteReason(code int) string {
+	switch code & 0xff {
+	case sqlite3.SQLITE_FULL:
+		return "could not be written: the disk is full"
+	case sqlite3.SQLITE_IOERR:
+		return "could not be read or written: the disk reports an error"
+	case sqlite3.SQLITE_CORRUPT:
+		return "is damaged: restore a backup"
+	case sqlite3.SQLITE_NOTADB:
+		return "is not a SQLite database"
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return "is in use by another process"
+	case sqlite3.SQLITE_READONLY:
+		return "can not be written: it is read-only"
+	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+		return "can not be opened: check that its owner may read and write it"
+	}
+	return "refused the operation"
+}
+
+// reason returns the operating system's words without the path, which the
+// sentence around it already has.
+func reason(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}

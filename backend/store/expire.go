@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+
+	"bridge/backend/bridge"
+	"bridge/backend/mail"
+)
+
+// ExpireRule says which messages are too old (MSG-12). Times are Unix
+// milliseconds of creation; 0 turns a rule off.
+type ExpireRule struct {
+	TTLBefore    int64    // older mail leaves, read or not
+	QueuedBefore int64    // older unread mail leaves when its recipient is not live
+	Live         []string // peer ids whose mail the queue rule spares
+	Limit        int      // most rows one call moves; at least 1
+}
+
+// archiveMove is one row that is to leave, and why.
+type archiveMove struct {
+	mail.Mark
+	reason string
+}
+
+// The reasons of archived rows, with the words for people of the first two.
+const (
+	reasonTTL    = "ttl"
+	reasonQueued = "queue-age"
+	reasonRead   = "read"
+)
+
+var expiryWords = map[string]string{
+	reasonTTL:    "older than the message lifetime",
+	reasonQueued: "waited too long for its session",
+}
+
+// Expire moves old mail to the archive: each row is copied, and leaves only
+// when the archive holds exactly that row. A row whose identity the archive
+// has with other content stays. It returns the marks of those that expired
+// unread.
+func (d *DB) Expire(ctx context.Context, rule ExpireRule) (marks []mail.Mark, err error) {
+	now := d.now().UnixMilli()
+	live, err := json.Marshal(append([]string{}, rule.Live...))
+	if err != nil {
+		return nil, fmt.Errorf("listing live peers: %w", err)
+	}
+	err = d.writer.do(ctx, func(t *tx) error {
+		marks = []mail.Mark{}
+		moves, err := expired(t, rule, string(live))
+		if err != nil {
+			return err
+		}
+		for _, move := range moves {
+			move.At = now
+			if err := archive(t, move); err != nil {
+				return err
+			}
+			if move.reason != reasonRead {
+				marks = append(marks, move.Mark)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return marks, nil
+}
+
+// sameArchived says, in SQL, that a is the archived copy of messages m.
+const sameArchived = `a.from_id IS m.from_id AND a.from_name IS m.from_name AND a.from_agent IS m.from_agent AND a.to_target IS m.to_target
+	AND a.conversation_id IS m.conversation_id AND a.reply_to IS m.reply_to AND a.hop IS m.hop AND a.body IS m.body
+	AND a.created_at IS m.created_at AND a.read_at IS m.read_at`
+
+// expired lists what leaves, the oldest of each recipient first.
+func expired(t *tx, rule ExpireRule, live string) ([]archiveMove, error) {
+	rows, err := t.query(context.Background(), everyRecipient+`
+		SELECT m.id, m.recipient, CASE WHEN m.created_at >= ?1 THEN '`+reasonQueued+`' WHEN m.read_at IS NULL THEN '`+reasonTTL+`' ELSE '`+reasonRead+`' END
+		FROM recipients CROSS JOIN messages m ON m.recipient = name AND m.created_at < max(?1, ?2)
+		WHERE (m.created_at < ?1 OR m.read_at IS NULL AND name NOT IN (SELECT value FROM json_each(?3)))
+		AND NOT EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.id AND a.recipient = m.recipient AND NOT (`+sameArchived+`))
+		ORDER BY m.created_at LIMIT ?4`, rule.TTLBefore, rule.QueuedBefore, live, max(rule.Limit, 1))
+	var moves []archiveMove
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var move archiveMove
+		err := rows.Scan(&move.MessageID, &move.Recipient, &move.reason)
+		move.Evidence = expiryWords[move.reason]
+		moves = append(moves, move)
+		return err
+	})
+	return moves, err
+}
+
+// archive copies one row and then removes it. The removal asks for the copy
+// itself, so that no row can leave without one.
+func archive(t *tx, move archiveMove) error {
+	if move.reason != reasonRead {
+		if err := markStage(t, bridge.StageExpired, move.Mark); err != nil {
+			return err
+		}
+	}
+	_, err := t.exec(`INSERT INTO archived_messages (id, recipient, from_id, from_name, from_agent, to_target, conversation_id,
+			reply_to, hop, body, created_at, read_at, archive_reason, archived_at)
+		SELECT id, recipient, from_id, from_name, from_agent, to_target, conversation_id,
+			reply_to, hop, body, created_at, read_at, ?3, ?4
+		FROM messages m WHERE id = ?1 AND recipient = ?2
+		AND NOT EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.id AND a.recipient = m.recipient)`,
+		move.MessageID, move.Recipient, move.reason, move.At)
+	if err != nil {
+		return err
+	}
+	removed, err := t.exec(`DELETE FROM messages AS m WHERE id = ?1 AND recipient = ?2
+		AND EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.id AND a.recipient = m.recipient AND `+sameArchived+`)`,
+		move.MessageID, move.Recipient)
+	if err == nil && removed != 1 {
+		err = fmt.Errorf("archiving message %s for %s: no copy was found", move.MessageID, move.Recipient)
+	}
+	return err
+}

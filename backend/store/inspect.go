@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"bridge/backend/bridge"
+)
+
+// deliveriesVersion is the newest version of the component "deliveries": the
+// tables and indexes of ours that do not raise the schema version.
+const deliveriesVersion = 1
+
+// found says what a file is, read without changing it or anything beside it.
+type found struct {
+	version    int // user_version
+	deliveries int // version of our component, 0 when it is not there
+}
+
+// inspect looks at the file at path and refuses what this build must not
+// touch. A missing file answers errors.Is(err, fs.ErrNotExist).
+func inspect(ctx context.Context, path string) (found, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return found{}, bridge.WithCause(bridge.NotFound, err, fmt.Sprintf("there is no store at %s", path))
+	case err != nil:
+		return found{}, bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s can not be opened: %v", path, reason(err)))
+	case info.Mode()&fs.ModeSymlink != 0:
+		return found{}, bridge.Errorf(bridge.Storage, "the store %s is a symbolic link: put the file itself there", path)
+	case info.IsDir():
+		return found{}, bridge.Errorf(bridge.Storage, "the store %s is a folder, not a file", path)
+	case !info.Mode().IsRegular():
+		return found{}, bridge.Errorf(bridge.Storage, "the store %s is not a regular file", path)
+	}
+	logged := hasLog(path)
+	if info.Size() == 0 && logged {
+		// SQLite would take the log for a stranger's and drop it.
+		return found{}, bridge.Errorf(bridge.Storage, "the store %s is empty but its log %s-wal is not: restore a backup", path, path)
+	}
+	return inspectSchema(ctx, path, logged)
+}
+
+// hasLog reports whether commits wait in the write-ahead log beside path.
+func hasLog(path string) bool {
+	info, err := os.Stat(path + "-wal")
+	return err == nil && info.Size() > 0
+}
+
+// inspectSchema reads versions and names. Without a log the file is opened
+// immutable, because an ordinary read-only connection makes files beside it.
+func inspectSchema(ctx context.Context, path string, logged bool) (found, error) {
+	params := []string{"mode=ro", "_pragma=query_only(1)"}
+	if !logged {
+		params = append(params, "immutable=1")
+	}
+	pool, err := sql.Open("sqlite", dsn(path, params...))
+	if err != nil {
+		return found{}, fmt.Errorf("opening the store %s: %w", path, err)
+	}
+	defer pool.Close()
+	pool.SetMaxOpenConns(1)
+	f, tables, err := readSchema(ctx, pool)
+	if err != nil {
+		return found{}, storageError(path, err)
+	}
+	return f, f.check(path, tables)
+}
+
+// readSchema returns the versions and the columns of every table by its name.
+func readSchema(ctx context.Context, pool *sql.DB) (f found, tables map[string]string, err error) {
+	if err := pool.QueryRowContext(ctx, "PRAGMA user_version").Scan(&f.version); err != nil {
+		return f, nil, err
+	}
+	tables = map[string]string{}
+	rows, err := pool.QueryContext(ctx, `SELECT s.name, (SELECT group_concat(name, ' ') FROM pragma_table_info(s.name))
+		FROM sqlite_schema s WHERE s.type = 'table' AND s.name NOT LIKE 'sqlite\_%' ESCAPE '\' AND s.sql NOT LIKE 'CREATE VIRTUAL%'`)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var name string
+		var columns sql.NullString
+		err := rows.Scan(&name, &columns)
+		tables[name] = columns.String
+		return err
+	})
+	if _, ok := tables["bridge_components"]; err == nil && ok {
+		err = pool.QueryRowContext(ctx, "SELECT ifnull(max(version), 0) FROM bridge_components WHERE name = 'deliveries'").Scan(&f.deliveries)
+	}
+	return f, tables, err
+}
+
+// check refuses what is newer than this build or not ours.
+func (f found) check(path string, tables map[string]string) error {
+	switch {
+	case f.version > SchemaVersion:
+		return bridge.Errorf(bridge.Unsupported, "the store %s has schema version %d and this Bridge knows versions up to %d: use a newer Bridge", path, f.version, SchemaVersion)
+	case f.deliveries > deliveriesVersion:
+		return bridge.Errorf(bridge.Unsupported, "the store %s has deliveries version %d and this Bridge knows versions up to %d: use a newer Bridge", path, f.deliveries, deliveriesVersion)
+	case len(tables) == 0 && f.version == 0:
+		return nil
+	}
+	for column := range strings.FieldsSeq("id recipient from_id from_name from_agent to_target conversation_id reply_to hop body created_at read_at") {
+		if !strings.Contains(" "+tables["messages"]+" ", " "+column+" ") {
+			return bridge.Errorf(bridge.Unsupported, "the file %s is not a Bridge store", path)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,434 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"bridge/backend/bridge"
+	"bridge/backend/mail"
+)
+
+const (
+	insertMessage = `INSERT INTO messages
+		(id, recipient, from_id, from_name, from_agent, to_target, conversation_id, reply_to, hop, body, created_at, read_at)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, nullif(?8, ''), ?9, ?10, ?11, nullif(?12, 0))`
+	idStored = `SELECT EXISTS (SELECT 1 FROM messages WHERE id = ?1) OR EXISTS (SELECT 1 FROM archived_messages WHERE id = ?1)`
+)
+
+// Append stores one send: the rows of one message, one per recipient, in one
+// durable transaction (MSG-04). A send that is stored already, in the archive
+// too, answers with the stored rows and fresh=false; the same id with another
+// sender, target, reply or body is bridge.Conflict. A reply also marks the
+// message it answers as answered by its sender.
+func (d *DB) Append(ctx context.Context, msgs []bridge.Message) (rows []bridge.Message, fresh bool, err error) {
+	if err := checkSend(msgs); err != nil {
+		return nil, false, err
+	}
+	err = d.writer.do(ctx, func(t *tx) (err error) {
+		rows, fresh, err = appendSend(t, msgs)
+		return err
+	})
+	if bridge.CodeOf(err) == bridge.Storage {
+		// The disk failed at the commit: only looking tells whether it is stored.
+		if stored, lookErr := d.storedSend(ctx, msgs); lookErr == nil && len(stored) == len(msgs) {
+			return stored, true, nil
+		}
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return rows, fresh, nil
+}
+
+func checkSend(msgs []bridge.Message) error {
+	if len(msgs) == 0 {
+		return bridge.Errorf(bridge.Invalid, "a message needs a recipient")
+	}
+	seen := map[string]bool{}
+	for _, msg := range msgs {
+		if msg.ID == "" || msg.ID != msgs[0].ID {
+			return bridge.Errorf(bridge.Invalid, "one send has one message id")
+		}
+		if seen[msg.Recipient] {
+			return bridge.Errorf(bridge.Invalid, "the message %s names the recipient %s twice", msg.ID, msg.Recipient)
+		}
+		seen[msg.Recipient] = true
+	}
+	return nil
+}
+
+func appendSend(t *tx, msgs []bridge.Message) (rows []bridge.Message, fresh bool, err error) {
+	known, err := t.exists(idStored, msgs[0].ID)
+	if err != nil {
+		return nil, false, err
+	}
+	if known {
+		rows, err = sameSend(t, msgs[0])
+		return rows, false, err
+	}
+	for _, msg := range msgs {
+		if err := insert(t, msg); err != nil {
+			return nil, false, err
+		}
+	}
+	if msgs[0].ReplyTo != "" {
+		answer := mail.Mark{MessageID: msgs[0].ReplyTo, Recipient: msgs[0].From.ID, At: msgs[0].CreatedAt, Evidence: "reply " + msgs[0].ID}
+		if err := markStage(t, "answered", answer); err != nil {
+			return nil, false, err
+		}
+	}
+	return slices.Clone(msgs), true, nil
+}
+
+func insert(t *tx, m bridge.Message) error {
+	_, err := t.exec(insertMessage, m.ID, m.Recipient, m.From.ID, m.From.Name, string(m.From.Agent), m.To,
+		m.ConversationID, m.ReplyTo, m.Hop, m.Body, m.CreatedAt, m.ReadAt)
+	return err
+}
+
+// sameSend returns the stored rows of msg's id, or Conflict when they say
+// something else.
+func sameSend(q asker, msg bridge.Message) ([]bridge.Message, error) {
+	found, err := deliveriesOf(context.Background(), q, fullLayout, []string{msg.ID})
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]bridge.Message, 0, len(found))
+	for _, stored := range found {
+		if stored.From.ID != msg.From.ID || stored.To != msg.To || stored.ReplyTo != msg.ReplyTo || stored.Body != msg.Body {
+			return nil, bridge.Errorf(bridge.Conflict, "the message id %s is taken by another message", msg.ID)
+		}
+		rows = append(rows, stored.Message)
+	}
+	return rows, nil
+}
+
+func (d *DB) storedSend(ctx context.Context, msgs []bridge.Message) (rows []bridge.Message, err error) {
+	err = d.read(ctx, func(v view) error {
+		rows, err = sameSend(v, msgs[0])
+		return err
+	})
+	return rows, err
+}
+
+// Find returns one message with all its deliveries, archived ones too, or
+// bridge.NotFound.
+func (r *Reader) Find(ctx context.Context, messageID string) (mail.HistoryRow, error) {
+	rows, err := r.history(ctx, func(view) ([]stamp, error) { return []stamp{{id: messageID}}, nil })
+	if err != nil {
+		return mail.HistoryRow{}, err
+	}
+	if len(rows) == 0 {
+		return mail.HistoryRow{}, bridge.Errorf(bridge.NotFound, "no message has the id %q", messageID)
+	}
+	return rows[0], nil
+}
+
+// Recent returns the newest messages first, in the order in which they were
+// stored, archived ones among them by their time.
+func (r *Reader) Recent(ctx context.Context, limit int) ([]mail.HistoryRow, error) {
+	return r.history(ctx, func(v view) ([]stamp, error) {
+		return v.newest(ctx, limit, []string{"ORDER BY rowid DESC"}, []string{"ORDER BY created_at DESC, rowid DESC"})
+	})
+}
+
+// Conversation returns the messages from or to a peer created before the given
+// Unix milliseconds (0: all), newest first.
+func (r *Reader) Conversation(ctx context.Context, peerID string, before int64, limit int) ([]mail.HistoryRow, error) {
+	if before == 0 {
+		before = 1<<63 - 1
+	}
+	tails := []string{
+		"WHERE recipient = ?1 AND created_at < ?2 ORDER BY created_at DESC, rowid DESC",
+		"WHERE from_id = ?1 AND created_at < ?2 ORDER BY created_at DESC, rowid DESC",
+	}
+	return r.history(ctx, func(v view) ([]stamp, error) { return v.newest(ctx, limit, tails, tails, peerID, before) })
+}
+
+// Unread returns what the recipient has not read, oldest first, with what was
+// handed already among it.
+func (r *Reader) Unread(ctx context.Context, recipient string, limit int) (unread []mail.Delivery, err error) {
+	err = r.read(ctx, func(v view) error {
+		unread = []mail.Delivery{}
+		if !v.layout.messages {
+			return nil
+		}
+		rows, err := v.query(ctx, v.layout.live("messages m", "m.recipient = ?1 AND m.read_at IS NULL ORDER BY m.created_at, m.rowid LIMIT ?2"), recipient, limit)
+		return each(rows, err, func(rows *sql.Rows) error {
+			found, err := scanDelivery(rows)
+			unread = append(unread, found.Delivery)
+			return err
+		})
+	})
+	return unread, err
+}
+
+// UnreadCount returns how many messages the recipient has not read.
+func (r *Reader) UnreadCount(ctx context.Context, recipient string) (count int, err error) {
+	err = r.read(ctx, func(v view) error {
+		if !v.layout.messages {
+			return nil
+		}
+		rows, err := v.query(ctx, "SELECT count(*) FROM messages WHERE recipient = ?1 AND read_at IS NULL", recipient)
+		return each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&count) })
+	})
+	return count, err
+}
+
+// everyRecipient lists the distinct recipients by one index step each: a
+// GROUP BY would walk every message.
+const everyRecipient = `WITH RECURSIVE recipients (name) AS (
+	SELECT min(recipient) FROM messages
+	UNION ALL
+	SELECT (SELECT min(recipient) FROM messages WHERE recipient > name) FROM recipients WHERE name IS NOT NULL)`
+
+// UnreadCounts returns the number of unread messages of every recipient that
+// has some.
+func (r *Reader) UnreadCounts(ctx context.Context) (counts map[string]int, err error) {
+	err = r.read(ctx, func(v view) error {
+		counts = map[string]int{}
+		if !v.layout.messages {
+			return nil
+		}
+		rows, err := v.query(ctx, everyRecipient+`
+			SELECT name, (SELECT count(*) FROM messages WHERE recipient = name AND read_at IS NULL) AS unread
+			FROM recipients WHERE name IS NOT NULL AND unread > 0`)
+		return each(rows, err, func(rows *sql.Rows) error {
+			var recipient string
+			var count int
+			if err := rows.Scan(&recipient, &count); err != nil {
+				return err
+			}
+			counts[recipient] = count
+			return nil
+		})
+	})
+	return counts, err
+}
+
+// stamp is a message's place in a list.
+type stamp struct {
+	id string
+	at int64
+}
+
+// newest merges the lists of ids that the tails of both tables give, newest
+// first, and returns the first limit different ids.
+func (v view) newest(ctx context.Context, limit int, live, archived []string, args ...any) ([]stamp, error) {
+	var lists [][]stamp
+	add := func(table string, tails []string) error {
+		for _, tail := range tails {
+			list, err := v.stamps(ctx, limit, "SELECT id, created_at FROM "+table+" "+tail, args...)
+			if err != nil {
+				return err
+			}
+			lists = append(lists, list)
+		}
+		return nil
+	}
+	if v.layout.messages {
+		if err := add("messages", live); err != nil {
+			return nil, err
+		}
+	}
+	if v.layout.archive {
+		if err := add("archived_messages", archived); err != nil {
+			return nil, err
+		}
+	}
+	return merge(lists, limit), nil
+}
+
+// stamps reads the first limit different ids: rows of one id are few but not
+// always side by side.
+func (v view) stamps(ctx context.Context, limit int, query string, args ...any) ([]stamp, error) {
+	rows, err := v.query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	list := make([]stamp, 0, limit)
+	seen := make(map[string]bool, limit)
+	for len(list) < limit && rows.Next() {
+		var s stamp
+		if err := rows.Scan(&s.id, &s.at); err != nil {
+			return nil, fmt.Errorf("reading a row: %w", err)
+		}
+		if !seen[s.id] {
+			seen[s.id] = true
+			list = append(list, s)
+		}
+	}
+	return list, rows.Err()
+}
+
+// merge takes the newest head of the lists again and again. The order within
+// each list stays, even where a clock jumped.
+func merge(lists [][]stamp, limit int) []stamp {
+	merged := make([]stamp, 0, limit)
+	seen := make(map[string]bool, limit)
+	for len(merged) < limit {
+		newest := -1
+		for i, list := range lists {
+			if len(list) > 0 && (newest < 0 || list[0].at > lists[newest][0].at) {
+				newest = i
+			}
+		}
+		if newest < 0 {
+			break
+		}
+		head := lists[newest][0]
+		lists[newest] = lists[newest][1:]
+		if !seen[head.id] {
+			seen[head.id] = true
+			merged = append(merged, head)
+		}
+	}
+	return merged
+}
+
+// history returns the messages that pick chooses, in its order, with all their
+// deliveries: one query finds the ids, one reads the rows.
+func (r *Reader) history(ctx context.Context, pick func(view) ([]stamp, error)) (history []mail.HistoryRow, err error) {
+	err = r.read(ctx, func(v view) error {
+		history = []mail.HistoryRow{}
+		stamps, err := pick(v)
+		if err != nil {
+			return err
+		}
+		ids := make([]string, len(stamps))
+		for i, s := range stamps {
+			ids[i] = s.id
+		}
+		found, err := deliveriesOf(ctx, v, v.layout, ids)
+		if err != nil {
+			return err
+		}
+		history = group(ids, found)
+		return nil
+	})
+	return history, err
+}
+
+func group(ids []string, found []storedDelivery) []mail.HistoryRow {
+	byID := make(map[string][]mail.Delivery, len(ids))
+	for _, f := range found {
+		byID[f.ID] = append(byID[f.ID], f.Delivery)
+	}
+	history := make([]mail.HistoryRow, 0, len(ids))
+	for _, id := range ids {
+		deliveries := byID[id]
+		if len(deliveries) == 0 {
+			continue
+		}
+		first := deliveries[0]
+		history = append(history, mail.HistoryRow{
+			ID: id, From: first.From, To: first.To, ConversationID: first.ConversationID, ReplyTo: first.ReplyTo,
+			Hop: first.Hop, Body: first.Body, CreatedAt: first.CreatedAt, Deliveries: deliveries,
+		})
+	}
+	return history
+}
+
+// storedDelivery is a delivery as it is stored, with its place in its table.
+type storedDelivery struct {
+	mail.Delivery
+	archived bool
+	row      int64
+}
+
+// deliveriesOf returns the deliveries of the given messages, those of one
+// message in the order in which they were stored, archived ones last.
+func deliveriesOf(ctx context.Context, q asker, l layout, ids []string) ([]storedDelivery, error) {
+	var selects []string
+	if l.messages {
+		selects = append(selects, l.live("json_each(?1) wanted CROSS JOIN messages m ON m.id = wanted.value", "true"))
+	}
+	if l.archive {
+		selects = append(selects, l.archived("json_each(?1) wanted CROSS JOIN archived_messages m ON m.id = wanted.value", "true"))
+	}
+	if len(selects) == 0 || len(ids) == 0 {
+		return nil, nil
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, fmt.Errorf("listing message ids: %w", err)
+	}
+	var found []storedDelivery
+	rows, err := q.query(ctx, union(selects), string(list))
+	err = each(rows, err, func(rows *sql.Rows) error {
+		one, err := scanDelivery(rows)
+		found = append(found, one)
+		return err
+	})
+	slices.SortStableFunc(found, func(a, b storedDelivery) int {
+		if a.archived != b.archived {
+			if a.archived {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Compare(a.row, b.row)
+	})
+	return found, err
+}
+
+const stageJoin = " LEFT JOIN delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient"
+
+// live selects deliveries from messages m, archived from archived_messages m;
+// tables made in the field may lack any constraint, so NULL reads as empty.
+func (l layout) live(from, where string) string {
+	return `SELECT m.id, m.recipient, m.from_id, m.from_name, m.from_agent, m.to_target, m.conversation_id, m.reply_to,
+		m.hop, m.body, m.created_at, m.read_at, m.rowid, NULL, NULL` + l.stageColumns() + " FROM " + from + l.stageJoin() + " WHERE " + where
+}
+
+func (l layout) archived(from, where string) string {
+	return `SELECT m.id, m.recipient, ifnull(m.from_id, ''), ifnull(m.from_name, ''), ifnull(m.from_agent, ''), ifnull(m.to_target, ''),
+		ifnull(m.conversation_id, ''), m.reply_to, ifnull(m.hop, 0), ifnull(m.body, ''), ifnull(m.created_at, 0), m.read_at, m.rowid,
+		ifnull(m.archived_at, 0), ifnull(m.archive_reason, '')` + l.stageColumns() + " FROM " + from + l.stageJoin() + " WHERE " + where
+}
+
+func (l layout) stageColumns() string {
+	if !l.stages {
+		return ", NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
+	}
+	return `, s.woken_at, s.woken_by, s.handed_at, s.handed_by, s.consumed_at, s.consumed_by,
+		s.answered_at, s.answered_by, s.expired_at, s.expired_by`
+}
+
+func (l layout) stageJoin() string {
+	if !l.stages {
+		return ""
+	}
+	return stageJoin
+}
+
+// scanDelivery reads a row of live or archived.
+func scanDelivery(rows *sql.Rows) (storedDelivery, error) {
+	var d storedDelivery
+	var replyTo, archiveReason sql.NullString
+	var readAt, archivedAt sql.NullInt64
+	var at [5]sql.NullInt64
+	var by [5]sql.NullString
+	err := rows.Scan(&d.ID, &d.Recipient, &d.From.ID, &d.From.Name, &d.From.Agent, &d.To, &d.ConversationID, &replyTo,
+		&d.Hop, &d.Body, &d.CreatedAt, &readAt, &d.row, &archivedAt, &archiveReason,
+		&at[0], &by[0], &at[1], &by[1], &at[2], &by[2], &at[3], &by[3], &at[4], &by[4])
+	if err != nil {
+		return d, err
+	}
+	d.ReplyTo, d.ReadAt, d.archived = replyTo.String, readAt.Int64, archivedAt.Valid
+	for i, fact := range []*mail.Fact{&d.Woken, &d.Handed, &d.Consumed, &d.Answered, &d.Expired} {
+		*fact = mail.Fact{At: at[i].Int64, Evidence: by[i].String}
+	}
+	if !d.Consumed.Happened() {
+		d.Consumed.At = d.ReadAt // read before stages were kept
+	}
+	if d.archived && d.ReadAt == 0 && !d.Expired.Happened() {
+		d.Expired = mail.Fact{At: archivedAt.Int64, Evidence: archiveReason.String}
+	}
+	return d, nil
+}
