@@ -224,7 +224,12 @@ func Checksum(path string) (sum string, size int64, err error) {
 	return hex.EncodeToString(hash.Sum(nil)), size, nil
 }
 
-// IsTemp reports whether name is one that an unfinished write left behind.
+// TempName returns a new name beside path for a file that is not finished yet.
+func TempName(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+tempMark+rand.Text()[:10])
+}
+
+// IsTemp reports whether name is one of TempName, left by an unfinished write.
 func IsTemp(name string) bool {
 	base := filepath.Base(name)
 	return strings.HasPrefix(base, ".") && strings.Contains(base, tempMark)
@@ -315,7 +320,7 @@ func (f Files) shareOrCopy(src, dst string) error {
 }
 
 func (f Files) createTemp(path string, perm fs.FileMode) (*os.File, error) {
-	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+tempMark+rand.Text()[:10])
+	temp := TempName(path)
 	if err := f.before(StepCreate, temp); err != nil {
 		return nil, err
 	}

@@ -12,8 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-
-	"bridge/backend/disk"
 )
 
 // ErrGone reports that no such process runs.
@@ -93,10 +91,10 @@ func openLog(path string) (*os.File, error) {
 	if path == "" {
 		return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	}
-	if err := disk.MakeDir(filepath.Dir(path)); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, disk.PrivateFile)
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
 // Alive reports whether process pid runs. One that has ended but was not

@@ -1,0 +1,179 @@
+// Package archtest keeps the house in order. It reads the sources and checks
+// that every package imports only lower floors, that rules do no I/O, that
+// packages say what they are for, and that every removal of stored data is one
+// that somebody has thought about. Its tests run it over the whole module.
+//
+// It parses the files itself: asking the go command would put another process
+// between the sources and the answer, which the test cache does not see, so a
+// stale pass could be reported.
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// heights gives every backend package its floor. A package may import only
+// what stands lower.
+var heights = map[string]int{
+	// Words.
+	"bridge": 0,
+	// Rules: no I/O. A session is a target of decisions; mail asks for a
+	// session's wake policy; a remote job is a job.
+	"decision": 10, "chat": 10, "job": 10,
+	"session": 11, "remote": 11,
+	"mail": 12,
+	// Adapters: one per technology.
+	"disk": 20, "proc": 20,
+	"config": 21, "store": 21, "agent": 21, "link": 21, "ipc": 21,
+	// Programs.
+	"broker": 30, "runner": 30, "maintain": 30,
+	// Doors, what opens them, and the way in.
+	"dashboard": 40, "mcpserver": 40, "hook": 40,
+	"daemon": 45,
+	"cli":    50,
+	// Tests only: no product package may import these.
+	"archtest": 100, "realcli": 100,
+}
+
+// lowestAdapter is the height from which packages may touch the machine.
+const lowestAdapter = 20
+
+// ioPackages are what words and rules may not import.
+var ioPackages = []string{"os", "os/exec", "net", "net/http", "database/sql", "syscall"}
+
+const backendPath = "bridge/backend/"
+
+// source is one parsed file. Its path is relative to the module's root, with
+// slashes.
+type source struct {
+	path string
+	file *ast.File
+	set  *token.FileSet
+}
+
+// dir is the file's folder within backend, or "" outside of it.
+func (s source) dir() string {
+	rest, inside := strings.CutPrefix(path.Dir(s.path), "backend/")
+	if !inside {
+		return ""
+	}
+	return rest
+}
+
+// isTestOnly reports whether the file is part of no product binary.
+func (s source) isTestOnly() bool {
+	return strings.HasSuffix(s.path, "_test.go") || heights[s.dir()] == heights["archtest"]
+}
+
+// load parses every Go file below the folders of root that exist.
+func load(root string, folders ...string) ([]source, error) {
+	var sources []source
+	set := token.NewFileSet()
+	for _, folder := range folders {
+		if _, err := os.Stat(filepath.Join(root, folder)); os.IsNotExist(err) {
+			continue
+		}
+		err := fs.WalkDir(os.DirFS(root), folder, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if entry.IsDir() && (entry.Name() == "testdata" || entry.Name() == "node_modules") {
+				return fs.SkipDir
+			}
+			if !strings.HasSuffix(name, ".go") {
+				return nil
+			}
+			file, err := parser.ParseFile(set, filepath.Join(root, name), nil, parser.ParseComments|parser.SkipObjectResolution)
+			sources = append(sources, source{path: name, file: file, set: set})
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read the sources of %s: %w", folder, err)
+		}
+	}
+	return sources, nil
+}
+
+// checkFloors returns one sentence for each import that goes sideways or up.
+// Test files may import downwards and their own package's test tools.
+func checkFloors(sources []source) []string {
+	var problems []string
+	for _, source := range sources {
+		own := source.dir()
+		if own == "" || source.isTestOnly() {
+			continue
+		}
+		height, known := heights[own]
+		if !known {
+			problems = append(problems, fmt.Sprintf("%s: package %s has no height: give it one in archtest/floors.go", source.path, own))
+			continue
+		}
+		for _, imported := range importsOf(source) {
+			if problem := checkImport(own, height, imported); problem != "" {
+				problems = append(problems, source.path+": "+problem)
+			}
+		}
+	}
+	return problems
+}
+
+func checkImport(own string, height int, imported string) string {
+	if height < lowestAdapter && slices.Contains(ioPackages, imported) {
+		return fmt.Sprintf("%s holds rules and may not import %q: declare a port and let an adapter do it", own, imported)
+	}
+	if !strings.HasPrefix(imported, "bridge/") {
+		return ""
+	}
+	other, inBackend := strings.CutPrefix(imported, backendPath)
+	if !inBackend {
+		return fmt.Sprintf("the backend may not import %s: a main hands it over", imported)
+	}
+	below, known := heights[other]
+	if !known || below >= height {
+		return fmt.Sprintf("%s (height %d) may not import %s (height %d): imports only go down", own, height, other, below)
+	}
+	return ""
+}
+
+func importsOf(source source) []string {
+	var paths []string
+	for _, spec := range source.file.Imports {
+		if unquoted, err := strconv.Unquote(spec.Path.Value); err == nil {
+			paths = append(paths, unquoted)
+		}
+	}
+	return paths
+}
+
+// checkComments returns one sentence for each package without a package comment
+// that begins as Go wants it.
+func checkComments(sources []source) []string {
+	said := map[string]bool{}
+	for _, source := range sources {
+		if strings.HasSuffix(source.path, "_test.go") {
+			continue
+		}
+		folder, doc := path.Dir(source.path), source.file.Doc.Text()
+		name := source.file.Name.Name
+		right := strings.HasPrefix(doc, "Package "+name+" ") || name == "main" && strings.HasPrefix(doc, "Command ")
+		said[folder] = said[folder] || right
+	}
+	var problems []string
+	for folder, right := range said {
+		if !right {
+			problems = append(problems, folder+`: no package comment that begins "Package <name> ..." (or "Command <name> ..." for a main)`)
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}

@@ -1,0 +1,65 @@
+package archtest
+
+import (
+	"strings"
+	"testing"
+)
+
+// removals is every place of the product that takes stored bytes, names or rows
+// away, each with the reason why nothing is lost (STO-14). Whoever adds one
+// writes down where the durable copy is.
+var removals = map[string]string{
+	"backend/disk.dropTemp os.Remove":   "a temporary file of the same call, published under no name",
+	"backend/disk.publishNew os.Remove": "the temporary name of a file that a hard link has just given its real name",
+	"backend/disk.Files.Move os.Remove": "the source, after its copy or second name is on the disk",
+
+	"backend/ipc.Journal.importFile os.Remove": "a receipt file, after the store has committed what it says",
+	"backend/ipc.Listen os.Remove":             "the socket of a broker that died; it holds no bytes, and the election lock is held",
+
+	"backend/store.safeCopy.discard os.Remove":         "a copy that was never published; the store still has all it holds",
+	"backend/store.migration.restoreTable DELETE FROM": "a table whose contents are put back from the checked copy in the same transaction",
+	"backend/store.archive DELETE FROM":                "an expired row, in the transaction that has archived it; the statement asks for the archived row",
+}
+
+func TestSTO_14_EveryRemovalIsReviewed(t *testing.T) {
+	report(t, checkRemovals(removalsIn(module(t)), removals))
+}
+
+func TestSTO_14_TheGuardSeesRemovals(t *testing.T) {
+	tests := []struct{ name, code, want string }{
+		{name: "a file", code: `func f() { os.Remove("x") }`, want: "backend/p.f os.Remove"},
+		{name: "a function value", code: `var clean = os.RemoveAll`, want: "backend/p.clean os.RemoveAll"},
+		{name: "a method", code: `func (s *S) f() { s.file.Truncate(0) }`, want: "backend/p.S.f Truncate"},
+		{name: "emptied on opening", code: `func f() { os.OpenFile("x", os.O_TRUNC, 0) }`, want: "backend/p.f os.O_TRUNC"},
+		{name: "overwritten in place", code: `func f() { os.WriteFile("x", nil, 0) }`, want: "backend/p.f os.WriteFile"},
+		{name: "rows", code: "const q = `\n delete\n from messages`", want: "backend/p.q delete\n from"},
+		{name: "a table", code: `func f() { db.Exec("DROP TABLE x") }`, want: "backend/p.f DROP TABLE"},
+		{name: "rows replaced", code: `const q = "INSERT OR REPLACE INTO x"`, want: "backend/p.q INSERT OR REPLACE"},
+		{name: "a map entry", code: `func f() { delete(m, "x"); set.Remove(1); strings.Replace("", "", "", 1) }`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			found := removalsIn([]source{parse(t, "backend/p/p.go", "package p\n\n"+tt.code+"\n")})
+			var got []string
+			for _, removal := range found {
+				got = append(got, removal.where+" "+removal.what)
+			}
+			if strings.Join(got, "; ") != tt.want {
+				t.Errorf("removals = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestTheListOfRemovalsIsExact(t *testing.T) {
+	found := []removal{{where: "a.f", what: "os.Remove", line: "a.go:1"}}
+	if problems := checkRemovals(found, nil); len(problems) != 1 || !strings.Contains(problems[0], "a.go:1") {
+		t.Errorf("an unlisted removal gives %q", problems)
+	}
+	if problems := checkRemovals(found, map[string]string{"a.f os.Remove": "why"}); len(problems) != 0 {
+		t.Errorf("a listed removal gives %q", problems)
+	}
+	if problems := checkRemovals(nil, map[string]string{"a.f os.Remove": "why"}); len(problems) != 1 {
+		t.Errorf("an entry for nothing gives %q", problems)
+	}
+}
