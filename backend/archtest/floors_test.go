@@ -45,7 +45,7 @@ func TestCheckFloorsFindsWhatIsWrong(t *testing.T) {
 	tests := []struct{ name, path, imported, want string }{
 		{name: "down", path: "backend/broker/b.go", imported: "bridge/backend/store"},
 		{name: "up", path: "backend/store/s.go", imported: "bridge/backend/broker", want: "imports only go down"},
-		{name: "sideways", path: "backend/mail/m.go", imported: "bridge/backend/session", want: "imports only go down"},
+		{name: "sideways", path: "backend/chat/c.go", imported: "bridge/backend/decision", want: "imports only go down"},
 		{name: "a package without a floor", path: "backend/util/u.go", imported: "fmt", want: "has no height"},
 		{name: "an import without a floor", path: "backend/cli/c.go", imported: "bridge/backend/util", want: "imports only go down"},
 		{name: "out of the backend", path: "backend/dashboard/d.go", imported: "bridge/frontend", want: "a main hands it over"},
