@@ -58,3 +58,14 @@ func (s Scope) words() string {
 		return "the sessions " + strings.Join(s.Sessions, ", ")
 	}
 }
+
+// Applicable keeps the current decisions that reach a session, in their order.
+func Applicable(revisions []Revision, target Target) []Revision {
+	var kept []Revision
+	for _, r := range revisions {
+		if r.Current && r.Scope.Reaches(target) {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}

@@ -54,11 +54,14 @@ type Caller struct {
 
 // Register makes the connection part of a session (MSG-03).
 type Register struct {
-	Kind      bridge.AgentKind `json:"kind"`
-	Name      string           `json:"name,omitempty"` // "" for the default name
-	Cwd       string           `json:"cwd"`
-	AgentPID  int              `json:"agentPid"`            // the host's process
-	SessionID string           `json:"sessionId,omitempty"` // host session id, "" until known
+	Kind     bridge.AgentKind `json:"kind"`
+	Name     string           `json:"name,omitempty"` // "" for the default name
+	Cwd      string           `json:"cwd"`
+	AgentPID int              `json:"agentPid"` // the host's process
+	// HostKnown says that AgentPID was seen to be the agent CLI itself, so that
+	// two servers below it belong together.
+	HostKnown bool   `json:"hostKnown,omitempty"`
+	SessionID string `json:"sessionId,omitempty"` // host session id, "" until known
 	// Previous is the peer id of an earlier registration of the same process:
 	// after a broker restart it keeps its identity.
 	Previous  string        `json:"previous,omitempty"`
@@ -176,6 +179,9 @@ type JournalLine struct {
 // DecideArgs records a decision. Scope nil means the session's project.
 type DecideArgs struct {
 	Caller
+	// ID is chosen by the caller, so that a lost answer can be retried without
+	// a second revision. "" lets the broker choose.
+	ID              string          `json:"id,omitempty"`
 	Topic           string          `json:"topic"`
 	Text            string          `json:"text"`
 	Scope           *decision.Scope `json:"scope,omitempty"`

@@ -1,0 +1,243 @@
+// Package broker is the daemon's heart: one per home, elected by a lock that
+// dies with its holder. It knows who is connected, stores every message before
+// it acknowledges it, lends mail to hooks and tools until they say what became
+// of it, and delivers decisions (rows MSG and DEC). The rules live in the
+// packages session, mail and decision; what is durable lives in store.
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+	"bridge/backend/ipc"
+	"bridge/backend/session"
+	"bridge/backend/store"
+)
+
+// Options says what a broker works with. All fields are required.
+type Options struct {
+	Home     config.Home
+	Settings func() (config.Settings, error) // read anew at each use
+	DB       *store.DB
+	Now      func() time.Time
+	Log      *slog.Logger
+	Host     string        // who hosts it: serve, background, desktop, service
+	Version  string        // of this build
+	URL      func() string // dashboard address without key, "" when none is served
+	Ticket   func() string // a one-time launch address, "" when none is served
+}
+
+// Broker serves one home.
+type Broker struct {
+	opts     Options
+	journal  ipc.Journal
+	started  time.Time
+	revision atomic.Int64
+
+	mu     sync.Mutex // guards below
+	roster *session.Roster
+	conns  map[*ipc.Conn]*link
+	boxes  map[string]*mailbox // by peer id, for live sessions
+	// childCalls are tool calls that a hook saw inside a native child, by tool
+	// use id: the child must not take its parent's mail.
+	childCalls map[string]string
+	watchers   map[chan struct{}]struct{} // in-process revision watchers
+}
+
+// New prepares a broker: it loads the known sessions and imports the receipts
+// that no broker heard.
+func New(ctx context.Context, opts Options) (*Broker, error) {
+	peers, err := opts.DB.Peers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load the known sessions: %w", err)
+	}
+	known := make([]session.Known, 0, len(peers))
+	for _, p := range peers {
+		known = append(known, session.Known{ID: p.ID, Name: p.Name, Kind: p.Agent, SessionID: p.SessionID})
+	}
+	b := &Broker{
+		opts:       opts,
+		journal:    ipc.Journal{Dir: opts.Home.ReadJournal()},
+		started:    opts.Now(),
+		roster:     session.NewRoster(known),
+		conns:      map[*ipc.Conn]*link{},
+		boxes:      map[string]*mailbox{},
+		childCalls: map[string]string{},
+		watchers:   map[chan struct{}]struct{}{},
+	}
+	b.revision.Store(opts.Now().UnixMilli()) // grows over restarts too
+	b.importReceipts(ctx)
+	return b, nil
+}
+
+// link is what the broker keeps of one connection.
+type link struct {
+	conn *ipc.Conn
+	// identity is what Register said; nil before it and for roles without one.
+	identity *ipc.Register
+	sessions map[string]bool // peer ids of the sessions it is part of
+	watches  bool            // wants revision events
+	loans    map[string]*loan
+}
+
+// Connected admits a connection (ipc.Handler).
+func (b *Broker) Connected(conn *ipc.Conn) (ipc.Welcome, error) {
+	switch conn.Hello().Role {
+	case ipc.RoleSession, ipc.RolePlugin, ipc.RoleHook, ipc.RoleOwner, ipc.RoleDashboard:
+	default:
+		return ipc.Welcome{}, bridge.Errorf(bridge.Invalid, "unknown role %q", conn.Hello().Role)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.conns[conn] = &link{conn: conn, sessions: map[string]bool{}, loans: map[string]*loan{}}
+	return ipc.Welcome{Version: b.opts.Version, PID: ownPID(), URL: b.opts.URL()}, nil
+}
+
+// Disconnected forgets a connection: what it had on loan is offered again, and
+// sessions that only it held leave the list (ipc.Handler).
+func (b *Broker) Disconnected(conn *ipc.Conn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.conns[conn]
+	if l == nil {
+		return
+	}
+	delete(b.conns, conn)
+	for _, loan := range l.loans {
+		b.releaseLocked(loan)
+	}
+	for id := range l.sessions {
+		b.leaveUnlessHeldLocked(id)
+	}
+}
+
+// Busy reports whether anything still needs this broker: a connected session,
+// plugin or page (MSG-01: a background broker leaves when nothing does).
+func (b *Broker) Busy() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, l := range b.conns {
+		if l.conn.Hello().Role != ipc.RoleHook {
+			return true
+		}
+	}
+	return len(b.watchers) > 0
+}
+
+// Handle serves one request (ipc.Handler).
+func (b *Broker) Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error) {
+	serve, ok := operations[op]
+	if !ok {
+		return nil, bridge.Errorf(bridge.Invalid, "unknown operation %q", op)
+	}
+	b.mu.Lock()
+	l := b.conns[conn]
+	b.mu.Unlock()
+	if l == nil {
+		return nil, bridge.Errorf(bridge.Unavailable, "the connection has ended")
+	}
+	result, err := serve(ctx, b, l, args)
+	return result, b.explain(op, err)
+}
+
+// explain logs what people are not told: the cause of an internal error.
+func (b *Broker) explain(op string, err error) error {
+	var e *bridge.Error
+	if err == nil || errors.As(err, &e) && e.Code != bridge.Internal {
+		return err
+	}
+	b.opts.Log.Error("an operation failed", "op", op, "err", err)
+	return err
+}
+
+type operation func(ctx context.Context, b *Broker, l *link, args json.RawMessage) (any, error)
+
+// operations is the index of the local link.
+var operations = map[string]operation{
+	ipc.OpRegister:  serve((*Broker).register),
+	ipc.OpLeave:     serve((*Broker).leave),
+	ipc.OpHook:      serve((*Broker).hook),
+	ipc.OpConfirm:   serve((*Broker).confirm),
+	ipc.OpPeers:     serve((*Broker).peers),
+	ipc.OpSend:      serve((*Broker).send),
+	ipc.OpInbox:     serve((*Broker).inbox),
+	ipc.OpWait:      serve((*Broker).wait),
+	ipc.OpDecide:    serve((*Broker).decide),
+	ipc.OpDecisions: serve((*Broker).decisions),
+	ipc.OpAutoWake:  serve((*Broker).autoWake),
+	ipc.OpStatus:    serve((*Broker).status),
+	ipc.OpSubscribe: serve((*Broker).subscribe),
+	ipc.OpTicket:    serve((*Broker).ticket),
+}
+
+// serve adapts a typed method to an operation with strictly decoded arguments.
+func serve[A, R any](method func(*Broker, context.Context, *link, A) (R, error)) operation {
+	return func(ctx context.Context, b *Broker, l *link, raw json.RawMessage) (any, error) {
+		var args A
+		if err := bridge.DecodeStrict(raw, bridge.MaxFrameBytes, &args); err != nil {
+			return nil, err
+		}
+		return method(b, ctx, l, args)
+	}
+}
+
+// nowMillis is the present in Unix epoch milliseconds.
+func (b *Broker) nowMillis() int64 { return b.opts.Now().UnixMilli() }
+
+// changed counts a revision and tells everyone who watches.
+func (b *Broker) changed() {
+	revision := b.revision.Add(1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for watcher := range b.watchers {
+		select {
+		case watcher <- struct{}{}:
+		default: // it already has a change to look at
+		}
+	}
+	for _, l := range b.conns {
+		if l.watches {
+			l.conn.Push(ipc.EventRevision, ipc.RevisionEvent{Revision: revision})
+		}
+	}
+}
+
+// Watch brings a signal whenever something changed, until stop is called.
+// Several changes may be one signal.
+func (b *Broker) Watch() (changes <-chan struct{}, stop func()) {
+	watcher := make(chan struct{}, 1) // one signal waits: the reader then looks at everything
+	b.mu.Lock()
+	b.watchers[watcher] = struct{}{}
+	b.mu.Unlock()
+	return watcher, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.watchers, watcher)
+	}
+}
+
+func (b *Broker) subscribe(_ context.Context, l *link, _ ipc.Empty) (ipc.Empty, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l.watches = true
+	return ipc.Empty{}, nil
+}
+
+func (b *Broker) ticket(_ context.Context, l *link, _ ipc.Empty) (string, error) {
+	if role := l.conn.Hello().Role; role == ipc.RoleHook {
+		return "", bridge.Errorf(bridge.Denied, "a hook gets no ticket")
+	}
+	address := b.opts.Ticket()
+	if address == "" {
+		return "", bridge.Errorf(bridge.Unavailable, "this broker serves no dashboard; its log says why")
+	}
+	return address, nil
+}

@@ -1,0 +1,230 @@
+package broker
+
+import (
+	"context"
+	"slices"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/mail"
+	"bridge/backend/proc"
+	"bridge/backend/session"
+)
+
+// hookScan is how many unread messages a hook looks at: more than it may show,
+// because long ones are only announced.
+const hookScan = 50
+
+// hook serves one hook or plugin call: it notes the activity, and hands over
+// mail where the event allows it. A call of an unknown session gets nothing.
+func (b *Broker) hook(ctx context.Context, l *link, call session.HookCall) (session.HookReply, error) {
+	if err := checkHook(call); err != nil {
+		return session.HookReply{}, err
+	}
+	s, learned := b.sessionOfHook(l, call)
+	if s == nil {
+		return session.HookReply{}, nil
+	}
+	if learned {
+		if err := b.settle(ctx, s); err != nil {
+			return session.HookReply{}, err
+		}
+	}
+	if call.ChildID != "" {
+		b.noteChild(s, call)
+		return session.HookReply{}, nil
+	}
+	if err := b.active(ctx, s, "next activity: "+call.HostEvent); err != nil {
+		return session.HookReply{}, err
+	}
+	b.noteState(s, call)
+	if !call.TakesMail() {
+		return session.HookReply{Busy: b.isBusy(s)}, nil
+	}
+	return b.handOver(ctx, l, s, call)
+}
+
+func checkHook(call session.HookCall) error {
+	if _, err := bridge.ParseKind(string(call.Kind)); err != nil {
+		return err
+	}
+	if call.SessionID == "" {
+		return nil
+	}
+	return bridge.CheckID("the host session id", call.SessionID)
+}
+
+// sessionOfHook finds the live session that a hook reports from: by its host
+// session id, else by the agent process above the hook. A session found by its
+// process learns its host session id here.
+func (b *Broker) sessionOfHook(l *link, call session.HookCall) (s *session.Session, learned bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s, ok := b.roster.ByHost(call.Kind, call.SessionID); ok {
+		return s, false
+	}
+	if call.SessionID == "" || call.ChildID != "" {
+		return b.onlyOfProcessLocked(call), false
+	}
+	if s := b.onlyOfProcessLocked(call); s != nil && (s.SessionID == "" || call.Event == session.EventStart) {
+		// Unknown until now, or the host began another session in this process.
+		b.bindLocked(s, call.SessionID)
+		if call.Cwd != "" && call.Event == session.EventStart {
+			s.Cwd = call.Cwd
+		}
+		return s, true
+	}
+	return b.promoteLocked(call)
+}
+
+// onlyOfProcessLocked returns the session of the agent process above a hook,
+// nil when there is none or more than one.
+func (b *Broker) onlyOfProcessLocked(call session.HookCall) *session.Session {
+	found := b.roster.ByProcess(call.Kind, call.Ancestors)
+	if len(found) != 1 {
+		return nil
+	}
+	return found[0]
+}
+
+// promoteLocked makes the provisional server below the hook's agent process the
+// session that the hook speaks of: a second thread of one codex process.
+func (b *Broker) promoteLocked(call session.HookCall) (*session.Session, bool) {
+	var only *link
+	for _, l := range b.conns {
+		if l.identity == nil || l.identity.Shared || len(l.sessions) > 0 || l.identity.Kind != call.Kind || !slices.Contains(call.Ancestors, l.identity.AgentPID) {
+			continue
+		}
+		if only != nil {
+			return nil, false // several: the first tool call of each will tell
+		}
+		only = l
+	}
+	if only == nil {
+		return nil, false
+	}
+	args := *only.identity
+	args.Previous = ""
+	s := b.byHostOrNewLocked(only, args, call.SessionID)
+	b.attachLocked(only, s)
+	return s, true
+}
+
+// maxChildCalls bounds the tool calls remembered as a child's.
+const maxChildCalls = 4_096
+
+// noteChild records what a native child does: that it lives, and which tool
+// calls are its own.
+func (b *Broker) noteChild(s *session.Session, call session.HookCall) {
+	b.mu.Lock()
+	if call.Event == session.EventPreTool && call.ToolUseID != "" {
+		if len(b.childCalls) >= maxChildCalls {
+			clear(b.childCalls)
+		}
+		b.childCalls[call.ToolUseID] = call.ChildID
+	}
+	done := call.Event == session.EventChildStop
+	before := len(s.Children)
+	s.SetChild(session.Child{ID: call.ChildID, Title: call.ChildTitle, Done: done})
+	changed := done || len(s.Children) != before
+	b.mu.Unlock()
+	if changed {
+		b.changed()
+	}
+}
+
+// noteState keeps whether the session is at work.
+func (b *Broker) noteState(s *session.Session, call session.HookCall) {
+	b.mu.Lock()
+	busy := s.Busy
+	switch call.Event {
+	case session.EventPrompt, session.EventTool, session.EventPreTool:
+		busy = true
+	case session.EventStop, session.EventIdle, session.EventStart, session.EventEnd:
+		busy = false
+	}
+	changed := busy != s.Busy || !s.HooksSeen
+	s.Busy, s.HooksSeen = busy, true
+	b.mu.Unlock()
+	if changed {
+		b.changed()
+	}
+}
+
+func (b *Broker) isBusy(s *session.Session) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return s.Busy
+}
+
+// handOver lends unread mail to a hook as one text. At the end of a turn it
+// does so only when some of it may keep the turn going (DEC-11, MSG-07); then
+// the rest comes along, for the turn goes on anyway.
+func (b *Broker) handOver(ctx context.Context, l *link, s *session.Session, call session.HookCall) (session.HookReply, error) {
+	b.importReceipts(ctx)
+	var text string
+	loan, _, err := b.lend(ctx, l, s, hookScan, func(free []mail.Delivery) []mail.Delivery {
+		if endsTurn(call.Event) && !b.someMayWakeLocked(s, free) {
+			return nil
+		}
+		shown := mail.Present(free, b.boxes[s.ID].announced)
+		text = shown.Text
+		return shown.Shown
+	})
+	if err != nil {
+		return session.HookReply{}, err
+	}
+	if endsTurn(call.Event) && text != "" {
+		b.mu.Lock()
+		s.Busy = true // the text starts or continues a turn
+		b.mu.Unlock()
+		b.changed()
+	}
+	return session.HookReply{Text: text, Loan: loan, Busy: b.isBusy(s)}, nil
+}
+
+func endsTurn(event session.Event) bool {
+	return event == session.EventStop || event == session.EventIdle
+}
+
+// someMayWakeLocked runs inside lend, which holds mu.
+func (b *Broker) someMayWakeLocked(s *session.Session, free []mail.Delivery) bool {
+	for _, d := range free {
+		if mail.MayWake(d.Message, mail.Direct(d.Message, s), s.Wake) {
+			return true
+		}
+	}
+	return false
+}
+
+// agentAbove returns the live session below whose agent process pid runs, nil
+// when there is none.
+func (b *Broker) agentAbove(pid int) *session.Session {
+	if pid <= 0 {
+		return nil
+	}
+	var above []int
+	for _, p := range proc.Ancestors(pid, maxAncestors) {
+		above = append(above, p.PID)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, kind := range bridge.Kinds() {
+		for _, l := range b.conns {
+			if l.identity == nil || l.identity.Kind != kind || !l.identity.HostKnown || !slices.Contains(above, l.identity.AgentPID) {
+				continue
+			}
+			for id := range l.sessions {
+				if s, ok := b.roster.Get(id); ok {
+					return s
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// maxAncestors bounds the walk from a process to the agent above it.
+const maxAncestors = 12
+
+var _ ipc.Handler = (*Broker)(nil)

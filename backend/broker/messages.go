@@ -1,0 +1,374 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/mail"
+	"bridge/backend/session"
+
+	"github.com/google/uuid"
+)
+
+// send stores a message durably for every recipient before it answers (MSG-04).
+func (b *Broker) send(ctx context.Context, l *link, args ipc.SendArgs) (ipc.SendResult, error) {
+	from, err := b.senderOf(ctx, l, args.Caller)
+	if err != nil {
+		return ipc.SendResult{}, err
+	}
+	return b.store(ctx, from, args)
+}
+
+// SendOwner is the owner's own message, from the page that this process serves.
+func (b *Broker) SendOwner(ctx context.Context, args ipc.SendArgs) (ipc.SendResult, error) {
+	return b.store(ctx, bridge.OwnerAddress(), args)
+}
+
+// senderOf says who writes: it comes from the connection, never from the
+// arguments. The owner's command line counts as the session it was started in,
+// if an agent did: no agent speaks with the owner's voice (MSG-08).
+func (b *Broker) senderOf(ctx context.Context, l *link, caller ipc.Caller) (bridge.Address, error) {
+	switch l.conn.Hello().Role {
+	case ipc.RoleOwner, ipc.RoleDashboard:
+		if s := b.agentAbove(l.conn.PeerPID()); s != nil {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return s.Address(), nil
+		}
+		return bridge.OwnerAddress(), nil
+	case ipc.RoleHook:
+		return bridge.Address{}, bridge.Errorf(bridge.Denied, "a hook sends no messages")
+	}
+	s, err := b.callerOf(ctx, l, caller)
+	if err != nil {
+		return bridge.Address{}, err
+	}
+	if err := b.active(ctx, s, "tool send"); err != nil {
+		return bridge.Address{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return s.Address(), nil
+}
+
+// store checks, threads and stores one message, then tells its recipients.
+func (b *Broker) store(ctx context.Context, from bridge.Address, args ipc.SendArgs) (ipc.SendResult, error) {
+	message, err := b.compose(ctx, from, args)
+	if err != nil {
+		return ipc.SendResult{}, err
+	}
+	b.mu.Lock()
+	recipients, resolveErr := b.roster.Resolve(message.To, from.ID)
+	b.mu.Unlock()
+	if resolveErr != nil {
+		// A retry of a stored message is answered even when its target left.
+		return b.storedBefore(ctx, message, resolveErr)
+	}
+	rows := make([]bridge.Message, len(recipients))
+	for i, r := range recipients {
+		rows[i] = message
+		rows[i].Recipient = r.ID
+	}
+	stored, fresh, err := b.opts.DB.Append(ctx, rows)
+	if err != nil {
+		return ipc.SendResult{}, err
+	}
+	if fresh {
+		b.arrived(ctx, stored)
+	}
+	return b.sendResult(stored), nil
+}
+
+// compose fills in what the sender left open and raises the hop of a reply
+// (MSG-07).
+func (b *Broker) compose(ctx context.Context, from bridge.Address, args ipc.SendArgs) (bridge.Message, error) {
+	if err := checkSend(from, args); err != nil {
+		return bridge.Message{}, err
+	}
+	message := bridge.Message{
+		ID: args.MessageID, From: from, To: args.To, ConversationID: args.ConversationID,
+		ReplyTo: args.ReplyTo, Body: args.Body, CreatedAt: b.nowMillis(),
+	}
+	if message.ID == "" {
+		message.ID = NewMessageID()
+	}
+	if args.ReplyTo != "" {
+		parent, err := b.opts.DB.Find(ctx, args.ReplyTo)
+		if bridge.CodeOf(err) == bridge.NotFound {
+			return bridge.Message{}, bridge.Errorf(bridge.NotFound, "reply_to %q names no stored message", args.ReplyTo)
+		}
+		if err != nil {
+			return bridge.Message{}, err
+		}
+		message.Hop = min(parent.Hop+1, bridge.HighestMaxHops)
+		if message.ConversationID == "" {
+			message.ConversationID = parent.ConversationID
+		}
+	}
+	if message.ConversationID == "" {
+		message.ConversationID = message.ID
+	}
+	return message, nil
+}
+
+// NewMessageID returns an id that sorts by time, so that new rows go to the end
+// of the store's indexes.
+func NewMessageID() string { return uuid.Must(uuid.NewV7()).String() }
+
+func checkSend(from bridge.Address, args ipc.SendArgs) error {
+	limit := bridge.MaxBodyChars
+	if from.Agent == bridge.Owner {
+		limit = bridge.MaxOwnerBodyChars
+	}
+	if err := bridge.CheckText("the message", args.Body, limit); err != nil {
+		return err
+	}
+	if args.To == "" {
+		return bridge.Errorf(bridge.Invalid, "the target must not be empty: name a session, or * for all")
+	}
+	for what, id := range map[string]string{
+		"reply_to": args.ReplyTo, "conversation_id": args.ConversationID, "message_id": args.MessageID,
+	} {
+		if id == "" {
+			continue
+		}
+		if err := bridge.CheckID(what, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storedBefore answers a retry whose target cannot be resolved any more.
+func (b *Broker) storedBefore(ctx context.Context, message bridge.Message, resolveErr error) (ipc.SendResult, error) {
+	row, err := b.opts.DB.Find(ctx, message.ID)
+	if err != nil || len(row.Deliveries) == 0 {
+		return ipc.SendResult{}, resolveErr
+	}
+	message.Recipient = row.Deliveries[0].Recipient
+	stored, _, err := b.opts.DB.Append(ctx, []bridge.Message{message})
+	if err != nil {
+		return ipc.SendResult{}, err
+	}
+	return b.sendResult(stored), nil
+}
+
+// arrived tells live recipients that mail is durable for them.
+func (b *Broker) arrived(ctx context.Context, stored []bridge.Message) {
+	var woken []mail.Mark
+	b.mu.Lock()
+	for _, m := range stored {
+		if s, ok := b.roster.Get(m.Recipient); ok {
+			if b.announceLocked(s, m) {
+				woken = append(woken, mail.Mark{MessageID: m.ID, Recipient: m.Recipient, At: b.nowMillis(), Evidence: "asked its plugin to start a turn"})
+			}
+		}
+	}
+	b.mu.Unlock()
+	if len(woken) > 0 {
+		if err := b.opts.DB.Record(ctx, bridge.StageWoken, woken); err != nil {
+			b.opts.Log.Warn("a wake was asked for but not noted", "err", err)
+		}
+	}
+	b.changed()
+}
+
+// announceLocked signals one arrival to whoever waits for it, and reports
+// whether a wake was asked for.
+func (b *Broker) announceLocked(s *session.Session, m bridge.Message) (woken bool) {
+	b.boxes[s.ID].signal()
+	woken = b.wakesLocked(s, m)
+	event := ipc.MailEvent{Session: s.ID, SessionID: s.SessionID, Wake: woken}
+	for _, l := range b.conns {
+		if l.sessions[s.ID] {
+			l.conn.Push(ipc.EventMail, event)
+		}
+	}
+	return woken
+}
+
+// wakesLocked reports whether m asks for a wake of s: the policy allows it, the
+// session is idle, and its host has a way to be woken.
+func (b *Broker) wakesLocked(s *session.Session, m bridge.Message) bool {
+	return s.Plugin && !s.Busy && mail.MayWake(m, mail.Direct(m, s), s.Wake)
+}
+
+func (b *Broker) sendResult(stored []bridge.Message) ipc.SendResult {
+	result := ipc.SendResult{ID: stored[0].ID, ConversationID: stored[0].ConversationID, Recipients: []ipc.Recipient{}}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range stored {
+		r := ipc.Recipient{Name: b.nameLocked(m.Recipient)}
+		if s, ok := b.roster.Get(m.Recipient); ok {
+			r.Online, r.Wake = true, b.wakesLocked(s, m)
+		}
+		result.Recipients = append(result.Recipients, r)
+	}
+	slices.SortFunc(result.Recipients, func(x, y ipc.Recipient) int { return cmp.Compare(x.Name, y.Name) })
+	return result
+}
+
+// nameLocked is the name of a peer id, or the id itself when nobody had it: old
+// stores hold names there.
+func (b *Broker) nameLocked(id string) string {
+	if known, ok := b.roster.Known(id); ok {
+		return known.Name
+	}
+	return id
+}
+
+// inboxLimit and inboxMost bound one answer of the tool inbox.
+const (
+	inboxLimit = 20
+	inboxMost  = 100
+	// inboxChars bounds the bodies of one answer, so that it fits a frame.
+	inboxChars = 400_000
+)
+
+// inbox takes unread mail for a tool call (MSG-06).
+func (b *Broker) inbox(ctx context.Context, l *link, args ipc.InboxArgs) (ipc.Inbox, error) {
+	s, err := b.reader(ctx, l, args.Caller, "tool inbox")
+	if err != nil {
+		return ipc.Inbox{}, err
+	}
+	limit := args.Limit
+	if limit == 0 {
+		limit = inboxLimit
+	}
+	if limit < 1 || limit > inboxMost {
+		return ipc.Inbox{}, bridge.Errorf(bridge.Invalid, "limit must be 1 to %d", inboxMost)
+	}
+	var shown []mail.Delivery
+	loan, _, err := b.lend(ctx, l, s, inboxMost, func(free []mail.Delivery) []mail.Delivery {
+		shown = fitting(free[:min(len(free), limit)])
+		if !args.MarkRead {
+			return nil
+		}
+		return shown
+	})
+	if err != nil {
+		return ipc.Inbox{}, err
+	}
+	unread, err := b.opts.DB.UnreadCount(ctx, b.targetOf(s).ID)
+	if err != nil {
+		return ipc.Inbox{}, err
+	}
+	answer := ipc.Inbox{Messages: []ipc.InboxMessage{}, Remaining: max(0, unread-len(shown)), Loan: loan}
+	for _, d := range shown {
+		answer.Messages = append(answer.Messages, inboxMessage(d.Message))
+	}
+	return answer, nil
+}
+
+// fitting returns the first deliveries whose bodies fit one answer, at least one.
+func fitting(deliveries []mail.Delivery) []mail.Delivery {
+	chars := 0
+	for i, d := range deliveries {
+		if chars += len(d.Body); chars > inboxChars && i > 0 {
+			return deliveries[:i]
+		}
+	}
+	return deliveries
+}
+
+// reader finds the session that wants its mail. A native child has no inbox of
+// its own and must not take its parent's.
+func (b *Broker) reader(ctx context.Context, l *link, caller ipc.Caller, evidence string) (*session.Session, error) {
+	s, err := b.callerOf(ctx, l, caller)
+	if err != nil {
+		return nil, err
+	}
+	if b.isChild(caller) {
+		return nil, bridge.Errorf(bridge.Denied, "a native child has no inbox of its own: its parent session reads the mail")
+	}
+	return s, b.active(ctx, s, evidence)
+}
+
+// isChild reports whether a call came from inside a native child, by its own
+// word or because a hook saw it there.
+func (b *Broker) isChild(caller ipc.Caller) bool {
+	if caller.ChildID != "" {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return caller.ToolUseID != "" && b.childCalls[caller.ToolUseID] != ""
+}
+
+func inboxMessage(m bridge.Message) ipc.InboxMessage {
+	shown := ipc.InboxMessage{
+		ID: m.ID, From: m.From, To: m.To, ConversationID: m.ConversationID, Hop: m.Hop, Body: m.Body, CreatedAt: m.CreatedAt,
+	}
+	if m.ReplyTo != "" {
+		shown.ReplyTo = &m.ReplyTo
+	}
+	return shown
+}
+
+// waitScan is how many unread messages a wait looks through at a time.
+const waitScan = 500
+
+// wait waits for one unread message that fits the filters, at most 110 s.
+func (b *Broker) wait(ctx context.Context, l *link, args ipc.WaitArgs) (ipc.WaitResult, error) {
+	s, err := b.reader(ctx, l, args.Caller, "tool wait_for_message")
+	if err != nil {
+		return ipc.WaitResult{}, err
+	}
+	timeout := time.Duration(args.TimeoutMillis) * time.Millisecond
+	if timeout < time.Millisecond || timeout > bridge.MaxWait {
+		return ipc.WaitResult{}, bridge.Errorf(bridge.Invalid, "the time-out must be above 0 and at most %d s", int(bridge.MaxWait.Seconds()))
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for {
+		arrived, ok := b.arrivals(s)
+		if !ok {
+			return ipc.WaitResult{}, bridge.Errorf(bridge.Unavailable, "the session has left")
+		}
+		loan, taken, err := b.lend(ctx, l, s, waitScan, firstFit(args))
+		if len(taken) > 0 {
+			message := inboxMessage(taken[0].Message)
+			return ipc.WaitResult{Message: &message, Loan: loan}, nil
+		}
+		if err != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return ipc.WaitResult{}, err
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return ipc.WaitResult{TimedOut: true}, nil
+		}
+	}
+}
+
+// arrivals is closed at the next arrival for s; asked for before looking, it
+// misses none.
+func (b *Broker) arrivals(s *session.Session) (<-chan struct{}, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	box := b.boxes[s.ID]
+	if box == nil {
+		return nil, false
+	}
+	return box.arrived, true
+}
+
+// firstFit chooses the oldest message that a wait asks for.
+func firstFit(args ipc.WaitArgs) func([]mail.Delivery) []mail.Delivery {
+	return func(free []mail.Delivery) []mail.Delivery {
+		at := slices.IndexFunc(free, func(d mail.Delivery) bool {
+			return (args.From == "" || args.From == d.From.Name || args.From == d.From.ID) &&
+				(args.ReplyTo == "" || args.ReplyTo == d.ReplyTo) &&
+				(args.ConversationID == "" || args.ConversationID == d.ConversationID)
+		})
+		if at < 0 {
+			return nil
+		}
+		return free[at : at+1]
+	}
+}

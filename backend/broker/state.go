@@ -1,0 +1,116 @@
+package broker
+
+import (
+	"context"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/session"
+)
+
+// peers lists the live sessions for a tool call (MSG-09).
+func (b *Broker) peers(ctx context.Context, l *link, caller ipc.Caller) (ipc.PeersResult, error) {
+	result := ipc.PeersResult{}
+	if l.identity != nil {
+		s, err := b.callerOf(ctx, l, caller)
+		if err != nil {
+			return ipc.PeersResult{}, err
+		}
+		if err := b.active(ctx, s, "tool peers"); err != nil {
+			return ipc.PeersResult{}, err
+		}
+		result.Self = b.targetOf(s).Name
+	}
+	var err error
+	result.Peers, err = b.Peers(ctx)
+	return result, err
+}
+
+// Peers lists the live sessions by name.
+func (b *Broker) Peers(ctx context.Context) ([]ipc.Peer, error) {
+	unread, err := b.opts.DB.UnreadCounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	peers := []ipc.Peer{}
+	for _, s := range b.roster.Live() {
+		peers = append(peers, peerOf(s, unread[s.ID]))
+	}
+	return peers, nil
+}
+
+func peerOf(s *session.Session, unread int) ipc.Peer {
+	peer := ipc.Peer{
+		ID: s.ID, Name: s.Name, Agent: s.Kind, Cwd: s.Cwd, State: "idle", Since: s.Since, Children: []ipc.Child{},
+		AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect, Unread: unread,
+	}
+	if s.Busy {
+		peer.State = "busy"
+	}
+	if s.SessionID != "" {
+		id := s.SessionID
+		peer.SessionID = &id
+	}
+	for _, c := range s.Children {
+		state := "busy"
+		if c.Done {
+			state = "done"
+		}
+		peer.Children = append(peer.Children, ipc.Child{ID: c.ID, Title: c.Title, State: state})
+	}
+	peer.Transport, peer.Detail = transport(s)
+	return peer
+}
+
+// transport says in a word and a sentence how mail reaches a session.
+func transport(s *session.Session) (word, detail string) {
+	switch {
+	case s.Channel:
+		return "channel", "Mail is pushed into the session's channel as it arrives."
+	case s.Plugin:
+		return "plugin", "Its plugin hands mail over at the next step, and starts a turn when it is idle and the wake policy allows it."
+	case s.HooksSeen:
+		return "hooks", "Its hooks hand mail over at the next tool call, prompt or end of a turn; while it is idle, mail waits for its next turn."
+	default:
+		return "tools only", "No hook has reported from this session yet: mail waits until it calls inbox. If that stays so, run `bridge install " + string(s.Kind) + "` and start the session again."
+	}
+}
+
+// status is what the command line and the page show of the broker.
+func (b *Broker) status(ctx context.Context, _ *link, _ ipc.Empty) (ipc.Status, error) {
+	return b.Status(ctx)
+}
+
+// Status is what the broker says of itself.
+func (b *Broker) Status(ctx context.Context) (ipc.Status, error) {
+	peers, err := b.Peers(ctx)
+	if err != nil {
+		return ipc.Status{}, err
+	}
+	status := ipc.Status{
+		Version: b.opts.Version, PID: ownPID(), Host: b.opts.Host, Since: b.started.UnixMilli(), URL: b.opts.URL(),
+		Schema: b.opts.DB.Version(), Revision: b.revision.Load(), Peers: peers,
+	}
+	for _, p := range peers {
+		status.Unread += p.Unread
+	}
+	return status, nil
+}
+
+// autoWake sets the calling session's own preference.
+func (b *Broker) autoWake(ctx context.Context, l *link, args ipc.AutoWakeArgs) (ipc.Empty, error) {
+	s, err := b.callerOf(ctx, l, args.Caller)
+	if err != nil {
+		return ipc.Empty{}, err
+	}
+	if b.isChild(args.Caller) {
+		return ipc.Empty{}, bridge.Errorf(bridge.Denied, "a native child cannot change its parent's wake policy")
+	}
+	b.mu.Lock()
+	s.Wake.AutoWake = args.Enabled
+	b.mu.Unlock()
+	b.changed()
+	return ipc.Empty{}, b.active(ctx, s, "tool auto_wake")
+}

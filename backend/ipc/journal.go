@@ -1,0 +1,92 @@
+package ipc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/disk"
+
+	"github.com/google/uuid"
+)
+
+// Journal is the durable read journal: receipts that no broker could hear, kept
+// until one imports them, so that mail already shown is never shown again
+// (MSG-06). Each receipt is a file of its own, written once and whole: writers
+// in many processes cannot disturb each other or the importing broker.
+type Journal struct {
+	Dir string // the home's read-journal folder
+}
+
+const (
+	journalSuffix = ".json"
+	// journalLimitBytes bounds one file: a receipt of one loan is far smaller.
+	journalLimitBytes = 1 << 20
+)
+
+// Keep writes a confirmation that the broker did not hear. at is Unix epoch
+// milliseconds.
+func (j Journal) Keep(confirm Confirm, at int64) error {
+	if err := disk.MakeDir(j.Dir); err != nil {
+		return fmt.Errorf("make the read journal: %w", err)
+	}
+	lines := make([]JournalLine, 0, len(confirm.Loan.Messages))
+	for _, id := range confirm.Loan.Messages {
+		lines = append(lines, JournalLine{
+			Stage: confirm.Stage, MessageID: id, Recipient: confirm.Loan.Recipient, At: at, Evidence: confirm.Evidence,
+		})
+	}
+	data, err := json.Marshal(lines)
+	if err != nil {
+		return fmt.Errorf("encode a receipt: %w", err)
+	}
+	name := filepath.Join(j.Dir, uuid.NewString()+journalSuffix)
+	if err := disk.WriteNew(name, data, 0o600); err != nil {
+		return fmt.Errorf("keep a receipt: %w", err)
+	}
+	return nil
+}
+
+// Import gives every kept receipt to record and removes a file only after
+// record made its receipts durable. A file that cannot be read is left and
+// reported; the others are still imported.
+func (j Journal) Import(record func([]JournalLine) error) error {
+	entries, err := os.ReadDir(j.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list the read journal: %w", err)
+	}
+	var problems []error
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), journalSuffix) || disk.IsTemp(entry.Name()) {
+			continue
+		}
+		problems = append(problems, j.importFile(filepath.Join(j.Dir, entry.Name()), record))
+	}
+	return errors.Join(problems...)
+}
+
+func (j Journal) importFile(path string, record func([]JournalLine) error) error {
+	data, err := disk.ReadLimited(path, journalLimitBytes)
+	if err != nil {
+		return fmt.Errorf("read the receipt %s: %w", path, err)
+	}
+	var lines []JournalLine
+	if err := bridge.DecodeStrict(data, journalLimitBytes, &lines); err != nil {
+		return fmt.Errorf("read the receipt %s: %w", path, err)
+	}
+	if err := record(lines); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("clear the imported receipt %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package ipc
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"bridge/backend/bridge"
+)
+
+// Keeper keeps one process connected to whichever broker serves the home: it
+// connects again when the broker dies, and starts one where none runs (MSG-01).
+// All fields are set before Run and not changed after it.
+type Keeper struct {
+	Target Target
+	Hello  Hello
+	// Start starts a background broker; nil where that is not this process's
+	// business. A second broker started at the same moment does no harm: the
+	// election lock sends it home.
+	Start func() error
+	// Joined is called on each new connection before anyone else uses it.
+	Joined func(ctx context.Context, client *Client) error
+	// Event receives what the broker pushes; nil drops it.
+	Event func(Event)
+
+	mu      sync.Mutex // guards below
+	current *Client
+	changed chan struct{} // closed when current changes
+	failure error         // why there is no connection
+}
+
+const (
+	// takeoverJitter spreads the sessions that lose their broker together, so
+	// that the first to start another is mostly the only one.
+	takeoverJitter = 120 * time.Millisecond
+	// startPatience is how long a broker that was just started may take.
+	startPatience = 3 * time.Second
+	pollPause     = 15 * time.Millisecond
+	retryPause    = time.Second
+)
+
+// Run keeps connected until ctx ends.
+func (k *Keeper) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		client, err := k.connect(ctx)
+		if err != nil {
+			k.set(nil, err)
+			pause(ctx, retryPause)
+			continue
+		}
+		k.set(client, nil)
+		k.follow(ctx, client)
+		k.set(nil, bridge.Errorf(bridge.Unavailable, "the broker has just gone; another takes over"))
+	}
+	k.set(nil, ctx.Err())
+}
+
+// follow passes events on until the connection ends.
+func (k *Keeper) follow(ctx context.Context, client *Client) {
+	for {
+		select {
+		case event, open := <-client.Events():
+			if !open {
+				return
+			}
+			if k.Event != nil {
+				k.Event(event)
+			}
+		case <-ctx.Done():
+			_ = client.Close() // it ends because we do
+			return
+		}
+	}
+}
+
+// connect dials, starts a broker if nobody answers, and joins.
+func (k *Keeper) connect(ctx context.Context) (*Client, error) {
+	client, err := Dial(ctx, k.Target, k.Hello)
+	if bridge.CodeOf(err) == bridge.Unavailable {
+		pause(ctx, rand.N(takeoverJitter)) //nolint:gosec // spreading, not a secret
+		client, err = k.dialOrStart(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if k.Joined == nil {
+		return client, nil
+	}
+	if err := k.Joined(ctx, client); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return client, nil
+}
+
+func (k *Keeper) dialOrStart(ctx context.Context) (*Client, error) {
+	client, err := Dial(ctx, k.Target, k.Hello)
+	if bridge.CodeOf(err) != bridge.Unavailable || k.Start == nil {
+		return client, err
+	}
+	if err := k.Start(); err != nil {
+		return nil, err
+	}
+	return DialPatiently(ctx, k.Target, k.Hello, startPatience)
+}
+
+// DialPatiently dials until a broker that is just starting answers, for at most
+// patience.
+func DialPatiently(ctx context.Context, target Target, hello Hello, patience time.Duration) (*Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		client, err := Dial(ctx, target, hello)
+		if bridge.CodeOf(err) != bridge.Unavailable {
+			return client, err
+		}
+		if !pause(ctx, pollPause) {
+			return nil, err
+		}
+	}
+}
+
+// pause waits and reports whether ctx still lives.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (k *Keeper) set(client *Client, failure error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.current, k.failure = client, failure
+	if k.changed != nil {
+		close(k.changed)
+		k.changed = nil
+	}
+}
+
+// Client returns the present connection, waiting for one until ctx ends.
+func (k *Keeper) Client(ctx context.Context) (*Client, error) {
+	for {
+		k.mu.Lock()
+		client, failure := k.current, k.failure
+		if k.changed == nil {
+			k.changed = make(chan struct{})
+		}
+		changed := k.changed
+		k.mu.Unlock()
+		if client != nil {
+			return client, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			if failure != nil {
+				return nil, failure
+			}
+			return nil, bridge.Errorf(bridge.Unavailable, "no broker answered in time")
+		}
+	}
+}
+
+// Do runs work on the present connection and, when that connection ends under
+// it, again on the next one, until ctx ends. work must be safe to repeat: the
+// first run may have been carried out.
+func (k *Keeper) Do(ctx context.Context, work func(*Client) error) error {
+	for {
+		client, err := k.Client(ctx)
+		if err != nil {
+			return err
+		}
+		err = work(client)
+		if bridge.CodeOf(err) != bridge.Unavailable || !ended(client) || ctx.Err() != nil {
+			return err
+		}
+		k.dropped(client)
+	}
+}
+
+func ended(client *Client) bool {
+	select {
+	case <-client.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// dropped forgets a connection that was seen to have ended before Run saw it.
+func (k *Keeper) dropped(client *Client) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.current == client {
+		k.current = nil
+	}
+}

@@ -1,0 +1,135 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/session"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// ack is mail in an answer that is not written yet.
+type ack struct {
+	loan session.Loan
+	tool string
+}
+
+// acks holds the loans of answers on their way out: first by the result that
+// carries them, then by the request's id, until the answer's bytes are written.
+type acks struct {
+	mu      sync.Mutex
+	results map[*mcp.CallToolResult]ack
+	loans   map[string]ack // by JSON of the request id
+	running sync.WaitGroup
+}
+
+// hold remembers the loan behind a result.
+func (a *acks) hold(result *mcp.CallToolResult, held ack) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.results == nil {
+		a.results = map[*mcp.CallToolResult]ack{}
+	}
+	a.results[result] = held
+}
+
+// expect moves a loan from its result to the id under which the result leaves.
+func (a *acks) expect(_ context.Context, id any, _ *mcp.CallToolRequest, result any) {
+	carrier, ok := result.(*mcp.CallToolResult)
+	if !ok {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	held, ok := a.results[carrier]
+	if !ok {
+		return
+	}
+	delete(a.results, carrier)
+	key, err := json.Marshal(id)
+	if err != nil {
+		return // an id that does not encode was never answered: the loan lapses
+	}
+	a.loans[string(key)] = held
+}
+
+// take returns the loan of an answer that was just written.
+func (a *acks) take(frame []byte) (ack, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.loans) == 0 {
+		return ack{}, false
+	}
+	var head struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if json.Unmarshal(frame, &head) != nil {
+		return ack{}, false
+	}
+	held, ok := a.loans[string(head.ID)]
+	delete(a.loans, string(head.ID))
+	return held, ok
+}
+
+func (a *acks) wait() { a.running.Wait() }
+
+// ackWriter tells written about every frame after its bytes are out. The MCP
+// library writes each message in one call.
+type ackWriter struct {
+	output  io.Writer
+	written func(frame []byte)
+}
+
+func (w *ackWriter) Write(frame []byte) (int, error) {
+	n, err := w.output.Write(frame)
+	if err == nil {
+		w.written(frame)
+	}
+	return n, err
+}
+
+// written acknowledges the mail that an answer carried (MSG-06).
+func (s *Server) written(frame []byte) {
+	held, ok := s.acks.take(frame)
+	if !ok {
+		return
+	}
+	s.acks.running.Go(func() { s.acknowledge(held) })
+}
+
+// ackPatience is how long an acknowledgement waits for a broker before it is
+// kept in the read journal.
+const ackPatience = 5 * time.Second
+
+func (s *Server) acknowledge(held ack) {
+	confirm := ipc.Confirm{Loan: held.loan, Stage: bridge.StageConsumed, Evidence: "tool " + held.tool}
+	ctx, cancel := context.WithTimeout(context.Background(), ackPatience)
+	defer cancel()
+	err := s.keeper.Do(ctx, func(c *ipc.Client) error { return c.Confirm(ctx, confirm) })
+	if err == nil {
+		return
+	}
+	if err := s.opts.Journal.Keep(confirm, s.opts.Now().UnixMilli()); err != nil {
+		s.opts.Log.Error("a receipt is lost: its mail will be shown again", "err", err)
+	}
+}
+
+// success writes a tool's answer as one JSON text block.
+func (s *Server) success(name string, value any, loan *session.Loan) (*mcp.CallToolResult, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encode the answer of %s: %w", name, err)
+	}
+	result := mcp.NewToolResultText(string(text))
+	if loan != nil {
+		s.acks.hold(result, ack{loan: *loan, tool: name})
+	}
+	return result, nil
+}

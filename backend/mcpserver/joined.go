@@ -1,0 +1,37 @@
+package mcpserver
+
+import (
+	"os"
+	"sync"
+
+	"bridge/backend/ipc"
+)
+
+func ownPID() int { return os.Getpid() }
+
+// joined is what the broker last said about this session.
+type joined struct {
+	mu     sync.Mutex
+	answer ipc.Registered
+}
+
+func (j *joined) set(answer ipc.Registered) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if answer.ID == "" {
+		answer.ID = j.answer.ID
+	}
+	j.answer = answer
+}
+
+func (j *joined) id() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.answer.ID
+}
+
+func (j *joined) note() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.answer.Note
+}

@@ -1,0 +1,284 @@
+package mcpserver
+
+import (
+	"context"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/decision"
+	"bridge/backend/ipc"
+	"bridge/backend/session"
+
+	"github.com/google/uuid"
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// tool is one MCP tool and what it does. run returns the value of its one JSON
+// text block, and the loan of the mail in it.
+type tool struct {
+	tool mcp.Tool
+	run  func(ctx context.Context, c call) (any, *session.Loan, error)
+}
+
+// askPatience bounds one request to the broker, a take-over in between included.
+// A wait has its own time-out.
+const askPatience = 20 * time.Second
+
+// tools is the index of what a session can do (contract: MCP tools).
+func (s *Server) tools() []tool {
+	return []tool{
+		{define("peers", "List the other agent sessions on this PC: name, agent, folder, busy or idle.", reads), s.peers},
+		{define("send", "Send a message to another session: by name, id or agent kind, or to all with *. It is stored before this returns and waits for sessions that are away.", writes,
+			mcp.WithString("to", mcp.Required(), mcp.Description("session name, id, agent kind when one is online, or *")),
+			mcp.WithString("message", mcp.Required(), mcp.Description("the text, up to 100,000 characters")),
+			mcp.WithString("reply_to", mcp.Description("id of the message that this answers")),
+			mcp.WithString("conversation_id", mcp.Description("thread to continue")),
+			mcp.WithString("message_id", mcp.Description("your own id: sending again with it stores no second copy")),
+		), s.send},
+		{define("inbox", "Read the messages that wait for you, oldest first.", reads,
+			mcp.WithNumber("limit", mcp.Description("1 to 100, default 20")),
+			mcp.WithBoolean("mark_read", mcp.Description("false leaves them unread; default true")),
+		), s.inbox},
+		{define("wait_for_message", "Wait for the next message that fits, instead of asking again and again.", reads,
+			mcp.WithNumber("timeout_sec", mcp.Description("1 to 110, default 60")),
+			mcp.WithString("from", mcp.Description("only from this session")),
+			mcp.WithString("reply_to", mcp.Description("only answers to this message id")),
+			mcp.WithString("conversation_id", mcp.Description("only of this thread")),
+		), s.wait},
+		{define("decide", "Pin a decision of the user on a topic: it reaches every session in scope once and stays in force until a newer one on the topic replaces it. Use it only for what your user decided.", writes,
+			mcp.WithString("topic", mcp.Required(), mcp.Description("a short name; the same name replaces the earlier decision")),
+			mcp.WithString("text", mcp.Required(), mcp.Description("the decision, up to 8,000 characters")),
+			mcp.WithAny("scope", mcp.Description(scopeWords)),
+			mcp.WithString("source_message_id", mcp.Description("the message that it came from")),
+		), s.decide},
+		{define("decisions", "Look up what is decided, newest first.", reads,
+			mcp.WithString("query", mcp.Description("words in topic or text")),
+			mcp.WithAny("scope", mcp.Description(scopeWords)),
+			mcp.WithBoolean("history", mcp.Description("true adds what was replaced")),
+		), s.decisions},
+		{define("auto_wake", "Choose whether any mail, not only mail addressed to you, may wake this session when it is idle.", writes,
+			mcp.WithBoolean("enabled", mcp.Required(), mcp.Description("true or false")),
+		), s.autoWake},
+		{define("dashboard", "Get a link to the dashboard for your user; it opens once, within 30 seconds.", reads), s.dashboard},
+	}
+}
+
+const scopeWords = `"all", {"project": "/absolute/folder"} or {"sessions": ["name or id"]}; default: this session's project`
+
+type effect bool
+
+const (
+	reads  effect = true
+	writes effect = false
+)
+
+// define declares a tool. Every hint is given: the library's defaults call a
+// tool destructive.
+func define(name, description string, readOnly effect, arguments ...mcp.ToolOption) mcp.Tool {
+	options := append([]mcp.ToolOption{
+		mcp.WithDescription(description),
+		mcp.WithReadOnlyHintAnnotation(bool(readOnly)),
+		mcp.WithDestructiveHintAnnotation(false),
+		mcp.WithIdempotentHintAnnotation(bool(readOnly)),
+		mcp.WithOpenWorldHintAnnotation(false),
+	}, arguments...)
+	return mcp.NewTool(name, options...)
+}
+
+type noArguments struct{}
+
+type peersAnswer struct {
+	Self  string     `json:"self"`
+	Peers []toolPeer `json:"peers"`
+	Jobs  []struct{} `json:"jobs"`
+}
+
+// toolPeer has the members that the contract names.
+type toolPeer struct {
+	ID        string           `json:"id"`
+	Name      string           `json:"name"`
+	Agent     bridge.AgentKind `json:"agent"`
+	Cwd       string           `json:"cwd"`
+	State     string           `json:"state"`
+	SessionID *string          `json:"sessionId"`
+	Since     int64            `json:"since"`
+}
+
+func (s *Server) peers(ctx context.Context, c call) (any, *session.Loan, error) {
+	if _, err := decode[noArguments](c); err != nil {
+		return nil, nil, err
+	}
+	found, err := ask(ctx, s, func(client *ipc.Client) (ipc.PeersResult, error) { return client.Peers(ctx, c.caller) })
+	if err != nil {
+		return nil, nil, err
+	}
+	answer := peersAnswer{Self: found.Self, Peers: []toolPeer{}, Jobs: []struct{}{}}
+	for _, p := range found.Peers {
+		answer.Peers = append(answer.Peers, toolPeer{p.ID, p.Name, p.Agent, p.Cwd, p.State, p.SessionID, p.Since})
+	}
+	return answer, nil, nil
+}
+
+func (s *Server) send(ctx context.Context, c call) (any, *session.Loan, error) {
+	args, err := decode[struct {
+		To             string `json:"to"`
+		Message        string `json:"message"`
+		ReplyTo        string `json:"reply_to"`
+		ConversationID string `json:"conversation_id"`
+		MessageID      string `json:"message_id"`
+	}](c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if args.MessageID == "" {
+		// Chosen here, so that a broker that dies before it answers is asked
+		// again without a second copy.
+		args.MessageID = uuid.Must(uuid.NewV7()).String()
+	}
+	answer, err := ask(ctx, s, func(client *ipc.Client) (ipc.SendResult, error) {
+		return client.Send(ctx, ipc.SendArgs{
+			Caller: c.caller, To: args.To, Body: args.Message, ReplyTo: args.ReplyTo,
+			ConversationID: args.ConversationID, MessageID: args.MessageID,
+		})
+	})
+	return answer, nil, err
+}
+
+func (s *Server) inbox(ctx context.Context, c call) (any, *session.Loan, error) {
+	args, err := decode[struct {
+		Limit    *int  `json:"limit"`
+		MarkRead *bool `json:"mark_read"`
+	}](c)
+	if err != nil {
+		return nil, nil, err
+	}
+	request := ipc.InboxArgs{Caller: c.caller, MarkRead: args.MarkRead == nil || *args.MarkRead}
+	if args.Limit != nil {
+		if *args.Limit < 1 {
+			return nil, nil, bridge.Errorf(bridge.Invalid, "limit must be 1 to 100")
+		}
+		request.Limit = *args.Limit
+	}
+	found, err := ask(ctx, s, func(client *ipc.Client) (ipc.Inbox, error) { return client.Inbox(ctx, request) })
+	if err != nil {
+		return nil, nil, err
+	}
+	loan := found.Loan
+	found.Loan = nil
+	return found, loan, nil
+}
+
+const defaultWaitSeconds = 60
+
+func (s *Server) wait(ctx context.Context, c call) (any, *session.Loan, error) {
+	args, err := decode[struct {
+		TimeoutSec     *int   `json:"timeout_sec"`
+		From           string `json:"from"`
+		ReplyTo        string `json:"reply_to"`
+		ConversationID string `json:"conversation_id"`
+	}](c)
+	if err != nil {
+		return nil, nil, err
+	}
+	seconds := defaultWaitSeconds
+	if args.TimeoutSec != nil {
+		seconds = *args.TimeoutSec
+	}
+	most := int(bridge.MaxWait.Seconds())
+	if seconds < 1 || seconds > most {
+		return nil, nil, bridge.Errorf(bridge.Invalid, "timeout_sec must be 1 to %d", most)
+	}
+	found, err := s.waitUntil(ctx, time.Duration(seconds)*time.Second, ipc.WaitArgs{
+		Caller: c.caller, From: args.From, ReplyTo: args.ReplyTo, ConversationID: args.ConversationID,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if found.TimedOut {
+		return struct {
+			TimedOut bool `json:"timedOut"`
+		}{true}, nil, nil
+	}
+	return found.Message, found.Loan, nil
+}
+
+// waitUntil waits over broker restarts: each connection is asked for the time
+// that is left.
+func (s *Server) waitUntil(ctx context.Context, timeout time.Duration, args ipc.WaitArgs) (ipc.WaitResult, error) {
+	var found ipc.WaitResult
+	deadline := s.opts.Now().Add(timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout+askPatience)
+	defer cancel()
+	err := s.keeper.Do(ctx, func(client *ipc.Client) error {
+		left := deadline.Sub(s.opts.Now())
+		if left < time.Millisecond {
+			found = ipc.WaitResult{TimedOut: true}
+			return nil
+		}
+		args.TimeoutMillis = left.Milliseconds()
+		var err error
+		found, err = client.Wait(ctx, args)
+		return err
+	})
+	return found, err
+}
+
+func (s *Server) decide(ctx context.Context, c call) (any, *session.Loan, error) {
+	args, err := decode[struct {
+		Topic           string          `json:"topic"`
+		Text            string          `json:"text"`
+		Scope           *decision.Scope `json:"scope"`
+		SourceMessageID string          `json:"source_message_id"`
+	}](c)
+	if err != nil {
+		return nil, nil, err
+	}
+	request := ipc.DecideArgs{
+		Caller: c.caller, ID: uuid.NewString(), Topic: args.Topic, Text: args.Text, Scope: args.Scope, SourceMessageID: args.SourceMessageID,
+	}
+	answer, err := ask(ctx, s, func(client *ipc.Client) (ipc.DecideResult, error) { return client.Decide(ctx, request) })
+	return answer, nil, err
+}
+
+func (s *Server) decisions(ctx context.Context, c call) (any, *session.Loan, error) {
+	args, err := decode[struct {
+		Query   string          `json:"query"`
+		Scope   *decision.Scope `json:"scope"`
+		History bool            `json:"history"`
+	}](c)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err := ask(ctx, s, func(client *ipc.Client) ([]decision.Revision, error) {
+		return client.Decisions(ctx, ipc.DecisionsArgs{Caller: c.caller, Query: args.Query, Scope: args.Scope, History: args.History})
+	})
+	return found, nil, err
+}
+
+func (s *Server) autoWake(ctx context.Context, c call) (any, *session.Loan, error) {
+	args, err := decode[struct {
+		Enabled *bool `json:"enabled"`
+	}](c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if args.Enabled == nil {
+		return nil, nil, bridge.Errorf(bridge.Invalid, "enabled must be true or false")
+	}
+	_, err = ask(ctx, s, func(client *ipc.Client) (ipc.Empty, error) {
+		return ipc.Empty{}, client.AutoWake(ctx, ipc.AutoWakeArgs{Caller: c.caller, Enabled: *args.Enabled})
+	})
+	return struct {
+		Enabled bool `json:"enabled"`
+	}{*args.Enabled}, nil, err
+}
+
+func (s *Server) dashboard(ctx context.Context, c call) (any, *session.Loan, error) {
+	if _, err := decode[noArguments](c); err != nil {
+		return nil, nil, err
+	}
+	url, err := ask(ctx, s, func(client *ipc.Client) (string, error) { return client.Ticket(ctx) })
+	return struct {
+		URL string `json:"url"`
+	}{url}, nil, err
+}
