@@ -68,19 +68,21 @@ type Reader interface {
 	Peers(ctx context.Context) ([]store.Peer, error)
 }
 
-// Broker is what the dashboard asks of the live broker. All methods may be
-// called concurrently; each fails with code Unavailable when no broker runs.
+// Broker is what the dashboard asks of the live broker; *broker.Broker is one.
+// All methods may be called concurrently. Status and SendOwner fail with code
+// Unavailable when no broker runs.
 type Broker interface {
-	// State tells what the broker knows at this moment. Its revision must have
-	// risen by the time that a change can be read from the store or from here.
-	State(ctx context.Context) (ipc.Status, error)
+	// Status tells what the broker knows. Its revision is no newer than the
+	// rest, and grows after every change that this or the store shows: answers
+	// are kept until it does.
+	Status(ctx context.Context) (ipc.Status, error)
 	// SendOwner stores a message from the owner durably before it returns; the
 	// same MessageID again makes no second copy.
 	SendOwner(ctx context.Context, args ipc.SendArgs) (ipc.SendResult, error)
-	// Subscribe gives the revision at once and after every change; of several
-	// changes in a row only the last need come. The channel is closed when ctx
-	// ends or the broker is gone.
-	Subscribe(ctx context.Context) (<-chan int64, error)
+	// Watch brings a signal whenever something changed, until stop is called;
+	// several changes may be one signal. A closed channel means that the broker
+	// is gone: Watch is then called again a second later.
+	Watch() (changes <-chan struct{}, stop func())
 }
 
 // Agent is one agent CLI as the empty page shows it.

@@ -42,8 +42,11 @@ func (d delivery) wire() deliveryWire {
 // only once it is committed, so both first steps have its time.
 func (d delivery) facts() []mail.Fact {
 	consumed := d.Consumed
-	if !consumed.Happened() && d.ReadAt != 0 {
-		consumed = mail.Fact{At: d.ReadAt, Evidence: "marked read"}
+	if !consumed.Happened() {
+		consumed.At = d.ReadAt
+	}
+	if consumed.Happened() && consumed.Evidence == "" {
+		consumed.Evidence = "marked read" // before evidence was kept
 	}
 	return []mail.Fact{
 		{At: d.CreatedAt, Evidence: "the broker took it"},

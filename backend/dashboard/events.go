@@ -15,21 +15,22 @@ import (
 const (
 	// maxStreams is far above the pages that one person has open.
 	maxStreams = 32
-	// keepAlive shows a stream that it is alive (http contract: 15 s).
+	// keepAlive is how often a quiet stream shows that it is alive.
 	keepAlive = 15 * time.Second
-	// pace is the shortest time between two events of one stream: a page that
-	// fetches ten times a second is live enough.
+	// pace is the shortest time between two looks at the broker: a page that
+	// hears of changes ten times a second is live enough.
 	pace = 100 * time.Millisecond
 	// writeLimit is how long one event may take to leave; a client that reads
 	// slower is dropped and comes back by itself.
 	writeLimit = 10 * time.Second
-	// resubscribe is the wait before asking for a broker again.
-	resubscribe = time.Second
+	// watchAgain is the wait before asking for a lost broker again.
+	watchAgain = time.Second
 )
 
 // events tells every open page that the revision changed.
 type events struct {
-	now func() time.Time
+	now    func() time.Time
+	joined chan struct{} // one signal: a page came, look at the broker
 
 	mu       sync.Mutex // guards below
 	revision int64      // 0 without a broker
@@ -37,59 +38,97 @@ type events struct {
 	closed   bool
 }
 
-// eventStream is one open page. changed holds at most one signal: what a slow
-// page missed is one event when it is ready.
+// eventStream is one open page. changed holds at most one signal: whatever a
+// slow page missed is one event when it is ready.
 type eventStream struct {
 	changed chan struct{}
 	closed  chan struct{}
 }
 
 func newEvents(now func() time.Time) *events {
-	return &events{now: now, streams: map[*eventStream]struct{}{}}
+	return &events{now: now, joined: make(chan struct{}, 1), streams: map[*eventStream]struct{}{}}
 }
 
-// follow publishes the broker's revisions, and 0 while there is none.
+// signal leaves one signal in a channel that holds one.
+func signal(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default: // one waits already
+	}
+}
+
+// pause waits, or returns false when ctx ends first.
+func pause(ctx context.Context, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// follow publishes the broker's revisions, and 0 while there is none, until ctx
+// ends.
 func (e *events) follow(ctx context.Context, broker Broker) {
-	retry := time.NewTimer(0)
-	defer retry.Stop()
 	for {
+		changes, stop := broker.Watch()
+		e.watch(ctx, broker, changes)
+		stop()
+		if ctx.Err() != nil {
+			return
+		}
+		e.publish(0)
+		if !pause(ctx, watchAgain) {
+			return
+		}
+	}
+}
+
+// watch looks at the broker once for all changes of a pace, and only while
+// somebody listens. It returns when ctx ends or the broker is gone.
+func (e *events) watch(ctx context.Context, broker Broker, changes <-chan struct{}) {
+	for {
+		if e.listening() {
+			status, err := broker.Status(ctx)
+			if err != nil {
+				status.Revision = 0
+			}
+			e.publish(status.Revision)
+		}
+		if !pause(ctx, pace) {
+			return
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-retry.C:
-		}
-		if revisions, err := broker.Subscribe(ctx); err == nil {
-			for revision := range revisions {
-				e.publish(revision)
+		case _, ok := <-changes:
+			if !ok {
+				return
 			}
+		case <-e.joined:
 		}
-		e.publish(0)
-		retry.Reset(resubscribe)
 	}
 }
 
-// publish signals a revision that differs from the last.
+func (e *events) listening() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.streams) > 0
+}
+
 func (e *events) publish(revision int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if revision == e.revision {
-		return
-	}
 	e.revision = revision
 	for stream := range e.streams {
-		stream.signal()
+		signal(stream.changed)
 	}
 }
 
-func (s *eventStream) signal() {
-	select {
-	case s.changed <- struct{}{}:
-	default: // one signal already waits
-	}
-}
-
-// join opens a stream with its first signal waiting: the page then fetches what
-// it missed.
+// join opens a stream. Its first event is what is known at once; the broker is
+// asked whether that is still true.
 func (e *events) join() (*eventStream, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,8 +139,9 @@ func (e *events) join() (*eventStream, error) {
 		return nil, bridge.Errorf(bridge.Busy, "too many pages are open: close one")
 	}
 	stream := &eventStream{changed: make(chan struct{}, 1), closed: make(chan struct{})}
-	stream.signal()
 	e.streams[stream] = struct{}{}
+	signal(stream.changed)
+	signal(e.joined)
 	return stream, nil
 }
 
@@ -117,7 +157,7 @@ func (e *events) latest() int64 {
 	return e.revision
 }
 
-// close ends all streams, those to come included.
+// close ends all streams and lets none begin.
 func (e *events) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -145,30 +185,27 @@ func (d *Dashboard) streamEvents(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// pump writes until the client is gone, too slow, or the dashboard closes.
+// pump writes a stream until its client is gone, fails a write, or the
+// dashboard closes. A revision is written once.
 func (e *events) pump(ctx context.Context, stream *eventStream, write func(string) error) {
 	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
-	rest := time.NewTimer(0) // fires when the next event may go out
-	defer rest.Stop()
-	<-rest.C
-	changed := stream.changed
+	written := int64(-1)
 	for {
-		var text string
+		text := ": keep-alive\n\n"
 		select {
 		case <-ctx.Done():
 			return
 		case <-stream.closed:
 			return
-		case <-rest.C:
-			changed = stream.changed
-			continue
 		case <-alive.C:
-			text = ": keep-alive\n\n"
-		case <-changed:
-			text = fmt.Sprintf("event: state\ndata: {\"revision\":%d}\n\n", e.latest())
-			changed = nil
-			rest.Reset(pace)
+		case <-stream.changed:
+			revision := e.latest()
+			if revision == written {
+				continue
+			}
+			written = revision
+			text = fmt.Sprintf("event: state\ndata: {\"revision\":%d}\n\n", revision)
 		}
 		if write(text) != nil {
 			return
@@ -176,7 +213,9 @@ func (e *events) pump(ctx context.Context, stream *eventStream, write func(strin
 	}
 }
 
-// eventWriter writes one piece of a stream at once, in bounded time.
+// eventWriter writes one piece of a stream at once, in bounded time. A writer
+// that cannot flush or take a deadline, as a window's asset server has, still
+// gets the text.
 type eventWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -197,4 +236,4 @@ func (e eventWriter) write(text string) error {
 }
 
 // release takes the deadline off the connection, which the next request uses.
-func (e eventWriter) release() { _ = e.control.SetWriteDeadline(time.Time{}) } // an unbounded writer has none
+func (e eventWriter) release() { _ = e.control.SetWriteDeadline(time.Time{}) } // what has no deadline needs no release

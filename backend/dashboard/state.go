@@ -29,12 +29,12 @@ func (d *Dashboard) askBroker(ctx context.Context) (live, error) {
 	if d.opts.Broker == nil {
 		return live{}, nil
 	}
-	status, err := d.opts.Broker.State(ctx)
+	status, err := d.opts.Broker.Status(ctx)
 	if bridge.CodeOf(err) == bridge.Unavailable {
 		return live{}, nil
 	}
 	if err != nil {
-		return live{}, fmt.Errorf("ask the broker for its state: %w", err)
+		return live{}, fmt.Errorf("ask the broker for its status: %w", err)
 	}
 	return live{status: status, on: true}, nil
 }
@@ -255,14 +255,14 @@ func (p *directory) messages(rows []mail.HistoryRow) []messageWire {
 	return wires
 }
 
-// kindOf tells decisions and the owner's words from ordinary messages. The hop
-// is the broker's to set: a session that only borrows the conversation's name
-// does not pass for a decision.
+// kindOf tells decisions and the owner's words from ordinary messages. A session
+// may borrow a decision's conversation, by name or by replying to it, but the
+// hop is the broker's to set and a notification answers nothing.
 func kindOf(row mail.HistoryRow) string {
 	switch {
 	case row.From.Agent == bridge.Owner:
 		return "owner"
-	case row.Hop == bridge.DecisionHop && strings.HasPrefix(row.ConversationID, bridge.DecisionConversation):
+	case row.Hop == bridge.DecisionHop && row.ReplyTo == "" && strings.HasPrefix(row.ConversationID, bridge.DecisionConversation):
 		return "decision"
 	default:
 		return "message"
