@@ -8,8 +8,6 @@ export type Phase = 'loading' | 'live' | 'offline' | 'refused';
 
 export interface Snapshot {
   phase: Phase;
-  /** True once the first load has taken long enough to be worth a word. */
-  slow: boolean;
   /** The last state known, kept while offline. */
   state: State | null;
   /** Since when the page or the broker is without connection, else null. */
@@ -31,7 +29,6 @@ export interface LivePorts {
   random(): number;
 }
 
-export const SLOW_AFTER = 200;
 /** Events that arrive within this time share one fetch. */
 export const COALESCE = 60;
 const BACKOFF = [500, 1000, 2000, 4000, 8000, 15000];
@@ -43,13 +40,12 @@ export function backoff(attempt: number, random: number): number {
 }
 
 export class Live {
-  snapshot: Snapshot = { phase: 'loading', slow: false, state: null, offlineSince: null };
+  snapshot: Snapshot = { phase: 'loading', state: null, offlineSince: null };
   #ports: LivePorts;
   #onChange: (s: Snapshot) => void;
   #closeEvents: (() => void) | null = null;
   #fetchTimer: ReturnType<typeof setTimeout> | undefined;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
-  #slowTimer: ReturnType<typeof setTimeout> | undefined;
   #fetching = false;
   #again = false;
   #attempt = 0;
@@ -61,9 +57,6 @@ export class Live {
   }
 
   start(): void {
-    this.#slowTimer = setTimeout(() => {
-      if (this.snapshot.phase === 'loading') this.#set({ slow: true });
-    }, SLOW_AFTER);
     this.#connect();
   }
 
@@ -71,7 +64,6 @@ export class Live {
     this.#stopped = true;
     this.#disconnect();
     clearTimeout(this.#fetchTimer);
-    clearTimeout(this.#slowTimer);
   }
 
   /** Looks again at once: the window came back, or the owner asked. */

@@ -7,9 +7,11 @@ import { Live, openEventSource, type Snapshot } from './live';
 import { href, parseRoute, type Place } from './route';
 
 class Page {
-  live: Snapshot = $state.raw({ phase: 'loading', slow: false, state: null, offlineSince: null });
+  live: Snapshot = $state.raw({ phase: 'loading', state: null, offlineSince: null });
   /** The time that ages are counted from; it moves every few seconds. */
   now = $state(Date.now());
+  /** The part of the details that an opened message starts at. */
+  detailsAt: 'top' | 'delivery' = $state('top');
   route = $state.raw(parseRoute(location.hash));
   #opener: HTMLElement | null = null;
   #connection = new Live(
@@ -67,8 +69,9 @@ class Page {
     location.hash = href(place);
   }
 
-  /** Shows a message in the details; the opener gets the focus back later. */
-  openMessage(id: string): void {
+  /** Shows a message in the details, from its top or from its delivery. The opener gets the focus back later. */
+  openMessage(id: string, at: 'top' | 'delivery' = 'top'): void {
+    this.detailsAt = at;
     const opener = document.activeElement;
     if (opener instanceof HTMLElement && opener.closest('main') !== null) this.#opener = opener;
     location.hash = href(this.route.place, id);

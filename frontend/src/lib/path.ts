@@ -15,14 +15,12 @@ export function shortPath(folder: string, max: number): string {
   if (folder.length <= max) return folder;
   const separator = folder.includes('\\') && !folder.includes('/') ? '\\' : '/';
   const parts = folder.split(separator);
-  const root = parts[0] === '' ? `${separator}${parts[1] ?? ''}` : (parts[0] ?? '');
-  const rest = parts.slice(parts[0] === '' ? 2 : 1);
-  let tail = rest.pop();
-  if (tail === undefined || rest.length === 0) return folder;
-  for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
-    const longer: string = `${next}${separator}${tail}`;
-    if (`${root}${separator}…${separator}${longer}`.length > max) break;
-    tail = longer;
-  }
-  return `${root}${separator}…${separator}${tail}`;
+  const rooted = parts[0] === '';
+  const root = rooted ? `${separator}${parts[1] ?? ''}` : (parts[0] ?? '');
+  const rest = parts.slice(rooted ? 2 : 1);
+  if (rest.length < 2) return folder;
+  const shortened = (kept: number) => [root, '…', ...rest.slice(-kept)].join(separator);
+  let kept = 1;
+  while (kept + 1 < rest.length && shortened(kept + 1).length <= max) kept++;
+  return shortened(kept);
 }

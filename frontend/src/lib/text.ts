@@ -10,9 +10,15 @@ export function excerpt(text: string, max: number): { text: string; more: boolea
   return { text: `${text.slice(0, end).trimEnd()}…`, more: true };
 }
 
-/** The text on one line, for lists. */
+/** The text on one line for lists, without the commonest marks of markdown. */
 export function oneLine(text: string): string {
-  return text.replace(/\s+/g, ' ').trim();
+  return text
+    .replace(/```\w*\n/g, '')
+    .replace(/```/g, '')
+    .replace(/`([^`\n]+)`/g, '$1')
+    .replace(/\*\*([^*\n]+)\*\*/g, '$1')
+    .replace(/\s+/g, ' ')
+    .trim();
 }
 
 /** "1 message", "3 messages". */

@@ -28,6 +28,13 @@ export function clock(then: number, now: number): string {
   return `${at.getDate()} ${MONTHS[at.getMonth()] ?? ''}${year} ${hours}`;
 }
 
+/** A time near another one: only the clock with seconds on the same day, else everything. */
+export function near(then: number, other: number): string {
+  const whole = exact(then);
+  const [day, time] = whole.split(' ');
+  return exact(other).startsWith(day ?? '-') ? (time ?? whole) : whole;
+}
+
 /** Everything, for hovering and details: "2026-11-21 14:02:05". */
 export function exact(then: number): string {
   const at = new Date(then);

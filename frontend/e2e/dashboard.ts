@@ -1,0 +1,94 @@
+// The dashboard under test and the tests' way into it.
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { test as base, type BrowserContext, type Page } from '@playwright/test';
+
+type Storage = Awaited<ReturnType<BrowserContext['storageState']>>;
+
+export interface Dashboard {
+  origin: string;
+  storage: Storage;
+}
+
+const LAUNCH = /https?:\/\/[^\s/]+\/launch\?\S+/;
+
+/** Starts a command and waits until it prints a launch link. */
+async function start(command: string, args: string[]): Promise<{ url: string; child: ChildProcess }> {
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  for await (const line of createInterface({ input: child.stdout })) {
+    const url = LAUNCH.exec(line)?.[0];
+    if (url === undefined) continue;
+    child.stdout.resume(); // whatever it prints from here on must not fill the pipe
+    return { url, child };
+  }
+  throw new Error(`${command} ended without a launch link`);
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  await ended;
+}
+
+/** Gives the launch link of a dashboard with sessions in it, for as long as `use` runs. */
+async function withLaunchURL(use: (url: string) => Promise<void>): Promise<void> {
+  const running = process.env['BRIDGE_URL'];
+  if (running !== undefined) return use(running);
+  const binary = process.env['BRIDGE_BIN'];
+  const home = await mkdtemp(join(tmpdir(), 'bridge-e2e-'));
+  const fixture = fileURLToPath(new URL('fixture/server.js', import.meta.url));
+  const { url, child } =
+    binary === undefined
+      ? await start(process.execPath, [fixture])
+      : await start(binary, ['demo', '--keep', '--home', home]);
+  try {
+    await use(url);
+  } finally {
+    await stop(child);
+    await rm(home, { recursive: true, force: true });
+  }
+}
+
+export const test = base.extend<object, { dashboard: Dashboard }>({
+  dashboard: [
+    async ({ browser }, use) => {
+      await withLaunchURL(async (url) => {
+        const context = await browser.newContext();
+        const page = await context.newPage();
+        await page.goto(url);
+        await page.waitForURL((at) => !at.pathname.startsWith('/launch'));
+        const storage = await context.storageState();
+        await context.close();
+        await use({ origin: new URL(url).origin, storage });
+      });
+    },
+    { scope: 'worker' },
+  ],
+  baseURL: async ({ dashboard }, use) => use(dashboard.origin),
+  storageState: async ({ dashboard }, use) => use(dashboard.storage),
+});
+
+/** Opens a place of the page and waits until it shows what is known. */
+export async function open(page: Page, place: string): Promise<void> {
+  await page.goto(`/#/${place}`);
+  await page.getByRole('heading', { level: 1 }).waitFor();
+  await page.waitForFunction(async () => {
+    const response = await fetch('/api/state');
+    return response.ok;
+  });
+}
+
+/** The state the dashboard shows now. */
+export async function stateOf(page: Page) {
+  const response = await page.request.get('/api/state');
+  return (await response.json()) as import('../src/lib/api').State;
+}
+
+export { expect } from '@playwright/test';

@@ -1,0 +1,27 @@
+import { defineConfig } from '@playwright/test';
+
+// Tests run against a real dashboard: BRIDGE_URL is the launch link of one that
+// runs, BRIDGE_BIN a binary to start as a demo; without both, the stand-in in
+// e2e/fixture. One worker, because they share one dashboard.
+export default defineConfig({
+  testDir: 'e2e',
+  workers: 1,
+  fullyParallel: false,
+  forbidOnly: process.env['CI'] !== undefined,
+  reporter: 'list',
+  timeout: 30_000,
+  use: {
+    viewport: { width: 1280, height: 800 },
+    launchOptions: {
+      executablePath: process.env['BRIDGE_CHROMIUM'] ?? '/usr/bin/chromium',
+      args: [
+        '--no-sandbox',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync',
+      ],
+    },
+  },
+});
