@@ -7,7 +7,25 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
+
+// eventually polls until done reports true. It waits on the system, which sends
+// no signal for these things.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-deadline.C:
+			t.Fatalf("%s: not within 20 s", what)
+		case <-tick.C:
+		}
+	}
+}
 
 func TestStartDetachedLeadsASessionOfItsOwn(t *testing.T) {
 	started := start1(t, program(t, "wait"))
