@@ -70,8 +70,8 @@ func TestInteractiveTurnWaitsAtAGate(t *testing.T) {
 		shell       string
 		args        map[string]any
 	}{
-		{"claude", "❯", []string{"claude"}, "Bash", map[string]any{"command": "echo shell-$((40+2))", "description": "count"}},
-		{"codex", "›", []string{"codex", "--no-daemon"}, "exec_command", map[string]any{"cmd": "echo shell-$((40+2))"}},
+		{"claude", "❯", realcli.ClaudeCommand("probe"), "Bash", map[string]any{"command": "echo shell-$((40+2))", "description": "count"}},
+		{"codex", "›", realcli.CodexCommand(), "exec_command", map[string]any{"cmd": "echo shell-$((40+2))"}},
 	}
 	for _, c := range cases {
 		t.Run(c.kind, func(t *testing.T) {

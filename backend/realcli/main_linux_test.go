@@ -49,13 +49,27 @@ func findCLIs() (realcli.CLIs, error) {
 	return realcli.FindCLIs(cmp.Or(os.Getenv("BRIDGE_TEST_CLIS"), filepath.Join("..", "..", ".cache", "clis")))
 }
 
-// world is a home with the three CLIs in it and the model behind them.
+// world is what a test, or one step of it, works with.
 type world struct {
 	*testing.T
+	*scene
+}
+
+// scene is a home with the three CLIs in it and the model behind them.
+type scene struct {
 	home      *realcli.Home
 	model     *realcli.FakeModel
+	page      *dashboard // once the product is served
 	terminals []*realcli.Terminal
 	logs      []string // files that a failure shows
+}
+
+// step is one step of a test. What follows needs it: a failure ends the test.
+func (w *world) step(name string, do func(w *world)) {
+	w.Helper()
+	if !w.Run(name, func(t *testing.T) { do(&world{t, w.scene}) }) {
+		w.FailNow()
+	}
 }
 
 // newWorld skips the test where the CLIs cannot be run, or fails it when
@@ -76,7 +90,7 @@ func newWorld(t *testing.T, projects ...string) *world {
 	must(t, err)
 	home, err := realcli.NewHome(root, clis, model, projects...)
 	must(t, err)
-	w := &world{T: t, home: home, model: model}
+	w := &world{t, &scene{home: home, model: model}}
 	t.Cleanup(w.close)
 	return w
 }

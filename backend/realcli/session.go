@@ -40,6 +40,21 @@ func (h *Home) Claude(ctx context.Context, dir, prompt string, args ...string) (
 	return h.Run(ctx, dir, prompt, "claude", append([]string{"-p", "--output-format", "stream-json", "--verbose"}, args...)...)
 }
 
+// ClaudeCommand is an interactive claude that may use the shell, children and
+// every tool of the MCP servers named. Its own default mode sends tool calls to
+// a check on the vendor's server, which no fake can stand in for.
+func ClaudeCommand(mcpServers ...string) []string {
+	allowed := []string{"Bash", "Task"}
+	for _, name := range mcpServers {
+		allowed = append(allowed, "mcp__"+name)
+	}
+	return []string{"claude", "--permission-mode", "acceptEdits", "--allowedTools", strings.Join(allowed, ",")}
+}
+
+// CodexCommand is an interactive codex without a background server: that one
+// would copy the whole package into the home.
+func CodexCommand(args ...string) []string { return append([]string{"codex", "--no-daemon"}, args...) }
+
 // Codex runs one headless turn of codex. args stand behind `exec`, `resume ID`
 // among them.
 func (h *Home) Codex(ctx context.Context, dir, prompt string, args ...string) (string, error) {
@@ -79,7 +94,11 @@ func (t *Terminal) Name() string { return t.name }
 
 // tmux runs one tmux command on the terminal's own server.
 func (t *Terminal) tmux(ctx context.Context, args ...string) (string, error) {
-	return t.home.Run(ctx, t.home.Dir, "", "/usr/bin/tmux", append([]string{"-S", t.socket, "-f", "/dev/null"}, args...)...)
+	tmux, err := exec.LookPath("tmux")
+	if err != nil {
+		return "", fmt.Errorf("terminals need tmux: %w", err)
+	}
+	return t.home.Run(ctx, t.home.Dir, "", tmux, append([]string{"-S", t.socket, "-f", "/dev/null"}, args...)...)
 }
 
 // Close ends the terminal and the program in it.
@@ -88,9 +107,17 @@ func (t *Terminal) Close(ctx context.Context) error {
 	return err
 }
 
-// Screen is what the terminal shows, with what scrolled off.
+// Screen is what the terminal shows, with what scrolled off and without the
+// empty lines.
 func (t *Terminal) Screen(ctx context.Context) (string, error) {
-	return t.tmux(ctx, "capture-pane", "-p", "-J", "-S", "-200")
+	raw, err := t.tmux(ctx, "capture-pane", "-p", "-J", "-S", "-200")
+	var b strings.Builder
+	for line := range strings.Lines(raw) {
+		if line = strings.TrimRight(line, " \n"); line != "" {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String(), err
 }
 
 // Until waits for the screen to show something.

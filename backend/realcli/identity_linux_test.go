@@ -1,0 +1,115 @@
+package realcli_test
+
+import (
+	"testing"
+
+	"bridge/backend/realcli"
+)
+
+// sessionCase is one kind of CLI with what differs in these tests.
+type sessionCase struct {
+	kind, name, ready string
+	start             []string
+	resume            func(sessionID string) []string
+	tools             string // prefix of Bridge's tools
+	shell             realcli.Step
+	child             realcli.Step // starts a child that plays script:child
+}
+
+var sessionCases = []sessionCase{
+	{
+		kind: "claude", name: "claude-p", ready: "❯", start: realcli.ClaudeCommand("bridge"),
+		resume: func(id string) []string { return append(realcli.ClaudeCommand("bridge"), "--resume", id) },
+		tools:  claudeTool, shell: claudeShell,
+		child: realcli.Call("Task", map[string]any{"description": "a child", "prompt": "play script:child", "subagent_type": "general-purpose"}),
+	},
+	{
+		kind: "codex", name: "codex-p", ready: "›", start: realcli.CodexCommand(),
+		resume: func(id string) []string { return realcli.CodexCommand("resume", id) },
+		tools:  codexTool, shell: codexShell,
+		child: realcli.Call("multi_agent_v1/spawn_agent", map[string]any{"message": "play script:child"}),
+	},
+}
+
+// TestRealChildrenLeaveMailAlone: what a native child does, calls of the mail
+// tools included, never takes the mail of its session (MSG-06).
+func TestRealChildrenLeaveMailAlone(t *testing.T) {
+	for _, c := range sessionCases {
+		t.Run("MSG-06 "+c.kind, func(t *testing.T) {
+			const mail = "For the main session alone."
+			w := newWorld(t, "p")
+			w.install()
+			session := w.open(c.kind, "p", c.ready, c.start...)
+			w.meet(session, c.name)
+			w.model.Script("parent", c.child, c.shell.After("parent-steps"), realcli.Say("parent done"))
+			w.model.Script("child",
+				c.shell.After("child-steps"),
+				realcli.Call(c.tools+"inbox", map[string]any{}),
+				realcli.Say("child done").After("child-ends"))
+			w.prompt(session, "parent")
+			must(t, w.model.AtGate(soon(t), "child-steps"))
+			must(t, w.model.AtGate(soon(t), "parent-steps"))
+			w.bridge("send", c.name, mail)
+
+			w.model.Open("child-steps")
+			must(t, w.model.AtGate(soon(t), "child-ends"))
+			for _, r := range w.model.Requests() {
+				if r.Child() && r.Count(mail) > 0 {
+					t.Errorf("a child was shown its session's mail: %v", r)
+				}
+			}
+			s := w.shown("the mail", func(s state) bool { return s.message(mail).ID != "" })
+			if got := s.message(mail).to(c.name).reached(); got != "accepted durable" {
+				t.Errorf("after all that the child did, the mail has reached the stages %q", got)
+			}
+
+			w.model.Open("parent-steps")
+			step := w.request("the session's next step", asks("parent", 2))
+			if got := shows(step, mail); got != 1 {
+				t.Errorf("the session was shown its mail %d times", got)
+			}
+			w.model.Open("child-ends")
+			w.shown("the mail to be consumed", func(s state) bool { return s.message(mail).State == "consumed" })
+		})
+	}
+}
+
+// TestRealSessionKeepsItsIdentity: a session that ends and is resumed is the
+// same one. It gets what came meanwhile and is told nothing twice (MSG-05,
+// MSG-06, DEC-12).
+func TestRealSessionKeepsItsIdentity(t *testing.T) {
+	for _, c := range sessionCases {
+		t.Run("MSG-05 DEC-12 "+c.kind, func(t *testing.T) {
+			const mail, rule = "Written while you were away.", "Tabs, not spaces."
+			w := newWorld(t, "p")
+			w.install()
+			session := w.open(c.kind, "p", c.ready, c.start...)
+			before := w.meet(session, c.name)
+			w.model.Script("decide",
+				realcli.Call(c.tools+"decide", map[string]any{"topic": "style", "text": rule}), c.shell, realcli.Say("decided"))
+			w.prompt(session, "decide")
+			w.request("the step after the decision", asks("decide", 2))
+			w.shown("the decision to be consumed", func(s state) bool {
+				return s.message(rule).State == "consumed" && s.peer(c.name).State == "idle"
+			})
+			must(t, session.Close(soon(t)))
+			w.shown("the session to be gone", func(s state) bool { return s.peer(c.name).ID == "" })
+			w.bridge("send", c.name, mail)
+
+			w.model.Script("back", c.shell, realcli.Say("back"))
+			session = w.open(c.kind+"-again", "p", c.ready, c.resume(before.SessionID)...)
+			w.prompt(session, "back")
+			last := w.request("the resumed session's next step", asks("back", 1))
+			for text, what := range map[string]string{mail: "what came meanwhile", rule: "the decision"} {
+				if got := shows(last, text); got != 1 {
+					t.Errorf("the session was shown %s %d times", what, got)
+				}
+			}
+			s := w.shown("the mail to be consumed", func(s state) bool { return s.message(mail).State == "consumed" })
+			after := s.peer(c.name)
+			if after.ID != before.ID || after.SessionID != before.SessionID {
+				t.Errorf("was %+v, is %+v", before, after)
+			}
+		})
+	}
+}
