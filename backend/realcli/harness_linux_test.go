@@ -1,6 +1,7 @@
 package realcli_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +43,9 @@ func TestHeadlessTurn(t *testing.T) {
 				t.Errorf("the answer is not in the output:\n%s", out)
 			}
 			last := w.request("the third step", func(r realcli.Request) bool { return r.Script == "turn" && r.Step == 2 && !r.Aux })
+			if !slices.Contains(last.Tools, c.mcp) {
+				t.Errorf("the model is not offered %s: %v", c.mcp, last.Tools)
+			}
 			for text, most := range map[string]int{"shell-42": 1, "echo of hello": 1, "added-by-hook": 2} {
 				if got := last.Count(text); text == "added-by-hook" && !c.hooks {
 					continue

@@ -119,7 +119,8 @@ func (w *world) installProbes(added string) (calls, hooks string) {
 
 	run := map[string]any{"command": self, "args": []string{"probe-mcp", calls}}
 	must(w.T, w.home.Edit(".claude.json", func(settings map[string]any) {
-		settings["mcpServers"] = map[string]any{"probe": run}
+		// Without alwaysLoad claude hides a server's tools behind a search.
+		settings["mcpServers"] = map[string]any{"probe": map[string]any{"command": self, "args": run["args"], "alwaysLoad": true}}
 	}))
 	must(w.T, w.home.Append(".codex/config.toml", fmt.Sprintf("\n[mcp_servers.probe]\ncommand = %q\nargs = [\"probe-mcp\", %q]\n", self, calls)))
 	must(w.T, w.home.Edit(".config/opencode/opencode.json", func(settings map[string]any) {
