@@ -33,6 +33,7 @@ type Options struct {
 	Version  string        // of this build
 	URL      func() string // dashboard address without key, "" when none is served
 	Ticket   func() string // a one-time launch address, "" when none is served
+	Retire   func()        // ends this process in good order; only a background broker is asked
 }
 
 // Broker serves one home.
@@ -119,8 +120,8 @@ func (b *Broker) Disconnected(conn *ipc.Conn) {
 	}
 }
 
-// Busy reports whether anything still needs this broker: a connected session,
-// plugin or page (MSG-01: a background broker leaves when nothing does).
+// Busy reports whether a connected session or plugin still needs this broker
+// (MSG-01: a background broker leaves when nothing does).
 func (b *Broker) Busy() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -129,7 +130,7 @@ func (b *Broker) Busy() bool {
 			return true
 		}
 	}
-	return len(b.watchers) > 0
+	return false
 }
 
 // Handle serves one request (ipc.Handler).
@@ -176,6 +177,7 @@ var operations = map[string]operation{
 	ipc.OpStatus:    serve((*Broker).status),
 	ipc.OpSubscribe: serve((*Broker).subscribe),
 	ipc.OpTicket:    serve((*Broker).ticket),
+	ipc.OpRetire:    serve((*Broker).retire),
 }
 
 // serve adapts a typed method to an operation with strictly decoded arguments.
@@ -241,3 +243,54 @@ func (b *Broker) ticket(_ context.Context, l *link, _ ipc.Empty) (string, error)
 	}
 	return address, nil
 }
+
+// HostBackground names the broker that a session started because none ran.
+const HostBackground = "background"
+
+// retire makes room for a broker that a person starts: only one that runs in
+// the background leaves for another.
+func (b *Broker) retire(_ context.Context, l *link, _ ipc.Empty) (ipc.Empty, error) {
+	if b.opts.Host != HostBackground {
+		return ipc.Empty{}, bridge.Errorf(bridge.Conflict, "a broker already serves this home (process %d, started by %q)", ownPID(), b.opts.Host)
+	}
+	if l.conn.Hello().Role != ipc.RoleOwner {
+		return ipc.Empty{}, bridge.Errorf(bridge.Denied, "only the owner's own command may end the broker")
+	}
+	b.opts.Retire()
+	return ipc.Empty{}, nil
+}
+
+// Expire moves mail that is too old to the archive, in steps, and reports how
+// much expired (MSG-12).
+func (b *Broker) Expire(ctx context.Context) (expired int, err error) {
+	settings, err := b.opts.Settings()
+	if err != nil {
+		return 0, err
+	}
+	rule := store.ExpireRule{Limit: expireStep}
+	now := b.opts.Now()
+	if settings.MessageTTL > 0 {
+		rule.TTLBefore = now.Add(-settings.MessageTTL).UnixMilli()
+	}
+	if settings.QueuedMailMaxAge > 0 {
+		rule.QueuedBefore = now.Add(-settings.QueuedMailMaxAge).UnixMilli()
+	}
+	b.mu.Lock()
+	for _, s := range b.roster.Live() {
+		rule.Live = append(rule.Live, s.ID)
+	}
+	b.mu.Unlock()
+	for {
+		marks, err := b.opts.DB.Expire(ctx, rule)
+		expired += len(marks)
+		if err != nil || len(marks) < expireStep {
+			if expired > 0 {
+				b.changed()
+			}
+			return expired, err
+		}
+	}
+}
+
+// expireStep bounds one transaction of Expire, so that sends are not held up.
+const expireStep = 500

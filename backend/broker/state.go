@@ -83,15 +83,16 @@ func (b *Broker) status(ctx context.Context, _ *link, _ ipc.Empty) (ipc.Status, 
 	return b.Status(ctx)
 }
 
-// Status is what the broker says of itself.
+// Status is what the broker says of itself at this moment.
 func (b *Broker) Status(ctx context.Context) (ipc.Status, error) {
+	revision := b.revision.Load() // first: the answer may be newer than it says, never older
 	peers, err := b.Peers(ctx)
 	if err != nil {
 		return ipc.Status{}, err
 	}
 	status := ipc.Status{
 		Version: b.opts.Version, PID: ownPID(), Host: b.opts.Host, Since: b.started.UnixMilli(), URL: b.opts.URL(),
-		Schema: b.opts.DB.Version(), Revision: b.revision.Load(), Peers: peers,
+		Schema: b.opts.DB.Version(), Revision: revision, Peers: peers,
 	}
 	for _, p := range peers {
 		status.Unread += p.Unread

@@ -47,9 +47,6 @@ func (h Home) Settings(getenv func(string) string) (Settings, error) {
 func (s Settings) Bin(kind bridge.AgentKind) string { return s.Agents[kind].Bin }
 
 func apply(config Config, getenv func(string) string) Settings {
-	if name := getenv("BRIDGE_NAME"); bridge.CheckName(name) == nil {
-		config.Name = name
-	}
 	config.Port = number(getenv("BRIDGE_PORT"), 65535, config.Port)
 	agents := map[bridge.AgentKind]Agent{}
 	for kind, agent := range config.Agents {

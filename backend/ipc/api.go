@@ -292,6 +292,7 @@ const (
 	OpStatus    = "status"
 	OpSubscribe = "subscribe"
 	OpTicket    = "ticket"
+	OpRetire    = "retire"
 )
 
 // Register makes the connection part of a session.
@@ -366,4 +367,10 @@ func (c *Client) Subscribe(ctx context.Context) error {
 // Ticket brings a one-time launch address of the dashboard (AUT-04).
 func (c *Client) Ticket(ctx context.Context) (string, error) {
 	return call[string](ctx, c, OpTicket, Empty{})
+}
+
+// Retire asks a background broker to make room for the caller's.
+func (c *Client) Retire(ctx context.Context) error {
+	_, err := call[Empty](ctx, c, OpRetire, Empty{})
+	return err
 }

@@ -1,0 +1,348 @@
+// Package daemon puts a running bridge together: election lock, store, broker,
+// local link and dashboard, started and stopped in order. `bridge serve` and
+// the desktop app both run it; nothing else wires these parts.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/broker"
+	"bridge/backend/config"
+	"bridge/backend/dashboard"
+	"bridge/backend/ipc"
+	"bridge/backend/store"
+)
+
+// Options says what to run. All fields are required unless they say otherwise.
+type Options struct {
+	Home    config.Home
+	Getenv  func(string) string
+	Host    string // serve, background, desktop or service
+	Port    *int   // dashboard port; nil for the configured one
+	Page    fs.FS  // the built page
+	Version string
+	// Agents and InstallCommand tell the page how to connect agent CLIs.
+	Agents         func(context.Context) []dashboard.Agent
+	InstallCommand string
+	// IdleExit ends a daemon that nothing needed for so long; 0 never does.
+	IdleExit time.Duration
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// Daemon is a running bridge.
+type Daemon struct {
+	opts    Options
+	lock    *store.Lock
+	db      *store.DB
+	broker  *broker.Broker
+	link    *ipc.Server
+	socket  net.Listener
+	web     net.Listener
+	http    *http.Server
+	pages   *dashboard.Dashboard
+	tickets *dashboard.Tickets
+	ctx     context.Context //nolint:containedctx // the daemon's own life
+	cancel  context.CancelFunc
+	loops   sync.WaitGroup
+	retired chan struct{}
+	once    sync.Once
+}
+
+// Start brings everything up or nothing: on an error all that was opened is
+// closed again. The order matters: the port is tried before the home is
+// touched, and the socket is offered only when requests can be served.
+func Start(ctx context.Context, opts Options) (d *Daemon, err error) {
+	d = &Daemon{opts: opts, retired: make(chan struct{})}
+	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+			d = nil
+		}
+	}()
+	for _, step := range []func(context.Context) error{
+		d.bindPort, d.elect, d.openStore, d.startBroker, d.startDashboard, d.startLink,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	d.loops.Go(d.expireLoop)
+	if opts.IdleExit > 0 {
+		d.loops.Go(d.idleLoop)
+	}
+	return d, nil
+}
+
+// bindPort takes the dashboard's port on loopback. A background broker that
+// finds it taken serves on a free one: sessions must not wait for a port.
+func (d *Daemon) bindPort(ctx context.Context) error {
+	port, err := d.port()
+	if err != nil {
+		return err
+	}
+	var listen net.ListenConfig
+	d.web, err = listen.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil && d.opts.Host == broker.HostBackground {
+		d.web, err = listen.Listen(ctx, "tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return bridge.WithCause(bridge.Unavailable, err, fmt.Sprintf(
+			"port %d on 127.0.0.1 is in use by another program: choose another with --port, or --port 0 for a free one", port))
+	}
+	return nil
+}
+
+func (d *Daemon) port() (int, error) {
+	if d.opts.Port != nil {
+		return *d.opts.Port, nil
+	}
+	settings, err := d.opts.Home.Settings(d.opts.Getenv)
+	return settings.Port, err
+}
+
+// elect takes the lock that makes this the one broker of the home (MSG-01). A
+// background broker that holds it is asked to leave.
+func (d *Daemon) elect(ctx context.Context) error {
+	if err := d.opts.Home.Ensure(); err != nil {
+		return err
+	}
+	lock, err := store.AcquireLock(ctx, d.opts.Home.BrokerLock())
+	if errors.Is(err, store.ErrLocked) {
+		lock, err = d.takeOver(ctx)
+	}
+	d.lock = lock
+	return err
+}
+
+// takeOverPatience is how long a retiring broker may take to finish.
+const takeOverPatience = 5 * time.Second
+
+func (d *Daemon) takeOver(ctx context.Context) (*store.Lock, error) {
+	if d.opts.Host == broker.HostBackground {
+		return nil, bridge.Errorf(bridge.Conflict, "another broker already serves this home")
+	}
+	ctx, cancel := context.WithTimeout(ctx, takeOverPatience)
+	defer cancel()
+	if err := d.askToRetire(ctx); err != nil {
+		return nil, err
+	}
+	for {
+		lock, err := store.AcquireLock(ctx, d.opts.Home.BrokerLock())
+		if !errors.Is(err, store.ErrLocked) {
+			return lock, err
+		}
+		select {
+		case <-time.After(takeOverPause):
+		case <-ctx.Done():
+			return nil, bridge.Errorf(bridge.Conflict, "another broker serves this home and did not make room")
+		}
+	}
+}
+
+const takeOverPause = 20 * time.Millisecond
+
+func (d *Daemon) askToRetire(ctx context.Context) error {
+	token, err := d.opts.Home.Token()
+	if err != nil {
+		return err
+	}
+	target := ipc.Target{Socket: d.opts.Home.Socket(), Token: string(token)}
+	client, err := ipc.DialPatiently(ctx, target, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: d.opts.Version}, time.Second)
+	if err != nil {
+		return bridge.WithCause(bridge.Conflict, err, "another broker holds this home but does not answer")
+	}
+	err = client.Retire(ctx)
+	return errors.Join(err, client.Close())
+}
+
+func (d *Daemon) openStore(ctx context.Context) error {
+	db, err := store.Open(ctx, d.opts.Home.DB(), store.Options{Now: d.opts.Now, Log: d.opts.Log})
+	d.db = db
+	return err
+}
+
+func (d *Daemon) startBroker(ctx context.Context) (err error) {
+	d.tickets = dashboard.NewTickets(d.opts.Now)
+	d.broker, err = broker.New(ctx, broker.Options{
+		Home:     d.opts.Home,
+		Settings: func() (config.Settings, error) { return d.opts.Home.Settings(d.opts.Getenv) },
+		DB:       d.db,
+		Now:      d.opts.Now,
+		Log:      d.opts.Log,
+		Host:     d.opts.Host,
+		Version:  d.opts.Version,
+		URL:      d.URL,
+		Ticket:   func() string { return d.launch(d.tickets.Issue()) },
+		Retire:   func() { d.once.Do(func() { close(d.retired) }) },
+	})
+	return err
+}
+
+func (d *Daemon) startDashboard(context.Context) error {
+	settings, err := d.opts.Home.Settings(d.opts.Getenv)
+	if err != nil {
+		return err
+	}
+	d.pages = dashboard.New(dashboard.Options{
+		Secret:         d.opts.Home.LaunchSecret,
+		Tickets:        d.tickets,
+		Reader:         func(context.Context) (dashboard.Reader, error) { return d.db, nil },
+		Broker:         d.broker,
+		Agents:         d.opts.Agents,
+		InstallCommand: d.opts.InstallCommand,
+		Page:           d.opts.Page,
+		Name:           instanceName(settings),
+		Version:        d.opts.Version,
+		MaxHops:        settings.MaxHops,
+		Now:            d.opts.Now,
+		Log:            d.opts.Log,
+	})
+	d.http = &http.Server{
+		Handler:           d.pages,
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(d.opts.Log.Handler(), slog.LevelWarn),
+	}
+	d.loops.Go(func() {
+		if err := d.http.Serve(d.web); !errors.Is(err, http.ErrServerClosed) {
+			d.opts.Log.Error("the dashboard stopped", "err", err)
+		}
+	})
+	return nil
+}
+
+// instanceName is the configured name of this PC's bridge, else the computer's.
+func instanceName(settings config.Settings) string {
+	if settings.Name != "" {
+		return settings.Name
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "this PC"
+	}
+	return name
+}
+
+func (d *Daemon) startLink(context.Context) error {
+	token, err := d.opts.Home.Token()
+	if err != nil {
+		return err
+	}
+	if err := d.opts.Home.CheckSocket(); err != nil {
+		return err
+	}
+	d.socket, err = ipc.Listen(d.opts.Home.Socket())
+	if err != nil {
+		return err
+	}
+	d.link = ipc.NewServer(string(token), d.broker, d.opts.Log)
+	d.loops.Go(func() {
+		if err := d.link.Serve(d.socket); err != nil {
+			d.opts.Log.Error("the local link stopped", "err", err)
+		}
+	})
+	return nil
+}
+
+// URL is the dashboard's address, without its key.
+func (d *Daemon) URL() string { return "http://" + d.web.Addr().String() }
+
+func (d *Daemon) launch(key string) string { return d.URL() + "/launch?key=" + key }
+
+// LaunchURL opens the dashboard for whoever has it: it carries the secret.
+func (d *Daemon) LaunchURL() (string, error) {
+	secret, err := d.opts.Home.LaunchSecret()
+	if err != nil {
+		return "", err
+	}
+	return d.launch(string(secret)), nil
+}
+
+// Done is closed when the daemon wants to end by itself: it was asked to make
+// room, or nothing needs it any more. The caller then calls Close.
+func (d *Daemon) Done() <-chan struct{} { return d.retired }
+
+const expireEvery = time.Minute
+
+// expireLoop moves old mail to the archive, at the start and every minute.
+func (d *Daemon) expireLoop() {
+	ticker := time.NewTicker(expireEvery)
+	defer ticker.Stop()
+	for {
+		if _, err := d.broker.Expire(d.ctx); err != nil && d.ctx.Err() == nil {
+			d.opts.Log.Error("old mail could not be moved to the archive", "err", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-d.ctx.Done():
+			return
+		}
+	}
+}
+
+// idleLoop ends a background broker that nothing needs (MSG-01).
+func (d *Daemon) idleLoop() {
+	const looks = 10 // per idle time
+	ticker := time.NewTicker(d.opts.IdleExit / looks)
+	defer ticker.Stop()
+	idle := 0
+	for {
+		select {
+		case <-ticker.C:
+		case <-d.ctx.Done():
+			return
+		}
+		if d.broker.Busy() || d.pages.Watched() {
+			idle = 0
+			continue
+		}
+		if idle++; idle > looks {
+			d.once.Do(func() { close(d.retired) })
+			return
+		}
+	}
+}
+
+// Close ends everything in order: no new requests, then the running ones, then
+// the store, and the lock last, so that the next broker finds a finished store.
+func (d *Daemon) Close() error {
+	d.cancel()
+	var problems []error
+	if d.socket != nil {
+		problems = append(problems, d.socket.Close())
+	}
+	if d.link != nil {
+		d.link.Close()
+	}
+	if d.pages != nil {
+		problems = append(problems, d.pages.Close())
+	}
+	switch {
+	case d.http != nil:
+		problems = append(problems, d.http.Close())
+	case d.web != nil:
+		problems = append(problems, d.web.Close())
+	}
+	d.loops.Wait()
+	if d.db != nil {
+		problems = append(problems, d.db.Close())
+	}
+	if d.lock != nil {
+		problems = append(problems, d.lock.Release())
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,232 @@
+package hook
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"sync"
+
+	"bridge/backend/agent"
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/proc"
+	"bridge/backend/session"
+)
+
+// Plugin serves an agent's plugin for as long as it lives: events and
+// confirmations come in as JSON lines, answers and mail signals go out
+// (agent.PluginRequest). It keeps connected to the broker and registers each
+// root session that the plugin reports.
+type Plugin struct {
+	opts    Options
+	kind    bridge.AgentKind
+	keeper  *ipc.Keeper
+	adapter agent.Adapter
+	host    proc.Process // the agent's process
+
+	outMu sync.Mutex
+	out   *json.Encoder
+
+	mu       sync.Mutex
+	sessions map[string]registered // by host session id
+}
+
+// registered is a session that the broker knows of.
+type registered struct {
+	id  string // peer id
+	cwd string
+}
+
+// RunPlugin serves until input ends. start starts a background broker.
+func RunPlugin(ctx context.Context, opts Options, kind bridge.AgentKind, target ipc.Target, start func() error, input io.Reader, output io.Writer) error {
+	p := &Plugin{
+		opts: opts, kind: kind, adapter: agent.For(kind), out: json.NewEncoder(output), sessions: map[string]registered{},
+	}
+	if above := proc.Ancestors(os.Getpid(), 1); len(above) == 1 {
+		p.host = above[0]
+	}
+	p.keeper = &ipc.Keeper{
+		Target: target,
+		Hello:  ipc.Hello{Role: ipc.RolePlugin, PID: os.Getpid(), Version: opts.Version},
+		Start:  start,
+		Joined: p.join,
+		Event:  p.event,
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { p.keeper.Run(ctx) })
+	err := p.serve(ctx, &running, input)
+	cancel()
+	running.Wait()
+	return err
+}
+
+// serve answers lines, each on its own, until input ends.
+func (p *Plugin) serve(ctx context.Context, running *sync.WaitGroup, input io.Reader) error {
+	lines := bufio.NewReaderSize(input, 64<<10)
+	for {
+		line, err := readLine(lines, bridge.MaxFrameBytes)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var request agent.PluginRequest
+		if err := json.Unmarshal(line, &request); err != nil {
+			p.opts.Log.Warn("a plugin's line is not understood", "err", err)
+			continue
+		}
+		running.Go(func() { p.reply(p.answer(ctx, request)) })
+	}
+}
+
+// readLine returns one line without its end; a longer one than limitBytes is an
+// error, for the rest cannot be trusted to start a line.
+func readLine(lines *bufio.Reader, limitBytes int) ([]byte, error) {
+	var whole []byte
+	for {
+		part, more, err := lines.ReadLine()
+		if err != nil {
+			return nil, err
+		}
+		if whole = append(whole, part...); len(whole) > limitBytes {
+			return nil, bridge.Errorf(bridge.TooLarge, "a plugin's line is longer than %d bytes", limitBytes)
+		}
+		if !more {
+			return whole, nil
+		}
+	}
+}
+
+func (p *Plugin) answer(ctx context.Context, request agent.PluginRequest) agent.PluginReply {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	if request.Confirm != nil {
+		return agent.PluginReply{ID: request.ID, Error: words(p.confirm(ctx, *request.Confirm))}
+	}
+	call, err := p.adapter.ParseHook(request.Event, request.Call)
+	if err != nil {
+		return agent.PluginReply{ID: request.ID, Error: words(err)}
+	}
+	reply, err := p.report(ctx, call)
+	return agent.PluginReply{ID: request.ID, Text: reply.Text, Loan: reply.Loan, Error: words(err)}
+}
+
+// report makes sure that the session is registered and passes the event on.
+func (p *Plugin) report(ctx context.Context, call session.HookCall) (session.HookReply, error) {
+	client, err := p.keeper.Client(ctx)
+	if err != nil {
+		return session.HookReply{}, err
+	}
+	if call.Event == session.EventEnd && call.ChildID == "" {
+		return session.HookReply{}, p.leave(ctx, client, call)
+	}
+	if err := p.ensure(ctx, client, call); err != nil {
+		return session.HookReply{}, err
+	}
+	return client.Hook(ctx, call)
+}
+
+func (p *Plugin) ensure(ctx context.Context, client *ipc.Client, call session.HookCall) error {
+	p.mu.Lock()
+	_, known := p.sessions[call.SessionID]
+	p.mu.Unlock()
+	if known || call.SessionID == "" {
+		return nil
+	}
+	return p.register(ctx, client, call.SessionID, registered{cwd: call.Cwd})
+}
+
+func (p *Plugin) register(ctx context.Context, client *ipc.Client, sessionID string, r registered) error {
+	answer, err := client.Register(ctx, ipc.Register{
+		Kind: p.kind, Cwd: r.cwd, AgentPID: p.host.PID, HostKnown: true, SessionID: sessionID, Previous: r.id,
+	})
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sessions[sessionID] = registered{id: answer.ID, cwd: r.cwd}
+	return nil
+}
+
+func (p *Plugin) leave(ctx context.Context, client *ipc.Client, call session.HookCall) error {
+	p.mu.Lock()
+	known, ok := p.sessions[call.SessionID]
+	delete(p.sessions, call.SessionID)
+	p.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	return client.Leave(ctx, ipc.Leave{ID: known.id})
+}
+
+// join registers every known session with a new broker.
+func (p *Plugin) join(ctx context.Context, client *ipc.Client) error {
+	p.mu.Lock()
+	known := make(map[string]registered, len(p.sessions))
+	for id, r := range p.sessions {
+		known[id] = r
+	}
+	p.mu.Unlock()
+	for id, r := range known {
+		if err := p.register(ctx, client, id, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// confirm passes on what became of a loan, or keeps it for the next broker.
+func (p *Plugin) confirm(ctx context.Context, c agent.PluginConfirm) error {
+	confirm := ipc.Confirm{Loan: c.Loan, Stage: c.Stage, Evidence: c.Evidence}
+	err := p.keeper.Do(ctx, func(client *ipc.Client) error { return client.Confirm(ctx, confirm) })
+	if err == nil {
+		return nil
+	}
+	return (ipc.Journal{Dir: p.opts.Home.ReadJournal()}).Keep(confirm, p.opts.Now().UnixMilli())
+}
+
+// event passes a mail signal on to the plugin.
+func (p *Plugin) event(event ipc.Event) {
+	if event.Name == ipc.EventLagged {
+		p.signalAll()
+		return
+	}
+	var arrived ipc.MailEvent
+	if event.Name != ipc.EventMail || json.Unmarshal(event.Data, &arrived) != nil {
+		return
+	}
+	p.write(agent.PluginPush{Mail: arrived.SessionID, Wake: arrived.Wake})
+}
+
+// signalAll follows dropped signals: each session may have mail that wakes it,
+// and the broker decides when it is asked.
+func (p *Plugin) signalAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id := range p.sessions {
+		p.write(agent.PluginPush{Mail: id, Wake: true})
+	}
+}
+
+func (p *Plugin) reply(reply agent.PluginReply) { p.write(reply) }
+
+func (p *Plugin) write(line any) {
+	p.outMu.Lock()
+	defer p.outMu.Unlock()
+	if err := p.out.Encode(line); err != nil {
+		p.opts.Log.Debug("the plugin does not listen any more", "err", err)
+	}
+}
+
+func words(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
