@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,6 +61,12 @@ func (w *world) meet(session prompter, name string) peer {
 	script := "meet-" + name
 	w.model.Script(script, realcli.Say("hello"))
 	w.prompt(session, script)
+	hello := w.request(name+"'s first request", asks(script, 0))
+	if !slices.ContainsFunc(hello.Tools, func(tool string) bool {
+		return slices.Contains([]string{claudeTool + "send", codexTool + "send", openCodeTool + "send"}, tool)
+	}) {
+		w.Errorf("%s is not offered the tool send: %v", name, hello.Tools)
+	}
 	s := w.shown(name+" to be idle", func(s state) bool {
 		p := s.peer(name)
 		return p.SessionID != "" && p.State == "idle"
@@ -77,7 +84,7 @@ func TestRealSessionsTalk(t *testing.T) {
 
 	w.step("MSG-11 bridge install connects the CLIs of an empty home", func(w *world) { w.install() })
 
-	w.step("MSG-03 MSG-09 each session is listed under its own name", func(w *world) {
+	w.step("MSG-03 MSG-09 MSG-11 each session is offered the tools and listed under its own name", func(w *world) {
 		claude = w.open("claude", "p", "❯", realcli.ClaudeCommand("bridge")...)
 		codex = w.open("codex", "p", "›", realcli.CodexCommand()...)
 		opencode = w.openOpenCode("opencode", "p")
@@ -94,7 +101,7 @@ func TestRealSessionsTalk(t *testing.T) {
 			realcli.Say("answered"))
 		w.model.Script("claude-asks",
 			realcli.Call(claudeTool+"send", map[string]any{"to": "codex-p", "message": question}),
-			realcli.Say("asked"))
+			realcli.Say("asked").After("claude-ends"))
 		w.prompt(codex, "codex-busy")
 		must(w.T, w.model.AtGate(soon(w.T), "codex-steps"))
 		w.shown("codex to be busy", func(s state) bool { return s.peer("codex-p").State == "busy" })
@@ -129,11 +136,11 @@ func TestRealSessionsTalk(t *testing.T) {
 		if got, want := s.message(answer).ReplyTo, s.message(question).ID; got != want {
 			w.Errorf("the answer replies to %q, want %q", got, want)
 		}
-		told := w.request("claude to be shown the answer", func(r realcli.Request) bool {
-			return r.API == "messages" && shows(r, answer) > 0
-		})
-		if told.Child() || shows(told, answer) != 1 {
-			w.Errorf("claude was shown the answer %d times by %v", shows(told, answer), told)
+
+		// Claude is about to end its turn: the answer keeps it going.
+		w.model.Open("claude-ends")
+		if got := shows(w.request("claude to go on", asks("claude-asks", 2)), answer); got != 1 {
+			w.Errorf("claude was shown the answer %d times", got)
 		}
 		w.shown("the answer to be consumed and claude idle", func(s state) bool {
 			return s.message(answer).State == "consumed" && s.peer("claude-p").State == "idle"
