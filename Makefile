@@ -1,0 +1,6 @@
+# Short names for `go run ./build <task>`, which works without make, too.
+TASKS := run test bench demo lint cross clis page
+
+.PHONY: $(TASKS)
+$(TASKS):
+	@go run ./build $@

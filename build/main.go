@@ -1,0 +1,142 @@
+// Command build is the project's task runner: `go run ./build <task>` from
+// anywhere in the checkout. It needs Go and Node and nothing else to start
+// with; every task installs what it needs besides and says so.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+)
+
+// task is one thing the runner can do.
+type task struct {
+	name, about string
+	run         func(ctx context.Context, p project, args []string) error
+}
+
+func tasks() []task {
+	return []task{
+		{"run", "build everything and start Bridge with its dashboard; arguments go to `bridge serve`", runBridge},
+		{"test", "run every check there is; ends with a summary and fails when one failed", runTests},
+		{"bench", "measure: the Go benchmarks of every package; arguments go to `go test`", runBench},
+		{"demo", "build and show a throw-away Bridge with scripted sessions; arguments go to `bridge demo`", runDemo},
+		{"lint", "check style and mistakes in Go and in the page", runLint},
+		{"cross", "build bin/bridge-<system>-<processor> for every supported system", runCross},
+		{"clis", "install the agent CLIs, at the versions that the tests drive, into .cache/clis", runCLIs},
+		{"page", "build the dashboard page when its sources changed", runPage},
+	}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := dispatch(ctx, os.Args[1:], os.Stdout)
+	stop()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+	case errors.Is(err, errUsage):
+		os.Exit(2)
+	case errors.As(err, &exit) && exit.ExitCode() > 0:
+		fmt.Fprintln(os.Stderr, "build:", err)
+		os.Exit(exit.ExitCode())
+	default:
+		fmt.Fprintln(os.Stderr, "build:", err)
+		os.Exit(1)
+	}
+}
+
+// errUsage says that the usage was printed.
+var errUsage = errors.New("wrong usage")
+
+// dispatch runs the task that args name.
+func dispatch(ctx context.Context, args []string, output io.Writer) error {
+	if len(args) > 0 {
+		for _, task := range tasks() {
+			if task.name == args[0] {
+				p, err := openProject(output)
+				if err != nil {
+					return err
+				}
+				return task.run(ctx, p, args[1:])
+			}
+		}
+		fmt.Fprintf(output, "There is no task %q.\n\n", args[0])
+	}
+	fmt.Fprintln(output, "Usage: go run ./build <task> [arguments]")
+	for _, task := range tasks() {
+		fmt.Fprintf(output, "  %-6s %s\n", task.name, task.about)
+	}
+	return errUsage
+}
+
+// project is the checkout the tasks work on.
+type project struct {
+	root   string    // absolute
+	output io.Writer // where tasks and the programs they start print
+}
+
+// openProject finds the checkout around the working folder.
+func openProject(output io.Writer) (project, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return project{}, err
+	}
+	for {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(text), "module bridge\n") {
+			return project{root: dir, output: output}, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return project{}, errors.New("this is not a checkout of Bridge: no go.mod of `module bridge` here or above")
+		}
+		dir = parent
+	}
+}
+
+// at returns a path within the checkout.
+func (p project) at(names ...string) string {
+	return filepath.Join(append([]string{p.root}, names...)...)
+}
+
+func (p project) say(format string, args ...any) {
+	fmt.Fprintf(p.output, "==> "+format+"\n", args...)
+}
+
+// step is one program to run.
+type step struct {
+	dir  string   // within the checkout
+	env  []string // NAME=value, added to the environment
+	name string
+	args []string
+}
+
+// do runs a program and shows what it prints.
+func (p project) do(ctx context.Context, s step) error {
+	p.say("%s", strings.Join(append(append(append([]string{}, s.env...), s.name), s.args...), " "))
+	cmd := exec.CommandContext(ctx, s.name, s.args...)
+	cmd.Dir = p.at(s.dir)
+	cmd.Env = append(os.Environ(), s.env...)
+	cmd.Stdout, cmd.Stderr = p.output, p.output
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	return nil
+}
+
+// goTool runs the go command at the checkout's root.
+func (p project) goTool(ctx context.Context, args ...string) error {
+	return p.do(ctx, step{name: "go", args: args})
+}
+
+// npm runs npm in a folder of the checkout.
+func (p project) npm(ctx context.Context, dir string, args ...string) error {
+	return p.do(ctx, step{dir: dir, name: "npm", args: args})
+}

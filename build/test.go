@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// realCLITests is the package that drives the real agent CLIs. It is slow and
+// runs in a network of its own, so it has a stage for itself.
+const realCLITests = "bridge/backend/realcli"
+
+// stage is one part of the test task. A stage runs only when those it builds on
+// have passed.
+type stage struct {
+	name  string
+	after []string
+	run   func(ctx context.Context, p project) error
+}
+
+// stages are all checks there are, in the order in which they run.
+func stages() []stage {
+	return []stage{
+		{name: "tools", run: installNeeds},
+		{name: "page", run: func(ctx context.Context, p project) error { return runPage(ctx, p, nil) }},
+		{name: "vet", after: []string{"page"}, run: vet},
+		{name: "go", after: []string{"page"}, run: goTests},
+		{name: "page-check", after: []string{"page"}, run: pageScript("check")},
+		{name: "page-lint", after: []string{"page"}, run: pageScript("lint")},
+		{name: "page-unit", after: []string{"page"}, run: pageScript("test")},
+		{name: "binary", after: []string{"page"}, run: buildBridge},
+		{name: "browser", after: []string{"tools", "binary"}, run: browserTests},
+		{name: "clis", after: []string{"tools"}, run: func(ctx context.Context, p project) error { return runCLIs(ctx, p, nil) }},
+		{name: "real-clis", after: []string{"clis", "binary"}, run: realCLIs},
+	}
+}
+
+// runTests runs every stage, or those that args name together with what they
+// build on, and fails when one of them did.
+func runTests(ctx context.Context, p project, args []string) error {
+	chosen, err := choose(stages(), args)
+	if err != nil {
+		return err
+	}
+	var results []result
+	for _, stage := range chosen {
+		results = append(results, perform(ctx, p, stage, results))
+	}
+	return summarize(p.output, results)
+}
+
+// choose returns the named stages and all that they build on, in order; every
+// stage when none is named.
+func choose(all []stage, names []string) ([]stage, error) {
+	if len(names) == 0 {
+		return all, nil
+	}
+	wanted := map[string]bool{}
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(s stage) bool { return s.name == name }) {
+			return nil, fmt.Errorf("there is no stage %q of the tests", name)
+		}
+		wanted[name] = true
+	}
+	var chosen []stage
+	for _, stage := range slices.Backward(all) { // a stage builds on earlier ones only
+		if wanted[stage.name] {
+			chosen = append(chosen, stage)
+			for _, name := range stage.after {
+				wanted[name] = true
+			}
+		}
+	}
+	slices.Reverse(chosen)
+	return chosen, nil
+}
+
+// result is how a stage went.
+type result struct {
+	name    string
+	took    time.Duration
+	err     error
+	skipped string // why it did not run
+}
+
+func perform(ctx context.Context, p project, s stage, before []result) result {
+	for _, earlier := range before {
+		if slices.Contains(s.after, earlier.name) && (earlier.err != nil || earlier.skipped != "") {
+			return result{name: s.name, skipped: "needs " + earlier.name}
+		}
+	}
+	p.say("[%s]", s.name)
+	began := time.Now()
+	err := s.run(ctx, p)
+	return result{name: s.name, took: time.Since(began), err: err}
+}
+
+// summarize prints one line for each stage and then the count of all. Stages
+// that could not run count as failed.
+func summarize(output io.Writer, results []result) error {
+	passed, failed := 0, 0
+	fmt.Fprintln(output)
+	for _, r := range results {
+		word, why := "ok", ""
+		switch {
+		case r.skipped != "":
+			word, why = "NOT RUN", r.skipped
+		case r.err != nil:
+			word, why = "FAILED", r.err.Error()
+		}
+		if why == "" {
+			passed++
+		} else {
+			failed++
+		}
+		fmt.Fprintln(output, strings.TrimRight(fmt.Sprintf("%-8s %-12s %6.1f s  %s", word, r.name, r.took.Seconds(), why), " "))
+	}
+	fmt.Fprintf(output, "stages: %d passed, %d failed\n", passed, failed)
+	if failed > 0 {
+		return errors.New("not every check passed")
+	}
+	return nil
+}
+
+// vet checks the code as every system will compile it.
+func vet(ctx context.Context, p project) error {
+	for _, system := range []string{"linux", "windows", "darwin"} {
+		check := step{env: []string{"GOOS=" + system, "CGO_ENABLED=0"}, name: "go", args: []string{"vet", "./..."}}
+		if err := p.do(ctx, check); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goTests runs the tests of every package, with the race detector where there
+// is a C compiler for it.
+func goTests(ctx context.Context, p project) error {
+	list := exec.CommandContext(ctx, "go", "list", "./...")
+	list.Dir = p.root
+	output, err := list.Output()
+	if err != nil {
+		return fmt.Errorf("go list: %w", err)
+	}
+	packages := slices.DeleteFunc(strings.Fields(string(output)), func(name string) bool { return name == realCLITests })
+	test := step{name: "go", args: []string{"test", "-timeout", "10m"}}
+	if onPath("gcc") && runtime.GOOS != "windows" {
+		test.env = []string{"CGO_ENABLED=1"}
+		test.args = append(test.args, "-race")
+	}
+	test.args = append(test.args, packages...)
+	return p.do(ctx, test)
+}
+
+func pageScript(name string) func(context.Context, project) error {
+	return func(ctx context.Context, p project) error { return p.npm(ctx, "frontend", "run", name) }
+}
+
+// browserTests drives the page of the real binary in a real browser.
+func browserTests(ctx context.Context, p project) error {
+	browser, err := findBrowser()
+	if err != nil {
+		return err
+	}
+	return p.do(ctx, step{
+		dir:  "frontend",
+		env:  []string{"BRIDGE_BIN=" + p.binary(), "BRIDGE_CHROMIUM=" + browser},
+		name: "npm", args: []string{"run", "e2e"},
+	})
+}
+
+// realCLIs runs the tests against the agent CLIs themselves. On Linux it is a
+// failure when they cannot be run; elsewhere the tests skip themselves.
+func realCLIs(ctx context.Context, p project) error {
+	test := step{name: "go", args: []string{"test", "-timeout", "15m", "-count=1", realCLITests}}
+	if runtime.GOOS == "linux" {
+		test.env = []string{"BRIDGE_REQUIRE_CLIS=1", "BRIDGE_BIN=" + p.binary()}
+	}
+	return p.do(ctx, test)
+}
+
+// runBench runs every Go benchmark; args go to `go test`.
+func runBench(ctx context.Context, p project, args []string) error {
+	return p.goTool(ctx, append([]string{"test", "-run", "^$", "-bench", ".", "-benchmem", "./..."}, args...)...)
+}

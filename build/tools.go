@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// golangci is the linter at the version that .golangci.yml was written for.
+const (
+	golangciModule  = "github.com/golangci/golangci-lint/v2/cmd/golangci-lint"
+	golangciVersion = "v2.15.0"
+)
+
+// runLint checks the Go code, for this system and for Windows, and the page.
+func runLint(ctx context.Context, p project, _ []string) error {
+	linter, err := installLinter(ctx, p)
+	if err != nil {
+		return err
+	}
+	if err := runPage(ctx, p, nil); err != nil {
+		return err
+	}
+	for _, system := range []string{runtime.GOOS, "windows"} {
+		run := step{env: []string{"GOOS=" + system}, name: linter, args: []string{"run", "./..."}}
+		if err := p.do(ctx, run); err != nil {
+			return err
+		}
+	}
+	return p.npm(ctx, "frontend", "run", "lint")
+}
+
+// installLinter builds the linter once into .cache/bin.
+func installLinter(ctx context.Context, p project) (string, error) {
+	dir := p.at(".cache", "bin", "golangci-lint-"+golangciVersion)
+	linter := filepath.Join(dir, executable("golangci-lint", runtime.GOOS))
+	if _, err := os.Stat(linter); err == nil {
+		return linter, nil
+	}
+	p.say("building the linter, once; this takes a minute or two")
+	return linter, p.do(ctx, step{
+		env:  []string{"GOBIN=" + dir, "CGO_ENABLED=0"},
+		name: "go", args: []string{"install", golangciModule + "@" + golangciVersion},
+	})
+}
+
+// runCLIs installs the agent CLIs of build/clis into .cache/clis. It is `npm
+// install` with the lock file rather than `npm ci`, because a registry need not
+// carry the builds for systems other than this one. No script of theirs runs:
+// the tests start the platform's binaries directly.
+func runCLIs(ctx context.Context, p project, _ []string) error {
+	dir := p.at(".cache", "clis")
+	current, err := copyChanged(p.at("build", "clis"), dir, "package.json", "package-lock.json", ".npmrc")
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", ".package-lock.json")); err == nil && current {
+		p.say("the agent CLIs are installed")
+		return nil
+	}
+	p.say("installing the agent CLIs, about 1 GB, into %s", dir)
+	return p.npm(ctx, filepath.Join(".cache", "clis"), "install", "--no-save", "--ignore-scripts", "--loglevel=error")
+}
+
+// copyChanged makes the named files of to equal to those of from and reports
+// whether they were already.
+func copyChanged(from, to string, names ...string) (same bool, err error) {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return false, err
+	}
+	same = true
+	for _, name := range names {
+		want, err := os.ReadFile(filepath.Join(from, name))
+		if err != nil {
+			return false, err
+		}
+		have, err := os.ReadFile(filepath.Join(to, name))
+		if err == nil && bytes.Equal(have, want) {
+			continue
+		}
+		same = false
+		if err := os.WriteFile(filepath.Join(to, name), want, 0o644); err != nil {
+			return false, err
+		}
+	}
+	return same, nil
+}
+
+// need is something of the system that the tests use.
+type need struct {
+	what     string   // for people
+	programs []string // any one of them will do
+	packages []string // on Debian and Ubuntu
+}
+
+func needs() []need {
+	return []need{
+		{"a browser for the tests of the page", browsers(), []string{"chromium", "fonts-dejavu-core"}},
+		{"git", []string{"git"}, []string{"git"}},
+		{"a terminal that the agent CLIs run in", []string{"tmux"}, []string{"tmux"}},
+		{"a network of their own for the agent CLIs", []string{"ip"}, []string{"iproute2"}},
+		{"sessions of their own for test processes", []string{"setsid"}, []string{"util-linux"}},
+	}
+}
+
+// browsers are the programs that can show the page, the best known first.
+func browsers() []string {
+	return []string{"chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome", "msedge"}
+}
+
+// installNeeds installs what the tests use and this system lacks. Only Linux
+// needs more than a browser.
+func installNeeds(ctx context.Context, p project) error {
+	wanted := needs()
+	if runtime.GOOS != "linux" {
+		wanted = wanted[:2]
+	}
+	missing := missingNeeds(wanted, onPath)
+	if len(missing) == 0 {
+		return nil
+	}
+	if !onPath("apt-get") {
+		return fmt.Errorf("please install %s: this system has no apt-get to do it with", describe(missing))
+	}
+	p.say("installing %s", describe(missing))
+	packages := []string{}
+	for _, need := range missing {
+		packages = append(packages, need.packages...)
+	}
+	for _, args := range [][]string{{"update"}, append([]string{"install", "-y", "--no-install-recommends"}, packages...)} {
+		if err := p.do(ctx, aptGet(os.Geteuid() == 0, args)); err != nil {
+			return err
+		}
+	}
+	if missing = missingNeeds(wanted, onPath); len(missing) > 0 {
+		return fmt.Errorf("apt-get did not bring %s", describe(missing))
+	}
+	return nil
+}
+
+func aptGet(root bool, args []string) step {
+	quiet := append([]string{"-q"}, args...)
+	if root {
+		return step{env: []string{"DEBIAN_FRONTEND=noninteractive"}, name: "apt-get", args: quiet}
+	}
+	return step{name: "sudo", args: append([]string{"DEBIAN_FRONTEND=noninteractive", "apt-get"}, quiet...)}
+}
+
+func missingNeeds(wanted []need, has func(string) bool) []need {
+	var missing []need
+	for _, need := range wanted {
+		if !slices.ContainsFunc(need.programs, has) {
+			missing = append(missing, need)
+		}
+	}
+	return missing
+}
+
+func describe(missing []need) string {
+	var words []string
+	for _, need := range missing {
+		words = append(words, fmt.Sprintf("%s (%s)", need.what, need.programs[0]))
+	}
+	return strings.Join(words, ", ")
+}
+
+// onPath reports whether a program is on PATH or, since an ordinary user's PATH
+// may lack them, in a system folder.
+func onPath(name string) bool {
+	_, err := findProgram(name)
+	return err == nil
+}
+
+func findProgram(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err == nil || runtime.GOOS == "windows" {
+		return path, err
+	}
+	for _, dir := range []string{"/usr/sbin", "/sbin"} {
+		candidate := filepath.Join(dir, name)
+		if _, statErr := os.Stat(candidate); statErr == nil {
+			return candidate, nil
+		}
+	}
+	return "", err
+}
+
+// findBrowser returns the browser for the tests of the page: BRIDGE_CHROMIUM,
+// or the first known one.
+func findBrowser() (string, error) {
+	if chosen := os.Getenv("BRIDGE_CHROMIUM"); chosen != "" {
+		return chosen, nil
+	}
+	for _, name := range browsers() {
+		if path, err := findProgram(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("no Chromium or Chrome is installed; BRIDGE_CHROMIUM can name one")
+}
