@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"unicode/utf8"
 
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
@@ -27,6 +28,9 @@ func (d *Dashboard) listDecisions(w http.ResponseWriter, r *http.Request) error 
 // decisionHistory answers GET /api/decisions/<topic>/history (DEC-18): every
 // revision of exactly that topic, newest first.
 func (d *Dashboard) decisionHistory(w http.ResponseWriter, r *http.Request) error {
+	if !utf8.ValidString(r.PathValue("topic")) { // lower case would turn other bytes into a character
+		return bridge.Errorf(bridge.Invalid, "the topic is not valid UTF-8")
+	}
 	topic, err := decision.NormalizeTopic(r.PathValue("topic"))
 	if err != nil {
 		return malformed(err)

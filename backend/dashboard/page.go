@@ -26,12 +26,17 @@ var mediaTypes = map[string]string{
 	".woff2": "font/woff2",
 }
 
-// servePage answers / and /assets/ from the built page.
-func (d *Dashboard) servePage(w http.ResponseWriter, r *http.Request) error {
-	name := "index.html"
-	if file := r.PathValue("file"); file != "" {
-		name = "assets/" + file
-	}
+// serveIndex answers / with the page.
+func (d *Dashboard) serveIndex(w http.ResponseWriter, r *http.Request) error {
+	return d.serveFile(w, r, "index.html")
+}
+
+// serveAsset answers /assets/ from the page's files.
+func (d *Dashboard) serveAsset(w http.ResponseWriter, r *http.Request) error {
+	return d.serveFile(w, r, "assets/"+r.PathValue("file"))
+}
+
+func (d *Dashboard) serveFile(w http.ResponseWriter, r *http.Request, name string) error {
 	content, err := d.pageFile(name)
 	if err != nil {
 		return err

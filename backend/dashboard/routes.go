@@ -42,8 +42,8 @@ func (d *Dashboard) table() []route {
 		{http.MethodPost, "/api/messages", mutation, d.messageAny},
 		{http.MethodGet, "/api/agents", read, d.listAgents},
 		{http.MethodGet, "/launch", entry, d.launch},
-		{http.MethodGet, "/", page, d.servePage},
-		{http.MethodGet, "/assets/{file...}", page, d.servePage},
+		{http.MethodGet, "/", page, d.serveIndex},
+		{http.MethodGet, "/assets/{file...}", page, d.serveAsset},
 	}
 }
 

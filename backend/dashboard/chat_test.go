@@ -1,0 +1,318 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/mail"
+	"bridge/backend/session"
+)
+
+func claudeSession() session.Session {
+	return session.Session{ID: "peer-1", Kind: bridge.Claude, Name: "claude-app", Cwd: "/src/app", SessionID: "host-1", Since: fixedTime.UnixMilli()}
+}
+
+func codexSession() session.Session {
+	return session.Session{ID: "peer-2", Kind: bridge.Codex, Name: "codex-api", Cwd: "/src/api", SessionID: "host-2", Since: fixedTime.UnixMilli(), Busy: true}
+}
+
+// chatting is a world with two live sessions, the first with a native child.
+func chatting(t *testing.T) *world {
+	w := newWorld(t)
+	w.broker.join(t, claudeSession(), ipc.Child{ID: "child-1", Title: "look around", State: "busy"})
+	w.broker.join(t, codexSession())
+	return w
+}
+
+func jsonBody(members map[string]any) string {
+	body, err := json.Marshal(members)
+	if err != nil {
+		panic(err)
+	}
+	return string(body)
+}
+
+const toClaude = "/api/sessions/claude-app/message"
+
+func TestCHT_01_CHT_02_CHT_14_TheOwnerWritesToASession(t *testing.T) {
+	tests := []struct{ name, body string }{
+		{"plain", "please look at the tests"},
+		{"one character", "x"},
+		{"shell characters", `$(rm -rf /); "quoted" & 'more' | \ ` + "`x`\n"},
+		{"32,000 characters of four bytes", strings.Repeat("🙂", bridge.MaxOwnerBodyChars)},
+	}
+	for _, tt := range tests {
+		t.Run("CHT-01 "+tt.name, func(t *testing.T) {
+			w := chatting(t)
+			got := decode[map[string]any](t, w.post(toClaude, jsonBody(map[string]any{"body": tt.body})))
+			if len(got) != 4 || got["state"] != "queued" || got["transport"] != "bridge" {
+				t.Errorf("answer %v, want queued over bridge with exactly state, transport, receipt, detail", got)
+			}
+			if receipt, ok := got["receipt"].(string); !ok || receipt == "" {
+				t.Errorf("receipt %v, want an id", got["receipt"])
+			}
+			if detail, ok := got["detail"].(string); !ok || !strings.Contains(detail, "claude-app") {
+				t.Errorf("detail %v, want a sentence that names the session", got["detail"])
+			}
+			rows, err := w.db.Conversation(t.Context(), "peer-1", 0, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(rows) != 1 || rows[0].Body != tt.body || rows[0].From != bridge.OwnerAddress() {
+				t.Errorf("stored %+v, want the owner's own text from you, owner", rows)
+			}
+		})
+	}
+}
+
+func TestCHT_01_EscapedCharactersCountOnce(t *testing.T) {
+	w := chatting(t)
+	body := `{"body":"` + strings.Repeat(`\ud83d\ude42`, bridge.MaxOwnerBodyChars) + `"}`
+	if a := w.post(toClaude, body); a.status != http.StatusOK {
+		t.Errorf("status %d, want 200: %s", a.status, a.body)
+	}
+}
+
+func TestCHT_13_BadBodiesAreRefusedAndNothingIsDelivered(t *testing.T) {
+	long := strings.Repeat("a", bridge.MaxOwnerBodyChars+1)
+	tests := []struct {
+		name   string
+		path   string
+		body   string
+		status int
+	}{
+		{"nothing", toClaude, ``, 400},
+		{"no object", toClaude, `[]`, 400},
+		{"a word", toClaude, `"hello"`, 400},
+		{"null", toClaude, `null`, 400},
+		{"malformed", toClaude, `{"body":"x"`, 400},
+		{"two values", toClaude, `{"body":"x"}{}`, 400},
+		{"no body", toClaude, `{}`, 400},
+		{"empty body", toClaude, `{"body":""}`, 400},
+		{"blank body", toClaude, `{"body":" \n\t"}`, 400},
+		{"a number", toClaude, `{"body":7}`, 400},
+		{"unknown member", toClaude, `{"body":"x","urgent":true}`, 400},
+		{"a cwd", toClaude, `{"body":"x","cwd":"/"}`, 400},
+		{"a binary", toClaude, `{"body":"x","binary":"/bin/sh"}`, 400},
+		{"a server address", toClaude, `{"body":"x","server":"http://127.0.0.1:1"}`, 400},
+		{"a sender", toClaude, `{"body":"x","from":"you"}`, 400},
+		{"another case", toClaude, `{"Body":"x"}`, 400},
+		{"a member twice", toClaude, `{"body":"x","body":"y"}`, 400},
+		{"unknown target", toClaude, `{"body":"x","child":"child-1","target":"sibling"}`, 400},
+		{"invalid UTF-8", toClaude, "{\"body\":\"\xff\"}", 400},
+		{"too long", toClaude, jsonBody(map[string]any{"body": long}), 413},
+		{"far too long", toClaude, `{"body":"` + strings.Repeat("a", maxRequestBytes) + `"}`, 413},
+		{"unknown name", "/api/sessions/nobody/message", `{"body":"x"}`, 404},
+		{"a peer id", "/api/sessions/peer-1/message", `{"body":"x"}`, 404},
+		{"a host session id", "/api/sessions/host-1/message", `{"body":"x"}`, 404},
+		{"a kind", "/api/sessions/claude/message", `{"body":"x"}`, 404},
+		{"everyone", "/api/sessions/*/message", `{"body":"x"}`, 404},
+		{"another case of the name", "/api/sessions/Claude-App/message", `{"body":"x"}`, 404},
+		{"empty name", "/api/sessions//message", `{"body":"x"}`, 404},
+		{"paired name", "/api/sessions/laptop%2Fclaude-app/message", `{"body":"x"}`, 404},
+		{"child not in the list", toClaude, `{"body":"x","child":"child-9"}`, 409},
+		{"child of another session", "/api/sessions/codex-api/message", `{"body":"x","child":"child-1","target":"parent"}`, 409},
+		{"empty child", toClaude, `{"body":"x","child":""}`, 409},
+		{"parent without child", toClaude, `{"body":"x","target":"parent"}`, 409},
+		{"unknown job", "/api/jobs/fix/message", `{"body":"x"}`, 404},
+		{"bad body for a job", "/api/jobs/fix/message", `{"body":""}`, 400},
+		{"to all, blank", "/api/messages", `{"to":"*","body":""}`, 400},
+		{"to all, too long", "/api/messages", jsonBody(map[string]any{"to": "*", "body": long}), 413},
+		{"to nobody named", "/api/messages", `{"body":"x"}`, 400},
+		{"to a stranger", "/api/messages", `{"to":"nobody","body":"x"}`, 404},
+		{"to a paired PC", "/api/messages", `{"to":"laptop/claude","body":"x"}`, 404},
+		{"unknown member to all", "/api/messages", `{"to":"*","body":"x","hop":1}`, 400},
+	}
+	w := chatting(t)
+	for _, tt := range tests {
+		t.Run("CHT-13 "+tt.name, func(t *testing.T) {
+			refused(t, tt.name, w.post(tt.path, tt.body), tt.status)
+		})
+	}
+	if sent := w.broker.sent(); len(sent) != 0 {
+		t.Errorf("refused requests sent %+v", sent)
+	}
+}
+
+func TestCHT_13_TooManyMessagesAre429(t *testing.T) {
+	w := chatting(t)
+	for i := range maxOwnerSends {
+		if a := w.post(toClaude, `{"body":"x"}`); a.status != http.StatusOK {
+			t.Fatalf("message %d: status %d: %s", i, a.status, a.body)
+		}
+	}
+	refused(t, "one more", w.post(toClaude, `{"body":"x"}`), http.StatusTooManyRequests)
+	refused(t, "one more to all", w.post("/api/messages", `{"to":"*","body":"x"}`), http.StatusTooManyRequests)
+	if got := len(w.broker.sent()); got != maxOwnerSends {
+		t.Errorf("%d messages were sent, want %d", got, maxOwnerSends)
+	}
+	w.clock.Advance(time.Minute)
+	if a := w.post(toClaude, `{"body":"x"}`); a.status != http.StatusOK {
+		t.Errorf("a minute later: status %d, want 200", a.status)
+	}
+}
+
+func TestCHT_09_AReceiptIsDeliveredOnlyOnceConsumptionIsStored(t *testing.T) {
+	w := chatting(t)
+	sent := decode[chatWire](t, w.post(toClaude, `{"body":"x"}`))
+	receipt := func() receiptWire {
+		t.Helper()
+		return decode[receiptWire](t, w.get("/api/chat-delivery/"+*sent.Receipt))
+	}
+	messageID := w.broker.sent()[0].MessageID
+	want := receiptWire{ID: *sent.Receipt, State: chatQueued, Transport: byBridge, UpdatedAt: fixedTime.UnixMilli()}
+	if got := receipt(); got != want {
+		t.Errorf("stored: %+v, want %+v", got, want)
+	}
+	for i, stage := range []bridge.Stage{bridge.StageWoken, bridge.StageHanded, bridge.StageConsumed} {
+		want.UpdatedAt += 1000
+		if stage == bridge.StageConsumed {
+			want.State = chatDelivered
+		}
+		mark := mail.Mark{MessageID: messageID, Recipient: "peer-1", At: want.UpdatedAt, Evidence: fmt.Sprintf("test %d", i)}
+		if err := w.db.Record(t.Context(), stage, []mail.Mark{mark}); err != nil {
+			t.Fatal(err)
+		}
+		if got := receipt(); got != want {
+			t.Errorf("after %s: %+v, want %+v", stage, got, want)
+		}
+	}
+}
+
+func TestCHT_09_OnlyOwnHandlesAreKnown(t *testing.T) {
+	w := chatting(t)
+	sent := decode[chatWire](t, w.post(toClaude, `{"body":"x"}`))
+	messageID := w.broker.sent()[0].MessageID
+	for _, id := range []string{"unknown", messageID, ""} {
+		refused(t, "receipt "+id, w.get("/api/chat-delivery/"+id), http.StatusNotFound)
+	}
+	other := newWorld(t)
+	refused(t, "CHT-16 another instance's handle", other.get("/api/chat-delivery/"+*sent.Receipt), http.StatusNotFound)
+}
+
+func TestCHT_09_HandlesAreBounded(t *testing.T) {
+	h := newHandles()
+	first := h.issue(handle{message: "m0"})
+	for i := range maxHandles {
+		h.issue(handle{message: fmt.Sprintf("m%d", i+1)})
+	}
+	if _, ok := h.find(first); ok || len(h.byID) != maxHandles {
+		t.Errorf("%d handles are kept, the first still known: %t", len(h.byID), ok)
+	}
+}
+
+func TestCHT_09_AnExpiredMessageIsNotDelivered(t *testing.T) {
+	d := sampleDelivery(func(d *delivery) { d.Handed, d.Expired = fact(14, 1), fact(15, 0) })
+	if state, _ := receiptOf(d); state != chatUnconfirmed {
+		t.Errorf("state %s, want unconfirmed", state)
+	}
+}
+
+func TestCHT_02_AnUnclearOutcomeIsUnconfirmedAndNotRepeated(t *testing.T) {
+	w := chatting(t)
+	w.broker.failSend = fmt.Errorf("send: %w", context.DeadlineExceeded)
+	sent := decode[chatWire](t, w.post(toClaude, `{"body":"x"}`))
+	if sent.State != chatUnconfirmed || sent.Receipt == nil {
+		t.Fatalf("answer %+v, want unconfirmed with a receipt", sent)
+	}
+	if got := len(w.broker.sent()); got != 1 {
+		t.Errorf("sent %d times, want once", got)
+	}
+	if got := decode[receiptWire](t, w.get("/api/chat-delivery/"+*sent.Receipt)); got.State != chatUnconfirmed {
+		t.Errorf("receipt %+v, want unconfirmed", got)
+	}
+	// The broker had stored it all the same.
+	w.append(bridge.Message{ID: w.broker.sent()[0].MessageID, From: bridge.OwnerAddress(), To: "claude-app", ConversationID: "c", Body: "x", CreatedAt: fixedTime.UnixMilli()}, "peer-1")
+	if got := decode[receiptWire](t, w.get("/api/chat-delivery/"+*sent.Receipt)); got.State != chatQueued {
+		t.Errorf("receipt of a stored message %+v, want queued", got)
+	}
+}
+
+func TestCHT_10_AChildTakesNoDirectInput(t *testing.T) {
+	w := chatting(t)
+	got := decode[chatWire](t, w.post(toClaude, `{"body":"x","child":"child-1"}`))
+	if got.State != chatNotSupported || got.Receipt != nil || !strings.Contains(got.Detail, "parent") {
+		t.Errorf("answer %+v, want not-supported without a receipt and with the parent option", got)
+	}
+	if sent := w.broker.sent(); len(sent) != 0 {
+		t.Errorf("sent %+v", sent)
+	}
+}
+
+func TestCHT_11_ANoteToTheParentCarriesTheChildsIDAndTitle(t *testing.T) {
+	w := chatting(t)
+	got := decode[chatWire](t, w.post(toClaude, `{"body":"stop digging","child":"child-1","target":"parent"}`))
+	if got.State != chatQueued || got.Transport != byParent || got.Receipt == nil {
+		t.Errorf("answer %+v, want queued over parent with a receipt", got)
+	}
+	sent := w.broker.sent()
+	if len(sent) != 1 || sent[0].To != "claude-app" {
+		t.Fatalf("sent %+v, want one message to the parent", sent)
+	}
+	for _, part := range []string{"child-1", "look around", "stop digging"} {
+		if !strings.Contains(sent[0].Body, part) {
+			t.Errorf("the note %q lacks %q", sent[0].Body, part)
+		}
+	}
+	if got := decode[receiptWire](t, w.get("/api/chat-delivery/"+*got.Receipt)); got.Transport != byParent {
+		t.Errorf("receipt %+v, want transport parent", got)
+	}
+}
+
+func TestCHT_01_MailToASessionThatIsAwayWaits(t *testing.T) {
+	w := chatting(t)
+	w.broker.leave("peer-1")
+	got := decode[chatWire](t, w.post(toClaude, `{"body":"x"}`))
+	if got.State != chatQueued || !strings.Contains(got.Detail, "when it is back") {
+		t.Errorf("answer %+v", got)
+	}
+}
+
+func TestCHT_01_TheExactNameDecidesWhateverElseItMayMean(t *testing.T) {
+	w := chatting(t)
+	// A session that calls itself by a kind, gone, while one of the kind is live.
+	gone := session.Session{ID: "peer-3", Kind: bridge.Codex, Name: "claude", Cwd: "/"}
+	w.broker.join(t, gone)
+	w.broker.leave("peer-3")
+	// One that calls itself by another's id.
+	w.broker.join(t, session.Session{ID: "peer-4", Kind: bridge.Codex, Name: "peer-1", Cwd: "/"})
+	for name, id := range map[string]string{"claude": "peer-3", "peer-1": "peer-4"} {
+		decode[chatWire](t, w.post("/api/sessions/"+name+"/message", `{"body":"for `+name+`"}`))
+		rows, err := w.db.Conversation(t.Context(), id, 0, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rows) != 1 || rows[0].Body != "for "+name {
+			t.Errorf("the message for %q did not reach %s: %+v", name, id, rows)
+		}
+	}
+}
+
+func TestCHT_01_WithoutABrokerNothingIsAccepted(t *testing.T) {
+	none := newWorld(t, offline)
+	down := chatting(t)
+	down.broker.fail = bridge.Errorf(bridge.Unavailable, "gone")
+	for _, w := range []*world{none, down} {
+		refused(t, "a session", w.post(toClaude, `{"body":"x"}`), http.StatusServiceUnavailable)
+	}
+	refused(t, "all", none.post("/api/messages", `{"to":"*","body":"x"}`), http.StatusServiceUnavailable)
+}
+
+func TestTheOwnerWritesToAll(t *testing.T) {
+	w := chatting(t)
+	got := decode[sentWire](t, w.post("/api/messages", `{"to":"*","body":"stand-up"}`))
+	if got.ID == "" || got.ConversationID == "" || len(got.Recipients) != 2 || !got.Recipients[0].Online {
+		t.Errorf("answer %+v, want both sessions", got)
+	}
+	got = decode[sentWire](t, w.post("/api/messages", `{"to":"codex-api","body":"hello"}`))
+	if len(got.Recipients) != 1 || got.Recipients[0].Name != "codex-api" {
+		t.Errorf("answer %+v, want codex-api alone", got)
+	}
+}

@@ -1,0 +1,479 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+)
+
+// samplePath fills a pattern's variables.
+func samplePath(pattern string) string {
+	return regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(pattern, "x")
+}
+
+// methodsToTry are tried on every route, whether it takes them or not.
+var methodsToTry = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions}
+
+func TestAUT_01_DEC_20_CHT_13_EveryRouteNeedsCookieAndLoopbackHost(t *testing.T) {
+	w := newWorld(t)
+	_, port, err := net.SplitHostPort(w.server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoilers := map[string]func(*http.Request){
+		"no cookie":         func(r *http.Request) { r.Header.Del("Cookie") },
+		"wrong cookie":      func(r *http.Request) { r.Header.Set("Cookie", cookieName+"=AAAA") },
+		"empty cookie":      func(r *http.Request) { r.Header.Set("Cookie", cookieName+"=") },
+		"the secret itself": func(r *http.Request) { r.Header.Set("Cookie", cookieName+"="+string(testSecret)) },
+		"foreign Host":      func(r *http.Request) { r.Host = "evil.example:" + port },
+		"rebinding name":    func(r *http.Request) { r.Host = "127.0.0.1.nip.io:" + port },
+		"Host in capitals":  func(r *http.Request) { r.Host = "LOCALHOST:" + port },
+		"dot behind Host":   func(r *http.Request) { r.Host = "localhost.:" + port },
+		"other port":        func(r *http.Request) { r.Host = "127.0.0.1:1" },
+		"Host without port": func(r *http.Request) { r.Host = "127.0.0.1" },
+		"other loopback":    func(r *http.Request) { r.Host = "127.0.0.2:" + port },
+	}
+	paths := []string{"/nowhere", "/api", "/api/state/", "/assets/../index.html"}
+	for _, rt := range w.board.routes {
+		paths = append(paths, samplePath(rt.pattern))
+	}
+	for _, path := range paths {
+		for _, method := range methodsToTry {
+			for name, spoil := range spoilers {
+				what := method + " " + path + " with " + name
+				a := w.do(w.request(method, path, "", spoil))
+				if method == http.MethodHead {
+					if a.status != http.StatusForbidden {
+						t.Errorf("%s: status %d, want 403", what, a.status)
+					}
+					continue
+				}
+				refused(t, what, a, http.StatusForbidden)
+			}
+		}
+	}
+	if got := len(w.broker.sent()); got != 0 {
+		t.Errorf("%d messages were sent by refused requests", got)
+	}
+}
+
+func TestAUT_01_LoopbackNamesWithTheRightPortAreServed(t *testing.T) {
+	w := newWorld(t)
+	_, port, err := net.SplitHostPort(w.server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"127.0.0.1:", "localhost:", "[::1]:"} {
+		a := w.do(w.request(http.MethodGet, "/api/state", "", func(r *http.Request) { r.Host = host + port }))
+		if a.status != http.StatusOK {
+			t.Errorf("Host %s%s: status %d, want 200", host, port, a.status)
+		}
+	}
+}
+
+func TestAUT_01_OnlyALoopbackConnectionIsServed(t *testing.T) {
+	g := &guard{}
+	tests := []struct {
+		name  string
+		local net.Addr
+		host  string
+		ok    bool
+	}{
+		{"loopback", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4777}, "127.0.0.1:4777", true},
+		{"loopback v6", &net.TCPAddr{IP: net.IPv6loopback, Port: 4777}, "[::1]:4777", true},
+		{"mapped loopback", &net.TCPAddr{IP: net.ParseIP("::ffff:127.0.0.1"), Port: 4777}, "localhost:4777", true},
+		{"default port left out", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}, "localhost", true},
+		{"a network card's address", &net.TCPAddr{IP: net.IPv4(192, 168, 1, 2), Port: 4777}, "127.0.0.1:4777", false},
+		{"no connection", nil, "127.0.0.1:4777", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.Host = tt.host
+			if tt.local != nil {
+				r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, tt.local))
+			}
+			if err := g.host(r); (err == nil) != tt.ok {
+				t.Errorf("host(%v, %q) = %v, want ok %t", tt.local, tt.host, err, tt.ok)
+			}
+		})
+	}
+}
+
+func TestAUT_01_AnotherCookieOfTheSameNameDoesNotHideOurs(t *testing.T) {
+	w := newWorld(t)
+	a := w.do(w.request(http.MethodGet, "/api/state", "", func(r *http.Request) {
+		r.Header.Set("Cookie", cookieName+"=from-another-port; "+r.Header.Get("Cookie"))
+	}))
+	if a.status != http.StatusOK {
+		t.Errorf("status %d, want 200", a.status)
+	}
+}
+
+func TestAUT_02_CHT_13_MutationsNeedHeaderJSONAndSameOrigin(t *testing.T) {
+	w := newWorld(t)
+	w.broker.join(t, claudeSession())
+	tests := []struct {
+		name   string
+		status int
+		spoil  func(*http.Request)
+	}{
+		{"foreign Origin", 403, func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }},
+		{"Origin of another port", 403, func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:1") }},
+		{"Origin of the other loopback name", 403, func(r *http.Request) {
+			r.Header.Set("Origin", strings.Replace(w.server.URL, "127.0.0.1", "localhost", 1))
+		}},
+		{"Origin over TLS", 403, func(r *http.Request) { r.Header.Set("Origin", strings.Replace(w.server.URL, "http:", "https:", 1)) }},
+		{"Origin null", 403, func(r *http.Request) { r.Header.Set("Origin", "null") }},
+		{"two Origins", 403, func(r *http.Request) { r.Header["Origin"] = []string{w.server.URL, "http://evil.example"} }},
+		{"cross-site fetch", 403, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }},
+		{"same-site fetch", 403, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }},
+		{"no x-bridge", 403, func(r *http.Request) { r.Header.Del("x-bridge") }},
+		{"wrong x-bridge", 403, func(r *http.Request) { r.Header.Set("x-bridge", "true") }},
+		{"two x-bridge", 403, func(r *http.Request) { r.Header["X-Bridge"] = []string{"1", "1"} }},
+		{"no Content-Type", 415, func(r *http.Request) { r.Header.Del("Content-Type") }},
+		{"form", 415, func(r *http.Request) { r.Header.Set("Content-Type", "application/x-www-form-urlencoded") }},
+		{"plain text", 415, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }},
+		{"almost JSON", 415, func(r *http.Request) { r.Header.Set("Content-Type", "application/jsonp") }},
+		{"malformed type", 415, func(r *http.Request) { r.Header.Set("Content-Type", "application/json; charset") }},
+	}
+	good := map[string]string{
+		"/api/sessions/{name}/message": `{"body":"hello"}`,
+		"/api/jobs/{job}/message":      `{"body":"hello"}`,
+		"/api/messages":                `{"to":"claude-app","body":"hello"}`,
+	}
+	mutations := 0
+	for _, rt := range w.board.routes {
+		if rt.kind != mutation {
+			continue
+		}
+		mutations++
+		body, known := good[rt.pattern]
+		if !known {
+			t.Fatalf("the mutation %s has no sample body here: add one", rt.pattern)
+		}
+		path := strings.NewReplacer("{name}", "claude-app", "{job}", "x").Replace(rt.pattern)
+		for _, tt := range tests {
+			t.Run(tt.name+" "+rt.pattern, func(t *testing.T) {
+				refused(t, tt.name, w.do(w.request(rt.method, path, body, tt.spoil)), tt.status)
+			})
+		}
+	}
+	if mutations == 0 {
+		t.Fatal("the table has no mutation")
+	}
+	if sent := w.broker.sent(); len(sent) != 0 {
+		t.Errorf("refused requests sent %v", sent)
+	}
+	for _, origin := range []string{"", w.server.URL} {
+		a := w.do(w.request(http.MethodPost, "/api/sessions/claude-app/message", `{"body":"hello"}`, func(r *http.Request) {
+			r.Header.Set("Content-Type", "application/json; charset=utf-8")
+			if origin != "" {
+				r.Header.Set("Origin", origin)
+				r.Header.Set("Sec-Fetch-Site", "same-origin")
+			}
+		}))
+		if a.status != http.StatusOK {
+			t.Errorf("Origin %q: status %d, want 200: %s", origin, a.status, a.body)
+		}
+	}
+}
+
+func TestAUT_02_ReadsFromAnotherSiteAreRefused(t *testing.T) {
+	w := newWorld(t)
+	for _, rt := range w.board.routes {
+		if rt.kind != read && rt.kind != stream {
+			continue
+		}
+		path := samplePath(rt.pattern)
+		for _, site := range []string{"cross-site", "same-site"} {
+			a := w.do(w.request(http.MethodGet, path, "", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", site) }))
+			refused(t, site+" GET "+path, a, http.StatusForbidden)
+		}
+		a := w.do(w.request(http.MethodGet, path, "", func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }))
+		refused(t, "foreign origin GET "+path, a, http.StatusForbidden)
+	}
+}
+
+func TestEveryRouteRefusesOtherMethodsAndUnknownPathsAre404(t *testing.T) {
+	w := newWorld(t)
+	taken := map[string][]string{}
+	for _, rt := range w.board.routes {
+		taken[rt.pattern] = append(taken[rt.pattern], rt.methods()...)
+	}
+	for pattern, methods := range taken {
+		for _, method := range methodsToTry {
+			if strings.Contains(strings.Join(methods, " "), method) {
+				continue
+			}
+			a := w.do(w.request(method, samplePath(pattern), "{}"))
+			if method == http.MethodHead {
+				if a.status != http.StatusMethodNotAllowed {
+					t.Errorf("HEAD %s: status %d, want 405", pattern, a.status)
+				}
+				continue
+			}
+			refused(t, method+" "+pattern, a, http.StatusMethodNotAllowed)
+			if a.header.Get("Allow") == "" {
+				t.Errorf("%s %s: no Allow header", method, pattern)
+			}
+		}
+	}
+	for _, path := range []string{"/nowhere", "/api", "/api/", "/api/state/", "/api//state", "/index.html", "/assets/none.js", "/assets/", "/assets/..%2Findex.html", "/favicon.ico", "/login"} {
+		refused(t, "GET "+path, w.get(path), http.StatusNotFound)
+	}
+}
+
+func TestAUT_01_TheLaunchLinkGivesAStrictCookieAndABouncePage(t *testing.T) {
+	w := newWorld(t)
+	a := w.do(w.request(http.MethodGet, LaunchPath(string(testSecret)), "", func(r *http.Request) { r.Header.Del("Cookie") }))
+	if a.status != http.StatusOK {
+		t.Fatalf("status %d, want 200: %s", a.status, a.body)
+	}
+	cookie, err := http.ParseSetCookie(a.header.Get("Set-Cookie"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cookie.Name != "bridge_ui" || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/" || cookie.Domain != "" {
+		t.Errorf("cookie %v, want bridge_ui; Path=/; HttpOnly; SameSite=Strict", cookie)
+	}
+	if strings.Contains(a.header.Get("Set-Cookie"), string(testSecret)) {
+		t.Error("the cookie holds the secret itself")
+	}
+	script := regexp.MustCompile(`<script>(.*)</script>`).FindStringSubmatch(a.body)
+	if script == nil || script[1] != `location.replace("/")` {
+		t.Fatalf("the page does not replace itself by /: %s", a.body)
+	}
+	hash := sha256.Sum256([]byte(script[1]))
+	allowed := "'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
+	if policy := a.header.Get("Content-Security-Policy"); !strings.Contains(policy, "script-src "+allowed) {
+		t.Errorf("the policy %q does not allow the page's own script", policy)
+	}
+	if a.header.Get("Referrer-Policy") != "no-referrer" || a.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("the page with the key in its address may be kept or passed on: %v", a.header)
+	}
+	with := func(r *http.Request) { r.Header.Set("Cookie", cookie.Name+"="+cookie.Value) }
+	if a := w.do(w.request(http.MethodGet, "/api/state", "", with)); a.status != http.StatusOK {
+		t.Errorf("with the new cookie: status %d, want 200", a.status)
+	}
+}
+
+func TestAUT_04_ATicketOpensTheDashboardOnceWithin30Seconds(t *testing.T) {
+	w := newWorld(t)
+	stranger := func(r *http.Request) { r.Header.Del("Cookie") }
+	open := func(key string) answer { return w.do(w.request(http.MethodGet, LaunchPath(key), "", stranger)) }
+
+	key := w.tickets.Issue()
+	if a := w.do(w.request(http.MethodHead, LaunchPath(key), "", stranger)); a.status == http.StatusOK {
+		t.Error("HEAD opened the launch link")
+	}
+	image := func(r *http.Request) { stranger(r); r.Header.Set("Sec-Fetch-Dest", "image") }
+	refused(t, "launch as a picture", w.do(w.request(http.MethodGet, LaunchPath(key), "", image)), http.StatusForbidden)
+	if a := open(key); a.status != http.StatusOK {
+		t.Fatalf("first use: status %d, want 200: %s", a.status, a.body)
+	}
+	refused(t, "second use", open(key), http.StatusForbidden)
+
+	late := w.tickets.Issue()
+	w.clock.Advance(30 * time.Second)
+	refused(t, "after 30 seconds", open(late), http.StatusForbidden)
+
+	refused(t, "an empty key", open(""), http.StatusForbidden)
+	refused(t, "no key", w.do(w.request(http.MethodGet, "/launch", "", stranger)), http.StatusForbidden)
+	refused(t, "a wrong key", open(string(testSecret)+"x"), http.StatusForbidden)
+	refused(t, "a key with a valid cookie", w.get(LaunchPath("wrong")), http.StatusForbidden)
+}
+
+func TestTicketsAreBoundedAndDiffer(t *testing.T) {
+	tickets := NewTickets(time.Now)
+	first := tickets.Issue()
+	seen := map[string]bool{first: true}
+	for range maxTickets {
+		key := tickets.Issue()
+		if seen[key] {
+			t.Fatal("a ticket came twice")
+		}
+		seen[key] = true
+	}
+	if len(tickets.live) != maxTickets {
+		t.Errorf("%d tickets wait, want at most %d", len(tickets.live), maxTickets)
+	}
+	if tickets.redeem(first) {
+		t.Error("the oldest ticket did not give way")
+	}
+}
+
+func TestAUT_01_WrongLaunchKeysAreRateLimited(t *testing.T) {
+	w := newWorld(t)
+	for i := range maxLaunchFailures {
+		refused(t, fmt.Sprintf("wrong key %d", i), w.get(LaunchPath("wrong")), http.StatusForbidden)
+	}
+	refused(t, "one more", w.get(LaunchPath("wrong")), http.StatusTooManyRequests)
+	refused(t, "the right key meanwhile", w.get(LaunchPath(string(testSecret))), http.StatusTooManyRequests)
+	w.clock.Advance(time.Minute)
+	if a := w.get(LaunchPath(string(testSecret))); a.status != http.StatusOK {
+		t.Errorf("a minute later: status %d, want 200", a.status)
+	}
+}
+
+func TestAUT_03_NoSecretInLogsAnswersOrErrors(t *testing.T) {
+	secretErr := errors.New("read failed near " + string(testSecret))
+	fail := false
+	w := newWorld(t, func(o *Options) {
+		o.Secret = func() (config.Secret, error) {
+			if fail {
+				return "", secretErr
+			}
+			return testSecret, nil
+		}
+	})
+	var seen strings.Builder
+	note := func(a answer) {
+		seen.WriteString(a.body)
+		for name, values := range a.header {
+			seen.WriteString(name + ": " + strings.Join(values, ","))
+		}
+	}
+	ticket := w.tickets.Issue()
+	note(w.get(LaunchPath(ticket)))
+	note(w.get(LaunchPath(string(testSecret))))
+	note(w.get("/launch?key=" + string(testSecret) + "&key=wrong"))
+	note(w.get("/api/state?key=" + string(testSecret)))
+	note(w.get("/api/messages?peer=x&before=" + string(testSecret)))
+	broken := w.request(http.MethodGet, "/api/state?key="+string(testSecret), "")
+	fail = true
+	a := w.do(broken)
+	refused(t, "an unreadable secret", a, http.StatusInternalServerError)
+	note(a)
+	for _, word := range []string{string(testSecret), ticket} {
+		if strings.Contains(seen.String(), word) {
+			t.Error("an answer holds a secret")
+		}
+	}
+	if log := w.log.String(); strings.Contains(log, ticket) || strings.Contains(log, "key=") {
+		t.Errorf("the log holds a key: %s", log)
+	}
+}
+
+func TestAUT_01_WithoutASecretNobodyComesIn(t *testing.T) {
+	w := newWorld(t)
+	good := w.request(http.MethodGet, "/api/state", "")
+	w.board.guard.secret = func() (config.Secret, error) { return "", nil }
+	refused(t, "cookie of an earlier secret", w.do(good), http.StatusInternalServerError)
+	good2, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.server.URL+"/launch?key=", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(t, "an empty key for an empty secret", w.do(good2), http.StatusInternalServerError)
+}
+
+func TestAUT_01_ANewSecretShutsOldCookiesOut(t *testing.T) {
+	w := newWorld(t)
+	old := w.request(http.MethodGet, "/api/state", "")
+	w.board.guard.secret = func() (config.Secret, error) { return "another-secret-of-32-characters!", nil }
+	refused(t, "the old cookie", w.do(old), http.StatusForbidden)
+}
+
+func TestEveryAnswerCarriesTheSecurityHeaders(t *testing.T) {
+	w := newWorld(t)
+	want := map[string]string{
+		"X-Content-Type-Options":       "nosniff",
+		"X-Frame-Options":              "DENY",
+		"Referrer-Policy":              "no-referrer",
+		"Cross-Origin-Opener-Policy":   "same-origin",
+		"Cross-Origin-Resource-Policy": "same-origin",
+		"Cache-Control":                "no-store",
+	}
+	for _, path := range []string{"/", "/assets/app.js", "/api/state", "/nowhere", LaunchPath("wrong"), LaunchPath(string(testSecret))} {
+		a := w.get(path)
+		for name, value := range want {
+			if got := a.header.Get(name); got != value {
+				t.Errorf("GET %s: %s = %q, want %q", path, name, got, value)
+			}
+		}
+		policy := a.header.Get("Content-Security-Policy")
+		for _, part := range []string{"default-src '", "frame-ancestors 'none'"} {
+			if !strings.Contains(policy, part) {
+				t.Errorf("GET %s: the policy %q lacks %s", path, policy, part)
+			}
+		}
+		if scripts := regexp.MustCompile(`script-src[^;]*`).FindString(policy); strings.Contains(scripts, "unsafe") {
+			t.Errorf("GET %s: the policy allows %s", path, scripts)
+		}
+	}
+}
+
+func TestABugBecomesA500WithoutItsCause(t *testing.T) {
+	w := newWorld(t, func(o *Options) {
+		o.Agents = func(context.Context) []Agent { panic("a bug with details") }
+	})
+	a := w.get("/api/agents")
+	refused(t, "a panic", a, http.StatusInternalServerError)
+	if strings.Contains(a.body, "details") {
+		t.Errorf("the answer tells the cause: %s", a.body)
+	}
+	if !strings.Contains(w.log.String(), "a bug with details") {
+		t.Error("the log does not tell the cause")
+	}
+}
+
+func TestErrorsBecomeStatusesAndHideTheirCause(t *testing.T) {
+	cause := errors.New("disk /dev/secret broke")
+	tests := []struct {
+		err    error
+		status int
+		words  string
+	}{
+		{bridge.Errorf(bridge.Invalid, "no"), 400, "no"},
+		{fmt.Errorf("doing: %w", bridge.Errorf(bridge.NotFound, "gone")), 404, "gone"},
+		{bridge.WithCause(bridge.Storage, cause, "the store is broken"), 503, "the store is broken"},
+		{bridge.Errorf(bridge.Busy, "slow down"), 429, "slow down"},
+		{cause, 500, hidden},
+		{bridge.Errorf(bridge.Code("unheard of"), "x"), 500, hidden},
+	}
+	for _, tt := range tests {
+		if status, words := answerFor(tt.err); status != tt.status || words != tt.words {
+			t.Errorf("answerFor(%v) = %d, %q; want %d, %q", tt.err, status, words, tt.status, tt.words)
+		}
+	}
+	for _, code := range []bridge.Code{
+		bridge.Invalid, bridge.TooLarge, bridge.Unauthorized, bridge.Denied, bridge.NotFound, bridge.Ambiguous, bridge.Conflict,
+		bridge.Busy, bridge.Unavailable, bridge.Storage, bridge.Unsupported, bridge.Internal,
+	} {
+		if statuses[code] == 0 {
+			t.Errorf("the code %s has no status", code)
+		}
+	}
+}
+
+func TestThePageIsServedOrSaysHowToBuildIt(t *testing.T) {
+	w := newWorld(t)
+	if a := w.get("/"); a.status != 200 || a.header.Get("Content-Type") != "text/html; charset=utf-8" || !strings.Contains(a.body, "<title>Bridge") {
+		t.Errorf("GET / = %d %s %q", a.status, a.header.Get("Content-Type"), a.body)
+	}
+	if a := w.get("/assets/app.js"); a.status != 200 || a.header.Get("Content-Type") != "text/javascript; charset=utf-8" {
+		t.Errorf("GET /assets/app.js = %d %s", a.status, a.header.Get("Content-Type"))
+	}
+	unbuilt := newWorld(t, func(o *Options) { o.Page = nil })
+	a := unbuilt.get("/")
+	refused(t, "no page", a, http.StatusServiceUnavailable)
+	if !strings.Contains(a.body, "npm run build") {
+		t.Errorf("the answer does not say how to build the page: %s", a.body)
+	}
+	if !bytes.Contains([]byte(unbuilt.get("/api/state").body), []byte(`"revision"`)) {
+		t.Error("without a page the API is gone too")
+	}
+}

@@ -1,0 +1,361 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/bridge"
+	"bridge/backend/decision"
+	"bridge/backend/ipc"
+	"bridge/backend/mail"
+	"bridge/backend/session"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares a body with testdata/<name>.json.
+func golden(t *testing.T, name, body string) {
+	t.Helper()
+	var got bytes.Buffer
+	if err := json.Indent(&got, []byte(body), "", "  "); err != nil {
+		t.Fatalf("%s: %v: %s", name, err, body)
+	}
+	got.WriteByte('\n')
+	path := filepath.Join("testdata", name+".json")
+	if *update {
+		if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("%s (-want +got), `go test -update` writes it anew:\n%s", path, diff)
+	}
+}
+
+// furnished is a world whose every time and id is fixed.
+func furnished(t *testing.T) *world {
+	w := newWorld(t, func(o *Options) {
+		o.Agents = func(context.Context) []Agent {
+			return []Agent{
+				{Kind: bridge.Claude, Found: true, Path: "/usr/bin/claude", Version: "2.1.0", Connected: true, Detail: "Connected."},
+				{Kind: bridge.Codex, Detail: "Not found on the PATH."},
+			}
+		}
+	})
+	w.broker.join(t, claudeSession(), ipc.Child{ID: "child-1", Title: "look around", State: "busy"})
+	w.broker.join(t, codexSession())
+	w.broker.join(t, session.Session{ID: "peer-3", Kind: bridge.OpenCode, Name: "opencode-docs", Cwd: "/src/docs", Since: fixedTime.UnixMilli()})
+	w.broker.leave("peer-3")
+
+	claude, codex := bridge.Address{ID: "peer-1", Name: "claude-app", Agent: bridge.Claude}, bridge.Address{ID: "peer-2", Name: "codex-api", Agent: bridge.Codex}
+	minute := int64(60_000)
+	now := fixedTime.UnixMilli()
+	base := bridge.Message{ID: "m1", From: claude, To: "codex-api", ConversationID: "m1", Body: "Which port?", CreatedAt: now}
+	w.append(base, "peer-2")
+	w.mark(bridge.StageWoken, "m1", "peer-2", now+minute, "asked its queue")
+	w.mark(bridge.StageHanded, "m1", "peer-2", now+2*minute, "hook PostToolUse")
+	w.mark(bridge.StageConsumed, "m1", "peer-2", now+3*minute, "next activity: Stop")
+	w.append(bridge.Message{ID: "m2", From: codex, To: "claude-app", ConversationID: "m1", ReplyTo: "m1", Hop: 1, Body: "4777", CreatedAt: now + 4*minute}, "peer-1")
+	w.append(bridge.Message{ID: "m3", From: bridge.OwnerAddress(), To: "*", ConversationID: "m3", Body: "Stand-up", CreatedAt: now + 5*minute}, "peer-1", "peer-3")
+	w.mark(bridge.StageHanded, "m3", "peer-1", now+6*minute, "hook UserPromptSubmit")
+	w.decide("d1", "db", "Use SQLite", decision.AllSessions())
+	w.append(bridge.Message{ID: "m4", From: claude, To: "codex-api", ConversationID: "decision-d1", Hop: bridge.DecisionHop, Body: `Decision on "db"`, CreatedAt: now + 7*minute}, "peer-2")
+	return w
+}
+
+func (w *world) mark(stage bridge.Stage, id, recipient string, at int64, evidence string) {
+	w.t.Helper()
+	if err := w.db.Record(w.t.Context(), stage, []mail.Mark{{MessageID: id, Recipient: recipient, At: at, Evidence: evidence}}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.broker.changed()
+}
+
+// TestTheShapesAreThoseOfTheGoldenFiles keeps server and page in step: the
+// page's tests read the same files.
+func TestTheShapesAreThoseOfTheGoldenFiles(t *testing.T) {
+	w := furnished(t)
+	for name, path := range map[string]string{
+		"state":     "/api/state",
+		"messages":  "/api/messages?peer=claude-app",
+		"archive":   "/api/archive/messages",
+		"decisions": "/api/decisions",
+		"history":   "/api/decisions/db/history",
+		"agents":    "/api/agents",
+	} {
+		golden(t, name, w.get(path).body)
+	}
+	w.board.opts.Broker = nil
+	golden(t, "state-offline", w.get("/api/state").body)
+	empty := newWorld(t, offline)
+	golden(t, "state-empty", empty.get("/api/state").body)
+	golden(t, "error", empty.get("/nowhere").body)
+}
+
+// lists are the members that the contract gives as arrays or objects.
+var lists = map[string]bool{
+	"peers": true, "messages": true, "runs": true, "jobs": true, "approvals": true, "children": true, "deliveries": true,
+	"stages": true, "decisions": true, "agents": true, "recipients": true,
+}
+
+func TestNoAnswerHasNullWhereAListBelongs(t *testing.T) {
+	full, empty := furnished(t), newWorld(t, offline)
+	bare := newWorld(t)
+	bare.broker.join(t, claudeSession()) // its children are nil
+	bare.broker.children["peer-1"] = nil
+	var walk func(what string, value any)
+	walk = func(what string, value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			for name, inner := range v {
+				if inner == nil && lists[name] {
+					t.Errorf("%s: %q is null", what, name)
+				}
+				walk(what, inner)
+			}
+		case []any:
+			for _, inner := range v {
+				walk(what, inner)
+			}
+		case nil:
+		}
+	}
+	for name, w := range map[string]*world{"full": full, "empty": empty, "bare": bare} {
+		for _, rt := range w.board.routes {
+			if rt.kind != read {
+				continue
+			}
+			path := samplePath(rt.pattern)
+			if path == "/api/messages" {
+				path += "?peer=claude-app"
+			}
+			a := w.get(path)
+			var value any
+			if err := json.Unmarshal([]byte(a.body), &value); err != nil {
+				t.Fatalf("GET %s: %v: %s", path, err, a.body)
+			}
+			if value == nil {
+				t.Errorf("GET %s is null", path)
+			}
+			walk(name+" GET "+path, value)
+		}
+	}
+	walk("POST /api/messages", decode[any](t, full.post("/api/messages", `{"to":"*","body":"x"}`)))
+}
+
+func TestStateIsBuiltOncePerRevision(t *testing.T) {
+	w := newWorld(t)
+	counting := &countingReader{Reader: w.db}
+	w.board.opts.Reader = func(context.Context) (Reader, error) { return counting, nil }
+	w.broker.join(t, claudeSession())
+	first := w.get("/api/state").body
+	var asking sync.WaitGroup
+	for range 20 {
+		asking.Go(func() {
+			if got := w.do(w.request(http.MethodGet, "/api/state", "")).body; got != first {
+				t.Errorf("the same revision gave another state")
+			}
+		})
+	}
+	asking.Wait()
+	if counting.recent != 1 {
+		t.Errorf("the messages were read %d times, want once", counting.recent)
+	}
+	w.store("m1", bridge.Address{ID: "peer-1", Name: "claude-app", Agent: bridge.Claude}, "hello", "peer-1")
+	if got := w.get("/api/state").body; !strings.Contains(got, "hello") {
+		t.Error("a new revision did not show the new message")
+	}
+	// Another broker may count to the same number.
+	w.broker.mu.Lock()
+	w.broker.status.PID++
+	w.broker.mu.Unlock()
+	w.get("/api/state")
+	if counting.recent != 3 {
+		t.Errorf("the messages were read %d times, want 3", counting.recent)
+	}
+}
+
+// countingReader counts how often the state was built.
+type countingReader struct {
+	Reader
+	mu     sync.Mutex
+	recent int
+}
+
+func (c *countingReader) Recent(ctx context.Context, limit int) ([]mail.HistoryRow, error) {
+	c.mu.Lock()
+	c.recent++
+	c.mu.Unlock()
+	return c.Reader.Recent(ctx, limit)
+}
+
+func TestStateShowsTheNewest200Messages(t *testing.T) {
+	w := newWorld(t)
+	from := bridge.Address{ID: "peer-1", Name: "claude-app", Agent: bridge.Claude}
+	for i := range bridge.RecentMessages + 5 {
+		w.store(fmt.Sprintf("m%03d", i), from, "x", "peer-2")
+	}
+	state := decode[stateWire](t, w.get("/api/state"))
+	if len(state.Messages) != bridge.RecentMessages || state.Messages[0].ID != "m204" || state.Messages[199].ID != "m005" {
+		t.Errorf("%d messages from %s to %s", len(state.Messages), state.Messages[0].ID, state.Messages[len(state.Messages)-1].ID)
+	}
+}
+
+func TestABrokerThatFailsIsAnErrorOneThatIsGoneIsNot(t *testing.T) {
+	w := newWorld(t)
+	w.broker.fail = bridge.Errorf(bridge.Unavailable, "gone")
+	if state := decode[stateWire](t, w.get("/api/state")); state.Broker.State != "offline" || state.Broker.PID != nil {
+		t.Errorf("broker %+v, want offline", state.Broker)
+	}
+	w.broker.fail = errors.New("a bug")
+	refused(t, "a failing broker", w.get("/api/state"), http.StatusInternalServerError)
+}
+
+func TestOnlyTheBrokersNotificationsAreShownAsDecisions(t *testing.T) {
+	claude := bridge.Address{ID: "p", Name: "claude-app", Agent: bridge.Claude}
+	tests := []struct {
+		name string
+		row  mail.HistoryRow
+		want string
+	}{
+		{"notification", mail.HistoryRow{From: claude, Hop: 100, ConversationID: "decision-1"}, "decision"},
+		{"a session that borrows the conversation", mail.HistoryRow{From: claude, ConversationID: "decision-1"}, "message"},
+		{"a reply to a notification", mail.HistoryRow{From: claude, Hop: 100, ReplyTo: "m", ConversationID: "decision-1"}, "message"},
+		{"the owner", mail.HistoryRow{From: bridge.OwnerAddress()}, "owner"},
+		{"a session that calls itself you", mail.HistoryRow{From: bridge.Address{ID: "p", Name: "you", Agent: bridge.Claude}}, "message"},
+	}
+	for _, tt := range tests {
+		if got := kindOf(tt.row); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestMessagesOfOneSession(t *testing.T) {
+	w := chatting(t)
+	claude := bridge.Address{ID: "peer-1", Name: "claude-app", Agent: bridge.Claude}
+	codex := bridge.Address{ID: "peer-2", Name: "codex-api", Agent: bridge.Codex}
+	w.append(bridge.Message{ID: "m1", From: claude, To: "codex-api", ConversationID: "m1", Body: "one", CreatedAt: 1000}, "peer-2")
+	w.append(bridge.Message{ID: "m2", From: codex, To: "claude-app", ConversationID: "m1", Body: "two", CreatedAt: 2000}, "peer-1")
+	w.append(bridge.Message{ID: "m3", From: codex, To: "codex-api", ConversationID: "m3", Body: "three", CreatedAt: 3000}, "peer-2")
+	tests := []struct {
+		query string
+		want  []string
+	}{
+		{"peer=claude-app", []string{"m2", "m1"}},
+		{"peer=codex-api", []string{"m3", "m2", "m1"}},
+		{"peer=codex-api&limit=1", []string{"m3"}},
+		{"peer=codex-api&before=3000", []string{"m2", "m1"}},
+	}
+	for _, tt := range tests {
+		var got []string
+		for _, row := range decode[messagesWire](t, w.get("/api/messages?"+tt.query)).Messages {
+			got = append(got, row.ID)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.query, diff)
+		}
+	}
+	refused(t, "unknown session", w.get("/api/messages?peer=nobody"), http.StatusNotFound)
+	refused(t, "no session", w.get("/api/messages"), http.StatusNotFound)
+	for _, bad := range []string{"limit=0", "limit=201", "limit=x", "limit=", "before=0", "before=-1", "before=x", "before=1.5"} {
+		refused(t, bad, w.get("/api/messages?peer=codex-api&"+bad), http.StatusBadRequest)
+	}
+}
+
+func TestANameThatIsUsedAgainShowsTheLiveSessionsMessages(t *testing.T) {
+	w := newWorld(t)
+	w.broker.join(t, claudeSession())
+	w.store("old", bridge.Address{ID: "peer-1", Name: "claude-app", Agent: bridge.Claude}, "old", "peer-1")
+	w.broker.leave("peer-1")
+	again := claudeSession()
+	again.ID, again.SessionID = "peer-8", "host-8"
+	w.broker.join(t, again)
+	if got := decode[messagesWire](t, w.get("/api/messages?peer=claude-app")).Messages; len(got) != 0 {
+		t.Errorf("a new session inherited %d messages", len(got))
+	}
+}
+
+func TestSTO_12_ArchiveSearch(t *testing.T) {
+	w := chatting(t)
+	claude := bridge.Address{ID: "peer-1", Name: "claude-app", Agent: bridge.Claude}
+	for i, body := range []string{"alpha 100%", "beta_x", "ALPHA", "alpha betaYx"} {
+		w.append(bridge.Message{ID: fmt.Sprintf("m%d", i), From: claude, To: "*", ConversationID: "c", Hop: i, Body: body, CreatedAt: int64(1000 * (i + 1))}, "peer-2", "stranger")
+	}
+	tests := []struct {
+		query string
+		want  []string
+	}{
+		{"", []string{"m3", "m2", "m1", "m0"}},
+		{"?query=", []string{"m3", "m2", "m1", "m0"}},
+		{"?query=alpha", []string{"m3", "m0"}},
+		{"?query=%25", []string{"m0"}},
+		{"?query=a_x", []string{"m1"}},
+		{"?query=nothing", nil},
+		{"?before=3000", []string{"m1", "m0"}},
+		{"?limit=2", []string{"m3", "m2"}},
+		{"?query=alpha&before=4000&limit=1", []string{"m0"}},
+	}
+	for _, tt := range tests {
+		t.Run("STO-12 "+tt.query, func(t *testing.T) {
+			var got []string
+			for _, row := range decode[archivesWire](t, w.get("/api/archive/messages"+tt.query)).Messages {
+				got = append(got, row.ID)
+				if row.Recipients != "codex-api, stranger" {
+					t.Errorf("recipients %q, want the names where known", row.Recipients)
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	first := decode[struct{ Messages []map[string]any }](t, w.get("/api/archive/messages?limit=1")).Messages[0]
+	for _, member := range []string{"id", "from_name", "from_agent", "to_target", "recipients", "body", "created_at", "hop", "reply_to"} {
+		if _, ok := first[member]; !ok {
+			t.Errorf("the row lacks %s", member)
+		}
+	}
+	if len(first) != 9 {
+		t.Errorf("the row has %d members, want exactly 9: %v", len(first), first)
+	}
+	for _, bad := range []string{"limit=0", "limit=1001", "limit=-1", "limit=ten", "limit=", "limit=1e2", "before=0", "before=", "before=x", "before=99999999999999999999", "query=" + strings.Repeat("a", bridge.MaxQueryChars+1)} {
+		refused(t, bad, w.get("/api/archive/messages?"+bad), http.StatusBadRequest)
+	}
+}
+
+// manyRows is a history longer than one stride.
+type manyRows struct {
+	Reader
+	rows []mail.HistoryRow
+}
+
+func (m manyRows) Recent(_ context.Context, limit int) ([]mail.HistoryRow, error) {
+	return m.rows[:min(limit, len(m.rows))], nil
+}
+
+func TestSTO_12_ArchiveSearchReachesTheOldestMessage(t *testing.T) {
+	rows := make([]mail.HistoryRow, 10*bridge.MaxHistoryLimit)
+	rows[len(rows)-1] = mail.HistoryRow{ID: "first", Body: "needle"}
+	found, err := search(t.Context(), manyRows{rows: rows}, "needle", pageSpan{limit: 1})
+	if err != nil || len(found) != 1 || found[0].ID != "first" {
+		t.Errorf("search = %v, %v; want the oldest message", found, err)
+	}
+}
