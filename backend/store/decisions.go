@@ -47,7 +47,7 @@ func recordDecision(t *tx, rev decision.Revision, notify func(decision.Revision)
 		return storedDecision(t, rev)
 	}
 	if rev.SourceMessageID != nil {
-		found, err := t.exists(idStored, *rev.SourceMessageID)
+		found, err := t.exists("SELECT "+idStored, *rev.SourceMessageID)
 		if err != nil {
 			return rev, nil, err
 		}
@@ -108,7 +108,7 @@ func queueNotifications(t *tx, notifications []Notification) ([]Notification, er
 		if fresh == 0 {
 			continue
 		}
-		if err := insert(t, n.Message); err != nil {
+		if _, err := insert(t, insertMessage, n.Message); err != nil {
 			return nil, err
 		}
 		queued = append(queued, n)

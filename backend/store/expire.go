@@ -53,6 +53,12 @@ func (d *DB) Expire(ctx context.Context, rule ExpireRule) (marks []mail.Mark, er
 		if err != nil {
 			return err
 		}
+		if len(moves) == 0 {
+			return nil
+		}
+		if err := followMessages(t); err != nil { // what leaves must be in the lists first
+			return err
+		}
 		for _, move := range moves {
 			move.At = now
 			if err := archive(t, move); err != nil {
@@ -62,7 +68,7 @@ func (d *DB) Expire(ctx context.Context, rule ExpireRule) (marks []mail.Mark, er
 				marks = append(marks, move.Mark)
 			}
 		}
-		return nil
+		return followed(t)
 	})
 	if err != nil {
 		return nil, err
@@ -75,14 +81,19 @@ const sameArchived = `a.from_id IS m.from_id AND a.from_name IS m.from_name AND 
 	AND a.conversation_id IS m.conversation_id AND a.reply_to IS m.reply_to AND a.hop IS m.hop AND a.body IS m.body
 	AND a.created_at IS m.created_at AND a.read_at IS m.read_at`
 
-// expired lists what leaves, the oldest of each recipient first.
+// expired lists what leaves. Both halves walk the index of unread mail, one
+// recipient after the other; of read mail the time of reading must be old too.
 func expired(t *tx, rule ExpireRule, live string) ([]archiveMove, error) {
+	const moved = `NOT EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.id AND a.recipient = m.recipient AND NOT (` + sameArchived + `))`
 	rows, err := t.query(context.Background(), everyRecipient+`
-		SELECT m.id, m.recipient, CASE WHEN m.created_at >= ?1 THEN '`+reasonQueued+`' WHEN m.read_at IS NULL THEN '`+reasonTTL+`' ELSE '`+reasonRead+`' END
-		FROM recipients CROSS JOIN messages m ON m.recipient = name AND m.created_at < max(?1, ?2)
-		WHERE (m.created_at < ?1 OR m.read_at IS NULL AND name NOT IN (SELECT value FROM json_each(?3)))
-		AND NOT EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.id AND a.recipient = m.recipient AND NOT (`+sameArchived+`))
-		ORDER BY m.created_at LIMIT ?4`, rule.TTLBefore, rule.QueuedBefore, live, max(rule.Limit, 1))
+		SELECT m.id, m.recipient, iif(m.created_at < ?1, '`+reasonTTL+`', '`+reasonQueued+`')
+		FROM recipients CROSS JOIN messages m ON m.recipient = name AND m.read_at IS NULL AND m.created_at < max(?1, ?2)
+		WHERE (m.created_at < ?1 OR name NOT IN (SELECT value FROM json_each(?3))) AND `+moved+`
+		UNION ALL
+		SELECT m.id, m.recipient, '`+reasonRead+`'
+		FROM recipients CROSS JOIN messages m ON m.recipient = name AND m.read_at < ?1
+		WHERE m.created_at < ?1 AND `+moved+`
+		LIMIT ?4`, rule.TTLBefore, rule.QueuedBefore, live, max(rule.Limit, 1))
 	var moves []archiveMove
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var move archiveMove

@@ -15,8 +15,11 @@ import (
 const (
 	insertMessage = `INSERT INTO messages
 		(id, recipient, from_id, from_name, from_agent, to_target, conversation_id, reply_to, hop, body, created_at, read_at)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, nullif(?8, ''), ?9, ?10, ?11, nullif(?12, 0))`
-	idStored = `SELECT EXISTS (SELECT 1 FROM messages WHERE id = ?1) OR EXISTS (SELECT 1 FROM archived_messages WHERE id = ?1)`
+		SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, nullif(?8, ''), ?9, ?10, ?11, nullif(?12, 0)`
+	idStored = `EXISTS (SELECT 1 FROM messages WHERE id = ?1) OR EXISTS (SELECT 1 FROM archived_messages WHERE id = ?1)`
+	// insertFirst stores nothing when the id is known: asking and storing in
+	// one statement is measurably cheaper than in two.
+	insertFirst = insertMessage + ` WHERE NOT (` + idStored + `)`
 )
 
 // Append stores one send: the rows of one message, one per recipient, in one
@@ -62,16 +65,16 @@ func checkSend(msgs []bridge.Message) error {
 }
 
 func appendSend(t *tx, msgs []bridge.Message) (rows []bridge.Message, fresh bool, err error) {
-	known, err := t.exists(idStored, msgs[0].ID)
+	stored, err := insert(t, insertFirst, msgs[0])
 	if err != nil {
 		return nil, false, err
 	}
-	if known {
+	if stored == 0 {
 		rows, err = sameSend(t, msgs[0])
 		return rows, false, err
 	}
-	for _, msg := range msgs {
-		if err := insert(t, msg); err != nil {
+	for _, msg := range msgs[1:] {
+		if _, err := insert(t, insertMessage, msg); err != nil {
 			return nil, false, err
 		}
 	}
@@ -84,10 +87,10 @@ func appendSend(t *tx, msgs []bridge.Message) (rows []bridge.Message, fresh bool
 	return slices.Clone(msgs), true, nil
 }
 
-func insert(t *tx, m bridge.Message) error {
-	_, err := t.exec(insertMessage, m.ID, m.Recipient, m.From.ID, m.From.Name, string(m.From.Agent), m.To,
+// insert stores one row by insertMessage or insertFirst and returns how many.
+func insert(t *tx, statement string, m bridge.Message) (int64, error) {
+	return t.exec(statement, m.ID, m.Recipient, m.From.ID, m.From.Name, string(m.From.Agent), m.To,
 		m.ConversationID, m.ReplyTo, m.Hop, m.Body, m.CreatedAt, m.ReadAt)
-	return err
 }
 
 // sameSend returns the stored rows of msg's id, or Conflict when they say
@@ -132,21 +135,15 @@ func (r *Reader) Find(ctx context.Context, messageID string) (mail.HistoryRow, e
 // stored, archived ones among them by their time.
 func (r *Reader) Recent(ctx context.Context, limit int) ([]mail.HistoryRow, error) {
 	return r.history(ctx, func(v view) ([]stamp, error) {
-		return v.newest(ctx, limit, []string{"ORDER BY rowid DESC"}, []string{"ORDER BY created_at DESC, rowid DESC"})
+		var queries []string
+		if v.layout.messages {
+			queries = append(queries, "SELECT id, created_at FROM messages ORDER BY rowid DESC")
+		}
+		if v.layout.archive {
+			queries = append(queries, "SELECT id, created_at FROM archived_messages ORDER BY created_at DESC, rowid DESC")
+		}
+		return v.newest(ctx, limit, queries)
 	})
-}
-
-// Conversation returns the messages from or to a peer created before the given
-// Unix milliseconds (0: all), newest first.
-func (r *Reader) Conversation(ctx context.Context, peerID string, before int64, limit int) ([]mail.HistoryRow, error) {
-	if before == 0 {
-		before = 1<<63 - 1
-	}
-	tails := []string{
-		"WHERE recipient = ?1 AND created_at < ?2 ORDER BY created_at DESC, rowid DESC",
-		"WHERE from_id = ?1 AND created_at < ?2 ORDER BY created_at DESC, rowid DESC",
-	}
-	return r.history(ctx, func(v view) ([]stamp, error) { return v.newest(ctx, limit, tails, tails, peerID, before) })
 }
 
 // Unread returns what the recipient has not read, oldest first, with what was
@@ -216,27 +213,13 @@ type stamp struct {
 	at int64
 }
 
-// newest merges the lists of ids that the tails of both tables give, newest
-// first, and returns the first limit different ids.
-func (v view) newest(ctx context.Context, limit int, live, archived []string, args ...any) ([]stamp, error) {
-	var lists [][]stamp
-	add := func(table string, tails []string) error {
-		for _, tail := range tails {
-			list, err := v.stamps(ctx, limit, "SELECT id, created_at FROM "+table+" "+tail, args...)
-			if err != nil {
-				return err
-			}
-			lists = append(lists, list)
-		}
-		return nil
-	}
-	if v.layout.messages {
-		if err := add("messages", live); err != nil {
-			return nil, err
-		}
-	}
-	if v.layout.archive {
-		if err := add("archived_messages", archived); err != nil {
+// newest merges the lists that the queries give, each newest first, and returns
+// the first limit different ids.
+func (v view) newest(ctx context.Context, limit int, queries []string, args ...any) ([]stamp, error) {
+	lists := make([][]stamp, len(queries))
+	for i, query := range queries {
+		var err error
+		if lists[i], err = v.stamps(ctx, limit, query, args...); err != nil {
 			return nil, err
 		}
 	}

@@ -64,9 +64,9 @@ type view struct {
 }
 
 // layout says which tables the schema has; a Reader meets every version.
-type layout struct{ messages, archive, stages, decisions, receipts, names, seen bool }
+type layout struct{ messages, archive, stages, peers, decisions, receipts, names, seen bool }
 
-var fullLayout = layout{messages: true, archive: true, stages: true, decisions: true, receipts: true, names: true, seen: true}
+var fullLayout = layout{messages: true, archive: true, stages: true, peers: true, decisions: true, receipts: true, names: true, seen: true}
 
 // read runs ask with a view of the store. ask sets its results anew each time.
 func (r *Reader) read(ctx context.Context, ask func(view) error) error {
@@ -84,7 +84,7 @@ func (r *Reader) read(ctx context.Context, ask func(view) error) error {
 func readLayout(ctx context.Context, r *Reader) (layout, error) {
 	var l layout
 	names := map[string]*bool{
-		"messages": &l.messages, "archived_messages": &l.archive, "delivery_stages": &l.stages,
+		"messages": &l.messages, "archived_messages": &l.archive, "delivery_stages": &l.stages, "message_peers_upto": &l.peers,
 		"decisions": &l.decisions, "decision_deliveries": &l.receipts, "peer_names": &l.names, "peer_last_seen": &l.seen,
 	}
 	rows, err := (view{reader: r}).query(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table'")

@@ -61,6 +61,9 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := writer.do(ctx, catchUp); err != nil {
+		return nil, errors.Join(err, writer.close())
+	}
 	return &DB{Reader: newReader(path), writer: writer, now: opts.Now}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -20,14 +21,15 @@ const maxBatch = 64
 // caller that finds nobody leading leads: it runs every closure that has
 // gathered in one transaction, commits, answers them and passes the lead on.
 type writer struct {
-	path    string
-	pool    *sql.DB
-	tx      *tx
-	checker *checkpointer
+	path   string
+	pool   *sql.DB
+	tx     *tx
+	keeper *housekeeper
 
 	mu      sync.Mutex
 	waiting []*write
 	leading bool
+	crowd   int // how many the last batch answered
 	closed  bool
 	idle    chan struct{} // closed once closed is set and nobody leads
 }
@@ -55,7 +57,7 @@ func openWriter(ctx context.Context, path string, log *slog.Logger) (*writer, er
 		return nil, storageError(path, err)
 	}
 	w := &writer{path: path, pool: pool, tx: newTx(conn), idle: make(chan struct{})}
-	w.checker = startCheckpointer(w, log)
+	w.keeper = startHousekeeper(w, log)
 	return w, nil
 }
 
@@ -117,12 +119,13 @@ func (w *writer) withdraw(own *write) bool {
 // lead commits the batch at the head of the queue, own included, answers it and
 // passes the lead to the first of those that gathered meanwhile.
 func (w *writer) lead(own *write) {
+	w.gather()
 	batch := w.take()
 	if batch[0].alone != nil {
 		batch[0].err = batch[0].alone()
 	} else {
 		w.commitBatch(batch)
-		w.checker.committed()
+		w.keeper.committed(len(batch))
 	}
 	for _, done := range batch {
 		if done != own {
@@ -130,6 +133,20 @@ func (w *writer) lead(own *write) {
 		}
 	}
 	w.pass()
+}
+
+// gather lets the callers that the last batch answered come back with their
+// next write before this one begins: a commit costs as much as many writes.
+func (w *writer) gather() {
+	for last := 0; ; runtime.Gosched() {
+		w.mu.Lock()
+		waiting, crowd := len(w.waiting), w.crowd
+		w.mu.Unlock()
+		if waiting >= crowd || waiting == last {
+			return
+		}
+		last = waiting
+	}
 }
 
 func (w *writer) take() []*write {
@@ -141,6 +158,7 @@ func (w *writer) take() []*write {
 	}
 	batch := w.waiting[:n:n]
 	w.waiting = w.waiting[n:]
+	w.crowd = max(n, w.crowd-1)
 	for _, taken := range batch {
 		taken.taken = true
 	}
@@ -192,7 +210,7 @@ func (w *writer) close() error {
 	}
 	w.mu.Unlock()
 	<-w.idle
-	w.checker.stop()
+	w.keeper.stop()
 	return errors.Join(w.tx.close(), w.pool.Close())
 }
 

@@ -1,4 +1,5 @@
--- Messages: one row per recipient; read_at is NULL while unread.
+-- Messages: one row per recipient; read_at is NULL while unread. The primary
+-- key is the index on id: a second one would cost every send a page.
 CREATE TABLE IF NOT EXISTS messages (
   id              TEXT    NOT NULL,
   recipient       TEXT    NOT NULL,
@@ -15,4 +16,3 @@ CREATE TABLE IF NOT EXISTS messages (
   PRIMARY KEY (id, recipient)
 );
 CREATE INDEX IF NOT EXISTS messages_unread ON messages (recipient, read_at, created_at);
-CREATE INDEX IF NOT EXISTS messages_id ON messages (id);

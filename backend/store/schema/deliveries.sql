@@ -1,5 +1,5 @@
--- Component "deliveries" 1: the later stages of a delivery and the indexes of
--- the lists. A stage row is written only when a stage after "durable" happens.
+-- Component "deliveries" 1: the later stages of a delivery and what the lists
+-- need. A stage row is written only when a stage after "durable" happens.
 CREATE TABLE IF NOT EXISTS bridge_components (name TEXT PRIMARY KEY, version INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS delivery_stages (
   message_id  TEXT NOT NULL,
@@ -16,10 +16,23 @@ CREATE TABLE IF NOT EXISTS delivery_stages (
   expired_by  TEXT,
   PRIMARY KEY (message_id, recipient)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS messages_received ON messages (recipient, created_at);
-CREATE INDEX IF NOT EXISTS messages_sent ON messages (from_id, created_at);
 CREATE INDEX IF NOT EXISTS archived_by_id ON archived_messages (id, recipient);
 CREATE INDEX IF NOT EXISTS archived_by_age ON archived_messages (created_at);
-CREATE INDEX IF NOT EXISTS archived_received ON archived_messages (recipient, created_at);
-CREATE INDEX IF NOT EXISTS archived_sent ON archived_messages (from_id, created_at);
+
+-- Who wrote and received each message, for the list of a conversation. It
+-- follows the messages in steps of many, because an index on each column would
+-- cost every send a page; the one row of message_peers_upto names the last
+-- message that is in it, and readers add those after it.
+CREATE TABLE IF NOT EXISTS message_peers (
+  peer       TEXT    NOT NULL,
+  created_at INTEGER NOT NULL,
+  message_id TEXT    NOT NULL,
+  PRIMARY KEY (peer, created_at, message_id)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS message_peers_upto (
+  one        INTEGER PRIMARY KEY CHECK (one = 1),
+  message    INTEGER NOT NULL, -- rowid in messages, 0 for none
+  message_id TEXT,
+  recipient  TEXT
+);
 INSERT INTO bridge_components (name, version) VALUES ('deliveries', 1) ON CONFLICT (name) DO UPDATE SET version = excluded.version;
