@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { type State } from '../src/lib/api';
 import { test as base, type BrowserContext, type Page } from '@playwright/test';
 
 type Storage = Awaited<ReturnType<BrowserContext['storageState']>>;
@@ -77,18 +78,36 @@ export const test = base.extend<object, { dashboard: Dashboard }>({
 
 /** Opens a place of the page and waits until it shows what is known. */
 export async function open(page: Page, place: string): Promise<void> {
-  await page.goto(`/#/${place}`);
+  const known = page.waitForResponse((r) => r.url().endsWith('/api/state') && r.ok());
+  await page.goto(`/?${place}#/${place}`); // the query makes each place a load of its own
+  await known;
   await page.getByRole('heading', { level: 1 }).waitFor();
-  await page.waitForFunction(async () => {
-    const response = await fetch('/api/state');
-    return response.ok;
-  });
 }
 
-/** The state the dashboard shows now. */
-export async function stateOf(page: Page) {
+/** What the dashboard knows now. */
+export async function stateOf(page: Page): Promise<State> {
   const response = await page.request.get('/api/state');
-  return (await response.json()) as import('../src/lib/api').State;
+  return (await response.json()) as State;
 }
+
+/** One live session's name; a dashboard without any can not be tested. */
+export async function someSession(page: Page, index = 0): Promise<string> {
+  const { peers } = await stateOf(page);
+  const peer = peers[index % peers.length];
+  if (peer === undefined) throw new Error('the dashboard under test has no sessions');
+  return peer.name;
+}
+
+/** Writes to everyone as the owner, past the page. */
+export async function tellEveryone(page: Page, body: string): Promise<void> {
+  const response = await page.request.post('/api/messages', {
+    headers: { 'x-bridge': '1' },
+    data: { to: '*', body },
+  });
+  if (!response.ok()) throw new Error(`sending answered ${response.status()}: ${await response.text()}`);
+}
+
+/** A text that no other test uses. */
+export const unique = (words: string) => `${words} ${Math.random().toString(36).slice(2, 10)}`;
 
 export { expect } from '@playwright/test';

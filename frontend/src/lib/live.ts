@@ -127,13 +127,21 @@ export class Live {
       });
     } catch (error) {
       if (error instanceof Refused) this.#set({ phase: 'refused' });
-      else this.#set({ phase: 'offline', offlineSince: this.#since() });
+      else this.#lost();
     } finally {
       this.#fetching = false;
     }
     if (!this.#again || this.#stopped) return;
     this.#again = false;
     this.#requestFetch(COALESCE);
+  }
+
+  #lost(): void {
+    this.#set({ phase: 'offline', offlineSince: this.#since() });
+    // An open stream without a state to show is no connection either.
+    if (this.#closeEvents === null) return;
+    this.#disconnect();
+    this.#retryLater();
   }
 
   #since(): number {

@@ -39,7 +39,5 @@ export function transportSentence(peer: Peer): string {
   return `${way}; it is idle and reads at its next turn.`;
 }
 
-/** What the owner can not do with a native child of this kind. */
-export function childLimitation(agent: string): string {
-  return `A child of ${agent} takes no messages of its own. Write to its parent.`;
-}
+/** What the owner can not do with a native child. */
+export const CHILD_LIMITATION = 'Takes no messages from here; write to its parent.';

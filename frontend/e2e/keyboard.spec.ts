@@ -1,0 +1,114 @@
+import { expect, open, someSession, test } from './dashboard';
+
+const focused = () => document.activeElement?.textContent?.trim() ?? '';
+
+test('DSK-06 every page is reached by two keys', async ({ page }) => {
+  await open(page, 'settings');
+  for (const [key, heading] of [
+    ['n', 'Needs you'],
+    ['o', 'Overview'],
+    ['s', 'Sessions'],
+    ['d', 'Decisions'],
+    [',', 'Settings'],
+  ] as const) {
+    await page.keyboard.press('g');
+    await page.keyboard.press(key);
+    await expect(page.getByRole('heading', { level: 1, name: heading })).toBeFocused();
+    await expect(page).toHaveTitle(new RegExp(`${heading} · Bridge$`));
+  }
+});
+
+test('DSK-06 lists move by j and k, Enter opens, Esc gives the focus back', async ({ page }) => {
+  await open(page, 'overview');
+  await page.locator('main [data-message]').first().waitFor();
+  await page.keyboard.press('j');
+  const first = await page.evaluate(focused);
+  await page.keyboard.press('j');
+  expect(await page.evaluate(focused)).not.toBe(first);
+  await page.keyboard.press('k');
+  expect(await page.evaluate(focused)).toBe(first);
+
+  const row = page.locator('main [data-message] [data-row]').first();
+  await row.focus();
+  await page.keyboard.press('Enter');
+  await expect(page.getByRole('heading', { name: 'Message', exact: true })).toBeFocused();
+  await page.keyboard.press('Escape');
+  await expect(page.getByRole('complementary', { name: 'Details' })).toHaveCount(0);
+  await expect(row).toBeFocused();
+});
+
+test('DSK-06 the strip opens at its evidence by keyboard, also on a narrow window', async ({ page }) => {
+  await page.setViewportSize({ width: 360, height: 740 });
+  await open(page, 'overview');
+  const strip = page.locator('main button.strip').first();
+  await strip.focus();
+  await page.keyboard.press('Enter');
+  await expect(page.getByRole('heading', { name: 'Delivery' })).toBeFocused();
+  await page.keyboard.press('Escape');
+  await expect(strip).toBeFocused();
+});
+
+test('DSK-06 slash searches, c composes, Esc leaves the field', async ({ page }) => {
+  await open(page, 'overview');
+  await page.keyboard.press('/');
+  await expect(page.getByRole('searchbox')).toBeFocused();
+  await page.keyboard.press('Escape');
+  await expect(page.getByRole('heading', { level: 1 })).toBeFocused();
+  await page.keyboard.press('c');
+  const box = page.getByRole('textbox', { name: 'Write a message' });
+  await expect(box).toBeFocused();
+  await page.keyboard.type('gj?');
+  await expect(box).toHaveValue('gj?');
+  await page.keyboard.press('Escape');
+  await expect(page.getByRole('heading', { level: 1 })).toBeFocused();
+
+  await open(page, 'settings');
+  await page.keyboard.press('/');
+  await expect(page.getByRole('searchbox', { name: 'Search messages' })).toBeFocused();
+});
+
+test('DSK-06 the sheet of keys keeps the focus inside and gives it back', async ({ page }) => {
+  await open(page, 'overview');
+  const row = page.locator('main [data-row]').first();
+  await row.focus();
+  await page.keyboard.press('?');
+  const sheet = page.getByRole('dialog', { name: 'Keyboard' });
+  await expect(sheet).toBeVisible();
+  await expect(sheet.getByRole('button', { name: 'Close' })).toBeFocused();
+  await page.keyboard.press('j');
+  await expect(sheet.getByRole('button', { name: 'Close' })).toBeFocused();
+  await page.keyboard.press('Escape');
+  await expect(sheet).toHaveCount(0);
+  await expect(row).toBeFocused();
+});
+
+for (const place of ['overview', 'session', 'decisions', 'settings', 'needs']) {
+  test(`DSK-06 Tab reaches every control of ${place}`, async ({ page }) => {
+    await open(page, place === 'session' ? `sessions/${await someSession(page)}` : place);
+    await page.locator('main').waitFor();
+    const all = await page.evaluate(() => {
+      const controls = [
+        ...document.querySelectorAll('a[href], button, input, select, textarea, summary'),
+      ].filter((e) => e.checkVisibility() && !e.matches(':disabled, input[type=radio]:not(:checked)'));
+      controls.forEach((e, i) => e.setAttribute('data-reach', String(i)));
+      return controls.length;
+    });
+    const reached = new Set<string>();
+    await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
+    for (let i = 0; i < all + 3 && reached.size < all; i++) {
+      await page.keyboard.press('Tab');
+      const id = await page.evaluate(() => {
+        const at = document.activeElement;
+        if (at === null || at === document.body) return null;
+        // Some outline must show where the focus is, on it or on what it stretches over.
+        const shown = [at, '::after'].some(
+          (where) => getComputedStyle(at, typeof where === 'string' ? where : null).outlineStyle !== 'none',
+        );
+        if (!shown) throw new Error(`no visible focus on ${at.outerHTML.slice(0, 120)}`);
+        return at.getAttribute('data-reach');
+      });
+      if (id !== null) reached.add(id);
+    }
+    expect(reached.size).toBe(all);
+  });
+}

@@ -1,0 +1,78 @@
+import { STEP_NAMES, STEPS } from '../src/features/delivery/delivery';
+import { expect, open, someSession, stateOf, tellEveryone, test, unique } from './dashboard';
+
+test('DSK-06 the overview names every live session with state, kind, folder and age', async ({ page }) => {
+  await open(page, 'overview');
+  for (const peer of (await stateOf(page)).peers) {
+    const row = page.locator(`main [data-session="${peer.name}"]`);
+    await expect(row).toContainText(peer.name);
+    await expect(row).toContainText(peer.agent);
+    await expect(row).toContainText(/busy|idle/);
+    await expect(row.locator('.folder')).toHaveAttribute('title', peer.cwd);
+    await expect(row.locator('.since')).toContainText(/now|\d+ (s|min|h|d)/);
+  }
+});
+
+test('DSK-06 a new message appears without reload, with its delivery strip', async ({ page }) => {
+  await open(page, 'overview');
+  await page.evaluate(() => Object.assign(window, { neverReloaded: true }));
+  const text = unique('appears by itself');
+  await tellEveryone(page, text);
+  const row = page.locator('main [data-message]', { hasText: text });
+  await expect(row).toBeVisible();
+  await expect(row.getByRole('button', { name: /^Delivery: / })).toBeVisible();
+  expect(await page.evaluate(() => 'neverReloaded' in window)).toBe(true);
+});
+
+test('DSK-06 opening the strip shows each step of each recipient with its time or why not', async ({
+  page,
+}) => {
+  await open(page, 'overview');
+  const text = unique('look at my steps');
+  await tellEveryone(page, text);
+  await page
+    .locator('main [data-message]', { hasText: text })
+    .getByRole('button', { name: /^Delivery: / })
+    .click();
+  const details = page.getByRole('complementary', { name: 'Details' });
+  const { peers, messages } = await stateOf(page);
+  const sent = messages.find((m) => m.body === text);
+  expect(sent?.deliveries.map((d) => d.name).sort()).toEqual(peers.map((p) => p.name).sort());
+  for (const delivery of sent?.deliveries ?? []) {
+    const section = details.locator('section', { hasText: delivery.name });
+    await expect(section.locator('.step')).toHaveText(STEPS.map((step) => STEP_NAMES[step]));
+    await expect(section.locator('.at').nth(1)).toContainText(/\d\d:\d\d:\d\d/); // durable
+    for (const { evidence } of delivery.stages) await expect(section).toContainText(evidence);
+  }
+});
+
+test('DSK-06 the stream is filtered by text and by person', async ({ page }) => {
+  await open(page, 'overview');
+  const text = unique('needle');
+  await tellEveryone(page, text);
+  await page.getByRole('searchbox', { name: 'Search messages' }).fill(text);
+  await expect(page.locator('main [data-message]')).toHaveCount(1);
+  await page.getByRole('searchbox', { name: 'Search messages' }).fill(unique('nothing has this'));
+  await expect(page.locator('main [data-message]')).toHaveCount(0);
+  await page.getByRole('button', { name: 'Clear the filter' }).click();
+  await page.getByRole('combobox', { name: 'Person' }).selectOption(await someSession(page));
+  await expect(page.locator('main [data-message]').first()).toContainText(/→/);
+});
+
+test('hostile text stays text', async ({ page }) => {
+  const errors: string[] = [];
+  page.on('pageerror', (error) => errors.push(error.message));
+  await open(page, `sessions/${await someSession(page)}`);
+  const mark = unique('hostile');
+  await tellEveryone(
+    page,
+    `${mark} <img src=x onerror="document.title='owned'"> [x](javascript:alert(1)) ![y](https://example.org/y.png) [out](https://example.org/)`,
+  );
+  const block = page.locator('main [data-message]', { hasText: mark });
+  await expect(block).toContainText('<img src=x');
+  await expect(block.locator('img, script, iframe')).toHaveCount(0);
+  await expect(block.locator('.prose a')).toHaveCount(1);
+  await expect(block.getByRole('link', { name: 'out (example.org)' })).toHaveAttribute('rel', /noopener/);
+  await expect(page).not.toHaveTitle('owned');
+  expect(errors).toEqual([]);
+});

@@ -1,0 +1,109 @@
+import type { Page } from '@playwright/test';
+import type { State } from '../src/lib/api';
+import { expect, open, someSession, test } from './dashboard';
+
+/** Lets the page see a changed state, as this dashboard can not be brought into it. */
+async function show(page: Page, change: (state: State) => Partial<State>): Promise<void> {
+  await page.route('**/api/state', async (route) => {
+    const response = await route.fetch();
+    const state = (await response.json()) as State;
+    await route.fulfill({ response, json: { ...state, ...change(state) } });
+  });
+}
+
+const lookAgain = (page: Page) => page.evaluate(() => window.dispatchEvent(new Event('focus')));
+
+test('DSK-06 empty: a newcomer is told how to connect an agent', async ({ page }) => {
+  await show(page, () => ({ peers: [], messages: [] }));
+  await open(page, 'overview');
+  await expect(page.getByRole('heading', { name: 'No session is connected yet' })).toBeVisible();
+  await expect(page.locator('main code', { hasText: /bridge.* install/ })).toBeVisible();
+  await expect(page.getByRole('button', { name: /^Copy / })).toBeVisible();
+  for (const kind of ['claude', 'codex', 'opencode', 'antigravity']) {
+    await expect(page.locator('main li li', { hasText: kind })).toContainText(/connected|found/);
+  }
+  await expect(page.getByRole('textbox')).toHaveCount(0);
+});
+
+test('DSK-06 nothing needs you is one calm line', async ({ page }) => {
+  await show(page, () => ({ messages: [] }));
+  await open(page, 'needs');
+  await expect(page.locator('main')).toContainText('Nothing needs you.');
+});
+
+test('DSK-06 mail that waits too long needs the owner, can be put away and taken back', async ({ page }) => {
+  const name = await someSession(page);
+  await show(page, (state) => ({
+    messages: state.messages.slice(0, 1).map((m) => ({
+      ...m,
+      kind: 'message' as const,
+      created_at: Date.now() - 3_600_000,
+      deliveries: m.deliveries.slice(0, 1).map((d) => ({ ...d, name, stage: 'durable' as const })),
+    })),
+  }));
+  await open(page, 'needs');
+  const title = `${name} has not read 1 message for 60 min`.replace('60 min', '1 h');
+  await expect(page.locator('main li')).toContainText(title);
+  await expect(page).toHaveTitle(/^\(1\)/);
+  await page.getByRole('button', { name: /^Put away/ }).click();
+  await expect(page.locator('main')).toContainText('Nothing needs you.');
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await expect(page.locator('main li')).toContainText(title);
+});
+
+test('DSK-06 loading is said after a moment only', async ({ page }) => {
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => (release = resolve));
+  await page.route('**/api/state', async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.goto('/#/overview');
+  await expect(page.getByText('Loading…').first()).toBeVisible();
+  release();
+  await expect(page.getByText('Loading…')).toHaveCount(0);
+});
+
+test('DSK-06 offline says since when and keeps the last data greyed', async ({ page }) => {
+  const name = await someSession(page);
+  await open(page, 'overview');
+  const row = page.locator(`main [data-session="${name}"]`);
+  await expect(row).toBeVisible();
+  await page.route('**/api/**', (route) => route.abort());
+  await lookAgain(page);
+  await expect(page.getByText(/Bridge does not answer since \d\d:\d\d/)).toBeVisible();
+  await expect(row).toBeVisible();
+  const grey = await row.evaluate((e) => getComputedStyle(e.closest('.stale') ?? e).filter);
+  expect(grey).toContain('grayscale');
+  await page.unroute('**/api/**');
+  await page.getByRole('button', { name: 'Try now' }).click();
+  await expect(page.getByText('Bridge does not answer')).toHaveCount(0);
+});
+
+test('DSK-06 a broker that is down is told apart, also on Needs you', async ({ page }) => {
+  await show(page, () => ({ broker: { state: 'offline', host: 'background', pid: null } }));
+  await open(page, 'needs');
+  await expect(page.getByText(/The broker is offline since \d\d:\d\d/)).toBeVisible();
+  await expect(page.locator('main li').first()).toContainText('The broker is offline');
+});
+
+test('DSK-06 refused says to open the launch link again', async ({ page }) => {
+  await open(page, 'overview');
+  await page.context().clearCookies();
+  await lookAgain(page);
+  await expect(page.getByText('Open its launch link again')).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Send' })).toBeDisabled();
+});
+
+test('DSK-06 the theme follows the system until chosen, and the choice stays', async ({ page }) => {
+  const root = page.locator('html');
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await open(page, 'settings');
+  await expect(root).toHaveAttribute('data-theme', 'dark');
+  await page.emulateMedia({ colorScheme: 'light' });
+  await expect(root).toHaveAttribute('data-theme', 'light');
+  await page.getByRole('radio', { name: 'Dark' }).check();
+  await expect(root).toHaveAttribute('data-theme', 'dark');
+  await page.reload();
+  await expect(root).toHaveAttribute('data-theme', 'dark');
+});

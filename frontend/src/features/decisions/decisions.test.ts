@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest';
+import { decision, message } from '../../lib/sample';
+import { groupDecisions, notification, scopeTitle, scopeWords } from './decisions';
+
+describe('DEC-21 scope of a decision', () => {
+  it.each([
+    ['all' as const, 'everywhere', 'all sessions'],
+    [{ project: '/home/anna/web' }, 'web', 'sessions in /home/anna/web'],
+    [{ sessions: ['a', 'b'] }, 'a, b', 'only a, b'],
+  ])('%j', (scope, words, title) => {
+    expect([scopeWords(scope), scopeTitle(scope)]).toEqual([words, title]);
+  });
+
+  it('groups: everywhere, projects by name, single sessions', () => {
+    const groups = groupDecisions([
+      decision({ id: '1', scope: { sessions: ['a'] } }),
+      decision({ id: '2', scope: { project: '/x/web' } }),
+      decision({ id: '3', scope: { project: '/x/api' } }),
+      decision({ id: '4' }),
+      decision({ id: '5', scope: { project: '/y/web' } }),
+    ]);
+    expect(groups.map((g) => [g.title, g.folder, g.decisions.map((d) => d.id).join(' ')])).toEqual([
+      ['Everywhere', '', '4'],
+      ['api', '/x/api', '3'],
+      ['web', '/x/web', '2'],
+      ['web', '/y/web', '5'],
+      ['Single sessions', '', '1'],
+    ]);
+  });
+});
+
+it('finds the message that told of a decision, and takes no other for it', () => {
+  const told = message({ kind: 'decision', body: 'Decision on database: PostgreSQL' });
+  expect(notification(decision(), [message({ body: 'database' }), told])).toBe(told);
+  expect(notification(decision({ createdAt: 1001 }), [told])).toBeUndefined();
+  expect(notification(decision({ topic: 'colours' }), [told])).toBeUndefined();
+});

@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { delivery, message, peer } from '../../lib/sample';
+import { filterMessages, mergeMessages, NO_FILTER } from './messages';
+
+describe('filter', () => {
+  const one = message({ id: 'one', body: 'Review the Migration' });
+  const two = message({
+    id: 'two',
+    from_name: 'you',
+    from_agent: 'owner',
+    body: 'stop',
+    deliveries: [delivery('durable', { name: 'opencode-docs', agent: 'opencode' })],
+  });
+  const peers = [peer({ name: 'codex-web', cwd: '/w/web' }), peer({ name: 'opencode-docs', cwd: '/w/docs' })];
+  it.each([
+    [{}, ['one', 'two']],
+    [{ text: 'migration' }, ['one']],
+    [{ text: ' OPENCODE ' }, ['two']],
+    [{ kind: 'owner' }, ['two']],
+    [{ person: 'codex-web' }, ['one']],
+    [{ project: 'docs' }, ['two']],
+    [{ project: 'docs', kind: 'claude' }, []],
+  ])('%j', (filter, want) => {
+    const got = filterMessages([one, two], { ...NO_FILTER, ...filter }, peers);
+    expect(got.map((m) => m.id)).toEqual(want);
+  });
+});
+
+describe('merge', () => {
+  const at = (n: number, over = {}) => message({ id: `m-${n}`, created_at: n, ...over });
+  const ids = (messages: ReturnType<typeof message>[]) => messages.map((m) => m.id).join(' ');
+
+  it('puts the oldest first and takes the newer copy', () => {
+    const merged = mergeMessages([at(1), at(2)], [at(3), at(2, { state: 'consumed' })], 2);
+    expect(ids(merged)).toBe('m-1 m-2 m-3');
+    expect(merged[1]?.state).toBe('consumed');
+  });
+  it('shows no gap: what does not connect is dropped', () => {
+    expect(ids(mergeMessages([at(1)], [at(9), at(8)], 2))).toBe('m-8 m-9');
+    expect(ids(mergeMessages([at(1)], [at(9)], 2))).toBe('m-1 m-9');
+  });
+});

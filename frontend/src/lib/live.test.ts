@@ -1,0 +1,143 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Refused, Unreachable, type State } from './api';
+import { backoff, COALESCE, Live, type EventPort } from './live';
+import { state } from './sample';
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: 1_000_000 });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** A Live on a server that the test plays. */
+function play(answer: () => Promise<State>) {
+  const ports: { open: EventPort | null; opened: number; closed: number; fetched: number } = {
+    open: null,
+    opened: 0,
+    closed: 0,
+    fetched: 0,
+  };
+  const live = new Live(
+    {
+      fetchState: () => {
+        ports.fetched++;
+        return answer();
+      },
+      openEvents: (port) => {
+        ports.open = port;
+        ports.opened++;
+        return () => ports.closed++;
+      },
+      now: () => Date.now(),
+      random: () => 0.5,
+    },
+    () => undefined,
+  );
+  live.start();
+  return { live, ports };
+}
+
+const settle = () => vi.advanceTimersByTimeAsync(0);
+
+describe('live state', () => {
+  it('loads at the start', async () => {
+    const { live } = play(() => Promise.resolve(state()));
+    expect(live.snapshot.phase).toBe('loading');
+    await settle();
+    expect(live.snapshot).toMatchObject({ phase: 'live', offlineSince: null, state: { revision: 1 } });
+  });
+
+  it('fetches once for a burst of events, and again for those during a fetch', async () => {
+    let revision = 1;
+    const { live, ports } = play(() => Promise.resolve(state({ revision })));
+    await settle();
+    const before = ports.fetched;
+    revision = 5;
+    for (const r of [2, 3, 4, 5]) ports.open?.onRevision(r);
+    await vi.advanceTimersByTimeAsync(COALESCE);
+    expect(ports.fetched - before).toBe(1);
+    expect(live.snapshot.state?.revision).toBe(5);
+    ports.open?.onRevision(5);
+    await vi.advanceTimersByTimeAsync(COALESCE);
+    expect(ports.fetched - before).toBe(1);
+  });
+
+  it('does not lose an event that comes while it fetches', async () => {
+    const waiting: ((s: State) => void)[] = [];
+    const { live, ports } = play(() => new Promise((resolve) => waiting.push(resolve)));
+    await settle();
+    ports.open?.onRevision(2);
+    waiting.shift()?.(state({ revision: 1 }));
+    await vi.advanceTimersByTimeAsync(COALESCE);
+    waiting.shift()?.(state({ revision: 2 }));
+    await settle();
+    expect(live.snapshot.state?.revision).toBe(2);
+  });
+
+  it('keeps the last state while offline, says since when, and comes back by itself', async () => {
+    let up = true;
+    const { live, ports } = play(() =>
+      up ? Promise.resolve(state({ revision: 7 })) : Promise.reject(new Unreachable('gone')),
+    );
+    await settle();
+    up = false;
+    const lost = Date.now();
+    ports.open?.onError();
+    await settle();
+    expect(live.snapshot).toMatchObject({ phase: 'offline', offlineSince: lost, state: { revision: 7 } });
+    await vi.advanceTimersByTimeAsync(backoff(0, 0.5));
+    expect(ports.opened).toBe(2);
+    ports.open?.onError();
+    await settle();
+    expect(live.snapshot.offlineSince).toBe(lost);
+    up = true;
+    await vi.advanceTimersByTimeAsync(backoff(1, 0.5) + 1);
+    expect(live.snapshot).toMatchObject({ phase: 'live', offlineSince: null });
+  });
+
+  it('tries again when the stream is open but the state could not be fetched', async () => {
+    let up = false;
+    const { live, ports } = play(() => (up ? Promise.resolve(state()) : Promise.reject(new Unreachable('gone'))));
+    await settle();
+    expect([live.snapshot.phase, ports.closed]).toEqual(['offline', 1]);
+    up = true;
+    await vi.advanceTimersByTimeAsync(backoff(0, 0.5) + 1);
+    expect([live.snapshot.phase, ports.opened]).toEqual(['live', 2]);
+  });
+
+  it('tells a broker that is down from a server that is down', async () => {
+    const { live } = play(() =>
+      Promise.resolve(state({ broker: { state: 'offline', host: 'serve', pid: null } })),
+    );
+    await settle();
+    expect(live.snapshot).toMatchObject({ phase: 'offline', offlineSince: Date.now() });
+    expect(live.snapshot.state?.broker.state).toBe('offline');
+  });
+
+  it('shows a refusal, and recovers once the launch link was opened', async () => {
+    let known = false;
+    const { live } = play(() => (known ? Promise.resolve(state()) : Promise.reject(new Refused('no'))));
+    await settle();
+    expect(live.snapshot.phase).toBe('refused');
+    known = true;
+    live.poke();
+    await settle();
+    expect(live.snapshot.phase).toBe('live');
+  });
+
+  it('reconnects ever more slowly, up to a bound', () => {
+    const waits = [0, 1, 2, 3, 4, 5, 6, 50].map((n) => backoff(n, 0.5));
+    expect(waits).toEqual([500, 1000, 2000, 4000, 8000, 15000, 15000, 15000]);
+    expect([backoff(0, 0), backoff(0, 1)]).toEqual([375, 625]);
+  });
+
+  it('ends all it started', async () => {
+    const { live, ports } = play(() => Promise.resolve(state()));
+    await settle();
+    live.stop();
+    ports.open?.onError();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect([ports.opened, ports.closed]).toEqual([1, 1]);
+  });
+});

@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest';
+import { href, parseRoute, type Place } from './route';
+
+describe('routes', () => {
+  it.each<[Place, string]>([
+    [{ page: 'overview' }, '#/overview'],
+    [{ page: 'needs' }, '#/needs'],
+    [{ page: 'sessions' }, '#/sessions'],
+    [{ page: 'session', name: 'claude-api' }, '#/sessions/claude-api'],
+    [{ page: 'topic', topic: 'release/notes ?' }, '#/decisions/release%2Fnotes%20%3F'],
+    [{ page: 'topic', topic: '..' }, '#/decisions/..'],
+    [{ page: 'settings' }, '#/settings'],
+  ])('%j there and back', (place, hash) => {
+    expect(href(place)).toBe(hash);
+    expect(parseRoute(hash)).toEqual({ place, message: null });
+    expect(parseRoute(href(place, 'm&1'))).toEqual({ place, message: 'm&1' });
+  });
+
+  it.each(['', '#', '#/', '#/nothing', '#/nothing/at/all'])('%j is the overview', (hash) => {
+    expect(parseRoute(hash).place).toEqual({ page: 'overview' });
+  });
+
+  it('survives an address that nobody could have encoded', () => {
+    expect(parseRoute('#/decisions/100%').place).toEqual({ page: 'topic', topic: '100%' });
+  });
+});

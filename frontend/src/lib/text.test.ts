@@ -1,0 +1,19 @@
+import { describe, expect, it } from 'vitest';
+import { excerpt, oneLine } from './text';
+
+describe('excerpt', () => {
+  it.each([
+    ['short enough', 12, 'short enough', false],
+    ['never cuts words', 13, 'never cuts…', true],
+    ['ends at a whole word', 11, 'ends at a…', true],
+    ['line\nbreaks count as well', 12, 'line\nbreaks…', true],
+    ['aaaaaaaaaaaaaaaaaaaa', 10, 'aaaaaaaaaa…', true],
+  ])('%j in %i', (text, max, want, more) => {
+    expect(excerpt(text, max)).toEqual({ text: want, more });
+  });
+});
+
+it('puts text on one line without marks, keeping what only looks like one', () => {
+  expect(oneLine('use `a.go`\n\n**not** `b`')).toBe('use a.go not b');
+  expect(oneLine('```go\nx := 1\n```\nthen *.go')).toBe('x := 1 then *.go');
+});
