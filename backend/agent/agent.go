@@ -1,12 +1,14 @@
 // Package agent knows the four agent CLIs: what their hooks say and want to
 // hear (ParseHook, FormatHook), who calls an MCP tool (CodexIdentity,
 // ClaudeToolUse), where they are (Detect) and how Bridge is connected to them
-// and taken away again (MakePlan, Apply, Remove; row MSG-11). One file per
+// and taken away again (PlanInstall, PlanRemoval, Apply; row MSG-11). One file per
 // kind holds everything that is particular to it; nothing here talks to a
 // broker.
 package agent
 
 import (
+	"context"
+
 	"bridge/backend/bridge"
 	"bridge/backend/session"
 )
@@ -28,6 +30,10 @@ type Adapter interface {
 	// answer to call. It is an empty object when text is empty, when the event
 	// cannot carry text, and for every call from inside a native child.
 	FormatHook(call session.HookCall, text string) []byte
+
+	// connect lays out what has to be in which files to connect Bridge to the
+	// CLI. before is what an earlier installation recorded, or nil.
+	connect(ctx context.Context, in Input, before *installed) (layout, error)
 }
 
 // For returns the adapter of kind, nil for a kind that is no agent CLI.

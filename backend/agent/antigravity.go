@@ -1,6 +1,9 @@
 package agent
 
 import (
+	"context"
+	"path/filepath"
+
 	"bridge/backend/bridge"
 	"bridge/backend/session"
 )
@@ -66,4 +69,50 @@ func (antigravity) FormatHook(call session.HookCall, text string) []byte {
 	default:
 		return nothing()
 	}
+}
+
+// antigravityServer is the name under which the model sees our MCP server: the
+// plugin's, then the server's.
+const antigravityServer = "bridge_bridge"
+
+func (antigravity) connect(_ context.Context, in Input, _ *installed) (layout, error) {
+	folder := filepath.Join(in.Home, ".gemini", "config", "plugins", "bridge")
+	hook := func(event string) []map[string]any {
+		words := append([]string{in.Bridge}, in.hookArgs(bridge.Antigravity, event)...)
+		line := in.hookLine(bridge.Antigravity, event)
+		if in.windows() {
+			line = cmdLine(words)
+		}
+		return []map[string]any{{"type": "command", "command": line, "timeout": 5}}
+	}
+	files := []struct {
+		name, adds string
+		content    any
+	}{
+		{"plugin.json", "Adds the plugin bridge.", map[string]string{
+			"name": "bridge", "description": "Messages between the agent sessions on this PC."}},
+		{"mcp_config.json", "Adds the MCP server bridge to the plugin.", map[string]any{
+			"mcpServers": map[string]any{"bridge": map[string]any{"command": in.Bridge, "args": in.mcpArgs(bridge.Antigravity)}}}},
+		{"hooks.json", "Adds hooks that bring a session its mail before each step and when it stops.", map[string]any{
+			"bridge": map[string]any{"PreInvocation": hook("PreInvocation"), "Stop": hook("Stop")}}},
+	}
+	var want layout
+	for _, file := range files {
+		want.documents = append(want.documents, document{
+			path:    filepath.Join(folder, file.name),
+			format:  textFile{},
+			adds:    file.adds,
+			parts:   textPart(string(indented(file.content))),
+			verdict: func(any) verdict { return unrelated },
+		})
+	}
+	want.documents = append(want.documents, document{
+		path:    filepath.Join(in.Home, ".gemini", "antigravity-cli", "settings.json"),
+		format:  jsonFile{},
+		adds:    "Lets sessions use Bridge's own tools without asking.",
+		parts:   []part{{Path: []string{"permissions", "allow"}, Element: true, Value: encode("mcp(" + antigravityServer + "/*)")}},
+		verdict: in.verdict,
+	})
+	want.notes = []string{"Antigravity was not tried with Bridge, only a stand-in that speaks its formats. It cannot be woken: mail waits for the next step or turn."}
+	return want, nil
 }

@@ -1,6 +1,10 @@
 package agent
 
 import (
+	"context"
+	"os"
+	"path/filepath"
+
 	"bridge/backend/bridge"
 	"bridge/backend/session"
 )
@@ -92,4 +96,88 @@ func formatCommandHook(call session.HookCall, text string) []byte {
 	default:
 		return nothing()
 	}
+}
+
+// claudeExecForm is the first version seen to take a hook's arguments as a
+// list, without a shell.
+const claudeExecForm = "2.1.329"
+
+func (claude) connect(_ context.Context, in Input, _ *installed) (layout, error) {
+	folder := in.folder("CLAUDE_CONFIG_DIR", ".claude")
+	settings := document{
+		path:    filepath.Join(folder, "settings.json"),
+		format:  jsonFile{},
+		adds:    "Adds hooks that tell Bridge when a session starts, works and stops and that bring it its mail, and lets the session use Bridge's own tools without asking (permissions.allow: mcp__bridge).",
+		verdict: in.verdict,
+	}
+	for _, hook := range []struct {
+		event, matcher string
+		seconds        int
+	}{
+		{"SessionStart", "", 10},
+		{"UserPromptSubmit", "", 5},
+		{"PreToolUse", "mcp__bridge__(inbox|wait_for_message)", 5},
+		{"PostToolUse", "", 5},
+		{"Stop", "", 5},
+		{"SubagentStart", "", 5},
+		{"SubagentStop", "", 5},
+		{"SessionEnd", "", 3},
+	} {
+		group := hookGroup{Matcher: hook.matcher, Hooks: []hookEntry{in.claudeHook(hook.event, hook.seconds)}}
+		settings.parts = append(settings.parts, part{Path: []string{"hooks", hook.event}, Element: true, Value: encode(group)})
+	}
+	settings.parts = append(settings.parts, part{Path: []string{"permissions", "allow"}, Element: true, Value: encode("mcp__bridge")})
+	server := mcpServer{Type: "stdio", Command: in.Bridge, Args: in.mcpArgs(bridge.Claude), Env: map[string]string{}, AlwaysLoad: true}
+	return layout{documents: []document{
+		{
+			path:    in.claudeConfig(folder),
+			format:  jsonFile{},
+			adds:    "Adds the MCP server bridge for all projects of this user.",
+			parts:   []part{{Path: []string{"mcpServers", "bridge"}, Value: encode(server)}},
+			verdict: in.verdict,
+		},
+		settings,
+	}}, nil
+}
+
+// claudeConfig is the file that holds the user's MCP servers.
+func (in Input) claudeConfig(folder string) string {
+	legacy := filepath.Join(folder, ".config.json")
+	if info, err := os.Stat(legacy); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+		return legacy
+	}
+	return filepath.Join(in.folder("CLAUDE_CONFIG_DIR"), ".claude.json")
+}
+
+// claudeHook is one hook. On Windows nobody knows which shell would read a
+// command line, so it is given as a list where claude takes one.
+func (in Input) claudeHook(event string, seconds int) hookEntry {
+	hook := hookEntry{Type: "command", Command: in.hookLine(bridge.Claude, event), Timeout: seconds}
+	if in.windows() && in.CLI.Version != "" && compareVersions(in.CLI.Version, claudeExecForm) >= 0 {
+		hook.Command, hook.Args = in.Bridge, in.hookArgs(bridge.Claude, event)
+	}
+	return hook
+}
+
+// hookGroup is one entry of a hook event's list, for claude and codex.
+type hookGroup struct {
+	Matcher string      `json:"matcher,omitempty"`
+	Hooks   []hookEntry `json:"hooks"`
+}
+
+type hookEntry struct {
+	Type    string   `json:"type"`
+	Command string   `json:"command"`
+	Args    []string `json:"args,omitempty"`
+	Timeout int      `json:"timeout"` // seconds
+}
+
+// mcpServer is claude's entry of a stdio MCP server.
+type mcpServer struct {
+	Type    string            `json:"type"`
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+	// AlwaysLoad offers the tools to the model at once instead of behind a search.
+	AlwaysLoad bool `json:"alwaysLoad"`
 }

@@ -94,6 +94,16 @@ func encode(value any) []byte {
 	return bytes.TrimRight(out.Bytes(), "\n")
 }
 
+// indented is encode over several lines, for a file.
+func indented(value any) []byte {
+	var out bytes.Buffer
+	if err := json.Indent(&out, encode(value), "", "  "); err != nil {
+		return []byte("{}") // unreachable: encode writes JSON
+	}
+	out.WriteByte('\n')
+	return out.Bytes()
+}
+
 // nothing is the answer that every host understands as "go on".
 func nothing() []byte { return []byte("{}") }
 

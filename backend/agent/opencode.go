@@ -1,6 +1,14 @@
 package agent
 
 import (
+	"context"
+	_ "embed"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
 	"bridge/backend/bridge"
 	"bridge/backend/session"
 )
@@ -53,4 +61,86 @@ func (opencode) FormatHook(call session.HookCall, text string) []byte {
 		return nothing()
 	}
 	return encode(map[string]string{"text": text})
+}
+
+//go:embed opencode/bridge.js
+var opencodePlugin string
+
+// opencodePluginCommand is the line of the plugin that names its child process.
+const opencodePluginCommand = `const COMMAND = ["bridge", "plugin", "opencode"]`
+
+// opencodePluginMark is the plugin's first line.
+const opencodePluginMark = "// Bridge's plugin for opencode:"
+
+// opencodeRegistry is the .npmrc of opencode's folder. As soon as there is a
+// plugin, opencode waits at its start until it has fetched a package for plugins
+// from the npm registry; with npm's defaults that takes minutes when the
+// registry cannot be reached. Ours needs no package.
+const opencodeRegistry = `# Written by ` + "`bridge install`" + `: without these, opencode with a plugin takes minutes
+# to start when the npm registry cannot be reached.
+fetch-retries=0
+fetch-timeout=3000
+`
+
+func (opencode) connect(_ context.Context, in Input, before *installed) (layout, error) {
+	folder := filepath.Join(in.folder("XDG_CONFIG_HOME", ".config"), "opencode")
+	config := document{
+		path:    opencodeConfig(folder),
+		format:  jsonFile{},
+		adds:    "Adds the MCP server bridge.",
+		verdict: in.verdict,
+		parts: []part{{Path: []string{"mcp", "bridge"}, Value: encode(opencodeServer{
+			Type: "local", Command: append([]string{in.Bridge}, in.mcpArgs(bridge.OpenCode)...), Enabled: true, Timeout: 3_600_000,
+		})}},
+	}
+	schema := part{Path: []string{"$schema"}, Value: encode("https://opencode.ai/config.json")}
+	isOurs := slices.ContainsFunc(before.file(config.path).parts(), func(p part) bool { return reflect.DeepEqual(p.Path, schema.Path) })
+	if _, err := os.Stat(config.path); err != nil || isOurs { // opencode would add it to the file that we make
+		config.parts = append([]part{schema}, config.parts...)
+	}
+	command := encode(append([]string{in.Bridge}, in.pluginArgs(bridge.OpenCode)...))
+	plugin := strings.Replace(opencodePlugin, opencodePluginCommand, "const COMMAND = "+string(command), 1)
+	return layout{documents: []document{
+		config,
+		{
+			path:   filepath.Join(folder, "plugin", "bridge.js"),
+			format: textFile{},
+			adds:   "Adds the plugin that tells Bridge what sessions do and brings them their mail.",
+			parts:  textPart(plugin),
+			verdict: func(existing any) verdict {
+				if text, _ := existing.(string); strings.HasPrefix(text, opencodePluginMark) {
+					return ours
+				}
+				return unrelated
+			},
+		},
+		{
+			path:    filepath.Join(folder, ".npmrc"),
+			format:  textFile{},
+			adds:    "Makes opencode start quickly with a plugin when the npm registry cannot be reached.",
+			parts:   textPart(opencodeRegistry),
+			verdict: func(any) verdict { return unrelated },
+			yields:  true,
+		},
+	}}, nil
+}
+
+// opencodeConfig is the file that opencode reads last of those that exist.
+func opencodeConfig(folder string) string {
+	for _, name := range []string{"opencode.jsonc", "opencode.json"} {
+		path := filepath.Join(folder, name)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return filepath.Join(folder, "opencode.json")
+}
+
+// opencodeServer is opencode's entry of an MCP server. Its time-out holds for
+// every request, a wait for a message among them.
+type opencodeServer struct {
+	Type    string   `json:"type"`
+	Command []string `json:"command"`
+	Enabled bool     `json:"enabled"`
+	Timeout int      `json:"timeout"` // milliseconds
 }

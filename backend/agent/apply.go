@@ -1,0 +1,275 @@
+package agent
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+
+	"bridge/backend/bridge"
+	"bridge/backend/disk"
+)
+
+// Apply carries a plan out, all of it or nothing: when a file cannot be
+// written, those before it get their old bytes back. It refuses with
+// bridge.Conflict when a file changed since the plan was made. Copies of every
+// file and the manifest are on the disk before the first edit.
+func Apply(plan Plan) error {
+	for _, edit := range plan.Edits {
+		if err := edit.unchanged(); err != nil {
+			return err
+		}
+	}
+	if plan.Empty() {
+		return nil
+	}
+	m, err := readManifest(plan.state)
+	if err != nil {
+		return err
+	}
+	before := m.Kinds[plan.Kind]
+	if err := plan.writeCopies(); err != nil {
+		return err
+	}
+	if plan.next != nil {
+		if err := m.write(plan.state, plan.Kind, plan.next); err != nil {
+			return err
+		}
+	}
+	for i, edit := range plan.Edits {
+		if err := edit.write(edit.After); err != nil {
+			return errors.Join(fmt.Errorf("connecting %s: %w", plan.Kind, err), undo(plan.Edits[:i]), m.write(plan.state, plan.Kind, before))
+		}
+	}
+	if plan.next != nil {
+		return nil
+	}
+	dropEmptyDirs(before.dirs())
+	return m.write(plan.state, plan.Kind, nil)
+}
+
+// unchanged refuses an edit whose file is not what the plan was made from.
+func (e Edit) unchanged() error {
+	current, target, _, err := readConfig(e.Path)
+	if err != nil {
+		return err
+	}
+	if target != e.target || (current == nil) != (e.Before == nil) || !bytes.Equal(current, e.Before) {
+		return bridge.Errorf(bridge.Conflict, "%s changed in the meantime: try again", e.Path)
+	}
+	return nil
+}
+
+// write gives the file its new content; nil takes it away.
+func (e Edit) write(data []byte) error {
+	if data == nil {
+		if err := os.Remove(e.target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing %s: %w", e.Path, err)
+		}
+		return disk.SyncDir(filepath.Dir(e.target))
+	}
+	if err := disk.MakeDir(filepath.Dir(e.target)); err != nil {
+		return err
+	}
+	return disk.WriteAtomic(e.target, data, e.mode)
+}
+
+// undo gives files their old content back.
+func undo(edits []Edit) error {
+	var failed []error
+	for _, edit := range slices.Backward(edits) {
+		failed = append(failed, edit.write(edit.Before))
+	}
+	return errors.Join(failed...)
+}
+
+// dropEmptyDirs removes folders that Bridge made, innermost first, as far as
+// nobody put anything into them.
+func dropEmptyDirs(dirs []string) {
+	for _, dir := range slices.Backward(dirs) {
+		if os.Remove(dir) != nil { // not empty: it has become somebody's
+			continue
+		}
+	}
+}
+
+// manifestName is the manifest's file in the state folder.
+const manifestName = "install.json"
+
+// manifestVersion is raised when an older Bridge could not take back what the
+// manifest describes.
+const manifestVersion = 1
+
+// manifest says what is installed, so that exactly that can be taken back.
+type manifest struct {
+	Version int                             `json:"version"`
+	Kinds   map[bridge.AgentKind]*installed `json:"kinds"`
+}
+
+// installed is one connected CLI.
+type installed struct {
+	Bridge     string          `json:"bridge"` // the binary that the entries name
+	CLIVersion string          `json:"cliVersion,omitempty"`
+	Files      []installedFile `json:"files"`
+	Dirs       []string        `json:"dirs,omitempty"` // folders made for them, outermost first
+}
+
+// installedFile is one edited file: Copy holds what it was without us (none
+// when there was no file), After is the SHA-256 of what was written.
+type installedFile struct {
+	Path   string `json:"path"`
+	Format string `json:"format"`
+	Copy   string `json:"copy,omitempty"` // relative to the state folder
+	After  string `json:"after"`
+	Mode   uint32 `json:"mode"`
+	Parts  []part `json:"parts"`
+}
+
+// copied is content that is kept under the state folder.
+type copied struct {
+	name string
+	data []byte
+}
+
+// keep plans a copy and returns its name: the kind, the file's name and its
+// content's checksum, so that every content is kept once.
+func (p *Plan) keep(path string, data []byte) string {
+	name := filepath.Join(string(p.Kind), filepath.Base(path)+"."+sum(data)[:16])
+	p.copies = append(p.copies, copied{name, data})
+	return name
+}
+
+func (p *Plan) writeCopies() error {
+	for _, c := range p.copies {
+		path := filepath.Join(p.state, c.name)
+		if err := disk.MakeDir(filepath.Dir(path)); err != nil {
+			return fmt.Errorf("keeping a copy: %w", err)
+		}
+		if err := disk.WriteNew(path, c.data, disk.PrivateFile); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("keeping a copy: %w", err)
+		}
+	}
+	return nil
+}
+
+// readManifest reads the manifest; a missing one is empty.
+func readManifest(state string) (manifest, error) {
+	m := manifest{Version: manifestVersion, Kinds: map[bridge.AgentKind]*installed{}}
+	path := filepath.Join(state, manifestName)
+	err := disk.ReadJSON(path, maxConfigBytes, &m)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, nil
+	}
+	if err != nil {
+		return m, bridge.Errorf(bridge.Invalid, "%s, which says what is installed, cannot be read", path)
+	}
+	if m.Version > manifestVersion {
+		return m, bridge.Errorf(bridge.Unsupported, "%s was written by a newer Bridge", path)
+	}
+	if m.Kinds == nil {
+		m.Kinds = map[bridge.AgentKind]*installed{}
+	}
+	return m, nil
+}
+
+// write sets or drops the entry of kind.
+func (m manifest) write(state string, kind bridge.AgentKind, entry *installed) error {
+	if m.Kinds[kind] = entry; entry == nil {
+		delete(m.Kinds, kind)
+	}
+	if err := disk.MakeDir(state); err != nil {
+		return fmt.Errorf("writing the manifest: %w", err)
+	}
+	return disk.WriteJSON(filepath.Join(state, manifestName), m)
+}
+
+func (i *installed) files() []installedFile {
+	if i == nil {
+		return nil
+	}
+	return i.Files
+}
+
+func (i *installed) dirs() []string {
+	if i == nil {
+		return nil
+	}
+	return slices.Clone(i.Dirs)
+}
+
+func (i *installed) file(path string) *installedFile {
+	for _, file := range i.files() {
+		if file.Path == path {
+			return &file
+		}
+	}
+	return nil
+}
+
+func (i *installed) equal(other *installed) bool {
+	return i != nil && reflect.DeepEqual(normal(*i), normal(*other))
+}
+
+// normal drops what the JSON form does not keep, so that an entry compares with
+// one that was read.
+func normal(i installed) installed {
+	i.Files = slices.Clone(i.Files)
+	for n := range i.Files {
+		parts := slices.Clone(i.Files[n].Parts)
+		for k := range parts {
+			parts[k].Ours = false
+			var value any // the file escapes and indents it
+			if json.Unmarshal(parts[k].Value, &value) == nil {
+				parts[k].Value = encode(value)
+			}
+			if len(parts[k].Path) == 0 {
+				parts[k].Path = nil
+			}
+		}
+		i.Files[n].Parts = parts
+	}
+	if len(i.Dirs) == 0 {
+		i.Dirs = nil
+	}
+	return i
+}
+
+func (f *installedFile) parts() []part {
+	if f == nil {
+		return nil
+	}
+	return f.Parts
+}
+
+// original returns the kept copy, nil when there was no file.
+func (f *installedFile) original(state string) ([]byte, error) {
+	if f.Copy == "" {
+		return nil, nil
+	}
+	if !filepath.IsLocal(f.Copy) {
+		return nil, bridge.Errorf(bridge.Invalid, "the manifest names a copy outside its folder")
+	}
+	data, err := disk.ReadLimited(filepath.Join(state, f.Copy), maxConfigBytes)
+	if err != nil {
+		return nil, fmt.Errorf("reading the copy of %s: %w", f.Path, err)
+	}
+	if data == nil {
+		data = []byte{}
+	}
+	return data, nil
+}
+
+func sum(data []byte) string {
+	if data == nil {
+		return ""
+	}
+	hash := sha256.Sum256(data)
+	return hex.EncodeToString(hash[:])
+}

@@ -1,0 +1,188 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"bridge/backend/disk"
+)
+
+// codexAskTimeout bounds the question to codex; it answers in 0.2 s.
+const codexAskTimeout = 15 * time.Second
+
+// codexQuiet is the configuration of the throw-away codex home in which the
+// question is asked: nothing of it reaches for the network.
+const codexQuiet = `check_for_update_on_startup = false
+[analytics]
+enabled = false
+[feedback]
+enabled = false
+[otel]
+exporter = "none"
+[features]
+plugins = false
+remote_plugin = false
+apps = false
+daemon_auto_start = false
+`
+
+// codexTrust returns the entries of config.toml that mark our hooks as trusted.
+// codex runs no hook whose definition has another checksum than the trusted one,
+// and only codex knows how it is made. So a codex with a throw-away home is
+// shown hooks.json as it will be, and says each hook's checksum; the checksum
+// does not depend on where the file lies, only its key does.
+func (in Input) codexTrust(ctx context.Context, hooks document, before *installed) ([]part, error) {
+	if in.CLI.Path == "" {
+		return nil, errors.New("codex was not found")
+	}
+	current, target, _, err := readConfig(hooks.path)
+	if err != nil {
+		return nil, err
+	}
+	planned, err := hooks.format.merge(current, hooks, before.file(hooks.path).parts())
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "bridge-codex-")
+	if err != nil {
+		return nil, fmt.Errorf("making a folder: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if dir, err = disk.Canonical(dir); err != nil {
+		return nil, err
+	}
+	for name, data := range map[string][]byte{"hooks.json": planned, "config.toml": []byte(codexQuiet)} {
+		if err := disk.WriteAtomic(filepath.Join(dir, name), data, disk.PrivateFile); err != nil {
+			return nil, err
+		}
+	}
+	listed, err := in.askCodex(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	return trustParts(listed, hooks, filepath.Join(dir, "hooks.json"), target)
+}
+
+// trustParts keeps our hooks of those that codex listed for the file asked and
+// writes each under every spelling of the real file's path.
+func trustParts(listed []codexHook, hooks document, asked, target string) ([]part, error) {
+	ours := map[string]bool{}
+	for _, p := range hooks.parts {
+		var group hookGroup
+		if err := json.Unmarshal(p.Value, &group); err != nil {
+			return nil, fmt.Errorf("reading our own hooks: %w", err)
+		}
+		ours[group.Hooks[0].Command] = true
+	}
+	paths := slices.Compact(slices.Sorted(slices.Values([]string{hooks.path, target})))
+	var parts []part
+	for _, hook := range listed {
+		position, isThere := strings.CutPrefix(hook.Key, asked)
+		if !isThere || hook.CurrentHash == "" || !ours[hook.Command] {
+			continue
+		}
+		for _, path := range paths {
+			parts = append(parts, part{
+				Path:  []string{"hooks", "state", path + position},
+				Value: encode(map[string]string{"trusted_hash": hook.CurrentHash}),
+				Ours:  true,
+			})
+		}
+	}
+	if len(parts) == 0 {
+		return nil, errors.New("it listed none of them")
+	}
+	return parts, nil
+}
+
+// codexHook is one hook as codex's hooks/list tells it.
+type codexHook struct {
+	Key         string `json:"key"`
+	Command     string `json:"command"`
+	CurrentHash string `json:"currentHash"`
+	TrustStatus string `json:"trustStatus"`
+}
+
+// askCodex starts `codex app-server` with home as its CODEX_HOME and asks it for
+// the hooks there.
+func (in Input) askCodex(ctx context.Context, home string) ([]codexHook, error) {
+	ctx, cancel := context.WithTimeout(ctx, codexAskTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, in.CLI.Path, "app-server")
+	cmd.Dir = home
+	cmd.Env = append(os.Environ(), "CODEX_HOME="+home)
+	cmd.WaitDelay = time.Second
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("asking codex: %w", err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("asking codex: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("it did not start: %w", err)
+	}
+	hooks, err := converse(json.NewEncoder(stdin), bufio.NewReader(stdout), home)
+	_ = stdin.Close() // tells it to end
+	cancel()          // and sees to it
+	_ = cmd.Wait()    // its end is of no interest once it has answered
+	return hooks, err
+}
+
+// converse speaks the app-server's JSON lines: initialize, then hooks/list.
+func converse(to *json.Encoder, from *bufio.Reader, cwd string) ([]codexHook, error) {
+	type object = map[string]any
+	if err := to.Encode(object{"id": 1, "method": "initialize", "params": object{
+		"clientInfo":   object{"name": "bridge", "title": "Bridge", "version": "1"},
+		"capabilities": object{"experimentalApi": true},
+	}}); err != nil {
+		return nil, fmt.Errorf("it does not listen: %w", err)
+	}
+	for {
+		line, err := from.ReadBytes('\n')
+		if err != nil {
+			return nil, errors.New("it ended without an answer")
+		}
+		var reply struct {
+			ID     int `json:"id"`
+			Result struct {
+				Data []struct {
+					Hooks []codexHook `json:"hooks"`
+				} `json:"data"`
+			} `json:"result"`
+			Error *struct {
+				Message string `json:"message"`
+			} `json:"error"`
+		}
+		if json.Unmarshal(line, &reply) != nil {
+			continue // not for us
+		}
+		switch {
+		case reply.Error != nil:
+			return nil, errors.New(reply.Error.Message)
+		case reply.ID == 1:
+			if err := errors.Join(
+				to.Encode(object{"method": "initialized"}),
+				to.Encode(object{"id": 2, "method": "hooks/list", "params": object{"cwds": []string{cwd}}}),
+			); err != nil {
+				return nil, fmt.Errorf("it does not listen: %w", err)
+			}
+		case reply.ID == 2:
+			var hooks []codexHook
+			for _, folder := range reply.Result.Data {
+				hooks = append(hooks, folder.Hooks...)
+			}
+			return hooks, nil
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"bridge/backend/bridge"
+	"bridge/backend/disk"
+)
+
+// maxConfigBytes bounds a settings file that is edited. claude keeps histories
+// in its own, so it is generous.
+const maxConfigBytes = 64 << 20
+
+// Input says what is to be connected to what.
+type Input struct {
+	Home       string              // the user's home folder, absolute
+	Env        func(string) string // the environment that moves the CLIs' folders
+	Bridge     string              // absolute path of the bridge binary
+	BridgeHome string              // for --home; "" when it is the default home
+	State      string              // <bridge home>/install: the copies and the manifest
+	CLI        Found               // the CLI, as Detect found it
+	OS         string              // runtime.GOOS when ""
+}
+
+func (in Input) windows() bool { return in.OS == "windows" || in.OS == "" && runtime.GOOS == "windows" }
+
+// folder returns the folder that an environment variable names, or elements
+// below the user's home.
+func (in Input) folder(variable string, elements ...string) string {
+	if in.Env != nil {
+		if dir := in.Env(variable); filepath.IsAbs(dir) {
+			return filepath.Clean(dir)
+		}
+	}
+	return filepath.Join(append([]string{in.Home}, elements...)...)
+}
+
+// Edit is one change of a file. Before is nil when the file is made, After when
+// it goes away.
+type Edit struct {
+	Path   string
+	Adds   string // what it adds or takes out, one plain sentence
+	Before []byte
+	After  []byte
+
+	target string // Path with its links followed
+	mode   fs.FileMode
+}
+
+// Plan is what an installation or a removal will do, complete and exact: show
+// it, ask, then Apply it.
+type Plan struct {
+	Kind  bridge.AgentKind
+	Edits []Edit
+	Notes []string // sentences that the person should read besides the edits
+
+	state    string
+	next     *installed // what the manifest says afterwards, nil for nothing
+	copies   []copied   // contents to keep under state
+	recorded bool       // the manifest says so already
+}
+
+// Empty reports whether applying the plan would change nothing.
+func (p Plan) Empty() bool { return len(p.Edits) == 0 && p.recorded }
+
+// PlanInstall works out how to connect the CLI of kind. It changes nothing. An
+// entry, a hook or a file that Bridge did not write and would have to overwrite
+// is a bridge.Conflict whose sentence names it.
+func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, error) {
+	adapter := For(kind)
+	if adapter == nil {
+		return Plan{}, bridge.Errorf(bridge.Invalid, "%s is no agent CLI", kind)
+	}
+	if !filepath.IsAbs(in.Bridge) || !filepath.IsAbs(in.Home) || !filepath.IsAbs(in.State) {
+		return Plan{}, bridge.Errorf(bridge.Invalid, "installing needs absolute paths of the home folder and of the bridge binary")
+	}
+	m, err := readManifest(in.State)
+	if err != nil {
+		return Plan{}, err
+	}
+	before := m.Kinds[kind]
+	want, err := adapter.connect(ctx, in, before)
+	if err != nil {
+		return Plan{}, fmt.Errorf("connecting %s: %w", kind, err)
+	}
+	plan := Plan{Kind: kind, Notes: want.notes, state: in.State, next: &installed{Bridge: in.Bridge, CLIVersion: in.CLI.Version}}
+	plan.next.Dirs = before.dirs()
+	for _, doc := range want.documents {
+		if err := plan.bringIn(doc, before); err != nil {
+			return Plan{}, bridge.Errorf(bridge.CodeOf(err), "%s is not connected: %s: %w", kind, doc.path, err)
+		}
+	}
+	for _, file := range before.files() { // what an older version wrote and this one does not
+		if !slices.ContainsFunc(want.documents, func(d document) bool { return d.path == file.Path }) {
+			if err := plan.takeOut(file); err != nil {
+				return Plan{}, err
+			}
+		}
+	}
+	plan.recorded = before.equal(plan.next)
+	return plan, nil
+}
+
+// PlanRemoval works out how to take back what PlanInstall's plan did, from the
+// manifest alone.
+func PlanRemoval(kind bridge.AgentKind, state string) (Plan, error) {
+	m, err := readManifest(state)
+	if err != nil {
+		return Plan{}, err
+	}
+	before := m.Kinds[kind]
+	plan := Plan{Kind: kind, state: state, recorded: before == nil}
+	for _, file := range before.files() {
+		if err := plan.takeOut(file); err != nil {
+			return Plan{}, err
+		}
+	}
+	return plan, nil
+}
+
+// Installed lists the kinds that are connected according to the manifest.
+func Installed(state string) ([]bridge.AgentKind, error) {
+	m, err := readManifest(state)
+	if err != nil {
+		return nil, err
+	}
+	var kinds []bridge.AgentKind
+	for _, kind := range bridge.Kinds() {
+		if m.Kinds[kind] != nil {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds, nil
+}
+
+// bringIn plans the edit of one document.
+func (p *Plan) bringIn(doc document, before *installed) error {
+	current, target, mode, err := readConfig(doc.path)
+	if err != nil {
+		return err
+	}
+	old := before.file(doc.path)
+	after, err := doc.format.merge(current, doc, old.parts())
+	if err != nil {
+		return err
+	}
+	if doc.yields && current != nil && old == nil && !bytes.Equal(after, []byte(partText(doc.parts[0]))) {
+		return nil
+	}
+	original, err := p.original(current, doc, old)
+	if err != nil {
+		return err
+	}
+	file := installedFile{Path: doc.path, Format: formatName(doc.format), Parts: doc.written(current, old), After: sum(after), Mode: uint32(mode)}
+	if original != nil {
+		file.Copy = p.keep(doc.path, original)
+	}
+	p.next.Files = append(p.next.Files, file)
+	p.next.Dirs = append(p.next.Dirs, missingDirs(target, p.next.Dirs)...)
+	if current != nil && bytes.Equal(after, current) {
+		return nil
+	}
+	if current != nil {
+		p.keep(doc.path, current)
+	}
+	p.Edits = append(p.Edits, Edit{Path: doc.path, Adds: doc.adds, Before: current, After: after, target: target, mode: mode})
+	return nil
+}
+
+// original returns what the file holds without us, nil when it would not exist:
+// the copy that was kept, or the present file with our parts taken out when
+// somebody changed it since.
+func (p *Plan) original(current []byte, doc document, old *installedFile) ([]byte, error) {
+	if current == nil {
+		return nil, nil
+	}
+	if old == nil { // what is ours there all the same: the manifest was lost
+		leftovers := doc.leftovers(current)
+		if len(leftovers) == 0 {
+			return current, nil
+		}
+		without, err := doc.format.strip(current, current, leftovers)
+		if err != nil || doc.format.empty(without) {
+			return nil, err
+		}
+		return without, nil
+	}
+	kept, err := old.original(p.state)
+	if err != nil {
+		return nil, err
+	}
+	if sum(current) == old.After {
+		return kept, nil
+	}
+	without, err := doc.format.strip(current, kept, old.Parts)
+	if err != nil {
+		return nil, err
+	}
+	if kept == nil && doc.format.empty(without) {
+		return nil, nil
+	}
+	return without, nil
+}
+
+// takeOut plans the edit that takes our parts out of one file.
+func (p *Plan) takeOut(file installedFile) error {
+	current, target, mode, err := readConfig(file.Path)
+	if err != nil {
+		return err
+	}
+	if current == nil {
+		return nil
+	}
+	original, err := file.original(p.state)
+	if err != nil {
+		return err
+	}
+	after, known := original, formats[file.Format]
+	if known == nil {
+		return bridge.Errorf(bridge.Unsupported, "%s was installed by a newer Bridge: use that one to take it back", file.Path)
+	}
+	if sum(current) != file.After {
+		if after, err = known.strip(current, original, file.Parts); err != nil {
+			return bridge.Errorf(bridge.CodeOf(err), "%s: %w", file.Path, err)
+		}
+		if original == nil && known.empty(after) {
+			after = nil
+		}
+		p.keep(file.Path, current)
+	}
+	if after != nil && bytes.Equal(after, current) {
+		if sum(current) != sum(original) {
+			p.Notes = append(p.Notes, file.Path+" was changed since Bridge wrote it and is left as it is.")
+		}
+		return nil
+	}
+	edit := Edit{Path: file.Path, Adds: "Takes out what Bridge wrote.", Before: current, After: after, target: target, mode: mode}
+	if after == nil {
+		edit.Adds = "Removes the file, which Bridge made."
+	}
+	p.Edits = append(p.Edits, edit)
+	return nil
+}
+
+// readConfig reads a settings file through its links. A missing one gives nil
+// bytes and the mode that it will be made with.
+func readConfig(path string) (data []byte, target string, mode fs.FileMode, err error) {
+	target, err = disk.CanonicalTarget(path)
+	if err != nil {
+		return nil, "", 0, bridge.Errorf(bridge.Conflict, "it cannot be followed to a file")
+	}
+	info, err := os.Stat(target)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, target, disk.PrivateFile, nil
+	}
+	if err != nil {
+		return nil, "", 0, fmt.Errorf("reading settings: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, "", 0, bridge.Errorf(bridge.Conflict, "it is not a file")
+	}
+	data, err = disk.ReadLimited(target, maxConfigBytes)
+	if err != nil {
+		return nil, "", 0, fmt.Errorf("reading settings: %w", err)
+	}
+	if data == nil {
+		data = []byte{}
+	}
+	return data, target, info.Mode().Perm(), nil
+}
+
+// missingDirs returns the folders that have to be made for target, outermost
+// first, without those that are known already.
+func missingDirs(target string, known []string) []string {
+	var dirs []string
+	for dir := filepath.Dir(target); !slices.Contains(known, dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			break
+		}
+		dirs = append(dirs, dir)
+	}
+	slices.Reverse(dirs)
+	return dirs
+}

@@ -1,0 +1,266 @@
+// Bridge's plugin for opencode: it reports what sessions do and puts the mail
+// that comes back into them. Written by `bridge install`; `bridge uninstall`
+// takes it away.
+//
+// It talks to one long-lived child process in JSON lines. opencode never waits
+// for that child: a reply that is not there within a second counts as nothing,
+// and a child that died is started again, later each time. Mail is confirmed
+// only after opencode stored it, so what goes wrong here is offered again.
+
+import { spawn } from "node:child_process"
+import { createInterface } from "node:readline"
+
+const COMMAND = ["bridge", "plugin", "opencode"]
+
+const REPLY_MS = 1000 // how long opencode may wait for us
+const RESTART_MS = [500, 1000, 2000, 5000, 10000, 30000]
+const MAX_BACKLOG = 1 << 20 // bytes waiting for a child that does not read
+const MAX_PROMPT = 4000 // characters of a prompt that are reported
+const MAX_SENT = 100 // texts remembered as ours
+
+// opencode may load a plugin more than once. Per process and folder there is
+// one link, and the newest load speaks for it.
+const links = (globalThis[Symbol.for("bridge.opencode")] ??= new Map())
+
+export const BridgePlugin = async ({ client, directory }) => {
+  const link = links.get(directory) ?? new Link(directory)
+  links.set(directory, link)
+  return link.hooks(client)
+}
+
+class Link {
+  constructor(directory) {
+    this.directory = directory
+    this.sessions = new Map() // id -> { root, parent, title, busy, agent, model, variant, … }
+    this.sent = new Set() // texts that we put into sessions ourselves
+    this.waiting = new Map() // request id -> function that takes the reply
+    this.lastID = 0
+    this.failures = 0
+    this.start()
+  }
+
+  // ---- the child process
+
+  start() {
+    let child
+    try {
+      child = spawn(COMMAND[0], COMMAND.slice(1), {
+        cwd: this.directory,
+        stdio: ["pipe", "pipe", "ignore"],
+        windowsHide: true,
+      })
+    } catch {
+      return this.restart()
+    }
+    this.child = child
+    const gone = () => this.child === child && this.restart()
+    child.on("error", gone)
+    child.on("exit", gone)
+    child.stdin.on("error", gone)
+    createInterface({ input: child.stdout }).on("line", (line) => this.receive(line))
+    // The child must not keep opencode from ending.
+    for (const handle of [child, child.stdin, child.stdout]) handle?.unref?.()
+    for (const [id, session] of this.sessions) if (session.reported) this.report(id, session)
+  }
+
+  restart() {
+    this.child = undefined
+    for (const take of this.waiting.values()) take({})
+    const pause = RESTART_MS[Math.min(this.failures++, RESTART_MS.length - 1)]
+    this.timer = setTimeout(() => this.start(), pause)
+    this.timer.unref?.()
+  }
+
+  close() {
+    const child = this.child
+    this.child = undefined
+    clearTimeout(this.timer)
+    links.delete(this.directory)
+    child?.stdin.end()
+  }
+
+  write(line) {
+    const input = this.child?.stdin
+    if (!input?.writable || input.writableLength > MAX_BACKLOG) return false
+    input.write(JSON.stringify(line) + "\n")
+    return true
+  }
+
+  receive(line) {
+    let message
+    try {
+      message = JSON.parse(line)
+    } catch {
+      return
+    }
+    this.failures = 0
+    if (message.id !== undefined) this.waiting.get(message.id)?.(message)
+    else if (message.mail && message.wake) this.ring(message.mail)
+  }
+
+  // ask resolves to the child's reply, or to {} when there is none in time.
+  ask(line) {
+    const id = ++this.lastID
+    return new Promise((resolve) => {
+      const take = (reply) => {
+        clearTimeout(timer)
+        this.waiting.delete(id)
+        resolve(reply)
+      }
+      const timer = setTimeout(take, REPLY_MS, {})
+      timer.unref?.()
+      this.waiting.set(id, take)
+      if (!this.write({ id, ...line })) take({})
+    })
+  }
+
+  // ---- sessions
+
+  learn(info) {
+    const session = this.sessions.get(info.id) ?? { busy: false }
+    session.parent = info.parentID
+    session.title = info.title
+    session.agent ??= info.agent
+    if (info.model?.id) session.model ??= { providerID: info.model.providerID, modelID: info.model.id }
+    this.sessions.set(info.id, session)
+    return session
+  }
+
+  // know returns a session, which may be one from before this process.
+  async know(id) {
+    if (this.sessions.has(id)) return this.sessions.get(id)
+    const late = new Promise((resolve) => setTimeout(resolve, REPLY_MS).unref?.())
+    const found = await Promise.race([this.client.session.get({ path: { id } }), late]).catch(() => {})
+    return found?.data ? this.learn(found.data) : undefined
+  }
+
+  // who names the session that a call came from: the root, and the child when
+  // it is one. undefined when opencode does not know it.
+  async who(id) {
+    let session = await this.know(id)
+    if (!session) return undefined
+    const call = { sessionId: id, cwd: this.directory }
+    while (session?.parent) {
+      call.childId = id
+      call.childTitle ??= session.title
+      call.sessionId = session.parent
+      session = await this.know(session.parent)
+    }
+    return call
+  }
+
+  report(id, session) {
+    session.reported = true
+    this.ask({ event: "session.created", call: { sessionId: id, cwd: this.directory } })
+  }
+
+  // tell reports an event of a session. What comes back is put into the session
+  // when it is a root; opencode waits for that at most REPLY_MS.
+  async tell(event, id, more) {
+    const call = await this.who(id)
+    if (!call) return
+    const root = this.sessions.get(call.sessionId)
+    if (root && !root.reported) this.report(call.sessionId, root)
+    const reply = await this.ask({ event, call: { ...call, ...more } })
+    if (reply.text && !call.childId) await this.deliver(id, reply)
+  }
+
+  // deliver stores the text in the session: quietly while a turn is running,
+  // else as the prompt of a new turn. The agent and the model stay those of the
+  // session: without them opencode would fall back to its defaults.
+  async deliver(id, { text, loan }) {
+    const session = this.sessions.get(id)
+    const quiet = session.busy
+    this.sent.add(text)
+    if (this.sent.size > MAX_SENT) this.sent.delete(this.sent.values().next().value)
+    const { agent, model, variant } = session
+    const body = { agent, model, variant, parts: [{ type: "text", text }] }
+    if (quiet) body.noReply = true
+    else session.woken = true
+    const result = await this.client.session.promptAsync({ path: { id }, body }).catch((error) => ({ error }))
+    if (result?.error) {
+      session.woken = false
+      return
+    }
+    const evidence = quiet ? "opencode stored it in the running turn" : "opencode started a turn with it"
+    if (loan) this.ask({ confirm: { loan, stage: "handed", evidence } })
+  }
+
+  // ring answers news of mail that may wake: an idle session asks for it, a busy
+  // one does at its next step anyway.
+  ring(id) {
+    if (this.sessions.get(id)?.busy === false) this.tell("session.idle", id)
+  }
+
+  // ---- what opencode calls
+
+  hooks(client) {
+    this.client = client
+    const mine = (hook) => (...args) => {
+      if (this.client !== client) return
+      return Promise.resolve(hook(...args)).catch(() => {}) // never into opencode
+    }
+    return {
+      event: mine(({ event }) => this.onEvent(event.type, event.properties)),
+      "chat.message": mine((input, output) => this.onPrompt(input, output)),
+      "tool.execute.before": mine((input, output) => this.onToolBefore(input, output)),
+      "tool.execute.after": mine(({ tool, sessionID, callID }) =>
+        this.tell("tool.execute.after", sessionID, { tool, toolUseId: callID })),
+      dispose: mine(() => this.close()),
+    }
+  }
+
+  async onEvent(type, { info, sessionID, status }) {
+    switch (type) {
+      case "session.created": {
+        const session = this.learn(info)
+        return session.parent ? this.tell("session.child", info.id) : this.report(info.id, session)
+      }
+      case "session.updated":
+        this.learn(info)
+        return
+      case "session.status": {
+        const session = await this.know(sessionID)
+        if (!session) return
+        session.busy = status.type !== "idle"
+        if (!session.busy || !session.woken) return
+        session.woken = false
+        return this.tell("chat.message", sessionID)
+      }
+      case "session.idle": {
+        const session = await this.know(sessionID)
+        if (!session) return
+        session.busy = false
+        return this.tell(session.parent ? "session.child.idle" : "session.idle", sessionID)
+      }
+      case "session.deleted":
+        await this.tell("session.deleted", info.id)
+        this.sessions.delete(info.id)
+    }
+  }
+
+  async onPrompt({ sessionID, agent, model, variant }, { parts }) {
+    const session = await this.know(sessionID)
+    if (!session) return
+    const prompt = parts.filter((part) => part.type === "text").map((part) => part.text).join("\n")
+    if (this.sent.delete(prompt)) return
+    Object.assign(session, { agent: agent ?? session.agent, model: model ?? session.model, variant })
+    if (session.parent) return
+    session.busy = true
+    return this.tell("chat.message", sessionID, { prompt: prompt.slice(0, MAX_PROMPT) })
+  }
+
+  // One MCP server serves all sessions of the process, and opencode does not
+  // tell it which one calls: we write that into the arguments, over whatever the
+  // model may have put there.
+  async onToolBefore({ tool, sessionID }, output) {
+    if (!tool.startsWith("bridge_")) return
+    const args = (output.args ??= {})
+    delete args._bridge_session
+    delete args._bridge_child
+    const call = await this.who(sessionID)
+    if (!call) return
+    args._bridge_session = call.sessionId
+    if (call.childId) args._bridge_child = call.childId
+  }
+}

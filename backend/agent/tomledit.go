@@ -1,0 +1,327 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"bridge/backend/bridge"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// tomlFile edits a TOML file. What we add are whole tables in one marked block
+// at the end; what we take out are those tables wherever they stand by then,
+// because the CLI rewrites its file and puts tables of its own into the block.
+type tomlFile struct{}
+
+// The lines around our tables.
+const (
+	tomlBegin = "# >>> bridge: written by `bridge install`, taken out by `bridge uninstall`"
+	tomlEnd   = "# <<< bridge"
+)
+
+func (tomlFile) present(current []byte, p part) []any {
+	values, err := parseTOML(current)
+	if err != nil {
+		return nil
+	}
+	if value, exists := tomlValue(values, p.Path); exists {
+		return []any{value}
+	}
+	return nil
+}
+
+func (tomlFile) merge(current []byte, doc document, old []part) ([]byte, error) {
+	values, err := parseTOML(current)
+	if err != nil {
+		return nil, err
+	}
+	var missing, stale []part
+	for _, p := range old {
+		if !doc.wants(p) {
+			stale = append(stale, p)
+		}
+	}
+	for _, p := range doc.parts {
+		have, exists := tomlValue(values, p.Path)
+		switch {
+		case !exists:
+			missing = append(missing, p)
+		case holds(have, p.Value):
+		case replaceable(have, p, doc, old) || p.Ours:
+			stale, missing = append(stale, p), append(missing, p)
+		default:
+			return nil, foreignEntry(p, doc, have)
+		}
+	}
+	out := current
+	if len(stale) > 0 {
+		if out, err = removeTables(current, stale); err != nil {
+			return nil, err
+		}
+	}
+	if len(missing) == 0 {
+		return out, nil
+	}
+	out = appendTables(out, missing)
+	if _, err := parseTOML(out); err != nil {
+		return nil, bridge.Errorf(bridge.Conflict, "it defines %s in a form that tables cannot be added to: write it as tables first",
+			strings.Join(missing[0].Path[:1], "."))
+	}
+	return out, nil
+}
+
+func (tomlFile) strip(current, _ []byte, parts []part) ([]byte, error) {
+	if _, err := parseTOML(current); err != nil {
+		return nil, err
+	}
+	return removeTables(current, parts)
+}
+
+func (tomlFile) empty(data []byte) bool { return len(bytes.TrimSpace(data)) == 0 }
+
+func parseTOML(data []byte) (map[string]any, error) {
+	values := map[string]any{}
+	if err := toml.Unmarshal(data, &values); err != nil {
+		return nil, bridge.Errorf(bridge.Invalid, "it is not valid TOML: %s", strings.TrimPrefix(err.Error(), "toml: "))
+	}
+	return values, nil
+}
+
+// tomlValue returns the value at path in JSON's types, so that it compares with
+// a part's value.
+func tomlValue(values map[string]any, path []string) (any, bool) {
+	var at any = values
+	for _, name := range path {
+		table, isTable := at.(map[string]any)
+		if !isTable {
+			return nil, false
+		}
+		if at = table[name]; at == nil {
+			return nil, false
+		}
+	}
+	data, err := json.Marshal(at)
+	if err != nil {
+		return at, true
+	}
+	var plain any
+	if json.Unmarshal(data, &plain) != nil {
+		return at, true
+	}
+	return plain, true
+}
+
+// appendTables adds the tables in one block behind everything else.
+func appendTables(current []byte, parts []part) []byte {
+	var out bytes.Buffer
+	out.Write(current)
+	if len(current) > 0 && !bytes.HasSuffix(current, []byte("\n")) {
+		out.WriteByte('\n')
+	}
+	if len(current) > 0 {
+		out.WriteByte('\n')
+	}
+	fmt.Fprintln(&out, tomlBegin)
+	for _, p := range parts {
+		out.WriteString(tomlTable(p))
+	}
+	fmt.Fprintln(&out, tomlEnd)
+	return out.Bytes()
+}
+
+// tomlTable writes a part as a table. Its values are strings, numbers and lists
+// of strings; their JSON form is valid TOML too.
+func tomlTable(p part) string {
+	var out strings.Builder
+	keys := make([]string, len(p.Path))
+	for i, name := range p.Path {
+		keys[i] = tomlKey(name)
+	}
+	fmt.Fprintf(&out, "[%s]\n", strings.Join(keys, "."))
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(p.Value, &members); err != nil {
+		panic(fmt.Sprintf("an entry of ours is no JSON object: %v", err)) // built by encode
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		value := strings.ReplaceAll(string(members[name]), `","`, `", "`)
+		fmt.Fprintf(&out, "%s = %s\n", tomlKey(name), value)
+	}
+	return out.String()
+}
+
+// tomlKey quotes a key where it must be quoted. A JSON string without HTML
+// escapes is a TOML basic string.
+func tomlKey(name string) string {
+	bare := name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	})
+	if bare {
+		return name
+	}
+	return string(encode(name))
+}
+
+// removeTables takes the parts' tables out, with the tables below them, and the
+// marker lines. Lines of others inside the block stay.
+func removeTables(current []byte, parts []part) ([]byte, error) {
+	var out []byte
+	done := 0
+	for _, table := range scanTables(current) {
+		if !slices.ContainsFunc(parts, func(p part) bool { return hasPrefix(table.path, p.Path) }) {
+			continue
+		}
+		out = append(out, current[done:table.start]...)
+		done = table.end
+	}
+	out = dropMarkers(append(out, current[done:]...))
+	values, err := parseTOML(out)
+	if err != nil {
+		return nil, fmt.Errorf("taking tables out: %w", err)
+	}
+	for _, p := range parts {
+		if _, left := tomlValue(values, p.Path); left {
+			return nil, bridge.Errorf(bridge.Conflict, "its %s is not written as a table of its own: take it out by hand", strings.Join(p.Path, "."))
+		}
+	}
+	return out, nil
+}
+
+func hasPrefix(path, prefix []string) bool {
+	return len(path) >= len(prefix) && reflect.DeepEqual(path[:len(prefix)], prefix)
+}
+
+// dropMarkers removes our marker lines, and the empty line that we put before
+// the first.
+func dropMarkers(data []byte) []byte {
+	var out []byte
+	for line := range bytes.Lines(data) {
+		text := strings.TrimRight(string(line), " \t\r\n")
+		if text == tomlBegin && (bytes.HasSuffix(out, []byte("\n\n")) || string(out) == "\n") {
+			out = out[:len(out)-1]
+		}
+		if text != tomlBegin && text != tomlEnd {
+			out = append(out, line...)
+		}
+	}
+	return out
+}
+
+// table is one [header] with its lines: end is behind the last line that is
+// not blank or a comment.
+type table struct {
+	path       []string
+	start, end int
+}
+
+// scanTables finds the tables of a valid TOML file.
+func scanTables(data []byte) []table {
+	var tables []table
+	for s := (tomlScanner{data: data}); s.next(); {
+		line := data[s.start:s.end]
+		if s.header {
+			tables = append(tables, table{path: headerPath(line), start: s.start})
+		}
+		if len(tables) > 0 && s.content {
+			tables[len(tables)-1].end = s.end
+		}
+	}
+	return tables
+}
+
+// headerPath returns the keys of a header line.
+func headerPath(line []byte) []string {
+	var values map[string]any
+	if toml.Unmarshal(line, &values) != nil {
+		return nil
+	}
+	var path []string
+	var at any = values
+	for {
+		inner, isTable := at.(map[string]any)
+		if list, isList := at.([]any); isList && len(list) == 1 { // [[header]]
+			inner, isTable = list[0].(map[string]any)
+		}
+		if !isTable || len(inner) != 1 {
+			return path
+		}
+		for name, value := range inner {
+			path, at = append(path, name), value
+		}
+	}
+}
+
+// tomlScanner walks the logical lines of a valid TOML file: a line ends where
+// no string or list is open.
+type tomlScanner struct {
+	data       []byte
+	start, end int
+	header     bool // the line opens a table
+	content    bool // the line is not blank and not only a comment
+}
+
+func (s *tomlScanner) next() bool {
+	s.start = s.end
+	if s.start >= len(s.data) {
+		return false
+	}
+	i, depth := s.start, 0
+	s.header, s.content = false, false
+	for i < len(s.data) {
+		c := s.data[i]
+		switch {
+		case c == '\n' && depth == 0:
+			s.end = i + 1
+			return true
+		case c == '#':
+			for i < len(s.data) && s.data[i] != '\n' {
+				i++
+			}
+			continue
+		case c == '"' || c == '\'':
+			s.content = true
+			i = skipString(s.data, i)
+			continue
+		case c == '[' || c == '{':
+			s.header = s.header || c == '[' && !s.content
+			s.content = true
+			depth++
+		case c == ']' || c == '}':
+			depth--
+		case c != ' ' && c != '\t' && c != '\r' && c != '\n':
+			s.content = true
+		}
+		i++
+	}
+	s.end = i
+	return true
+}
+
+// skipString returns the offset behind the string that starts at i.
+func skipString(data []byte, i int) int {
+	quote := data[i]
+	fence := []byte{quote}
+	if triple := bytes.Repeat(fence, 3); bytes.HasPrefix(data[i:], triple) {
+		fence = triple
+	}
+	for i += len(fence); i < len(data); i++ {
+		if data[i] == '\\' && quote == '"' {
+			i++
+			continue
+		}
+		if !bytes.HasPrefix(data[i:], fence) {
+			continue
+		}
+		i += len(fence)
+		for len(fence) == 3 && i < len(data) && data[i] == quote { // up to two quotes may stand before the fence
+			i++
+		}
+		return i
+	}
+	return len(data)
+}
