@@ -186,15 +186,18 @@ func TestCHT_09_AReceiptIsDeliveredOnlyOnceConsumptionIsStored(t *testing.T) {
 	}
 }
 
-func TestCHT_09_OnlyOwnHandlesAreKnown(t *testing.T) {
+func TestCHT_09_CHT_16_ANewInstanceKnowsNoOldHandlesButTheMessages(t *testing.T) {
 	w := chatting(t)
 	sent := decode[chatWire](t, w.post(toClaude, `{"body":"x"}`))
 	messageID := w.broker.sent()[0].MessageID
 	for _, id := range []string{"unknown", messageID, ""} {
 		refused(t, "receipt "+id, w.get("/api/chat-delivery/"+id), http.StatusNotFound)
 	}
-	other := newWorld(t)
-	refused(t, "CHT-16 another instance's handle", other.get("/api/chat-delivery/"+*sent.Receipt), http.StatusNotFound)
+	next := newWorld(t, func(o *Options) { o.Reader = w.board.opts.Reader })
+	refused(t, "another instance's handle", next.get("/api/chat-delivery/"+*sent.Receipt), http.StatusNotFound)
+	if got := decode[messagesWire](t, next.get("/api/messages?peer=claude-app")).Messages; len(got) != 1 || got[0].ID != messageID {
+		t.Errorf("after a restart the history has %+v, want the owner's message", got)
+	}
 }
 
 func TestCHT_09_HandlesAreBounded(t *testing.T) {

@@ -68,6 +68,11 @@ type Reader interface {
 	Peers(ctx context.Context) ([]store.Peer, error)
 }
 
+var (
+	_ Reader = (*store.Reader)(nil)
+	_ Reader = (*store.DB)(nil)
+)
+
 // Broker is what the dashboard asks of the live broker; *broker.Broker is one.
 // All methods may be called concurrently. Status and SendOwner fail with code
 // Unavailable when no broker runs.

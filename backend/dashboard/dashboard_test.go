@@ -16,6 +16,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
@@ -27,6 +29,9 @@ const testSecret config.Secret = "0123456789abcdef0123456789abcdef"
 
 // fixedTime is the present of every test that shows times.
 var fixedTime = time.Date(2026, 3, 4, 14, 0, 0, 0, time.UTC)
+
+// TestMain fails the package when a test leaves a goroutine behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is a dashboard on a real port over a real store.
 type world struct {

@@ -102,11 +102,19 @@ func TestTheShapesAreThoseOfTheGoldenFiles(t *testing.T) {
 	} {
 		golden(t, name, w.get(path).body)
 	}
-	w.board.opts.Broker = nil
-	golden(t, "state-offline", w.get("/api/state").body)
+	golden(t, "sent", w.post("/api/messages", `{"to":"*","body":"hello"}`).body)
+	chat := w.post(toClaude, `{"body":"hello"}`).body
+	receipt := *decode[chatWire](t, answer{status: http.StatusOK, body: chat}).Receipt
+	golden(t, "chat", strings.ReplaceAll(chat, receipt, "a-receipt"))
+	golden(t, "chat-delivery", strings.ReplaceAll(w.get("/api/chat-delivery/"+receipt).body, receipt, "a-receipt"))
+	golden(t, "chat-child", w.post(toClaude, `{"body":"hello","child":"child-1"}`).body)
+	golden(t, "error", w.get("/nowhere").body)
+
+	away := furnished(t)
+	away.board.opts.Broker = nil
+	golden(t, "state-offline", away.get("/api/state").body)
 	empty := newWorld(t, offline)
 	golden(t, "state-empty", empty.get("/api/state").body)
-	golden(t, "error", empty.get("/nowhere").body)
 }
 
 // lists are the members that the contract gives as arrays or objects.
