@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+	"bridge/backend/daemon"
+	"bridge/backend/dashboard"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/spf13/cobra"
+)
+
+func (a *App) demoCommand() *cobra.Command {
+	var keep, noOpen bool
+	port := 0
+	cmd := &cobra.Command{
+		Use: "demo", Short: "Show a live dashboard with scripted sessions in a throw-away home",
+		Long:    "Start broker and dashboard in a throw-away home, with three scripted sessions that are real MCP server\nprocesses: they write to each other and pin a decision. No agent and no account is needed. Ctrl-C ends it.",
+		Example: "  bridge demo\n  bridge demo --keep", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), port, keep, noOpen) },
+	}
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep the throw-away home afterwards and say where it is")
+	cmd.Flags().BoolVar(&noOpen, "no-open", false, "only print the link")
+	cmd.Flags().IntVar(&port, "port", 0, "dashboard port; 0 picks a free one")
+	return cmd
+}
+
+// demoPause is the rhythm of the scripted sessions: slow enough to follow.
+const demoPause = 3 * time.Second
+
+func (a *App) demo(ctx context.Context, port int, keep, noOpen bool) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	dir, err := os.MkdirTemp("", "bridge-demo-")
+	if err != nil {
+		return fmt.Errorf("make a throw-away home: %w", err)
+	}
+	defer func() { err = errors.Join(err, a.endDemo(dir, keep)) }()
+	home, err := config.ResolveHome(filepath.Join(dir, "home"), a.Getenv)
+	if err != nil {
+		return err
+	}
+	log, closeLog := a.openLog(home)
+	defer closeLog()
+	running, err := daemon.Start(ctx, daemon.Options{
+		Home: home, Getenv: a.Getenv, Host: "serve", Port: &port, Page: a.Page, Version: a.Version, Now: a.Now, Log: log,
+		InstallCommand: installCommandLine(home), Agents: func(ctx context.Context) []dashboard.Agent { return a.agents(ctx, home) },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, running.Close()) }()
+	link, err := running.LaunchURL()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Stdout, "bridge: ready %s\n", link)
+	if !noOpen && openBrowser(ctx, link) != nil {
+		fmt.Fprintln(a.Stdout, "Open the link above in a browser.")
+	}
+	fmt.Fprintln(a.Stdout, "Three scripted sessions are talking; Ctrl-C ends the demo.")
+	return runDemo(ctx, home, dir)
+}
+
+// endDemo clears the throw-away home, which holds nothing of the owner's.
+func (a *App) endDemo(dir string, keep bool) error {
+	if keep {
+		fmt.Fprintf(a.Stdout, "The demo's home is kept in %s\n", filepath.Join(dir, "home"))
+		return nil
+	}
+	return os.RemoveAll(dir)
+}
+
+// actor is one scripted session: a real MCP server process.
+type actor struct {
+	*client.Client
+	name string
+}
+
+func runDemo(ctx context.Context, home config.Home, dir string) error {
+	cast := map[string]*actor{}
+	for name, kind := range map[string]bridge.AgentKind{"api": bridge.Claude, "web": bridge.Codex, "docs": bridge.OpenCode} {
+		a, err := startActor(ctx, home, filepath.Join(dir, "shop"), name, kind)
+		if err != nil {
+			return err
+		}
+		defer a.Close()
+		cast[name] = a
+	}
+	for round := 1; ; round++ {
+		for _, line := range demoScript {
+			if !demoWait(ctx) {
+				return nil
+			}
+			if err := line.play(ctx, cast, round); err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+	}
+}
+
+func demoWait(ctx context.Context) bool {
+	timer := time.NewTimer(demoPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func startActor(ctx context.Context, home config.Home, project, name string, kind bridge.AgentKind) (*actor, error) {
+	if err := os.MkdirAll(project, 0o700); err != nil {
+		return nil, fmt.Errorf("make the demo's project: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	c, err := client.NewStdioMCPClient(self, nil, "mcp", "--home", home.Dir(), "--agent", string(kind), "--name", name, "--cwd", project,
+		"--session", "demo-"+name)
+	if err != nil {
+		return nil, fmt.Errorf("start the session %s: %w", name, err)
+	}
+	init := mcp.InitializeRequest{}
+	init.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
+	init.Params.ClientInfo = mcp.Implementation{Name: "bridge-demo", Version: "1"}
+	if _, err := c.Initialize(ctx, init); err != nil {
+		return nil, errors.Join(fmt.Errorf("begin the session %s: %w", name, err), c.Close())
+	}
+	return &actor{Client: c, name: name}, nil
+}
+
+// demoLine is one thing that a scripted session does.
+type demoLine struct {
+	who  string
+	tool string
+	args map[string]any
+	once bool // only in the first round
+}
+
+var demoScript = []demoLine{
+	{who: "api", tool: "send", args: map[string]any{"to": "web", "message": "The order endpoint now answers **409** when the cart changed meanwhile. Can you show that?"}},
+	{who: "web", tool: "inbox", args: map[string]any{}},
+	{who: "web", tool: "send", args: map[string]any{"to": "api", "message": "Yes: I reload the cart and tell the shopper what changed. What is the body of the 409?"}},
+	{who: "api", tool: "decide", args: map[string]any{"topic": "error format", "text": "Every endpoint answers errors as {\"error\": \"<sentence>\"}; status codes carry the meaning."}, once: true},
+	{who: "api", tool: "inbox", args: map[string]any{}},
+	{who: "docs", tool: "inbox", args: map[string]any{}},
+	{who: "docs", tool: "send", args: map[string]any{"to": "*", "message": "The API guide has a page about errors now. Please look whether it matches what you built."}},
+	{who: "web", tool: "inbox", args: map[string]any{}},
+}
+
+func (l demoLine) play(ctx context.Context, cast map[string]*actor, round int) error {
+	if l.once && round > 1 {
+		return nil
+	}
+	request := mcp.CallToolRequest{}
+	request.Params.Name, request.Params.Arguments = l.tool, l.args
+	result, err := cast[l.who].CallTool(ctx, request)
+	if err != nil {
+		return fmt.Errorf("%s calls %s: %w", l.who, l.tool, err)
+	}
+	if result.IsError {
+		return fmt.Errorf("%s calls %s: %v", l.who, l.tool, result.Content)
+	}
+	return nil
+}

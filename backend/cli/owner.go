@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *App) openCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "open", Short: "Open the dashboard in the browser", Example: "  bridge open", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, _, err := a.dialOwner(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			link, err := client.Ticket(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := openBrowser(cmd.Context(), link); err != nil {
+				fmt.Fprintf(a.Stdout, "No browser could be started here. This link opens the dashboard once, within 30 seconds:\n%s\n", link)
+				return nil
+			}
+			fmt.Fprintf(a.Stdout, "The dashboard is at %s\n", client.Welcome().URL)
+			return nil
+		},
+	}
+}
+
+// openBrowser hands a link to the desktop.
+func openBrowser(ctx context.Context, link string) error {
+	command := []string{"xdg-open"}
+	switch runtime.GOOS {
+	case "darwin":
+		command = []string{"open"}
+	case "windows":
+		command = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	}
+	return exec.CommandContext(ctx, command[0], append(command[1:], link)...).Run() //nolint:gosec // a fixed program and our own link
+}
+
+func (a *App) urlCommand() *cobra.Command {
+	return a.jsonFlag(&cobra.Command{
+		Use: "url", Short: "Print the dashboard's launch link", Example: "  bridge url", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, home, err := a.dialOwner(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			secret, err := home.LaunchSecret()
+			if err != nil {
+				return err
+			}
+			if client.Welcome().URL == "" {
+				return bridge.Errorf(bridge.Unavailable, "the broker serves no dashboard; %s says why", home.Log())
+			}
+			link := client.Welcome().URL + "/launch?key=" + string(secret)
+			return a.print(map[string]string{"url": link}, link+"\n")
+		},
+	})
+}
+
+// statusReport is what `bridge status --json` prints.
+type statusReport struct {
+	Running bool       `json:"running"`
+	Broker  ipc.Status `json:"broker"`
+	Home    string     `json:"home"`
+	Jobs    []struct{} `json:"jobs"`
+}
+
+func (a *App) statusCommand() *cobra.Command {
+	return a.jsonFlag(&cobra.Command{
+		Use: "status", Short: "Show the broker and the live sessions", Example: "  bridge status\n  bridge status --json", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, home, err := a.dialOwner(cmd.Context(), false)
+			if bridge.CodeOf(err) == bridge.Unavailable {
+				return a.statusOffline(home.Dir())
+			}
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			status, err := client.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.print(statusReport{Running: true, Broker: status, Home: home.Dir(), Jobs: []struct{}{}}, statusText(status, home.Dir(), a.Now()))
+		},
+	})
+}
+
+func (a *App) statusOffline(home string) error {
+	report := statusReport{Home: home, Broker: ipc.Status{Peers: []ipc.Peer{}}, Jobs: []struct{}{}}
+	text := fmt.Sprintf("No broker runs for %s.\nA session starts one by itself; `bridge serve` or `bridge open` do too.\n", home)
+	if err := a.print(report, text); err != nil {
+		return err
+	}
+	return &reported{exitNoOne}
+}
+
+func statusText(s ipc.Status, home string, now time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Broker     version %s, process %d (%s), up %s\n", s.Version, s.PID, s.Host, now.Sub(time.UnixMilli(s.Since)).Round(time.Second))
+	fmt.Fprintf(&b, "Dashboard  %s   (bridge open)\n", s.URL)
+	fmt.Fprintf(&b, "Home       %s, store schema %d\n", home, s.Schema)
+	if len(s.Peers) == 0 {
+		b.WriteString("Sessions   none; connect your agents with `bridge install`, then start one\n")
+		return b.String()
+	}
+	fmt.Fprintf(&b, "Sessions   %d\n\n", len(s.Peers))
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "  NAME\tAGENT\tSTATE\tUNREAD\tMAIL BY\tFOLDER")
+	for _, p := range s.Peers {
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\t%s\n", p.Name, p.Agent, p.State, p.Unread, p.Transport, p.Cwd)
+	}
+	_ = table.Flush() // a strings.Builder never fails
+	return b.String()
+}
+
+func (a *App) sendCommand() *cobra.Command {
+	return a.jsonFlag(&cobra.Command{
+		Use: "send TO TEXT", Short: "Send a message from you to a session, or to all with '*'",
+		Example: "  bridge send codex-api \"the tests on main are red\"\n  bridge send '*' \"stop pushing for an hour\"", Args: exactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, _, err := a.dialOwner(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			sent, err := a.sendOnce(cmd.Context(), client, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			return a.print(sent, sentText(sent))
+		},
+	})
+}
+
+func (a *App) sendOnce(ctx context.Context, client *ipc.Client, to, text string) (ipc.SendResult, error) {
+	sent, err := client.Send(ctx, ipc.SendArgs{To: to, Body: text})
+	var e *bridge.Error
+	if errors.As(err, &e) && e.Code == bridge.NotFound {
+		return sent, bridge.Errorf(bridge.NotFound, "%s (bridge status lists the sessions)", e.Message)
+	}
+	return sent, err
+}
+
+func sentText(sent ipc.SendResult) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Stored as %s for:\n", sent.ID)
+	for _, r := range sent.Recipients {
+		switch {
+		case r.Wake:
+			fmt.Fprintf(&b, "  %s: a wake was asked for\n", r.Name)
+		case r.Online:
+			fmt.Fprintf(&b, "  %s: at its next step\n", r.Name)
+		default:
+			fmt.Fprintf(&b, "  %s: when it is back\n", r.Name)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"bridge/backend/broker"
+	"bridge/backend/config"
+	"bridge/backend/daemon"
+	"bridge/backend/dashboard"
+	"bridge/backend/ipc"
+	"bridge/backend/proc"
+
+	"github.com/spf13/cobra"
+	"gopkg.in/natefinch/lumberjack.v2"
+)
+
+// defaultIdleExit is how long a background broker stays when nothing needs it.
+const defaultIdleExit = time.Minute
+
+func (a *App) serveCommand() *cobra.Command {
+	var port int
+	var background bool
+	var idleExit time.Duration
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Run broker and dashboard in the foreground",
+		Example: "  bridge serve\n  bridge serve --port 0", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			options := daemon.Options{Host: "serve"}
+			if cmd.Flags().Changed("port") {
+				if port < 0 || port > 65535 {
+					return &usageError{fmt.Errorf("--port must be 0 to 65535")}
+				}
+				options.Port = &port
+			}
+			if background {
+				options.Host, options.IdleExit = broker.HostBackground, idleExit
+			}
+			return a.serve(cmd.Context(), options)
+		},
+	}
+	cmd.Flags().IntVar(&port, "port", config.DefaultPort, "dashboard port on 127.0.0.1; 0 picks a free one")
+	cmd.Flags().BoolVar(&background, "background", false, "leave when nothing needs the broker any more")
+	cmd.Flags().DurationVar(&idleExit, "idle-exit", defaultIdleExit, "with --background: how long to stay unneeded")
+	for _, internal := range []string{"background", "idle-exit"} {
+		_ = cmd.Flags().MarkHidden(internal) // the flags exist: it cannot fail
+	}
+	return cmd
+}
+
+func (a *App) serve(ctx context.Context, options daemon.Options) error {
+	home, err := a.home()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log, closeLog := a.openLog(home)
+	defer closeLog()
+	options.Home, options.Getenv, options.Page, options.Version = home, a.Getenv, a.Page, a.Version
+	options.Now, options.Log = a.Now, log
+	options.InstallCommand = installCommandLine(home)
+	options.Agents = func(ctx context.Context) []dashboard.Agent { return a.agents(ctx, home) }
+	running, err := daemon.Start(ctx, options)
+	if err != nil {
+		return err
+	}
+	link, err := running.LaunchURL()
+	if err != nil {
+		return errors.Join(err, running.Close())
+	}
+	fmt.Fprintf(a.Stdout, "bridge: ready %s\n", link)
+	log.Info("ready", "url", running.URL(), "host", options.Host, "pid", os.Getpid(), "version", a.Version)
+	select {
+	case <-ctx.Done():
+	case <-running.Done():
+	}
+	log.Info("ending", "pid", os.Getpid())
+	return running.Close()
+}
+
+// Sizes of the rotated log.
+const (
+	logMegabytes = 5
+	logKept      = 3
+)
+
+// openLog opens the home's rotated log. Nothing is written, and no folder made,
+// before the first line.
+func (a *App) openLog(home config.Home) (*slog.Logger, func()) {
+	level := slog.LevelInfo
+	if settings, err := home.Settings(a.Getenv); err == nil {
+		level = settings.LogLevel
+	}
+	file := &lumberjack.Logger{Filename: home.Log(), MaxSize: logMegabytes, MaxBackups: logKept}
+	return slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: level})), func() { _ = file.Close() }
+}
+
+// target is the address of the home's broker; the home and its token are made
+// when this is the first use.
+func (a *App) target(home config.Home) (ipc.Target, error) {
+	if err := home.Ensure(); err != nil {
+		return ipc.Target{}, err
+	}
+	token, err := home.Token()
+	if err != nil {
+		return ipc.Target{}, err
+	}
+	return ipc.Target{Socket: home.Socket(), Token: string(token)}, nil
+}
+
+// startBackground starts a broker that outlives this process.
+func (a *App) startBackground(home config.Home) func() error {
+	return func() error {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("find this program: %w", err)
+		}
+		_, err = proc.StartDetached(proc.Command{
+			Path: self, Args: []string{"serve", "--background", "--home", home.Dir()}, Dir: home.Dir(), LogFile: home.Log() + ".start",
+		})
+		return err
+	}
+}
+
+// startPatience is how long a command waits for a broker that it started.
+const startPatience = 10 * time.Second
+
+// dialOwner connects to the broker as the owner. With start, one is started
+// where none runs.
+func (a *App) dialOwner(ctx context.Context, start bool) (*ipc.Client, config.Home, error) {
+	home, err := a.home()
+	if err != nil {
+		return nil, home, err
+	}
+	target, err := a.targetOf(home, start)
+	if err != nil {
+		return nil, home, err
+	}
+	hello := ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: a.Version}
+	client, err := ipc.Dial(ctx, target, hello)
+	if err == nil || !start {
+		return client, home, err
+	}
+	if err := a.startBackground(home)(); err != nil {
+		return nil, home, err
+	}
+	client, err = ipc.DialPatiently(ctx, target, hello, startPatience)
+	if err != nil {
+		return nil, home, fmt.Errorf("%w; %s may say why", err, home.Log())
+	}
+	return client, home, nil
+}
+
+// targetOf makes the home only for a command that may start a broker.
+func (a *App) targetOf(home config.Home, create bool) (ipc.Target, error) {
+	if create {
+		return a.target(home)
+	}
+	token, err := home.ExistingToken()
+	if err != nil {
+		return ipc.Target{Socket: home.Socket()}, nil // no bridge ran here yet: nobody will answer
+	}
+	return ipc.Target{Socket: home.Socket(), Token: string(token)}, nil
+}

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"bridge/backend/bridge"
+	"bridge/backend/hook"
+	"bridge/backend/ipc"
+	"bridge/backend/mcpserver"
+	"bridge/backend/proc"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *App) mcpCommand() *cobra.Command {
+	var kindFlag string
+	register := ipc.Register{}
+	cmd := &cobra.Command{
+		Use: "mcp --agent KIND", Short: "Be the MCP server of one session, on standard input and output",
+		Example: "  bridge mcp --agent codex\n  bridge mcp --agent claude --name reviewer --cwd /home/me/api", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			kind, err := bridge.ParseKind(kindFlag)
+			if err != nil {
+				return err
+			}
+			if register.Name == "" {
+				register.Name = a.Getenv("BRIDGE_NAME")
+			}
+			if register.Name != "" {
+				if err := bridge.CheckName(register.Name); err != nil {
+					return err
+				}
+			}
+			register.Kind = kind
+			a.identify(&register)
+			return a.runMCP(cmd, register)
+		},
+	}
+	cmd.Flags().StringVar(&kindFlag, "agent", "", "agent kind: claude, codex, opencode or antigravity")
+	cmd.Flags().StringVar(&register.Name, "name", "", "session name (default <agent>-<project folder>)")
+	cmd.Flags().StringVar(&register.SessionID, "session", "", "the agent's own session id, when known")
+	cmd.Flags().StringVar(&register.Cwd, "cwd", "", "project folder (default: where the agent runs)")
+	_ = cmd.MarkFlagRequired("agent") // the flag exists: it cannot fail
+	return cmd
+}
+
+func (a *App) runMCP(cmd *cobra.Command, register ipc.Register) error {
+	home, err := a.home()
+	if err != nil {
+		return err
+	}
+	target, err := a.target(home)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log, closeLog := a.openLog(home)
+	defer closeLog()
+	return mcpserver.Run(ctx, mcpserver.Options{
+		Register: register, Target: target, Start: a.startBackground(home), Journal: ipc.Journal{Dir: home.ReadJournal()},
+		Version: a.Version, Now: a.Now, Log: log,
+	}, a.Stdin, a.Stdout)
+}
+
+// identify fills in what the environment tells about the session. Flags win.
+func (a *App) identify(register *ipc.Register) {
+	register.AgentPID, register.HostKnown = hostProcess(register.Kind)
+	if register.Kind == bridge.Claude && register.SessionID == "" {
+		register.SessionID = a.Getenv("CLAUDE_CODE_SESSION_ID")
+	}
+	if register.Cwd == "" && register.Kind == bridge.Claude {
+		register.Cwd = a.Getenv("CLAUDE_PROJECT_DIR")
+	}
+	if register.Cwd == "" {
+		register.Cwd, _ = os.Getwd() // a folder that is gone is not known
+	}
+	// opencode runs one server for all of its sessions; its plugin tells them
+	// apart. Without a real opencode above, the process is one session.
+	register.Shared = register.Kind == bridge.OpenCode && register.HostKnown && register.SessionID == "" && register.Name == ""
+}
+
+// programs are the names of the agents' processes.
+var programs = map[bridge.AgentKind]string{
+	bridge.Claude: "claude", bridge.Codex: "codex", bridge.OpenCode: "opencode", bridge.Antigravity: "agy",
+}
+
+// maxHostDistance is how many processes may stand between an agent and its MCP
+// server: shells and wrappers.
+const maxHostDistance = 4
+
+// hostProcess finds the agent's process above this one; known is false when
+// none of them is called like the agent, and the parent is taken.
+func hostProcess(kind bridge.AgentKind) (pid int, known bool) {
+	for _, above := range proc.Ancestors(os.Getpid(), maxHostDistance) {
+		if strings.HasPrefix(strings.ToLower(above.Name), programs[kind]) {
+			return above.PID, true
+		}
+	}
+	return os.Getppid(), false
+}
+
+func (a *App) pluginCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "plugin KIND", Short: "Serve an agent's plugin, as JSON lines on standard input and output", Hidden: true,
+		Example: "  bridge plugin opencode", Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, err := bridge.ParseKind(args[0])
+			if err != nil {
+				return err
+			}
+			home, err := a.home()
+			if err != nil {
+				return err
+			}
+			target, err := a.target(home)
+			if err != nil {
+				return err
+			}
+			log, closeLog := a.openLog(home)
+			defer closeLog()
+			options := hook.Options{Home: home, Version: a.Version, Now: a.Now, Log: log}
+			return hook.RunPlugin(cmd.Context(), options, kind, target, a.startBackground(home), a.Stdin, a.Stdout)
+		},
+	}
+}
