@@ -364,6 +364,9 @@ func TestMSG_06_MailIsReplayedUntilAcknowledgedAndNeverTwice(t *testing.T) {
 	to = b.join(ipc.Register{Name: "to", SessionID: "s1"})
 	wantBodies(t, "unacknowledged mail is replayed", to.read(), "one", "two")
 	wantBodies(t, "acknowledged mail is not", to.read())
+	if box, err := to.Inbox(t.Context(), ipc.InboxArgs{}); err != nil || box.Remaining != 0 {
+		t.Errorf("remaining = %d, %v; want 0", box.Remaining, err)
+	}
 	b.restart()
 	to = b.join(ipc.Register{SessionID: "s1"})
 	wantBodies(t, "nor by another broker", to.read())

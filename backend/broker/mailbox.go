@@ -134,12 +134,12 @@ func (b *Broker) active(ctx context.Context, s *session.Session, evidence string
 	if !open {
 		return nil
 	}
-	marks, err := b.opts.DB.ConsumeHanded(ctx, id, at-1, at, evidence)
+	marks, err := b.opts.DB.ConsumeHanded(ctx, id, at, at, evidence)
 	if err != nil {
 		return err
 	}
 	b.mu.Lock()
-	box.handedOpen = box.lastHanded >= at // handed meanwhile: open until the next sign
+	box.handedOpen = box.lastHanded > at // handed meanwhile: open until the next sign
 	b.mu.Unlock()
 	if len(marks) > 0 {
 		b.changed()

@@ -254,15 +254,30 @@ func (b *Broker) inbox(ctx context.Context, l *link, args ipc.InboxArgs) (ipc.In
 	if err != nil {
 		return ipc.Inbox{}, err
 	}
-	unread, err := b.opts.DB.UnreadCount(ctx, b.targetOf(s).ID)
+	remaining, err := b.waiting(ctx, s)
 	if err != nil {
 		return ipc.Inbox{}, err
 	}
-	answer := ipc.Inbox{Messages: []ipc.InboxMessage{}, Remaining: max(0, unread-len(shown)), Loan: loan}
+	if loan == nil {
+		remaining = max(0, remaining-len(shown)) // shown, but left unread
+	}
+	answer := ipc.Inbox{Messages: []ipc.InboxMessage{}, Remaining: remaining, Loan: loan}
 	for _, d := range shown {
 		answer.Messages = append(answer.Messages, inboxMessage(d.Message))
 	}
 	return answer, nil
+}
+
+// waiting counts the unread mail of a session that nobody was given yet.
+func (b *Broker) waiting(ctx context.Context, s *session.Session) (int, error) {
+	b.mu.Lock()
+	id, lent := s.ID, 0
+	if box := b.boxes[s.ID]; box != nil {
+		lent = len(box.lent)
+	}
+	b.mu.Unlock()
+	unread, err := b.opts.DB.UnreadCount(ctx, id)
+	return max(0, unread-lent), err
 }
 
 // fitting returns the first deliveries whose bodies fit one answer, at least one.

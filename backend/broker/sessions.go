@@ -289,9 +289,6 @@ func (b *Broker) leaveUnlessHeldLocked(id string) {
 func (b *Broker) callerOf(ctx context.Context, l *link, caller ipc.Caller) (*session.Session, error) {
 	b.mu.Lock()
 	s, settled, err := b.findCallerLocked(l, caller)
-	if s != nil && caller.ChildID == "" && !s.HooksSeen {
-		s.Busy = true
-	}
 	b.mu.Unlock()
 	if err != nil || settled {
 		return s, err
