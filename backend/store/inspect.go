@@ -69,7 +69,10 @@ func inspectSchema(ctx context.Context, path string, logged bool) (found, error)
 	if err != nil {
 		return found{}, storageError(path, err)
 	}
-	return f, f.check(path, tables)
+	if err := f.checkVersion(path); err != nil {
+		return found{}, err
+	}
+	return f, checkOurs(path, f.version, tables)
 }
 
 // readSchema returns the versions and the columns of every table by its name.
@@ -93,14 +96,21 @@ func readSchema(ctx context.Context, pool *sql.DB) (f found, tables map[string]s
 	return f, tables, err
 }
 
-// check refuses what is newer than this build or not ours.
-func (f found) check(path string, tables map[string]string) error {
+// checkVersion refuses what is newer than this build (VER-06).
+func (f found) checkVersion(path string) error {
 	switch {
 	case f.version > SchemaVersion:
 		return bridge.Errorf(bridge.Unsupported, "the store %s has schema version %d and this Bridge knows versions up to %d: use a newer Bridge", path, f.version, SchemaVersion)
 	case f.deliveries > deliveriesVersion:
 		return bridge.Errorf(bridge.Unsupported, "the store %s has deliveries version %d and this Bridge knows versions up to %d: use a newer Bridge", path, f.deliveries, deliveriesVersion)
-	case len(tables) == 0 && f.version == 0:
+	}
+	return nil
+}
+
+// checkOurs refuses a database that is not a store: one with tables needs our
+// messages among them.
+func checkOurs(path string, version int, tables map[string]string) error {
+	if len(tables) == 0 && version == 0 {
 		return nil
 	}
 	for column := range strings.FieldsSeq("id recipient from_id from_name from_agent to_target conversation_id reply_to hop body created_at read_at") {

@@ -15,7 +15,16 @@ func (d *DB) Readdress(ctx context.Context, from, to string) error {
 			return err
 		}
 		_, err = t.exec(`UPDATE OR IGNORE delivery_stages SET recipient = ?2 WHERE recipient = ?1
-			AND message_id IN (SELECT id FROM messages WHERE recipient = ?2)`, from, to)
-		return err
+			AND EXISTS (SELECT 1 FROM messages WHERE id = message_id AND recipient = ?2)
+			AND NOT EXISTS (SELECT 1 FROM messages WHERE id = message_id AND recipient = ?1)`, from, to)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(`INSERT OR IGNORE INTO message_peers (peer, created_at, message_id)
+			SELECT recipient, created_at, id FROM messages WHERE recipient = ?1 AND read_at IS NULL`, to)
+		if err != nil {
+			return err
+		}
+		return followMessages(t)
 	})
 }

@@ -64,7 +64,7 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err := writer.do(ctx, catchUp); err != nil {
 		return nil, errors.Join(err, writer.close())
 	}
-	return &DB{Reader: newReader(path), writer: writer, now: opts.Now}, nil
+	return &DB{Reader: &Reader{path: path, own: true}, writer: writer, now: opts.Now}, nil
 }
 
 // createEmpty makes the file with access for its owner alone; SQLite gives the
