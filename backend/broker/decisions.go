@@ -27,8 +27,9 @@ func (b *Broker) decide(ctx context.Context, l *link, args ipc.DecideArgs) (ipc.
 		return ipc.DecideResult{}, err
 	}
 	targets := b.inScope(rev.Scope)
+	messageID := NewMessageID()
 	rev, queued, err := b.opts.DB.RecordDecision(ctx, rev, func(r decision.Revision) []store.Notification {
-		return notifications(r, targets)
+		return notifications(r, messageID, targets)
 	})
 	if err != nil {
 		return ipc.DecideResult{}, err
@@ -92,16 +93,16 @@ func (b *Broker) inScope(scope decision.Scope) []decision.Target {
 	return targets
 }
 
-// notifications makes the message for each target. It is pure but for the new
-// ids, which a second run may replace: only what is stored counts.
-func notifications(r decision.Revision, targets []decision.Target) []store.Notification {
+// notifications makes the message for each target: one message with as many
+// deliveries as there are sessions.
+func notifications(r decision.Revision, messageID string, targets []decision.Target) []store.Notification {
 	list := make([]store.Notification, 0, len(targets))
 	for _, target := range targets {
 		list = append(list, store.Notification{
 			DecisionID: r.ID,
 			SessionKey: target.SessionKey(),
 			Message: bridge.Message{
-				ID: NewMessageID(), Recipient: target.ID, From: r.Author, To: target.Name,
+				ID: messageID, Recipient: target.ID, From: r.Author, To: r.Scope.Target(),
 				ConversationID: bridge.DecisionConversation + r.ID, Hop: bridge.DecisionHop,
 				Body: decision.NotificationBody(r), CreatedAt: r.CreatedAt,
 			},
@@ -173,7 +174,7 @@ func (b *Broker) catchUp(ctx context.Context, target decision.Target) error {
 		if told[current[i].ID] {
 			continue
 		}
-		one := notifications(current[i], []decision.Target{target})
+		one := notifications(current[i], NewMessageID(), []decision.Target{target})
 		one[0].Message.CreatedAt = b.nowMillis()
 		missing = append(missing, one...)
 	}

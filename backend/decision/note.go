@@ -69,3 +69,16 @@ func Applicable(revisions []Revision, target Target) []Revision {
 	}
 	return kept
 }
+
+// Target is what a notification is addressed to: `*`, the project's folder, or
+// the sessions as they were named.
+func (s Scope) Target() string {
+	switch {
+	case s.All:
+		return "*"
+	case s.Project != "":
+		return s.Project
+	default:
+		return strings.Join(s.Sessions, ", ")
+	}
+}
