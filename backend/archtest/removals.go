@@ -36,7 +36,7 @@ type removal struct {
 func removalsIn(sources []source) []removal {
 	var found []removal
 	for _, source := range sources {
-		if source.isTestOnly() {
+		if source.isTool() {
 			continue
 		}
 		for _, declaration := range source.file.Decls {

@@ -13,11 +13,17 @@ var removals = map[string]string{
 	"backend/disk.publishNew os.Remove": "the temporary name of a file that a hard link has just given its real name",
 	"backend/disk.Files.Move os.Remove": "the source, after its copy or second name is on the disk",
 
+	"backend/agent.Edit.write os.Remove":          "a settings file that Bridge itself made, checked to be as Bridge left it",
+	"backend/agent.dropEmptyDirs os.Remove":       "folders that Bridge made; the system refuses those that hold anything",
+	"backend/agent.Input.codexTrust os.RemoveAll": "the throw-away folder of one question to codex, made by the same call",
+	"backend/cli.App.endDemo os.RemoveAll":        "the throw-away home of a demo, made by the same process",
+
 	"backend/ipc.Journal.importFile os.Remove": "a receipt file, after the store has committed what it says",
 	"backend/ipc.Listen os.Remove":             "the socket of a broker that died; it holds no bytes, and the election lock is held",
 
 	"backend/store.safeCopy.discard os.Remove":         "a copy that was never published; the store still has all it holds",
 	"backend/store.migration.restoreTable DELETE FROM": "a table whose contents are put back from the checked copy in the same transaction",
+	"backend/store.followed INSERT OR REPLACE":         "the one row that says how far a derived index reaches; the index is made anew from the messages",
 	"backend/store.archive DELETE FROM":                "an expired row, in the transaction that has archived it; the statement asks for the archived row",
 }
 
