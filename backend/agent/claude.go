@@ -10,7 +10,7 @@ import (
 )
 
 // claude is kind A. Its hooks are commands in settings.json; text reaches the
-// model as additional context at a step and as the reason to go on at a stop.
+// model as additional context, which at a stop keeps the turn going.
 type claude struct{}
 
 func (claude) Kind() bridge.AgentKind { return bridge.Claude }
@@ -31,8 +31,18 @@ func (claude) ParseHook(event string, stdin []byte) (session.HookCall, error) {
 	return parseCommandHook(bridge.Claude, claudeEvents, event, stdin)
 }
 
+// FormatHook adds context at a stop too, which keeps the turn going: the reason
+// of a "block" reaches the model twice and is shown as a problem.
 func (claude) FormatHook(call session.HookCall, text string) []byte {
-	return formatCommandHook(call, text)
+	if silent(call, text) {
+		return nothing()
+	}
+	switch call.Event {
+	case session.EventStart, session.EventPrompt, session.EventTool, session.EventStop:
+		return addContext(call, text)
+	default:
+		return nothing()
+	}
 }
 
 // ClaudeToolUse returns the tool use id of an MCP tools/call from claude. Its
@@ -81,21 +91,13 @@ func parseCommandHook(kind bridge.AgentKind, events map[string]session.Event, ho
 	return call, checkIdentity(call)
 }
 
-func formatCommandHook(call session.HookCall, text string) []byte {
-	if silent(call, text) {
-		return nothing()
-	}
-	switch call.Event {
-	case session.EventStart, session.EventPrompt, session.EventTool:
-		return encode(map[string]any{"hookSpecificOutput": map[string]string{
-			"hookEventName":     call.HostEvent,
-			"additionalContext": text,
-		}})
-	case session.EventStop:
-		return encode(map[string]string{"decision": "block", "reason": text})
-	default:
-		return nothing()
-	}
+// addContext is the answer of claude and codex that the model reads beside what
+// happened.
+func addContext(call session.HookCall, text string) []byte {
+	return encode(map[string]any{"hookSpecificOutput": map[string]string{
+		"hookEventName":     call.HostEvent,
+		"additionalContext": text,
+	}})
 }
 
 // claudeExecForm is the first version seen to take a hook's arguments as a

@@ -31,7 +31,17 @@ func (codex) ParseHook(event string, stdin []byte) (session.HookCall, error) {
 }
 
 func (codex) FormatHook(call session.HookCall, text string) []byte {
-	return formatCommandHook(call, text)
+	if silent(call, text) {
+		return nothing()
+	}
+	switch call.Event {
+	case session.EventStart, session.EventPrompt, session.EventTool:
+		return addContext(call, text)
+	case session.EventStop:
+		return encode(map[string]string{"decision": "block", "reason": text})
+	default:
+		return nothing()
+	}
 }
 
 // CodexIdentity returns who makes an MCP tools/call, as codex tells it in every

@@ -1,0 +1,45 @@
+package agent_test
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"bridge/backend/realcli"
+)
+
+// TestMain moves the run into a network namespace of its own when there are real
+// CLIs to run, so that nothing they do leaves this machine. The same program is
+// also the stand-in for `bridge` that they start.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && slices.Contains([]string{"mcp", "hook", "plugin"}, os.Args[1]) {
+		os.Exit(standIn(os.Args[1:]))
+	}
+	if realcli.Isolated() {
+		if err := realcli.RaiseLoopback(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(m.Run())
+	}
+	if _, err := findCLIs(); err != nil {
+		unusable = err
+		os.Exit(m.Run())
+	}
+	code, err := realcli.Isolate()
+	if err != nil {
+		unusable = fmt.Errorf("this system permits no network namespace: %w", err)
+		code = m.Run()
+	}
+	os.Exit(code)
+}
+
+// unusable says why no real CLI can be run.
+var unusable error
+
+func findCLIs() (realcli.CLIs, error) {
+	return realcli.FindCLIs(cmp.Or(os.Getenv("BRIDGE_TEST_CLIS"), filepath.Join("..", "..", ".cache", "clis")))
+}

@@ -1,0 +1,360 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"bridge/backend/agent"
+	"bridge/backend/bridge"
+	"bridge/backend/realcli"
+)
+
+// patience bounds one real CLI run on a busy machine.
+const patience = 2 * time.Minute
+
+// world is a home with the real CLIs, the model behind them, and the stand-in
+// under a path with spaces and a quote.
+type world struct {
+	*testing.T
+	home  *realcli.Home
+	model *realcli.FakeModel
+	in    agent.Input
+	log   string
+}
+
+func newWorld(t *testing.T, kind bridge.AgentKind) *world {
+	t.Helper()
+	if unusable != nil {
+		if os.Getenv("BRIDGE_REQUIRE_CLIS") == "1" {
+			t.Fatal(unusable)
+		}
+		t.Skipf("SKIPPED, no real CLI was run: %v", unusable)
+	}
+	clis, err := findCLIs()
+	must(t, err)
+	model, err := realcli.StartFakeModel()
+	must(t, err)
+	root, err := os.MkdirTemp("", "agent")
+	must(t, err)
+	home, err := realcli.NewHome(root, clis, model, "p")
+	must(t, err)
+	program, bridgeHome := filepath.Join(root, "pro gram's", "bridge"), filepath.Join(root, "bridge home")
+	for _, dir := range []string{filepath.Dir(program), bridgeHome} {
+		must(t, os.MkdirAll(dir, 0o700))
+	}
+	self, err := os.Executable()
+	must(t, err)
+	must(t, os.Symlink(self, program))
+	env := map[string]string{}
+	for _, pair := range home.Env() {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	lookup := func(name string) string { return env[name] }
+	found, err := agent.Detect(context.Background(), kind, agent.Lookup{Env: lookup})
+	must(t, err)
+	if found.Version == "" || found.Note != "" {
+		t.Errorf("found %+v", found)
+	}
+	w := &world{t, home, model, agent.Input{
+		Home: home.Dir, Env: lookup, Bridge: program, BridgeHome: bridgeHome, State: filepath.Join(bridgeHome, "install"), CLI: found,
+	}, filepath.Join(bridgeHome, "log")}
+	t.Cleanup(w.close)
+	return w
+}
+
+func (w *world) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if w.Failed() {
+		log, _ := os.ReadFile(w.log)
+		w.Logf("the stand-in's log:\n%s\nthe model's last requests:\n%s", log, w.model.Tail(20))
+	}
+	if err := w.home.Close(ctx); err != nil {
+		w.Error(err)
+	}
+	if err := w.model.Close(); err != nil {
+		w.Error(err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) soon() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	w.Cleanup(cancel)
+	return ctx
+}
+
+// entry is one line of the stand-in's log.
+type entry struct {
+	MCP     string
+	Kind    string
+	Tool    string
+	Args    map[string]any
+	Meta    map[string]any
+	Hook    string
+	Plugin  string
+	Call    struct{ Event, SessionID, ChildID, Cwd, Prompt, Tool, ToolUseID string }
+	Confirm agent.PluginConfirm
+	Failed  string
+}
+
+func (w *world) entries() []entry {
+	w.Helper()
+	data, err := os.ReadFile(w.log)
+	must(w.T, err)
+	var all []entry
+	for line := range strings.Lines(string(data)) {
+		var e entry
+		must(w.T, json.Unmarshal([]byte(line), &e))
+		if e.Failed != "" {
+			w.Error(e.Failed)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// first returns the first entry that fits and fails without one.
+func (w *world) first(what string, fits func(entry) bool) entry {
+	w.Helper()
+	for _, e := range w.entries() {
+		if fits(e) {
+			return e
+		}
+	}
+	w.Fatalf("the stand-in saw no %s", what)
+	return entry{}
+}
+
+func (w *world) count(fits func(entry) bool) int {
+	w.Helper()
+	n := 0
+	for _, e := range w.entries() {
+		if fits(e) {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) install(kind bridge.AgentKind) {
+	w.Helper()
+	plan, err := agent.PlanInstall(w.soon(), kind, w.in)
+	must(w.T, err)
+	if len(plan.Notes) > 0 {
+		w.Errorf("notes: %v", plan.Notes)
+	}
+	must(w.T, agent.Apply(plan))
+}
+
+// uninstall takes everything back and looks for traces, in settings that the CLI
+// may have rewritten since.
+func (w *world) uninstall(kind bridge.AgentKind, before map[string]string) {
+	w.Helper()
+	plan, err := agent.PlanRemoval(kind, w.in.State)
+	must(w.T, err)
+	must(w.T, agent.Apply(plan))
+	for name, want := range w.settings() {
+		if strings.Contains(want, "pro gram") || strings.Contains(want, "mcp__bridge") || strings.Contains(want, "trusted_hash") {
+			w.Errorf("%s still holds what Bridge wrote:\n%s", name, want)
+		}
+		if name != ".claude.json" && want != before[name] { // claude rewrites that one at every start
+			w.Errorf("%s is not what it was:\n%s\nbut\n%s", name, before[name], want)
+		}
+		delete(before, name)
+	}
+	for name := range before {
+		w.Errorf("%s is gone", name)
+	}
+}
+
+// settings reads every file that an installation touches.
+func (w *world) settings() map[string]string {
+	w.Helper()
+	files := map[string]string{}
+	for _, pattern := range []string{
+		".claude.json", ".claude/settings.json", ".codex/config.toml", ".codex/hooks.json",
+		".config/opencode/*.json*", ".config/opencode/.npmrc", ".config/opencode/plugin/*",
+	} {
+		paths, err := filepath.Glob(filepath.Join(w.home.Dir, pattern))
+		must(w.T, err)
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			must(w.T, err)
+			name, err := filepath.Rel(w.home.Dir, path)
+			must(w.T, err)
+			if base := filepath.Base(name); base == "package.json" || base == "package-lock.json" {
+				continue // opencode's own
+			}
+			files[name] = string(data)
+		}
+	}
+	return files
+}
+
+func TestMSG_11_RealClaude(t *testing.T) {
+	w := newWorld(t, bridge.Claude)
+	before := w.settings()
+	w.install(bridge.Claude)
+
+	list, err := w.home.Run(w.soon(), w.home.Project("p"), "", "claude", "mcp", "list")
+	must(t, err)
+	if !strings.Contains(list, "bridge") || !strings.Contains(strings.ToLower(list), "connected") {
+		t.Errorf("claude mcp list:\n%s", list)
+	}
+	w.model.Script("turn",
+		realcli.Call("Bash", map[string]any{"command": "echo hi", "description": "greet"}),
+		realcli.Call("mcp__bridge__inbox", map[string]any{}),
+		realcli.Call("Task", map[string]any{"description": "a child", "prompt": "play script:child", "subagent_type": "general-purpose"}),
+		realcli.Say("all-said"), realcli.Say("again-said"), realcli.Say("and-again"))
+	w.model.Script("child", realcli.Call("mcp__bridge__inbox", map[string]any{"limit": 1}), realcli.Say("child-said"))
+	_, err = w.home.Claude(w.soon(), w.home.Project("p"), "play script:turn", "--allowedTools", "Bash")
+	must(t, err)
+
+	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SubagentStart", "SubagentStop", "SessionEnd"} {
+		w.first("hook "+event, func(e entry) bool { return e.Hook == event })
+	}
+	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"} {
+		w.reached("MAIL-" + event + "-MAIL")
+	}
+	// The main session's call and the child's come from the same server process;
+	// the hook before the tool tells whose each is.
+	main := w.first("inbox of the main session", func(e entry) bool { return e.Tool == "inbox" && e.Args["limit"] == nil })
+	child := w.first("inbox of the child", func(e entry) bool { return e.Tool == "inbox" && e.Args["limit"] != nil })
+	for _, call := range []entry{main, child} {
+		toolUse, ok := agent.ClaudeToolUse(call.Meta)
+		hook := w.first("PreToolUse of "+toolUse, func(e entry) bool { return e.Hook == "PreToolUse" && e.Call.ToolUseID == toolUse })
+		if !ok || (hook.Call.ChildID != "") != (call.Args["limit"] != nil) {
+			t.Errorf("call %+v is seen by hook %+v", call, hook)
+		}
+	}
+	if n := w.count(func(e entry) bool { return e.Hook == "PreToolUse" && e.Call.Tool == "Bash" }); n != 0 {
+		t.Errorf("the hook before a tool ran for %d other tools", n)
+	}
+	w.uninstall(bridge.Claude, before)
+}
+
+// reached waits until the model was shown text.
+func (w *world) reached(text string) {
+	w.Helper()
+	_, err := w.model.Wait(w.soon(), text, func(r realcli.Request) bool { return strings.Contains(r.Text(), text) })
+	must(w.T, err)
+}
+
+func TestMSG_11_RealCodex(t *testing.T) {
+	w := newWorld(t, bridge.Codex)
+	before := w.settings()
+	w.install(bridge.Codex)
+
+	list, err := w.home.Run(w.soon(), w.home.Project("p"), "", "codex", "mcp", "list")
+	must(t, err)
+	if !strings.Contains(list, "bridge") {
+		t.Errorf("codex mcp list:\n%s", list)
+	}
+	w.model.Script("turn",
+		realcli.Call("exec_command", map[string]any{"cmd": "echo hi"}),
+		realcli.Call("mcp__bridge/inbox", map[string]any{}),
+		realcli.Call("multi_agent_v1/spawn_agent", map[string]any{"message": "play script:child"}),
+		realcli.Say("all-said").After("child-done"), realcli.Say("again-said"), realcli.Say("and-again"))
+	w.model.Script("child", realcli.Call("mcp__bridge/inbox", map[string]any{"limit": 1}), realcli.Say("child-said"))
+	ended := make(chan error, 1)
+	go func() {
+		// No flag bypasses the trust in hooks here.
+		_, err := w.home.Codex(w.soon(), w.home.Project("p"), "play script:turn")
+		ended <- err
+	}()
+	_, err = w.model.Wait(w.soon(), "the child's end", func(r realcli.Request) bool { return r.Script == "child" && r.Step == 1 })
+	must(t, err)
+	w.model.Open("child-done")
+	must(t, <-ended)
+
+	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStart", "SessionEnd"} {
+		w.first("hook "+event, func(e entry) bool { return e.Hook == event })
+	}
+	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"} {
+		w.reached("MAIL-" + event + "-MAIL")
+	}
+	root := w.first("start", func(e entry) bool { return e.Hook == "SessionStart" }).Call.SessionID
+	main := w.first("inbox of the main session", func(e entry) bool { return e.Tool == "inbox" && e.Args["limit"] == nil })
+	if session, child, ok := agent.CodexIdentity(main.Meta); !ok || session != root || child != "" {
+		t.Errorf("the main session's call says %s, %s, %v", session, child, ok)
+	}
+	call := w.first("inbox of the child", func(e entry) bool { return e.Tool == "inbox" && e.Args["limit"] != nil })
+	session, child, ok := agent.CodexIdentity(call.Meta)
+	if !ok || session != root || child == "" {
+		t.Errorf("the child's call says %s, %s, %v", session, child, ok)
+	}
+	inside := w.first("hook inside the child", func(e entry) bool { return e.Hook == "PostToolUse" && e.Call.ChildID != "" })
+	if inside.Call.SessionID != root || inside.Call.ChildID != child {
+		t.Errorf("the hook inside the child says %+v", inside.Call)
+	}
+	w.uninstall(bridge.Codex, before)
+}
+
+func TestMSG_11_RealOpenCode(t *testing.T) {
+	w := newWorld(t, bridge.OpenCode)
+	must(t, w.home.Edit(".config/opencode/opencode.json", func(settings map[string]any) {
+		settings["$schema"] = "https://opencode.ai/config.json" // opencode adds it by itself otherwise
+	}))
+	before := w.settings()
+	w.install(bridge.OpenCode)
+
+	list, err := w.home.Run(w.soon(), w.home.Project("p"), "", "opencode", "mcp", "list")
+	must(t, err)
+	if !strings.Contains(list, "bridge") || !strings.Contains(list, "connected") {
+		t.Errorf("opencode mcp list:\n%s", list)
+	}
+	w.give("mail-chat.message", "MAIL-at-the-prompt")
+	w.give("mail-tool.execute.after", "MAIL-after-a-tool")
+	w.model.Script("turn",
+		realcli.Call("bash", map[string]any{"command": "echo hi", "description": "greet"}),
+		realcli.Call("bridge_inbox", map[string]any{"_bridge_session": "ses_of_somebody_else", "_bridge_child": "x"}),
+		realcli.Call("task", map[string]any{"description": "a child", "prompt": "play script:child", "subagent_type": "general"}),
+		realcli.Say("all-said"))
+	w.model.Script("child", realcli.Call("bridge_inbox", map[string]any{"limit": 1}), realcli.Say("child-said"))
+	_, err = w.home.OpenCode(w.soon(), w.home.Project("p"), "play script:turn")
+	must(t, err)
+
+	for _, event := range []string{"session.created", "chat.message", "tool.execute.after", "session.child", "session.child.idle"} {
+		w.first(event, func(e entry) bool { return e.Plugin == event })
+	}
+	w.reached("MAIL-at-the-prompt")
+	w.reached("MAIL-after-a-tool")
+	if n := w.count(func(e entry) bool { return e.Plugin == "confirm" && e.Confirm.Stage == bridge.StageHanded }); n != 2 {
+		t.Errorf("%d pieces of mail were confirmed", n)
+	}
+	if n := w.count(func(e entry) bool { return e.Plugin == "start" }); n != 2 { // one for the list, one for the run
+		t.Errorf("the plugin's child was started %d times", n)
+	}
+	root := w.first("start", func(e entry) bool { return e.Plugin == "session.created" }).Call.SessionID
+	main := w.first("inbox of the main session", func(e entry) bool { return e.Tool == "inbox" && e.Args["limit"] == nil })
+	if main.Args["_bridge_session"] != root || main.Args["_bridge_child"] != nil {
+		t.Errorf("the main session's call says %v, not %s", main.Args, root)
+	}
+	child := w.first("inbox of the child", func(e entry) bool { return e.Tool == "inbox" && e.Args["limit"] != nil })
+	if child.Args["_bridge_session"] != root || child.Args["_bridge_child"] == nil {
+		t.Errorf("the child's call says %v", child.Args)
+	}
+	w.uninstall(bridge.OpenCode, before)
+}
+
+// give leaves a piece of mail for the stand-in to hand out.
+func (w *world) give(name, text string) {
+	w.Helper()
+	must(w.T, os.WriteFile(filepath.Join(w.in.BridgeHome, name), []byte(text), 0o600))
+}
+
+var _ = fmt.Sprint

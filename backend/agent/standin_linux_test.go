@@ -1,0 +1,145 @@
+package agent_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"bridge/backend/agent"
+	"bridge/backend/bridge"
+	"bridge/backend/session"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
+
+// standIn is this program in the role of `bridge`: it writes down what the CLIs
+// tell it and gives each event one piece of mail.
+//
+//	mcp --agent KIND --home DIR     an MCP server with the tools inbox and slow
+//	hook KIND EVENT --home DIR      a hook call
+//	plugin opencode --home DIR      the plugin's child
+//
+// Everything is appended to DIR/log, one JSON object a line.
+func standIn(args []string) int {
+	home := ""
+	if n := len(args); n > 2 && args[n-2] == "--home" {
+		home, args = args[n-1], args[:n-2]
+	}
+	log := &journal{path: filepath.Join(home, "log")}
+	var err error
+	switch args[0] {
+	case "mcp":
+		err = standInMCP(log, args[2])
+	case "hook":
+		err = standInHook(log, bridge.AgentKind(args[1]), args[2])
+	case "plugin":
+		err = standInPlugin(log, home)
+	}
+	if err != nil {
+		log.add(map[string]any{"failed": err.Error()})
+		return 1
+	}
+	return 0
+}
+
+type journal struct {
+	mu   sync.Mutex
+	path string
+}
+
+func (j *journal) add(entry map[string]any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	line, err := json.Marshal(entry)
+	if err != nil {
+		panic(err)
+	}
+	file, err := os.OpenFile(j.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	defer file.Close()
+	if _, err := file.Write(append(line, '\n')); err != nil {
+		panic(err)
+	}
+}
+
+func standInMCP(log *journal, kind string) error {
+	log.add(map[string]any{"mcp": "start", "kind": kind})
+	s := server.NewMCPServer("bridge", "1")
+	answer := func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		entry := map[string]any{"mcp": "call", "tool": r.Params.Name, "args": r.GetArguments()}
+		if r.Params.Meta != nil {
+			entry["meta"] = r.Params.Meta.AdditionalFields
+		}
+		log.add(entry)
+		return mcp.NewToolResultText("inbox-says-hello"), nil
+	}
+	s.AddTool(mcp.NewTool("inbox", mcp.WithNumber("limit"), mcp.WithSchemaAdditionalProperties(false)), answer)
+	if err := server.ServeStdio(s); err != nil && !errors.Is(err, context.Canceled) { // codex and claude end it by a signal
+		return err
+	}
+	return nil
+}
+
+func standInHook(log *journal, kind bridge.AgentKind, event string) error {
+	stdin, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return err
+	}
+	call, err := agent.For(kind).ParseHook(event, stdin)
+	if err != nil {
+		return err
+	}
+	log.add(map[string]any{"hook": event, "call": call, "stdin": json.RawMessage(stdin)})
+	mail := "MAIL-" + event + "-MAIL"
+	if call.StopActive {
+		mail = ""
+	}
+	_, err = os.Stdout.Write(agent.For(kind).FormatHook(call, mail))
+	return err
+}
+
+// standInPlugin hands out each text of DIR/mail-EVENT once.
+func standInPlugin(log *journal, home string) error {
+	log.add(map[string]any{"plugin": "start"})
+	out := json.NewEncoder(os.Stdout)
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, bridge.MaxFrameBytes)
+	for lines.Scan() {
+		var request agent.PluginRequest
+		if err := json.Unmarshal(lines.Bytes(), &request); err != nil {
+			return err
+		}
+		reply := agent.PluginReply{ID: request.ID}
+		if request.Confirm != nil {
+			log.add(map[string]any{"plugin": "confirm", "confirm": request.Confirm})
+		} else {
+			call, err := agent.For(bridge.OpenCode).ParseHook(request.Event, request.Call)
+			if err != nil {
+				return err
+			}
+			log.add(map[string]any{"plugin": request.Event, "call": call})
+			path := filepath.Join(home, "mail-"+request.Event)
+			if text, err := os.ReadFile(path); err == nil && call.ChildID == "" {
+				reply.Text = strings.TrimSpace(string(text))
+				reply.Loan = &session.Loan{ID: "loan-" + request.Event, Recipient: "peer", Messages: []string{"m"}}
+				if err := os.Remove(path); err != nil {
+					return err
+				}
+			}
+		}
+		if err := out.Encode(reply); err != nil {
+			return err
+		}
+	}
+	log.add(map[string]any{"plugin": "end"})
+	return lines.Err()
+}
