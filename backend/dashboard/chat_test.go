@@ -13,6 +13,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
 	"bridge/backend/session"
+	"bridge/backend/store"
 )
 
 func claudeSession() session.Session {
@@ -138,6 +139,19 @@ func TestCHT_13_BadBodiesAreRefusedAndNothingIsDelivered(t *testing.T) {
 	}
 	if sent := w.broker.sent(); len(sent) != 0 {
 		t.Errorf("refused requests sent %+v", sent)
+	}
+}
+
+func TestCHT_13_APairedPCsSessionIsRefusedEvenWhenItIsKnown(t *testing.T) {
+	w := chatting(t)
+	paired := store.Peer{ID: "peer-9", Name: "laptop/claude-app", Agent: bridge.Claude, SeenAt: 1}
+	if err := w.db.SavePeer(t.Context(), paired); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, "paired name", w.post("/api/sessions/laptop%2Fclaude-app/message", `{"body":"x"}`), http.StatusNotFound)
+	refused(t, "paired name to /api/messages", w.post("/api/messages", `{"to":"laptop/claude-app","body":"x"}`), http.StatusNotFound)
+	if sent := w.broker.sent(); len(sent) != 0 {
+		t.Errorf("sent %+v", sent)
 	}
 }
 

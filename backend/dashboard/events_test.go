@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,8 +147,8 @@ func TestAStreamAfterAnotherRequestHasNoOldDeadline(t *testing.T) {
 // pipeBroker is a Broker whose revision a test counts up.
 type pipeBroker struct {
 	changes  chan struct{}
-	revision int64
-	asked    int
+	revision atomic.Int64
+	asked    atomic.Int64
 }
 
 func (b *pipeBroker) Watch() (<-chan struct{}, func()) { return b.changes, func() {} }
@@ -155,14 +156,15 @@ func (b *pipeBroker) SendOwner(context.Context, ipc.SendArgs) (ipc.SendResult, e
 	return ipc.SendResult{}, errors.New("not in this test")
 }
 func (b *pipeBroker) Status(context.Context) (ipc.Status, error) {
-	b.asked++
-	return ipc.Status{Revision: b.revision}, nil
+	b.asked.Add(1)
+	return ipc.Status{Revision: b.revision.Load()}, nil
 }
 
 func TestManyChangesInARowAreOneEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		broker := &pipeBroker{changes: make(chan struct{}, 1), revision: 1}
+		broker := &pipeBroker{changes: make(chan struct{}, 1)}
+		broker.revision.Store(1)
 		e := newEvents(time.Now)
 		stream, err := e.join()
 		if err != nil {
@@ -179,13 +181,13 @@ func TestManyChangesInARowAreOneEvent(t *testing.T) {
 		synctest.Wait()
 		written = nil
 		for range 500 {
-			broker.revision++
+			broker.revision.Add(1)
 			signal(broker.changes)
 			synctest.Wait()
 		}
 		<-time.After(3 * pace)
 		synctest.Wait()
-		last := fmt.Sprintf(`data: {"revision":%d}`, broker.revision)
+		last := fmt.Sprintf(`data: {"revision":%d}`, broker.revision.Load())
 		if len(written) == 0 || len(written) > 2 || !strings.Contains(written[len(written)-1], last) {
 			t.Errorf("500 changes at once wrote %d events, want 1 or 2, the last with %s: %q", len(written), last, written)
 		}
@@ -230,8 +232,8 @@ func TestNobodyListeningTheBrokerIsNotAsked(t *testing.T) {
 			<-time.After(pace)
 		}
 		synctest.Wait()
-		if broker.asked != 0 {
-			t.Errorf("the broker was asked %d times", broker.asked)
+		if asked := broker.asked.Load(); asked != 0 {
+			t.Errorf("the broker was asked %d times", asked)
 		}
 		cancel()
 		synctest.Wait()
@@ -241,7 +243,7 @@ func TestNobodyListeningTheBrokerIsNotAsked(t *testing.T) {
 func TestALostBrokerIsWatchedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		broker := &pipeBroker{changes: make(chan struct{}), revision: 5}
+		broker := &pipeBroker{changes: make(chan struct{})}
 		close(broker.changes)
 		e := newEvents(time.Now)
 		if _, err := e.join(); err != nil {
@@ -250,8 +252,8 @@ func TestALostBrokerIsWatchedAgain(t *testing.T) {
 		go e.follow(ctx, broker)
 		<-time.After(10 * time.Second)
 		synctest.Wait()
-		if broker.asked < 5 || broker.asked > 20 {
-			t.Errorf("in 10 s the broker was asked %d times, want about once a second", broker.asked)
+		if asked := broker.asked.Load(); asked < 5 || asked > 20 {
+			t.Errorf("in 10 s the broker was asked %d times, want about once a second", asked)
 		}
 		cancel()
 		synctest.Wait()
