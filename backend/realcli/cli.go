@@ -32,6 +32,10 @@ const InstallCommand = "go run ./build clis"
 // folder for each (dir/claude/node_modules and so on). The error names every
 // CLI that is missing.
 func FindCLIs(dir string) (CLIs, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return CLIs{}, fmt.Errorf("finding the CLIs: %w", err)
+	}
 	platform := runtime.GOOS + "-" + map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
 	opencode := "opencode-" + platform
 	if runtime.GOARCH == "amd64" && !cpu.X86.HasAVX2 {

@@ -22,11 +22,7 @@ func TestMain(m *testing.M) {
 		os.Exit(probe(os.Args[1:]))
 	}
 	if realcli.Isolated() {
-		if err := realcli.RaiseLoopback(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(m.Run())
+		os.Exit(runIsolated(m))
 	}
 	if _, err := findCLIs(); err != nil {
 		unusable = err
@@ -38,6 +34,22 @@ func TestMain(m *testing.M) {
 		code = m.Run()
 	}
 	os.Exit(code)
+}
+
+// folder holds all that the tests make; its name is short, for Unix sockets.
+var folder string
+
+func runIsolated(m *testing.M) int {
+	err := realcli.RaiseLoopback()
+	if err == nil {
+		folder, err = os.MkdirTemp("", "cli")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	return m.Run()
 }
 
 // unusable says why no real CLI can be run.
@@ -57,6 +69,7 @@ type world struct {
 
 // scene is a home with the three CLIs in it and the model behind them.
 type scene struct {
+	whole     *testing.T // lives as long as the scene
 	home      *realcli.Home
 	model     *realcli.FakeModel
 	page      *dashboard // once the product is served
@@ -86,11 +99,11 @@ func newWorld(t *testing.T, projects ...string) *world {
 	must(t, err)
 	model, err := realcli.StartFakeModel()
 	must(t, err)
-	root, err := os.MkdirTemp("", "cli") // t.TempDir is too long for a Unix socket
+	root, err := os.MkdirTemp(folder, "")
 	must(t, err)
 	home, err := realcli.NewHome(root, clis, model, projects...)
 	must(t, err)
-	w := &world{t, &scene{home: home, model: model}}
+	w := &world{t, &scene{whole: t, home: home, model: model}}
 	t.Cleanup(w.close)
 	return w
 }

@@ -8,27 +8,45 @@ import (
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	"bridge/backend/realcli"
 )
 
-// install builds the product, connects the CLIs to it as a person would and
-// serves it in the foreground until the test ends.
+// install puts the product on the PATH, connects the CLIs to it as a person
+// would and serves it in the foreground until the test ends.
 func (w *world) install() {
 	w.Helper()
-	build := exec.CommandContext(w.Context(), "go", "build", "-o", filepath.Join(w.home.Bin, "bridge"), "../../cmd/bridge")
-	if out, err := build.CombinedOutput(); err != nil {
-		w.Fatalf("building bridge: %v\n%s", err, out)
-	}
+	product, err := product()
+	must(w.T, err)
+	must(w.T, os.Link(product, filepath.Join(w.home.Bin, "bridge")))
 	w.Logf("bridge install --yes:\n%s", w.bridge("install", "--yes"))
 	w.logs = append(w.logs, filepath.Join(w.home.Dir, ".bridge", "logs", "bridge.log"))
 	w.serve()
 }
+
+// product is the binary under test, beside the homes that link to it: the one
+// that BRIDGE_TEST_BIN names, else one that is built here once.
+var product = sync.OnceValues(func() (string, error) {
+	to := filepath.Join(folder, "bridge")
+	if built := os.Getenv("BRIDGE_TEST_BIN"); built != "" {
+		raw, err := os.ReadFile(built)
+		if err != nil {
+			return "", err
+		}
+		return to, os.WriteFile(to, raw, 0o700)
+	}
+	if out, err := exec.Command("go", "build", "-o", to, "../../cmd/bridge").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building bridge: %w\n%s", err, out)
+	}
+	return to, nil
+})
 
 // serve starts `bridge serve` and signs in with the launch link that it prints.
 func (w *world) serve() {
@@ -39,10 +57,10 @@ func (w *world) serve() {
 	stdout, err := cmd.StdoutPipe()
 	must(w.T, err)
 	must(w.T, cmd.Start())
-	w.Cleanup(func() {
-		must(w.T, cmd.Process.Signal(syscall.SIGTERM))
+	w.whole.Cleanup(func() {
+		must(w.whole, cmd.Process.Signal(syscall.SIGTERM))
 		if err := cmd.Wait(); err != nil {
-			w.Errorf("bridge serve after SIGTERM: %v\n%s", err, errs.String())
+			w.whole.Errorf("bridge serve after SIGTERM: %v\n%s", err, errs.String())
 		}
 	})
 	line, err := bufio.NewReader(stdout).ReadString('\n')
