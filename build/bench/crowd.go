@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// crowd measures a busy day: 56 MCP servers, 8,000 stored messages, two sends a
+// second each, and a page that asks for the state.
+func (l *lab) crowd(ctx context.Context) (err error) {
+	b, err := l.start(ctx, "crowd")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.stop()) }()
+	const members, stored = 56, 8000
+	servers := make([]*rpc, members)
+	for i := range servers {
+		if servers[i], err = b.mcp(ctx, fmt.Sprintf("member-%d", i)); err != nil {
+			return err
+		}
+		defer servers[i].close()
+	}
+	if err := l.fill(ctx, b, stored); err != nil {
+		return err
+	}
+	seconds := 20
+	if l.quick {
+		seconds = 5
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
+	defer cancel()
+	var sending sync.WaitGroup
+	problems := make([]error, members)
+	for i, server := range servers {
+		sending.Go(func() { problems[i] = chatter(ctx, server, fmt.Sprintf("member-%d", (i+1)%members)) })
+	}
+	states, stateErr := l.states(ctx, b)
+	sending.Wait()
+	if err := errors.Join(append(problems, stateErr)...); err != nil {
+		return err
+	}
+	largest := 0.0
+	for _, server := range servers {
+		largest = max(largest, resident(server.cmd.Process.Pid))
+	}
+	broker := resident(b.cmd.Process.Pid)
+	l.add(row{what: "56 sessions: broker resident", measured: fmt.Sprintf("%.1f MiB", broker), value: broker, goal: "< 60 MiB", bound: 60})
+	l.add(row{what: "56 sessions: largest bridge mcp", measured: fmt.Sprintf("%.1f MiB", largest), value: largest, goal: "< 25 MiB", bound: 25})
+	p95 := states.at(0.95)
+	l.add(row{what: "56 sessions: GET /api/state", measured: fmt.Sprintf("%s p50, %s p95", states.at(0.5), p95), value: p95.Seconds() * 1000, goal: "p95 < 10 ms", bound: 10})
+	return nil
+}
+
+// fill stores n messages through the broker.
+func (l *lab) fill(ctx context.Context, b *running, n int) error {
+	const lanes = 8
+	var names []string
+	for i := range lanes {
+		names = append(names, fmt.Sprintf("filler-%d", i))
+	}
+	clients, err := b.session(ctx, names...)
+	if err != nil {
+		return err
+	}
+	problems := make([]error, lanes)
+	var filling sync.WaitGroup
+	for i, client := range clients {
+		filling.Go(func() {
+			_, problems[i] = repeat(nil, n/lanes, func() error { return sendTo(ctx, client, names[(i+1)%lanes]) })
+		})
+	}
+	filling.Wait()
+	for _, client := range clients {
+		_ = client.Close() // only the members stay connected
+	}
+	return errors.Join(problems...)
+}
+
+// chatter sends twice a second until ctx ends.
+func chatter(ctx context.Context, server *rpc, to string) error {
+	ticker := time.NewTicker(time.Second / 2)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if err := server.call("send", map[string]any{"to": to, "message": body}); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// states asks for the state ten times a second, as several open pages would.
+func (l *lab) states(ctx context.Context, b *running) (times, error) {
+	get, err := b.browser(context.WithoutCancel(ctx))
+	if err != nil {
+		return nil, err
+	}
+	var taken times
+	ticker := time.NewTicker(time.Second / 10)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return taken, nil
+		}
+		if taken, err = repeat(taken, 1, func() error { return get("/api/state") }); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// hooks measures a whole hook process with nothing to deliver against a Node
+// process that does nothing, in turns.
+func (l *lab) hooks(ctx context.Context) (err error) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench: node is not on PATH: the hook is not measured")
+		return nil
+	}
+	b, err := l.start(ctx, "hooks")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.stop()) }()
+	if _, err := b.session(ctx, "hooked"); err != nil {
+		return err
+	}
+	input := fmt.Sprintf(`{"session_id":"s","cwd":%q,"hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{},"tool_response":{}}`, l.dir)
+	var nodes, hooks times
+	rounds := 60
+	if l.quick {
+		rounds = 20
+	}
+	for range rounds {
+		if nodes, err = repeat(nodes, 1, func() error { return exec.CommandContext(ctx, node, "-e", "0").Run() }); err != nil {
+			return err
+		}
+		if hooks, err = repeat(hooks, 1, func() error {
+			cmd := exec.CommandContext(ctx, l.binary, "hook", "claude", "PostToolUse", "--home", b.home.Dir())
+			cmd.Stdin = strings.NewReader(input)
+			return cmd.Run()
+		}); err != nil {
+			return err
+		}
+	}
+	l.add(row{what: "hook with nothing to deliver", measured: fmt.Sprintf("%s p50, node %s", hooks.at(0.5), nodes.at(0.5)), value: ratio(hooks.at(0.5), nodes.at(0.5)), goal: "<= 0.15 x node -e 0", bound: 0.15})
+	return nil
+}

@@ -1,0 +1,102 @@
+// Command bench measures Bridge against baselines taken in the same run on the
+// same disk, and prints one table of ratios. It builds nothing: give it the
+// binary. Every figure comes from the real program: a broker process, MCP
+// server processes, hook processes.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// row is one line of the table. A bound of 0 has no goal.
+type row struct {
+	what     string
+	measured string
+	value    float64
+	goal     string
+	bound    float64
+	atLeast  bool
+}
+
+func (r row) verdict() string {
+	switch {
+	case r.bound == 0:
+		return ""
+	case r.atLeast && r.value >= r.bound, !r.atLeast && r.value <= r.bound:
+		return "ok"
+	default:
+		return "MISSED"
+	}
+}
+
+// lab is what the measurements share.
+type lab struct {
+	binary string
+	dir    string // on the disk that is measured
+	quick  bool
+	rows   []row
+}
+
+func (l *lab) add(r row) { l.rows = append(l.rows, r) }
+
+func main() {
+	binary := flag.String("bridge", "bin/bridge", "the bridge binary to measure")
+	dir := flag.String("dir", "", "folder on the disk to measure; a temporary one by default")
+	quick := flag.Bool("quick", false, "fewer rounds, and no store of five million messages")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *binary, *dir, *quick); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, binary, dir string, quick bool) (err error) {
+	binary, err = filepath.Abs(binary)
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp(dir, "bridge-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	l := &lab{binary: binary, dir: scratch, quick: quick}
+	for _, measure := range []func(context.Context) error{l.sends, l.pushes, l.crowd, l.hooks, l.growth} {
+		if err := measure(ctx); err != nil {
+			return err
+		}
+	}
+	l.print()
+	return nil
+}
+
+func (l *lab) print() {
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "MEASURED\tFIGURE\tRATIO OR VALUE\tGOAL\t")
+	for _, r := range l.rows {
+		fmt.Fprintf(table, "%s\t%s\t%.2f\t%s\t%s\n", r.what, r.measured, r.value, r.goal, r.verdict())
+	}
+	_ = table.Flush() // standard output
+}
+
+// times is a list of durations.
+type times []time.Duration
+
+// at returns the given share of the sorted list: 0.5 is the median.
+func (t times) at(share float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(t))
+	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
+}
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }

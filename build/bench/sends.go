@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+
+	_ "modernc.org/sqlite" // the raw baseline
+)
+
+var body = strings.Repeat("sixteen bytes ..", 32) // 512 bytes
+
+// raw commits single rows with synchronous=FULL: the floor that every durable
+// send stands on. It returns one commit's time and the rate.
+func (l *lab) raw(ctx context.Context, n int) (times, float64, error) {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(l.dir, fmt.Sprintf("raw-%d.db", time.Now().UnixNano()))+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
+	if err != nil {
+		return nil, 0, err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.ExecContext(ctx, "CREATE TABLE m (id TEXT PRIMARY KEY, body TEXT NOT NULL)"); err != nil {
+		return nil, 0, err
+	}
+	insert, err := db.PrepareContext(ctx, "INSERT INTO m VALUES (?, ?)")
+	if err != nil {
+		return nil, 0, err
+	}
+	defer insert.Close()
+	var taken times
+	start := time.Now()
+	for i := range n {
+		before := time.Now()
+		if _, err := insert.ExecContext(ctx, fmt.Sprintf("%016d", i), body); err != nil {
+			return nil, 0, err
+		}
+		taken = append(taken, time.Since(before))
+	}
+	return taken, float64(n) / time.Since(start).Seconds(), nil
+}
+
+// sends measures a durable send: at the local API, through the MCP tool, and
+// with 16 clients at once. Raw commits are taken in turns with it, so that both
+// see the same disk.
+func (l *lab) sends(ctx context.Context) (err error) {
+	b, err := l.start(ctx, "sends")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.stop()) }()
+	api, err := b.session(ctx, "api", "target")
+	if err != nil {
+		return err
+	}
+	mcp, err := b.mcp(ctx, "tool")
+	if err != nil {
+		return err
+	}
+	defer mcp.close()
+	rounds, per := 8, 250
+	if l.quick {
+		rounds = 3
+	}
+	var rawTimes, apiTimes, toolTimes times
+	var rawRate float64
+	for range rounds {
+		taken, rate, err := l.raw(ctx, per)
+		if err != nil {
+			return err
+		}
+		rawTimes, rawRate = append(rawTimes, taken...), max(rawRate, rate)
+		if apiTimes, err = repeat(apiTimes, per, func() error { return sendTo(ctx, api[0], "target") }); err != nil {
+			return err
+		}
+		if toolTimes, err = repeat(toolTimes, per, func() error {
+			return mcp.call("send", map[string]any{"to": "target", "message": body})
+		}); err != nil {
+			return err
+		}
+	}
+	rawP50 := rawTimes.at(0.5)
+	l.add(row{what: "raw single-row FULL commit", measured: rawP50.String() + " p50", value: 1})
+	l.add(row{what: "durable send, local API, 1 client", measured: apiTimes.at(0.5).String() + " p50", value: ratio(apiTimes.at(0.5), rawP50), goal: "<= 2 x raw", bound: 2})
+	l.add(row{what: "durable send, MCP tool call", measured: toolTimes.at(0.5).String() + " p50", value: ratio(toolTimes.at(0.5), rawP50), goal: "<= 3 x raw", bound: 3})
+	return l.together(ctx, b, rawRate)
+}
+
+func repeat(taken times, n int, work func() error) (times, error) {
+	for range n {
+		before := time.Now()
+		if err := work(); err != nil {
+			return nil, err
+		}
+		taken = append(taken, time.Since(before))
+	}
+	return taken, nil
+}
+
+func sendTo(ctx context.Context, client *ipc.Client, to string) error {
+	_, err := client.Send(ctx, ipc.SendArgs{To: to, Body: body})
+	return err
+}
+
+const senders = 16
+
+// together measures 16 clients that send at once.
+func (l *lab) together(ctx context.Context, b *running, rawRate float64) error {
+	per := 1000
+	if l.quick {
+		per = 300
+	}
+	names := make([]string, senders)
+	for i := range names {
+		names[i] = fmt.Sprintf("many-%d", i)
+	}
+	clients, err := b.session(ctx, names...)
+	if err != nil {
+		return err
+	}
+	all := make([]times, senders)
+	problems := make([]error, senders)
+	var running sync.WaitGroup
+	start := time.Now()
+	for i, client := range clients {
+		running.Go(func() {
+			all[i], problems[i] = repeat(nil, per, func() error { return sendTo(ctx, client, "target") })
+		})
+	}
+	running.Wait()
+	rate := float64(senders*per) / time.Since(start).Seconds()
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	var joined times
+	for _, t := range all {
+		joined = append(joined, t...)
+	}
+	l.add(row{what: "16 clients at the local API", measured: fmt.Sprintf("%.0f sends/s, raw %.0f commits/s", rate, rawRate), value: rate / rawRate, goal: ">= 2 x raw rate", bound: 2, atLeast: true})
+	p99 := joined.at(0.99)
+	l.add(row{what: "16 clients, p99", measured: p99.String(), value: p99.Seconds() * 1000, goal: "< 50 ms", bound: 50})
+	return nil
+}
+
+// pushes measures how long a live session waits for the signal of a message,
+// from the moment it is sent, at 1,000 messages a second.
+func (l *lab) pushes(ctx context.Context) (err error) {
+	b, err := l.start(ctx, "pushes")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.stop()) }()
+	const lanes, rate = 8, 1000
+	seconds := 10
+	if l.quick {
+		seconds = 3
+	}
+	var names []string
+	for i := range lanes {
+		names = append(names, fmt.Sprintf("from-%d", i), fmt.Sprintf("to-%d", i))
+	}
+	clients, err := b.session(ctx, names...)
+	if err != nil {
+		return err
+	}
+	all := make([]times, lanes)
+	problems := make([]error, lanes)
+	var running sync.WaitGroup
+	for i := range lanes {
+		running.Go(func() {
+			all[i], problems[i] = pushLane(ctx, clients[2*i], clients[2*i+1], names[2*i+1], rate*seconds/lanes, time.Second*lanes/rate)
+		})
+	}
+	running.Wait()
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	var joined times
+	for _, t := range all {
+		joined = append(joined, t...)
+	}
+	p99 := joined.at(0.99)
+	l.add(row{what: "push to a live session, 1,000/s", measured: fmt.Sprintf("%s p50, %s p99", joined.at(0.5), p99), value: p99.Seconds() * 1000, goal: "p99 < 10 ms", bound: 10})
+	return nil
+}
+
+// pushLane sends n messages in a steady rhythm and times each until its signal
+// arrived. A lane has one message under way at a time.
+func pushLane(ctx context.Context, from, to *ipc.Client, name string, n int, every time.Duration) (times, error) {
+	var taken times
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for range n {
+		<-ticker.C
+		before := time.Now()
+		if err := sendTo(ctx, from, name); err != nil {
+			return nil, err
+		}
+		event, open := <-to.Events()
+		if !open || event.Name != ipc.EventMail {
+			return nil, bridge.Errorf(bridge.Internal, "the signal of a message did not come: %+v", event)
+		}
+		taken = append(taken, time.Since(before))
+	}
+	return taken, nil
+}
