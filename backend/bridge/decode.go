@@ -14,16 +14,20 @@ import (
 const maxDecodeDepth = 32
 
 // DecodeStrict reads exactly one JSON value from data into dst, which must be a
-// pointer to a struct. Beyond encoding/json it refuses data over limitBytes,
-// unknown members, members whose case differs from the declared name, members
-// given twice, a second value behind the first, and invalid UTF-8. The error is
-// always an Error whose sentence names the offending member.
+// pointer to a struct or to a list of them. Beyond encoding/json it refuses data
+// over limitBytes, unknown members, members whose case differs from the declared
+// name, members given twice, a second value behind the first, null instead of
+// the whole value, and invalid UTF-8. A member that is null counts as left out.
+// The error is always an Error whose sentence names the offending member.
 func DecodeStrict(data []byte, limitBytes int, dst any) error {
 	if len(data) > limitBytes {
 		return Errorf(TooLarge, "the request is larger than %d bytes", limitBytes)
 	}
-	if len(bytes.TrimSpace(data)) == 0 {
+	switch string(bytes.TrimSpace(data)) {
+	case "":
 		return Errorf(Invalid, "the request is empty: send one JSON object")
+	case "null": // encoding/json would leave dst as it is
+		return Errorf(Invalid, "the request must be a JSON object, not null")
 	}
 	if !utf8.Valid(data) {
 		return Errorf(Invalid, "the request is not valid UTF-8")
@@ -51,6 +55,9 @@ func decodeError(err error) error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e
 	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return Errorf(Invalid, "the request is not valid JSON: it ends too early")
+	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return Errorf(Invalid, "unknown member %s", name)
 	}
@@ -58,10 +65,7 @@ func decodeError(err error) error {
 }
 
 func typeName(t reflect.Type) string {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch t.Kind() {
+	switch indirect(t).Kind() {
 	case reflect.String:
 		return "a string"
 	case reflect.Bool:
@@ -70,6 +74,8 @@ func typeName(t reflect.Type) string {
 		return "a list"
 	case reflect.Struct, reflect.Map:
 		return "an object"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
 	default:
 		return "a whole number"
 	}
@@ -92,21 +98,23 @@ func checkMembers(data []byte, dst reflect.Type) error {
 
 type memberWalker struct{ decoder *json.Decoder }
 
+// value reads one value, depth lists and objects deep, that is meant for a t.
 func (w memberWalker) value(t reflect.Type, depth int) error {
-	if depth > maxDecodeDepth {
-		return Errorf(Invalid, "the request is nested deeper than %d levels", maxDecodeDepth)
-	}
 	token, err := w.decoder.Token()
 	if err != nil {
 		return err
 	}
-	switch token {
-	case json.Delim('{'):
-		return w.object(t, depth)
-	case json.Delim('['):
-		return w.array(t, depth)
+	delim, nested := token.(json.Delim)
+	if !nested {
+		return nil
 	}
-	return nil
+	if depth == maxDecodeDepth {
+		return Errorf(Invalid, "the request is nested deeper than %d levels", maxDecodeDepth)
+	}
+	if delim == '{' {
+		return w.object(t, depth)
+	}
+	return w.array(t, depth)
 }
 
 func (w memberWalker) object(t reflect.Type, depth int) error {
@@ -123,7 +131,10 @@ func (w memberWalker) object(t reflect.Type, depth int) error {
 		}
 		seen[name] = true
 		inner, known := fields[name]
-		if fields != nil && !known {
+		switch {
+		case fields == nil:
+			inner = elem(t)
+		case !known:
 			return Errorf(Invalid, "unknown member %q", name)
 		}
 		if err := w.value(inner, depth+1); err != nil {
@@ -135,12 +146,8 @@ func (w memberWalker) object(t reflect.Type, depth int) error {
 }
 
 func (w memberWalker) array(t reflect.Type, depth int) error {
-	var inner reflect.Type
-	if t = indirect(t); t != nil && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) {
-		inner = t.Elem()
-	}
 	for w.decoder.More() {
-		if err := w.value(inner, depth+1); err != nil {
+		if err := w.value(elem(t), depth+1); err != nil {
 			return err
 		}
 	}
@@ -151,19 +158,17 @@ func (w memberWalker) array(t reflect.Type, depth int) error {
 // structFields maps the JSON names of t's fields to their types, nil when t is
 // no struct or decodes itself.
 func structFields(t reflect.Type) map[string]reflect.Type {
-	if t = indirect(t); t == nil || t.Kind() != reflect.Struct {
-		return nil
-	}
-	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+	if t = indirect(t); t == nil || t.Kind() != reflect.Struct || decodesItself(t) {
 		return nil
 	}
 	fields := map[string]reflect.Type{}
 	for _, field := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		tag := field.Tag.Get("json")
+		name, _, _ := strings.Cut(tag, ",")
 		switch {
-		case name == "-" || !field.IsExported():
+		case tag == "-" || !field.IsExported():
 			continue
-		case name == "" && field.Anonymous:
+		case name == "" && field.Anonymous && indirect(field.Type).Kind() == reflect.Struct:
 			continue // its fields are visible themselves
 		case name == "":
 			name = field.Name
@@ -171,6 +176,26 @@ func structFields(t reflect.Type) map[string]reflect.Type {
 		fields[name] = field.Type
 	}
 	return fields
+}
+
+// elem is the type of the elements of a list or map, nil when t is neither or
+// decodes itself.
+func elem(t reflect.Type) reflect.Type {
+	if t = indirect(t); t == nil || decodesItself(t) {
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Slice, reflect.Array, reflect.Map:
+		return t.Elem()
+	default:
+		return nil
+	}
+}
+
+// decodesItself reports whether t has a decoder of its own, which then checks
+// its members.
+func decodesItself(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
 func indirect(t reflect.Type) reflect.Type {

@@ -38,11 +38,11 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the cause, which never leaves the machine.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Errorf makes an Error. A %w verb keeps its operand as the cause; the message
+// Errorf makes an Error. Every %w verb keeps its operand as a cause; the message
 // includes the operand's text, so wrap only what people may read.
 func Errorf(code Code, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)
-	return &Error{Code: code, Message: wrapped.Error(), cause: errors.Unwrap(wrapped)}
+	return &Error{Code: code, Message: wrapped.Error(), cause: wrapped}
 }
 
 // WithCause makes an Error whose message hides cause.
