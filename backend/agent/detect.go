@@ -49,10 +49,19 @@ var programs = map[bridge.AgentKind]string{
 	bridge.Antigravity: "agy",
 }
 
-// Detect finds the CLI of kind: BRIDGE_<KIND>_BIN first, then the configured
-// path, then PATH. A path that was named but holds no program is
-// bridge.Invalid, no CLI at all bridge.NotFound.
+// Detect finds the CLI of kind and asks it for its version.
 func Detect(ctx context.Context, kind bridge.AgentKind, where Lookup) (Found, error) {
+	path, err := Locate(kind, where)
+	if err != nil {
+		return Found{}, err
+	}
+	return inspect(ctx, kind, path), nil
+}
+
+// Locate finds the program of kind: BRIDGE_<KIND>_BIN first, then the
+// configured path, then PATH. A path that was named but holds no program is
+// bridge.Invalid, no CLI at all bridge.NotFound.
+func Locate(kind bridge.AgentKind, where Lookup) (string, error) {
 	variable := "BRIDGE_" + strings.ToUpper(string(kind)) + "_BIN"
 	for _, named := range []struct{ path, by string }{
 		{where.Env(variable), variable},
@@ -63,19 +72,19 @@ func Detect(ctx context.Context, kind bridge.AgentKind, where Lookup) (Found, er
 		}
 		path, err := filepath.Abs(named.path)
 		if err != nil || !isProgram(path) {
-			return Found{}, bridge.Errorf(bridge.Invalid, "%s names %s, which is no program", named.by, named.path)
+			return "", bridge.Errorf(bridge.Invalid, "%s names %s, which is no program", named.by, named.path)
 		}
-		return inspect(ctx, kind, path), nil
+		return path, nil
 	}
 	for _, dir := range filepath.SplitList(where.Env("PATH")) {
 		for _, suffix := range programSuffixes(where.Env) {
 			path := filepath.Join(dir, programs[kind]+suffix)
 			if filepath.IsAbs(path) && isProgram(path) {
-				return inspect(ctx, kind, path), nil
+				return path, nil
 			}
 		}
 	}
-	return Found{}, bridge.Errorf(bridge.NotFound, "%s is not on this PC: %s is not on PATH", kind, programs[kind])
+	return "", bridge.Errorf(bridge.NotFound, "%s is not on this PC: %s is not on PATH", kind, programs[kind])
 }
 
 func programSuffixes(env func(string) string) []string {
