@@ -2,13 +2,10 @@
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { type State } from '../src/lib/api';
-import { test as base, type BrowserContext, type Page } from '@playwright/test';
+import { expect, test as base, type BrowserContext, type Page } from '@playwright/test';
 
 type Storage = Awaited<ReturnType<BrowserContext['storageState']>>;
 
@@ -43,18 +40,26 @@ async function withLaunchURL(use: (url: string) => Promise<void>): Promise<void>
   const running = process.env['BRIDGE_URL'];
   if (running !== undefined) return use(running);
   const binary = process.env['BRIDGE_BIN'];
-  const home = await mkdtemp(join(tmpdir(), 'bridge-e2e-'));
   const fixture = fileURLToPath(new URL('fixture/server.js', import.meta.url));
   const { url, child } =
     binary === undefined
       ? await start(process.execPath, [fixture])
-      : await start(binary, ['demo', '--keep', '--home', home]);
+      : await start(binary, ['demo', '--no-open', '--port', '0']);
   try {
     await use(url);
   } finally {
     await stop(child);
-    await rm(home, { recursive: true, force: true });
   }
+}
+
+/** Waits until the sessions have begun to talk: there are messages and a decision. */
+async function waitForLife(context: BrowserContext, origin: string): Promise<void> {
+  await expect(async () => {
+    const state = (await (await context.request.get(`${origin}/api/state`)).json()) as State;
+    const answer = await context.request.get(`${origin}/api/decisions`);
+    const { decisions } = (await answer.json()) as { decisions: unknown[] };
+    expect(Math.min(state.peers.length, state.messages.length, decisions.length)).toBeGreaterThan(0);
+  }).toPass({ timeout: 60_000 });
 }
 
 export const test = base.extend<object, { dashboard: Dashboard }>({
@@ -65,12 +70,13 @@ export const test = base.extend<object, { dashboard: Dashboard }>({
         const page = await context.newPage();
         await page.goto(url);
         await page.waitForURL((at) => !at.pathname.startsWith('/launch'));
+        await waitForLife(context, new URL(url).origin);
         const storage = await context.storageState();
         await context.close();
         await use({ origin: new URL(url).origin, storage });
       });
     },
-    { scope: 'worker' },
+    { scope: 'worker', timeout: 90_000 },
   ],
   baseURL: async ({ dashboard }, use) => use(dashboard.origin),
   storageState: async ({ dashboard }, use) => use(dashboard.storage),
@@ -110,4 +116,4 @@ export async function tellEveryone(page: Page, body: string): Promise<void> {
 /** A text that no other test uses. */
 export const unique = (words: string) => `${words} ${Math.random().toString(36).slice(2, 10)}`;
 
-export { expect } from '@playwright/test';
+export { expect };

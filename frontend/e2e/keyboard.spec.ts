@@ -28,7 +28,9 @@ test('DSK-06 lists move by j and k, Enter opens, Esc gives the focus back', asyn
   await page.keyboard.press('k');
   expect(await page.evaluate(focused)).toBe(first);
 
-  const row = page.locator('main [data-message] [data-row]').first();
+  // By its id, because newer messages may come in above it.
+  const id = await page.locator('main [data-message]').first().getAttribute('data-message');
+  const row = page.locator(`main [data-message="${id}"] [data-row]`);
   await row.focus();
   await page.keyboard.press('Enter');
   await expect(page.getByRole('heading', { name: 'Message', exact: true })).toBeFocused();
@@ -40,7 +42,8 @@ test('DSK-06 lists move by j and k, Enter opens, Esc gives the focus back', asyn
 test('DSK-06 the strip opens at its evidence by keyboard, also on a narrow window', async ({ page }) => {
   await page.setViewportSize({ width: 360, height: 740 });
   await open(page, 'overview');
-  const strip = page.locator('main button.strip').first();
+  const id = await page.locator('main [data-message]').first().getAttribute('data-message');
+  const strip = page.locator(`main [data-message="${id}"] button.strip`);
   await strip.focus();
   await page.keyboard.press('Enter');
   await expect(page.getByRole('heading', { name: 'Delivery' })).toBeFocused();

@@ -39,7 +39,9 @@ test('DSK-06 opening the strip shows each step of each recipient with its time o
   const sent = messages.find((m) => m.body === text);
   expect(sent?.deliveries.map((d) => d.name).sort()).toEqual(peers.map((p) => p.name).sort());
   for (const delivery of sent?.deliveries ?? []) {
-    const section = details.locator('section', { hasText: delivery.name });
+    const section = details.locator('section', {
+      has: page.getByRole('heading', { name: delivery.name, exact: true }),
+    });
     await expect(section.locator('.step')).toHaveText(STEPS.map((step) => STEP_NAMES[step]));
     await expect(section.locator('.at').nth(1)).toContainText(/\d\d:\d\d:\d\d/); // durable
     for (const { evidence } of delivery.stages) await expect(section).toContainText(evidence);

@@ -98,7 +98,9 @@ describe('live state', () => {
 
   it('tries again when the stream is open but the state could not be fetched', async () => {
     let up = false;
-    const { live, ports } = play(() => (up ? Promise.resolve(state()) : Promise.reject(new Unreachable('gone'))));
+    const { live, ports } = play(() =>
+      up ? Promise.resolve(state()) : Promise.reject(new Unreachable('gone')),
+    );
     await settle();
     expect([live.snapshot.phase, ports.closed]).toEqual(['offline', 1]);
     up = true;

@@ -2,12 +2,15 @@
 // and the theme. One instance each, because there is one window.
 
 import { tick } from 'svelte';
+import { joinNotifications } from '../features/messages/messages';
 import { api } from './api';
 import { Live, openEventSource, type Snapshot } from './live';
 import { href, parseRoute, type Place } from './route';
 
 class Page {
   live: Snapshot = $state.raw({ phase: 'loading', state: null, offlineSince: null });
+  /** The newest messages, newest first. */
+  messages = $derived(joinNotifications(this.live.state?.messages ?? []));
   /** The time that ages are counted from; it moves every few seconds. */
   now = $state(Date.now());
   /** The part of the details that an opened message starts at. */
@@ -27,9 +30,6 @@ class Page {
   }
   get peers() {
     return this.live.state?.peers ?? [];
-  }
-  get messages() {
-    return this.live.state?.messages ?? [];
   }
   /** Changes whenever something in Bridge did. */
   get revision() {

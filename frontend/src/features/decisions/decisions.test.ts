@@ -30,8 +30,7 @@ describe('DEC-21 scope of a decision', () => {
 });
 
 it('finds the message that told of a decision, and takes no other for it', () => {
-  const told = message({ kind: 'decision', body: 'Decision on database: PostgreSQL' });
-  expect(notification(decision(), [message({ body: 'database' }), told])).toBe(told);
-  expect(notification(decision({ createdAt: 1001 }), [told])).toBeUndefined();
-  expect(notification(decision({ topic: 'colours' }), [told])).toBeUndefined();
+  const told = message({ kind: 'decision', conversation_id: 'decision-d-1' });
+  expect(notification(decision(), [message({ conversation_id: 'decision-d-1' }), told])).toBe(told);
+  expect(notification(decision({ id: 'd-2' }), [told])).toBeUndefined();
 });

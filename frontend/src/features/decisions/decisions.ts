@@ -43,16 +43,7 @@ export function groupDecisions(decisions: Decision[]): Group[] {
   return groups.filter((group) => group.decisions.length > 0);
 }
 
-/**
- * The message that told the sessions of a revision, where it is among those
- * given: a decision and its notifications are stored with one timestamp.
- */
+/** The message that told the sessions of a revision, where it is among those given. */
 export function notification(decision: Decision, messages: Message[]): Message | undefined {
-  return messages.find(
-    (m) =>
-      m.kind === 'decision' &&
-      m.created_at === decision.createdAt &&
-      m.from_name === decision.author.name &&
-      m.body.includes(decision.topic),
-  );
+  return messages.find((m) => m.kind === 'decision' && m.conversation_id === `decision-${decision.id}`);
 }

@@ -42,9 +42,9 @@ export function markOf(delivery: Delivery, step: Step): Mark {
   const index = STEPS.indexOf(step);
   const entry = delivery.stages.find((s) => s.stage === step);
   if (entry?.at != null) return 'done';
+  // A step that a later one overtook was not needed, whatever was possible.
+  if (delivery.stages.some((s) => STEPS.indexOf(s.stage) > index && s.at !== null)) return 'skipped';
   if (entry?.possible === false) return 'never';
-  const later = delivery.stages.some((s) => STEPS.indexOf(s.stage) > index && s.at !== null);
-  if (later) return 'skipped';
   return delivery.stage === 'expired' ? 'never' : 'pending';
 }
 

@@ -2,7 +2,7 @@
 // one shows it at once and with the older messages that were fetched.
 
 import { api, type Message } from '../../lib/api';
-import { mergeMessages } from './messages';
+import { joinNotifications, mergeMessages } from './messages';
 
 const PAGE = 50;
 
@@ -12,6 +12,8 @@ export class Conversation {
   /** There are no older ones. */
   complete = $state(false);
   problem = $state('');
+  /** As the server has them, one for each notification. */
+  #stored: Message[] = [];
   readonly #name: string;
 
   constructor(name: string) {
@@ -23,21 +25,25 @@ export class Conversation {
     await this.#try(async () => {
       const { messages } = await api.messages(this.#name, PAGE);
       if (messages.length < PAGE) this.complete = true;
-      this.messages = mergeMessages(this.messages ?? [], messages, PAGE);
+      this.#show(mergeMessages(this.#stored, messages, PAGE));
     });
   }
 
   async loadOlder(): Promise<void> {
-    const oldest = this.messages?.[0];
+    const oldest = this.#stored[0];
     if (oldest === undefined) return;
     await this.#try(async () => {
       // The bound excludes its own millisecond, which other messages may share.
       const { messages } = await api.messages(this.#name, PAGE, oldest.created_at + 1);
-      const known = this.messages ?? [];
-      const merged = mergeMessages(known, messages, Infinity);
-      this.complete = messages.length < PAGE || merged.length === known.length;
-      this.messages = merged;
+      const merged = mergeMessages(this.#stored, messages, Infinity);
+      this.complete = messages.length < PAGE || merged.length === this.#stored.length;
+      this.#show(merged);
     });
+  }
+
+  #show(stored: Message[]): void {
+    this.#stored = stored;
+    this.messages = joinNotifications(stored);
   }
 
   async #try(load: () => Promise<void>): Promise<void> {

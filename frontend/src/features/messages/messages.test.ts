@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { delivery, message, peer } from '../../lib/sample';
-import { filterMessages, mergeMessages, NO_FILTER } from './messages';
+import { filterMessages, joinNotifications, mergeMessages, NO_FILTER } from './messages';
 
 describe('filter', () => {
   const one = message({ id: 'one', body: 'Review the Migration' });
@@ -39,4 +39,24 @@ describe('merge', () => {
     expect(ids(mergeMessages([at(1)], [at(9), at(8)], 2))).toBe('m-8 m-9');
     expect(ids(mergeMessages([at(1)], [at(9)], 2))).toBe('m-1 m-9');
   });
+});
+
+it('shows the notifications of one decision as one message, in its place', () => {
+  const notice = (id: string, created_at: number, name: string) =>
+    message({
+      id,
+      created_at,
+      kind: 'decision',
+      conversation_id: 'decision-d-1',
+      deliveries: [delivery('durable', { name })],
+    });
+  const chat = message({ id: 'chat', created_at: 5, conversation_id: 'decision-d-1' });
+  const newestFirst = [notice('late', 9, 'c'), chat, notice('b', 2, 'b'), notice('a', 1, 'a')];
+  for (const list of [newestFirst, newestFirst.toReversed()]) {
+    const joined = joinNotifications(list);
+    const order = list === newestFirst ? ['chat', 'a'] : ['a', 'chat'];
+    expect(joined.map((m) => m.id)).toEqual(order);
+    const names = joined.find((m) => m.id === 'a')?.deliveries.map((d) => d.name);
+    expect(names?.toSorted()).toEqual(['a', 'b', 'c']);
+  }
 });

@@ -26,10 +26,22 @@ export function parties(message: Message): Party[] {
   return [{ name: message.from_name, agent: message.from_agent }, ...message.deliveries];
 }
 
-/** Whom the message is for, as said when it was sent. */
-export function audience(message: Message): string {
-  if (message.to_target === '*') return `everyone (${message.deliveries.length})`;
-  return message.deliveries.map((d) => d.name).join(', ') || message.recipients || message.to_target;
+/**
+ * A decision is stored as one notification for each session it concerns; people
+ * see it as one message with several recipients. The order is kept.
+ */
+export function joinNotifications(messages: Message[]): Message[] {
+  const groups = new Map<string, Message[]>();
+  for (const message of messages) {
+    if (message.kind !== 'decision') continue;
+    groups.set(message.conversation_id, [...(groups.get(message.conversation_id) ?? []), message]);
+  }
+  return messages.flatMap((message) => {
+    const group = groups.get(message.conversation_id);
+    if (message.kind !== 'decision' || group === undefined) return [message];
+    const oldest = group.reduce((a, b) => (b.created_at < a.created_at ? b : a));
+    return message === oldest ? [{ ...message, deliveries: group.flatMap((m) => m.deliveries) }] : [];
+  });
 }
 
 /** The messages that pass; the project of a session that left is unknown. */

@@ -1,0 +1,141 @@
+// The server's golden answers, read against the types that the page is built
+// on: neither side can change a shape alone.
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { describe, expect, it } from 'vitest';
+import type { AgentFound, ChatDelivery, ChatResult, Decision, Message, SendResult, State } from './api';
+
+const step = v.picklist(['accepted', 'durable', 'woken', 'handed', 'consumed', 'answered']);
+const stage = v.picklist([...step.options, 'expired']);
+const time = v.pipe(v.number(), v.integer());
+const chatState = v.picklist(['queued', 'delivered', 'not-supported', 'unconfirmed']);
+
+const message = v.object({
+  id: v.string(),
+  from_name: v.string(),
+  from_agent: v.string(),
+  to_target: v.string(),
+  recipients: v.string(),
+  body: v.string(),
+  created_at: time,
+  hop: v.number(),
+  reply_to: v.nullable(v.string()),
+  conversation_id: v.string(),
+  kind: v.picklist(['message', 'decision', 'owner']),
+  state: stage,
+  deliveries: v.array(
+    v.object({
+      id: v.string(),
+      name: v.string(),
+      agent: v.string(),
+      stage,
+      note: v.string(),
+      stages: v.pipe(
+        v.array(v.object({ stage: step, at: v.nullable(time), evidence: v.string(), possible: v.boolean() })),
+        v.length(6),
+      ),
+    }),
+  ),
+}) satisfies v.GenericSchema<unknown, Message>;
+
+const state = v.object({
+  revision: v.number(),
+  instance: v.object({ name: v.string(), version: v.string() }),
+  broker: v.object({
+    state: v.picklist(['live', 'offline']),
+    host: v.string(),
+    pid: v.nullable(v.number()),
+  }),
+  peers: v.array(
+    v.object({
+      id: v.string(),
+      name: v.string(),
+      agent: v.string(),
+      cwd: v.string(),
+      state: v.picklist(['busy', 'idle']),
+      sessionId: v.nullable(v.string()),
+      since: time,
+      children: v.array(v.object({ id: v.string(), title: v.string(), state: v.string() })),
+      autoWake: v.boolean(),
+      wakeOnDirect: v.boolean(),
+      unread: v.number(),
+      transport: v.string(),
+      detail: v.string(),
+    }),
+  ),
+  messages: v.array(message),
+}) satisfies v.GenericSchema<unknown, State>;
+
+const decision = v.object({
+  id: v.string(),
+  topic: v.string(),
+  text: v.string(),
+  scope: v.union([
+    v.literal('all'),
+    v.object({ project: v.string() }),
+    v.object({ sessions: v.array(v.string()) }),
+  ]),
+  author: v.object({ id: v.string(), name: v.string(), agent: v.string() }),
+  createdAt: time,
+  sourceMessageId: v.nullable(v.string()),
+  supersedes: v.nullable(v.string()),
+  current: v.boolean(),
+}) satisfies v.GenericSchema<unknown, Decision>;
+
+const agents = v.object({
+  agents: v.array(
+    v.object({
+      kind: v.string(),
+      found: v.boolean(),
+      path: v.string(),
+      version: v.string(),
+      connected: v.boolean(),
+      detail: v.string(),
+    }),
+  ),
+  command: v.string(),
+}) satisfies v.GenericSchema<unknown, { agents: AgentFound[]; command: string }>;
+
+const chat = v.object({
+  state: chatState,
+  transport: v.string(),
+  receipt: v.nullable(v.string()),
+  detail: v.string(),
+}) satisfies v.GenericSchema<unknown, ChatResult>;
+
+const receipt = v.object({
+  id: v.string(),
+  state: chatState,
+  transport: v.string(),
+  updatedAt: time,
+}) satisfies v.GenericSchema<unknown, ChatDelivery>;
+
+const sent = v.object({
+  id: v.string(),
+  conversationId: v.string(),
+  recipients: v.array(v.object({ name: v.string(), online: v.boolean(), wake: v.boolean() })),
+}) satisfies v.GenericSchema<unknown, SendResult>;
+
+describe('the server answers as the page expects', () => {
+  it.each([
+    ['state.json', state],
+    ['state-empty.json', state],
+    ['state-offline.json', state],
+    ['messages.json', v.object({ messages: v.array(message) })],
+    ['decisions.json', v.object({ decisions: v.array(decision) })],
+    ['history.json', v.object({ topic: v.string(), decisions: v.array(decision) })],
+    ['agents.json', agents],
+    ['chat.json', chat],
+    ['chat-child.json', chat],
+    ['chat-delivery.json', receipt],
+    ['sent.json', sent],
+    ['error.json', v.object({ error: v.pipe(v.string(), v.nonEmpty()) })],
+  ])('%s', (file, schema) => {
+    const golden = join(import.meta.dirname, '../../../backend/dashboard/testdata', file);
+    const answer: unknown = JSON.parse(readFileSync(golden, 'utf8'));
+    const { issues } = v.safeParse(schema as v.GenericSchema, answer);
+    expect(issues?.map((i) => `${v.getDotPath(i) ?? ''}: ${i.message}`)).toBeUndefined();
+  });
+});
