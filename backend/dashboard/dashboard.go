@@ -149,6 +149,9 @@ func (d *Dashboard) Close() error {
 	return nil
 }
 
+// Watched reports whether a page is open: an event stream listens.
+func (d *Dashboard) Watched() bool { return d.events.listening() }
+
 // ServeHTTP answers one request: guard, route, handler, and the error's status.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := &response{ResponseWriter: w}

@@ -72,6 +72,11 @@ func TestEventsTellEveryNewRevision(t *testing.T) {
 	awaitLine(t, lines, `data: {"revision":7}`)
 	w.broker.changed()
 	awaitLine(t, lines, `data: {"revision":8}`)
+	if !w.board.Watched() {
+		t.Error("an open page is not seen")
+	}
+	_ = response.Body.Close()
+	eventually(t, "the page is seen to be closed", func() bool { return !w.board.Watched() })
 }
 
 func TestEventsTellThatTheBrokerWentAndCame(t *testing.T) {

@@ -1,4 +1,0 @@
-package dashboard
-
-// Watched reports whether a page is open: an event stream listens.
-func (d *Dashboard) Watched() bool { return d.events.listening() }
