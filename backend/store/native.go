@@ -1,0 +1,41 @@
+package store
+
+import (
+	"context"
+
+	"bridge/backend/bridge"
+	"bridge/backend/mail"
+)
+
+// Rehand replaces what is known of a hand-over: an attempt was noted before its
+// outcome was known.
+func (d *DB) Rehand(ctx context.Context, mark mail.Mark) error {
+	return d.writer.do(ctx, func(t *tx) error {
+		_, err := t.exec("UPDATE delivery_stages SET handed_at = ?3, handed_by = ?4 WHERE message_id = ?1 AND recipient = ?2",
+			mark.MessageID, mark.Recipient, mark.At, mark.Evidence)
+		return err
+	})
+}
+
+// Unhand takes a hand-over back that certainly did not happen: the message is
+// ordinary unread mail again.
+func (d *DB) Unhand(ctx context.Context, messageID, recipient string) error {
+	return d.writer.do(ctx, func(t *tx) error {
+		_, err := t.exec("UPDATE delivery_stages SET handed_at = NULL, handed_by = NULL WHERE message_id = ?1 AND recipient = ?2", messageID, recipient)
+		return err
+	})
+}
+
+// AppendHanded stores a message that is handed over in the same moment, in one
+// transaction: no hook may show what the CLI's own queue was asked to show.
+func (d *DB) AppendHanded(ctx context.Context, message bridge.Message, evidence string) error {
+	return d.writer.do(ctx, func(t *tx) error {
+		_, fresh, err := appendSend(t, []bridge.Message{message})
+		if err != nil || !fresh {
+			return err
+		}
+		return markStage(t, bridge.StageHanded, mail.Mark{
+			MessageID: message.ID, Recipient: message.Recipient, At: message.CreatedAt, Evidence: evidence,
+		})
+	})
+}
