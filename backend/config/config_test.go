@@ -334,16 +334,16 @@ func TestSTO_11_VariablesFallBackToTheirDefaults(t *testing.T) {
 func TestVariablesOverruleTheFile(t *testing.T) {
 	home := newHome(t)
 	writeConfig(t, home, `{"name":"file","port":1,"agents":{"codex":{"bin":"/file"},"claude":{"bin":"/kept"}}}`)
-	settings, err := home.Settings(variables("BRIDGE_NAME", "variable", "BRIDGE_PORT", "0", "BRIDGE_CODEX_BIN", "/variable", "BRIDGE_LOG_LEVEL", "debug"))
+	settings, err := home.Settings(variables("BRIDGE_PORT", "0", "BRIDGE_CODEX_BIN", "/variable", "BRIDGE_LOG_LEVEL", "debug"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if settings.Name != "variable" || settings.Port != 0 || settings.Bin(bridge.Codex) != "/variable" ||
+	if settings.Name != "file" || settings.Port != 0 || settings.Bin(bridge.Codex) != "/variable" ||
 		settings.Bin(bridge.Claude) != "/kept" || settings.Bin(bridge.OpenCode) != "" || settings.LogLevel != slog.LevelDebug {
 		t.Errorf("settings = %+v", settings)
 	}
-	settings, err = home.Settings(variables("BRIDGE_NAME", "not a name", "BRIDGE_PORT", "70000", "BRIDGE_LOG_LEVEL", "loud"))
-	if err != nil || settings.Name != "file" || settings.Port != 1 || settings.LogLevel != slog.LevelInfo {
+	settings, err = home.Settings(variables("BRIDGE_PORT", "70000", "BRIDGE_LOG_LEVEL", "loud"))
+	if err != nil || settings.Port != 1 || settings.LogLevel != slog.LevelInfo {
 		t.Errorf("invalid variables: %+v, %v; want the file's", settings, err)
 	}
 }

@@ -22,6 +22,7 @@ const (
 // Settings is what is in force: config.json, overruled by the BRIDGE_*
 // variables. Zero durations and a zero BackupRetention mean what seed 8 says:
 // no expiry, no interval, keep all. An invalid variable counts as not set.
+// BRIDGE_NAME is not here: it names one session, not this bridge.
 type Settings struct {
 	Config
 
