@@ -95,3 +95,8 @@ func rank(s bridge.Stage) int {
 		return 5
 	}
 }
+
+// QueueEvidence begins the evidence of a message that went to the agent CLI's
+// own queue. The session's next activity says nothing about such a message: its
+// turn may come much later. Only the prompt that shows it does.
+const QueueEvidence = "codex queue"
