@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,10 @@ import (
 func TestMain(m *testing.M) {
 	part, ok := helperParts[os.Getenv(helperEnv)]
 	if !ok {
+		// Every action of the model is a synced commit; -rapid.checks asks for more.
+		if err := flag.Set("rapid.checks", "25"); err != nil {
+			panic(err)
+		}
 		os.Exit(m.Run())
 	}
 	if err := part(context.Background(), os.Getenv(helperArgs)); err != nil {

@@ -297,7 +297,7 @@ func (r *Reader) history(ctx context.Context, pick func(view) ([]stamp, error)) 
 	return history, err
 }
 
-func group(ids []string, found []storedDelivery) []mail.HistoryRow {
+func group(ids []string, found []*storedDelivery) []mail.HistoryRow {
 	byID := make(map[string][]mail.Delivery, len(ids))
 	for _, f := range found {
 		byID[f.ID] = append(byID[f.ID], f.Delivery)
@@ -326,7 +326,7 @@ type storedDelivery struct {
 
 // deliveriesOf returns the deliveries of the given messages, those of one
 // message in the order in which they were stored, archived ones last.
-func deliveriesOf(ctx context.Context, q asker, l layout, ids []string) ([]storedDelivery, error) {
+func deliveriesOf(ctx context.Context, q asker, l layout, ids []string) ([]*storedDelivery, error) {
 	var selects []string
 	if l.messages {
 		selects = append(selects, l.live("json_each(?1) wanted CROSS JOIN messages m ON m.id = wanted.value", "true"))
@@ -341,14 +341,14 @@ func deliveriesOf(ctx context.Context, q asker, l layout, ids []string) ([]store
 	if err != nil {
 		return nil, fmt.Errorf("listing message ids: %w", err)
 	}
-	var found []storedDelivery
+	var found []*storedDelivery
 	rows, err := q.query(ctx, union(selects), string(list))
 	err = each(rows, err, func(rows *sql.Rows) error {
 		one, err := scanDelivery(rows)
-		found = append(found, one)
+		found = append(found, &one)
 		return err
 	})
-	slices.SortStableFunc(found, func(a, b storedDelivery) int {
+	slices.SortStableFunc(found, func(a, b *storedDelivery) int {
 		if a.archived != b.archived {
 			if a.archived {
 				return 1
