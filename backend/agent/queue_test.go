@@ -61,7 +61,7 @@ func TestCHT_05_CHT_06_CHT_19_HowTheQueueCommandEnds(t *testing.T) {
 		{"refused", fakeCodex(t, "echo 'no rollout found' >&2; exit 1"), chat.QueueRefused, "no rollout found"},
 		{"too old", fakeCodex(t, `echo "error: unrecognized subcommand 'queue'" >&2; exit 2`), chat.QueueUnsupported, "too old"},
 		{"killed after launch", fakeCodex(t, "kill -9 $$"), chat.QueueUnclear, "died"},
-		{"hangs", fakeCodex(t, "sleep 600"), chat.QueueUnclear, "did not answer"},
+		{"hangs", fakeCodex(t, "exec sleep 600"), chat.QueueUnclear, "did not answer"},
 		{"not there", filepath.Join(t.TempDir(), "none"), chat.QueueRefused, "could not be started"},
 	}
 	for _, tt := range tests {

@@ -3,16 +3,20 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/realcli"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // patience bounds one real CLI run on a busy machine.
@@ -317,8 +321,8 @@ func TestMSG_11_RealOpenCode(t *testing.T) {
 	if !strings.Contains(list, "bridge") || !strings.Contains(list, "connected") {
 		t.Errorf("opencode mcp list:\n%s", list)
 	}
-	w.give("mail-chat.message", "MAIL-at-the-prompt")
-	w.give("mail-tool.execute.after", "MAIL-after-a-tool")
+	give(w.in.BridgeHome, "mail-chat.message", "MAIL-at-the-prompt")
+	give(w.in.BridgeHome, "mail-tool.execute.after", "MAIL-after-a-tool")
 	w.model.Script("turn",
 		realcli.Call("bash", map[string]any{"command": "echo hi", "description": "greet"}),
 		realcli.Call("bridge_inbox", map[string]any{"_bridge_session": "ses_of_somebody_else", "_bridge_child": "x"}),
@@ -351,10 +355,86 @@ func TestMSG_11_RealOpenCode(t *testing.T) {
 	w.uninstall(bridge.OpenCode, before)
 }
 
-// give leaves a piece of mail for the stand-in to hand out.
-func (w *world) give(name, text string) {
-	w.Helper()
-	must(w.T, os.WriteFile(filepath.Join(w.in.BridgeHome, name), []byte(text), 0o600))
+// An idle session in a terminal is woken by a push, in the agent that it was in;
+// what it was told counts as its own prompt only once it is busy with it.
+func TestMSG_06_RealOpenCodeIsWoken(t *testing.T) {
+	w := newWorld(t, bridge.OpenCode)
+	w.install(bridge.OpenCode)
+	give(w.in.BridgeHome, "push-session.idle", "wake")
+	give(w.in.BridgeHome, "mail-session.idle", "play script:woken")
+	w.model.Script("turn", realcli.Say("all-said"))
+	w.model.Script("woken", realcli.Say("woken-said"))
+	terminal, err := w.home.OpenOpenCode(w.soon(), "opencode", w.home.Project("p"), "--agent", "plan")
+	must(t, err)
+	t.Cleanup(func() { must(t, terminal.Close(context.Background())) })
+	must(t, terminal.Until(w.soon(), "its composer", func(screen string) bool { return strings.Contains(screen, "Ask anything") }))
+	must(t, terminal.Prompt(w.soon(), "play script:turn"))
+	woken, err := w.model.Wait(w.soon(), "the woken turn", func(r realcli.Request) bool { return r.Script == "woken" && !r.Aux })
+	must(t, err)
+	if _, after, _ := strings.Cut(woken.Text(), "script:woken"); !strings.Contains(after, "Plan mode ACTIVE") {
+		t.Errorf("the woken turn left the session's plan mode: %s", after)
+	}
+	must(t, terminal.Until(w.soon(), "the answer", func(screen string) bool { return strings.Contains(screen, "woken-said") }))
+	w.until("the end of the woken turn", func() bool {
+		return w.count(func(e entry) bool { return e.Plugin == "session.idle" }) == 3 // the turn, the push, the woken turn
+	})
+	var order []string
+	for _, e := range w.entries() {
+		if e.Plugin != "" {
+			order = append(order, e.Plugin)
+		}
+	}
+	want := []string{"start", "session.created", "chat.message", "session.idle", "session.idle", "confirm", "chat.message", "session.idle"}
+	if diff := cmp.Diff(want, order); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
 }
 
-var _ = fmt.Sprint
+// until polls: what the CLIs do has no signal for us.
+func (w *world) until(what string, holds func() bool) {
+	w.Helper()
+	ctx := w.soon()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			w.Fatalf("waiting for %s: %v", what, ctx.Err())
+		}
+	}
+}
+
+// Without the npm registry opencode starts all the same: it asks for its package
+// once and does not insist.
+func TestMSG_11_RealOpenCodeStartsWithoutTheRegistry(t *testing.T) {
+	w := newWorld(t, bridge.OpenCode)
+	w.install(bridge.OpenCode)
+	registry, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	var asked atomic.Int64
+	go func() {
+		for {
+			conn, err := registry.Accept()
+			if err != nil {
+				return
+			}
+			asked.Add(1)
+			conn.Close()
+		}
+	}()
+	t.Cleanup(func() { registry.Close() })
+	w.model.Script("turn", realcli.Say("all-said"))
+	cmd := w.home.Command(w.soon(), w.home.Project("p"), "opencode", "run", "--format", "json")
+	cmd.Stdin = strings.NewReader("play script:turn")
+	cmd.Env = append(slices.DeleteFunc(cmd.Env, func(pair string) bool { return strings.HasPrefix(pair, "npm_config_") }),
+		"npm_config_registry=http://"+registry.Addr().String())
+	out, err := cmd.Output()
+	must(t, err)
+	if !strings.Contains(string(out), "all-said") {
+		t.Errorf("the turn did not end:\n%s", out)
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the registry was asked %d times", n)
+	}
+}

@@ -107,7 +107,8 @@ func standInHook(log *journal, kind bridge.AgentKind, event string) error {
 	return err
 }
 
-// standInPlugin hands out each text of DIR/mail-EVENT once.
+// standInPlugin hands out each text of DIR/mail-EVENT once. DIR/push-EVENT makes
+// it push news of mail, once, behind the answer to that event.
 func standInPlugin(log *journal, home string) error {
 	log.add(map[string]any{"plugin": "start"})
 	out := json.NewEncoder(os.Stdout)
@@ -127,13 +128,18 @@ func standInPlugin(log *journal, home string) error {
 				return err
 			}
 			log.add(map[string]any{"plugin": request.Event, "call": call})
-			path := filepath.Join(home, "mail-"+request.Event)
-			if text, err := os.ReadFile(path); err == nil && call.ChildID == "" {
-				reply.Text = strings.TrimSpace(string(text))
+			pushed, push := take(home, "push-"+request.Event)
+			if text, given := take(home, "mail-"+request.Event); given && !push && call.ChildID == "" {
+				reply.Text = text
 				reply.Loan = &session.Loan{ID: "loan-" + request.Event, Recipient: "peer", Messages: []string{"m"}}
-				if err := os.Remove(path); err != nil {
+			} else if given {
+				give(home, "mail-"+request.Event, text)
+			}
+			if push {
+				if err := errors.Join(out.Encode(reply), out.Encode(agent.PluginPush{Mail: call.SessionID, Wake: pushed == "wake"})); err != nil {
 					return err
 				}
+				continue
 			}
 		}
 		if err := out.Encode(reply); err != nil {
@@ -142,4 +148,22 @@ func standInPlugin(log *journal, home string) error {
 	}
 	log.add(map[string]any{"plugin": "end"})
 	return lines.Err()
+}
+
+// take removes a file of the folder and returns what it held.
+func take(dir, name string) (text string, ok bool) {
+	path := filepath.Join(dir, name)
+	data, err := os.ReadFile(path)
+	if err != nil || os.Remove(path) != nil {
+		return "", false
+	}
+	return strings.TrimSpace(string(data)), true
+}
+
+// give puts a file into the folder in one step.
+func give(dir, name, text string) {
+	temp := filepath.Join(dir, "new-"+name)
+	if err := errors.Join(os.WriteFile(temp, []byte(text), 0o600), os.Rename(temp, filepath.Join(dir, name))); err != nil {
+		panic(err)
+	}
 }

@@ -16,10 +16,13 @@ const REPLY_MS = 1000 // how long opencode may wait for us
 const RESTART_MS = [500, 1000, 2000, 5000, 10000, 30000]
 const MAX_BACKLOG = 1 << 20 // bytes waiting for a child that does not read
 const MAX_PROMPT = 4000 // characters of a prompt that are reported
-const MAX_SENT = 100 // texts remembered as ours
+const MAX_REMEMBERED = 500 // texts of ours, and calls heard
 
-// opencode may load a plugin more than once. Per process and folder there is
-// one link, and the newest load speaks for it.
+const EVENTS = ["session.created", "session.updated", "session.status", "session.idle", "session.deleted"]
+
+// opencode may load a plugin more than once, and tell only one of the loads what
+// happens, or both. Per process and folder there is one link, and what it has
+// been told it does not hear again.
 const links = (globalThis[Symbol.for("bridge.opencode")] ??= new Map())
 
 export const BridgePlugin = async ({ client, directory }) => {
@@ -32,7 +35,9 @@ class Link {
   constructor(directory) {
     this.directory = directory
     this.sessions = new Map() // id -> { root, parent, title, busy, agent, model, variant, … }
+    this.loads = 0
     this.sent = new Set() // texts that we put into sessions ourselves
+    this.heard = new Set() // ids of events, prompts and tool calls
     this.waiting = new Map() // request id -> function that takes the reply
     this.lastID = 0
     this.failures = 0
@@ -171,8 +176,7 @@ class Link {
   async deliver(id, { text, loan }) {
     const session = this.sessions.get(id)
     const quiet = session.busy
-    this.sent.add(text)
-    if (this.sent.size > MAX_SENT) this.sent.delete(this.sent.values().next().value)
+    remember(this.sent, text)
     const { agent, model, variant } = session
     const body = { agent, model, variant, parts: [{ type: "text", text }] }
     if (quiet) body.noReply = true
@@ -195,18 +199,27 @@ class Link {
   // ---- what opencode calls
 
   hooks(client) {
-    this.client = client
-    const mine = (hook) => (...args) => {
-      if (this.client !== client) return
-      return Promise.resolve(hook(...args)).catch(() => {}) // never into opencode
+    this.loads++
+    this.client ??= client
+    // once runs a hook unless it ran for the same id; its errors end here.
+    const once = async (id, hook) => {
+      if (id && this.heard.has(id)) return
+      remember(this.heard, id)
+      this.client = client
+      await hook().catch(() => {})
     }
     return {
-      event: mine(({ event }) => this.onEvent(event.type, event.properties)),
-      "chat.message": mine((input, output) => this.onPrompt(input, output)),
-      "tool.execute.before": mine((input, output) => this.onToolBefore(input, output)),
-      "tool.execute.after": mine(({ tool, sessionID, callID }) =>
-        this.tell("tool.execute.after", sessionID, { tool, toolUseId: callID })),
-      dispose: mine(() => this.close()),
+      event: async ({ event }) => {
+        if (EVENTS.includes(event.type)) await once(event.id, () => this.onEvent(event.type, event.properties))
+      },
+      "chat.message": (input, output) => once(output.message?.id, () => this.onPrompt(input, output)),
+      "tool.execute.before": (input, output) => once(undefined, () => this.onToolBefore(input, output)),
+      "tool.execute.after": ({ tool, sessionID, callID }) =>
+        once(callID && sessionID + callID, () =>
+          this.tell("tool.execute.after", sessionID, { tool, toolUseId: callID })),
+      dispose: async () => {
+        if (--this.loads === 0) this.close()
+      },
     }
   }
 
@@ -263,4 +276,10 @@ class Link {
     args._bridge_session = call.sessionId
     if (call.childId) args._bridge_child = call.childId
   }
+}
+
+// remember adds to a set that forgets its oldest entries.
+function remember(set, entry) {
+  set.add(entry)
+  if (set.size > MAX_REMEMBERED) set.delete(set.values().next().value)
 }
