@@ -167,6 +167,7 @@ var operations = map[string]operation{
 	ipc.OpLeave:     serve((*Broker).leave),
 	ipc.OpHook:      serve((*Broker).hook),
 	ipc.OpConfirm:   serve((*Broker).confirm),
+	ipc.OpReturn:    serve((*Broker).giveBack),
 	ipc.OpPeers:     serve((*Broker).peers),
 	ipc.OpSend:      serve((*Broker).send),
 	ipc.OpInbox:     serve((*Broker).inbox),
@@ -196,9 +197,13 @@ func (b *Broker) nowMillis() int64 { return b.opts.Now().UnixMilli() }
 
 // changed counts a revision and tells everyone who watches.
 func (b *Broker) changed() {
-	revision := b.revision.Add(1)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.changedLocked()
+}
+
+func (b *Broker) changedLocked() {
+	revision := b.revision.Add(1)
 	for watcher := range b.watchers {
 		select {
 		case watcher <- struct{}{}:

@@ -161,7 +161,6 @@ func (b *Broker) isBusy(s *session.Session) bool {
 // does so only when some of it may keep the turn going (DEC-11, MSG-07); then
 // the rest comes along, for the turn goes on anyway.
 func (b *Broker) handOver(ctx context.Context, l *link, s *session.Session, call session.HookCall) (session.HookReply, error) {
-	b.importReceipts(ctx)
 	var text string
 	loan, _, err := b.lend(ctx, l, s, hookScan, func(free []mail.Delivery) []mail.Delivery {
 		if endsTurn(call.Event) && !b.someMayWakeLocked(s, free) {

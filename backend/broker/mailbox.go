@@ -21,9 +21,10 @@ type mailbox struct {
 	// handedOpen says that mail was handed over and no activity followed yet.
 	// It begins true: an earlier broker may have handed some.
 	handedOpen bool
-	lastHanded int64         // when mail was last handed over, Unix epoch milliseconds
+	handovers  int           // counts them: one may come while activity is noted
 	arrived    chan struct{} // closed when mail arrives, then replaced
 	formerIDs  []string      // peer ids whose mail is this session's too
+	released   int           // counts loans that ended: mail read before one may be out of date
 }
 
 func newMailbox() *mailbox {
@@ -41,6 +42,7 @@ func (m *mailbox) signal() {
 type loan struct {
 	session.Loan
 	holder *link
+	box    *mailbox // nil until the holder is part of a session
 }
 
 // lend gives the session's unread mail to the connection. take chooses from
@@ -48,47 +50,103 @@ type loan struct {
 // what it returns is lent. Choosing and lending are one step, so that two hooks
 // of one session never show the same message.
 func (b *Broker) lend(ctx context.Context, l *link, s *session.Session, limit int, take func([]mail.Delivery) []mail.Delivery) (*session.Loan, []mail.Delivery, error) {
+	b.importReceipts(ctx)
+	for {
+		given, taken, stale, err := b.tryLend(ctx, l, s, limit, take)
+		if !stale || err != nil {
+			return given, taken, err
+		}
+	}
+}
+
+// tryLend reports stale when a loan ended, or the session's id changed, between
+// reading its mail and choosing from it: what was read may have been shown.
+func (b *Broker) tryLend(ctx context.Context, l *link, s *session.Session, limit int, take func([]mail.Delivery) []mail.Delivery) (given *session.Loan, taken []mail.Delivery, stale bool, err error) {
 	b.mu.Lock()
-	id, box := s.ID, b.boxes[s.ID]
+	id, box, released := s.ID, b.boxes[s.ID], 0
+	if box != nil {
+		released = box.released
+	}
 	b.mu.Unlock()
 	if box == nil {
-		return nil, nil, bridge.Errorf(bridge.Unavailable, "the session has left")
+		return nil, nil, false, bridge.Errorf(bridge.Unavailable, "the session has left")
 	}
 	unread, err := b.opts.DB.Unread(ctx, id, limit)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	free := slices.DeleteFunc(unread, func(d mail.Delivery) bool {
+	if s.ID != id || b.boxes[id] != box || box.released != released {
+		return nil, nil, true, nil
+	}
+	taken = take(slices.DeleteFunc(unread, func(d mail.Delivery) bool {
 		return d.Handed.Happened() || box.lent[d.ID] != nil
-	})
-	taken := take(free)
+	}))
 	if len(taken) == 0 {
-		return nil, nil, nil
+		return nil, nil, false, nil
 	}
-	given := &loan{Loan: session.Loan{ID: uuid.NewString(), Recipient: id}, holder: l}
+	lent := &loan{Loan: session.Loan{ID: uuid.NewString(), Recipient: id}, holder: l}
 	for _, d := range taken {
-		given.Messages = append(given.Messages, d.ID)
-		box.lent[d.ID] = given
+		lent.Messages = append(lent.Messages, d.ID)
 	}
-	l.loans[given.ID] = given
-	return &given.Loan, taken, nil
+	l.loans[lent.ID] = lent
+	box.holdLocked(lent)
+	return &lent.Loan, taken, false, nil
+}
+
+// holdLocked keeps the loan's messages from being given to anyone else.
+func (m *mailbox) holdLocked(given *loan) {
+	given.box = m
+	for _, id := range given.Messages {
+		if m.lent[id] == nil {
+			m.lent[id] = given
+		}
+	}
+}
+
+// handedLocked notes that mail was handed over: the next activity counts it as
+// read.
+func (m *mailbox) handedLocked() {
+	m.handedOpen = true
+	m.handovers++
+}
+
+// keepLoansLocked notes the mail that an earlier broker lent to the process of
+// this connection. It is held as soon as the connection is part of a session.
+func (b *Broker) keepLoansLocked(l *link, loans []session.Loan) {
+	for _, lent := range loans {
+		if l.loans[lent.ID] == nil {
+			l.loans[lent.ID] = &loan{Loan: lent, holder: l}
+		}
+	}
 }
 
 // releaseLocked takes back what was never confirmed: it is offered again.
 func (b *Broker) releaseLocked(given *loan) {
 	delete(given.holder.loans, given.ID)
-	box := b.boxes[given.Recipient]
+	box := given.box
 	if box == nil {
 		return
 	}
 	maps.DeleteFunc(box.lent, func(_ string, other *loan) bool { return other == given })
+	box.released++
 	box.signal()
 }
 
+// giveBack ends a loan that reached nobody.
+func (b *Broker) giveBack(_ context.Context, l *link, args ipc.Return) (ipc.Empty, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if given := l.loans[args.Loan]; given != nil {
+		b.releaseLocked(given)
+	}
+	return ipc.Empty{}, nil
+}
+
 // confirm makes durable what became of a loan (MSG-06). A loan of an earlier
-// broker is confirmed just the same.
+// broker is confirmed just the same, and so is one that was given before the
+// session learned its lasting id.
 func (b *Broker) confirm(ctx context.Context, _ *link, args ipc.Confirm) (ipc.Empty, error) {
 	if args.Stage != bridge.StageHanded && args.Stage != bridge.StageConsumed {
 		return ipc.Empty{}, bridge.Errorf(bridge.Invalid, "a loan is confirmed as handed or consumed, not %q", args.Stage)
@@ -97,27 +155,54 @@ func (b *Broker) confirm(ctx context.Context, _ *link, args ipc.Confirm) (ipc.Em
 		return ipc.Empty{}, err
 	}
 	at := b.nowMillis()
-	marks := make([]mail.Mark, 0, len(args.Loan.Messages))
-	for _, id := range args.Loan.Messages {
-		marks = append(marks, mail.Mark{MessageID: id, Recipient: args.Loan.Recipient, At: at, Evidence: args.Evidence})
-	}
-	if err := b.opts.DB.Record(ctx, args.Stage, marks); err != nil {
+	if err := b.opts.DB.Record(ctx, args.Stage, b.marksOf(args, at)); err != nil {
 		return ipc.Empty{}, err
 	}
 	b.mu.Lock()
-	if box := b.boxes[args.Loan.Recipient]; box != nil {
+	if _, box := b.boxOfLocked(args.Loan.Recipient); box != nil {
 		for _, id := range args.Loan.Messages {
 			if given := box.lent[id]; given != nil {
 				b.releaseLocked(given)
 			}
 		}
 		if args.Stage == bridge.StageHanded {
-			box.handedOpen, box.lastHanded = true, at
+			box.handedLocked()
 		}
 	}
+	b.changedLocked()
 	b.mu.Unlock()
-	b.changed()
 	return ipc.Empty{}, nil
+}
+
+// marksOf names each delivery of a loan, under the session's former id too: its
+// mail may still be on the way to the new one.
+func (b *Broker) marksOf(args ipc.Confirm, at int64) []mail.Mark {
+	recipients := []string{args.Loan.Recipient}
+	b.mu.Lock()
+	if id, box := b.boxOfLocked(args.Loan.Recipient); box != nil && id != args.Loan.Recipient {
+		recipients = append(recipients, id)
+	}
+	b.mu.Unlock()
+	var marks []mail.Mark
+	for _, recipient := range recipients {
+		for _, id := range args.Loan.Messages {
+			marks = append(marks, mail.Mark{MessageID: id, Recipient: recipient, At: at, Evidence: args.Evidence})
+		}
+	}
+	return marks
+}
+
+// boxOfLocked finds the live mailbox of a peer id that its session has or had.
+func (b *Broker) boxOfLocked(recipient string) (id string, box *mailbox) {
+	if box := b.boxes[recipient]; box != nil {
+		return recipient, box
+	}
+	for id, box := range b.boxes {
+		if slices.Contains(box.formerIDs, recipient) {
+			return id, box
+		}
+	}
+	return "", nil
 }
 
 // maxEvidenceChars bounds the words of an evidence.
@@ -129,17 +214,18 @@ func (b *Broker) active(ctx context.Context, s *session.Session, evidence string
 	at := b.nowMillis()
 	b.mu.Lock()
 	id, box := s.ID, b.boxes[s.ID]
-	open := box != nil && box.handedOpen
-	b.mu.Unlock()
-	if !open {
+	if box == nil || !box.handedOpen {
+		b.mu.Unlock()
 		return nil
 	}
+	handovers := box.handovers
+	b.mu.Unlock()
 	marks, err := b.opts.DB.ConsumeHanded(ctx, id, at, at, evidence)
 	if err != nil {
 		return err
 	}
 	b.mu.Lock()
-	box.handedOpen = box.lastHanded > at // handed meanwhile: open until the next sign
+	box.handedOpen = box.handovers != handovers // handed meanwhile: open until the next sign
 	b.mu.Unlock()
 	if len(marks) > 0 {
 		b.changed()
@@ -170,6 +256,13 @@ func (b *Broker) recordLines(ctx context.Context, lines []ipc.JournalLine) error
 		}
 		if err := b.opts.DB.Record(ctx, stage, byStage[stage]); err != nil {
 			return err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, mark := range byStage[bridge.StageHanded] {
+		if _, box := b.boxOfLocked(mark.Recipient); box != nil {
+			box.handedLocked()
 		}
 	}
 	return nil

@@ -22,12 +22,8 @@ func (b *Broker) register(ctx context.Context, l *link, args ipc.Register) (ipc.
 	if err := checkRegister(args); err != nil {
 		return ipc.Registered{}, err
 	}
-	if len(args.Receipts) > 0 {
-		if err := b.recordLines(ctx, args.Receipts); err != nil {
-			return ipc.Registered{}, err
-		}
-	}
 	b.mu.Lock()
+	b.keepLoansLocked(l, args.Loans)
 	if l.identity == nil || l.conn.Hello().Role != ipc.RolePlugin {
 		l.identity = &args
 	}
@@ -166,6 +162,11 @@ func (b *Broker) joinLocked(s *session.Session, wanted string) {
 
 func (b *Broker) attachLocked(l *link, s *session.Session) {
 	l.sessions[s.ID] = true
+	for _, given := range l.loans {
+		if given.box == nil {
+			b.boxes[s.ID].holdLocked(given)
+		}
+	}
 	if l.conn.Hello().Role == ipc.RolePlugin {
 		s.Plugin = true
 	}
@@ -280,8 +281,7 @@ func (b *Broker) leaveUnlessHeldLocked(id string) {
 		box.signal()
 		delete(b.boxes, id)
 	}
-	b.revision.Add(1)
-	go b.changed() // the caller holds mu
+	b.changedLocked()
 }
 
 // callerOf finds the session on whose behalf a connection asks. A call that
@@ -337,8 +337,7 @@ func (b *Broker) identifiedLocked(l *link, sessionID string) (*session.Session, 
 		return nil, false, err
 	}
 	if s, ok := b.roster.ByHost(l.identity.Kind, sessionID); ok {
-		b.moveToLocked(l, s)
-		return s, true, nil
+		return s, !b.moveToLocked(l, s), nil
 	}
 	args := *l.identity
 	args.Previous = ""
@@ -348,17 +347,23 @@ func (b *Broker) identifiedLocked(l *link, sessionID string) (*session.Session, 
 }
 
 // moveToLocked makes the connection part of s. A session that it stood for
-// until now without knowing who it was is dissolved into s.
-func (b *Broker) moveToLocked(l *link, s *session.Session) {
+// until now without knowing who it was is dissolved into s: then s has mail to
+// settle.
+func (b *Broker) moveToLocked(l *link, s *session.Session) (dissolved bool) {
 	if l.sessions[s.ID] {
-		return
+		return false
 	}
-	if stand := b.unboundLocked(l); stand != nil && stand.ID != s.ID {
-		delete(l.sessions, stand.ID)
-		if box := b.boxes[s.ID]; box != nil {
-			box.formerIDs = append(box.formerIDs, stand.ID)
-		}
-		b.leaveUnlessHeldLocked(stand.ID)
-	}
+	stand := b.unboundLocked(l)
 	b.attachLocked(l, s)
+	if stand == nil {
+		return false
+	}
+	delete(l.sessions, stand.ID)
+	box := b.boxes[s.ID]
+	box.formerIDs = append(box.formerIDs, stand.ID)
+	for _, given := range b.boxes[stand.ID].lent {
+		box.holdLocked(given) // it is shown already, or about to be
+	}
+	b.leaveUnlessHeldLocked(stand.ID)
+	return true
 }

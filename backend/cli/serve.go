@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"bridge/backend/bridge"
 	"bridge/backend/broker"
 	"bridge/backend/config"
 	"bridge/backend/daemon"
@@ -115,22 +116,29 @@ func (a *App) target(home config.Home) (ipc.Target, error) {
 	return ipc.Target{Socket: home.Socket(), Token: string(token)}, nil
 }
 
-// startBackground starts a broker that outlives this process.
-func (a *App) startBackground(home config.Home) func() error {
-	return func() error {
+// startBackground starts a broker that outlives this process. Where none can
+// run, it says why and starts nothing.
+func (a *App) startBackground(home config.Home) ipc.Starter {
+	return func() (<-chan struct{}, error) {
+		if err := daemon.Check(context.Background(), home, a.Getenv); err != nil {
+			return nil, err
+		}
 		self, err := os.Executable()
 		if err != nil {
-			return fmt.Errorf("find this program: %w", err)
+			return nil, fmt.Errorf("find this program: %w", err)
 		}
-		_, err = proc.StartDetached(proc.Command{
+		started, err := proc.StartDetached(proc.Command{
 			Path: self, Args: []string{"serve", "--background", "--home", home.Dir()}, Dir: home.Dir(), LogFile: home.Log() + ".start",
 		})
-		return err
+		if err != nil {
+			return nil, bridge.Errorf(bridge.Storage, "a broker could not be started: %w", err)
+		}
+		return started.Done(), nil
 	}
 }
 
-// startPatience is how long a command waits for a broker that it started.
-const startPatience = 10 * time.Second
+// brokerPatience bounds how long a command waits for the broker's first answer.
+const brokerPatience = 5 * time.Second
 
 // dialOwner connects to the broker as the owner. With start, one is started
 // where none runs.
@@ -144,18 +152,14 @@ func (a *App) dialOwner(ctx context.Context, start bool) (*ipc.Client, config.Ho
 		return nil, home, err
 	}
 	hello := ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: a.Version}
-	client, err := ipc.Dial(ctx, target, hello)
-	if err == nil || !start {
-		return client, home, err
+	var starter ipc.Starter
+	if start {
+		starter = a.startBackground(home)
 	}
-	if err := a.startBackground(home)(); err != nil {
-		return nil, home, err
-	}
-	client, err = ipc.DialPatiently(ctx, target, hello, startPatience)
-	if err != nil {
-		return nil, home, fmt.Errorf("%w; %s may say why", err, home.Log())
-	}
-	return client, home, nil
+	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
+	defer cancel()
+	client, err := ipc.DialOrStart(ctx, target, hello, starter)
+	return client, home, err
 }
 
 // targetOf makes the home only for a command that may start a broker.
@@ -164,8 +168,11 @@ func (a *App) targetOf(home config.Home, create bool) (ipc.Target, error) {
 		return a.target(home)
 	}
 	token, err := home.ExistingToken()
-	if err != nil {
+	if bridge.CodeOf(err) == bridge.NotFound {
 		return ipc.Target{Socket: home.Socket()}, nil // no bridge ran here yet: nobody will answer
+	}
+	if err != nil {
+		return ipc.Target{}, err
 	}
 	return ipc.Target{Socket: home.Socket(), Token: string(token)}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/broker"
 	"bridge/backend/config"
@@ -84,6 +85,22 @@ func Start(ctx context.Context, opts Options) (d *Daemon, err error) {
 		d.loops.Go(d.idleLoop)
 	}
 	return d, nil
+}
+
+// Check says, in one sentence, what would keep a broker from serving this home:
+// settings or a store that this build must not touch. It changes nothing.
+func Check(ctx context.Context, home config.Home, getenv func(string) string) error {
+	if _, err := home.Settings(getenv); err != nil {
+		return err
+	}
+	reader, err := store.OpenReader(ctx, home.DB())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it will be made
+	}
+	if err != nil {
+		return err
+	}
+	return reader.Close()
 }
 
 // bindPort takes the dashboard's port on loopback. A background broker that
@@ -186,9 +203,20 @@ func (d *Daemon) startBroker(ctx context.Context) (err error) {
 		Version:  d.opts.Version,
 		URL:      d.URL,
 		Ticket:   func() string { return d.launch(d.tickets.Issue()) },
+		Queue:    d.queue,
 		Retire:   func() { d.once.Do(func() { close(d.retired) }) },
 	})
 	return err
+}
+
+// queue finds codex's queue command as the settings say now.
+func (d *Daemon) queue() (agent.Queue, error) {
+	settings, err := d.opts.Home.Settings(d.opts.Getenv)
+	if err != nil {
+		return agent.Queue{}, err
+	}
+	path, err := agent.Locate(bridge.Codex, agent.Lookup{Env: d.opts.Getenv, Configured: settings.Bin(bridge.Codex)})
+	return agent.Queue{Bin: path}, err
 }
 
 func (d *Daemon) startDashboard(context.Context) error {
@@ -338,6 +366,9 @@ func (d *Daemon) Close() error {
 		problems = append(problems, d.web.Close())
 	}
 	d.loops.Wait()
+	if d.broker != nil {
+		d.broker.Close()
+	}
 	if d.db != nil {
 		problems = append(problems, d.db.Close())
 	}

@@ -41,7 +41,7 @@ type registered struct {
 }
 
 // RunPlugin serves until input ends. start starts a background broker.
-func RunPlugin(ctx context.Context, opts Options, kind bridge.AgentKind, target ipc.Target, start func() error, input io.Reader, output io.Writer) error {
+func RunPlugin(ctx context.Context, opts Options, kind bridge.AgentKind, target ipc.Target, start ipc.Starter, input io.Reader, output io.Writer) error {
 	p := &Plugin{
 		opts: opts, kind: kind, adapter: agent.For(kind), out: json.NewEncoder(output), sessions: map[string]registered{},
 	}

@@ -64,12 +64,14 @@ type Register struct {
 	SessionID string `json:"sessionId,omitempty"` // host session id, "" until known
 	// Previous is the peer id of an earlier registration of the same process:
 	// after a broker restart it keeps its identity.
-	Previous  string        `json:"previous,omitempty"`
-	Channel   bool          `json:"channel,omitempty"`    // the host shows channel notifications
-	Runner    bool          `json:"runner,omitempty"`     // a job runner, not a person's session
-	Shared    bool          `json:"shared,omitempty"`     // one process for many sessions: it is none itself
-	WakePrefs *WakePolicy   `json:"wakePolicy,omitempty"` // nil: as configured
-	Receipts  []JournalLine `json:"receipts,omitempty"`   // receipts that the last broker did not hear
+	Previous  string      `json:"previous,omitempty"`
+	Channel   bool        `json:"channel,omitempty"`    // the host shows channel notifications
+	Runner    bool        `json:"runner,omitempty"`     // a job runner, not a person's session
+	Shared    bool        `json:"shared,omitempty"`     // one process for many sessions: it is none itself
+	WakePrefs *WakePolicy `json:"wakePolicy,omitempty"` // nil: as configured
+	// Loans is mail that an earlier broker lent to this process and that it did
+	// not confirm yet: it stays lent, so that nobody shows it a second time.
+	Loans []session.Loan `json:"loans,omitempty"`
 }
 
 // WakePolicy is what a session advertises about being woken (seed 4.4).
@@ -164,6 +166,11 @@ type Confirm struct {
 	Loan     session.Loan `json:"loan"`
 	Stage    bridge.Stage `json:"stage"` // handed or consumed
 	Evidence string       `json:"evidence"`
+}
+
+// Return gives a loan back that reached nobody: its mail is offered again.
+type Return struct {
+	Loan string `json:"loan"` // its id
 }
 
 // JournalLine is one receipt in the durable read journal: what Confirm says,
@@ -278,10 +285,12 @@ type Empty struct{}
 // The operations, each with its typed call.
 const (
 	opHello     = "hello"
+	opCancel    = "cancel" // names a request by its id; it has no answer of its own
 	OpRegister  = "register"
 	OpLeave     = "leave"
 	OpHook      = "hook"
 	OpConfirm   = "confirm"
+	OpReturn    = "return"
 	OpPeers     = "peers"
 	OpSend      = "send"
 	OpInbox     = "inbox"
@@ -314,6 +323,12 @@ func (c *Client) Hook(ctx context.Context, args session.HookCall) (session.HookR
 // Confirm tells what became of a loan; it is durable when it returns nil.
 func (c *Client) Confirm(ctx context.Context, args Confirm) error {
 	_, err := call[Empty](ctx, c, OpConfirm, args)
+	return err
+}
+
+// Return gives a loan back that reached nobody.
+func (c *Client) Return(ctx context.Context, loanID string) error {
+	_, err := call[Empty](ctx, c, OpReturn, Return{Loan: loanID})
 	return err
 }
 

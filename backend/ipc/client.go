@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/session"
 )
 
 // Target is the address of a home's broker.
@@ -116,24 +117,55 @@ func (c *Client) roundTrip(ctx context.Context, op string, args json.RawMessage)
 	if err != nil {
 		return envelope{}, err
 	}
-	defer c.forget(id)
 	if err := c.write(envelope{ID: id, Op: op, Args: args}); err != nil {
+		c.forget(id)
 		return envelope{}, err
 	}
 	select {
 	case answer := <-answers:
+		c.forget(id)
 		return answer, nil
-	case <-ctx.Done():
-		return envelope{}, bridge.WithCause(bridge.Unavailable, ctx.Err(), "the broker did not answer in time")
 	case <-c.done:
+		c.forget(id)
 		return envelope{}, c.ended()
+	case <-ctx.Done():
+		go c.abandon(id, answers)
+		return envelope{}, bridge.WithCause(bridge.Unavailable, ctx.Err(), "the broker did not answer in time")
 	}
+}
+
+// abandon follows a request that its caller gave up: the broker is told to stop
+// working on it, and mail in an answer that comes nevertheless is given back, or
+// nobody would see it while this connection lives.
+func (c *Client) abandon(id uint64, answers <-chan envelope) {
+	defer c.forget(id)
+	if c.write(envelope{ID: id, Op: opCancel}) != nil {
+		return // the connection is gone, and the request with it
+	}
+	select {
+	case late := <-answers:
+		c.giveBack(late)
+	case <-c.done:
+	}
+}
+
+func (c *Client) giveBack(late envelope) {
+	var held struct {
+		Loan *session.Loan `json:"loan"`
+	}
+	if json.Unmarshal(late.Result, &held) != nil || held.Loan == nil {
+		return // no answer that carries mail
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+	defer cancel()
+	_ = c.Return(ctx, held.Loan.ID) // the broker does it by itself when the connection ends
 }
 
 func (c *Client) expect() (uint64, chan envelope, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
+		<-c.done // at once: whoever sees the error sees Done closed
 		return 0, nil, bridge.WithCause(bridge.Unavailable, c.err, "the connection to the broker has ended")
 	}
 	c.nextID++
@@ -154,20 +186,28 @@ func (c *Client) ended() error {
 	return bridge.WithCause(bridge.Unavailable, c.err, "the connection to the broker ended before it answered")
 }
 
+// write sends one frame. When that fails the connection is at its end, for half
+// a frame may be out: Done is closed on return.
 func (c *Client) write(e envelope) error {
 	frame, err := appendFrame(nil, e)
 	if err != nil {
 		return err
 	}
-	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
-	if err := c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return bridge.WithCause(bridge.Unavailable, err, "the connection to the broker has ended")
-	}
-	if _, err := c.conn.Write(frame); err != nil {
+	if err := c.writeFrame(frame); err != nil {
+		_ = c.Close() // the first error is the one to tell
 		return bridge.WithCause(bridge.Unavailable, err, "the connection to the broker ended before the request was sent")
 	}
 	return nil
+}
+
+func (c *Client) writeFrame(frame []byte) error {
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	if err := c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	_, err := c.conn.Write(frame)
+	return err
 }
 
 // read delivers answers and events until the connection ends.

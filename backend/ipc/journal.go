@@ -54,7 +54,7 @@ func (j Journal) Keep(confirm Confirm, at int64) error {
 
 // Import gives every kept receipt to record and removes a file only after
 // record made its receipts durable. A file that cannot be read is left and
-// reported; the others are still imported.
+// reported; the others are still imported. Several imports may run at once.
 func (j Journal) Import(record func([]JournalLine) error) error {
 	entries, err := os.ReadDir(j.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,6 +75,9 @@ func (j Journal) Import(record func([]JournalLine) error) error {
 
 func (j Journal) importFile(path string, record func([]JournalLine) error) error {
 	data, err := disk.ReadLimited(path, journalLimitBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // another import had it
+	}
 	if err != nil {
 		return fmt.Errorf("read the receipt %s: %w", path, err)
 	}
@@ -85,7 +88,7 @@ func (j Journal) importFile(path string, record func([]JournalLine) error) error
 	if err := record(lines); err != nil {
 		return err
 	}
-	if err := os.Remove(path); err != nil {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("clear the imported receipt %s: %w", path, err)
 	}
 	return nil

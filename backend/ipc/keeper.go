@@ -16,10 +16,8 @@ import (
 type Keeper struct {
 	Target Target
 	Hello  Hello
-	// Start starts a background broker; nil where that is not this process's
-	// business. A second broker started at the same moment does no harm: the
-	// election lock sends it home.
-	Start func() error
+	// Start is nil where starting a broker is not this process's business.
+	Start Starter
 	// Joined is called on each new connection before anyone else uses it.
 	Joined func(ctx context.Context, client *Client) error
 	// Event receives what the broker pushes; nil drops it.
@@ -31,25 +29,42 @@ type Keeper struct {
 	failure error         // why there is no connection
 }
 
+// Starter starts a background broker and returns a channel that is closed when
+// that broker has ended. A second broker started at the same moment does no
+// harm: the election lock sends it home.
+type Starter func() (ended <-chan struct{}, err error)
+
 const (
 	// takeoverJitter spreads the sessions that lose their broker together, so
 	// that the first to start another is mostly the only one.
 	takeoverJitter = 120 * time.Millisecond
 	// startPatience is how long a broker that was just started may take.
-	startPatience = 3 * time.Second
-	pollPause     = 15 * time.Millisecond
-	retryPause    = time.Second
+	startPatience = 5 * time.Second
+	// startsAtOnce bounds how often one attempt starts a broker: again only when
+	// the first one's end left nobody behind.
+	startsAtOnce = 3
+	// winnerPatience is how long a started broker that has ended, because another
+	// won the election, is followed by the look for that other.
+	winnerPatience = 300 * time.Millisecond
+	pollPause      = 15 * time.Millisecond
+	// The pause between attempts grows, so that a home where no broker can run
+	// costs little.
+	firstRetryPause = 50 * time.Millisecond
+	lastRetryPause  = 4 * time.Second
 )
 
 // Run keeps connected until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
+	retry := firstRetryPause
 	for ctx.Err() == nil {
 		client, err := k.connect(ctx)
 		if err != nil {
 			k.set(nil, err)
-			pause(ctx, retryPause)
+			pause(ctx, retry)
+			retry = min(2*retry, lastRetryPause)
 			continue
 		}
+		retry = firstRetryPause
 		k.set(client, nil)
 		k.follow(ctx, client)
 		k.set(nil, bridge.Errorf(bridge.Unavailable, "the broker has just gone; another takes over"))
@@ -80,7 +95,7 @@ func (k *Keeper) connect(ctx context.Context) (*Client, error) {
 	client, err := Dial(ctx, k.Target, k.Hello)
 	if bridge.CodeOf(err) == bridge.Unavailable {
 		pause(ctx, rand.N(takeoverJitter)) //nolint:gosec // spreading, not a secret
-		client, err = k.dialOrStart(ctx)
+		client, err = DialOrStart(ctx, k.Target, k.Hello, k.Start)
 	}
 	if err != nil {
 		return nil, err
@@ -94,15 +109,41 @@ func (k *Keeper) connect(ctx context.Context) (*Client, error) {
 	return client, nil
 }
 
-func (k *Keeper) dialOrStart(ctx context.Context) (*Client, error) {
-	client, err := Dial(ctx, k.Target, k.Hello)
-	if bridge.CodeOf(err) != bridge.Unavailable || k.Start == nil {
+// DialOrStart dials, and starts a broker where nobody answers. start may be nil.
+func DialOrStart(ctx context.Context, target Target, hello Hello, start Starter) (*Client, error) {
+	client, err := Dial(ctx, target, hello)
+	if bridge.CodeOf(err) != bridge.Unavailable || start == nil {
 		return client, err
 	}
-	if err := k.Start(); err != nil {
-		return nil, err
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	for range startsAtOnce {
+		ended, startErr := start()
+		if startErr != nil {
+			return nil, startErr
+		}
+		client, err = dialUntil(ctx, target, hello, ended)
+		if bridge.CodeOf(err) != bridge.Unavailable || ctx.Err() != nil {
+			return client, err
+		}
 	}
-	return DialPatiently(ctx, k.Target, k.Hello, startPatience)
+	return nil, bridge.WithCause(bridge.Unavailable, err, "no broker is running for this home, and one that was started ended at once: `bridge serve` says why")
+}
+
+// dialUntil dials until somebody answers, or until the broker that was started
+// has ended and no other answers in its place.
+func dialUntil(ctx context.Context, target Target, hello Hello, ended <-chan struct{}) (*Client, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-ended:
+			pause(ctx, winnerPatience)
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return dialPatiently(ctx, target, hello)
 }
 
 // DialPatiently dials until a broker that is just starting answers, for at most
@@ -110,6 +151,10 @@ func (k *Keeper) dialOrStart(ctx context.Context) (*Client, error) {
 func DialPatiently(ctx context.Context, target Target, hello Hello, patience time.Duration) (*Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	return dialPatiently(ctx, target, hello)
+}
+
+func dialPatiently(ctx context.Context, target Target, hello Hello) (*Client, error) {
 	for {
 		client, err := Dial(ctx, target, hello)
 		if bridge.CodeOf(err) != bridge.Unavailable {

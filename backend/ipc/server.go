@@ -81,6 +81,7 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
 	for conn := range s.conns {
+		conn.stop()
 		_ = conn.raw.Close() // the connection's own loop reports
 	}
 	s.mu.Unlock()
@@ -94,10 +95,11 @@ func (s *Server) start(raw net.Conn) {
 		_ = raw.Close() // nothing was read from it
 		return
 	}
-	conn := &Conn{raw: raw, peerPID: pid, pushes: make(chan envelope, pushQueue)}
+	conn := newConn(raw, pid)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
+		conn.stop()
 		_ = raw.Close() // it came too late
 		return
 	}
@@ -113,14 +115,21 @@ func (s *Server) start(raw net.Conn) {
 // serve runs one connection from hello to its end.
 func (s *Server) serve(conn *Conn) {
 	defer conn.raw.Close()
+	defer conn.stop()
 	reader := bufio.NewReaderSize(conn.raw, readBufferBytes)
 	if err := s.greet(conn, reader); err != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var requests sync.WaitGroup
-	var pusher sync.WaitGroup
-	pusher.Go(func() { conn.pushLoop(ctx) })
+	var running sync.WaitGroup
+	running.Go(conn.pushLoop)
+	s.readRequests(conn, reader, &running)
+	conn.stop()
+	running.Wait()
+	s.handler.Disconnected(conn)
+}
+
+// readRequests starts each request as it comes until the connection ends.
+func (s *Server) readRequests(conn *Conn, reader *bufio.Reader, running *sync.WaitGroup) {
 	slots := make(chan struct{}, requestsPerConn)
 	for {
 		payload, err := readFrame(reader, bridge.MaxFrameBytes)
@@ -128,18 +137,28 @@ func (s *Server) serve(conn *Conn) {
 			if bridge.CodeOf(err) == bridge.TooLarge {
 				_ = conn.answer(envelope{}, nil, err) // best effort before the end
 			}
-			break
+			return
 		}
-		slots <- struct{}{}
-		requests.Go(func() {
+		e, err := parseEnvelope(payload)
+		if err != nil {
+			_ = conn.answer(e, nil, err) // a failed write ends the connection by itself
+			continue
+		}
+		if e.Op == opCancel {
+			conn.cancel(e.ID)
+			continue
+		}
+		select {
+		case slots <- struct{}{}:
+		case <-conn.ctx.Done():
+			return
+		}
+		ctx := conn.begin(e.ID)
+		running.Go(func() {
 			defer func() { <-slots }()
-			s.request(ctx, conn, payload)
+			s.request(ctx, conn, e)
 		})
 	}
-	cancel()
-	requests.Wait()
-	pusher.Wait()
-	s.handler.Disconnected(conn)
 }
 
 // greet reads the hello and checks the token before anything else is parsed.
@@ -184,13 +203,9 @@ func (s *Server) admit(conn *Conn, e envelope) (Welcome, error) {
 	return s.handler.Connected(conn)
 }
 
-func (s *Server) request(ctx context.Context, conn *Conn, payload []byte) {
-	e, err := parseEnvelope(payload)
-	if err != nil {
-		_ = conn.answer(e, nil, err) // a failed write ends the connection by itself
-		return
-	}
+func (s *Server) request(ctx context.Context, conn *Conn, e envelope) {
 	result, err := s.handle(ctx, conn, e)
+	conn.cancel(e.ID) // it is done
 	if err := conn.answer(e, result, err); err != nil {
 		_ = conn.raw.Close() // the peer does not read: it learns by reconnecting
 	}
@@ -213,11 +228,41 @@ type Conn struct {
 	hello   Hello
 	peerPID int
 	pushes  chan envelope
+	ctx     context.Context //nolint:containedctx // the connection's own life
+	stop    context.CancelFunc
+
+	requestMu sync.Mutex
+	requests  map[uint64]context.CancelFunc // under way, by their ids
 
 	writeMu sync.Mutex
 
 	pushMu sync.Mutex
 	lagged bool // events were dropped since the queue was last empty
+}
+
+func newConn(raw net.Conn, peerPID int) *Conn {
+	conn := &Conn{raw: raw, peerPID: peerPID, pushes: make(chan envelope, pushQueue), requests: map[uint64]context.CancelFunc{}}
+	conn.ctx, conn.stop = context.WithCancel(context.Background())
+	return conn
+}
+
+// begin returns the context of one request.
+func (c *Conn) begin(id uint64) context.Context {
+	ctx, cancel := context.WithCancel(c.ctx)
+	c.requestMu.Lock()
+	defer c.requestMu.Unlock()
+	c.requests[id] = cancel
+	return ctx
+}
+
+// cancel ends a request's context, if the request is still under way.
+func (c *Conn) cancel(id uint64) {
+	c.requestMu.Lock()
+	defer c.requestMu.Unlock()
+	if cancel := c.requests[id]; cancel != nil {
+		cancel()
+		delete(c.requests, id)
+	}
 }
 
 // Hello is what the connection said of itself; its token is gone.
@@ -243,7 +288,7 @@ func (c *Conn) Push(name string, data any) {
 	}
 }
 
-func (c *Conn) pushLoop(ctx context.Context) {
+func (c *Conn) pushLoop() {
 	for {
 		select {
 		case e := <-c.pushes:
@@ -254,7 +299,7 @@ func (c *Conn) pushLoop(ctx context.Context) {
 			if c.caughtUp() && c.send(envelope{Event: EventLagged}) != nil {
 				return
 			}
-		case <-ctx.Done():
+		case <-c.ctx.Done():
 			return
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,21 +25,39 @@ type ack struct {
 
 // acks holds the loans of answers on their way out: first by the result that
 // carries them, then by the request's id, until the answer's bytes are written.
+// Each stays open until its acknowledgement is durable.
 type acks struct {
 	mu      sync.Mutex
 	results map[*mcp.CallToolResult]ack
 	loans   map[string]ack // by JSON of the request id
+	open    map[string]session.Loan
 	running sync.WaitGroup
+}
+
+func newAcks() acks {
+	return acks{results: map[*mcp.CallToolResult]ack{}, loans: map[string]ack{}, open: map[string]session.Loan{}}
 }
 
 // hold remembers the loan behind a result.
 func (a *acks) hold(result *mcp.CallToolResult, held ack) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.results == nil {
-		a.results = map[*mcp.CallToolResult]ack{}
-	}
 	a.results[result] = held
+	a.open[held.loan.ID] = held.loan
+}
+
+// held lists the loans that are not acknowledged yet. A new broker must not
+// give their mail to anyone else.
+func (a *acks) held() []session.Loan {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Collect(maps.Values(a.open))
+}
+
+func (a *acks) done(loan session.Loan) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.open, loan.ID)
 }
 
 // expect moves a loan from its result to the id under which the result leaves.
@@ -109,6 +129,7 @@ func (s *Server) written(frame []byte) {
 const ackPatience = 5 * time.Second
 
 func (s *Server) acknowledge(held ack) {
+	defer s.acks.done(held.loan)
 	confirm := ipc.Confirm{Loan: held.loan, Stage: bridge.StageConsumed, Evidence: "tool " + held.tool}
 	ctx, cancel := context.WithTimeout(context.Background(), ackPatience)
 	defer cancel()

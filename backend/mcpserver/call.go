@@ -73,13 +73,13 @@ func decode[A any](c call) (A, error) {
 
 // ask runs one request on the broker, again on the next broker when the first
 // died under it. Every request that is asked this way is safe to repeat.
-func ask[R any](ctx context.Context, s *Server, request func(*ipc.Client) (R, error)) (R, error) {
+func ask[R any](ctx context.Context, s *Server, request func(context.Context, *ipc.Client) (R, error)) (R, error) {
 	var answer R
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	err := s.keeper.Do(ctx, func(c *ipc.Client) error {
 		var err error
-		answer, err = request(c)
+		answer, err = request(ctx, c)
 		return err
 	})
 	return answer, err

@@ -12,6 +12,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/session"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -22,7 +23,7 @@ import (
 type Options struct {
 	Register ipc.Register // who the session is, as far as the environment tells
 	Target   ipc.Target
-	Start    func() error // starts a background broker
+	Start    ipc.Starter
 	Journal  ipc.Journal
 	Version  string
 	Now      func() time.Time
@@ -43,7 +44,7 @@ const joinPatience = 3 * time.Second
 
 // Run serves until input ends or ctx does.
 func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) error {
-	s := &Server{opts: opts, acks: acks{loans: map[string]ack{}}}
+	s := &Server{opts: opts, acks: newAcks()}
 	s.keeper = &ipc.Keeper{
 		Target: opts.Target,
 		Hello:  ipc.Hello{Role: ipc.RoleSession, PID: ownPID(), Version: opts.Version},
@@ -73,10 +74,11 @@ func (s *Server) awaitJoin(ctx context.Context) {
 }
 
 // join registers on every new connection, with what the session learned about
-// itself before: its peer id stays over a broker restart.
+// itself before: its peer id and the mail that it holds stay over a broker
+// restart.
 func (s *Server) join(ctx context.Context, client *ipc.Client) error {
 	args := s.opts.Register
-	args.Previous = s.joined.id()
+	args.Previous, args.Loans = s.joined.id(), s.acks.held()
 	answer, err := client.Register(ctx, args)
 	if err != nil {
 		return err
@@ -131,7 +133,21 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 		if err != nil {
 			return failure(err), nil
 		}
+		if loan != nil && ctx.Err() != nil {
+			s.giveBack(*loan)
+			return failure(bridge.Errorf(bridge.Unavailable, "the call was cancelled")), nil
+		}
 		return s.success(t.tool.Name, value, loan)
+	}
+}
+
+// giveBack returns mail whose tool call was cancelled: the host throws the
+// answer away.
+func (s *Server) giveBack(loan session.Loan) {
+	ctx, cancel := context.WithTimeout(context.Background(), ackPatience)
+	defer cancel()
+	if err := s.keeper.Do(ctx, func(c *ipc.Client) error { return c.Return(ctx, loan.ID) }); err != nil {
+		s.opts.Log.Warn("mail of a cancelled call waits for the next connection", "err", err)
 	}
 }
 

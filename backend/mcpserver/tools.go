@@ -108,7 +108,9 @@ func (s *Server) peers(ctx context.Context, c call) (any, *session.Loan, error) 
 	if _, err := decode[noArguments](c); err != nil {
 		return nil, nil, err
 	}
-	found, err := ask(ctx, s, func(client *ipc.Client) (ipc.PeersResult, error) { return client.Peers(ctx, c.caller) })
+	found, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (ipc.PeersResult, error) {
+		return client.Peers(ctx, c.caller)
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -135,7 +137,7 @@ func (s *Server) send(ctx context.Context, c call) (any, *session.Loan, error) {
 		// again without a second copy.
 		args.MessageID = uuid.Must(uuid.NewV7()).String()
 	}
-	answer, err := ask(ctx, s, func(client *ipc.Client) (ipc.SendResult, error) {
+	answer, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (ipc.SendResult, error) {
 		return client.Send(ctx, ipc.SendArgs{
 			Caller: c.caller, To: args.To, Body: args.Message, ReplyTo: args.ReplyTo,
 			ConversationID: args.ConversationID, MessageID: args.MessageID,
@@ -159,7 +161,7 @@ func (s *Server) inbox(ctx context.Context, c call) (any, *session.Loan, error) 
 		}
 		request.Limit = *args.Limit
 	}
-	found, err := ask(ctx, s, func(client *ipc.Client) (ipc.Inbox, error) { return client.Inbox(ctx, request) })
+	found, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (ipc.Inbox, error) { return client.Inbox(ctx, request) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -236,7 +238,9 @@ func (s *Server) decide(ctx context.Context, c call) (any, *session.Loan, error)
 	request := ipc.DecideArgs{
 		Caller: c.caller, ID: uuid.NewString(), Topic: args.Topic, Text: args.Text, Scope: args.Scope, SourceMessageID: args.SourceMessageID,
 	}
-	answer, err := ask(ctx, s, func(client *ipc.Client) (ipc.DecideResult, error) { return client.Decide(ctx, request) })
+	answer, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (ipc.DecideResult, error) {
+		return client.Decide(ctx, request)
+	})
 	return answer, nil, err
 }
 
@@ -249,7 +253,7 @@ func (s *Server) decisions(ctx context.Context, c call) (any, *session.Loan, err
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err := ask(ctx, s, func(client *ipc.Client) ([]decision.Revision, error) {
+	found, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) ([]decision.Revision, error) {
 		return client.Decisions(ctx, ipc.DecisionsArgs{Caller: c.caller, Query: args.Query, Scope: args.Scope, History: args.History})
 	})
 	return found, nil, err
@@ -265,7 +269,7 @@ func (s *Server) autoWake(ctx context.Context, c call) (any, *session.Loan, erro
 	if args.Enabled == nil {
 		return nil, nil, bridge.Errorf(bridge.Invalid, "enabled must be true or false")
 	}
-	_, err = ask(ctx, s, func(client *ipc.Client) (ipc.Empty, error) {
+	_, err = ask(ctx, s, func(ctx context.Context, client *ipc.Client) (ipc.Empty, error) {
 		return ipc.Empty{}, client.AutoWake(ctx, ipc.AutoWakeArgs{Caller: c.caller, Enabled: *args.Enabled})
 	})
 	return struct {
@@ -277,7 +281,7 @@ func (s *Server) dashboard(ctx context.Context, c call) (any, *session.Loan, err
 	if _, err := decode[noArguments](c); err != nil {
 		return nil, nil, err
 	}
-	url, err := ask(ctx, s, func(client *ipc.Client) (string, error) { return client.Ticket(ctx) })
+	url, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (string, error) { return client.Ticket(ctx) })
 	return struct {
 		URL string `json:"url"`
 	}{url}, nil, err
