@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"testing"
+
+	"go.uber.org/goleak"
 )
 
 // TestMain plays a part in another process when the environment asks for it.
@@ -17,7 +19,8 @@ func TestMain(m *testing.M) {
 		if err := flag.Set("rapid.checks", "25"); err != nil {
 			panic(err)
 		}
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m)
+		return
 	}
 	if err := part(context.Background(), os.Getenv(helperArgs)); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"sync"
 
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"bridge/backend/bridge"
 )
 
@@ -234,7 +237,7 @@ func (t *tx) close() error {
 // commit runs the closures of batch between BEGIN and COMMIT. failed says that
 // a closure, not the commit, is the reason of err.
 func (t *tx) commit(batch []*write) (failed bool, err error) {
-	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
+	if err := t.begin(); err != nil {
 		return false, err
 	}
 	for _, one := range batch {
@@ -248,6 +251,17 @@ func (t *tx) commit(batch []*write) (failed bool, err error) {
 		return false, err
 	}
 	return false, nil
+}
+
+// begin takes the write lock. A rollback that the disk refused may have left a
+// transaction behind; it is ended here, or no later write would succeed.
+func (t *tx) begin() error {
+	_, err := t.exec("BEGIN IMMEDIATE")
+	if reported := (*sqlite.Error)(nil); errors.As(err, &reported) && reported.Code() == sqlite3.SQLITE_ERROR {
+		t.rollback()
+		_, err = t.exec("BEGIN IMMEDIATE")
+	}
+	return err
 }
 
 // runPure keeps a panic of one caller's closure from the others in its batch.

@@ -152,6 +152,14 @@ func TestCloseWaitsForTheWritesUnderWay(t *testing.T) {
 	}
 }
 
+func TestATransactionLeftBehindDoesNotStopTheWriter(t *testing.T) {
+	db := openTest(t)
+	if err := db.writer.alone(t.Context(), func() error { return db.writer.tx.begin() }); err != nil {
+		t.Fatal(err)
+	}
+	appendAll(t, db, note("m", "a", "x", 1, "b"))
+}
+
 // TestTheLogStaysBounded writes far more than checkpointBytes and looks at the
 // log: without rounds of housekeeping it would hold everything.
 func TestTheLogStaysBounded(t *testing.T) {

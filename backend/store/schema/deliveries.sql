@@ -35,4 +35,6 @@ CREATE TABLE IF NOT EXISTS message_peers_upto (
   message_id TEXT,
   recipient  TEXT
 );
-INSERT INTO bridge_components (name, version) VALUES ('deliveries', 1) ON CONFLICT (name) DO UPDATE SET version = excluded.version;
+UPDATE bridge_components SET version = 1 WHERE name = 'deliveries';
+INSERT INTO bridge_components (name, version)
+  SELECT 'deliveries', 1 WHERE NOT EXISTS (SELECT 1 FROM bridge_components WHERE name = 'deliveries');
