@@ -157,6 +157,16 @@ func TestChooseBringsWhatAStageBuildsOn(t *testing.T) {
 	}
 }
 
+func TestSplitPutsTheTestsOfRealCLIsApart(t *testing.T) {
+	ordinary, withCLIs := split("bridge/backend/mail testing \nbridge/backend/realcli os bridge/x\nbridge/backend/agent testing bridge/backend/realcli\nbridge/frontend  \n")
+	if diff := cmp.Diff([]string{"bridge/backend/mail", "bridge/frontend"}, ordinary); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"bridge/backend/realcli", "bridge/backend/agent"}, withCLIs); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestSummaryFailsForWhatFailedOrDidNotRun(t *testing.T) {
 	p := project{root: t.TempDir(), output: &bytes.Buffer{}}
 	broken := errors.New("it broke")

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// realCLITests is the package that drives the real agent CLIs. It is slow and
-// runs in a network of its own, so it has a stage for itself.
-const realCLITests = "bridge/backend/realcli"
+// realCLIs is the package that drives the real agent CLIs. Its own tests and
+// those that use it need the CLIs, so they have a stage for themselves.
+const realCLIs = "bridge/backend/realcli"
 
 // stage is one part of the test task. A stage runs only when those it builds on
 // have passed.
@@ -37,7 +37,7 @@ func stages() []stage {
 		{name: "binary", after: []string{"page"}, run: buildBridge},
 		{name: "browser", after: []string{"tools", "binary"}, run: browserTests},
 		{name: "clis", after: []string{"tools"}, run: func(ctx context.Context, p project) error { return runCLIs(ctx, p, nil) }},
-		{name: "real-clis", after: []string{"clis", "binary"}, run: realCLIs},
+		{name: "real-clis", after: []string{"clis", "binary"}, run: realCLITests},
 	}
 }
 
@@ -139,16 +139,13 @@ func vet(ctx context.Context, p project) error {
 	return nil
 }
 
-// goTests runs the tests of every package, with the race detector where there
-// is a C compiler for it.
+// goTests runs the tests of every package that needs no agent CLI, with the
+// race detector where there is a C compiler for it.
 func goTests(ctx context.Context, p project) error {
-	list := exec.CommandContext(ctx, "go", "list", "./...")
-	list.Dir = p.root
-	output, err := list.Output()
+	packages, _, err := p.packages(ctx)
 	if err != nil {
-		return fmt.Errorf("go list: %w", err)
+		return err
 	}
-	packages := slices.DeleteFunc(strings.Fields(string(output)), func(name string) bool { return name == realCLITests })
 	test := step{name: "go", args: []string{"test", "-timeout", "10m"}}
 	if onPath("gcc") && runtime.GOOS != "windows" {
 		test.env = []string{"CGO_ENABLED=1"}
@@ -156,6 +153,33 @@ func goTests(ctx context.Context, p project) error {
 	}
 	test.args = append(test.args, packages...)
 	return p.do(ctx, test)
+}
+
+// packages lists the packages whose tests need no agent CLI and those whose
+// tests do.
+func (p project) packages(ctx context.Context) (ordinary, withCLIs []string, err error) {
+	const format = `{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}`
+	list := exec.CommandContext(ctx, "go", "list", "-f", format, "./...")
+	list.Dir, list.Stderr = p.root, p.output
+	output, err := list.Output()
+	if err != nil {
+		return nil, nil, fmt.Errorf("go list: %w", err)
+	}
+	ordinary, withCLIs = split(string(output))
+	return ordinary, withCLIs, nil
+}
+
+// split reads lines of a package and what its tests import.
+func split(list string) (ordinary, withCLIs []string) {
+	for line := range strings.Lines(list) {
+		names := strings.Fields(line)
+		if slices.Contains(names, realCLIs) {
+			withCLIs = append(withCLIs, names[0])
+		} else {
+			ordinary = append(ordinary, names[0])
+		}
+	}
+	return ordinary, withCLIs
 }
 
 func pageScript(name string) func(context.Context, project) error {
@@ -175,12 +199,20 @@ func browserTests(ctx context.Context, p project) error {
 	})
 }
 
-// realCLIs runs the tests against the agent CLIs themselves. On Linux it is a
-// failure when they cannot be run; elsewhere the tests skip themselves.
-func realCLIs(ctx context.Context, p project) error {
-	test := step{name: "go", args: []string{"test", "-timeout", "15m", "-count=1", realCLITests}}
+// realCLITests runs the tests that drive the agent CLIs. On Linux it is a
+// failure when they cannot be run; elsewhere those tests skip themselves.
+func realCLITests(ctx context.Context, p project) error {
+	_, packages, err := p.packages(ctx)
+	if err != nil {
+		return err
+	}
+	// One package at a time: each starts many large programs.
+	test := step{
+		env:  []string{"BRIDGE_TEST_BIN=" + p.binary(), "BRIDGE_TEST_CLIS=" + p.at(".cache", "clis")},
+		name: "go", args: append([]string{"test", "-timeout", "15m", "-count=1", "-p=1"}, packages...),
+	}
 	if runtime.GOOS == "linux" {
-		test.env = []string{"BRIDGE_REQUIRE_CLIS=1", "BRIDGE_BIN=" + p.binary()}
+		test.env = append(test.env, "BRIDGE_REQUIRE_CLIS=1")
 	}
 	return p.do(ctx, test)
 }
