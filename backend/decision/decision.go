@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"bridge/backend/bridge"
 )
@@ -39,15 +41,19 @@ type Request struct {
 // NormalizeTopic returns the form under which revisions share one history:
 // outer white space removed, lower case, 1 to 200 characters (DEC-03).
 func NormalizeTopic(raw string) (string, error) {
-	topic := strings.ToLower(strings.TrimSpace(raw))
+	topic := strings.TrimSpace(raw)
 	if err := bridge.CheckText("the topic", topic, bridge.MaxTopicChars); err != nil {
 		return "", err
 	}
-	if strings.ContainsFunc(topic, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return "", bridge.Errorf(bridge.Invalid, "the topic must not hold control characters")
+	if strings.ContainsFunc(topic, breaksLine) {
+		return "", bridge.Errorf(bridge.Invalid, "the topic must not hold control characters or line breaks")
 	}
-	return topic, nil
+	return strings.ToLower(topic), nil
 }
+
+// breaksLine reports whether r could break out of the one line that a topic has
+// in notes and lists.
+func breaksLine(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) }
 
 // CheckText reports whether text may be a decision's text: 1 to 8,000
 // characters, not only white space (DEC-03).
@@ -192,12 +198,12 @@ const maxScopeBytes = 1 << 20
 // ParseScope reads a scope from JSON and normalizes a project's folder
 // (DEC-04). Anything else is refused with a sentence that shows the three forms.
 func ParseScope(data []byte) (Scope, error) {
-	var word string
-	if json.Unmarshal(data, &word) == nil {
-		if word == "all" {
+	var word *string // stays nil when data is null
+	if json.Unmarshal(data, &word) == nil && word != nil {
+		if *word == "all" {
 			return AllSessions(), nil
 		}
-		return Scope{}, malformedScope("it is the word " + strconvQuote(word))
+		return Scope{}, malformedScope("it is the word " + strconv.Quote(clip(*word, maxShownWord)))
 	}
 	var form struct {
 		Project  *string  `json:"project"`
@@ -244,7 +250,5 @@ func malformedScope(why string) error {
 		`malformed scope: %s; use "all", {"project":"/absolute/folder"} or {"sessions":["name or id"]}`, why)
 }
 
-func strconvQuote(s string) string {
-	quoted, _ := json.Marshal(s) // a string always encodes
-	return string(quoted)
-}
+// maxShownWord bounds what a refusal repeats of its cause.
+const maxShownWord = 80

@@ -5,11 +5,16 @@ import "strings"
 // NormalizeProject returns the one spelling of a project folder: forward
 // slashes, no doubled or trailing ones, no "." or ".." parts, and lower case
 // when the folder has a Windows spelling (a drive letter or a \\host share),
-// because Windows ignores case (seed 2.2, DEC-04). It is pure: the same folder
-// gives the same text on every system.
+// because Windows ignores case (seed 2.2, DEC-04). A share keeps its two leading
+// backslashes, so that it stays apart from a Unix path and normalizes to itself.
+// It is pure: the same folder gives the same text on every system.
 func NormalizeProject(folder string) string {
-	windows := isWindowsPath(folder)
-	if windows {
+	root, fixed := "/", 0 // what stands in front, and how many parts ".." cannot leave
+	if isWindowsPath(folder) {
+		root, fixed = "", 1 // the drive
+		if strings.HasPrefix(folder, share) {
+			root, fixed = share, 2 // the host and its share
+		}
 		folder = strings.ToLower(strings.ReplaceAll(folder, `\`, "/"))
 	}
 	var kept []string
@@ -17,23 +22,18 @@ func NormalizeProject(folder string) string {
 		switch part {
 		case "", ".":
 		case "..":
-			if len(kept) > 0 {
+			if len(kept) > fixed {
 				kept = kept[:len(kept)-1]
 			}
 		default:
 			kept = append(kept, part)
 		}
 	}
-	joined := strings.Join(kept, "/")
-	switch {
-	case windows && strings.HasPrefix(folder, "//"):
-		return "//" + joined
-	case windows:
-		return joined
-	default:
-		return "/" + joined
-	}
+	return root + strings.Join(kept, "/")
 }
+
+// share begins the Windows spelling of a folder on another host.
+const share = `\\`
 
 func isAbsolute(folder string) bool {
 	return strings.HasPrefix(folder, "/") || isWindowsPath(folder)
@@ -41,7 +41,7 @@ func isAbsolute(folder string) bool {
 
 // isWindowsPath reports whether folder is spelled `C:\…`, `C:/…` or `\\host\…`.
 func isWindowsPath(folder string) bool {
-	if strings.HasPrefix(folder, `\\`) {
+	if strings.HasPrefix(folder, share) {
 		return true
 	}
 	if len(folder) < 2 || folder[1] != ':' {
