@@ -128,6 +128,11 @@ func (claude) connect(_ context.Context, in Input, _ *installed) (layout, error)
 		group := hookGroup{Matcher: hook.matcher, Hooks: []hookEntry{in.claudeHook(hook.event, hook.seconds)}}
 		settings.parts = append(settings.parts, part{Path: []string{"hooks", hook.event}, Element: true, Value: encode(group)})
 	}
+	for _, event := range []string{WakeEvent, WakeStandbyEvent} {
+		waiting := in.claudeHook(event, wakeSeconds)
+		waiting.AsyncRewake = true
+		settings.parts = append(settings.parts, part{Path: []string{"hooks", "Stop"}, Element: true, Value: encode(hookGroup{Hooks: []hookEntry{waiting}})})
+	}
 	settings.parts = append(settings.parts, part{Path: []string{"permissions", "allow"}, Element: true, Value: encode("mcp__bridge")})
 	server := mcpServer{Type: "stdio", Command: in.Bridge, Args: in.mcpArgs(bridge.Claude), Env: map[string]string{}, AlwaysLoad: true}
 	return layout{documents: []document{
@@ -167,11 +172,25 @@ type hookGroup struct {
 	Hooks   []hookEntry `json:"hooks"`
 }
 
+// The events under which claude's wake hooks call `bridge hook claude`: they
+// start at a stop, wait in the background of the idle session and start a turn
+// when mail may wake it. The standby serves when the first one's wake came to
+// nothing.
+const (
+	WakeEvent        = "Wake"
+	WakeStandbyEvent = "WakeStandby"
+)
+
+// wakeSeconds is how long the host lets a wake hook wait.
+const wakeSeconds = 7200
+
 type hookEntry struct {
 	Type    string   `json:"type"`
 	Command string   `json:"command"`
 	Args    []string `json:"args,omitempty"`
 	Timeout int      `json:"timeout"` // seconds
+	// AsyncRewake runs the hook in the background; its exit code 2 starts a turn.
+	AsyncRewake bool `json:"asyncRewake,omitempty"`
 }
 
 // mcpServer is claude's entry of a stdio MCP server.

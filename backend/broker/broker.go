@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
@@ -33,7 +34,9 @@ type Options struct {
 	Version  string        // of this build
 	URL      func() string // dashboard address without key, "" when none is served
 	Ticket   func() string // a one-time launch address, "" when none is served
-	Retire   func()        // ends this process in good order; only a background broker is asked
+	// Queue finds codex's queue command.
+	Queue  func() (agent.Queue, error)
+	Retire func() // ends this process in good order; only a background broker is asked
 }
 
 // Broker serves one home.
@@ -51,6 +54,11 @@ type Broker struct {
 	// use id: the child must not take its parent's mail.
 	childCalls map[string]string
 	watchers   map[chan struct{}]struct{} // in-process revision watchers
+
+	// tasks are the broker's own goroutines: wakes under way.
+	tasks  sync.WaitGroup
+	life   context.Context //nolint:containedctx // the broker's own life, for tasks
+	cancel context.CancelFunc
 }
 
 // New prepares a broker: it loads the known sessions and imports the receipts
@@ -74,9 +82,16 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 		childCalls: map[string]string{},
 		watchers:   map[chan struct{}]struct{}{},
 	}
+	b.life, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	b.revision.Store(opts.Now().UnixMilli()) // grows over restarts too
 	b.importReceipts(ctx)
 	return b, nil
+}
+
+// Close ends what the broker does by itself. Its connections are the server's.
+func (b *Broker) Close() {
+	b.cancel()
+	b.tasks.Wait()
 }
 
 // link is what the broker keeps of one connection.
@@ -179,6 +194,7 @@ var operations = map[string]operation{
 	ipc.OpSubscribe: serve((*Broker).subscribe),
 	ipc.OpTicket:    serve((*Broker).ticket),
 	ipc.OpRetire:    serve((*Broker).retire),
+	ipc.OpWakeWait:  serve((*Broker).wakeWait),
 }
 
 // serve adapts a typed method to an operation with strictly decoded arguments.

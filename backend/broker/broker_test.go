@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
@@ -28,6 +29,7 @@ type bench struct {
 	home   config.Home
 	getenv func(string) string
 	now    func() time.Time
+	queue  agent.Queue
 
 	broker *Broker
 	db     *store.DB
@@ -61,7 +63,7 @@ func (b *bench) start() {
 	}
 	b.broker, err = New(ctx, Options{
 		Home: b.home, Settings: func() (config.Settings, error) { return b.home.Settings(b.getenv) }, DB: b.db, Now: b.now, Log: log,
-		Host: "serve", Version: "test", URL: func() string { return "" }, Ticket: func() string { return "" }, Retire: func() {},
+		Host: "serve", Version: "test", URL: func() string { return "" }, Ticket: func() string { return "" }, Retire: func() {}, Queue: func() (agent.Queue, error) { return b.queue, nil },
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -79,6 +81,7 @@ func (b *bench) stop() {
 	}
 	b.socket.Close()
 	b.server.Close()
+	b.broker.Close()
 	b.db.Close()
 	b.socket = nil
 }

@@ -37,6 +37,9 @@ func (b *Broker) hook(ctx context.Context, l *link, call session.HookCall) (sess
 	if err := b.active(ctx, s, "next activity: "+call.HostEvent); err != nil {
 		return session.HookReply{}, err
 	}
+	if err := b.noteQueued(ctx, s, call); err != nil {
+		return session.HookReply{}, err
+	}
 	b.noteState(s, call)
 	if !call.TakesMail() {
 		return session.HookReply{Busy: b.isBusy(s)}, nil

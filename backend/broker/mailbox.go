@@ -25,6 +25,8 @@ type mailbox struct {
 	arrived    chan struct{} // closed when mail arrives, then replaced
 	formerIDs  []string      // peer ids whose mail is this session's too
 	released   int           // counts loans that ended: mail read before one may be out of date
+	lastActive int64         // last sign of activity, Unix epoch milliseconds
+	wake       wakeState
 }
 
 func newMailbox() *mailbox {
@@ -214,6 +216,10 @@ func (b *Broker) active(ctx context.Context, s *session.Session, evidence string
 	at := b.nowMillis()
 	b.mu.Lock()
 	id, box := s.ID, b.boxes[s.ID]
+	if box != nil {
+		box.lastActive = at
+		box.wake.answered()
+	}
 	if box == nil || !box.handedOpen {
 		b.mu.Unlock()
 		return nil

@@ -87,7 +87,7 @@ func (b *Broker) store(ctx context.Context, from bridge.Address, args ipc.SendAr
 // compose fills in what the sender left open and raises the hop of a reply
 // (MSG-07).
 func (b *Broker) compose(ctx context.Context, from bridge.Address, args ipc.SendArgs) (bridge.Message, error) {
-	if err := checkSend(from, args); err != nil {
+	if err := checkSend(args); err != nil {
 		return bridge.Message{}, err
 	}
 	message := bridge.Message{
@@ -120,12 +120,8 @@ func (b *Broker) compose(ctx context.Context, from bridge.Address, args ipc.Send
 // of the store's indexes.
 func NewMessageID() string { return uuid.Must(uuid.NewV7()).String() }
 
-func checkSend(from bridge.Address, args ipc.SendArgs) error {
-	limit := bridge.MaxBodyChars
-	if from.Agent == bridge.Owner {
-		limit = bridge.MaxOwnerBodyChars
-	}
-	if err := bridge.CheckText("the message", args.Body, limit); err != nil {
+func checkSend(args ipc.SendArgs) error {
+	if err := bridge.CheckText("the message", args.Body, bridge.MaxBodyChars); err != nil {
 		return err
 	}
 	if args.To == "" {
@@ -163,18 +159,13 @@ func (b *Broker) arrived(ctx context.Context, stored []bridge.Message) {
 	var woken []mail.Mark
 	b.mu.Lock()
 	for _, m := range stored {
-		if s, ok := b.roster.Get(m.Recipient); ok {
-			if b.announceLocked(s, m) {
-				woken = append(woken, mail.Mark{MessageID: m.ID, Recipient: m.Recipient, At: b.nowMillis(), Evidence: "asked its plugin to start a turn"})
-			}
+		s, live := b.roster.Get(m.Recipient)
+		if live && b.announceLocked(s, m) && s.Plugin {
+			woken = append(woken, mail.Mark{MessageID: m.ID, Recipient: m.Recipient, At: b.nowMillis(), Evidence: "its plugin was asked to start a turn"})
 		}
 	}
 	b.mu.Unlock()
-	if len(woken) > 0 {
-		if err := b.opts.DB.Record(ctx, bridge.StageWoken, woken); err != nil {
-			b.opts.Log.Warn("a wake was asked for but not noted", "err", err)
-		}
-	}
+	b.noteWoken(ctx, woken)
 	b.changed()
 }
 
@@ -183,6 +174,9 @@ func (b *Broker) arrived(ctx context.Context, stored []bridge.Message) {
 func (b *Broker) announceLocked(s *session.Session, m bridge.Message) (woken bool) {
 	b.boxes[s.ID].signal()
 	woken = b.wakesLocked(s, m)
+	if woken && s.Kind == bridge.Codex {
+		b.queueWakeLocked(s)
+	}
 	event := ipc.MailEvent{Session: s.ID, SessionID: s.SessionID, Wake: woken}
 	for _, l := range b.conns {
 		if l.sessions[s.ID] {
@@ -190,12 +184,6 @@ func (b *Broker) announceLocked(s *session.Session, m bridge.Message) (woken boo
 		}
 	}
 	return woken
-}
-
-// wakesLocked reports whether m asks for a wake of s: the policy allows it, the
-// session is idle, and its host has a way to be woken.
-func (b *Broker) wakesLocked(s *session.Session, m bridge.Message) bool {
-	return s.Plugin && !s.Busy && mail.MayWake(m, mail.Direct(m, s), s.Wake)
 }
 
 func (b *Broker) sendResult(stored []bridge.Message) ipc.SendResult {

@@ -37,6 +37,9 @@ type Request struct {
 	Body     string
 	Child    string
 	ToParent bool
+	// MessageID names what is stored, so that an unclear outcome can be looked
+	// up. "" lets the broker choose.
+	MessageID string
 }
 
 // Outcome is the honest answer (CHT-02). Message is the stored bridge message
@@ -54,6 +57,7 @@ type Target struct {
 	Name      string
 	SessionID string // host session id, "" until known
 	Busy      bool
+	Away      bool // known, but not connected
 	Channel   bool // the session shows channel notifications
 	Plugin    bool // a plugin of the host is connected
 	Hooks     bool // hooks reported from it
@@ -74,6 +78,8 @@ func RouteTo(t Target, child string) Route {
 		return childRoute(t, child)
 	}
 	switch {
+	case t.Away:
+		return Route{Transport: Bridge, Detail: "Stored; " + t.Name + " reads it when it is back."}
 	case t.Kind == bridge.Codex && t.SessionID != "":
 		return Route{Transport: Native, Thread: t.SessionID, Detail: queueWords(t)}
 	case t.Kind == bridge.Codex:
@@ -83,13 +89,13 @@ func RouteTo(t Target, child string) Route {
 	case t.Kind == bridge.Antigravity:
 		return Route{Transport: Bridge, Detail: "It waits in the inbox; " + t.Name + " reads it on its next turn."}
 	case t.Plugin && t.Busy:
-		return Route{Transport: Bridge, Detail: "Its plugin stores it at the next step."}
+		return Route{Transport: Bridge, Detail: "The plugin of " + t.Name + " stores it at the next step."}
 	case t.Plugin:
-		return Route{Transport: Bridge, Detail: "Its plugin starts a turn with it."}
+		return Route{Transport: Bridge, Detail: "The plugin of " + t.Name + " starts a turn with it."}
 	case t.Hooks && t.Busy:
-		return Route{Transport: Bridge, Detail: "Its hooks hand it over at the next safe step."}
+		return Route{Transport: Bridge, Detail: "The hooks of " + t.Name + " hand it over at the next safe step."}
 	case t.Hooks:
-		return Route{Transport: Bridge, Detail: "Its wake hook starts a turn with it, or its next turn shows it."}
+		return Route{Transport: Bridge, Detail: "A wake hook starts a turn of " + t.Name + " with it, or the next turn shows it."}
 	default:
 		return Route{Transport: Bridge, Detail: "It waits in the inbox until " + t.Name + " looks there."}
 	}

@@ -30,6 +30,7 @@ func TestCHT_03_CHT_04_CHT_07_CHT_08_CHT_10_TransportTable(t *testing.T) {
 		{name: "antigravity busy", target: Target{Kind: bridge.Antigravity, Hooks: true, Busy: true}, transport: Bridge, words: "next turn"},
 		{name: "antigravity idle is promised no wake", target: Target{Kind: bridge.Antigravity, Hooks: true}, transport: Bridge, words: "next turn"},
 		{name: "antigravity child", target: Target{Kind: bridge.Antigravity}, child: "c", words: "parent"},
+		{name: "away", target: Target{Kind: bridge.Codex, SessionID: "t", Away: true}, transport: Bridge, words: "back"},
 		{name: "nothing reported yet", target: Target{Kind: bridge.Claude}, transport: Bridge, words: "inbox"},
 	}
 	for _, tt := range tests {

@@ -13,9 +13,11 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
+	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/hook"
@@ -53,6 +55,9 @@ func (a *App) Run(ctx context.Context) int {
 		return a.runHook(ctx, a.Args[1:]) // the hosts wait for it: no flag parser is built
 	}
 	root := a.root()
+	// Set before anything is parsed: a command line that is wrong answers as JSON
+	// too when it asks for it.
+	a.json = slices.Contains(a.Args, "--json")
 	root.SetArgs(a.Args)
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
@@ -242,9 +247,18 @@ func (a *App) runHook(ctx context.Context, args []string) int {
 		fmt.Fprintln(a.Stdout, "{}")
 		return exitDone
 	}
+	if kind == bridge.Claude && (words[1] == agent.WakeEvent || words[1] == agent.WakeStandbyEvent) {
+		if a.headless() {
+			return exitDone // it would keep a run without a person from ending
+		}
+		return hook.RunWake(ctx, a.hookOptions(home), words[1] == agent.WakeStandbyEvent, a.Stdin, a.Stderr)
+	}
 	hook.Run(ctx, a.hookOptions(home), kind, words[1], a.Stdin, a.Stdout)
 	return exitDone
 }
+
+// headless reports whether claude runs without a person (claude -p).
+func (a *App) headless() bool { return strings.HasPrefix(a.Getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk") }
 
 func (a *App) hookOptions(home config.Home) hook.Options {
 	return hook.Options{Home: home, Version: a.Version, Now: a.Now, Log: slog.New(slog.NewTextHandler(lazyLog{home}, nil))}

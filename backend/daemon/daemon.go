@@ -62,8 +62,9 @@ type Daemon struct {
 }
 
 // Start brings everything up or nothing: on an error all that was opened is
-// closed again. The order matters: the port is tried before the home is
-// touched, and the socket is offered only when requests can be served.
+// closed again. The order matters: the port is tried before a home is touched
+// and before another broker is asked to leave, and the socket is offered only
+// when requests can be served.
 func Start(ctx context.Context, opts Options) (d *Daemon, err error) {
 	d = &Daemon{opts: opts, retired: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -74,7 +75,7 @@ func Start(ctx context.Context, opts Options) (d *Daemon, err error) {
 		}
 	}()
 	for _, step := range []func(context.Context) error{
-		d.bindPort, d.elect, d.openStore, d.startBroker, d.startDashboard, d.startLink,
+		d.tryPort, d.elect, d.bindPort, d.openStore, d.startBroker, d.startDashboard, d.startLink,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -103,20 +104,38 @@ func Check(ctx context.Context, home config.Home, getenv func(string) string) er
 	return reader.Close()
 }
 
-// bindPort takes the dashboard's port on loopback. A background broker that
-// finds it taken serves on a free one: sessions must not wait for a port.
+// tryPort takes the dashboard's port on loopback before anything else is done,
+// so that a port in use leaves everything as it was. A port that this home's own
+// broker has is left to elect: it makes that broker leave, or says who it is.
+// Background brokers take none before they are elected: of many that start at
+// once the losers would keep the winner from the port.
+func (d *Daemon) tryPort(ctx context.Context) error {
+	if d.opts.Host == broker.HostBackground {
+		return nil
+	}
+	err := d.bindPort(ctx)
+	if err != nil && d.ownBrokerHasPort(ctx) {
+		return nil
+	}
+	return err
+}
+
+// bindPort takes the port, unless tryPort did. A background broker that finds it
+// taken serves on a free one: sessions must not wait for a port.
 func (d *Daemon) bindPort(ctx context.Context) error {
+	if d.web != nil {
+		return nil
+	}
 	port, err := d.port()
 	if err != nil {
 		return err
 	}
-	var listen net.ListenConfig
-	d.web, err = listen.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	d.web, err = listenLoopback(ctx, port)
 	if err != nil && d.opts.Host == broker.HostBackground {
-		d.web, err = listen.Listen(ctx, "tcp", "127.0.0.1:0")
+		d.web, err = listenLoopback(ctx, 0)
 	}
 	if err != nil {
-		return bridge.WithCause(bridge.Unavailable, err, fmt.Sprintf(
+		return bridge.WithCause(bridge.Conflict, err, fmt.Sprintf(
 			"port %d on 127.0.0.1 is in use by another program: choose another with --port, or --port 0 for a free one", port))
 	}
 	return nil
@@ -128,6 +147,28 @@ func (d *Daemon) port() (int, error) {
 	}
 	settings, err := d.opts.Home.Settings(d.opts.Getenv)
 	return settings.Port, err
+}
+
+// listenLoopback returns a nil listener with an error.
+func listenLoopback(ctx context.Context, port int) (net.Listener, error) {
+	var config net.ListenConfig
+	return config.Listen(ctx, "tcp", loopback(port))
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// ownBrokerHasPort reports whether the port belongs to a broker of this home.
+func (d *Daemon) ownBrokerHasPort(ctx context.Context) bool {
+	port, err := d.port()
+	if err != nil {
+		return false
+	}
+	client, err := d.dialBroker(ctx)
+	if err != nil {
+		return false
+	}
+	defer client.Close()
+	return client.Welcome().URL == "http://"+loopback(port)
 }
 
 // elect takes the lock that makes this the one broker of the home (MSG-01). A
@@ -172,17 +213,27 @@ func (d *Daemon) takeOver(ctx context.Context) (*store.Lock, error) {
 const takeOverPause = 20 * time.Millisecond
 
 func (d *Daemon) askToRetire(ctx context.Context) error {
-	token, err := d.opts.Home.Token()
-	if err != nil {
-		return err
-	}
-	target := ipc.Target{Socket: d.opts.Home.Socket(), Token: string(token)}
-	client, err := ipc.DialPatiently(ctx, target, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: d.opts.Version}, time.Second)
+	client, err := d.dialBroker(ctx)
 	if err != nil {
 		return bridge.WithCause(bridge.Conflict, err, "another broker holds this home but does not answer")
 	}
+	defer client.Close()
 	err = client.Retire(ctx)
-	return errors.Join(err, client.Close())
+	if bridge.CodeOf(err) == bridge.Unavailable {
+		return nil // it was gone before its answer was out
+	}
+	return err
+}
+
+// dialBroker connects to the broker that serves this home now. It makes nothing
+// in the home.
+func (d *Daemon) dialBroker(ctx context.Context) (*ipc.Client, error) {
+	token, err := d.opts.Home.ExistingToken()
+	if err != nil {
+		return nil, err
+	}
+	target := ipc.Target{Socket: d.opts.Home.Socket(), Token: string(token)}
+	return ipc.DialPatiently(ctx, target, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: d.opts.Version}, time.Second)
 }
 
 func (d *Daemon) openStore(ctx context.Context) error {

@@ -6,33 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/google/uuid"
 
 	"bridge/backend/bridge"
+	"bridge/backend/chat"
 	"bridge/backend/ipc"
 	"bridge/backend/session"
-)
-
-// chatState is how far an owner's message came (seed 2.3).
-type chatState string
-
-const (
-	chatQueued       chatState = "queued"        // stored, waits for the session
-	chatDelivered    chatState = "delivered"     // consumed, not answered
-	chatNotSupported chatState = "not-supported" // cannot be done for this target
-	chatUnconfirmed  chatState = "unconfirmed"   // nobody knows; never sent again by itself
-)
-
-// chatTransport is the way an owner's message takes.
-type chatTransport string
-
-const (
-	byBridge chatTransport = "bridge" // the session's own mail
-	byParent chatTransport = "parent" // a note to the parent of a native child
 )
 
 // maxOwnerSends bounds the owner's messages per minute: ours, far above what a
@@ -61,6 +43,9 @@ func readChat(w http.ResponseWriter, r *http.Request) (chatRequest, error) {
 	if request.Target != nil && request.Child == nil {
 		return chatRequest{}, bridge.Errorf(bridge.Conflict, "a note to the parent must name the child it is about")
 	}
+	if request.Child != nil && *request.Child == "" {
+		return chatRequest{}, bridge.Errorf(bridge.Conflict, "no native child has an empty id")
+	}
 	return request, nil
 }
 
@@ -82,26 +67,11 @@ func (d *Dashboard) messageSession(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	if request.Child == nil {
-		return d.deliver(w, r, to, request.Body, byBridge)
+	asked := chat.Request{Session: to.id, Body: request.Body, ToParent: request.Target != nil}
+	if request.Child != nil {
+		asked.Child = *request.Child
 	}
-	at := slices.IndexFunc(to.children, func(c ipc.Child) bool { return c.ID == *request.Child })
-	if at < 0 {
-		return bridge.Errorf(bridge.Conflict, "%s has no native child of that id", to.name)
-	}
-	if request.Target == nil {
-		return writeJSON(w, chatWire{
-			State:     chatNotSupported,
-			Transport: byParent,
-			Detail:    "A native child takes no direct input: send a note to its parent " + to.name + ".",
-		})
-	}
-	return d.deliver(w, r, to, parentNote(to.children[at], request.Body), byParent)
-}
-
-// parentNote is the owner's note to the parent of child (CHT-11).
-func parentNote(child ipc.Child, body string) string {
-	return fmt.Sprintf("A note about your native child %q (%s):\n\n%s", child.Title, child.ID, body)
+	return d.deliver(w, r, asked)
 }
 
 // messageJob answers POST /api/jobs/<job>/message. The body is checked first,
@@ -115,11 +85,8 @@ func (d *Dashboard) messageJob(w http.ResponseWriter, r *http.Request) error {
 
 // addressee is a local session that the owner writes to.
 type addressee struct {
-	name     string
-	target   string // what names exactly this session to the broker
-	online   bool
-	busy     bool
-	children []ipc.Child
+	id     string // peer id
+	target string // what names exactly this session to the broker
 }
 
 // findAddressee finds a local session by its exact name: a live one, else the
@@ -150,11 +117,7 @@ func (d *Dashboard) findAddressee(ctx context.Context, name string) (addressee, 
 	if !ok {
 		return addressee{}, bridge.Errorf(bridge.NotFound, "no local session is called %q", name)
 	}
-	found := addressee{name: name, target: people.target(name, id)}
-	if peer := people.live[id]; peer != nil {
-		found.online, found.busy, found.children = true, peer.State == "busy", peer.Children
-	}
-	return found, nil
+	return addressee{id: id, target: people.target(name, id)}, nil
 }
 
 func noBroker() error {
@@ -177,10 +140,11 @@ func (p *directory) target(name, id string) string {
 	return name
 }
 
-// deliver sends the owner's words as a bridge message and answers with a
-// receipt handle. The message's id is ours, so that even an unclear outcome can
-// be looked up; it is never sent twice.
-func (d *Dashboard) deliver(w http.ResponseWriter, r *http.Request, to addressee, body string, by chatTransport) error {
+// deliver has the broker carry the owner's words and answers with how far they
+// came, and with a receipt handle where there is something to look up. The
+// message's id is ours, so that even an unclear outcome can be looked up; it is
+// never sent twice.
+func (d *Dashboard) deliver(w http.ResponseWriter, r *http.Request, asked chat.Request) error {
 	if !d.sends.take() {
 		return tooMany()
 	}
@@ -188,16 +152,21 @@ func (d *Dashboard) deliver(w http.ResponseWriter, r *http.Request, to addressee
 	if err != nil {
 		return fmt.Errorf("make a message id: %w", err)
 	}
-	args := ipc.SendArgs{To: to.target, Body: body, MessageID: id.String()}
-	sent, err := d.opts.Broker.SendOwner(r.Context(), args)
-	answer := chatWire{State: chatQueued, Transport: by, Detail: "Stored. " + to.outlook(sent)}
+	asked.MessageID = id.String()
+	outcome, err := d.opts.Broker.Chat(r.Context(), asked)
 	if unclear(err) {
-		answer.State, answer.Detail = chatUnconfirmed, "The broker did not answer in time. It is not sent again by itself: look in the history first."
+		outcome = chat.Outcome{
+			State: chat.Unconfirmed, Transport: chat.Bridge, Message: asked.MessageID,
+			Detail: "The broker did not answer in time. It is not sent again by itself: look in the history first.",
+		}
 	} else if err != nil {
-		return fmt.Errorf("send the owner's message: %w", err)
+		return fmt.Errorf("carry the owner's words: %w", err)
 	}
-	receipt := d.handles.issue(handle{message: args.MessageID, by: by, at: d.opts.Now().UnixMilli()})
-	answer.Receipt = &receipt
+	answer := chatWire{State: outcome.State, Transport: outcome.Transport, Detail: outcome.Detail}
+	if outcome.Message != "" {
+		receipt := d.handles.issue(handle{message: outcome.Message, by: outcome.Transport, at: d.opts.Now().UnixMilli()})
+		answer.Receipt = &receipt
+	}
 	return writeJSON(w, answer)
 }
 
@@ -208,21 +177,6 @@ func tooMany() error {
 // unclear reports an error after which the message may be stored or not.
 func unclear(err error) bool {
 	return bridge.CodeOf(err) == bridge.Unavailable || errors.Is(err, context.DeadlineExceeded)
-}
-
-// outlook says when the session will read it.
-func (a addressee) outlook(sent ipc.SendResult) string {
-	woken := slices.ContainsFunc(sent.Recipients, func(to ipc.Recipient) bool { return to.Wake })
-	switch {
-	case !a.online:
-		return a.name + " reads it when it is back."
-	case a.busy:
-		return a.name + " reads it at its next safe step."
-	case woken:
-		return a.name + " is being woken for it."
-	default:
-		return a.name + " reads it on its next turn."
-	}
 }
 
 // ownerSend is the body of POST /api/messages.
@@ -276,7 +230,7 @@ func (d *Dashboard) chatDelivery(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer := receiptWire{ID: id, State: chatUnconfirmed, Transport: issued.by, UpdatedAt: issued.at}
+	answer := receiptWire{ID: id, State: chat.Unconfirmed, Transport: issued.by, UpdatedAt: issued.at}
 	row, err := reader.Find(r.Context(), issued.message)
 	if bridge.CodeOf(err) == bridge.NotFound {
 		return writeJSON(w, answer) // unclear when sent, and not there
@@ -293,15 +247,15 @@ func (d *Dashboard) chatDelivery(w http.ResponseWriter, r *http.Request) error {
 // receiptOf puts a delivery's facts into the words of a receipt: delivered is
 // nothing but a durable consumption (CHT-09). What expired unread is queued no
 // more and was not delivered.
-func receiptOf(d delivery) (chatState, int64) {
+func receiptOf(d delivery) (chat.State, int64) {
 	consumed := d.facts()[4]
 	switch {
 	case consumed.Happened():
-		return chatDelivered, consumed.At
+		return chat.Delivered, consumed.At
 	case d.Expired.Happened():
-		return chatUnconfirmed, d.Expired.At
+		return chat.Unconfirmed, d.Expired.At
 	default:
-		return chatQueued, max(d.CreatedAt, d.Woken.At, d.Handed.At)
+		return chat.Queued, max(d.CreatedAt, d.Woken.At, d.Handed.At)
 	}
 }
 
@@ -319,7 +273,7 @@ type handles struct {
 // handle is what a receipt stands for.
 type handle struct {
 	message string // message id
-	by      chatTransport
+	by      chat.Transport
 	at      int64 // when it was issued, epoch milliseconds
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/chat"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
 	"bridge/backend/session"
@@ -181,14 +182,14 @@ func TestCHT_09_AReceiptIsDeliveredOnlyOnceConsumptionIsStored(t *testing.T) {
 		return decode[receiptWire](t, w.get("/api/chat-delivery/"+*sent.Receipt))
 	}
 	messageID := w.broker.sent()[0].MessageID
-	want := receiptWire{ID: *sent.Receipt, State: chatQueued, Transport: byBridge, UpdatedAt: fixedTime.UnixMilli()}
+	want := receiptWire{ID: *sent.Receipt, State: chat.Queued, Transport: chat.Bridge, UpdatedAt: fixedTime.UnixMilli()}
 	if got := receipt(); got != want {
 		t.Errorf("stored: %+v, want %+v", got, want)
 	}
 	for i, stage := range []bridge.Stage{bridge.StageWoken, bridge.StageHanded, bridge.StageConsumed} {
 		want.UpdatedAt += 1000
 		if stage == bridge.StageConsumed {
-			want.State = chatDelivered
+			want.State = chat.Delivered
 		}
 		mark := mail.Mark{MessageID: messageID, Recipient: "peer-1", At: want.UpdatedAt, Evidence: fmt.Sprintf("test %d", i)}
 		if err := w.db.Record(t.Context(), stage, []mail.Mark{mark}); err != nil {
@@ -227,7 +228,7 @@ func TestCHT_09_HandlesAreBounded(t *testing.T) {
 
 func TestCHT_09_AnExpiredMessageIsNotDelivered(t *testing.T) {
 	d := sampleDelivery(func(d *delivery) { d.Handed, d.Expired = fact(14, 1), fact(15, 0) })
-	if state, _ := receiptOf(d); state != chatUnconfirmed {
+	if state, _ := receiptOf(d); state != chat.Unconfirmed {
 		t.Errorf("state %s, want unconfirmed", state)
 	}
 }
@@ -236,18 +237,18 @@ func TestCHT_02_AnUnclearOutcomeIsUnconfirmedAndNotRepeated(t *testing.T) {
 	w := chatting(t)
 	w.broker.failSend = fmt.Errorf("send: %w", context.DeadlineExceeded)
 	sent := decode[chatWire](t, w.post(toClaude, `{"body":"x"}`))
-	if sent.State != chatUnconfirmed || sent.Receipt == nil {
+	if sent.State != chat.Unconfirmed || sent.Receipt == nil {
 		t.Fatalf("answer %+v, want unconfirmed with a receipt", sent)
 	}
 	if got := len(w.broker.sent()); got != 1 {
 		t.Errorf("sent %d times, want once", got)
 	}
-	if got := decode[receiptWire](t, w.get("/api/chat-delivery/"+*sent.Receipt)); got.State != chatUnconfirmed {
+	if got := decode[receiptWire](t, w.get("/api/chat-delivery/"+*sent.Receipt)); got.State != chat.Unconfirmed {
 		t.Errorf("receipt %+v, want unconfirmed", got)
 	}
 	// The broker had stored it all the same.
 	w.append(bridge.Message{ID: w.broker.sent()[0].MessageID, From: bridge.OwnerAddress(), To: "claude-app", ConversationID: "c", Body: "x", CreatedAt: fixedTime.UnixMilli()}, "peer-1")
-	if got := decode[receiptWire](t, w.get("/api/chat-delivery/"+*sent.Receipt)); got.State != chatQueued {
+	if got := decode[receiptWire](t, w.get("/api/chat-delivery/"+*sent.Receipt)); got.State != chat.Queued {
 		t.Errorf("receipt of a stored message %+v, want queued", got)
 	}
 }
@@ -255,7 +256,7 @@ func TestCHT_02_AnUnclearOutcomeIsUnconfirmedAndNotRepeated(t *testing.T) {
 func TestCHT_10_AChildTakesNoDirectInput(t *testing.T) {
 	w := chatting(t)
 	got := decode[chatWire](t, w.post(toClaude, `{"body":"x","child":"child-1"}`))
-	if got.State != chatNotSupported || got.Receipt != nil || !strings.Contains(got.Detail, "parent") {
+	if got.State != chat.NotSupported || got.Receipt != nil || !strings.Contains(got.Detail, "parent") {
 		t.Errorf("answer %+v, want not-supported without a receipt and with the parent option", got)
 	}
 	if sent := w.broker.sent(); len(sent) != 0 {
@@ -266,11 +267,11 @@ func TestCHT_10_AChildTakesNoDirectInput(t *testing.T) {
 func TestCHT_11_ANoteToTheParentCarriesTheChildsIDAndTitle(t *testing.T) {
 	w := chatting(t)
 	got := decode[chatWire](t, w.post(toClaude, `{"body":"stop digging","child":"child-1","target":"parent"}`))
-	if got.State != chatQueued || got.Transport != byParent || got.Receipt == nil {
+	if got.State != chat.Queued || got.Transport != chat.Parent || got.Receipt == nil {
 		t.Errorf("answer %+v, want queued over parent with a receipt", got)
 	}
 	sent := w.broker.sent()
-	if len(sent) != 1 || sent[0].To != "claude-app" {
+	if len(sent) != 1 || sent[0].To != "peer-1" {
 		t.Fatalf("sent %+v, want one message to the parent", sent)
 	}
 	for _, part := range []string{"child-1", "look around", "stop digging"} {
@@ -278,7 +279,7 @@ func TestCHT_11_ANoteToTheParentCarriesTheChildsIDAndTitle(t *testing.T) {
 			t.Errorf("the note %q lacks %q", sent[0].Body, part)
 		}
 	}
-	if got := decode[receiptWire](t, w.get("/api/chat-delivery/"+*got.Receipt)); got.Transport != byParent {
+	if got := decode[receiptWire](t, w.get("/api/chat-delivery/"+*got.Receipt)); got.Transport != chat.Parent {
 		t.Errorf("receipt %+v, want transport parent", got)
 	}
 }
@@ -287,7 +288,7 @@ func TestCHT_01_MailToASessionThatIsAwayWaits(t *testing.T) {
 	w := chatting(t)
 	w.broker.leave("peer-1")
 	got := decode[chatWire](t, w.post(toClaude, `{"body":"x"}`))
-	if got.State != chatQueued || !strings.Contains(got.Detail, "when it is back") {
+	if got.State != chat.Queued || !strings.Contains(got.Detail, "when it is back") {
 		t.Errorf("answer %+v", got)
 	}
 }

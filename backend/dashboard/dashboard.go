@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/chat"
 	"bridge/backend/config"
 	"bridge/backend/decision"
 	"bridge/backend/ipc"
@@ -84,6 +85,9 @@ type Broker interface {
 	// SendOwner stores a message from the owner durably before it returns; the
 	// same MessageID again makes no second copy.
 	SendOwner(ctx context.Context, args ipc.SendArgs) (ipc.SendResult, error)
+	// Chat carries the owner's words to one session and says how far they came.
+	// Its code is Conflict for a child that is not the session's.
+	Chat(ctx context.Context, request chat.Request) (chat.Outcome, error)
 	// Watch brings a signal whenever something changed, until stop is called;
 	// several changes may be one signal. A closed channel means that the broker
 	// is gone: Watch is then called again a second later.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"bridge/backend/bridge"
+	"bridge/backend/chat"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
 	"bridge/backend/session"
@@ -286,6 +288,33 @@ func (b *liveBroker) Status(context.Context) (ipc.Status, error) {
 		status.Peers = append(status.Peers, peer)
 	}
 	return status, nil
+}
+
+// Chat is what the real broker does without an agent's queue.
+func (b *liveBroker) Chat(ctx context.Context, request chat.Request) (chat.Outcome, error) {
+	target := chat.Target{Away: true}
+	b.mu.Lock()
+	if known, ok := b.roster.Known(request.Session); ok {
+		target.Name = known.Name
+	}
+	if s, live := b.roster.Get(request.Session); live {
+		target = chat.Target{Kind: s.Kind, Name: s.Name, Hooks: true}
+	}
+	children := b.children[request.Session]
+	b.mu.Unlock()
+	at := slices.IndexFunc(children, func(c ipc.Child) bool { return c.ID == request.Child })
+	if request.Child != "" && at < 0 {
+		return chat.Outcome{}, bridge.Errorf(bridge.Conflict, "%s has no native child of that id", target.Name)
+	}
+	route, body := chat.RouteTo(target, request.Child), request.Body
+	if request.ToParent {
+		route, body = chat.Route{Transport: chat.Parent, Detail: "stored"}, chat.ParentNote(request.Child, children[at].Title, body)
+	}
+	if route.Transport == "" {
+		return chat.Outcome{State: chat.NotSupported, Transport: chat.Parent, Detail: route.Detail}, nil
+	}
+	sent, err := b.SendOwner(ctx, ipc.SendArgs{To: request.Session, Body: body, MessageID: request.MessageID})
+	return chat.Outcome{State: chat.Queued, Transport: route.Transport, Message: sent.ID, Detail: route.Detail}, err
 }
 
 func (b *liveBroker) SendOwner(ctx context.Context, args ipc.SendArgs) (ipc.SendResult, error) {

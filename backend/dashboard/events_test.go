@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/chat"
 	"bridge/backend/ipc"
 )
 
@@ -159,6 +160,9 @@ type pipeBroker struct {
 func (b *pipeBroker) Watch() (<-chan struct{}, func()) { return b.changes, func() {} }
 func (b *pipeBroker) SendOwner(context.Context, ipc.SendArgs) (ipc.SendResult, error) {
 	return ipc.SendResult{}, errors.New("not in this test")
+}
+func (b *pipeBroker) Chat(context.Context, chat.Request) (chat.Outcome, error) {
+	return chat.Outcome{}, errors.New("not in this test")
 }
 func (b *pipeBroker) Status(context.Context) (ipc.Status, error) {
 	b.asked.Add(1)

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bridge/backend/bridge"
+	"bridge/backend/chat"
 	"bridge/backend/decision"
 	"bridge/backend/ipc"
 )
@@ -117,18 +118,18 @@ type agentsWire struct {
 
 // chatWire is the answer to the owner's message (CHT-02).
 type chatWire struct {
-	State     chatState     `json:"state"`
-	Transport chatTransport `json:"transport"`
-	Receipt   *string       `json:"receipt"`
-	Detail    string        `json:"detail"`
+	State     chat.State     `json:"state"`
+	Transport chat.Transport `json:"transport"`
+	Receipt   *string        `json:"receipt"`
+	Detail    string         `json:"detail"`
 }
 
 // receiptWire is the answer of GET /api/chat-delivery/<id> (CHT-09).
 type receiptWire struct {
-	ID        string        `json:"id"`
-	State     chatState     `json:"state"`
-	Transport chatTransport `json:"transport"`
-	UpdatedAt int64         `json:"updatedAt"`
+	ID        string         `json:"id"`
+	State     chat.State     `json:"state"`
+	Transport chat.Transport `json:"transport"`
+	UpdatedAt int64          `json:"updatedAt"`
 }
 
 // sentWire is the answer of POST /api/messages.

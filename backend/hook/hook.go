@@ -59,18 +59,24 @@ func Run(ctx context.Context, opts Options, kind bridge.AgentKind, event string,
 // was in it: handing over is not consuming, and not handing over either until
 // the bytes are out.
 func answer(ctx context.Context, opts Options, adapter agent.Adapter, call session.HookCall, output io.Writer) {
+	note := "" // read first: a broker that hangs must not cost it
+	if call.Event == session.EventStart && call.ChildID == "" {
+		note = startNote(ctx, opts, call)
+	}
 	client, reply := ask(ctx, opts, &call)
 	if client != nil {
 		defer client.Close()
 	}
-	text := reply.Text
-	if call.Event == session.EventStart && call.ChildID == "" {
-		text = joinNote(startNote(ctx, opts, call), text)
-	}
+	text := joinNote(note, reply.Text)
 	if writeOut(output, adapter.FormatHook(call, text)) != nil || reply.Loan == nil {
 		return
 	}
-	confirm := ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Evidence: "hook " + call.HostEvent}
+	confirmHanded(ctx, opts, client, ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Evidence: "hook " + call.HostEvent})
+}
+
+// confirmHanded tells the broker that the bytes are out, or keeps the receipt
+// for the next broker.
+func confirmHanded(ctx context.Context, opts Options, client *ipc.Client, confirm ipc.Confirm) {
 	if client.Confirm(ctx, confirm) == nil {
 		return
 	}

@@ -1,0 +1,158 @@
+package broker
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/chat"
+	"bridge/backend/ipc"
+	"bridge/backend/mail"
+	"bridge/backend/session"
+)
+
+// Chat carries the owner's words to a session by the best transport that its
+// kind offers, and says honestly how far they came (CHT-02 to CHT-11). No turn
+// is interrupted and nothing is sent twice.
+func (b *Broker) Chat(ctx context.Context, request chat.Request) (chat.Outcome, error) {
+	target, child, err := b.chatTarget(request)
+	if err != nil {
+		return chat.Outcome{}, err
+	}
+	if request.ToParent {
+		note := chat.ParentNote(child.ID, child.Title, request.Body)
+		return b.chatByMail(ctx, target, request, note, chat.Parent, "The note waits for "+target.Name+" and is read at its next step or turn.")
+	}
+	route := chat.RouteTo(target, request.Child)
+	switch {
+	case route.Transport == "":
+		return chat.Outcome{State: chat.NotSupported, Transport: chat.Parent, Detail: route.Detail}, nil
+	case route.Transport == chat.Bridge:
+		return b.chatByMail(ctx, target, request, request.Body, chat.Bridge, route.Detail)
+	case request.Child != "":
+		result, reason := b.pushToQueue(ctx, route.Thread, request.Body)
+		outcome, _ := chat.Settle(target, request.Child, result, reason)
+		return outcome, nil
+	default:
+		return b.chatByQueue(ctx, target, route.Thread, request)
+	}
+}
+
+// chatTarget finds the session, live or away, and the child in its list: a
+// child that is not in it is refused (CHT-10).
+func (b *Broker) chatTarget(request chat.Request) (chat.Target, session.Child, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s, live := b.roster.Get(request.Session)
+	if !live {
+		known, ok := b.roster.Known(request.Session)
+		if !ok {
+			return chat.Target{}, session.Child{}, bridge.Errorf(bridge.NotFound, "no local session has the id %q", request.Session)
+		}
+		if request.Child != "" {
+			return chat.Target{}, session.Child{}, bridge.Errorf(bridge.Conflict, "%s is away, and so are its native children", known.Name)
+		}
+		// Away, nothing can queue for it: only its mail waits.
+		return chat.Target{Kind: known.Kind, Name: known.Name, Away: true}, session.Child{}, nil
+	}
+	target := chat.Target{
+		Kind: s.Kind, Name: s.Name, SessionID: s.SessionID, Busy: s.Busy, Channel: s.Channel, Plugin: s.Plugin, Hooks: s.HooksSeen,
+	}
+	if request.Child == "" {
+		return target, session.Child{}, nil
+	}
+	at := slices.IndexFunc(s.Children, func(c session.Child) bool { return c.ID == request.Child })
+	if at < 0 {
+		return chat.Target{}, session.Child{}, bridge.Errorf(bridge.Conflict, "%s has no native child of that id", s.Name)
+	}
+	return target, s.Children[at], nil
+}
+
+// chatByMail stores the owner's words as ordinary mail of the session.
+func (b *Broker) chatByMail(ctx context.Context, target chat.Target, request chat.Request, body string, transport chat.Transport, detail string) (chat.Outcome, error) {
+	sent, err := b.SendOwner(ctx, ipc.SendArgs{To: b.word(target.Name, request.Session), Body: body, MessageID: request.MessageID})
+	if err != nil {
+		return chat.Outcome{}, err
+	}
+	return chat.Outcome{State: chat.Queued, Transport: transport, Message: sent.ID, Detail: detail}, nil
+}
+
+// word is the name of a session, as people read it in the history, where that
+// names exactly this session; else its peer id.
+func (b *Broker) word(name, peerID string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found, err := b.roster.Resolve(name, bridge.OwnerID)
+	if err != nil || len(found) != 1 || found[0].ID != peerID || !found[0].Direct {
+		return peerID
+	}
+	return name
+}
+
+// chatByQueue puts the owner's words into the agent CLI's own queue. The
+// message is stored first, as handed to the queue: a crash at any moment leaves
+// it either never launched or never launched again. Only a certain refusal
+// makes it ordinary mail.
+func (b *Broker) chatByQueue(ctx context.Context, target chat.Target, thread string, request chat.Request) (chat.Outcome, error) {
+	message := bridge.Message{
+		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: target.Name, Body: request.Body, CreatedAt: b.nowMillis(),
+	}
+	if message.ID == "" {
+		message.ID = NewMessageID()
+	}
+	message.ConversationID = message.ID
+	if err := b.opts.DB.AppendHanded(ctx, message, mail.QueueEvidence+": launched, outcome not known"); err != nil {
+		return chat.Outcome{}, err
+	}
+	result, reason := b.pushToQueue(ctx, thread, request.Body)
+	outcome, fallback := chat.Settle(target, "", result, reason)
+	// What happened is noted even when the page has gone meanwhile.
+	ctx = context.WithoutCancel(ctx)
+	if fallback {
+		if err := b.opts.DB.Unhand(ctx, message.ID, message.Recipient); err != nil {
+			return chat.Outcome{}, err
+		}
+		outcome.Message = message.ID
+		b.noteWakeProblem(request.Session, reason)
+		b.arrived(ctx, []bridge.Message{message})
+		return outcome, nil
+	}
+	evidence := mail.QueueEvidence + " took it"
+	if result == chat.QueueUnclear {
+		evidence = mail.QueueEvidence + ": unconfirmed, " + reason
+	}
+	err := b.opts.DB.Rehand(ctx, mail.Mark{MessageID: message.ID, Recipient: message.Recipient, At: b.nowMillis(), Evidence: evidence})
+	b.changed()
+	return outcome, err
+}
+
+// pushToQueue runs the CLI's queue command with the owner's label.
+func (b *Broker) pushToQueue(ctx context.Context, thread, body string) (chat.QueueResult, string) {
+	queue, err := b.opts.Queue()
+	if err != nil {
+		return chat.QueueRefused, err.Error()
+	}
+	return queue.Push(context.WithoutCancel(ctx), thread, chat.OwnerLabel+body)
+}
+
+// noteQueued marks the owner's queued words as consumed when the CLI shows them
+// as a prompt: the only evidence there is.
+func (b *Broker) noteQueued(ctx context.Context, s *session.Session, call session.HookCall) error {
+	if call.Event != session.EventPrompt || !strings.HasPrefix(call.Prompt, chat.OwnerLabel) {
+		return nil
+	}
+	body := strings.TrimPrefix(call.Prompt, chat.OwnerLabel)
+	id := b.targetOf(s).ID
+	unread, err := b.opts.DB.Unread(ctx, id, hookScan)
+	if err != nil {
+		return err
+	}
+	for _, d := range unread {
+		if d.Body == body && strings.HasPrefix(d.Handed.Evidence, mail.QueueEvidence) {
+			mark := mail.Mark{MessageID: d.ID, Recipient: id, At: b.nowMillis(), Evidence: "codex showed it as a prompt"}
+			return b.opts.DB.Record(ctx, bridge.StageConsumed, []mail.Mark{mark})
+		}
+	}
+	return nil
+}

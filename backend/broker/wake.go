@@ -1,0 +1,292 @@
+package broker
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/chat"
+	"bridge/backend/ipc"
+	"bridge/backend/mail"
+	"bridge/backend/session"
+)
+
+// wakeState is how a session's wake stands: at most one is outstanding, and
+// mail that comes meanwhile joins it.
+type wakeState struct {
+	// waiting are the wake hooks that wait in the background, by role: false is
+	// the first, true the standby. A newer one supersedes it.
+	waiting map[bool]chan struct{}
+	tries   map[string]int // wakes that came to nothing, by message id
+	// scheduled says that a wake by queue is being prepared; asked is when one
+	// was accepted and not yet answered by activity, Unix epoch milliseconds.
+	scheduled bool
+	asked     int64
+	problem   string // why the last wake was refused, "" when it was not
+}
+
+// answered notes activity: an outstanding wake has done its work.
+func (w *wakeState) answered() { w.asked = 0 }
+
+const (
+	// wakeDebounce gathers mail that comes together into one wake.
+	wakeDebounce = 1500 * time.Millisecond
+	// wakeOutstanding is how long an accepted wake is believed in without any
+	// activity: then the next mail may ask again.
+	wakeOutstanding = 2 * time.Minute
+	// wakeConfirm is how long a woken session may take to show activity before
+	// its mail is offered to the standby.
+	wakeConfirm = 20 * time.Second
+	// maxWakeTries is how often one message may be given to wake hooks.
+	maxWakeTries = 2
+)
+
+// wakesLocked reports whether m asks for a wake of s now: the policy allows it,
+// the session is idle, and its host has a way to be woken (seed 4.4).
+func (b *Broker) wakesLocked(s *session.Session, m bridge.Message) bool {
+	return !s.Busy && b.canWakeLocked(s) && mail.MayWake(m, mail.Direct(m, s), s.Wake)
+}
+
+// canWakeLocked says whether the kind offers an idle wake here: opencode by its
+// plugin, codex by its queue, claude while a wake hook waits. Antigravity
+// promises none.
+func (b *Broker) canWakeLocked(s *session.Session) bool {
+	switch s.Kind {
+	case bridge.OpenCode:
+		return s.Plugin
+	case bridge.Codex:
+		return s.SessionID != "" && s.HooksSeen
+	case bridge.Claude:
+		box := b.boxes[s.ID]
+		return s.Channel || box != nil && len(box.wake.waiting) > 0
+	default:
+		return false
+	}
+}
+
+// noteWoken stores that wakes were asked for.
+func (b *Broker) noteWoken(ctx context.Context, marks []mail.Mark) {
+	if len(marks) == 0 {
+		return
+	}
+	if err := b.opts.DB.Record(ctx, bridge.StageWoken, marks); err != nil {
+		b.opts.Log.Warn("a wake was asked for but not noted", "err", err)
+	}
+}
+
+// noteWakeProblem keeps why a queue refused, for the diagnostics (CHT-19).
+func (b *Broker) noteWakeProblem(peerID, reason string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if box := b.boxes[peerID]; box != nil {
+		box.wake.problem = reason
+	}
+}
+
+// queueWakeLocked schedules one wake of an idle codex session. Mail that comes
+// until it runs joins it; while one is outstanding nothing is asked.
+func (b *Broker) queueWakeLocked(s *session.Session) {
+	wake := &b.boxes[s.ID].wake
+	outstanding := wake.asked != 0 && b.nowMillis()-wake.asked < wakeOutstanding.Milliseconds()
+	if wake.scheduled || outstanding {
+		return
+	}
+	wake.scheduled = true
+	b.tasks.Go(func() {
+		timer := time.NewTimer(wakeDebounce)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			b.queueWake(b.life, s)
+		case <-b.life.Done():
+		}
+	})
+}
+
+// queueWake asks codex's queue for a turn, if the session is still idle and
+// still has mail that may wake it. The mail itself comes with the prompt hook.
+func (b *Broker) queueWake(ctx context.Context, s *session.Session) {
+	marks, thread := b.wakeable(ctx, s)
+	var result chat.QueueResult
+	var reason string
+	if len(marks) > 0 {
+		queue, err := b.opts.Queue()
+		if err != nil {
+			result, reason = chat.QueueRefused, err.Error()
+		} else {
+			result, reason = queue.Push(ctx, thread, wakePrompt)
+		}
+	}
+	b.mu.Lock()
+	if box := b.boxes[s.ID]; box != nil {
+		box.wake.scheduled = false
+		switch result {
+		case chat.QueueAccepted, chat.QueueUnclear:
+			box.wake.asked = b.nowMillis() // unclear is not asked again either
+		}
+		if result != "" {
+			box.wake.problem = reason
+		}
+	}
+	b.mu.Unlock()
+	if result == chat.QueueAccepted {
+		b.noteWoken(ctx, marks)
+	}
+	if result != "" {
+		b.changed()
+	}
+}
+
+// wakePrompt is all that a wake by queue says: the hooks show the mail with it.
+const wakePrompt = "Mail from Bridge has arrived for you. If it is not shown with this prompt, read it with the tool `inbox`. Act on it as your user would want, or say that there is nothing to do."
+
+// wakeable lists the unread mail that may wake an idle session, as marks of the
+// wake, and the thread to ask.
+func (b *Broker) wakeable(ctx context.Context, s *session.Session) (marks []mail.Mark, thread string) {
+	unread, err := b.opts.DB.Unread(ctx, b.targetOf(s).ID, hookScan)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	box := b.boxes[s.ID]
+	if err != nil || box == nil || s.Busy {
+		return nil, ""
+	}
+	for _, d := range unread {
+		if d.Handed.Happened() || box.lent[d.ID] != nil || !mail.MayWake(d.Message, mail.Direct(d.Message, s), s.Wake) {
+			continue
+		}
+		marks = append(marks, mail.Mark{MessageID: d.ID, Recipient: s.ID, At: b.nowMillis(), Evidence: "codex's queue accepted a wake"})
+	}
+	return marks, s.SessionID
+}
+
+// wakeWait serves a wake hook that waits in the background of an idle claude
+// session: it ends with mail that may start a turn, or when a newer hook waits.
+func (b *Broker) wakeWait(ctx context.Context, l *link, args ipc.WakeWait) (ipc.WakeReply, error) {
+	if err := checkHook(args.Call); err != nil {
+		return ipc.WakeReply{}, err
+	}
+	s, learned := b.sessionOfHook(l, args.Call)
+	if s == nil || args.Call.ChildID != "" {
+		return ipc.WakeReply{Superseded: true}, nil
+	}
+	if learned {
+		if err := b.settle(ctx, s); err != nil {
+			return ipc.WakeReply{}, err
+		}
+	}
+	superseded, leave := b.takeWaitingPlace(s, args.Standby)
+	defer leave()
+	for {
+		arrived, ok := b.arrivals(s)
+		if !ok {
+			return ipc.WakeReply{Superseded: true}, nil
+		}
+		reply, err := b.wakeNow(ctx, l, s, args.Standby)
+		if err != nil || reply.Text != "" {
+			return reply, err
+		}
+		select {
+		case <-arrived:
+		case <-superseded:
+			return ipc.WakeReply{Superseded: true}, nil
+		case <-ctx.Done():
+			return ipc.WakeReply{Superseded: true}, nil
+		}
+	}
+}
+
+// takeWaitingPlace makes the caller the one waiting hook of its role.
+func (b *Broker) takeWaitingPlace(s *session.Session, standby bool) (superseded <-chan struct{}, leave func()) {
+	place := make(chan struct{})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	box := b.boxes[s.ID]
+	if box == nil {
+		close(place)
+		return place, func() {}
+	}
+	if box.wake.waiting == nil {
+		box.wake.waiting = map[bool]chan struct{}{}
+	}
+	if older := box.wake.waiting[standby]; older != nil {
+		close(older)
+	}
+	box.wake.waiting[standby] = place
+	return place, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if box.wake.waiting[standby] == place {
+			delete(box.wake.waiting, standby)
+		}
+	}
+}
+
+// wakeNow lends the mail that may wake the session, if it is idle. The first
+// hook takes what was never tried; the standby what a first wake did not bring
+// to life.
+func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, standby bool) (ipc.WakeReply, error) {
+	var text string
+	loan, shown, err := b.lend(ctx, l, s, hookScan, func(free []mail.Delivery) []mail.Delivery {
+		box := b.boxes[s.ID]
+		mine := slices.DeleteFunc(slices.Clone(free), func(d mail.Delivery) bool {
+			tries := box.wake.tries[d.ID]
+			return tries >= maxWakeTries || standby != (tries > 0)
+		})
+		if s.Busy || !b.someMayWakeLocked(s, mine) {
+			return nil
+		}
+		presented := mail.Present(mine, box.announced)
+		text = presented.Text
+		if box.wake.tries == nil {
+			box.wake.tries = map[string]int{}
+		}
+		for _, d := range presented.Shown {
+			box.wake.tries[d.ID]++
+		}
+		return presented.Shown
+	})
+	if err != nil || loan == nil {
+		return ipc.WakeReply{}, err
+	}
+	marks := make([]mail.Mark, 0, len(shown))
+	for _, d := range shown {
+		marks = append(marks, mail.Mark{MessageID: d.ID, Recipient: loan.Recipient, At: b.nowMillis(), Evidence: "its wake hook was given the text"})
+	}
+	b.noteWoken(ctx, marks)
+	b.watchWake(s, loan.Messages)
+	return ipc.WakeReply{Text: text, Loan: loan}, nil
+}
+
+// watchWake looks after a wake: without any activity of the session in time,
+// its mail is unread again, for the standby and for the next turn.
+func (b *Broker) watchWake(s *session.Session, ids []string) {
+	given := b.nowMillis()
+	b.tasks.Go(func() {
+		timer := time.NewTimer(wakeConfirm)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-b.life.Done():
+			return
+		}
+		b.mu.Lock()
+		id, box := s.ID, b.boxes[s.ID]
+		asleep := box != nil && box.lastActive <= given
+		b.mu.Unlock()
+		if !asleep {
+			return
+		}
+		for _, message := range ids {
+			if err := b.opts.DB.Unhand(b.life, message, id); err != nil {
+				b.opts.Log.Warn("mail of a wake without effect could not be offered again", "err", err)
+			}
+		}
+		b.mu.Lock()
+		if b.boxes[id] == box {
+			box.signal()
+		}
+		b.mu.Unlock()
+		b.changed()
+	})
+}

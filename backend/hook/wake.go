@@ -1,0 +1,114 @@
+package hook
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+
+	"bridge/backend/agent"
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/proc"
+)
+
+// The host's names of the hooks that wait in the background of an idle session
+// (agent.WakeEvent): the first, and the standby for a wake that came to nothing.
+const (
+	// wakeLife bounds one wait; the host's own limit is a little longer.
+	wakeLife = 7000 * time.Second
+	// wakeRetry is how long a waiting hook leaves a home without a broker alone.
+	wakeRetry = 2 * time.Second
+	// wakeLook is how often a waiting hook looks whether its agent still runs.
+	wakeLook = 15 * time.Second
+)
+
+// ExitWake tells the host to start a turn with what stands on standard error.
+const ExitWake = 2
+
+// RunWake waits until the idle session shall be woken, then writes the text for
+// the model to errorOutput and returns ExitWake. In every other end it returns
+// 0, which the host ignores. It never holds a turn: the host runs it in the
+// background.
+func RunWake(ctx context.Context, opts Options, standby bool, input io.Reader, errorOutput io.Writer) int {
+	ctx, cancel := context.WithTimeout(ctx, wakeLife)
+	defer cancel()
+	call, err := agent.For(bridge.Claude).ParseHook("Stop", readInputWithin(ctx, input))
+	if err != nil || call.ChildID != "" {
+		return 0
+	}
+	var above []proc.Process
+	for _, p := range proc.Ancestors(os.Getpid(), maxAncestors) {
+		above = append(above, p)
+		call.Ancestors = append(call.Ancestors, p.PID)
+	}
+	go endWithAgent(ctx, cancel, above)
+	for ctx.Err() == nil {
+		if code, done := waitOnce(ctx, opts, ipc.WakeWait{Call: call, Standby: standby}, errorOutput); done {
+			return code
+		}
+		pause(ctx, wakeRetry) // the broker died: the next one is asked
+	}
+	return 0
+}
+
+// readInputWithin reads the host's JSON, which comes at once or never.
+func readInputWithin(ctx context.Context, input io.Reader) []byte {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	return readInput(ctx, input)
+}
+
+// waitOnce waits on one broker. It reports done when the wait is over for good.
+func waitOnce(ctx context.Context, opts Options, wait ipc.WakeWait, errorOutput io.Writer) (code int, done bool) {
+	token, err := opts.Home.ExistingToken()
+	if err != nil {
+		return 0, true // no bridge runs in this home at all
+	}
+	target := ipc.Target{Socket: opts.Home.Socket(), Token: string(token)}
+	client, err := ipc.Dial(ctx, target, ipc.Hello{Role: ipc.RoleHook, PID: os.Getpid(), Version: opts.Version})
+	if err != nil {
+		return 0, bridge.CodeOf(err) != bridge.Unavailable
+	}
+	defer client.Close()
+	reply, err := client.WakeWait(ctx, wait)
+	if err != nil {
+		return 0, bridge.CodeOf(err) != bridge.Unavailable
+	}
+	if reply.Text == "" || reply.Loan == nil {
+		return 0, true
+	}
+	if _, err := io.WriteString(errorOutput, reply.Text+"\n"); err != nil {
+		return 0, true // the loan lapses with the connection: the mail stays unread
+	}
+	confirmHanded(ctx, opts, client, ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Evidence: "wake hook"})
+	return ExitWake, true
+}
+
+// endWithAgent ends the wait when the agent has ended: nobody is left to wake.
+func endWithAgent(ctx context.Context, cancel context.CancelFunc, above []proc.Process) {
+	for pause(ctx, wakeLook) {
+		for _, p := range above[:min(len(above), agentDistance)] {
+			if !proc.Alive(p.PID) {
+				cancel()
+				return
+			}
+		}
+	}
+}
+
+// agentDistance is how many processes above the hook must live for it to have a
+// purpose: the shell that ran it, and the agent.
+const agentDistance = 2
+
+// pause waits and reports whether ctx still lives.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
