@@ -1,0 +1,176 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+
+	"bridge/backend/bridge"
+)
+
+// Inspection is what a look through one whole database file found (STO-01).
+type Inspection struct {
+	Version    int      // user_version
+	Problems   []string // integrity_check's lines; none when the file is sound
+	References []string // foreign_key_check's rows in words
+	// Foreign says why the file is no primary store; nil for one that is, or is
+	// still empty. It means nothing for the other databases.
+	Foreign error
+}
+
+// Inspect reads the whole database at path and leaves the file and everything
+// beside it as they are, to the byte and the time. live says that a process
+// may be writing: then the log is shared with it. An error means that the file
+// could not be read as a database at all.
+func Inspect(ctx context.Context, path string, live bool) (Inspection, error) {
+	var seen Inspection
+	err := quietly(ctx, path, live, func(pool *sql.DB) (err error) {
+		seen = Inspection{}
+		found, tables, err := readSchema(ctx, pool)
+		if err != nil {
+			return err
+		}
+		seen.Version, seen.Foreign = found.version, checkOurs(path, found.version, tables)
+		if seen.Problems, err = lines(ctx, pool, "SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'"); err != nil {
+			return err
+		}
+		seen.References, err = lines(ctx, pool, `SELECT 'a row of ' || "table" || ' names a missing row of ' || parent FROM pragma_foreign_key_check LIMIT 100`)
+		return err
+	})
+	return seen, storageError(path, err)
+}
+
+// Counts returns the number of rows of every table of the database at path,
+// read like Inspect.
+func Counts(ctx context.Context, path string, live bool) (counts map[string]int, err error) {
+	err = quietly(ctx, path, live, func(pool *sql.DB) error {
+		counts = map[string]int{}
+		names, err := lines(ctx, pool, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\'
+			AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name`)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			var count int
+			if err := pool.QueryRowContext(ctx, "SELECT count(*) FROM "+quoteName(name)).Scan(&count); err != nil {
+				return err
+			}
+			counts[name] = count
+		}
+		return nil
+	})
+	return counts, storageError(path, err)
+}
+
+// quietly runs ask on a connection that leaves no trace. A file that changed
+// meanwhile although nobody seemed to write is read again, with its writer.
+func quietly(ctx context.Context, path string, live bool, ask func(*sql.DB) error) error {
+	for range maxLooks {
+		before, err := markOf(path)
+		if err != nil {
+			return err
+		}
+		err = openQuietly(ctx, path, live, ask)
+		after, markErr := markOf(path)
+		if live || markErr == nil && before == after || ctx.Err() != nil {
+			return err
+		}
+		live = true
+	}
+	return bridge.Errorf(bridge.Storage, "the store %s kept changing while it was read", path)
+}
+
+// fileMark tells whether a database or its log changed.
+type fileMark struct{ file, log mark }
+
+func markOf(path string) (marks fileMark, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return marks, err
+	}
+	marks.file = mark{size: info.Size(), changed: info.ModTime()}
+	info, err = os.Stat(path + "-wal")
+	if errors.Is(err, fs.ErrNotExist) {
+		return marks, nil
+	}
+	if err != nil {
+		return marks, err
+	}
+	marks.log = mark{logged: true, size: info.Size(), changed: info.ModTime()}
+	return marks, nil
+}
+
+// openQuietly opens path in the one way that fits:
+//   - beside a live writer an ordinary read-only connection: the files beside
+//     the database are there already, and the log belongs to the state;
+//   - without a log immutable, because an ordinary read-only connection makes
+//     files beside the database and leaves them there;
+//   - with a log that a dead writer left, exclusive and without locks: the log's
+//     index is then built in memory and not in a file.
+func openQuietly(ctx context.Context, path string, live bool, ask func(*sql.DB) error) error {
+	params := []string{"mode=ro", "_pragma=query_only(1)"}
+	abandoned := !live && hasLog(path)
+	switch {
+	case abandoned:
+		params = append(params, "vfs="+lockless(), "_pragma=locking_mode(EXCLUSIVE)")
+	case !live:
+		params = append(params, "immutable=1")
+	}
+	pool, err := sql.Open("sqlite", dsn(path, params...))
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", path, err)
+	}
+	defer pool.Close()
+	pool.SetMaxOpenConns(1) // what is set on the connection holds for the pool
+	if abandoned {
+		if err := onConnection(ctx, pool, keepLog); err != nil {
+			return err
+		}
+	}
+	return ask(pool)
+}
+
+func onConnection(ctx context.Context, pool *sql.DB, work func(driver any) error) error {
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(conn.Raw(work), conn.Close())
+}
+
+// lockless names SQLite's file access without locks.
+func lockless() string {
+	if runtime.GOOS == "windows" {
+		return "win32-none"
+	}
+	return "unix-none"
+}
+
+// keepLog forbids the connection to take the log away when it closes.
+func keepLog(driver any) error {
+	control, ok := driver.(interface {
+		FileControlPersistWAL(string, int) (int, error)
+	})
+	if !ok {
+		return fmt.Errorf("the driver %T can not keep the log", driver)
+	}
+	_, err := control.FileControlPersistWAL("main", 1)
+	return err
+}
+
+// lines runs a query of one text column.
+func lines(ctx context.Context, pool *sql.DB, query string) ([]string, error) {
+	var found []string
+	rows, err := pool.QueryContext(ctx, query)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var line string
+		err := rows.Scan(&line)
+		found = append(found, line)
+		return err
+	})
+	return found, err
+}
