@@ -1,0 +1,166 @@
+// Package hook is the door for the agent CLIs' hooks and plugins: one short
+// call that reports an event and brings back what the model shall read. It is
+// always quick and never fails the host's turn: whatever goes wrong, the host
+// gets a valid answer within the budget and the turn goes on.
+package hook
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"bridge/backend/agent"
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+	"bridge/backend/decision"
+	"bridge/backend/ipc"
+	"bridge/backend/proc"
+	"bridge/backend/session"
+	"bridge/backend/store"
+)
+
+// Options says where the hook runs. All fields are required.
+type Options struct {
+	Home    config.Home
+	Version string
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+const (
+	// budget bounds a whole hook call; hosts wait for it.
+	budget = time.Second
+	// inputLimitBytes bounds what a host may say: prompts and tool results can
+	// be large.
+	inputLimitBytes = 16 << 20
+	maxAncestors    = 8
+)
+
+// Run serves one hook call: JSON on input, the host's JSON on output. It has no
+// error to return: the host must never see one.
+func Run(ctx context.Context, opts Options, kind bridge.AgentKind, event string, input io.Reader, output io.Writer) {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	adapter := agent.For(kind)
+	stdin := readInput(ctx, input)
+	call, err := adapter.ParseHook(event, stdin)
+	if err != nil {
+		opts.Log.Debug("a hook call is not understood", "kind", kind, "event", event, "err", err)
+		writeOut(output, adapter.FormatHook(session.HookCall{}, ""))
+		return
+	}
+	answer(ctx, opts, adapter, call, output)
+}
+
+// answer asks the broker, writes the host's answer, and only then confirms what
+// was in it: handing over is not consuming, and not handing over either until
+// the bytes are out.
+func answer(ctx context.Context, opts Options, adapter agent.Adapter, call session.HookCall, output io.Writer) {
+	note := "" // read first: a broker that hangs must not cost it
+	if call.Event == session.EventStart && call.ChildID == "" {
+		note = startNote(ctx, opts, call)
+	}
+	client, reply := ask(ctx, opts, &call)
+	if client != nil {
+		defer client.Close()
+	}
+	text := joinNote(note, reply.Text)
+	if writeOut(output, adapter.FormatHook(call, text)) != nil || reply.Loan == nil {
+		return
+	}
+	confirmHanded(ctx, opts, client, ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Evidence: "hook " + call.HostEvent})
+}
+
+// confirmHanded tells the broker that the bytes are out, or keeps the receipt
+// for the next broker.
+func confirmHanded(ctx context.Context, opts Options, client *ipc.Client, confirm ipc.Confirm) {
+	if client.Confirm(ctx, confirm) == nil {
+		return
+	}
+	if err := (ipc.Journal{Dir: opts.Home.ReadJournal()}).Keep(confirm, opts.Now().UnixMilli()); err != nil {
+		opts.Log.Error("a receipt is lost: its mail will be shown again", "err", err)
+	}
+}
+
+// ask reports the call to the broker. Without one there is no mail to bring.
+func ask(ctx context.Context, opts Options, call *session.HookCall) (*ipc.Client, session.HookReply) {
+	token, err := opts.Home.ExistingToken()
+	if err != nil {
+		return nil, session.HookReply{}
+	}
+	target := ipc.Target{Socket: opts.Home.Socket(), Token: string(token)}
+	client, err := ipc.Dial(ctx, target, ipc.Hello{Role: ipc.RoleHook, PID: os.Getpid(), Version: opts.Version})
+	if err != nil {
+		return nil, session.HookReply{}
+	}
+	for _, p := range proc.Ancestors(os.Getpid(), maxAncestors) {
+		call.Ancestors = append(call.Ancestors, p.PID)
+	}
+	reply, err := client.Hook(ctx, *call)
+	if err != nil {
+		opts.Log.Warn("the broker did not serve a hook", "event", call.HostEvent, "err", err)
+	}
+	return client, reply
+}
+
+// startNote is the short list of decisions at session start (DEC-15). It is read
+// from the store itself, so it is there before any broker runs.
+func startNote(ctx context.Context, opts Options, call session.HookCall) string {
+	reader, err := store.OpenReader(ctx, opts.Home.DB())
+	if err != nil {
+		return "" // no store yet, or one that this build cannot read
+	}
+	defer reader.Close()
+	all, err := reader.Decisions(ctx, decision.Lookup{})
+	if err != nil {
+		opts.Log.Warn("the decisions could not be read", "err", err)
+		return ""
+	}
+	target := decision.Target{Agent: call.Kind, SessionID: call.SessionID, Cwd: call.Cwd}
+	if peers, err := reader.Peers(ctx); err == nil {
+		for _, p := range peers {
+			if p.SessionID == call.SessionID && p.Agent == call.Kind {
+				target.ID, target.Name = p.ID, p.Name
+				break
+			}
+		}
+	}
+	return decision.Note(decision.Applicable(all, target))
+}
+
+func joinNote(note, text string) string {
+	switch {
+	case note == "":
+		return text
+	case text == "":
+		return note
+	default:
+		return note + "\n\n" + text
+	}
+}
+
+// readInput reads what the host says, as far as it comes within the budget.
+func readInput(ctx context.Context, input io.Reader) []byte {
+	read := make(chan []byte, 1) // the reader may outlive a call that gave up
+	go func() {
+		data, err := io.ReadAll(io.LimitReader(input, inputLimitBytes))
+		if err != nil {
+			data = nil
+		}
+		read <- data
+	}()
+	select {
+	case data := <-read:
+		return data
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+func writeOut(output io.Writer, answer []byte) error {
+	_, err := fmt.Fprintf(output, "%s\n", answer)
+	return err
+}
