@@ -1,0 +1,105 @@
+package soak
+
+import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// kills is how often each test kills.
+func kills(t *testing.T, share float64) int {
+	n := 50
+	if text := os.Getenv("BRIDGE_SOAK_KILLS"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("BRIDGE_SOAK_KILLS: %v", err)
+		}
+	}
+	return max(1, int(float64(n)*share))
+}
+
+// pause lets the load run for a moment that no two kills share.
+func pause(most time.Duration) {
+	timer := time.NewTimer(rand.N(most))
+	defer timer.Stop()
+	<-timer.C
+}
+
+// finish checks everything that holds at the end of a soak.
+func (w *world) finish(n int, what string) {
+	w.Helper()
+	w.drained()
+	for _, a := range w.actors {
+		a.inbox() // the next activity: what hooks handed over counts as read
+	}
+	allowed := w.noneTwice()
+	w.await("the last acknowledgements", settle, func() bool { return w.status().Unread == 0 })
+	w.quiet()
+	w.storeAgrees()
+	w.figures(n, what, allowed)
+}
+
+func (w *world) figures(n int, what string, allowed int) {
+	w.Helper()
+	acknowledged := 0
+	for _, ok := range w.decided {
+		if ok {
+			acknowledged++
+		}
+	}
+	w.Logf("%d %s; %d messages and %d of %d decisions acknowledged, %d arrivals, %d allowed repeats after a session's death, %d refused calls",
+		n, what, len(w.sent), acknowledged, len(w.decided), len(w.seen), allowed, w.refused)
+	if len(w.takeovers) == 0 {
+		return
+	}
+	slices.Sort(w.takeovers)
+	at := func(p float64) time.Duration {
+		return w.takeovers[int(p*float64(len(w.takeovers)-1))].Round(time.Millisecond)
+	}
+	w.Logf("another broker served after: median %s, p99 %s, longest %s", at(0.5), at(0.99), at(1))
+	if late := at(1); late > available {
+		w.Errorf("another broker served only after %s, want %s", late, available)
+	}
+}
+
+func TestMSG_01_MSG_04_MSG_06_DEC_12_DEC_14_BrokersKilledUnderLoad(t *testing.T) {
+	w := newWorld(t)
+	ending := w.load()
+	n := kills(t, 0.5)
+	for range n {
+		pause(400 * time.Millisecond)
+		w.killBroker()
+	}
+	ending()
+	w.finish(n, "brokers killed")
+}
+
+// The broker dies when an answer that carries mail has just come out: between
+// the answer and its acknowledgement.
+func TestMSG_06_BrokersKilledBeforeTheAcknowledgement(t *testing.T) {
+	w := newWorld(t)
+	ending := w.load()
+	n := kills(t, 0.3)
+	for range n {
+		pause(200 * time.Millisecond)
+		<-w.answered
+		w.killBroker()
+	}
+	ending()
+	w.finish(n, "brokers killed at an answer")
+}
+
+func TestMSG_03_MSG_06_DEC_13_SessionsKilledUnderLoad(t *testing.T) {
+	w := newWorld(t)
+	ending := w.load()
+	n := kills(t, 0.5)
+	for range n {
+		pause(200 * time.Millisecond)
+		w.actors[rand.IntN(sessions)].replace()
+	}
+	ending()
+	w.finish(n, "sessions killed")
+}
