@@ -84,10 +84,8 @@ export const test = base.extend<object, { dashboard: Dashboard }>({
 
 /** Opens a place of the page and waits until it shows what is known. */
 export async function open(page: Page, place: string): Promise<void> {
-  const known = page.waitForResponse((r) => r.url().endsWith('/api/state') && r.ok());
-  await page.goto(`/?${place}#/${place}`); // the query makes each place a load of its own
-  await known;
-  await page.getByRole('heading', { level: 1 }).waitFor();
+  await page.goto(`/?${encodeURIComponent(place)}#/${place}`); // the query makes each place a load of its own
+  await page.locator('main[aria-busy=false]').getByRole('heading', { level: 1 }).waitFor();
 }
 
 /** What the dashboard knows now. */

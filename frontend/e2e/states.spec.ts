@@ -2,6 +2,9 @@ import type { Page } from '@playwright/test';
 import type { State } from '../src/lib/api';
 import { expect, open, someSession, test } from './dashboard';
 
+// A page that is closing may still be asking.
+test.afterEach(({ page }) => page.unrouteAll({ behavior: 'ignoreErrors' }));
+
 /** Lets the page see a changed state, as this dashboard can not be brought into it. */
 async function show(page: Page, change: (state: State) => Partial<State>): Promise<void> {
   await page.route('**/api/state', async (route) => {
