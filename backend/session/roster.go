@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -101,13 +102,17 @@ func (r *Roster) Known(id string) (Known, bool) {
 // Join makes s live under a unique name: wanted, or the name it had before, or
 // the default of its kind and folder.
 func (r *Roster) Join(s *Session, wanted string) {
-	if wanted == "" {
-		if prior, ok := r.known[s.ID]; ok {
-			wanted = prior.Name
-		} else {
-			wanted = bridge.DefaultName(s.Kind, s.Cwd)
-		}
+	s.named = wanted != ""
+	if prior := r.known[s.ID].Name; wanted == "" && bridge.CheckName(prior) == nil { // old stores hold other names
+		wanted = prior
 	}
+	if wanted == "" {
+		wanted = bridge.DefaultName(s.Kind, s.Cwd)
+	}
+	r.enter(s, wanted)
+}
+
+func (r *Roster) enter(s *Session, wanted string) {
 	s.Name = r.uniqueName(wanted, s.ID)
 	r.live[s.ID] = s
 	r.remember(Known{ID: s.ID, Name: s.Name, Kind: s.Kind, SessionID: s.SessionID})
@@ -120,21 +125,31 @@ func (r *Roster) Bind(s *Session, sessionID string) {
 }
 
 // Rekey gives a live session the peer id under which its host session was known
-// before. The name stays unless the known one is free.
+// before. The name stays if it was asked for or the known one is not free. The
+// old peer id is forgotten when it stood for no host session; else that host
+// session stays known under it. Bind says next which host session s has now.
 func (r *Roster) Rekey(s *Session, id string) {
-	delete(r.live, s.ID)
-	if r.names[s.Name] == s.ID {
-		delete(r.names, s.Name)
+	if id == s.ID {
+		return
 	}
-	delete(r.known, s.ID)
-	s.ID = id
-	r.Join(s, "")
+	delete(r.live, s.ID)
+	if s.SessionID == "" {
+		delete(r.known, s.ID)
+		maps.DeleteFunc(r.names, func(_, had string) bool { return had == s.ID })
+	}
+	prior := r.known[id]
+	s.ID, s.SessionID = id, ""
+	if s.named || bridge.CheckName(prior.Name) != nil || r.nameTaken(prior.Name, id) {
+		r.enter(s, s.Name)
+		return
+	}
+	r.enter(s, prior.Name)
 }
 
 // Leave takes a session off the list; it stays known.
 func (r *Roster) Leave(id string) { delete(r.live, id) }
 
-// uniqueName appends -2, -3 … while another live session has the name.
+// uniqueName appends -2, -3 … while the name is taken.
 func (r *Roster) uniqueName(wanted, id string) string {
 	name := wanted
 	for n := 2; r.nameTaken(name, id); n++ {
@@ -144,8 +159,10 @@ func (r *Roster) uniqueName(wanted, id string) string {
 	return name
 }
 
+// nameTaken reports whether the session id cannot be called name: another live
+// one is, or it would pass for the owner (MSG-08).
 func (r *Roster) nameTaken(name, id string) bool {
-	if name == bridge.OwnerName || name == bridge.OwnerID {
+	if strings.EqualFold(name, bridge.OwnerName) || strings.EqualFold(name, bridge.OwnerID) {
 		return true
 	}
 	for _, s := range r.live {
@@ -169,24 +186,41 @@ type Recipient struct {
 // Everyone is the target of all local sessions.
 const Everyone = "*"
 
-// Resolve finds whom a target names (MSG-05): an exact name, peer id or host
-// session id, live before known; an agent kind when exactly one is online; `*`
-// for every live session but the sender. Anything else is refused with the
-// candidates.
+// Resolve finds whom a target names (MSG-05): a peer id, which no name can take
+// over; an exact name or host session id, live before known; an agent kind when
+// exactly one is online; `*` for every live session but the sender. Anything
+// else is refused with the candidates.
 func (r *Roster) Resolve(target, senderID string) ([]Recipient, error) {
 	if target == Everyone {
 		return r.everyone(senderID)
 	}
-	if s, ok := r.findLive(target); ok {
-		return []Recipient{{ID: s.ID, Name: s.Name, Online: true, Direct: true}}, nil
+	if k, ok := r.known[target]; ok {
+		return r.single(target, []Known{k})
+	}
+	if found := r.findLive(target); len(found) > 0 {
+		return r.single(target, found)
 	}
 	if kind, err := bridge.ParseKind(target); err == nil {
 		return r.onlyOf(kind)
 	}
-	if k, ok := r.findKnown(target); ok {
-		return []Recipient{{ID: k.ID, Name: k.Name, Direct: true}}, nil
+	if found := r.findKnown(target); len(found) > 0 {
+		return r.single(target, found)
 	}
-	return nil, bridge.Errorf(bridge.NotFound, "no session is called %q; %s", clip(target), r.candidates(r.Live()))
+	return nil, bridge.Errorf(bridge.NotFound, "no session is called %q; %s", clip(target), choices(r.liveNames()))
+}
+
+// single is the one session that target names. The same host session id may
+// exist in two kinds.
+func (r *Roster) single(target string, found []Known) ([]Recipient, error) {
+	if len(found) > 1 {
+		var names []string
+		for _, k := range found {
+			names = append(names, k.Name)
+		}
+		return nil, bridge.Errorf(bridge.Ambiguous, "%d sessions have the id %q; %s", len(found), clip(target), choices(names))
+	}
+	_, online := r.live[found[0].ID]
+	return []Recipient{{ID: found[0].ID, Name: found[0].Name, Online: online, Direct: true}}, nil
 }
 
 func (r *Roster) everyone(senderID string) ([]Recipient, error) {
@@ -202,67 +236,68 @@ func (r *Roster) everyone(senderID string) ([]Recipient, error) {
 	return all, nil
 }
 
-func (r *Roster) findLive(target string) (*Session, bool) {
-	if s, ok := r.live[target]; ok {
-		return s, true
-	}
-	var byHost *Session
-	for _, s := range r.live {
+func (r *Roster) findLive(target string) []Known {
+	var byHost []Known
+	for _, s := range r.Live() {
 		if s.Name == target {
-			return s, true
+			return []Known{r.known[s.ID]}
 		}
-		if s.SessionID == target {
-			byHost = s
+		if s.SessionID != "" && s.SessionID == target {
+			byHost = append(byHost, r.known[s.ID])
 		}
 	}
-	return byHost, byHost != nil
+	return byHost
 }
 
-func (r *Roster) findKnown(target string) (Known, bool) {
-	if k, ok := r.known[target]; ok {
-		return k, true
-	}
+func (r *Roster) findKnown(target string) []Known {
 	if k, ok := r.known[r.names[target]]; ok {
-		return k, true
+		return []Known{k}
 	}
+	var byHost []Known
 	for _, kind := range bridge.Kinds() {
 		if k, ok := r.known[r.bound[hostKey(kind, target)]]; ok {
-			return k, true
+			byHost = append(byHost, k)
 		}
 	}
-	return Known{}, false
+	return byHost
 }
 
 func (r *Roster) onlyOf(kind bridge.AgentKind) ([]Recipient, error) {
-	var found []*Session
+	var found []Recipient
+	var names []string
 	for _, s := range r.Live() {
 		if s.Kind == kind && !s.Runner {
-			found = append(found, s)
+			found = append(found, Recipient{ID: s.ID, Name: s.Name, Online: true})
+			names = append(names, s.Name)
 		}
 	}
 	switch len(found) {
 	case 0:
-		return nil, bridge.Errorf(bridge.NotFound, "no %s session is connected; %s", kind, r.candidates(r.Live()))
+		return nil, bridge.Errorf(bridge.NotFound, "no %s session is connected; %s", kind, choices(r.liveNames()))
 	case 1:
-		return []Recipient{{ID: found[0].ID, Name: found[0].Name, Online: true}}, nil
+		return found, nil
 	default:
-		return nil, bridge.Errorf(bridge.Ambiguous, "%d %s sessions are connected; %s", len(found), kind, r.candidates(found))
+		return nil, bridge.Errorf(bridge.Ambiguous, "%d %s sessions are connected; %s", len(found), kind, choices(names))
 	}
+}
+
+func (r *Roster) liveNames() []string {
+	var names []string
+	for _, s := range r.Live() {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 // maxCandidates bounds the names in a refusal.
 const maxCandidates = 20
 
-func (r *Roster) candidates(sessions []*Session) string {
-	if len(sessions) == 0 {
+func choices(names []string) string {
+	if len(names) == 0 {
 		return "no session is connected"
 	}
-	var names []string
-	for _, s := range sessions[:min(len(sessions), maxCandidates)] {
-		names = append(names, s.Name)
-	}
-	words := "choose one of " + strings.Join(names, ", ")
-	if more := len(sessions) - len(names); more > 0 {
+	words := "choose one of " + strings.Join(names[:min(len(names), maxCandidates)], ", ")
+	if more := len(names) - maxCandidates; more > 0 {
 		words += fmt.Sprintf(" and %d more", more)
 	}
 	return words

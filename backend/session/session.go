@@ -17,6 +17,7 @@ type Session struct {
 	ID        string // peer id, stable over restarts of a known host session
 	Kind      bridge.AgentKind
 	Name      string
+	named     bool // Name was asked for: learning who the session is keeps it
 	Cwd       string
 	AgentPID  int
 	SessionID string // host session id, "" until known
