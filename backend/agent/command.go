@@ -215,6 +215,27 @@ func (in Input) verdict(existing any) verdict {
 	return found
 }
 
+// role says what an element of a list is there for: a text for itself, a hook of
+// ours for its event, whichever binary and home it names.
+func role(element any) string {
+	if text, isText := element.(string); isText {
+		return text
+	}
+	if group, isObject := element.(map[string]any); isObject {
+		if inner, isList := group["hooks"].([]any); isList && len(inner) == 1 {
+			element = inner[0]
+		}
+	}
+	words := commandWords(element)
+	if n := len(words); n >= 2 && words[n-2] == "--home" {
+		words = words[:n-2]
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return strings.Join(words[1:], " ")
+}
+
 // otherBridge returns the home of the Bridge that an entry runs.
 func otherBridge(existing any) (home string, ok bool) {
 	if group, isObject := existing.(map[string]any); isObject {

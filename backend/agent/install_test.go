@@ -480,3 +480,18 @@ func TestAManifestOfTheFutureIsLeftAlone(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Several hooks of ours stand side by side in one event's list; each is found
+// again by what it is for, also when the binary has moved.
+func TestMSG_11_SeveralHooksOfOneEvent(t *testing.T) {
+	p := newPerson(t, nil)
+	p.install(bridge.Claude)
+	p.in.Bridge = "/moved/bridge"
+	p.install(bridge.Claude)
+	settings := p.get(".claude/settings.json")
+	for _, event := range []string{"Stop", WakeEvent, WakeStandbyEvent} {
+		if n := strings.Count(settings, "/moved/bridge hook claude "+event+" "); n != 1 {
+			t.Errorf("%d hooks for %s:\n%s", n, event, settings)
+		}
+	}
+}

@@ -150,17 +150,17 @@ func mergeElement(tree *hujson.Value, p part, doc document, old []part) error {
 	place := -1
 	for i := 0; i < len(list.Elements); i++ {
 		have := plain(list.Elements[i])
-		ours := holds(have, p.Value) || replaceable(have, p, doc, old)
 		switch {
-		case !ours && doc.verdict(have) != unrelated:
-			return foreignEntry(p, doc, have)
-		case !ours:
+		case !holds(have, p.Value) && !(role(have) == role(decoded(p.Value)) && replaceable(have, p, doc, old)):
+			if doc.verdict(have) == another {
+				return foreignEntry(p, doc, have)
+			}
 		case place < 0:
 			place = i
 			if !holds(have, p.Value) {
 				list.Elements[i].Value = render(p.Value, newline(tree), indentOf(tree), len(p.Path)+1).Value
 			}
-		default:
+		default: // a second one
 			removeElement(list, i)
 			i--
 		}
@@ -175,7 +175,7 @@ func mergeElement(tree *hujson.Value, p part, doc document, old []part) error {
 // says was written there, or what the kind's adapter knows as ours.
 func replaceable(have any, p part, doc document, old []part) bool {
 	for _, o := range old {
-		if o.Element == p.Element && reflect.DeepEqual(o.Path, p.Path) && sameJSON(have, o.Value) {
+		if o.samePlace(p) && sameJSON(have, o.Value) {
 			return true
 		}
 	}
@@ -273,8 +273,7 @@ func insertElement(tree *hujson.Value, list *hujson.Array, depth int, value json
 // openUp returns what stands before the first entry of a container that was
 // empty, and before its closing bracket. Comments in it stay first.
 func openUp(inside hujson.Extra, eol, unit string, depth int) (before, closing hujson.Extra) {
-	kept := bytes.TrimRight(inside, " \t\r\n")
-	before = append(append(before, kept...), eol+strings.Repeat(unit, depth)...)
+	before = joinExtras(inside, hujson.Extra(eol+strings.Repeat(unit, depth)))
 	return before, hujson.Extra(eol + strings.Repeat(unit, depth-1))
 }
 
@@ -290,7 +289,35 @@ func after(sibling, closing hujson.Extra) (before, rest hujson.Extra) {
 		lead = lead[start:]
 	}
 	kept := bytes.TrimRight(closing, " \t\r\n")
-	return append(append(before, kept...), lead...), closing[len(kept):]
+	return joinExtras(kept, lead), closing[len(kept):]
+}
+
+// joinExtras puts the comments of first before next. A comment that reaches to
+// the end of its line keeps that end.
+func joinExtras(first, next hujson.Extra) hujson.Extra {
+	kept := bytes.TrimRight(bytes.Clone(first), " \t\r\n")
+	if endsInLineComment(kept) && !bytes.HasPrefix(bytes.TrimLeft(next, " \t\r"), []byte("\n")) {
+		kept = append(kept, '\n')
+	}
+	return append(kept, next...)
+}
+
+func endsInLineComment(extra hujson.Extra) bool {
+	for len(extra) > 0 {
+		switch {
+		case bytes.HasPrefix(extra, []byte("//")):
+			_, rest, ended := bytes.Cut(extra, []byte("\n"))
+			if !ended {
+				return true
+			}
+			extra = rest
+		case bytes.HasPrefix(extra, []byte("/*")):
+			_, extra, _ = bytes.Cut(extra, []byte("*/"))
+		default:
+			extra = extra[1:]
+		}
+	}
+	return false
 }
 
 // removePart takes p out when what stands there is what we wrote, or that with
@@ -313,29 +340,48 @@ func removePart(tree *hujson.Value, p part) {
 }
 
 // prune takes out the containers along path that are empty now and did not
-// exist before.
+// exist before. One that was empty before gets its old inside back.
 func prune(tree, before *hujson.Value, path []string) {
-	for depth := len(path); depth > 0; depth-- {
+	for depth := len(path); depth >= 0; depth-- {
 		value := lookup(tree, path[:depth])
 		if value == nil {
 			continue
 		}
-		if lookup(before, path[:depth]) != nil || !isEmpty(value) {
+		inside := emptyInside(value)
+		if inside == nil {
+			return
+		}
+		if old := lookup(before, path[:depth]); old != nil {
+			if was := emptyInside(old); was != nil && sameComments(*inside, *was) {
+				*inside = *was
+			}
+			return
+		}
+		if depth == 0 || hasComment(*inside) {
 			return
 		}
 		removeMember(tree, path[:depth])
 	}
 }
 
-func isEmpty(value *hujson.Value) bool {
+// emptyInside returns what stands between the brackets of an empty container,
+// nil for anything else.
+func emptyInside(value *hujson.Value) *hujson.Extra {
 	switch inner := value.Value.(type) {
 	case *hujson.Object:
-		return len(inner.Members) == 0 && !hasComment(inner.AfterExtra)
+		if len(inner.Members) == 0 {
+			return &inner.AfterExtra
+		}
 	case *hujson.Array:
-		return len(inner.Elements) == 0 && !hasComment(inner.AfterExtra)
-	default:
-		return false
+		if len(inner.Elements) == 0 {
+			return &inner.AfterExtra
+		}
 	}
+	return nil
+}
+
+func sameComments(a, b hujson.Extra) bool {
+	return bytes.Equal(bytes.TrimSpace(a), bytes.TrimSpace(b))
 }
 
 func removeMember(tree *hujson.Value, path []string) {
@@ -382,7 +428,7 @@ func keepComments(gone, next hujson.Extra) hujson.Extra {
 	if !hasComment(gone) {
 		return next
 	}
-	return append(bytes.TrimRight(bytes.Clone(gone), " \t\r\n"), next...)
+	return joinExtras(gone, next)
 }
 
 // closeUp returns the inside of a container whose only entry went.

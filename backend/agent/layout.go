@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"reflect"
 	"slices"
 
 	"bridge/backend/bridge"
@@ -37,10 +36,15 @@ type part struct {
 }
 
 // wants reports whether d has a part at the place of p.
-func (d document) wants(p part) bool {
-	return slices.ContainsFunc(d.parts, func(w part) bool {
-		return w.Element == p.Element && reflect.DeepEqual(w.Path, p.Path)
-	})
+func (d document) wants(p part) bool { return slices.ContainsFunc(d.parts, p.samePlace) }
+
+// samePlace reports whether two parts stand for the same thing, whatever their
+// values: the member at a path, or the element of a list with the same role.
+func (p part) samePlace(other part) bool {
+	if p.Element != other.Element || !slices.Equal(p.Path, other.Path) {
+		return false
+	}
+	return !p.Element || role(decoded(p.Value)) == role(decoded(other.Value))
 }
 
 // written returns the parts that are ours to take out again: not those that
@@ -48,9 +52,7 @@ func (d document) wants(p part) bool {
 func (d document) written(current []byte, old *installedFile) []part {
 	var parts []part
 	for _, p := range d.parts {
-		recorded := slices.ContainsFunc(old.parts(), func(o part) bool {
-			return o.Element == p.Element && reflect.DeepEqual(o.Path, p.Path)
-		})
+		recorded := slices.ContainsFunc(old.parts(), p.samePlace)
 		theirs := slices.ContainsFunc(d.format.present(current, p), func(have any) bool {
 			return holds(have, p.Value) && d.verdict(have) != ours
 		})
@@ -143,6 +145,14 @@ func (textFile) strip(current, _ []byte, parts []part) ([]byte, error) {
 }
 
 func (textFile) empty(data []byte) bool { return len(data) == 0 }
+
+func decoded(value json.RawMessage) any {
+	var out any
+	if json.Unmarshal(value, &out) != nil {
+		return nil
+	}
+	return out
+}
 
 func textPart(text string) []part { return []part{{Value: encode(text)}} }
 

@@ -228,7 +228,7 @@ func TestMSG_11_RealClaude(t *testing.T) {
 	_, err = w.home.Claude(w.soon(), w.home.Project("p"), "play script:turn", "--allowedTools", "Bash")
 	must(t, err)
 
-	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SubagentStart", "SubagentStop", "SessionEnd"} {
+	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SubagentStart", "SubagentStop", "SessionEnd", agent.WakeEvent, agent.WakeStandbyEvent} {
 		w.first("hook "+event, func(e entry) bool { return e.Hook == event })
 	}
 	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"} {
@@ -260,6 +260,9 @@ func (w *world) reached(text string) {
 
 func TestMSG_11_RealCodex(t *testing.T) {
 	w := newWorld(t, bridge.Codex)
+	// Nobody is there to approve: what is asked about is declined.
+	w.rewrite(".codex/config.toml", `approval_policy = "never"`, `approval_policy = "on-request"`)
+	w.rewrite(".codex/config.toml", `sandbox_mode = "danger-full-access"`, `sandbox_mode = "workspace-write"`)
 	before := w.settings()
 	w.install(bridge.Codex)
 
@@ -306,6 +309,39 @@ func TestMSG_11_RealCodex(t *testing.T) {
 		t.Errorf("the hook inside the child says %+v", inside.Call)
 	}
 	w.uninstall(bridge.Codex, before)
+}
+
+// rewrite replaces a text in a file of the home.
+func (w *world) rewrite(name, old, with string) {
+	w.Helper()
+	path := filepath.Join(w.home.Dir, name)
+	data, err := os.ReadFile(path)
+	must(w.T, err)
+	if !strings.Contains(string(data), old) {
+		w.Fatalf("%s does not hold %q", name, old)
+	}
+	must(w.T, os.WriteFile(path, []byte(strings.Replace(string(data), old, with, 1)), 0o600))
+}
+
+// Folders and files that are links into a folder of dotfiles: codex names its
+// hooks by one spelling of the path, and the trust must be under that one.
+func TestMSG_11_RealCodexTrustsHooksBehindLinks(t *testing.T) {
+	for _, linked := range []string{".codex", ".codex/hooks.json", ".codex/config.toml"} {
+		t.Run(linked, func(t *testing.T) {
+			w := newWorld(t, bridge.Codex)
+			path, moved := filepath.Join(w.home.Dir, linked), filepath.Join(w.home.Dir, "dotfile")
+			if linked == ".codex/hooks.json" {
+				must(t, os.WriteFile(path, []byte("{}"), 0o600))
+			}
+			must(t, os.Rename(path, moved))
+			must(t, os.Symlink(moved, path))
+			w.install(bridge.Codex)
+			w.model.Script("turn", realcli.Say("all-said"))
+			_, err := w.home.Codex(w.soon(), w.home.Project("p"), "play script:turn")
+			must(t, err)
+			w.first("hook SessionStart", func(e entry) bool { return e.Hook == "SessionStart" })
+		})
+	}
 }
 
 func TestMSG_11_RealOpenCode(t *testing.T) {

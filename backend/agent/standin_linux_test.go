@@ -94,6 +94,10 @@ func standInHook(log *journal, kind bridge.AgentKind, event string) error {
 	if err != nil {
 		return err
 	}
+	if event == agent.WakeEvent || event == agent.WakeStandbyEvent { // nothing wakes this session
+		log.add(map[string]any{"hook": event})
+		return nil
+	}
 	call, err := agent.For(kind).ParseHook(event, stdin)
 	if err != nil {
 		return err

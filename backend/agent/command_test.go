@@ -1,0 +1,126 @@
+package agent
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"bridge/backend/bridge"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// What a POSIX shell makes of a hook's line is what Bridge meant, and Bridge
+// reads its own lines back.
+func TestHookLinesSurviveTheShell(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no POSIX shell")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringOfN(rapid.RuneFrom([]rune(`ab /\'"$ &;|*?~#!()<>`+"`\té\U0001f600")), 1, 12, -1)
+		in := Input{Bridge: "/" + word.Draw(t, "binary"), BridgeHome: "/" + word.Draw(t, "home"), OS: "linux"}
+		line := in.hookLine(bridge.Claude, "Stop")
+		want := []string{in.Bridge, "hook", "claude", "Stop", "--home", in.BridgeHome}
+		out, err := exec.CommandContext(context.Background(), "sh", "-c", "printf '%s\\0' "+line).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")); diff != "" {
+			t.Fatalf("%s\n%s", line, diff)
+		}
+		if words, ok := splitLine(line); !ok || !cmp.Equal(words, want) {
+			t.Fatalf("%s reads back as %q", line, words)
+		}
+	})
+}
+
+func TestWindowsCommands(t *testing.T) {
+	plain := Input{Bridge: `C:\bridge\bridge.exe`, OS: "windows"}
+	spaced := Input{Bridge: `C:\Program Files\Bridge\bridge.exe`, BridgeHome: `D:\my home`, OS: "windows", CLI: Found{Version: "2.1.300"}}
+	lines := map[string]string{
+		plain.hookLine(bridge.Claude, "Stop"):  `"C:/bridge/bridge.exe" hook claude Stop`,
+		spaced.hookLine(bridge.Claude, "Stop"): `"C:/Program Files/Bridge/bridge.exe" hook claude Stop --home "D:/my home"`,
+	}
+	for got, want := range lines {
+		if strings.ReplaceAll(got, `"C:/bridge/bridge.exe"`, `C:/bridge/bridge.exe`) != strings.ReplaceAll(want, `"C:/bridge/bridge.exe"`, `C:/bridge/bridge.exe`) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if hook := spaced.claudeHook("Stop", 5); hook.Args != nil {
+		t.Errorf("an older claude gets a list: %+v", hook)
+	}
+	spaced.CLI.Version = claudeExecForm
+	want := hookEntry{Type: "command", Command: spaced.Bridge, Args: []string{"hook", "claude", "Stop", "--home", `D:\my home`}, Timeout: 5}
+	if diff := cmp.Diff(want, spaced.claudeHook("Stop", 5)); diff != "" {
+		t.Error(diff)
+	}
+	if got := cmdLine([]string{`C:\bridge\bridge.exe`, "hook", "codex", "Stop"}); got != `C:\bridge\bridge.exe hook codex Stop` {
+		t.Errorf("got %s", got)
+	}
+	if got := decodePowerShell(t, cmdLine([]string{`C:\it's here\bridge.exe`, "hook"})); got != `& 'C:\it''s here\bridge.exe' 'hook'` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func decodePowerShell(t *testing.T, line string) string {
+	t.Helper()
+	words := strings.Fields(line)
+	raw, err := base64.StdEncoding.DecodeString(words[len(words)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var units []uint16
+	for i := 0; i+1 < len(raw); i += 2 {
+		units = append(units, binary.LittleEndian.Uint16(raw[i:]))
+	}
+	return string(utf16.Decode(units))
+}
+
+func TestWhoseAnEntryIs(t *testing.T) {
+	in := Input{BridgeHome: "/h"}
+	object := func(pairs ...any) map[string]any {
+		m := map[string]any{}
+		for i := 0; i < len(pairs); i += 2 {
+			m[pairs[i].(string)] = pairs[i+1]
+		}
+		return m
+	}
+	group := func(commands ...string) any {
+		var hooks []any
+		for _, command := range commands {
+			hooks = append(hooks, object("type", "command", "command", command))
+		}
+		return object("hooks", hooks)
+	}
+	tests := []struct {
+		name  string
+		entry any
+		want  verdict
+	}{
+		{"server of ours", object("command", "/x y/bridge", "args", []any{"mcp", "--agent", "claude", "--home", "/h"}), ours},
+		{"server as a list", object("command", []any{"/x/bridge", "mcp", "--agent", "opencode", "--home", "/h"}), ours},
+		{"by its package name", object("command", "/usr/bin/bridgectl", "args", []any{"mcp", "--agent", "codex", "--home", "/h"}), ours},
+		{"on Windows", object("command", `C:\x\bridge.exe`, "args", []any{"mcp", "--agent", "codex", "--home", "/h"}), ours},
+		{"another home", object("command", "/x/bridge", "args", []any{"mcp", "--agent", "claude"}), another},
+		{"another program", object("command", "/x/other", "args", []any{"mcp", "--agent", "claude", "--home", "/h"}), unrelated},
+		{"the network tool", object("command", "/sbin/bridge", "args", []any{"link", "show", "dev"}), unrelated},
+		{"an unknown kind", object("command", "/x/bridge", "args", []any{"mcp", "--agent", "else", "--home", "/h"}), unrelated},
+		{"hook of ours", group("'/x y/bridge' hook claude Stop --home /h"), ours},
+		{"hook of another", group("/x/bridge hook claude Stop --home /other"), another},
+		{"ours beside a foreign hook", group("/x/bridge hook claude Stop --home /h", "say hi"), another},
+		{"a shell program", group("/x/bridge hook claude Stop --home /h; rm x"), unrelated},
+		{"a foreign hook", group("say hi"), unrelated},
+		{"nothing", nil, unrelated},
+	}
+	for _, test := range tests {
+		if got := in.verdict(test.entry); got != test.want {
+			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		}
+	}
+}
