@@ -63,10 +63,11 @@ func FindCLIs(dir string) (CLIs, error) {
 // this machine's user. Every file it makes is under Root, which is short
 // enough for Unix sockets.
 type Home struct {
-	Root string // holds all of the following
-	Dir  string // HOME
-	Bin  string // first on PATH
-	Tmp  string // TMPDIR, beside HOME: codex refuses one above it
+	Root string   // holds all of the following
+	Dir  string   // HOME
+	Bin  string   // first on PATH
+	Tmp  string   // TMPDIR, beside HOME: codex refuses one above it
+	More []string // more of the environment, NAME=value
 
 	clis  CLIs
 	model *FakeModel
@@ -151,7 +152,7 @@ func (h *Home) write(name, text string) error {
 // Env is the whole environment of every process in the home: what each CLI
 // needs to find the model and to leave the network alone.
 func (h *Home) Env() []string {
-	return []string{
+	return append([]string{
 		"HOME=" + h.Dir,
 		"PATH=" + h.Bin + ":/usr/local/bin:/usr/bin:/bin",
 		"TMPDIR=" + h.Tmp,
@@ -172,7 +173,7 @@ func (h *Home) Env() []string {
 		"OPENCODE_DISABLE_AUTOUPDATE=1",
 		"OPENCODE_DISABLE_MODELS_FETCH=1",
 		"npm_config_offline=true",
-	}
+	}, h.More...)
 }
 
 // claudeSeed answers what an interactive claude asks a newcomer.

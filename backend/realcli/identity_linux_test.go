@@ -1,33 +1,56 @@
 package realcli_test
 
 import (
+	"context"
 	"testing"
 
 	"bridge/backend/realcli"
 )
 
+// session is an interactive session, whatever its kind.
+type session interface {
+	prompter
+	Close(ctx context.Context) error
+}
+
 // sessionCase is one kind of CLI with what differs in these tests.
 type sessionCase struct {
-	kind, name, ready string
-	start             []string
-	resume            func(sessionID string) []string
-	tools             string // prefix of Bridge's tools
-	shell             realcli.Step
-	child             realcli.Step // starts a child that plays script:child
+	kind  string
+	open  func(w *world, name string, args ...string) session
+	again string // the argument before the id of a session to resume
+	tools string // prefix of Bridge's tools
+	shell realcli.Step
+	child realcli.Step // starts a child that plays script:child
+}
+
+// name is the session's default name in the project p.
+func (c sessionCase) name() string { return c.kind + "-p" }
+
+func childTask(kind string) map[string]any {
+	return map[string]any{"description": "a child", "prompt": "play script:child", "subagent_type": kind}
 }
 
 var sessionCases = []sessionCase{
 	{
-		kind: "claude", name: "claude-p", ready: "❯", start: realcli.ClaudeCommand("bridge"),
-		resume: func(id string) []string { return append(realcli.ClaudeCommand("bridge"), "--resume", id) },
-		tools:  claudeTool, shell: claudeShell,
-		child: realcli.Call("Task", map[string]any{"description": "a child", "prompt": "play script:child", "subagent_type": "general-purpose"}),
+		kind: "claude", again: "--resume", tools: claudeTool, shell: claudeShell,
+		child: realcli.Call("Task", childTask("general-purpose")),
+		open: func(w *world, name string, args ...string) session {
+			return w.open(name, "p", "❯", append(realcli.ClaudeCommand("bridge"), args...)...)
+		},
 	},
 	{
-		kind: "codex", name: "codex-p", ready: "›", start: realcli.CodexCommand(),
-		resume: func(id string) []string { return realcli.CodexCommand("resume", id) },
-		tools:  codexTool, shell: codexShell,
+		kind: "codex", again: "resume", tools: codexTool, shell: codexShell,
 		child: realcli.Call("multi_agent_v1/spawn_agent", map[string]any{"message": "play script:child"}),
+		open: func(w *world, name string, args ...string) session {
+			return w.open(name, "p", "›", realcli.CodexCommand(args...)...)
+		},
+	},
+	{
+		kind: "opencode", again: "--session", tools: openCodeTool, shell: openCodeShell,
+		child: realcli.Call("task", childTask("general")),
+		open: func(w *world, name string, args ...string) session {
+			return w.openOpenCode(name, "p", args...)
+		},
 	},
 }
 
@@ -39,8 +62,8 @@ func TestRealChildrenLeaveMailAlone(t *testing.T) {
 			const mail = "For the main session alone."
 			w := newWorld(t, "p")
 			w.install()
-			session := w.open(c.kind, "p", c.ready, c.start...)
-			w.meet(session, c.name)
+			session := c.open(w, c.kind)
+			w.meet(session, c.name())
 			w.model.Script("parent", c.child, c.shell.After("parent-steps"), realcli.Say("parent done"))
 			w.model.Script("child",
 				c.shell.After("child-steps"),
@@ -48,8 +71,7 @@ func TestRealChildrenLeaveMailAlone(t *testing.T) {
 				realcli.Say("child done").After("child-ends"))
 			w.prompt(session, "parent")
 			must(t, w.model.AtGate(soon(t), "child-steps"))
-			must(t, w.model.AtGate(soon(t), "parent-steps"))
-			w.bridge("send", c.name, mail)
+			w.bridge("send", c.name(), mail)
 
 			w.model.Open("child-steps")
 			must(t, w.model.AtGate(soon(t), "child-ends"))
@@ -59,45 +81,47 @@ func TestRealChildrenLeaveMailAlone(t *testing.T) {
 				}
 			}
 			s := w.shown("the mail", func(s state) bool { return s.message(mail).ID != "" })
-			if got := s.message(mail).to(c.name).reached(); got != "accepted durable" {
+			if got := s.message(mail).to(c.name()).reached(); got != "accepted durable" {
 				t.Errorf("after all that the child did, the mail has reached the stages %q", got)
 			}
 
+			w.model.Open("child-ends")
 			w.model.Open("parent-steps")
 			step := w.request("the session's next step", asks("parent", 2))
 			if got := shows(step, mail); got != 1 {
 				t.Errorf("the session was shown its mail %d times", got)
 			}
-			w.model.Open("child-ends")
 			w.shown("the mail to be consumed", func(s state) bool { return s.message(mail).State == "consumed" })
 		})
 	}
 }
 
 // TestRealSessionKeepsItsIdentity: a session that ends and is resumed is the
-// same one. It gets what came meanwhile and is told nothing twice (MSG-05,
-// MSG-06, DEC-12).
+// same one, even under another broker. It gets what came meanwhile and is told
+// nothing twice (MSG-05, MSG-06, DEC-12).
 func TestRealSessionKeepsItsIdentity(t *testing.T) {
 	for _, c := range sessionCases {
 		t.Run("MSG-05 DEC-12 "+c.kind, func(t *testing.T) {
 			const mail, rule = "Written while you were away.", "Tabs, not spaces."
 			w := newWorld(t, "p")
 			w.install()
-			session := w.open(c.kind, "p", c.ready, c.start...)
-			before := w.meet(session, c.name)
+			session := c.open(w, c.kind)
+			before := w.meet(session, c.name())
 			w.model.Script("decide",
 				realcli.Call(c.tools+"decide", map[string]any{"topic": "style", "text": rule}), c.shell, realcli.Say("decided"))
 			w.prompt(session, "decide")
 			w.request("the step after the decision", asks("decide", 2))
 			w.shown("the decision to be consumed", func(s state) bool {
-				return s.message(rule).State == "consumed" && s.peer(c.name).State == "idle"
+				return s.message(rule).State == "consumed" && s.peer(c.name()).State == "idle"
 			})
 			must(t, session.Close(soon(t)))
-			w.shown("the session to be gone", func(s state) bool { return s.peer(c.name).ID == "" })
-			w.bridge("send", c.name, mail)
+			w.shown("the session to be gone", func(s state) bool { return s.peer(c.name()).ID == "" })
+			w.bridge("send", c.name(), mail)
+			must(t, w.page.stop())
+			w.serve()
 
 			w.model.Script("back", c.shell, realcli.Say("back"))
-			session = w.open(c.kind+"-again", "p", c.ready, c.resume(before.SessionID)...)
+			session = c.open(w, c.kind+"-again", c.again, before.SessionID)
 			w.prompt(session, "back")
 			last := w.request("the resumed session's next step", asks("back", 1))
 			for text, what := range map[string]string{mail: "what came meanwhile", rule: "the decision"} {
@@ -106,7 +130,7 @@ func TestRealSessionKeepsItsIdentity(t *testing.T) {
 				}
 			}
 			s := w.shown("the mail to be consumed", func(s state) bool { return s.message(mail).State == "consumed" })
-			after := s.peer(c.name)
+			after := s.peer(c.name())
 			if after.ID != before.ID || after.SessionID != before.SessionID {
 				t.Errorf("was %+v, is %+v", before, after)
 			}

@@ -163,7 +163,7 @@ func (w *world) openOpenCode(name, project string, args ...string) *realcli.Open
 	terminal, err := w.home.OpenOpenCode(soon(w.T), name, w.home.Project(project), args...)
 	must(w.T, err)
 	w.terminals = append(w.terminals, terminal.Terminal)
-	const ready = "Ask anything"
+	const ready = "ctrl+p commands"
 	must(w.T, terminal.Until(soon(w.T), ready, func(screen string) bool { return strings.Contains(screen, ready) }))
 	return terminal
 }

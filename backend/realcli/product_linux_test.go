@@ -26,6 +26,7 @@ func (w *world) install() {
 	product, err := product()
 	must(w.T, err)
 	must(w.T, os.Link(product, filepath.Join(w.home.Bin, "bridge")))
+	w.home.More = []string{"BRIDGE_LOG_LEVEL=debug"}
 	w.Logf("bridge install --yes:\n%s", w.bridge("install", "--yes"))
 	w.logs = append(w.logs, filepath.Join(w.home.Dir, ".bridge", "logs", "bridge.log"))
 	w.serve()
@@ -57,10 +58,18 @@ func (w *world) serve() {
 	stdout, err := cmd.StdoutPipe()
 	must(w.T, err)
 	must(w.T, cmd.Start())
-	w.whole.Cleanup(func() {
-		must(w.whole, cmd.Process.Signal(syscall.SIGTERM))
+	stop := sync.OnceValue(func() error {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			return err
+		}
 		if err := cmd.Wait(); err != nil {
-			w.whole.Errorf("bridge serve after SIGTERM: %v\n%s", err, errs.String())
+			return fmt.Errorf("bridge serve after SIGTERM: %w\n%s", err, errs.String())
+		}
+		return nil
+	})
+	w.whole.Cleanup(func() {
+		if err := stop(); err != nil {
+			w.whole.Error(err)
 		}
 	})
 	line, err := bufio.NewReader(stdout).ReadString('\n')
@@ -69,6 +78,7 @@ func (w *world) serve() {
 		w.Fatalf("bridge serve said %q (%v)", line, err)
 	}
 	w.page = signIn(w.T, launch)
+	w.page.stop = stop
 }
 
 // dashboard is the owner's page without a browser: it holds the cookie, hears
@@ -76,6 +86,7 @@ func (w *world) serve() {
 type dashboard struct {
 	client *http.Client
 	base   string
+	stop   func() error // ends the broker that serves it
 }
 
 func signIn(t *testing.T, launch string) *dashboard {
