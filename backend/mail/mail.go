@@ -66,8 +66,12 @@ type HistoryRow struct {
 }
 
 // Stage returns the least advanced stage over the row's deliveries: a message
-// to several sessions is answered only when all of them did.
+// to several sessions is answered only when all of them did. Of a row without
+// deliveries nothing is known but that it is stored.
 func (r HistoryRow) Stage() bridge.Stage {
+	if len(r.Deliveries) == 0 {
+		return bridge.StageDurable
+	}
 	least := bridge.StageAnswered
 	for _, d := range r.Deliveries {
 		if stage := d.Stage(); rank(stage) < rank(least) {

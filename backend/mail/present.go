@@ -2,15 +2,20 @@ package mail
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"bridge/backend/bridge"
 )
 
-// Limits of one hook's text: hosts cut or divert longer output, and a turn
-// should not drown in mail. What does not fit stays unread for the next step.
+// Limits of one hook's text: hosts cut or divert output over 10,000 characters,
+// and a turn should not drown in mail. What does not fit stays unread for the
+// next step. maxHookChars bounds all messages with their envelopes, as hosts
+// count (UTF-16), and leaves room for the notes.
 const (
 	maxHookMessages = 10
 	maxHookChars    = 9_000
@@ -38,27 +43,52 @@ func Present(unread []Delivery, announced map[string]bool) Presentation {
 	var owner, peers, long strings.Builder
 	chars := 0
 	for _, d := range unread {
-		size := utf8.RuneCountInString(d.Body)
-		if size > maxHookChars {
-			if !announced[d.ID] {
-				announced[d.ID] = true
-				fmt.Fprintf(&long, "\nA long message (%d characters) from %s waits: read it with the tool `inbox`.", size, d.From.Name)
-			}
+		text, fits := shown(d.Message)
+		if !fits && announced[d.ID] {
 			continue
 		}
-		if len(p.Shown) == maxHookMessages || chars+size > maxHookChars {
+		chars += hostChars(text)
+		if len(p.Shown) == maxHookMessages || chars > maxHookChars {
 			break
 		}
-		chars += size
+		if !fits {
+			announced[d.ID] = true
+			long.WriteString(text)
+			continue
+		}
 		p.Shown = append(p.Shown, d)
 		if d.From.Agent == bridge.Owner {
-			owner.WriteString("\n" + Element(d.Message))
+			owner.WriteString(text)
 		} else {
-			peers.WriteString("\n" + Element(d.Message))
+			peers.WriteString(text)
 		}
 	}
 	p.Text = join(section(ownerNote, owner.String()), section(trustNote, peers.String()), strings.TrimSpace(long.String()))
 	return p
+}
+
+// shown is m as one element, or its announcement when it does not fit a hook.
+func shown(m bridge.Message) (text string, fits bool) {
+	size := utf8.RuneCountInString(m.Body)
+	if size <= maxHookChars {
+		if text = "\n" + Element(m); hostChars(text) <= maxHookChars {
+			return text, true
+		}
+	}
+	from := plain(m.From.Name)
+	if m.From.Agent == bridge.Owner {
+		from = "your user"
+	}
+	return fmt.Sprintf("\nA long message (%d characters) from %s waits: read it with the tool `inbox`.", size, from), false
+}
+
+// hostChars counts text as hosts do: in UTF-16 code units.
+func hostChars(text string) int {
+	units := 0
+	for _, r := range text {
+		units += max(1, utf16.RuneLen(r))
+	}
+	return units
 }
 
 func section(note, elements string) string {
@@ -85,41 +115,46 @@ const elementName = "bridge-message"
 // cannot close it or open another.
 func Element(m bridge.Message) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<%s id=%q from=%q agent=%q conversation=%q hop=\"%d\" sent=%q", elementName,
-		m.ID, m.From.Name, string(m.From.Agent), m.ConversationID, m.Hop, time.UnixMilli(m.CreatedAt).UTC().Format(time.RFC3339))
+	fmt.Fprintf(&b, `<%s id="%s" from="%s" agent="%s" conversation="%s" hop="%d" sent="%s"`, elementName, plain(m.ID), plain(m.From.Name),
+		plain(string(m.From.Agent)), plain(m.ConversationID), m.Hop, time.UnixMilli(m.CreatedAt).UTC().Format(time.RFC3339))
 	if m.ReplyTo != "" {
-		fmt.Fprintf(&b, " reply_to=%q", m.ReplyTo)
+		fmt.Fprintf(&b, ` reply_to="%s"`, plain(m.ReplyTo))
 	}
 	fmt.Fprintf(&b, ">\n%s\n</%s>", neutral(m.Body), elementName)
 	return b.String()
 }
 
-// neutral makes a body unable to imitate the envelope: a '<' that would begin
-// one of our tags, opening or closing, in any case, becomes "&lt;".
+// plain makes a name or an id unable to leave its attribute or its line. Ids
+// may hold any printable character, and old stores hold any name.
+func plain(word string) string {
+	return escaper.Replace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) {
+			return utf8.RuneError
+		}
+		return r
+	}, word))
+}
+
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
+
+// opener is what a reader may take for the '<' of a tag.
+var opener = regexp.MustCompile(`(?i)[<\x{FF1C}\x{FE64}]|&lt;?|&#0*60;?|&#x0*3c;?`)
+
+// imitation is what a reader may take for one of our tags: an opener, whatever
+// is no letter and no digit, and the element's name in any case, with any
+// dashes and with invisible characters inside.
+var imitation = regexp.MustCompile(`(?i)(?:` + opener.String() + `)[^\pL\pN]*` +
+	strings.ReplaceAll(strings.Join(strings.Split(elementName, ""), `\p{Cf}*`), "-", `[\p{Pd}\p{Cf}\s_]*`))
+
+// neutral makes a body unable to imitate the envelope: what opens a tag of our
+// name is escaped. Everything else, other tags included, stays as written.
 func neutral(body string) string {
-	lower := asciiLower(body)
-	var b strings.Builder
-	for i := 0; i < len(body); i++ {
-		if body[i] == '<' && opensTag(lower[i+1:]) {
-			b.WriteString("&lt;")
-			continue
-		}
-		b.WriteByte(body[i])
-	}
-	return b.String()
-}
-
-func opensTag(rest string) bool {
-	rest = strings.TrimLeft(rest, " \t\r\n/")
-	return strings.HasPrefix(rest, elementName)
-}
-
-func asciiLower(s string) string {
-	bytes := []byte(s)
-	for i, c := range bytes {
-		if c >= 'A' && c <= 'Z' {
-			bytes[i] = c + ('a' - 'A')
-		}
-	}
-	return string(bytes)
+	return imitation.ReplaceAllStringFunc(body, func(tag string) string {
+		return opener.ReplaceAllStringFunc(tag, func(open string) string {
+			if rest, entity := strings.CutPrefix(open, "&"); entity {
+				return "&amp;" + rest
+			}
+			return "&lt;"
+		})
+	})
 }

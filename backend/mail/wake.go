@@ -25,7 +25,7 @@ func MayWake(m bridge.Message, direct bool, policy session.Policy) bool {
 		return false
 	case m.From.Agent == bridge.Owner:
 		return true
-	case m.Hop >= policy.MaxHops:
+	case m.Hop >= min(policy.MaxHops, bridge.HighestMaxHops):
 		return false
 	case policy.AutoWake:
 		return true
