@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 
 	"bridge/backend/bridge"
 )
@@ -15,6 +17,7 @@ import (
 // Inspection is what a look through one whole database file found (STO-01).
 type Inspection struct {
 	Version    int      // user_version
+	Tables     []string // names, sorted
 	Problems   []string // integrity_check's lines; none when the file is sound
 	References []string // foreign_key_check's rows in words
 	// Foreign says why the file is no primary store; nil for one that is, or is
@@ -24,7 +27,7 @@ type Inspection struct {
 
 // Inspect reads the whole database at path and leaves the file and everything
 // beside it as they are, to the byte and the time. live says that a process
-// may be writing: then the log is shared with it. An error means that the file
+// may be writing: then a log is shared with it. An error means that the file
 // could not be read as a database at all.
 func Inspect(ctx context.Context, path string, live bool) (Inspection, error) {
 	var seen Inspection
@@ -35,6 +38,7 @@ func Inspect(ctx context.Context, path string, live bool) (Inspection, error) {
 			return err
 		}
 		seen.Version, seen.Foreign = found.version, checkOurs(path, found.version, tables)
+		seen.Tables = slices.Sorted(maps.Keys(tables))
 		if seen.Problems, err = lines(ctx, pool, "SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'"); err != nil {
 			return err
 		}
@@ -74,9 +78,10 @@ func quietly(ctx context.Context, path string, live bool, ask func(*sql.DB) erro
 		if err != nil {
 			return err
 		}
-		err = openQuietly(ctx, path, live, ask)
+		shared := live && before.log.logged
+		err = openQuietly(ctx, path, before, shared, ask)
 		after, markErr := markOf(path)
-		if live || markErr == nil && before == after || ctx.Err() != nil {
+		if shared || markErr == nil && before == after || ctx.Err() != nil {
 			return err
 		}
 		live = true
@@ -105,19 +110,19 @@ func markOf(path string) (marks fileMark, err error) {
 }
 
 // openQuietly opens path in the one way that fits:
-//   - beside a live writer an ordinary read-only connection: the files beside
-//     the database are there already, and the log belongs to the state;
+//   - shared with a live writer an ordinary read-only connection: the files
+//     beside the database are there already, and the log belongs to the state;
 //   - without a log immutable, because an ordinary read-only connection makes
 //     files beside the database and leaves them there;
 //   - with a log that a dead writer left, exclusive and without locks: the log's
 //     index is then built in memory and not in a file.
-func openQuietly(ctx context.Context, path string, live bool, ask func(*sql.DB) error) error {
+func openQuietly(ctx context.Context, path string, seen fileMark, shared bool, ask func(*sql.DB) error) error {
 	params := []string{"mode=ro", "_pragma=query_only(1)"}
-	abandoned := !live && hasLog(path)
+	abandoned := !shared && seen.log.size > 0
 	switch {
 	case abandoned:
 		params = append(params, "vfs="+lockless(), "_pragma=locking_mode(EXCLUSIVE)")
-	case !live:
+	case !shared:
 		params = append(params, "immutable=1")
 	}
 	pool, err := sql.Open("sqlite", dsn(path, params...))

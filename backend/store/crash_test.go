@@ -9,8 +9,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"bridge/backend/bridge"
 )
 
 // await polls a condition until it holds.
@@ -95,13 +93,5 @@ func init() {
 		}
 		group.Wait()
 		return nil
-	}
-}
-
-// refusal is what a full disk must answer.
-func requireStorage(t testing.TB, err error) {
-	t.Helper()
-	if bridge.CodeOf(err) != bridge.Storage {
-		t.Errorf("a full disk answers %v, want storage", err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"bridge/backend/bridge"
 )
 
 // TestMSG_04_AFullDiskAcknowledgesNothing fills a small file system of its own.
@@ -101,5 +103,12 @@ func TestMSG_04_AFullDiskAcknowledgesNothing(t *testing.T) {
 	checkWhole(t, path)
 	if _, err := os.Stat(path); err != nil {
 		t.Error(err)
+	}
+}
+
+func requireStorage(t testing.TB, err error) {
+	t.Helper()
+	if bridge.CodeOf(err) != bridge.Storage {
+		t.Errorf("a full disk answers %v, want storage", err)
 	}
 }

@@ -4,14 +4,23 @@ import (
 	"context"
 	"database/sql"
 	"log/slog"
-	"os"
+	"sync/atomic"
 )
 
 const (
-	// checkpointBytes is the size of the write-ahead log from which its pages
-	// are moved into the database file: large enough that hot pages are moved
-	// once for many commits, small enough that a reopening reads it at once.
-	checkpointBytes = 8 << 20
+	// checkpointPages is how many pages are logged before the log is moved into
+	// the database file: enough that hot pages are moved once for many commits,
+	// few enough that a reopening reads the log at once.
+	checkpointPages = 2000
+	// logPages is the length of the log from which senders wait until it is
+	// moved whole.
+	logPages = 4 * checkpointPages
+	// logBytes is what the log's file is cut to when it starts again; a file
+	// that is there already is written faster than one that grows.
+	logBytes = 4096 * logPages
+	// passes is how often the log is moved beside the senders before they wait:
+	// each leaves less for the next.
+	passes = 3
 	// writesPerRound is how many writes pass between two rounds.
 	writesPerRound = 64
 )
@@ -24,7 +33,8 @@ type housekeeper struct {
 	nudge  chan struct{} // capacity 1: a nudge while one waits adds nothing
 	ended  chan struct{}
 	cancel context.CancelFunc
-	count  int // writes since the last round; the leader's
+	pages  atomic.Int64 // logged since the log was last moved
+	count  int          // writes since the last round; the leader's
 }
 
 func startHousekeeper(w *writer, log *slog.Logger) *housekeeper {
@@ -34,8 +44,10 @@ func startHousekeeper(w *writer, log *slog.Logger) *housekeeper {
 	return h
 }
 
-// committed is called by the leader after each batch of writes.
-func (h *housekeeper) committed(writes int) {
+// committed is called by the leader after each batch of writes, with the number
+// of pages that it logged.
+func (h *housekeeper) committed(writes, pages int) {
+	h.pages.Add(int64(pages))
 	if h.count += writes; h.count < writesPerRound {
 		return
 	}
@@ -69,7 +81,7 @@ func (h *housekeeper) loop(ctx context.Context) {
 		if err := h.writer.do(ctx, followMessages); err != nil && ctx.Err() == nil {
 			h.log.Warn("the lists of conversations could not be kept up; it is tried again", "error", err)
 		}
-		if info, err := os.Stat(h.writer.path + "-wal"); err != nil || info.Size() < checkpointBytes {
+		if h.pages.Load() < checkpointPages {
 			continue
 		}
 		if err := h.checkpoint(ctx, pool); err != nil && ctx.Err() == nil {
@@ -78,16 +90,22 @@ func (h *housekeeper) loop(ctx context.Context) {
 	}
 }
 
-// checkpoint first moves what it can while senders go on, then the little that
-// came meanwhile while they wait: only a log that is moved whole starts again
-// from its beginning, and so stays bounded.
+// checkpoint moves what it can while senders go on. Only a log that is moved
+// whole starts again from its beginning, so when it has grown large, the little
+// that came meanwhile is moved while the senders wait.
 func (h *housekeeper) checkpoint(ctx context.Context, pool *sql.DB) error {
-	const passive = "PRAGMA wal_checkpoint(PASSIVE)"
-	if _, err := pool.ExecContext(ctx, passive); err != nil {
-		return err
+	var busy, logged, moved int
+	move := func() error {
+		h.pages.Store(0)
+		return pool.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &logged, &moved)
 	}
-	return h.writer.alone(ctx, func() error {
-		_, err := pool.ExecContext(ctx, passive)
-		return err
-	})
+	for range passes {
+		if err := move(); err != nil || logged < logPages {
+			return err
+		}
+		if h.pages.Load() == 0 {
+			return nil // nothing came meanwhile
+		}
+	}
+	return h.writer.alone(ctx, move)
 }

@@ -87,12 +87,12 @@ func (d *DB) Close() error {
 // Version returns the schema version in force.
 func (d *DB) Version() int { return SchemaVersion }
 
-// writerDSN opens path for writing. automatic checkpoints are off: a
+// writerDSN opens path for writing. Automatic checkpoints are off: a
 // background one keeps their cost out of the commits (checkpoint.go).
 func writerDSN(path string) string {
 	return dsn(path, "_txlock=immediate",
 		"_pragma=journal_mode(WAL)", "_pragma=synchronous(FULL)", "_pragma=foreign_keys(1)",
-		"_pragma=wal_autocheckpoint(0)", "_pragma=cache_size(-16000)")
+		"_pragma=wal_autocheckpoint(0)", fmt.Sprintf("_pragma=journal_size_limit(%d)", logBytes), "_pragma=cache_size(-16000)")
 }
 
 func dsn(path string, params ...string) string {

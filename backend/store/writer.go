@@ -128,7 +128,7 @@ func (w *writer) lead(own *write) {
 		batch[0].err = batch[0].alone()
 	} else {
 		w.commitBatch(batch)
-		w.keeper.committed(len(batch))
+		w.keeper.committed(len(batch), w.tx.pagesLogged())
 	}
 	for _, done := range batch {
 		if done != own {
@@ -262,6 +262,17 @@ func (t *tx) begin() error {
 		_, err = t.exec("BEGIN IMMEDIATE")
 	}
 	return err
+}
+
+// pagesLogged returns how many pages were written since it was last asked.
+func (t *tx) pagesLogged() (pages int) {
+	_ = t.conn.Raw(func(driver any) error { // without the number the log is moved later
+		if counter, ok := driver.(sqlite.DBStatus); ok {
+			pages, _, _ = counter.Status(sqlite.DBStatusCacheWrite, true)
+		}
+		return nil
+	})
+	return pages
 }
 
 // runPure keeps a panic of one caller's closure from the others in its batch.
