@@ -51,7 +51,7 @@ type App struct {
 
 // Run runs one command and returns its exit code.
 func (a *App) Run(ctx context.Context) int {
-	if len(a.Args) > 0 && a.Args[0] == "hook" {
+	if len(a.Args) > 0 && a.Args[0] == "hook" && !asksForHelp(a.Args) {
 		return a.runHook(ctx, a.Args[1:]) // the hosts wait for it: no flag parser is built
 	}
 	root := a.root()
@@ -138,18 +138,26 @@ func (a *App) root() *cobra.Command {
 	return root
 }
 
-// The argument checks, as usage errors.
-func noArgs(cmd *cobra.Command, args []string) error { return usage(cobra.NoArgs(cmd, args)) }
-
-func exactArgs(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error { return usage(cobra.ExactArgs(n)(cmd, args)) }
+// noArgs refuses arguments. On the root an argument is a command that there is
+// not.
+func noArgs(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case !cmd.HasParent():
+		return &usageError{fmt.Errorf("there is no command %q: bridge --help lists them", args[0])}
+	default:
+		return &usageError{fmt.Errorf("%s takes no arguments, but was given %q", cmd.CommandPath(), args[0])}
+	}
 }
 
-func usage(err error) error {
-	if err == nil {
-		return nil
+func exactArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return &usageError{fmt.Errorf("%d arguments are too few or too many: it is used as `%s`", len(args), cmd.UseLine())}
 	}
-	return &usageError{err}
 }
 
 func (a *App) home() (config.Home, error) { return config.ResolveHome(a.homeFlag, a.Getenv) }
@@ -210,12 +218,19 @@ func (a *App) hookCommand() *cobra.Command {
 		Use: "hook KIND EVENT", Short: "Serve one hook call of an agent CLI: JSON in, JSON out",
 		Example: "  bridge hook claude PostToolUse < event.json", DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if asksForHelp(args) {
+				return cmd.Help()
+			}
 			if code := a.runHook(cmd.Context(), args); code != exitDone {
 				return &reported{code}
 			}
 			return nil
 		},
 	}
+}
+
+func asksForHelp(args []string) bool {
+	return slices.Contains(args, "--help") || slices.Contains(args, "-h")
 }
 
 // runHook never fails the host: only a command line that no host writes does.
@@ -233,7 +248,7 @@ func (a *App) runHook(ctx context.Context, args []string) int {
 			words = append(words, args[i])
 		}
 	}
-	if len(words) != 2 || words[0] == "--help" {
+	if len(words) != 2 {
 		fmt.Fprintln(a.Stderr, "usage: bridge hook KIND EVENT [--home DIR]   (JSON on standard input; example: bridge hook claude Stop)")
 		return exitUsage
 	}

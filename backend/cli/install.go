@@ -98,9 +98,6 @@ func (a *App) install(ctx context.Context, asked []bridge.AgentKind, yes bool) e
 	if err != nil {
 		return err
 	}
-	if err := home.Ensure(); err != nil {
-		return err
-	}
 	kinds := asked
 	if len(kinds) == 0 {
 		kinds = bridge.Kinds()
@@ -121,7 +118,7 @@ func (a *App) install(ctx context.Context, asked []bridge.AgentKind, yes bool) e
 			plans = append(plans, plan)
 		}
 	}
-	return a.carryOut(plans, yes, failed, "Connected. Start your agent sessions again so that they load Bridge; `bridge open` shows them.")
+	return a.carryOut(home, plans, yes, failed, "Connected. Start your agent sessions again so that they load Bridge; `bridge open` shows them.")
 }
 
 func (a *App) planInstall(ctx context.Context, home config.Home, kind bridge.AgentKind) (agent.Plan, error) {
@@ -187,16 +184,20 @@ func (a *App) uninstall(asked []bridge.AgentKind, yes bool) error {
 		fmt.Fprintln(a.Stdout, "Nothing is connected, so nothing was changed.")
 		return nil
 	}
-	return a.carryOut(plans, yes, failed, "Taken back. Your messages and decisions are kept in "+home.Dir()+".")
+	return a.carryOut(home, plans, yes, failed, "Taken back. Your messages and decisions are kept in "+home.Dir()+".")
 }
 
-// carryOut shows the plans, asks, and applies them.
-func (a *App) carryOut(plans []agent.Plan, yes, failed bool, done string) error {
+// carryOut shows the plans, asks, and applies them. Nothing is made before the
+// answer, the home included.
+func (a *App) carryOut(home config.Home, plans []agent.Plan, yes, failed bool, done string) error {
 	if len(plans) > 0 {
 		for _, plan := range plans {
 			a.showPlan(plan)
 		}
 		if err := a.consent(yes); err != nil {
+			return err
+		}
+		if err := home.Ensure(); err != nil {
 			return err
 		}
 	}

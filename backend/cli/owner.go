@@ -86,7 +86,7 @@ func (a *App) statusCommand() *cobra.Command {
 		Use: "status", Short: "Show the broker and the live sessions", Example: "  bridge status\n  bridge status --json", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, home, err := a.dialOwner(cmd.Context(), false)
-			if bridge.CodeOf(err) == bridge.Unavailable {
+			if bridge.CodeOf(err) == bridge.Unavailable && !errors.Is(err, context.DeadlineExceeded) {
 				return a.statusOffline(home.Dir())
 			}
 			if err != nil {

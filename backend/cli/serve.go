@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/daemon"
 	"bridge/backend/dashboard"
+	"bridge/backend/disk"
 	"bridge/backend/ipc"
 	"bridge/backend/proc"
 
@@ -99,8 +101,21 @@ func (a *App) openLog(home config.Home) (*slog.Logger, func()) {
 	if settings, err := home.Settings(a.Getenv); err == nil {
 		level = settings.LogLevel
 	}
-	file := &lumberjack.Logger{Filename: home.Log(), MaxSize: logMegabytes, MaxBackups: logKept}
+	file := &logFile{home: home, Logger: lumberjack.Logger{Filename: home.Log(), MaxSize: logMegabytes, MaxBackups: logKept}}
 	return slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: level})), func() { _ = file.Close() }
+}
+
+// logFile makes the log's folder for the owner alone before the library would
+// make it for everyone.
+type logFile struct {
+	home config.Home
+	made sync.Once
+	lumberjack.Logger
+}
+
+func (l *logFile) Write(line []byte) (int, error) {
+	l.made.Do(func() { _ = disk.MakeDir(l.home.Logs()) }) // if it fails, so does the write
+	return l.Logger.Write(line)
 }
 
 // target is the address of the home's broker; the home and its token are made

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"strings"
@@ -22,6 +23,9 @@ func (a *App) mcpCommand() *cobra.Command {
 		Use: "mcp --agent KIND", Short: "Be the MCP server of one session, on standard input and output",
 		Example: "  bridge mcp --agent codex\n  bridge mcp --agent claude --name reviewer --cwd /home/me/api", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if kindFlag == "" {
+				return &usageError{errors.New("--agent KIND is missing: claude, codex, opencode or antigravity")}
+			}
 			kind, err := bridge.ParseKind(kindFlag)
 			if err != nil {
 				return err
@@ -43,7 +47,6 @@ func (a *App) mcpCommand() *cobra.Command {
 	cmd.Flags().StringVar(&register.Name, "name", "", "session name (default <agent>-<project folder>)")
 	cmd.Flags().StringVar(&register.SessionID, "session", "", "the agent's own session id, when known")
 	cmd.Flags().StringVar(&register.Cwd, "cwd", "", "project folder (default: where the agent runs)")
-	_ = cmd.MarkFlagRequired("agent") // the flag exists: it cannot fail
 	return cmd
 }
 

@@ -65,20 +65,14 @@ type Daemon struct {
 // closed again. The order matters: the port is tried before a home is touched
 // and before another broker is asked to leave, and the socket is offered only
 // when requests can be served.
-func Start(ctx context.Context, opts Options) (d *Daemon, err error) {
-	d = &Daemon{opts: opts, retired: make(chan struct{})}
+func Start(ctx context.Context, opts Options) (*Daemon, error) {
+	d := &Daemon{opts: opts, retired: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, d.Close())
-			d = nil
-		}
-	}()
 	for _, step := range []func(context.Context) error{
 		d.tryPort, d.elect, d.bindPort, d.openStore, d.startBroker, d.startDashboard, d.startLink,
 	} {
 		if err := step(ctx); err != nil {
-			return nil, err
+			return nil, errors.Join(err, d.Close())
 		}
 	}
 	d.loops.Go(d.expireLoop)

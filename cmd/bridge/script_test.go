@@ -1,0 +1,304 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"bridge/backend/ipc"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain makes the test binary the programs of the scripts: bridge itself, an
+// MCP client, and a program that takes a socket and never answers.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"bridge":  main,
+		"session": func() { exitWith(session(os.Args[1:], os.Stdout)) },
+		"mute":    func() { exitWith(mute(os.Args[1])) },
+		// hosted-by HOST: the broker of the home runs in such a process.
+		"hosted-by": func() { exitWith(hostedBy(os.Args[1])) },
+	})
+}
+
+func exitWith(err error) {
+	if err == nil {
+		os.Exit(0)
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:   "testdata/script",
+		Setup: setUp,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":     exits,
+			"await":     await,
+			"one-json":  oneJSON,
+			"within":    within,
+			"term":      term,
+			"listing":   listing,
+			"unchanged": unchanged,
+		},
+	})
+}
+
+// setUp gives each script homes of its own, and ends the brokers that it left.
+func setUp(env *testscript.Env) error {
+	env.Setenv("HOME", filepath.Join(env.WorkDir, "user"))
+	env.Setenv("BRIDGE_HOME", filepath.Join(env.WorkDir, "h"))
+	env.Setenv("BRIDGE_PORT", "0")
+	env.Defer(func() { endBrokers(env.WorkDir) })
+	return os.MkdirAll(filepath.Join(env.WorkDir, "user"), 0o700)
+}
+
+// endBrokers ends the background brokers of every home below dir.
+func endBrokers(dir string) {
+	tokens, err := filepath.Glob(filepath.Join(dir, "*", "token"))
+	if err != nil {
+		return
+	}
+	for _, token := range tokens {
+		broker, err := brokerOf("--home", filepath.Dir(token))
+		if err != nil {
+			continue // none runs
+		}
+		if process, err := os.FindProcess(broker.PID); err == nil {
+			_ = process.Kill() // it may just have ended
+		}
+	}
+}
+
+func hostedBy(host string) error {
+	broker, err := brokerOf()
+	if err == nil && broker.Host != host {
+		return fmt.Errorf("the broker is hosted by %q", broker.Host)
+	}
+	return err
+}
+
+func brokerOf(flags ...string) (ipc.Status, error) {
+	output, err := exec.Command("bridge", append([]string{"status", "--json"}, flags...)...).Output()
+	if err != nil {
+		return ipc.Status{}, err
+	}
+	var report struct{ Broker ipc.Status }
+	return report.Broker, json.Unmarshal(output, &report)
+}
+
+// exits CODE COMMAND...: runs the command and checks its exit code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	if got := exitCode(ts.Exec(args[1], args[2:]...)); got != want {
+		ts.Fatalf("%s: exit code %d, want %d", strings.Join(args[1:], " "), got, want)
+	}
+}
+
+func exitCode(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	default:
+		return -1
+	}
+}
+
+// patience is how long a script waits for what must come.
+const patience = 20 * time.Second
+
+// await CODE COMMAND...: repeats the command until it exits with that code.
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	deadline := time.Now().Add(patience)
+	for {
+		got := exitCode(ts.Exec(args[1], args[2:]...))
+		if got == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s: still exit code %d, want %d", strings.Join(args[1:], " "), got, want)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// one-json: standard output of the last command was exactly one JSON document.
+func oneJSON(ts *testscript.TestScript, _ bool, _ []string) {
+	decoder := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout")))
+	var document any
+	if err := decoder.Decode(&document); err != nil {
+		ts.Fatalf("no JSON document on standard output: %v", err)
+	}
+	if err := decoder.Decode(&document); !errors.Is(err, io.EOF) {
+		ts.Fatalf("more than one JSON document on standard output (%v)", err)
+	}
+}
+
+// term: asks the background program that was started last to end.
+func term(ts *testscript.TestScript, _ bool, _ []string) {
+	running := ts.BackgroundCmds()
+	ts.Check(running[len(running)-1].Process.Signal(syscall.SIGTERM))
+}
+
+// within DURATION STDIN COMMAND...: the command, given that file on standard
+// input, ends with exit code 0 in time. Its standard output goes to the file out.
+func within(ts *testscript.TestScript, _ bool, args []string) {
+	limit, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	input := io.Reader(strings.NewReader(""))
+	if args[1] != "-" {
+		input = strings.NewReader(strings.ReplaceAll(ts.ReadFile(args[1]), "$WORK", ts.Getenv("WORK")))
+	} else {
+		held, writer, err := os.Pipe() // a host that never ends its input
+		ts.Check(err)
+		defer held.Close()
+		defer writer.Close()
+		input = held
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, args[2], args[3:]...)
+	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "BRIDGE_HOME="+ts.Getenv("BRIDGE_HOME"))
+	cmd.Stdin = input
+	output, err := cmd.Output()
+	if err != nil {
+		ts.Fatalf("%s: %v (limit %s)", strings.Join(args[2:], " "), err, limit)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("out"), output, 0o600))
+}
+
+// listing FILE DIR: writes down every file below DIR with its mode and bytes.
+func listing(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(describe(ts.MkAbs(args[1]))), 0o600))
+}
+
+// unchanged FILE DIR: DIR is as the listing says.
+func unchanged(ts *testscript.TestScript, _ bool, args []string) {
+	if before, after := ts.ReadFile(args[0]), describe(ts.MkAbs(args[1])); before != after {
+		ts.Fatalf("%s changed:\n--- before\n%s--- after\n%s", args[1], before, after)
+	}
+}
+
+// describe lists what is below dir: kind, mode, name and content.
+func describe(dir string) string {
+	var lines []string
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		content := ""
+		if info.Mode().IsRegular() {
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			content = strconv.Quote(string(raw))
+		}
+		lines = append(lines, fmt.Sprintf("%s %s %s\n", info.Mode(), name, content))
+		return nil
+	})
+	if err != nil {
+		lines = append(lines, err.Error()+"\n")
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
+// session drives one MCP session: `session <flags of bridge mcp> -- TOOL JSON
+// [TOOL JSON...]`. It prints what the server says of itself and each answer.
+func session(args []string, output io.Writer) error {
+	at := slices.Index(args, "--")
+	if at < 0 {
+		return errors.New("usage: session FLAGS -- TOOL JSON ...")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := client.NewStdioMCPClient("bridge", nil, append([]string{"mcp"}, args[:at]...)...)
+	if err != nil {
+		return err
+	}
+	request := mcp.InitializeRequest{}
+	request.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
+	welcome, err := c.Initialize(ctx, request)
+	if err != nil {
+		return errors.Join(err, c.Close())
+	}
+	fmt.Fprintf(output, "instructions: %s\n", welcome.Instructions)
+	for calls := args[at+1:]; len(calls) > 1; calls = calls[2:] {
+		if err := callTool(ctx, c, calls[0], calls[1], output); err != nil {
+			return errors.Join(err, c.Close())
+		}
+	}
+	return c.Close()
+}
+
+func callTool(ctx context.Context, c *client.Client, tool, arguments string, output io.Writer) error {
+	request := mcp.CallToolRequest{}
+	request.Params.Name = tool
+	if err := json.Unmarshal([]byte(arguments), &request.Params.Arguments); err != nil {
+		return err
+	}
+	result, err := c.CallTool(ctx, request)
+	if err != nil {
+		return fmt.Errorf("%s: %w", tool, err)
+	}
+	var text bytes.Buffer
+	for _, content := range result.Content {
+		if block, ok := content.(mcp.TextContent); ok {
+			text.WriteString(block.Text)
+		}
+	}
+	word := tool
+	if result.IsError {
+		word += " refused"
+	}
+	_, err = fmt.Fprintf(output, "%s: %s\n", word, text.String())
+	return err
+}
+
+// mute takes a socket and never answers on it.
+func mute(socket string) error {
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		return err
+	}
+	var held []net.Conn // or the collector would close them
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return errors.Join(err, fmt.Errorf("%d callers", len(held)))
+		}
+		held = append(held, conn)
+	}
+}
