@@ -23,7 +23,7 @@ import (
 	"bridge/backend/store"
 )
 
-// Options says what a broker works with. All fields are required.
+// Options says what a broker works with. All fields are required but Pace.
 type Options struct {
 	Home     config.Home
 	Settings func() (config.Settings, error) // read anew at each use
@@ -36,6 +36,7 @@ type Options struct {
 	Ticket   func() string // a one-time launch address, "" when none is served
 	// Queue finds codex's queue command.
 	Queue  func() (agent.Queue, error)
+	Pace   Pace   // of wakes; tests are quicker
 	Retire func() // ends this process in good order; only a background broker is asked
 }
 
@@ -64,6 +65,7 @@ type Broker struct {
 // New prepares a broker: it loads the known sessions and imports the receipts
 // that no broker heard.
 func New(ctx context.Context, opts Options) (*Broker, error) {
+	opts.Pace = opts.Pace.orUsual()
 	peers, err := opts.DB.Peers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("load the known sessions: %w", err)

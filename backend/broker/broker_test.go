@@ -30,6 +30,7 @@ type bench struct {
 	getenv func(string) string
 	now    func() time.Time
 	queue  agent.Queue
+	pace   Pace
 
 	broker *Broker
 	db     *store.DB
@@ -63,7 +64,7 @@ func (b *bench) start() {
 	}
 	b.broker, err = New(ctx, Options{
 		Home: b.home, Settings: func() (config.Settings, error) { return b.home.Settings(b.getenv) }, DB: b.db, Now: b.now, Log: log,
-		Host: "serve", Version: "test", URL: func() string { return "" }, Ticket: func() string { return "" }, Retire: func() {}, Queue: func() (agent.Queue, error) { return b.queue, nil },
+		Host: "serve", Version: "test", URL: func() string { return "" }, Ticket: func() string { return "" }, Retire: func() {}, Queue: func() (agent.Queue, error) { return b.queue, nil }, Pace: b.pace,
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -36,12 +36,12 @@ func (b *Broker) Peers(ctx context.Context) ([]ipc.Peer, error) {
 	defer b.mu.Unlock()
 	peers := []ipc.Peer{}
 	for _, s := range b.roster.Live() {
-		peers = append(peers, peerOf(s, unread[s.ID]))
+		peers = append(peers, b.peerLocked(s, unread[s.ID]))
 	}
 	return peers, nil
 }
 
-func peerOf(s *session.Session, unread int) ipc.Peer {
+func (b *Broker) peerLocked(s *session.Session, unread int) ipc.Peer {
 	peer := ipc.Peer{
 		ID: s.ID, Name: s.Name, Agent: s.Kind, Cwd: s.Cwd, State: "idle", Since: s.Since, Children: []ipc.Child{},
 		AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect, Unread: unread,
@@ -60,21 +60,36 @@ func peerOf(s *session.Session, unread int) ipc.Peer {
 		}
 		peer.Children = append(peer.Children, ipc.Child{ID: c.ID, Title: c.Title, State: state})
 	}
-	peer.Transport, peer.Detail = transport(s)
+	peer.Transport, peer.Detail = b.transportLocked(s)
 	return peer
 }
 
-// transport says in a word and a sentence how mail reaches a session.
-func transport(s *session.Session) (word, detail string) {
+// transportLocked says in a word and a sentence how mail reaches a session, and
+// why a better way is not open.
+func (b *Broker) transportLocked(s *session.Session) (word, detail string) {
+	again := "run `bridge install " + string(s.Kind) + "` and start the session again."
 	switch {
 	case s.Channel:
 		return "channel", "Mail is pushed into the session's channel as it arrives."
 	case s.Plugin:
 		return "plugin", "Its plugin hands mail over at the next step, and starts a turn when it is idle and the wake policy allows it."
-	case s.HooksSeen:
-		return "hooks", "Its hooks hand mail over at the next tool call, prompt or end of a turn; while it is idle, mail waits for its next turn."
+	case !s.HooksSeen && s.Kind == bridge.Codex:
+		return "tools only", "No hook has reported from this session yet: mail waits until it calls inbox. If that stays so, codex may not trust the hooks: " + again
+	case !s.HooksSeen:
+		return "tools only", "No hook has reported from this session yet: mail waits until it calls inbox. If that stays so, " + again
+	}
+	const byHooks = "Its hooks hand mail over at the next tool call, prompt or end of a turn"
+	switch problem := b.boxes[s.ID].wake.problem; {
+	case s.Kind == bridge.Antigravity:
+		return "hooks", byHooks + "; it cannot be woken while idle, so mail then waits for its next turn."
+	case s.Kind == bridge.Codex && problem != "":
+		return "hooks", byHooks + "; it could not be woken while idle: " + problem + "."
+	case b.canWakeLocked(s) && s.Kind == bridge.Codex:
+		return "hooks", byHooks + "; while it is idle, codex's queue wakes it when the wake policy allows it."
+	case b.canWakeLocked(s):
+		return "hooks", byHooks + "; while it is idle, a waiting hook wakes it when the wake policy allows it."
 	default:
-		return "tools only", "No hook has reported from this session yet: mail waits until it calls inbox. If that stays so, run `bridge install " + string(s.Kind) + "` and start the session again."
+		return "hooks", byHooks + "; while it is idle, mail waits for its next turn."
 	}
 }
 

@@ -29,15 +29,29 @@ type wakeState struct {
 // answered notes activity: an outstanding wake has done its work.
 func (w *wakeState) answered() { w.asked = 0 }
 
+// Pace is the rhythm of wakes. A zero member means the usual one.
+type Pace struct {
+	// Debounce gathers mail that comes together into one wake.
+	Debounce time.Duration
+	// Confirm is how long a woken session may take to show activity before its
+	// mail is offered to the standby.
+	Confirm time.Duration
+}
+
+func (p Pace) orUsual() Pace {
+	if p.Debounce == 0 {
+		p.Debounce = 1500 * time.Millisecond
+	}
+	if p.Confirm == 0 {
+		p.Confirm = 20 * time.Second
+	}
+	return p
+}
+
 const (
-	// wakeDebounce gathers mail that comes together into one wake.
-	wakeDebounce = 1500 * time.Millisecond
 	// wakeOutstanding is how long an accepted wake is believed in without any
 	// activity: then the next mail may ask again.
 	wakeOutstanding = 2 * time.Minute
-	// wakeConfirm is how long a woken session may take to show activity before
-	// its mail is offered to the standby.
-	wakeConfirm = 20 * time.Second
 	// maxWakeTries is how often one message may be given to wake hooks.
 	maxWakeTries = 2
 )
@@ -94,7 +108,7 @@ func (b *Broker) queueWakeLocked(s *session.Session) {
 	}
 	wake.scheduled = true
 	b.tasks.Go(func() {
-		timer := time.NewTimer(wakeDebounce)
+		timer := time.NewTimer(b.opts.Pace.Debounce)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -183,6 +197,9 @@ func (b *Broker) wakeWait(ctx context.Context, l *link, args ipc.WakeWait) (ipc.
 			return ipc.WakeReply{Superseded: true}, nil
 		}
 		reply, err := b.wakeNow(ctx, l, s, args.Standby)
+		if bridge.CodeOf(err) == bridge.Unavailable {
+			return ipc.WakeReply{Superseded: true}, nil // the session has left
+		}
 		if err != nil || reply.Text != "" {
 			return reply, err
 		}
@@ -263,7 +280,7 @@ func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, stand
 func (b *Broker) watchWake(s *session.Session, ids []string) {
 	given := b.nowMillis()
 	b.tasks.Go(func() {
-		timer := time.NewTimer(wakeConfirm)
+		timer := time.NewTimer(b.opts.Pace.Confirm)
 		defer timer.Stop()
 		select {
 		case <-timer.C:

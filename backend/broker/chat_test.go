@@ -1,0 +1,328 @@
+package broker
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"bridge/backend/agent"
+	"bridge/backend/bridge"
+	"bridge/backend/chat"
+	"bridge/backend/ipc"
+	"bridge/backend/mail"
+	"bridge/backend/session"
+)
+
+// codex puts a program in codex's place: it appends the message of every queue
+// command to a file and then behaves as the script says. What arrived at its
+// side is counted there.
+func (b *bench) codex(script string) (arrived func() []string) {
+	b.t.Helper()
+	dir := b.t.TempDir()
+	bin, log := filepath.Join(dir, "codex"), filepath.Join(dir, "log")
+	if err := os.WriteFile(bin, []byte("#!/bin/sh\nprintf '%s\\036' \"$5\" >> "+log+"\n"+script+"\n"), 0o700); err != nil { //nolint:forbidigo // a test's program
+		b.t.Fatal(err)
+	}
+	b.queue = agent.Queue{Bin: bin, Timeout: 2 * time.Second}
+	return func() []string {
+		raw, err := os.ReadFile(log)
+		if err != nil {
+			return nil
+		}
+		return strings.Split(strings.TrimSuffix(string(raw), "\x1e"), "\x1e")
+	}
+}
+
+func (b *bench) chat(request chat.Request) chat.Outcome {
+	b.t.Helper()
+	outcome, err := b.broker.Chat(b.t.Context(), request)
+	if err != nil {
+		b.t.Fatalf("chat %+v: %v", request, err)
+	}
+	return outcome
+}
+
+func TestCHT_04_CHT_05_CHT_06_CHT_15_CodexGetsTheOwnersWordsOnceOrHonestlyNot(t *testing.T) {
+	tests := []struct {
+		name     string
+		script   string
+		state    chat.State
+		by       chat.Transport
+		copies   int  // at codex's side
+		asMail   bool // it waits for the hooks
+		evidence string
+	}{
+		{"accepted", "exit 0", chat.Queued, chat.Native, 1, false, "took it"},
+		{"refused", "exit 1", chat.Queued, chat.Bridge, 1, true, ""},
+		{"too old", "echo 'error: unrecognized subcommand' >&2; exit 2", chat.Queued, chat.Bridge, 1, true, ""},
+		{"hangs", "exec sleep 600", chat.Unconfirmed, chat.Native, 1, false, "unconfirmed"},
+		{"dies after launch", "kill -9 $$", chat.Unconfirmed, chat.Native, 1, false, "unconfirmed"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			arrived := b.codex(tt.script)
+			web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "thread-1"})
+			b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStart, SessionID: "thread-1"}, true)
+			got := b.chat(chat.Request{Session: web.ID, Body: "look at $(date) `x`", MessageID: "m-1"})
+			if got.State != tt.state || got.Transport != tt.by || (got.Message != "") != tt.asMail {
+				t.Errorf("outcome %+v, want %s by %s, a receipt: %v", got, tt.state, tt.by, tt.asMail)
+			}
+			if copies := arrived(); len(copies) != tt.copies || copies[0] != chat.OwnerLabel+"look at $(date) `x`" {
+				t.Errorf("codex was given %q, want it %d times", copies, tt.copies)
+			}
+			// The next step and the end of the turn show it only where it is mail.
+			shown := 0
+			for _, event := range []session.Event{session.EventTool, session.EventStop, session.EventPrompt} {
+				reply := b.hook(session.HookCall{Kind: bridge.Codex, Event: event, SessionID: "thread-1"}, true)
+				shown += strings.Count(reply.Text, "look at")
+			}
+			if want := map[bool]int{true: 1, false: 0}[tt.asMail]; shown != want {
+				t.Errorf("the hooks showed it %d times, want %d", shown, want)
+			}
+			row, err := b.db.Find(t.Context(), "m-1")
+			if err != nil {
+				t.Fatalf("CHT-16 the history lacks it: %v", err)
+			}
+			if d := row.Deliveries[0]; !strings.Contains(d.Handed.Evidence, tt.evidence) || !tt.asMail && d.Consumed.Happened() {
+				t.Errorf("delivery %+v, want evidence %q and no read receipt", d, tt.evidence)
+			}
+		})
+	}
+}
+
+func TestCHT_04_ThePromptThatShowsItIsTheReceipt(t *testing.T) {
+	b := newBench(t)
+	b.codex("exit 0")
+	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "thread-1"})
+	b.chat(chat.Request{Session: web.ID, Body: "the words", MessageID: "m-1"})
+	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventPrompt, SessionID: "thread-1", Prompt: "something else"}, true)
+	if got := b.stage("m-1"); got != bridge.StageHanded {
+		t.Errorf("another prompt made it %s", got)
+	}
+	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventPrompt, SessionID: "thread-1", Prompt: chat.OwnerLabel + "the words"}, true)
+	if got := b.stage("m-1"); got != bridge.StageConsumed {
+		t.Errorf("its own prompt made it %s, want consumed", got)
+	}
+}
+
+func TestCHT_06_ACrashWhileTheQueueRunsNeverMakesASecondCopy(t *testing.T) {
+	b := newBench(t)
+	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "thread-1"})
+	message := bridge.Message{ID: "m-1", Recipient: web.ID, From: bridge.OwnerAddress(), To: "web", ConversationID: "m-1", Body: "x", CreatedAt: 1}
+	if err := b.db.AppendHanded(t.Context(), message, mail.QueueEvidence+": launched, outcome not known"); err != nil {
+		t.Fatal(err)
+	}
+	b.restart() // the broker died after it launched the queue command
+	b.join(ipc.Register{Kind: bridge.Codex, SessionID: "thread-1"})
+	for _, event := range []session.Event{session.EventTool, session.EventStop, session.EventPrompt} {
+		if reply := b.hook(session.HookCall{Kind: bridge.Codex, Event: event, SessionID: "thread-1"}, true); reply.Text != "" {
+			t.Errorf("%s showed a second copy: %q", event, reply.Text)
+		}
+	}
+}
+
+func TestCHT_10_CHT_11_ChildrenMustBeInTheListAndParentsGetANote(t *testing.T) {
+	b := newBench(t)
+	arrived := b.codex("exit 0")
+	app := b.join(ipc.Register{Name: "app", SessionID: "s1"})
+	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+	b.hook(session.HookCall{Event: session.EventChildStart, SessionID: "s1", ChildID: "c1", ChildTitle: "explore"}, true)
+	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventChildStart, SessionID: "t1", ChildID: "t2"}, true)
+	for _, forged := range []chat.Request{
+		{Session: app.ID, Child: "t2", Body: "x"}, {Session: web.ID, Child: "c1", Body: "x"}, {Session: app.ID, Child: "nobody", Body: "x"},
+		{Session: app.ID, Child: "t2", ToParent: true, Body: "x"}, {Session: web.ID, Child: web.ID, Body: "x"},
+	} {
+		_, err := b.broker.Chat(t.Context(), forged)
+		wantCode(t, "a forged pair", err, bridge.Conflict)
+	}
+	_, err := b.broker.Chat(t.Context(), chat.Request{Session: "nobody", Body: "x"})
+	wantCode(t, "an unknown session", err, bridge.NotFound)
+	if got := b.chat(chat.Request{Session: app.ID, Child: "c1", Body: "x"}); got.State != chat.NotSupported || got.Transport != chat.Parent {
+		t.Errorf("claude child: %+v, want not-supported with the parent option", got)
+	}
+	if got := b.chat(chat.Request{Session: web.ID, Child: "t2", Body: "to the child"}); got.State != chat.Queued || got.Transport != chat.Native || len(arrived()) != 1 {
+		t.Errorf("codex child: %+v with %q at codex, want its own queue", got, arrived())
+	}
+	wantBodies(t, "nothing reached the parents by that", app.look())
+	wantBodies(t, "nor codex's", web.look())
+	if got := b.chat(chat.Request{Session: app.ID, Child: "c1", ToParent: true, Body: "stop digging"}); got.State != chat.Queued || got.Transport != chat.Parent || got.Message == "" {
+		t.Errorf("note to the parent: %+v", got)
+	}
+	wantBodies(t, "the parent's note", app.read(), chat.ParentNote("c1", "explore", "stop digging"))
+}
+
+func TestCHT_05_ACodexChildThatCannotBeAddressedOffersTheParent(t *testing.T) {
+	b := newBench(t)
+	b.codex("exit 1")
+	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventChildStart, SessionID: "t1", ChildID: "t2"}, true)
+	if got := b.chat(chat.Request{Session: web.ID, Child: "t2", Body: "x"}); got.State != chat.NotSupported || got.Transport != chat.Parent {
+		t.Errorf("outcome %+v, want not-supported with the parent option", got)
+	}
+	wantBodies(t, "nothing falls to the parent by itself", web.look())
+}
+
+// quick makes wakes immediate enough for a test.
+func (b *bench) quick() {
+	b.t.Helper()
+	b.pace = Pace{Debounce: time.Millisecond, Confirm: 50 * time.Millisecond}
+	b.restart()
+}
+
+func TestCHT_18_CHT_19_AnIdleCodexIsWokenByItsQueueOncePerBatch(t *testing.T) {
+	b := newBench(t)
+	b.pace = Pace{Debounce: 150 * time.Millisecond}
+	b.restart()
+	arrived := b.codex("exit 0")
+	from := b.join(ipc.Register{Name: "from"})
+	b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+	hook := func(event session.Event) string {
+		return b.hook(session.HookCall{Kind: bridge.Codex, Event: event, SessionID: "t1"}, true).Text
+	}
+	hook(session.EventPrompt) // busy
+	if sent := from.mustSend(ipc.SendArgs{To: "web", Body: "while busy"}); sent.Recipients[0].Wake {
+		t.Error("a wake is said to be asked of a busy session")
+	}
+	hook(session.EventStop) // shows it, and the turn goes on
+	hook(session.EventStop)
+	from.mustSend(ipc.SendArgs{To: "*", Body: "to everyone"}) // wakeOnDirect is about direct mail only
+	first := from.mustSend(ipc.SendArgs{To: "web", Body: "one"})
+	second := from.mustSend(ipc.SendArgs{To: "web", Body: "two"})
+	if !first.Recipients[0].Wake {
+		t.Error("no wake is said to be asked of an idle session")
+	}
+	eventually(t, "the wake is noted", func() bool { return b.stage(second.ID) == bridge.StageWoken && b.stage(first.ID) == bridge.StageWoken })
+	if got := arrived(); len(got) != 1 || got[0] != wakePrompt {
+		t.Errorf("codex was asked %q, want one wake without the mail in it", got)
+	}
+	from.mustSend(ipc.SendArgs{To: "web", Body: "three"}) // one wake is outstanding
+	text := hook(session.EventPrompt)
+	for _, want := range []string{"one", "two", "three", "to everyone"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the woken turn shows %q, which lacks %q", text, want)
+		}
+	}
+	if got := arrived(); len(got) != 1 {
+		t.Errorf("codex was asked %d times, want one outstanding wake", len(got))
+	}
+}
+
+func TestCHT_19_ARefusedWakeLeavesTheMailUnreadAndSaysWhy(t *testing.T) {
+	b := newBench(t)
+	b.quick()
+	b.codex("echo 'error: unrecognized subcommand' >&2; exit 2")
+	from := b.join(ipc.Register{Name: "from"})
+	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStop, SessionID: "t1"}, true)
+	from.mustSend(ipc.SendArgs{To: "web", Body: "wake up"})
+	eventually(t, "the diagnosis says why", func() bool {
+		peers, err := b.broker.Peers(t.Context())
+		return err == nil && strings.Contains(peers[1].Detail, "too old")
+	})
+	wantBodies(t, "the mail is unread", web.look(), "wake up")
+}
+
+// wakeHook is a wake hook that waits in the background.
+func (b *bench) wakeHook(standby bool) <-chan ipc.WakeReply {
+	client := b.dial(ipc.RoleHook)
+	replies := make(chan ipc.WakeReply, 1)
+	go func() {
+		call := session.HookCall{Kind: bridge.Claude, Event: session.EventStop, HostEvent: "Stop", SessionID: "s1"}
+		reply, err := client.WakeWait(b.t.Context(), ipc.WakeWait{Call: call, Standby: standby})
+		if err != nil {
+			close(replies)
+			return
+		}
+		if reply.Loan != nil {
+			_ = client.Confirm(b.t.Context(), ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Evidence: "wake hook"})
+		}
+		replies <- reply
+	}()
+	return replies
+}
+
+func (b *bench) waits(peerID string, standby bool) bool {
+	b.broker.mu.Lock()
+	defer b.broker.mu.Unlock()
+	box := b.broker.boxes[peerID]
+	return box != nil && box.wake.waiting[standby] != nil
+}
+
+func TestCHT_03_AnIdleClaudeIsWokenByItsWaitingHook(t *testing.T) {
+	b := newBench(t)
+	from, app := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "app", SessionID: "s1"})
+	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+	older := b.wakeHook(false)
+	eventually(t, "the first hook waits", func() bool { return b.waits(app.ID, false) })
+	newer := b.wakeHook(false)
+	if reply := <-older; !reply.Superseded {
+		t.Errorf("the older hook got %+v, want superseded", reply)
+	}
+	if _, err := from.Decide(t.Context(), ipc.DecideArgs{Topic: "t", Text: "quiet"}); err != nil {
+		t.Fatal(err)
+	}
+	from.mustSend(ipc.SendArgs{To: "*", Body: "for all"})
+	sent := from.mustSend(ipc.SendArgs{To: "app", Body: "wake up"})
+	if !sent.Recipients[0].Wake {
+		t.Error("no wake is said to be asked for")
+	}
+	reply := <-newer
+	if !strings.Contains(reply.Text, "wake up") || !strings.Contains(reply.Text, "for all") {
+		t.Errorf("the hook got %q, want the mail", reply.Text)
+	}
+	eventually(t, "it is handed over", func() bool { return b.stage(sent.ID) == bridge.StageHanded })
+	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1"}, true)
+	if got := b.stage(sent.ID); got != bridge.StageConsumed {
+		t.Errorf("after the woken turn began: %s, want consumed", got)
+	}
+}
+
+func TestCHT_03_AWakeWithoutEffectIsTriedOnceMoreByTheStandby(t *testing.T) {
+	b := newBench(t)
+	b.quick()
+	from, app := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "app", SessionID: "s1"})
+	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+	first, standby := b.wakeHook(false), b.wakeHook(true)
+	eventually(t, "both hooks wait", func() bool { return b.waits(app.ID, false) && b.waits(app.ID, true) })
+	sent := from.mustSend(ipc.SendArgs{To: "app", Body: "wake up"})
+	if reply := <-first; !strings.Contains(reply.Text, "wake up") {
+		t.Fatalf("the first hook got %+v", reply)
+	}
+	if reply := <-standby; !strings.Contains(reply.Text, "wake up") {
+		t.Fatalf("the standby got %+v", reply)
+	}
+	again := b.wakeHook(false)
+	eventually(t, "after two wakes without effect it is unread again", func() bool { return b.stage(sent.ID) == bridge.StageWoken })
+	if reply := b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1"}, true); strings.Count(reply.Text, "wake up") != 1 {
+		t.Errorf("the next turn shows %q, want it once", reply.Text)
+	}
+	select {
+	case reply := <-again:
+		t.Errorf("a third wake was tried: %+v", reply)
+	default:
+	}
+}
+
+func TestCHT_15_AWakeHookOfABusySessionWaits(t *testing.T) {
+	b := newBench(t)
+	from, app := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "app", SessionID: "s1"})
+	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1"}, true)
+	waiting := b.wakeHook(false)
+	eventually(t, "the hook waits", func() bool { return b.waits(app.ID, false) })
+	from.mustSend(ipc.SendArgs{To: "app", Body: "while busy"})
+	if reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, true); !strings.Contains(reply.Text, "while busy") {
+		t.Errorf("the next step shows %q", reply.Text)
+	}
+	select {
+	case reply := <-waiting:
+		t.Errorf("the wake hook of a busy session got %+v", reply)
+	default:
+	}
+	app.Close()
+	if reply := <-waiting; !reply.Superseded {
+		t.Errorf("after the session left the hook got %+v", reply)
+	}
+}
