@@ -152,7 +152,8 @@ func (p *Plan) bringIn(doc document, before *installed) error {
 	if err != nil {
 		return err
 	}
-	if doc.yields && current != nil && old == nil && !bytes.Equal(after, []byte(partText(doc.parts[0]))) {
+	if doc.yields != "" && string(after) != partText(doc.parts[0]) {
+		p.Notes = append(p.Notes, doc.yields)
 		return nil
 	}
 	original, err := p.original(current, doc, old)

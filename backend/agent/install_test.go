@@ -470,6 +470,17 @@ func TestAChangedPluginIsNeitherReplacedNorRemoved(t *testing.T) {
 	}
 }
 
+func TestAnNpmrcOfTheUserStaysAndThePlanSaysSo(t *testing.T) {
+	p := newPerson(t, settled)
+	plan := p.install(bridge.OpenCode)
+	if len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], ".npmrc") {
+		t.Errorf("notes %q", plan.Notes)
+	}
+	if got := p.get(".config/opencode/.npmrc"); got != settled[".config/opencode/.npmrc"] {
+		t.Errorf("it holds %q", got)
+	}
+}
+
 func TestAManifestOfTheFutureIsLeftAlone(t *testing.T) {
 	p := newPerson(t, nil)
 	p.install(bridge.Claude)

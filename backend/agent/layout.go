@@ -22,8 +22,9 @@ type document struct {
 	// verdict says whose an existing entry or list element is, when it is not
 	// what the manifest recorded.
 	verdict func(existing any) verdict
-	// yields makes the document stay away when somebody else's file is there.
-	yields bool
+	// yields, when set, makes the document stay away from somebody else's file;
+	// it is the note for the person.
+	yields string
 }
 
 // part is one entry of ours in a file. For a whole file Path is empty and Value
@@ -128,7 +129,7 @@ func (textFile) merge(current []byte, doc document, old []part) ([]byte, error) 
 		return []byte(text), nil
 	case doc.verdict(string(current)) == ours && len(old) == 0:
 		return []byte(text), nil
-	case doc.yields:
+	case doc.yields != "":
 		return current, nil
 	case len(old) > 0:
 		return nil, bridge.Errorf(bridge.Conflict, "it was changed since Bridge wrote it: move it away first")

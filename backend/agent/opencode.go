@@ -120,7 +120,8 @@ func (opencode) connect(_ context.Context, in Input, before *installed) (layout,
 			adds:    "Makes opencode start quickly with a plugin when the npm registry cannot be reached.",
 			parts:   textPart(opencodeRegistry),
 			verdict: func(any) verdict { return unrelated },
-			yields:  true,
+			yields: "opencode has an .npmrc of yours, which is left alone: with any plugin opencode takes minutes to start when the npm registry " +
+				"cannot be reached, unless that file sets fetch-retries=0.",
 		},
 	}}, nil
 }

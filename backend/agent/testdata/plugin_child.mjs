@@ -1,0 +1,28 @@
+// The plugin's child in the plugin's tests: it notes every line and answers by
+// the file `mode` of the project: answer (with the file `text`, once, as a broker
+// would), mute, or die (end at the next line, and answer from then on).
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createInterface } from "node:readline"
+
+const dir = process.cwd()
+const say = (line) => process.stdout.write(JSON.stringify(line) + "\n")
+const note = (line) => appendFileSync(dir + "/lines", JSON.stringify(line) + "\n")
+
+note({ start: true })
+createInterface({ input: process.stdin }).on("line", (line) => {
+  const request = JSON.parse(line)
+  const mode = readFileSync(dir + "/mode", "utf8")
+  note(request)
+  if (mode === "mute") return
+  if (mode === "die") {
+    writeFileSync(dir + "/mode", "answer")
+    process.exit(1)
+  }
+  const reply = { id: request.id }
+  if (request.event && request.event !== "session.created" && existsSync(dir + "/text")) {
+    reply.text = readFileSync(dir + "/text", "utf8")
+    reply.loan = { id: "L", recipient: "P", messages: ["M"] }
+    rmSync(dir + "/text")
+  }
+  say(reply)
+})
