@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -26,89 +25,87 @@ func TestMSG_04_AFullDiskAcknowledgesNothing(t *testing.T) {
 		}
 	})
 	path := filepath.Join(dir, "bridge.db")
-	db, err := Open(t.Context(), path, testOptions())
-	if err != nil {
-		t.Fatal(err)
+	d := &fullDisk{DB: openAt(t, path), acknowledged: map[string]bool{}}
+	for d.send("m") == nil {
 	}
-	defer func() { db.Close() }()
+	requireStorage(t, d.send("m"))
+	if len(d.acknowledged) < 100 {
+		t.Errorf("only %d messages fitted", len(d.acknowledged))
+	}
 
-	body := strings.Repeat("x", 3000)
-	acknowledged := map[string]bool{}
-	send := func(id string) error {
-		_, _, err := db.Append(context.Background(), note(id, "a", body, 1, "b"))
-		if err == nil {
-			acknowledged[id] = true
-		}
-		return err
-	}
-	i := 0
-	for err = nil; err == nil; i++ {
-		err = send(fmt.Sprint("m", i))
-	}
-	requireStorage(t, err)
-	if !strings.Contains(err.Error(), "disk") {
-		t.Errorf("the sentence does not name the disk: %q", err)
-	}
 	// A whole batch meets the full disk, too.
-	release := holdWriter(t, db)
+	release := holdWriter(t, d.DB)
 	var group sync.WaitGroup
-	errs := make([]error, 8)
-	for k := range errs {
+	for k := range 8 {
 		group.Go(func() {
-			_, _, errs[k] = db.Append(context.Background(), note(fmt.Sprint("batch", k), "a", body, 1, "b"))
+			if err := d.send(fmt.Sprint("batch", k)); err != nil {
+				requireStorage(t, err)
+			}
 		})
 	}
-	awaitQueue(t, db, len(errs))
+	awaitQueue(t, d.DB, 8)
 	release()
 	group.Wait()
-	for k, err := range errs {
-		if err == nil {
-			acknowledged[fmt.Sprint("batch", k)] = true
-			continue
-		}
-		requireStorage(t, err)
-	}
-	check := func(when string) {
-		t.Helper()
-		for id := range acknowledged {
-			if row, err := db.Find(t.Context(), id); err != nil || row.Body != body {
-				t.Errorf("%s: the acknowledged %s: %v", when, id, err)
-			}
-		}
-		rows, err := db.Recent(t.Context(), 100_000)
-		if err != nil || len(rows) != len(acknowledged) {
-			t.Errorf("%s: %d messages are stored, %v; %d were acknowledged", when, len(rows), err, len(acknowledged))
-		}
-	}
-	check("full")
-	if len(acknowledged) < 100 {
-		t.Errorf("only %d messages fitted", len(acknowledged))
-	}
+	d.check(t, "full")
 
 	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=64m"); err != nil {
 		t.Fatal(err)
 	}
 	for range 50 {
-		i++
-		if err := send(fmt.Sprint("m", i)); err != nil {
+		if err := d.send("later"); err != nil {
 			t.Fatalf("Append with space again: %v", err)
 		}
 	}
-	check("with space again")
-	if err := db.Close(); err != nil {
+	d.check(t, "with space again")
+	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	db = openAt(t, path)
-	check("reopened")
+	d.DB = openAt(t, path)
+	d.check(t, "reopened")
 	checkWhole(t, path)
-	if _, err := os.Stat(path); err != nil {
-		t.Error(err)
+}
+
+// fullDisk sends messages of one size and remembers which were acknowledged.
+type fullDisk struct {
+	*DB
+	mu           sync.Mutex
+	count        int
+	acknowledged map[string]bool
+}
+
+var fullDiskBody = strings.Repeat("x", 3000)
+
+func (d *fullDisk) send(prefix string) error {
+	d.mu.Lock()
+	d.count++
+	id := fmt.Sprint(prefix, "-", d.count)
+	d.mu.Unlock()
+	_, _, err := d.Append(context.Background(), note(id, "a", fullDiskBody, 1, "b"))
+	if err == nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.acknowledged[id] = true
+	}
+	return err
+}
+
+// check fails unless exactly the acknowledged messages are stored.
+func (d *fullDisk) check(t testing.TB, when string) {
+	t.Helper()
+	for id := range d.acknowledged {
+		if row, err := d.Find(context.Background(), id); err != nil || row.Body != fullDiskBody {
+			t.Errorf("%s: the acknowledged %s: %v", when, id, err)
+		}
+	}
+	rows, err := d.Recent(context.Background(), 100_000)
+	if err != nil || len(rows) != len(d.acknowledged) {
+		t.Errorf("%s: %d messages are stored, %v; %d were acknowledged", when, len(rows), err, len(d.acknowledged))
 	}
 }
 
 func requireStorage(t testing.TB, err error) {
 	t.Helper()
-	if bridge.CodeOf(err) != bridge.Storage {
-		t.Errorf("a full disk answers %v, want storage", err)
+	if bridge.CodeOf(err) != bridge.Storage || !strings.Contains(fmt.Sprint(err), "disk") {
+		t.Errorf("a full disk answers %v, want storage and a sentence that names the disk", err)
 	}
 }

@@ -72,76 +72,78 @@ func truncate(t testing.TB, path string, size int64) {
 	}
 }
 
+// refusals are the files that must be refused, each with its sentence.
+var refusals = []struct {
+	name string
+	make func(t *testing.T, path string)
+	code bridge.Code
+	says string
+}{
+	{"newer schema", func(t *testing.T, path string) {
+		newStore(t, path)
+		inStore(t, path, "PRAGMA user_version = 10")
+	}, bridge.Unsupported, "has schema version 10 and this Bridge knows versions up to 9: use a newer Bridge"},
+	{"newer schema, only its number", func(t *testing.T, path string) {
+		inStore(t, path, "PRAGMA user_version = 44")
+	}, bridge.Unsupported, "has schema version 44"},
+	{"newer component", func(t *testing.T, path string) {
+		newStore(t, path)
+		inStore(t, path, "UPDATE bridge_components SET version = 2 WHERE name = 'deliveries'")
+	}, bridge.Unsupported, "has deliveries version 2 and this Bridge knows versions up to 1"},
+	{"foreign database", func(t *testing.T, path string) {
+		inStore(t, path, "CREATE TABLE songs (id, title)", "INSERT INTO songs VALUES (1, 'x')")
+	}, bridge.Unsupported, "is not a Bridge store"},
+	{"foreign database with a log", func(t *testing.T, path string) {
+		inStore(t, path, "PRAGMA journal_mode = WAL", "CREATE TABLE songs (id, title)")
+	}, bridge.Unsupported, "is not a Bridge store"},
+	{"foreign database with a version", func(t *testing.T, path string) {
+		inStore(t, path, "CREATE TABLE songs (id, title)", "PRAGMA user_version = 3")
+	}, bridge.Unsupported, "is not a Bridge store"},
+	{"foreign table called messages", func(t *testing.T, path string) {
+		inStore(t, path, "CREATE TABLE messages (id, subject)")
+	}, bridge.Unsupported, "is not a Bridge store"},
+	{"version without tables", func(t *testing.T, path string) {
+		inStore(t, path, "PRAGMA user_version = 3")
+	}, bridge.Unsupported, "is not a Bridge store"},
+	{"garbage", func(t *testing.T, path string) { writeFile(t, path, strings.Repeat("garbage ", 5000)) }, bridge.Storage, "is not a SQLite database"},
+	{"a short text", func(t *testing.T, path string) { writeFile(t, path, "hello\n") }, bridge.Storage, "is not a SQLite database"},
+	{"truncated between pages", func(t *testing.T, path string) {
+		newStore(t, path)
+		truncate(t, path, 3*4096)
+	}, bridge.Storage, "is damaged: restore a backup"},
+	{"truncated in the first page", func(t *testing.T, path string) {
+		newStore(t, path)
+		truncate(t, path, 1000)
+	}, bridge.Storage, "is damaged: restore a backup"},
+	{"empty with a log", func(t *testing.T, path string) {
+		writeFile(t, path, "")
+		writeFile(t, path+"-wal", "something")
+	}, bridge.Storage, "is empty but its log"},
+	{"a folder", func(t *testing.T, path string) {
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}, bridge.Storage, "is a folder, not a file"},
+	{"a symbolic link", func(t *testing.T, path string) {
+		newStore(t, path+".real")
+		if err := os.Symlink(path+".real", path); err != nil {
+			t.Skipf("no symbolic links here: %v", err)
+		}
+	}, bridge.Storage, "is a symbolic link"},
+	{"unreadable", func(t *testing.T, path string) {
+		newStore(t, path)
+		if err := os.Chmod(path, 0); err != nil {
+			t.Fatal(err)
+		}
+		if file, err := os.Open(path); err == nil {
+			file.Close()
+			t.Skip("this user reads every file: run the test as another to prove this")
+		}
+	}, bridge.Storage, "can not be opened: check that its owner may read and write it"},
+}
+
 func TestVER_06_WhatIsNoStoreOfOursIsRefusedUnchanged(t *testing.T) {
-	tests := []struct {
-		name string
-		make func(t *testing.T, path string)
-		code bridge.Code
-		says string
-	}{
-		{"newer schema", func(t *testing.T, path string) {
-			newStore(t, path)
-			inStore(t, path, "PRAGMA user_version = 10")
-		}, bridge.Unsupported, "has schema version 10 and this Bridge knows versions up to 9: use a newer Bridge"},
-		{"newer schema, only its number", func(t *testing.T, path string) {
-			inStore(t, path, "PRAGMA user_version = 44")
-		}, bridge.Unsupported, "has schema version 44"},
-		{"newer component", func(t *testing.T, path string) {
-			newStore(t, path)
-			inStore(t, path, "UPDATE bridge_components SET version = 2 WHERE name = 'deliveries'")
-		}, bridge.Unsupported, "has deliveries version 2 and this Bridge knows versions up to 1"},
-		{"foreign database", func(t *testing.T, path string) {
-			inStore(t, path, "CREATE TABLE songs (id, title)", "INSERT INTO songs VALUES (1, 'x')")
-		}, bridge.Unsupported, "is not a Bridge store"},
-		{"foreign database with a log", func(t *testing.T, path string) {
-			inStore(t, path, "PRAGMA journal_mode = WAL", "CREATE TABLE songs (id, title)")
-		}, bridge.Unsupported, "is not a Bridge store"},
-		{"foreign database with a version", func(t *testing.T, path string) {
-			inStore(t, path, "CREATE TABLE songs (id, title)", "PRAGMA user_version = 3")
-		}, bridge.Unsupported, "is not a Bridge store"},
-		{"foreign table called messages", func(t *testing.T, path string) {
-			inStore(t, path, "CREATE TABLE messages (id, subject)")
-		}, bridge.Unsupported, "is not a Bridge store"},
-		{"version without tables", func(t *testing.T, path string) {
-			inStore(t, path, "PRAGMA user_version = 3")
-		}, bridge.Unsupported, "is not a Bridge store"},
-		{"garbage", func(t *testing.T, path string) { writeFile(t, path, strings.Repeat("garbage ", 5000)) }, bridge.Storage, "is not a SQLite database"},
-		{"a short text", func(t *testing.T, path string) { writeFile(t, path, "hello\n") }, bridge.Storage, "is not a SQLite database"},
-		{"truncated between pages", func(t *testing.T, path string) {
-			newStore(t, path)
-			truncate(t, path, 3*4096)
-		}, bridge.Storage, "is damaged: restore a backup"},
-		{"truncated in the first page", func(t *testing.T, path string) {
-			newStore(t, path)
-			truncate(t, path, 1000)
-		}, bridge.Storage, "is damaged: restore a backup"},
-		{"empty with a log", func(t *testing.T, path string) {
-			writeFile(t, path, "")
-			writeFile(t, path+"-wal", "something")
-		}, bridge.Storage, "is empty but its log"},
-		{"a folder", func(t *testing.T, path string) {
-			if err := os.Mkdir(path, 0o700); err != nil {
-				t.Fatal(err)
-			}
-		}, bridge.Storage, "is a folder, not a file"},
-		{"a symbolic link", func(t *testing.T, path string) {
-			newStore(t, path+".real")
-			if err := os.Symlink(path+".real", path); err != nil {
-				t.Skipf("no symbolic links here: %v", err)
-			}
-		}, bridge.Storage, "is a symbolic link"},
-		{"unreadable", func(t *testing.T, path string) {
-			newStore(t, path)
-			if err := os.Chmod(path, 0); err != nil {
-				t.Fatal(err)
-			}
-			if file, err := os.Open(path); err == nil {
-				file.Close()
-				t.Skip("this user reads every file: run the test as another to prove this")
-			}
-		}, bridge.Storage, "can not be opened: check that its owner may read and write it"},
-	}
-	for _, tt := range tests {
+	for _, tt := range refusals {
 		t.Run("VER-06 "+tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "bridge.db")
@@ -227,23 +229,25 @@ func TestDEC_19_TheReaderChangesNothing(t *testing.T) {
 		defer reader.Close()
 		askEverything(t, reader)
 	})
-	t.Run("DEC-19 its connections refuse to write", func(t *testing.T) {
-		db := openTest(t)
-		reader, err := OpenReader(ctx, db.path)
-		if err != nil {
-			t.Fatal(err)
+}
+
+func TestDEC_19_TheReadersConnectionsRefuseToWrite(t *testing.T) {
+	ctx := t.Context()
+	db := openTest(t)
+	reader, err := OpenReader(ctx, db.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	for name, r := range map[string]*Reader{"alone": reader, "beside the writer": db.Reader} {
+		err := r.read(ctx, func(v view) error {
+			_, err := v.pool.ExecContext(ctx, "DELETE FROM messages")
+			return err
+		})
+		if err == nil {
+			t.Errorf("the reader %s wrote", name)
 		}
-		defer reader.Close()
-		for name, r := range map[string]*Reader{"alone": reader, "beside the writer": db.Reader} {
-			err := r.read(ctx, func(v view) error {
-				_, err := v.pool.ExecContext(ctx, "DELETE FROM messages")
-				return err
-			})
-			if err == nil {
-				t.Errorf("the reader %s wrote", name)
-			}
-		}
-	})
+	}
 }
 
 func askEverything(t testing.TB, r *Reader) {
