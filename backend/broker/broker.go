@@ -163,6 +163,9 @@ func (b *Broker) Handle(ctx context.Context, conn *ipc.Conn, op string, args jso
 		return nil, bridge.Errorf(bridge.Unavailable, "the connection has ended")
 	}
 	result, err := serve(ctx, b, l, args)
+	if err != nil && ctx.Err() != nil {
+		return nil, bridge.WithCause(bridge.Unavailable, err, "the caller has given up")
+	}
 	return result, b.explain(op, err)
 }
 

@@ -148,7 +148,8 @@ func (b *Broker) giveBack(_ context.Context, l *link, args ipc.Return) (ipc.Empt
 
 // confirm makes durable what became of a loan (MSG-06). A loan of an earlier
 // broker is confirmed just the same, and so is one that was given before the
-// session learned its lasting id.
+// session learned its lasting id. It is carried out although the caller is gone
+// meanwhile: what was shown was shown.
 func (b *Broker) confirm(ctx context.Context, _ *link, args ipc.Confirm) (ipc.Empty, error) {
 	if args.Stage != bridge.StageHanded && args.Stage != bridge.StageConsumed {
 		return ipc.Empty{}, bridge.Errorf(bridge.Invalid, "a loan is confirmed as handed or consumed, not %q", args.Stage)
@@ -157,7 +158,7 @@ func (b *Broker) confirm(ctx context.Context, _ *link, args ipc.Confirm) (ipc.Em
 		return ipc.Empty{}, err
 	}
 	at := b.nowMillis()
-	if err := b.opts.DB.Record(ctx, args.Stage, b.marksOf(args, at)); err != nil {
+	if err := b.opts.DB.Record(context.WithoutCancel(ctx), args.Stage, b.marksOf(args, at)); err != nil {
 		return ipc.Empty{}, err
 	}
 	b.mu.Lock()
@@ -242,7 +243,7 @@ func (b *Broker) active(ctx context.Context, s *session.Session, evidence string
 // importReceipts brings in the receipts that no broker heard.
 func (b *Broker) importReceipts(ctx context.Context) {
 	err := b.journal.Import(func(lines []ipc.JournalLine) error { return b.recordLines(ctx, lines) })
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		b.opts.Log.Warn("receipts in the read journal wait for another try", "err", err)
 	}
 }
