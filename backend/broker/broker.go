@@ -200,6 +200,7 @@ var operations = map[string]operation{
 	ipc.OpTicket:    serve((*Broker).ticket),
 	ipc.OpRetire:    serve((*Broker).retire),
 	ipc.OpWakeWait:  serve((*Broker).wakeWait),
+	ipc.OpTake:      serve((*Broker).take),
 }
 
 // serve adapts a typed method to an operation with strictly decoded arguments.

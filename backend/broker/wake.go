@@ -59,7 +59,7 @@ const (
 // wakesLocked reports whether m asks for a wake of s now: the policy allows it,
 // the session is idle, and its host has a way to be woken (seed 4.4).
 func (b *Broker) wakesLocked(s *session.Session, m bridge.Message) bool {
-	return !s.Busy && b.canWakeLocked(s) && mail.MayWake(m, mail.Direct(m, s), s.Wake)
+	return (!s.Busy || s.Channel) && b.canWakeLocked(s) && mail.MayWake(m, mail.Direct(m, s), s.Wake)
 }
 
 // canWakeLocked says whether the kind offers an idle wake here: opencode by its
@@ -306,4 +306,29 @@ func (b *Broker) watchWake(s *session.Session, ids []string) {
 		b.mu.Unlock()
 		b.changed()
 	})
+}
+
+// take lends the mail that is to be pushed into a session's channel (CHT-03):
+// the session decides when it looks, so it is offered while busy too.
+func (b *Broker) take(ctx context.Context, l *link, caller ipc.Caller) (ipc.Inbox, error) {
+	s, err := b.callerOf(ctx, l, caller)
+	if err != nil {
+		return ipc.Inbox{}, err
+	}
+	answer := ipc.Inbox{Messages: []ipc.InboxMessage{}}
+	answer.Loan, _, err = b.lend(ctx, l, s, hookScan, func(free []mail.Delivery) []mail.Delivery {
+		short := slices.DeleteFunc(free, func(d mail.Delivery) bool { return len(d.Body) > ipc.MaxChannelBodyBytes })
+		if !b.someMayWakeLocked(s, short) {
+			return nil
+		}
+		fit := fitting(short[:min(len(short), inboxLimit)])
+		for _, d := range fit {
+			answer.Messages = append(answer.Messages, inboxMessage(d.Message))
+		}
+		return fit
+	})
+	if err != nil || answer.Loan == nil {
+		return ipc.Inbox{Messages: []ipc.InboxMessage{}}, err
+	}
+	return answer, nil
 }

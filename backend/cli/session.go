@@ -4,6 +4,9 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -75,6 +78,9 @@ func (a *App) identify(register *ipc.Register) {
 	if register.Kind == bridge.Claude && register.SessionID == "" {
 		register.SessionID = a.Getenv("CLAUDE_CODE_SESSION_ID")
 	}
+	if register.Kind == bridge.Claude && register.HostKnown {
+		register.Channel = channelOpen(register.AgentPID)
+	}
 	if register.Cwd == "" && register.Kind == bridge.Claude {
 		register.Cwd = a.Getenv("CLAUDE_PROJECT_DIR")
 	}
@@ -84,6 +90,46 @@ func (a *App) identify(register *ipc.Register) {
 	// opencode runs one server for all of its sessions; its plugin tells them
 	// apart. Without a real opencode above, the process is one session.
 	register.Shared = register.Kind == bridge.OpenCode && register.HostKnown && register.SessionID == "" && register.Name == ""
+}
+
+// channelOpen reports whether claude was started with Bridge's channel: it shows
+// a server's channel notifications only when a flag names the server. Where the
+// command line cannot be read, the channel counts as closed and hooks do the
+// work.
+func channelOpen(pid int) bool {
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if err != nil {
+		return false
+	}
+	return namesChannel(strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00"))
+}
+
+// channelFlags take the channels to open, as following words or behind '='.
+var channelFlags = []string{"--channels", "--dangerously-load-development-channels"}
+
+// namesChannel reports whether a claude command line opens the channel of the
+// server called bridge.
+func namesChannel(args []string) bool {
+	inside := false
+	for _, arg := range args {
+		name, value, joined := strings.Cut(arg, "=")
+		switch {
+		case slices.Contains(channelFlags, name):
+			inside = !joined
+			if joined && namesBridge(value) {
+				return true
+			}
+		case strings.HasPrefix(arg, "-"):
+			inside = false
+		case inside && namesBridge(arg):
+			return true
+		}
+	}
+	return false
+}
+
+func namesBridge(list string) bool {
+	return slices.ContainsFunc(strings.Split(list, ","), func(entry string) bool { return strings.TrimSpace(entry) == "server:bridge" })
 }
 
 // programs are the names of the agents' processes.

@@ -28,3 +28,17 @@ type WakeReply struct {
 func (c *Client) WakeWait(ctx context.Context, args WakeWait) (WakeReply, error) {
 	return call[WakeReply](ctx, c, OpWakeWait, args)
 }
+
+// OpTake takes the mail that is to be pushed into a session's channel.
+const OpTake = "take"
+
+// MaxChannelBodyBytes bounds what a channel is given: hosts refuse content over
+// 64 KiB, and an introduction comes before the body. Longer mail waits for the
+// tool inbox.
+const MaxChannelBodyBytes = 60 << 10
+
+// Take takes mail for the channel of the connection's session, oldest first:
+// nothing unless some of it may wake the session. It is no sign of activity.
+func (c *Client) Take(ctx context.Context, args Caller) (Inbox, error) {
+	return call[Inbox](ctx, c, OpTake, args)
+}

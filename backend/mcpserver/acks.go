@@ -101,14 +101,18 @@ func (a *acks) take(frame []byte) (ack, bool) {
 func (a *acks) wait() { a.running.Wait() }
 
 // ackWriter tells written about every frame after its bytes are out. The MCP
-// library writes each message in one call.
+// library writes each message in one call; the channel's notifications come from
+// beside it.
 type ackWriter struct {
+	mu      sync.Mutex // one frame at a time
 	output  io.Writer
 	written func(frame []byte)
 }
 
 func (w *ackWriter) Write(frame []byte) (int, error) {
+	w.mu.Lock()
 	n, err := w.output.Write(frame)
+	w.mu.Unlock()
 	if err == nil {
 		w.written(frame)
 	}
@@ -130,11 +134,14 @@ const ackPatience = 5 * time.Second
 
 func (s *Server) acknowledge(held ack) {
 	defer s.acks.done(held.loan)
-	confirm := ipc.Confirm{Loan: held.loan, Stage: bridge.StageConsumed, Evidence: "tool " + held.tool}
+	s.confirm(ipc.Confirm{Loan: held.loan, Stage: bridge.StageConsumed, Evidence: "tool " + held.tool})
+}
+
+// confirm tells the broker what became of a loan, or keeps it for the next one.
+func (s *Server) confirm(confirm ipc.Confirm) {
 	ctx, cancel := context.WithTimeout(context.Background(), ackPatience)
 	defer cancel()
-	err := s.keeper.Do(ctx, func(c *ipc.Client) error { return c.Confirm(ctx, confirm) })
-	if err == nil {
+	if s.keeper.Do(ctx, func(c *ipc.Client) error { return c.Confirm(ctx, confirm) }) == nil {
 		return
 	}
 	if err := s.opts.Journal.Keep(confirm, s.opts.Now().UnixMilli()); err != nil {

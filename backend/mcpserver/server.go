@@ -36,6 +36,7 @@ type Server struct {
 	keeper *ipc.Keeper
 	joined joined
 	acks   acks
+	mail   chan struct{} // capacity 1: mail for the channel may have arrived
 }
 
 // joinPatience is how long the start waits for a broker: the host waits too, and
@@ -44,12 +45,13 @@ const joinPatience = 3 * time.Second
 
 // Run serves until input ends or ctx does.
 func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) error {
-	s := &Server{opts: opts, acks: newAcks()}
+	s := &Server{opts: opts, acks: newAcks(), mail: make(chan struct{}, 1)}
 	s.keeper = &ipc.Keeper{
 		Target: opts.Target,
 		Hello:  ipc.Hello{Role: ipc.RoleSession, PID: ownPID(), Version: opts.Version},
 		Start:  opts.Start,
 		Joined: s.join,
+		Event:  s.event,
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	kept := make(chan struct{})
@@ -58,7 +60,9 @@ func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) e
 		s.keeper.Run(ctx)
 	}()
 	s.awaitJoin(ctx)
-	err := s.serve(ctx, input, output)
+	serving, stopServing := context.WithCancel(ctx)
+	err := s.serve(serving, input, output)
+	stopServing()
 	s.acks.wait()
 	cancel()
 	<-kept
@@ -90,7 +94,14 @@ func (s *Server) join(ctx context.Context, client *ipc.Client) error {
 func (s *Server) serve(ctx context.Context, input io.Reader, output io.Writer) error {
 	hooks := &server.Hooks{}
 	hooks.AddAfterCallTool(s.acks.expect)
+	out := &ackWriter{output: output, written: s.written}
+	if s.opts.Register.Channel {
+		hooks.AddAfterInitialize(func(context.Context, any, *mcp.InitializeRequest, *mcp.InitializeResult) {
+			s.acks.running.Go(func() { s.runChannel(ctx, out) })
+		})
+	}
 	mcpServer := server.NewMCPServer("bridge", s.opts.Version,
+		server.WithExperimental(experimental(s.opts.Register)),
 		server.WithToolCapabilities(false),
 		server.WithStrictInputSchemaDefault(),
 		server.WithInstructions(instructions(s.joined.note())),
@@ -103,7 +114,7 @@ func (s *Server) serve(ctx context.Context, input io.Reader, output io.Writer) e
 	stdio := server.NewStdioServer(mcpServer)
 	server.WithWorkerPoolSize(toolWorkers)(stdio)
 	server.WithErrorLogger(slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelWarn))(stdio)
-	return stdio.Listen(ctx, input, &ackWriter{output: output, written: s.written})
+	return stdio.Listen(ctx, input, out)
 }
 
 // toolWorkers bounds the tool calls of one session that run at once; waiting
