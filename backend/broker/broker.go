@@ -44,6 +44,7 @@ type Options struct {
 type Broker struct {
 	opts     Options
 	journal  ipc.Journal
+	prefs    *wakePrefs
 	started  time.Time
 	revision atomic.Int64
 
@@ -83,6 +84,9 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 		boxes:      map[string]*mailbox{},
 		childCalls: map[string]string{},
 		watchers:   map[chan struct{}]struct{}{},
+	}
+	if b.prefs, err = openPrefs(opts.Home.AutoWake()); err != nil {
+		opts.Log.Warn("the sessions' auto-wake choices are not remembered", "err", err)
 	}
 	b.life, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	b.revision.Store(opts.Now().UnixMilli()) // grows over restarts too

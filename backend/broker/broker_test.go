@@ -749,3 +749,27 @@ func TestAUnknownOperationAndUnregisteredCallsAreRefused(t *testing.T) {
 		t.Errorf("the error crosses the link as %T", err)
 	}
 }
+
+func TestMSG_03_CHT_18_AutoWakeIsRememberedOverReloads(t *testing.T) {
+	b := newBench(t)
+	autoWake := func() bool {
+		t.Helper()
+		peers, err := b.broker.Peers(t.Context())
+		if err != nil || len(peers) != 1 {
+			t.Fatalf("peers = %+v, %v", peers, err)
+		}
+		return peers[0].AutoWake
+	}
+	p := b.join(ipc.Register{SessionID: "s1"})
+	if autoWake() {
+		t.Fatal("auto-wake is on by itself")
+	}
+	if err := p.AutoWake(t.Context(), ipc.AutoWakeArgs{Enabled: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.restart()
+	b.join(ipc.Register{SessionID: "s1"})
+	if !autoWake() {
+		t.Error("a broker restart forgot the choice")
+	}
+}

@@ -158,6 +158,14 @@ func (b *Broker) wakePolicy(args ipc.Register) session.Policy {
 func (b *Broker) joinLocked(s *session.Session, wanted string) {
 	b.roster.Join(s, wanted)
 	b.boxes[s.ID] = newMailbox()
+	b.applyPrefsLocked(s)
+}
+
+// applyPrefsLocked gives the session the auto-wake that it chose earlier.
+func (b *Broker) applyPrefsLocked(s *session.Session) {
+	if enabled, chosen := b.prefs.get(s.ID); chosen {
+		s.Wake.AutoWake = enabled
+	}
 }
 
 func (b *Broker) attachLocked(l *link, s *session.Session) {
@@ -203,6 +211,7 @@ func (b *Broker) rekeyLocked(s *session.Session, id string) {
 	box := b.boxes[old]
 	delete(b.boxes, old)
 	b.roster.Rekey(s, id)
+	b.applyPrefsLocked(s)
 	b.boxes[id] = box
 	box.formerIDs = append(box.formerIDs, old)
 	for _, l := range b.conns {

@@ -124,6 +124,9 @@ func (b *Broker) autoWake(ctx context.Context, l *link, args ipc.AutoWakeArgs) (
 	if b.isChild(args.Caller) {
 		return ipc.Empty{}, bridge.Errorf(bridge.Denied, "a native child cannot change its parent's wake policy")
 	}
+	if err := b.prefs.set(b.targetOf(s).ID, args.Enabled); err != nil {
+		return ipc.Empty{}, err
+	}
 	b.mu.Lock()
 	s.Wake.AutoWake = args.Enabled
 	b.mu.Unlock()

@@ -147,6 +147,9 @@ func (h Home) StorageUsers() string { return h.at(".storage-users") }
 // MaintenanceLock exists while a fix or a restore runs (STO-09).
 func (h Home) MaintenanceLock() string { return h.at(".maintenance-lock") }
 
+// AutoWake holds which sessions chose to be woken by any mail (MSG-03).
+func (h Home) AutoWake() string { return h.at("auto-wake.json") }
+
 // Logs is the folder of the logs.
 func (h Home) Logs() string { return h.at("logs") }
 
