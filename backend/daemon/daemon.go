@@ -279,6 +279,7 @@ func (d *Daemon) startDashboard(context.Context) error {
 		Page:           d.opts.Page,
 		Name:           instanceName(settings),
 		Version:        d.opts.Version,
+		Home:           d.opts.Home.Dir(),
 		MaxHops:        settings.MaxHops,
 		Now:            d.opts.Now,
 		Log:            d.opts.Log,

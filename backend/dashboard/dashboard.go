@@ -47,6 +47,8 @@ type Options struct {
 	Page fs.FS
 	// Name and Version are this instance's.
 	Name, Version string
+	// Home is the folder where the data lives, for people to read; may be "".
+	Home string
 	// MaxHops is the hop at which mail wakes nobody; 0 for the default.
 	MaxHops int
 	Now     func() time.Time

@@ -110,6 +110,7 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 		},
 		Name:    "here",
 		Version: "1.2.3",
+		Home:    "/home/anna/.bridge",
 		Now:     w.clock.Now,
 		Log:     slog.New(slog.NewTextHandler(w.log, nil)),
 	}

@@ -137,7 +137,7 @@ func (d *Dashboard) buildState(ctx context.Context, now live) (stateWire, error)
 	}
 	state := stateWire{
 		Revision:  now.status.Revision,
-		Instance:  instanceWire{Name: d.opts.Name, Version: d.opts.Version},
+		Instance:  instanceWire{Name: d.opts.Name, Version: d.opts.Version, Home: d.opts.Home},
 		Broker:    brokerWire{State: "offline"},
 		Peers:     peersWire(now.status.Peers),
 		Messages:  people.messages(rows),

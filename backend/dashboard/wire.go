@@ -32,6 +32,7 @@ type stateWire struct {
 type instanceWire struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
+	Home    string `json:"home"` // the data's folder, "" where it is not told
 }
 
 // brokerWire tells whether a broker runs. Host is "" and PID null without one.
