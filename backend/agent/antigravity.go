@@ -90,11 +90,14 @@ func (antigravity) connect(_ context.Context, in Input, _ *installed) (layout, e
 		content    any
 	}{
 		{"plugin.json", "Adds the plugin bridge.", map[string]string{
-			"name": "bridge", "description": "Messages between the agent sessions on this PC."}},
+			"name": "bridge", "description": "Messages between the agent sessions on this PC.",
+		}},
 		{"mcp_config.json", "Adds the MCP server bridge to the plugin.", map[string]any{
-			"mcpServers": map[string]any{"bridge": map[string]any{"command": in.Bridge, "args": in.mcpArgs(bridge.Antigravity)}}}},
+			"mcpServers": map[string]any{"bridge": map[string]any{"command": in.Bridge, "args": in.mcpArgs(bridge.Antigravity)}},
+		}},
 		{"hooks.json", "Adds hooks that bring a session its mail before each step and when it stops.", map[string]any{
-			"bridge": map[string]any{"PreInvocation": hook("PreInvocation"), "Stop": hook("Stop")}}},
+			"bridge": map[string]any{"PreInvocation": hook("PreInvocation"), "Stop": hook("Stop")},
+		}},
 	}
 	var want layout
 	for _, file := range files {

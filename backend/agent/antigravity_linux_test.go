@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // agy is a stand-in for the Antigravity CLI: it reads a plugin folder as that

@@ -89,7 +89,7 @@ func (codex) connect(ctx context.Context, in Input, before *installed) (layout, 
 	if err != nil {
 		want.notes = []string{"Codex could not be asked for the checksums of its hooks (" + err.Error() +
 			"), so it does not trust Bridge's yet: start codex, type /hooks and trust them. Until then mail waits for the tool inbox."}
-		return want, nil
+		return want, nil //nolint:nilerr // the note says it; everything else can be connected
 	}
 	want.documents[1].adds = "Adds the MCP server bridge, whose tools run without a question each, and marks the hooks above as trusted, as /hooks would."
 	want.documents[1].parts = append(config.parts, trust...)
@@ -108,8 +108,13 @@ func (in Input) codexHooks(path string) document {
 		event   string
 		seconds int
 	}{
-		{"SessionStart", 10}, {"UserPromptSubmit", 5}, {"PostToolUse", 5}, {"Stop", 5},
-		{"SubagentStart", 5}, {"SubagentStop", 5}, {"SessionEnd", 3}, // codex allows no more than 3 at the end
+		{"SessionStart", 10},
+		{"UserPromptSubmit", 5},
+		{"PostToolUse", 5},
+		{"Stop", 5},
+		{"SubagentStart", 5},
+		{"SubagentStop", 5},
+		{"SessionEnd", 3}, // codex allows no more than 3 at the end
 	} {
 		line := in.hookLine(bridge.Codex, hook.event)
 		if in.windows() {

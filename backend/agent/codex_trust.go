@@ -56,7 +56,7 @@ func (in Input) codexTrust(ctx context.Context, hooks document, before *installe
 	if err != nil {
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer os.RemoveAll(dir) //nolint:errcheck // the system's temporary folder: what stays is swept there
 	if dir, err = disk.Canonical(dir); err != nil {
 		return nil, err
 	}

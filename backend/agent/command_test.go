@@ -10,10 +10,10 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"bridge/backend/bridge"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"bridge/backend/bridge"
 )
 
 // What a POSIX shell makes of a hook's line is what Bridge meant, and Bridge

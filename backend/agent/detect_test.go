@@ -45,10 +45,14 @@ func TestDetect(t *testing.T) {
 		note       string
 	}{
 		{name: "on PATH", env: map[string]string{"PATH": "/nowhere:" + filepath.Dir(onPath)}, want: Found{Path: onPath, Version: "0.169.0"}},
-		{name: "by the variable first", env: map[string]string{"PATH": filepath.Dir(onPath), "BRIDGE_CODEX_BIN": named}, configured: configured,
-			want: Found{Path: named, Version: "0.150.0"}, note: "older than 0.160.1"},
-		{name: "then as configured", env: map[string]string{"PATH": filepath.Dir(onPath)}, configured: configured,
-			want: Found{Path: configured, Version: "1.2.3"}, note: "newer than 0.169.0"},
+		{
+			name: "by the variable first", env: map[string]string{"PATH": filepath.Dir(onPath), "BRIDGE_CODEX_BIN": named}, configured: configured,
+			want: Found{Path: named, Version: "0.150.0"}, note: "older than 0.160.1",
+		},
+		{
+			name: "then as configured", env: map[string]string{"PATH": filepath.Dir(onPath)}, configured: configured,
+			want: Found{Path: configured, Version: "1.2.3"}, note: "newer than 0.169.0",
+		},
 		{name: "without a version", env: map[string]string{"BRIDGE_CODEX_BIN": mute}, want: Found{Path: mute}, note: "did not tell"},
 		{name: "a name that is no program", env: map[string]string{"PATH": filepath.Dir(onPath), "BRIDGE_CODEX_BIN": plain}, code: bridge.Invalid},
 		{name: "nowhere", env: map[string]string{"PATH": filepath.Join(dir, "named")}, code: bridge.NotFound},

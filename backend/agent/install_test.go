@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/bridge"
-
 	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/bridge"
 )
 
 // person is a user's home folder with a Bridge beside it.
@@ -244,22 +244,30 @@ func TestMSG_11_WhatOthersAddedSinceStays(t *testing.T) {
 		file         string
 		change, want func(installed string) string
 	}{
-		{bridge.Claude, ".claude.json",
+		{
+			bridge.Claude, ".claude.json",
 			func(s string) string { return strings.Replace(s, "{", `{"theme":"dark",`, 1) },
-			func(string) string { return `{"theme":"dark"` + "\n}\n" }},
-		{bridge.Claude, ".claude/settings.json",
+			func(string) string { return `{"theme":"dark"` + "\n}\n" },
+		},
+		{
+			bridge.Claude, ".claude/settings.json",
 			func(s string) string { return strings.Replace(s, `"allow": [`, `"allow": ["Bash(ls)", `, 1) },
-			func(string) string { return "{\n  \"permissions\": {\n    \"allow\": [\"Bash(ls)\"\n    ]\n  }\n}\n" }},
-		{bridge.Codex, ".codex/config.toml",
+			func(string) string { return "{\n  \"permissions\": {\n    \"allow\": [\"Bash(ls)\"\n    ]\n  }\n}\n" },
+		},
+		{
+			bridge.Codex, ".codex/config.toml",
 			func(s string) string {
 				// codex appends a table inside our block, before the last comment.
 				return strings.Replace(s, tomlEnd, "\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n"+tomlEnd, 1) +
 					"[mcp_servers.bridge.tools.send]\napproval_mode = \"approve\"\n"
 			},
-			func(string) string { return "\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n" }},
-		{bridge.OpenCode, ".config/opencode/opencode.json",
+			func(string) string { return "\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n" },
+		},
+		{
+			bridge.OpenCode, ".config/opencode/opencode.json",
 			func(s string) string { return strings.Replace(s, `"mcp": {`, `"theme": "x", "mcp": { /* mine */`, 1) },
-			func(string) string { return "{\n  \"theme\": \"x\", \"mcp\": { /* mine */\n  }\n}\n" }},
+			func(string) string { return "{\n  \"theme\": \"x\", \"mcp\": { /* mine */\n  }\n}\n" },
+		},
 	}
 	for _, test := range tests {
 		t.Run(string(test.kind)+" "+test.file, func(t *testing.T) {
@@ -287,16 +295,22 @@ func TestMSG_11_NothingOfOthersIsOverwritten(t *testing.T) {
 		{"claude server", bridge.Claude, ".claude.json", `{"mcpServers":{"bridge":{"command":"theirs"}}}`, "mcpServers.bridge"},
 		{"claude server of the network tool", bridge.Claude, ".claude.json", `{"mcpServers":{"bridge":{"command":"/sbin/bridge","args":["link"]}}}`, "mcpServers.bridge"},
 		{"claude server that is no object", bridge.Claude, ".claude.json", `{"mcpServers":[]}`, "mcpServers"},
-		{"claude hook of another Bridge", bridge.Claude, ".claude/settings.json",
-			`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"/opt/bridge hook claude Stop --home /other"}]}]}}`, "/other"},
-		{"claude hook of the default Bridge", bridge.Claude, ".claude/settings.json",
-			`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"/opt/bridge hook claude Stop"}]}]}}`, "bridge uninstall"},
+		{
+			"claude hook of another Bridge", bridge.Claude, ".claude/settings.json",
+			`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"/opt/bridge hook claude Stop --home /other"}]}]}}`, "/other",
+		},
+		{
+			"claude hook of the default Bridge", bridge.Claude, ".claude/settings.json",
+			`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"/opt/bridge hook claude Stop"}]}]}}`, "bridge uninstall",
+		},
 		{"claude broken", bridge.Claude, ".claude/settings.json", `{"hooks":`, "not valid JSON"},
 		{"codex server", bridge.Codex, ".codex/config.toml", "[mcp_servers.bridge]\ncommand = \"theirs\"\n", "mcp_servers.bridge"},
 		{"codex servers inline", bridge.Codex, ".codex/config.toml", "mcp_servers = { other = { command = \"x\" } }\n", "mcp_servers"},
 		{"codex broken", bridge.Codex, ".codex/config.toml", "[", "not valid TOML"},
-		{"codex hook", bridge.Codex, ".codex/hooks.json",
-			`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"bridge hook codex Stop --home /other"}]}]}}`, "/other"},
+		{
+			"codex hook", bridge.Codex, ".codex/hooks.json",
+			`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"bridge hook codex Stop --home /other"}]}]}}`, "/other",
+		},
 		{"opencode server", bridge.OpenCode, ".config/opencode/opencode.json", `{"mcp":{"bridge":{"type":"remote","url":"x"}}}`, "mcp.bridge"},
 		{"opencode plugin", bridge.OpenCode, ".config/opencode/plugin/bridge.js", "export {}", "did not write"},
 		{"antigravity plugin", bridge.Antigravity, ".gemini/config/plugins/bridge/plugin.json", "{}", "did not write"},

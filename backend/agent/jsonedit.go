@@ -7,9 +7,9 @@ import (
 	"reflect"
 	"strings"
 
-	"bridge/backend/bridge"
-
 	"github.com/tailscale/hujson"
+
+	"bridge/backend/bridge"
 )
 
 // jsonFile edits a JSON file, with or without comments and trailing commas.
@@ -86,8 +86,8 @@ func (jsonFile) empty(data []byte) bool {
 	if err != nil {
 		return false
 	}
-	object := tree.Value.(*hujson.Object)
-	return len(object.Members) == 0 && !hasComment(object.AfterExtra, tree.BeforeExtra, tree.AfterExtra)
+	inside := emptyInside(&tree)
+	return inside != nil && !hasComment(*inside, tree.BeforeExtra, tree.AfterExtra)
 }
 
 // parseJSON reads a settings file; no bytes at all count as an empty object.
@@ -150,14 +150,16 @@ func mergeElement(tree *hujson.Value, p part, doc document, old []part) error {
 	place := -1
 	for i := 0; i < len(list.Elements); i++ {
 		have := plain(list.Elements[i])
+		same := holds(have, p.Value)
+		stale := !same && role(have) == role(decoded(p.Value)) && replaceable(have, p, doc, old)
 		switch {
-		case !holds(have, p.Value) && !(role(have) == role(decoded(p.Value)) && replaceable(have, p, doc, old)):
+		case !same && !stale:
 			if doc.verdict(have) == another {
 				return foreignEntry(p, doc, have)
 			}
 		case place < 0:
 			place = i
-			if !holds(have, p.Value) {
+			if stale {
 				list.Elements[i].Value = render(p.Value, newline(tree), indentOf(tree), len(p.Path)+1).Value
 			}
 		default: // a second one
@@ -190,10 +192,19 @@ func foreignEntry(p part, doc document, have any) error {
 	return bridge.Errorf(bridge.Conflict, "it already has %s, which Bridge did not write: rename or remove that entry first", where)
 }
 
+// rootOf returns the object that parseJSON has made sure of.
+func rootOf(tree *hujson.Value) *hujson.Object {
+	object, isObject := tree.Value.(*hujson.Object)
+	if !isObject {
+		return &hujson.Object{} // unreachable
+	}
+	return object
+}
+
 // container returns the object at path and makes it, and those above it, when
 // they are missing.
 func container(tree *hujson.Value, path []string) (*hujson.Object, error) {
-	object := tree.Value.(*hujson.Object)
+	object := rootOf(tree)
 	for depth, name := range path {
 		if member(object, name) == nil {
 			insertMember(tree, object, depth+1, name, json.RawMessage("{}"))
@@ -385,8 +396,10 @@ func sameComments(a, b hujson.Extra) bool {
 }
 
 func removeMember(tree *hujson.Value, path []string) {
-	parent := lookup(tree, path[:len(path)-1])
-	object := parent.Value.(*hujson.Object)
+	object, isObject := lookup(tree, path[:len(path)-1]).Value.(*hujson.Object)
+	if !isObject {
+		return
+	}
 	for i := range object.Members {
 		literal, ok := object.Members[i].Name.Value.(hujson.Literal)
 		if !ok || literal.String() != path[len(path)-1] {
@@ -482,7 +495,7 @@ func newline(tree *hujson.Value) string {
 
 // indentOf returns one level of the file's indentation.
 func indentOf(tree *hujson.Value) string {
-	object := tree.Value.(*hujson.Object)
+	object := rootOf(tree)
 	if len(object.Members) > 0 {
 		lead := object.Members[0].Name.BeforeExtra
 		if line := bytes.LastIndexByte(lead, '\n'); line >= 0 && line+1 < len(lead) {

@@ -36,7 +36,7 @@ func (q Queue) Push(ctx context.Context, thread, message string) (result chat.Qu
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, q.Bin, "queue", "--thread", thread, "--message", message) //nolint:gosec // an argument list, no shell
+	cmd := exec.CommandContext(ctx, q.Bin, "queue", "--thread", thread, "--message", message)
 	cmd.WaitDelay = time.Second
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/chat"
-
 	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/chat"
 )
 
 // fakeCodex writes a program that behaves as the script says. It is a real
@@ -17,7 +17,7 @@ import (
 func fakeCodex(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "codex")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:forbidigo // a test's program
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/realcli"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // patience bounds one real CLI run on a busy machine.

@@ -11,12 +11,12 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/session"
-
-	"github.com/mark3labs/mcp-go/mcp"
-	"github.com/mark3labs/mcp-go/server"
 )
 
 // standIn is this program in the role of `bridge`: it writes down what the CLIs

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"bridge/backend/bridge"
-
 	"github.com/pelletier/go-toml/v2"
+
+	"bridge/backend/bridge"
 )
 
 // tomlFile edits a TOML file. What we add are whole tables in one marked block
