@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,7 +25,11 @@ func TestMain(m *testing.M) {
 	if realcli.Isolated() {
 		os.Exit(runIsolated(m))
 	}
-	if _, err := findCLIs(); err != nil {
+	_, err := findCLIs()
+	if _, absent := exec.LookPath("tmux"); absent != nil {
+		err = errors.Join(err, errors.New("no tmux: install it with `apt-get install tmux`"))
+	}
+	if err != nil {
 		unusable = err
 		os.Exit(m.Run())
 	}
