@@ -217,7 +217,10 @@ func realCLITests(ctx context.Context, p project) error {
 	return p.do(ctx, test)
 }
 
-// runBench runs every Go benchmark; args go to `go test`.
+// runBench builds the binary and measures it; args go to build/bench.
 func runBench(ctx context.Context, p project, args []string) error {
-	return p.goTool(ctx, append([]string{"test", "-run", "^$", "-bench", ".", "-benchmem", "./..."}, args...)...)
+	if err := buildBridge(ctx, p); err != nil {
+		return err
+	}
+	return p.goTool(ctx, append([]string{"run", "./build/bench", "-bridge", p.binary()}, args...)...)
 }
