@@ -60,7 +60,7 @@ func Dial(ctx context.Context, target Target, hello Hello) (*Client, error) {
 	}
 	client := &Client{
 		conn:    conn,
-		events:  make(chan Event, eventBuffer),
+		events:  make(chan Event, eventBuffer+1), // one more for EventLagged
 		done:    make(chan struct{}),
 		waiting: map[uint64]chan envelope{},
 	}
@@ -87,6 +87,9 @@ func (c *Client) Done() <-chan struct{} { return c.done }
 func (c *Client) Close() error {
 	err := c.conn.Close()
 	<-c.done
+	if errors.Is(err, net.ErrClosed) {
+		return nil // it had ended before
+	}
 	return err
 }
 
@@ -127,7 +130,12 @@ func (c *Client) roundTrip(ctx context.Context, op string, args json.RawMessage)
 		return answer, nil
 	case <-c.done:
 		c.forget(id)
-		return envelope{}, c.ended()
+		select {
+		case answer := <-answers: // it came right before the end, as a refused hello does
+			return answer, nil
+		default:
+			return envelope{}, c.ended()
+		}
 	case <-ctx.Done():
 		go c.abandon(id, answers)
 		return envelope{}, bridge.WithCause(bridge.Unavailable, ctx.Err(), "the broker did not answer in time")
@@ -244,21 +252,18 @@ func (c *Client) deliver(e envelope) {
 	}
 }
 
-// push queues an event without ever waiting for the receiver.
+// push queues an event without ever waiting for the receiver. The last place is
+// for EventLagged: it follows what was queued before, and stands for everything
+// that comes until the receiver has taken it.
 func (c *Client) push(e Event) {
+	if c.lagged && len(c.events) > 0 {
+		return
+	}
+	c.lagged = len(c.events) == eventBuffer
 	if c.lagged {
-		select {
-		case c.events <- Event{Name: EventLagged}:
-			c.lagged = false
-		default:
-			return
-		}
+		e = Event{Name: EventLagged}
 	}
-	select {
-	case c.events <- e:
-	default:
-		c.lagged = true
-	}
+	c.events <- e // there is room: only this goroutine puts in
 }
 
 func (c *Client) finish(err error) {

@@ -55,7 +55,7 @@ func appendFrame(buf []byte, e envelope) ([]byte, error) {
 		return nil, fmt.Errorf("encode a frame: %w", err)
 	}
 	if len(payload) > bridge.MaxFrameBytes {
-		return nil, bridge.Errorf(bridge.TooLarge, "the answer needs %d bytes: at most %d fit into a frame", len(payload), bridge.MaxFrameBytes)
+		return nil, bridge.Errorf(bridge.TooLarge, "a frame needs %d bytes: at most %d fit", len(payload), bridge.MaxFrameBytes)
 	}
 	buf = binary.BigEndian.AppendUint32(buf, uint32(len(payload)))
 	return append(buf, payload...), nil

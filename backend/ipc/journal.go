@@ -32,6 +32,9 @@ const (
 // Keep writes a confirmation that the broker did not hear. at is Unix epoch
 // milliseconds.
 func (j Journal) Keep(confirm Confirm, at int64) error {
+	if len(confirm.Loan.Messages) == 0 {
+		return nil // there is nothing to remember
+	}
 	if err := disk.MakeDir(j.Dir); err != nil {
 		return fmt.Errorf("make the read journal: %w", err)
 	}

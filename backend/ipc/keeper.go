@@ -69,7 +69,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		k.follow(ctx, client)
 		k.set(nil, bridge.Errorf(bridge.Unavailable, "the broker has just gone; another takes over"))
 	}
-	k.set(nil, ctx.Err())
+	k.set(nil, bridge.WithCause(bridge.Unavailable, ctx.Err(), "this process is ending"))
 }
 
 // follow passes events on until the connection ends.

@@ -81,8 +81,7 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
 	for conn := range s.conns {
-		conn.stop()
-		_ = conn.raw.Close() // the connection's own loop reports
+		conn.end()
 	}
 	s.mu.Unlock()
 	s.done.Wait()
@@ -99,8 +98,7 @@ func (s *Server) start(raw net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		conn.stop()
-		_ = raw.Close() // it came too late
+		conn.end() // it came too late
 		return
 	}
 	s.conns[conn] = struct{}{}
@@ -114,16 +112,18 @@ func (s *Server) start(raw net.Conn) {
 
 // serve runs one connection from hello to its end.
 func (s *Server) serve(conn *Conn) {
-	defer conn.raw.Close()
-	defer conn.stop()
+	defer conn.end()
 	reader := bufio.NewReaderSize(conn.raw, readBufferBytes)
-	if err := s.greet(conn, reader); err != nil {
+	welcome, hello, err := s.greet(conn, reader)
+	if err != nil {
 		return
 	}
 	var running sync.WaitGroup
-	running.Go(conn.pushLoop)
-	s.readRequests(conn, reader, &running)
-	conn.stop()
+	if conn.answer(hello, welcome, nil) == nil {
+		running.Go(conn.pushLoop)
+		s.readRequests(conn, reader, &running)
+	}
+	conn.end()
 	running.Wait()
 	s.handler.Disconnected(conn)
 }
@@ -161,27 +161,26 @@ func (s *Server) readRequests(conn *Conn, reader *bufio.Reader, running *sync.Wa
 	}
 }
 
-// greet reads the hello and checks the token before anything else is parsed.
-func (s *Server) greet(conn *Conn, reader *bufio.Reader) error {
+// greet reads the hello and checks the token before anything else is parsed. A
+// refusal is answered here; the welcome is the caller's to send.
+func (s *Server) greet(conn *Conn, reader *bufio.Reader) (welcome Welcome, hello envelope, err error) {
 	if err := conn.raw.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
-		return err
+		return welcome, hello, err
 	}
 	payload, err := readFrame(reader, helloLimitBytes)
 	if err != nil {
-		return err
+		return welcome, hello, err
 	}
-	e, err := parseEnvelope(payload)
-	if err != nil {
-		return err
+	if err := conn.raw.SetReadDeadline(time.Time{}); err != nil {
+		return welcome, hello, err
 	}
-	welcome, err := s.admit(conn, e)
-	if answerErr := conn.answer(e, welcome, err); err == nil {
-		err = answerErr
+	if hello, err = parseEnvelope(payload); err != nil {
+		return welcome, hello, err
 	}
-	if err != nil {
-		return err
+	if welcome, err = s.admit(conn, hello); err != nil {
+		return welcome, hello, errors.Join(err, conn.answer(hello, nil, err))
 	}
-	return conn.raw.SetReadDeadline(time.Time{})
+	return welcome, hello, nil
 }
 
 func (s *Server) admit(conn *Conn, e envelope) (Welcome, error) {
@@ -205,10 +204,8 @@ func (s *Server) admit(conn *Conn, e envelope) (Welcome, error) {
 
 func (s *Server) request(ctx context.Context, conn *Conn, e envelope) {
 	result, err := s.handle(ctx, conn, e)
-	conn.cancel(e.ID) // it is done
-	if err := conn.answer(e, result, err); err != nil {
-		_ = conn.raw.Close() // the peer does not read: it learns by reconnecting
-	}
+	conn.cancel(e.ID)               // it is done
+	_ = conn.answer(e, result, err) // a failed write ends the connection by itself
 }
 
 // handle shields the broker from a panic of one request.
@@ -244,6 +241,13 @@ func newConn(raw net.Conn, peerPID int) *Conn {
 	conn := &Conn{raw: raw, peerPID: peerPID, pushes: make(chan envelope, pushQueue), requests: map[uint64]context.CancelFunc{}}
 	conn.ctx, conn.stop = context.WithCancel(context.Background())
 	return conn
+}
+
+// end closes the connection and ends all that works for it: its own loop tells
+// the handler.
+func (c *Conn) end() {
+	c.stop()
+	_ = c.raw.Close() // nobody is there to be told
 }
 
 // begin returns the context of one request.
@@ -293,7 +297,6 @@ func (c *Conn) pushLoop() {
 		select {
 		case e := <-c.pushes:
 			if c.send(e) != nil {
-				_ = c.raw.Close() // ends the read loop, and so the connection
 				return
 			}
 			if c.caughtUp() && c.send(envelope{Event: EventLagged}) != nil {
@@ -345,7 +348,9 @@ func (c *Conn) send(e envelope) error {
 	if err := c.raw.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	_, err = c.raw.Write(frame)
+	if _, err = c.raw.Write(frame); err != nil {
+		c.end() // half a frame may be out: nothing may follow it
+	}
 	return err
 }
 
