@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/tailscale/hujson"
 
@@ -107,6 +108,9 @@ func (h Home) readConfig() (raw []byte, config Config, err error) {
 	raw, err = disk.ReadLimited(path, maxConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return []byte("{}\n"), defaults(), nil
+	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, Config{}, h.isFile()
 	}
 	if err != nil {
 		return nil, Config{}, bridge.Errorf(bridge.Storage, "the settings cannot be read: %w", err)

@@ -161,6 +161,11 @@ func (h Home) Log() string { return h.at("logs", "bridge.log") }
 // instead. Ensure makes and checks that folder; CheckSocket only checks it.
 func (h Home) Socket() string { return h.socket() }
 
+// isFile is the sentence for a home that cannot be a folder.
+func (h Home) isFile() error {
+	return bridge.Errorf(bridge.Invalid, "the home %s is a file: remove it or choose another folder with --home or BRIDGE_HOME", h.dir)
+}
+
 func (h Home) at(names ...string) string {
 	return filepath.Join(append([]string{h.dir}, names...)...)
 }

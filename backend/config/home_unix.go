@@ -63,7 +63,7 @@ func (h Home) Ensure() error {
 // adopt checks an existing home and closes it to others.
 func (h Home) adopt(info fs.FileInfo) error {
 	if !info.IsDir() {
-		return bridge.Errorf(bridge.Invalid, "the home %s is a file: remove it or choose another folder with --home or BRIDGE_HOME", h.dir)
+		return h.isFile()
 	}
 	if owner := ownerOf(info); owner != os.Geteuid() {
 		return bridge.Errorf(bridge.Denied, "the home folder %s belongs to %s, not to you (%s): run as that user or choose another folder with --home or BRIDGE_HOME",

@@ -33,7 +33,7 @@ func (h Home) Ensure() error {
 		return bridge.Errorf(bridge.Storage, "the home folder %s cannot be looked at: %w", h.dir, err)
 	}
 	if !info.IsDir() {
-		return bridge.Errorf(bridge.Invalid, "the home %s is a file: remove it or choose another folder with --home or BRIDGE_HOME", h.dir)
+		return h.isFile()
 	}
 	ours, err := isOurs(h.dir)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
@@ -47,6 +48,9 @@ func (h Home) LaunchSecret() (Secret, error) { return loadOrCreate(h.LaunchSecre
 // NotFound: no bridge has ever run in this home.
 func (h Home) ExistingToken() (Secret, error) {
 	secret, err := loadSecret(h.TokenFile())
+	if errors.Is(err, syscall.ENOTDIR) {
+		return "", h.isFile()
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", bridge.Errorf(bridge.NotFound, "the home folder %s has no token yet: no bridge has run there", h.dir)
 	}

@@ -69,7 +69,7 @@ func Start(ctx context.Context, opts Options) (*Daemon, error) {
 	d := &Daemon{opts: opts, retired: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for _, step := range []func(context.Context) error{
-		d.tryPort, d.elect, d.bindPort, d.openStore, d.startBroker, d.startDashboard, d.startLink,
+		d.readSettings, d.tryPort, d.elect, d.bindPort, d.openStore, d.startBroker, d.startDashboard, d.startLink,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, d.Close())
@@ -96,6 +96,12 @@ func Check(ctx context.Context, home config.Home, getenv func(string) string) er
 		return err
 	}
 	return reader.Close()
+}
+
+// readSettings refuses settings that cannot be read before anything is done.
+func (d *Daemon) readSettings(context.Context) error {
+	_, err := d.opts.Home.Settings(d.opts.Getenv)
+	return err
 }
 
 // tryPort takes the dashboard's port on loopback before anything else is done,
@@ -176,6 +182,10 @@ func (d *Daemon) elect(ctx context.Context) error {
 		lock, err = d.takeOver(ctx)
 	}
 	d.lock = lock
+	if err != nil {
+		return err
+	}
+	_, err = d.opts.Home.Token() // a damaged one must be known before the store is touched
 	return err
 }
 

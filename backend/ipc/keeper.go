@@ -188,7 +188,8 @@ func (k *Keeper) set(client *Client, failure error) {
 	}
 }
 
-// Client returns the present connection, waiting for one until ctx ends.
+// Client returns the present connection, waiting for one until ctx ends or
+// something that only a person can mend keeps every broker away.
 func (k *Keeper) Client(ctx context.Context) (*Client, error) {
 	for {
 		k.mu.Lock()
@@ -200,6 +201,9 @@ func (k *Keeper) Client(ctx context.Context) (*Client, error) {
 		k.mu.Unlock()
 		if client != nil {
 			return client, nil
+		}
+		if failure != nil && bridge.CodeOf(failure) != bridge.Unavailable {
+			return nil, failure // waiting does not mend a damaged store
 		}
 		select {
 		case <-changed:

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -126,7 +127,7 @@ func exitCode(err error) int {
 }
 
 // patience is how long a script waits for what must come.
-const patience = 20 * time.Second
+const patience = 40 * time.Second
 
 // await CODE COMMAND...: repeats the command until it exits with that code.
 func await(ts *testscript.TestScript, _ bool, args []string) {
@@ -202,7 +203,7 @@ func unchanged(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// describe lists what is below dir: kind, mode, name and content.
+// describe lists what is below dir: kind, mode, name, size and checksum.
 func describe(dir string) string {
 	var lines []string
 	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
@@ -223,7 +224,7 @@ func describe(dir string) string {
 			if err != nil {
 				return err
 			}
-			content = strconv.Quote(string(raw))
+			content = fmt.Sprintf("%d bytes %x", len(raw), sha256.Sum256(raw))
 		}
 		lines = append(lines, fmt.Sprintf("%s %s %s\n", info.Mode(), name, content))
 		return nil
