@@ -23,7 +23,11 @@ func TestMain(m *testing.M) {
 		os.Exit(probe(os.Args[1:]))
 	}
 	if realcli.Isolated() {
-		os.Exit(runIsolated(m))
+		if err := realcli.RaiseLoopback(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(m.Run())
 	}
 	_, err := findCLIs()
 	if _, absent := exec.LookPath("tmux"); absent != nil {
@@ -33,28 +37,33 @@ func TestMain(m *testing.M) {
 		unusable = err
 		os.Exit(m.Run())
 	}
-	code, err := realcli.Isolate()
-	if err != nil {
-		unusable = fmt.Errorf("this system permits no network namespace: %w", err)
-		code = m.Run()
-	}
-	os.Exit(code)
+	os.Exit(isolate(m))
 }
 
 // folder holds all that the tests make; its name is short, for Unix sockets.
-var folder string
+var folder = os.Getenv(folderVar)
 
-func runIsolated(m *testing.M) int {
-	err := realcli.RaiseLoopback()
-	if err == nil {
-		folder, err = os.MkdirTemp("", "cli")
-	}
+const folderVar = "BRIDGE_TEST_FOLDER"
+
+// isolate runs the tests in the namespace and removes what they leave, even
+// when they die.
+func isolate(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "cli")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(folder)
-	return m.Run()
+	defer os.RemoveAll(dir)
+	if err := os.Setenv(folderVar, dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code, err := realcli.Isolate()
+	if err != nil {
+		unusable = fmt.Errorf("this system permits no network namespace: %w", err)
+		return m.Run()
+	}
+	return code
 }
 
 // unusable says why no real CLI can be run.
