@@ -11,13 +11,16 @@ const (
 	// checkpointPages is how many pages are logged before the log is moved into
 	// the database file: enough that hot pages are moved once for many commits,
 	// few enough that a reopening reads the log at once.
-	checkpointPages = 2000
+	checkpointPages = 1000
 	// logPages is the length of the log from which senders wait until it is
 	// moved whole.
-	logPages = 4 * checkpointPages
+	logPages = 8 * checkpointPages
 	// logBytes is what the log's file is cut to when it starts again; a file
 	// that is there already is written faster than one that grows.
 	logBytes = 4096 * logPages
+	// restPages is what may be moved at any time while senders wait: moving it
+	// takes about as long as a few commits.
+	restPages = 100
 	// passes is how often the log is moved beside the senders before they wait:
 	// each leaves less for the next.
 	passes = 3
@@ -90,22 +93,27 @@ func (h *housekeeper) loop(ctx context.Context) {
 	}
 }
 
-// checkpoint moves what it can while senders go on. Only a log that is moved
-// whole starts again from its beginning, so when it has grown large, the little
-// that came meanwhile is moved while the senders wait.
+// checkpoint moves what it can while senders go on, then the little that came
+// meanwhile while they wait: only a log that is moved whole starts again from
+// its beginning. A log that starts again soon stays short, and a commit into it
+// is cheaper than one that makes the file grow.
 func (h *housekeeper) checkpoint(ctx context.Context, pool *sql.DB) error {
 	var busy, logged, moved int
 	move := func() error {
 		h.pages.Store(0)
 		return pool.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &logged, &moved)
 	}
+	rest := int64(0)
 	for range passes {
-		if err := move(); err != nil || logged < logPages {
+		if err := move(); err != nil {
 			return err
 		}
-		if h.pages.Load() == 0 {
-			return nil // nothing came meanwhile
+		if rest = h.pages.Load(); rest <= restPages {
+			break
 		}
+	}
+	if rest == 0 || rest > restPages && logged < logPages {
+		return nil // moved whole, or too much for now and no harm yet
 	}
 	return h.writer.alone(ctx, move)
 }
