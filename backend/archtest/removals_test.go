@@ -13,6 +13,13 @@ var removals = map[string]string{
 	"backend/disk.publishNew os.Remove": "the temporary name of a file that a hard link has just given its real name",
 	"backend/disk.Files.Move os.Remove": "the source, after its copy or second name is on the disk",
 
+	"backend/disk.Files.RemoveCopied os.Remove": "a file whose bytes the caller has on the disk elsewhere: a restore's recovery set",
+
+	"backend/maintain.Lease.Release os.Remove":         "a lease holds no data, and its process has ended its work or is gone for certain",
+	"backend/maintain.Caretaker.releaseLock os.Remove": "the maintenance lock that this very process took",
+	"backend/maintain.Caretaker.dropStaged os.Remove":  "a copy that was made beside its place and not put there; the set has the file",
+	"backend/maintain.dropScratch os.RemoveAll":        "the scratch home of a drill, made by the same call from a snapshot that stays",
+
 	"backend/agent.Edit.write os.Remove":          "a settings file that Bridge itself made, checked to be as Bridge left it",
 	"backend/agent.dropEmptyDirs os.Remove":       "folders that Bridge made; the system refuses those that hold anything",
 	"backend/agent.Input.codexTrust os.RemoveAll": "the throw-away folder of one question to codex, made by the same call",

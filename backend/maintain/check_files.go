@@ -1,0 +1,95 @@
+package maintain
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"bridge/backend/disk"
+)
+
+// known is what may lie right in a home, our own and what the same layout has
+// in the field.
+var known = []string{
+	"config.json", "token", "launch-secret", "jobs.json", "remote-jobs.json", "install", "broker.lock", "bridge.sock",
+	"network", "approvals", "jobs", "runs", "read-journal", "pending-job-writes", "backups", "message-backups", "archive",
+	".migration-snapshots", ".storage-users", ".maintenance-lock", "logs", "worktrees", "inbox", "transfers", "locks",
+	"dashboard.json", "dashboard-key", "read-state", "message-waits", "sessions", "auto-wake.json", "job-outcomes",
+	"local-result-receipts", "storage-capabilities", "plugin-versions", "plugin-sessions", "permission-repairs",
+	"antigravity-hooks", "owner-questions.db", "store-compatibility.db", "job-archive.db", "resource-slots.sqlite", "root-limits.sqlite",
+}
+
+// isKnown reports whether a name right in the home is Bridge's: a known one, a
+// database, or what belongs beside a known one (side files, copies, locks).
+func isKnown(name string) bool {
+	if isDatabase(name) || slices.Contains(known, name) || disk.IsTemp(name) {
+		return true
+	}
+	isModels := strings.HasPrefix(name, "models-") && strings.HasSuffix(name, ".json")
+	base, rest, _ := strings.Cut(name, ".db")
+	ofDatabase := isDatabase(base+".db") || slices.Contains(known, base+".db")
+	isSide := slices.Contains(sideFiles, rest) || strings.HasPrefix(rest, ".backup-") || rest == ".lock"
+	return isModels || ofDatabase && isSide || strings.HasSuffix(name, ".lock") && slices.Contains(known, strings.TrimSuffix(name, ".lock"))
+}
+
+// checkFiles walks the home once for sizes, links, rights, strangers and
+// abandoned temporary files.
+func (k *checker) checkFiles(ctx context.Context) error {
+	bytes := map[string]int64{}
+	k.checkRights(".")
+	err := walk(ctx, k.dir, func(name string, entry fs.DirEntry) error {
+		top, rest, _ := strings.Cut(name, "/")
+		if !isKnown(top) {
+			if rest == "" {
+				k.find(UnknownFile, name, "Bridge keeps no "+kindName(entry)+" of this name in its home")
+			}
+		} else if rest == "" && entry.Type().IsRegular() {
+			k.checkRights(name)
+		}
+		if entry.Type()&fs.ModeSymlink != 0 && !inQuarantine(name) && !k.found(name) {
+			k.find(Link, name, "it is a symbolic link")
+		}
+		if isAbandonable(name) && entry.Type().IsRegular() && k.abandoned(entry) {
+			k.find(TempAbandoned, name, "a write to it was never finished")
+		}
+		if info, err := entry.Info(); err == nil && entry.Type().IsRegular() {
+			bytes[top] += info.Size()
+		}
+		return nil
+	})
+	k.setSizes(bytes)
+	return err
+}
+
+func kindName(entry fs.DirEntry) string {
+	if entry.IsDir() {
+		return "folder"
+	}
+	return "file"
+}
+
+// settled is how long a write takes at most: a younger temporary file may still
+// be one that a live process finishes.
+const settled = time.Hour
+
+func (k *checker) abandoned(entry fs.DirEntry) bool {
+	info, err := entry.Info()
+	return err == nil && (!k.live || k.Now().Sub(info.ModTime()) > settled)
+}
+
+// checkRights reports what others than the owner may read or write. Windows
+// keeps that in the home's own rights.
+func (k *checker) checkRights(name string) {
+	info, err := os.Lstat(filepath.Join(k.dir, name))
+	if err != nil || runtime.GOOS == "windows" {
+		return
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		k.find(OpenToOthers, name, "its rights are "+info.Mode().Perm().String()+": others on this computer may use it")
+	}
+}

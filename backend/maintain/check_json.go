@@ -1,0 +1,141 @@
+package maintain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+	"bridge/backend/disk"
+	"bridge/backend/ipc"
+)
+
+// maxJSONBytes bounds what is read of one JSON file.
+const maxJSONBytes = 64 << 20
+
+// jsonStore is a JSON file that Bridge knows by name.
+type jsonStore struct {
+	path    string
+	version int    // the newest form that this build knows
+	list    string // a member that must be a list, "" where there is none
+}
+
+var jsonStores = []jsonStore{
+	{"config.json", config.Version, ""},
+	{"jobs.json", 4, "jobs"}, // 4 is the newest form in the field
+	{"remote-jobs.json", 4, "jobs"},
+	{"install/install.json", 1, ""},
+}
+
+// jsonFolders hold one JSON object per file.
+var jsonFolders = []string{"network", "approvals", "jobs", "pending-job-writes"}
+
+func (k *checker) checkJSON(ctx context.Context) error {
+	for _, one := range jsonStores {
+		if _, ok := k.regular(one.path); ok {
+			k.checkStore(one)
+		}
+	}
+	return walk(ctx, k.dir, func(name string, entry fs.DirEntry) error {
+		top, _, _ := strings.Cut(name, "/")
+		isFile := entry.Type().IsRegular() && strings.HasSuffix(name, ".json") && !disk.IsTemp(name)
+		switch {
+		case isFile && top == "read-journal":
+			k.checkReceipt(name)
+		case isFile && slices.Contains(jsonFolders, top) && !k.isStore(name):
+			k.checkStore(jsonStore{path: name})
+		case entry.IsDir() && !slices.Contains(jsonFolders, top) && top != "read-journal":
+			return fs.SkipDir
+		}
+		return nil
+	})
+}
+
+func (k *checker) isStore(name string) bool {
+	return slices.ContainsFunc(jsonStores, func(one jsonStore) bool { return one.path == name })
+}
+
+// checkStore reads one file whole: parse, then version, then shape, because the
+// members of a newer form may mean something else.
+func (k *checker) checkStore(one jsonStore) {
+	data, ok := k.readJSON(one.path)
+	if !ok {
+		return
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil || members == nil {
+		k.find(JSONShape, one.path, "it is not a JSON object")
+		return
+	}
+	if one.version > 0 && !k.checkVersion(one, members["version"]) {
+		return
+	}
+	if one.list != "" {
+		var list []json.RawMessage
+		if raw, there := members[one.list]; there && (json.Unmarshal(raw, &list) != nil || list == nil) {
+			k.find(JSONShape, one.path, one.list+" is not a list")
+		}
+	}
+	if one.path == "config.json" {
+		if _, err := k.Home.Config(); err != nil {
+			k.find(JSONShape, one.path, sentence(err))
+		}
+	}
+}
+
+// readJSON returns the bytes of one JSON document.
+func (k *checker) readJSON(name string) ([]byte, bool) {
+	data, err := disk.ReadLimited(in(k.dir, name), maxJSONBytes)
+	switch {
+	case isGone(err):
+		return nil, false // it vanished meanwhile
+	case errors.Is(err, disk.ErrTooLarge):
+		k.find(JSONDamaged, name, fmt.Sprintf("it is larger than %d bytes", maxJSONBytes))
+		return nil, false
+	case err != nil:
+		k.find(JSONUnreadable, name, reason(err))
+		return nil, false
+	}
+	var any json.RawMessage
+	if err := json.Unmarshal(data, &any); err != nil {
+		k.find(JSONDamaged, name, "it is not valid JSON: "+err.Error())
+		return nil, false
+	}
+	return data, true
+}
+
+func (k *checker) checkVersion(one jsonStore, raw json.RawMessage) bool {
+	if raw == nil {
+		return true // the first form
+	}
+	var version int
+	if json.Unmarshal(raw, &version) != nil || version < 1 {
+		k.find(JSONShape, one.path, "its version is not a whole number from 1")
+		return false
+	}
+	if version > one.version {
+		k.find(JSONNewer, one.path, fmt.Sprintf("it has version %d and this Bridge knows versions up to %d", version, one.version))
+		return false
+	}
+	return true
+}
+
+// checkReceipt reads a receipt as strictly as the broker that imports it.
+func (k *checker) checkReceipt(name string) {
+	data, err := disk.ReadLimited(in(k.dir, name), maxJSONBytes)
+	if isGone(err) {
+		return // it was imported meanwhile
+	}
+	if err == nil {
+		err = bridge.DecodeStrict(data, maxJSONBytes, &[]ipc.JournalLine{})
+	}
+	if err != nil {
+		k.find(JournalDamaged, name, "the receipt "+path.Base(name)+" cannot be read: "+sentence(err))
+	}
+}

@@ -1,0 +1,89 @@
+package maintain
+
+// Severity says what a finding means for the report's exit code: an error
+// makes it fail, a warning is shown.
+type Severity string
+
+// The severities (STO-02).
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+)
+
+// Code names a kind of finding.
+type Code string
+
+// The codes of findings. Their severity, whether `bridge doctor --fix` mends
+// them, and what to do, are in kinds.
+const (
+	DatabaseMissing    Code = "database-missing"
+	DatabaseEmpty      Code = "database-empty"
+	DatabaseUnreadable Code = "database-unreadable"
+	DatabaseDamaged    Code = "database-damaged"
+	DatabaseReferences Code = "database-references"
+	DatabaseForeign    Code = "database-foreign"
+	DatabaseNewer      Code = "database-newer"
+	DatabaseOlder      Code = "database-older"
+	JSONUnreadable     Code = "json-unreadable"
+	JSONDamaged        Code = "json-damaged"
+	JSONShape          Code = "json-shape"
+	JSONNewer          Code = "json-newer"
+	JournalDamaged     Code = "journal-damaged"
+	SecretDamaged      Code = "secret-damaged"
+	NotAFile           Code = "not-a-file"
+	Link               Code = "symlink"
+	OpenToOthers       Code = "open-to-others"
+	TempAbandoned      Code = "temp-abandoned"
+	UnknownFile        Code = "unknown-file"
+	LeaseStale         Code = "lease-stale"
+	LeaseUnreadable    Code = "lease-unreadable"
+	LockLeft           Code = "lock-left"
+	SnapshotDamaged    Code = "snapshot-damaged"
+	SnapshotUnfinished Code = "snapshot-unfinished"
+	RestoreUnfinished  Code = "restore-unfinished"
+	FileUnreadable     Code = "file-unreadable"
+)
+
+// Kind is what is true of every finding of one code.
+type Kind struct {
+	Severity Severity
+	Fixable  bool   // by `bridge doctor --fix`
+	Hint     string // what to do, for people
+}
+
+const restoreHint = "restore a snapshot with `bridge doctor --restore <snapshot>`; without one, keep a copy of the file and ask for help before you change it"
+
+// Kinds is the documented list of codes.
+func Kinds() map[Code]Kind {
+	return map[Code]Kind{
+		DatabaseMissing:    {Error, false, restoreHint},
+		DatabaseEmpty:      {Error, false, restoreHint},
+		DatabaseUnreadable: {Error, false, restoreHint},
+		DatabaseDamaged:    {Error, false, restoreHint},
+		DatabaseReferences: {Error, false, restoreHint},
+		DatabaseForeign:    {Error, false, "move the file that does not belong there away, then put the right one back or restore a snapshot"},
+		DatabaseNewer:      {Error, false, "use the newer Bridge that wrote it, or restore a snapshot from before"},
+		DatabaseOlder:      {Warning, false, "nothing to do: it is copied and upgraded when the broker next starts"},
+		JSONUnreadable:     {Error, false, "make the file readable for you"},
+		JSONDamaged:        {Error, false, "mend the file by hand, or restore a snapshot"},
+		JSONShape:          {Error, false, "mend the file by hand, or restore a snapshot"},
+		JSONNewer:          {Error, false, "use the newer Bridge that wrote it"},
+		JournalDamaged:     {Error, false, "move the receipt away by hand: messages that it names may be shown once more"},
+		SecretDamaged:      {Error, false, "stop all bridge processes and remove the file: a new secret is made"},
+		NotAFile:           {Error, false, "move it away: a regular file belongs there"},
+		Link:               {Warning, false, "put the file itself there: links are not followed by snapshots, and a store refuses them"},
+		OpenToOthers:       {Warning, false, "take the rights of others away: chmod go= on it"},
+		TempAbandoned:      {Warning, true, "`bridge doctor --fix` moves it to archive/orphaned, byte for byte"},
+		UnknownFile:        {Warning, false, "nothing of Bridge's: move it out of the home if you do not know it either"},
+		LeaseStale:         {Warning, true, "its process is gone; the next broker clears it, and `bridge doctor --fix` does too"},
+		LeaseUnreadable:    {Warning, false, "stop every bridge process, then remove it by hand"},
+		LockLeft:           {Warning, false, "wait while its process works; else stop every bridge process, remove it by hand and do the maintenance again"},
+		SnapshotDamaged:    {Error, false, "do not rely on it: make a new one with `bridge doctor --backup`, then move it away"},
+		SnapshotUnfinished: {Warning, false, "a failed attempt, kept as it is; move it away when you do not need it"},
+		RestoreUnfinished:  {Error, false, "run the same restore again; what it displaced is in the recovery set"},
+		FileUnreadable:     {Warning, false, "make it readable for you"},
+	}
+}
+
+// Hint says what to do about a finding of this code.
+func (c Code) Hint() string { return Kinds()[c].Hint }

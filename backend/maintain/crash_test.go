@@ -1,0 +1,281 @@
+//go:build unix
+
+package maintain
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func sumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// operation is a piece of maintenance that a crash may meet at any step.
+type operation struct {
+	// prepare makes the home that it runs on.
+	prepare func(t testing.TB) Caretaker
+	run     func(ctx context.Context, c Caretaker) error
+	// check looks at the home after a crash; before is the managed files' bytes
+	// from before the operation.
+	check func(t *testing.T, c Caretaker, before map[string]string)
+}
+
+var operations = map[string]operation{
+	"backup": {
+		prepare: newHomeTB,
+		run:     func(ctx context.Context, c Caretaker) error { _, err := c.Backup(ctx); return err },
+		check: func(t *testing.T, c Caretaker, before map[string]string) {
+			sameFiles(t, before, managedBytes(t, c))
+			wholeSnapshots(t, c, c.Home.Backups())
+		},
+	},
+	"rotate": {
+		prepare: func(t testing.TB) Caretaker {
+			c := newHome(t)
+			for range 3 {
+				mustBackup(t, c)
+			}
+			return c
+		},
+		run: func(_ context.Context, c Caretaker) error {
+			c.Retention = 1
+			_, err := c.rotate(c.Home.Backups())
+			return err
+		},
+		check: func(t *testing.T, c Caretaker, _ map[string]string) {
+			n := wholeSnapshots(t, c, c.Home.Backups()) + wholeSnapshots(t, c, filepath.Join(c.Home.Backups(), "archive"))
+			if n != 3 {
+				t.Errorf("%d of 3 snapshots are left", n)
+			}
+		},
+	},
+	"restore": {
+		prepare: func(t testing.TB) Caretaker {
+			c := newHome(t)
+			mustBackup(t, c)
+			change(t, c)
+			return c
+		},
+		run: func(ctx context.Context, c Caretaker) error {
+			snapshot, err := c.findSnapshot("")
+			if err != nil {
+				return err
+			}
+			_, err = c.Restore(ctx, snapshot)
+			return err
+		},
+		check: checkAfterRestore,
+	},
+	"fix": {
+		prepare: func(t testing.TB) Caretaker {
+			c := newHome(t)
+			write(t, c.Home.Dir(), ".jobs.json.bridge-tmp-ABCDEF", "half")
+			write(t, c.Home.Dir(), "jobs/.7.json.bridge-tmp-GHIJKL", "another half")
+			return c
+		},
+		run: func(ctx context.Context, c Caretaker) error { _, err := c.Fix(ctx); return err },
+		check: func(t *testing.T, c Caretaker, before map[string]string) {
+			sameFiles(t, before, managedBytes(t, c))
+			bytesExist(t, c, "half", "another half")
+		},
+	},
+	"drill": {
+		prepare: func(t testing.TB) Caretaker {
+			c := newHome(t)
+			mustBackup(t, c)
+			return c
+		},
+		run: func(ctx context.Context, c Caretaker) error { _, err := c.Drill(ctx, ""); return err },
+		check: func(t *testing.T, c Caretaker, before map[string]string) {
+			sameFiles(t, before, managedBytes(t, c))
+			wholeSnapshots(t, c, c.Home.Backups())
+		},
+	},
+}
+
+func newHomeTB(t testing.TB) Caretaker { return newHome(t) }
+
+func sameFiles(t *testing.T, want, got map[string]string) {
+	t.Helper()
+	for _, path := range slices.Sorted(maps.Keys(want)) {
+		if got[path] != want[path] {
+			t.Errorf("%s changed", path)
+		}
+	}
+}
+
+// wholeSnapshots fails for a published set that is not verified, and counts.
+func wholeSnapshots(t *testing.T, c Caretaker, dir string) int {
+	t.Helper()
+	found, err := sets(dir, snapshotName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range found {
+		path := filepath.Join(dir, set.Path)
+		manifest, err := readManifest(path)
+		if err == nil {
+			err = c.checkSums(context.Background(), manifest, path, "")
+		}
+		if err == nil {
+			_, err = verifyDatabase(context.Background(), in(path, primary))
+		}
+		if err != nil {
+			t.Errorf("a published snapshot is not whole: %v", err)
+		}
+	}
+	return len(found)
+}
+
+// bytesExist looks for files with exactly these bytes anywhere in the home.
+func bytesExist(t *testing.T, c Caretaker, wanted ...string) {
+	t.Helper()
+	sums := map[string]bool{}
+	for _, described := range listing(t, c.Home.Dir()) {
+		sums[described[strings.LastIndexByte(described, ' ')+1:]] = true
+	}
+	for _, want := range wanted {
+		if !sums[sumOf([]byte(want))[:16]] {
+			t.Errorf("no copy of %.40q is left", want)
+		}
+	}
+}
+
+// checkAfterRestore wants every byte from before either in its place or in a
+// published recovery set, and the snapshot whole.
+func checkAfterRestore(t *testing.T, c Caretaker, before map[string]string) {
+	t.Helper()
+	wholeSnapshots(t, c, c.Home.Backups())
+	now := managedBytes(t, c)
+	saved, err := sets(c.Home.Backups(), recoveryName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range before {
+		found := now[path] == want
+		for _, set := range saved {
+			data, err := os.ReadFile(in(filepath.Join(c.Home.Backups(), set.Path, displacedDir), path))
+			found = found || err == nil && string(data) == want
+		}
+		if !found {
+			t.Errorf("neither copy of %s is left", path)
+		}
+	}
+}
+
+func init() {
+	// crash: operation, home, step from 1 on. It kills itself before that step.
+	parts["crash"] = func(args []string) error {
+		c, err := caretakerOf(args[1])
+		if err != nil {
+			return err
+		}
+		at, err := strconv.Atoi(args[2])
+		if err != nil {
+			return err
+		}
+		count := 0
+		c.step = func(name string) error {
+			if count++; count == at {
+				fmt.Println(name)
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+			return nil
+		}
+		return operations[args[0]].run(context.Background(), c)
+	}
+}
+
+// crash runs the operation in another process that kills itself before step n.
+// killed is false when the operation has fewer steps.
+func crash(t *testing.T, name, home string, n int) (step string, killed bool) {
+	t.Helper()
+	child := exec.Command(os.Args[0], name, home, strconv.Itoa(n))
+	child.Env = append(os.Environ(), partEnv+"=crash")
+	child.Stderr = os.Stderr
+	out, err := child.Output()
+	var ended *exec.ExitError
+	if errors.As(err, &ended) && ended.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
+		return strings.TrimSpace(string(out)), true
+	}
+	if err != nil {
+		t.Fatalf("%s to step %d: %v", name, n, err)
+	}
+	return "", false
+}
+
+// walkSteps crashes an operation at every step that it has.
+func walkSteps(t *testing.T, name string, least int) {
+	op := operations[name]
+	total := 0
+	counting := op.prepare(t)
+	counting.step = func(string) error { total++; return nil }
+	if err := op.run(context.Background(), counting); err != nil || total < least {
+		t.Fatalf("%s has %d steps: %v", name, total, err)
+	}
+	for n := 1; n <= total; n++ {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			t.Parallel()
+			crashAt(t, name, n)
+		})
+	}
+}
+
+// crashAt crashes the operation before step n, looks, does it again, and looks
+// once more.
+func crashAt(t *testing.T, name string, n int) {
+	op := operations[name]
+	c := op.prepare(t)
+	before := managedBytes(t, c)
+	step, killed := crash(t, name, c.Home.Dir(), n)
+	if !killed {
+		t.Fatalf("%s has no step %d", name, n)
+	}
+	op.check(t, c, before)
+	// The owner reads what the doctor says, and removes the lock by hand.
+	if _, err := os.Lstat(c.Home.MaintenanceLock()); err == nil {
+		if !has(findings(report(t, c)), "lock-left .maintenance-lock") {
+			t.Error("the left lock is not named")
+		}
+		if err := os.Remove(c.Home.MaintenanceLock()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := op.run(context.Background(), c); err != nil {
+		t.Errorf("%s again: %v", name, err)
+	}
+	op.check(t, c, before)
+	if r := report(t, c); r.Count(Error) > 0 {
+		t.Errorf("after doing it again: %v", r.Findings)
+	}
+	if t.Failed() {
+		t.Logf("%s was killed before step %d: %s", name, n, step)
+	}
+}
+
+func TestSTO_05_ACrashAtAnyStepOfASnapshotPublishesNothingUnverified(t *testing.T) {
+	walkSteps(t, "backup", 30)
+}
+
+func TestSTO_11_ACrashAtAnyStepOfARotationLosesNoSet(t *testing.T) { walkSteps(t, "rotate", 5) }
+
+func TestSTO_06_ACrashAtAnyStepOfAFixLosesNoByte(t *testing.T) { walkSteps(t, "fix", 8) }
+
+func TestSTO_08_ACrashAtAnyStepOfARestoreLosesNoByte(t *testing.T) { walkSteps(t, "restore", 60) }
+
+func TestSTO_08_ACrashAtAnyStepOfADrillChangesNothing(t *testing.T) { walkSteps(t, "drill", 20) }

@@ -1,0 +1,189 @@
+package maintain
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+	"bridge/backend/disk"
+	"bridge/backend/store"
+
+	"github.com/google/uuid"
+)
+
+// Proof is the record of one drill: that a snapshot can be restored, or why it
+// could not.
+type Proof struct {
+	At       int64  `json:"at"`       // Unix milliseconds
+	Snapshot string `json:"snapshot"` // its folder's name
+	OK       bool   `json:"ok"`
+	Detail   string `json:"detail"` // what was proven or what failed, in words
+	Files    int    `json:"files"`
+	Rows     int    `json:"rows"`
+}
+
+// drillsName is the record of all drills, one JSON line each.
+const drillsName = "drills.jsonl"
+
+// Drill restores a snapshot, the newest when typed is "", into a scratch home,
+// and proves there that it is whole: checksums, the doctor's report, the rows of
+// every table against the manifest, and a store that opens. The proof is
+// recorded, a failed one too, and the scratch home is removed.
+func (c Caretaker) Drill(ctx context.Context, typed string) (proof Proof, err error) {
+	dir, err := c.findSnapshot(typed)
+	if err != nil {
+		return proof, err
+	}
+	lease, err := c.Register()
+	if err != nil {
+		return proof, err
+	}
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	proof = Proof{At: c.Now().UnixMilli(), Snapshot: filepath.Base(dir)}
+	failure := c.rehearse(ctx, dir, &proof)
+	if ctx.Err() != nil {
+		return proof, ctx.Err() // it proves nothing either way
+	}
+	proof.OK = failure == nil
+	if failure != nil {
+		proof.Detail = sentence(failure)
+	}
+	line, err := json.Marshal(proof)
+	if err != nil {
+		return proof, err
+	}
+	return proof, errors.Join(c.files().AppendSync(filepath.Join(c.Home.Backups(), drillsName), line, disk.PrivateFile), asFailure(failure))
+}
+
+// asFailure makes the reason of a failed drill a sentence for people.
+func asFailure(failure error) error {
+	if failure == nil {
+		return nil
+	}
+	return bridge.WithCause(bridge.Storage, failure, "the drill failed: "+sentence(failure))
+}
+
+// rehearse does the drill in a scratch home beside the snapshots, where there
+// is room for it.
+func (c Caretaker) rehearse(ctx context.Context, dir string, proof *Proof) (err error) {
+	manifest, err := readManifest(dir)
+	if err != nil {
+		return err
+	}
+	from, err := c.openSource(ctx, dir)
+	if err != nil {
+		return err
+	}
+	scratch := filepath.Join(c.Home.Backups(), pendingPrefix+"drill-"+uuid.NewString())
+	if err := disk.MakeDir(scratch); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dropScratch(scratch)) }()
+	there := c
+	if there.Home, err = config.ResolveHome(scratch, func(string) string { return "" }); err != nil {
+		return err
+	}
+	if err := there.install(ctx, from); err != nil {
+		return err
+	}
+	proof.Files = len(manifest.Files)
+	if proof.Rows, err = there.proveCounts(ctx, manifest); err != nil {
+		return err
+	}
+	if err := there.proveSound(ctx); err != nil {
+		return err
+	}
+	proof.Detail = fmt.Sprintf("%d files and %d rows were restored into a scratch home and found whole", proof.Files, proof.Rows)
+	return nil
+}
+
+// dropScratch removes the scratch home, a copy that this very drill made.
+func dropScratch(dir string) error { return os.RemoveAll(dir) }
+
+// proveCounts compares the rows of every table with the manifest.
+func (c Caretaker) proveCounts(ctx context.Context, manifest Manifest) (rows int, err error) {
+	for _, one := range databases {
+		if !manifest.has(one.name) {
+			continue
+		}
+		counts, err := store.Counts(ctx, in(c.Home.Dir(), one.name), false)
+		if err != nil {
+			return rows, err
+		}
+		for _, count := range counts {
+			rows += count
+		}
+		want, recorded := manifest.Counts[one.name]
+		if recorded && !maps.Equal(want, counts) {
+			return rows, bridge.Errorf(bridge.Storage, "%s does not have the rows that the manifest counts", one.name)
+		}
+	}
+	return rows, nil
+}
+
+// proveSound asks the doctor about the scratch home and opens its store as a
+// broker would, upgrade included.
+func (c Caretaker) proveSound(ctx context.Context) error {
+	report, err := c.Check(ctx)
+	if err != nil {
+		return err
+	}
+	for _, finding := range report.Findings {
+		if finding.Severity == Error {
+			return bridge.Errorf(bridge.Storage, "%s: %s", finding.Path, finding.Detail)
+		}
+	}
+	if _, err := os.Stat(c.Home.DB()); isGone(err) {
+		return nil
+	}
+	db, err := store.Open(ctx, c.Home.DB(), store.Options{Now: c.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	_, err = db.Recent(ctx, 1)
+	return errors.Join(err, db.Close())
+}
+
+// Drills returns the recorded proofs, the newest first. Lines that cannot be
+// read, as a crash may leave one, are passed over.
+func (c Caretaker) Drills() ([]Proof, error) {
+	data, err := disk.ReadLimited(filepath.Join(c.Home.Backups(), drillsName), maxJSONBytes)
+	if isGone(err) {
+		return []Proof{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	proofs := []Proof{}
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	for lines.Scan() {
+		var proof Proof
+		if json.Unmarshal(lines.Bytes(), &proof) == nil && proof.At > 0 {
+			proofs = append([]Proof{proof}, proofs...)
+		}
+	}
+	return proofs, lines.Err()
+}
+
+// LastProof returns the newest drill that succeeded; ok is false without one.
+func (c Caretaker) LastProof() (proof Proof, ok bool) {
+	proofs, err := c.Drills()
+	if err != nil {
+		return Proof{}, false
+	}
+	for _, proof := range proofs {
+		if proof.OK {
+			return proof, true
+		}
+	}
+	return Proof{}, false
+}

@@ -1,0 +1,279 @@
+package maintain
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/disk"
+	"bridge/backend/proc"
+
+	"github.com/google/uuid"
+)
+
+// holder is the content of a lease and of the maintenance lock: which process
+// has it. Identity is proc.Identity's, so that a process that got the same
+// number later, or after a restart of the computer, is not taken for it.
+type holder struct {
+	PID      int    `json:"pid"`
+	Identity string `json:"identity,omitempty"`
+	Program  string `json:"program"`
+	What     string `json:"what,omitempty"` // the lock's: fix, restore or archive
+	Since    int64  `json:"since"`          // Unix milliseconds
+}
+
+// maxHolderBytes bounds a lease or lock.
+const maxHolderBytes = 64 << 10
+
+func (c Caretaker) self(what string) holder {
+	own := holder{PID: os.Getpid(), Program: c.Program, What: what, Since: c.Now().UnixMilli()}
+	if identity, err := proc.Identity(own.PID); err == nil {
+		own.Identity = identity // without one the number alone must do
+	}
+	return own
+}
+
+func (h holder) bytes() ([]byte, error) {
+	data, err := json.Marshal(h)
+	return append(data, '\n'), err
+}
+
+// lives reports whether the holder's process runs. Age says nothing: a writer
+// may live for months.
+func (h holder) lives() bool {
+	if h.Identity == "" {
+		return proc.Alive(h.PID)
+	}
+	current, err := proc.Identity(h.PID)
+	if errors.Is(err, proc.ErrGone) {
+		return false
+	}
+	return err != nil || current == h.Identity
+}
+
+// Lease says that this process writes to the home, until it is released or the
+// process is gone (STO-09).
+type Lease struct{ path string }
+
+// Register takes a lease. It is Denied while a fix or a restore has the home,
+// also one that was interrupted.
+func (c Caretaker) Register() (*Lease, error) {
+	if err := disk.MakeDir(c.Home.StorageUsers()); err != nil {
+		return nil, err
+	}
+	if err := c.dropStale(); err != nil {
+		return nil, err
+	}
+	own := c.self("")
+	data, err := own.bytes()
+	if err != nil {
+		return nil, err
+	}
+	lease := &Lease{filepath.Join(c.Home.StorageUsers(), fmt.Sprintf("%d-%s", own.PID, uuid.NewString()))}
+	if err := disk.WriteNew(lease.path, data, disk.PrivateFile); err != nil {
+		return nil, fmt.Errorf("register as a writer: %w", err)
+	}
+	// The lock is looked at after the lease is there, and maintenance looks at
+	// leases after it has the lock: one of the two sees the other.
+	if err := c.checkLock(); err != nil {
+		return nil, errors.Join(err, lease.Release())
+	}
+	return lease, nil
+}
+
+// Release gives the lease up.
+func (l *Lease) Release() error {
+	if err := os.Remove(l.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("give up the lease: %w", err)
+	}
+	return nil
+}
+
+// dropStale takes away the leases of processes that are gone for certain.
+func (c Caretaker) dropStale() error {
+	writers, err := c.writers()
+	if err != nil {
+		return err
+	}
+	for _, writer := range writers {
+		if writer.readable && !writer.lives() {
+			if err := (&Lease{writer.path}).Release(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writer is a lease that was found.
+type writer struct {
+	holder
+	path     string
+	readable bool // false: whose it is cannot be told
+}
+
+// blocks reports whether maintenance must keep away. Nobody may be run over, so
+// what cannot be read counts as alive.
+func (w writer) blocks() bool { return !w.readable || w.lives() }
+
+// writers lists the leases.
+func (c Caretaker) writers() ([]writer, error) {
+	entries, err := os.ReadDir(c.Home.StorageUsers())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the live writers: %w", err)
+	}
+	var found []writer
+	for _, entry := range entries {
+		if disk.IsTemp(entry.Name()) {
+			continue
+		}
+		path := filepath.Join(c.Home.StorageUsers(), entry.Name())
+		if lease, ok := readLease(path); ok {
+			found = append(found, lease)
+		}
+	}
+	return found, nil
+}
+
+// readLease reads one lease; ok is false when it has just been released. The
+// process number is in the name, so that a lease of other content counts too.
+func readLease(path string) (lease writer, ok bool) {
+	lease.path = path
+	data, err := disk.ReadLimited(path, maxHolderBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return lease, false
+	}
+	number, _, _ := strings.Cut(filepath.Base(path), "-")
+	pid, numberErr := strconv.Atoi(number)
+	if err != nil || numberErr != nil || pid <= 0 {
+		return lease, true
+	}
+	if json.Unmarshal(data, &lease.holder) != nil || lease.PID != pid {
+		lease.holder = holder{}
+	}
+	lease.PID, lease.readable = pid, true
+	return lease, true
+}
+
+// live returns the leases that keep maintenance away.
+func (c Caretaker) live() ([]writer, error) {
+	writers, err := c.writers()
+	if err != nil {
+		return nil, err
+	}
+	var blocking []writer
+	for _, writer := range writers {
+		if writer.blocks() {
+			blocking = append(blocking, writer)
+		}
+	}
+	return blocking, nil
+}
+
+// The work that the maintenance lock names.
+const (
+	workFix     = "fix"
+	workRestore = "restore"
+	workArchive = "archive"
+)
+
+// readLock returns the maintenance lock's content; there is false without one.
+// A lock that cannot be read has the zero holder.
+func (c Caretaker) readLock() (found holder, there bool) {
+	data, err := disk.ReadLimited(c.Home.MaintenanceLock(), maxHolderBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return holder{}, false
+	}
+	if err != nil || json.Unmarshal(data, &found) != nil {
+		return holder{}, true
+	}
+	return found, true
+}
+
+// checkLock is Denied while the lock is there. The archive works beside
+// writers through the store's own locks, so its lock keeps none of them away.
+func (c Caretaker) checkLock() error {
+	found, there := c.readLock()
+	if !there || found.What == workArchive {
+		return nil
+	}
+	return c.lockRefusal(found)
+}
+
+func (c Caretaker) lockRefusal(found holder) error {
+	if found.PID > 0 && found.lives() {
+		return bridge.Errorf(bridge.Denied, "maintenance is at work on this home (%s, process %d): wait until it has finished", found.What, found.PID)
+	}
+	return bridge.Errorf(bridge.Denied, "maintenance of this home was interrupted and left %s: run `bridge doctor` to see what is left, stop every bridge process, remove that file by hand and do the maintenance again",
+		c.Home.MaintenanceLock())
+}
+
+// exclusively runs work with the maintenance lock held. It is Denied while
+// another has the lock or one was left, and, unless beside says that writers
+// may go on, while any of them lives.
+func (c Caretaker) exclusively(what string, beside bool, work func() error) error {
+	data, err := c.self(what).bytes()
+	if err != nil {
+		return err
+	}
+	err = c.files().WriteNew(c.Home.MaintenanceLock(), data, disk.PrivateFile)
+	if errors.Is(err, fs.ErrExist) {
+		found, _ := c.readLock()
+		return c.lockRefusal(found)
+	}
+	if err != nil {
+		return fmt.Errorf("take the maintenance lock: %w", err)
+	}
+	if !beside {
+		err = c.checkWriters(what)
+	}
+	if err == nil {
+		err = work()
+	}
+	if stepErr := c.at("release the maintenance lock"); stepErr != nil {
+		return errors.Join(err, stepErr)
+	}
+	return errors.Join(err, c.releaseLock())
+}
+
+func (c Caretaker) releaseLock() error {
+	if err := os.Remove(c.Home.MaintenanceLock()); err != nil {
+		return fmt.Errorf("give up the maintenance lock: %w", err)
+	}
+	return nil
+}
+
+func (c Caretaker) checkWriters(what string) error {
+	live, err := c.live()
+	if err != nil || len(live) == 0 {
+		return err
+	}
+	names := make([]string, len(live))
+	for i, writer := range live {
+		names[i] = writer.String()
+	}
+	return bridge.Errorf(bridge.Denied, "%s needs the home for itself, and %s at work: stop the sessions and the broker first",
+		what, strings.Join(names, ", ")+map[bool]string{true: " is", false: " are"}[len(live) == 1])
+}
+
+// String names the writer for people.
+func (w writer) String() string {
+	switch {
+	case !w.readable:
+		return "a writer with the unreadable lease " + w.path
+	case w.Program == "":
+		return fmt.Sprintf("process %d", w.PID)
+	}
+	return fmt.Sprintf("%s (process %d)", w.Program, w.PID)
+}
+
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -1,0 +1,161 @@
+// Package maintain keeps a home's storage trustworthy (rows STO): the doctor's
+// report, full snapshots and their rotation, restore and its proof, quarantine
+// and the archive. Every change is prepared under a pending name, verified, and
+// published by one rename; what it replaces is on the disk elsewhere first. A
+// crash at any step leaves the old state, the new one, or both.
+//
+// Words: a snapshot is a full copy of the managed files; a recovery set holds
+// what a restore displaced; a lease says that a process writes; the maintenance
+// lock says that maintenance does; a drill is a restore into a scratch home.
+package maintain
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"bridge/backend/config"
+	"bridge/backend/disk"
+	"bridge/backend/store"
+)
+
+// Caretaker does the maintenance of one home. All fields are required unless
+// they say otherwise.
+type Caretaker struct {
+	Home config.Home
+	// Program says in leases and locks who works, as "bridge doctor".
+	Program string
+	Now     func() time.Time
+	// Retention is how many snapshots stay in place; 0 keeps all there (seed 8).
+	Retention int
+	// ArchiveAge is how old what the archive takes must be; 0 takes nothing.
+	ArchiveAge time.Duration
+	// Told, when set, hears how far long work is: what, done of all bytes or rows.
+	Told func(what string, done, all int64)
+
+	// step, when set, is told each step before it happens; an error makes the
+	// step fail, and a test may end the process there.
+	step func(name string) error
+}
+
+func (c Caretaker) at(name string) error {
+	if c.step == nil {
+		return nil
+	}
+	return c.step(name)
+}
+
+func (c Caretaker) told(what string, done, all int64) {
+	if c.Told != nil {
+		c.Told(what, done, all)
+	}
+}
+
+// files writes durably, each write being steps of the caretaker's.
+func (c Caretaker) files() disk.Files {
+	return disk.Files{Before: func(step disk.Step, path string) error {
+		return c.at(string(step) + " " + filepath.Base(path))
+	}}
+}
+
+// database is one of the five stores.
+type database struct {
+	name    string // in the home
+	version int    // the newest schema that this build knows
+	table   string // one that every store of this kind has, "" where it varies
+}
+
+// primary is the store whose schema Bridge upgrades.
+const primary = "bridge.db"
+
+var databases = []database{
+	{primary, store.SchemaVersion, "messages"},
+	{"archive.db", store.ArchiveVersion, "archived_messages"},
+	{"history.db", 2, ""},
+	{"questions.db", 1, "questions"},
+	{"compat.db", 1, ""},
+}
+
+// sideFiles are what SQLite keeps beside a database.
+var sideFiles = []string{"-wal", "-shm", "-journal"}
+
+func isDatabase(path string) bool {
+	return slices.ContainsFunc(databases, func(d database) bool { return d.name == path })
+}
+
+// unmanaged are the folders and files that no snapshot holds: copies, logs, the
+// two secrets (AUT-03) and what belongs to processes that live now.
+var unmanaged = []string{
+	"backups", "message-backups", ".migration-snapshots", "archive/orphaned", "logs",
+	".storage-users", ".maintenance-lock", "approvals", "dashboard.json", "dashboard-key", "token", "launch-secret",
+}
+
+// isManaged reports whether a snapshot holds the file at path, relative to the
+// home with slashes: the databases, and everywhere the JSON files, which leaves
+// the text of run logs out.
+func isManaged(path string) bool {
+	if isDatabase(path) {
+		return true
+	}
+	for _, name := range unmanaged {
+		if path == name || strings.HasPrefix(path, name+"/") {
+			return false
+		}
+	}
+	inCopies := strings.HasPrefix(path, "install/") && path != "install/install.json"
+	isJSON := strings.HasSuffix(path, ".json") || strings.HasSuffix(path, ".jsonl")
+	return isJSON && !disk.IsTemp(path) && !inCopies
+}
+
+// managed lists the managed files of dir, relative with slashes, databases
+// first. Links are left out: what they lead to is not the home's.
+func managed(ctx context.Context, dir string) ([]string, error) {
+	var found []string
+	err := walk(ctx, dir, func(path string, entry fs.DirEntry) error {
+		if entry.Type().IsRegular() && isManaged(path) {
+			found = append(found, path)
+		}
+		return nil
+	})
+	slices.SortStableFunc(found, func(a, b string) int {
+		switch {
+		case isDatabase(a) == isDatabase(b):
+			return strings.Compare(a, b)
+		case isDatabase(a):
+			return -1
+		}
+		return 1
+	})
+	return found, err
+}
+
+// walk visits everything below dir by its relative path with slashes. What
+// vanishes meanwhile is passed over; the broker goes on working.
+func walk(ctx context.Context, dir string, visit func(path string, entry fs.DirEntry) error) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if isGone(err) {
+			return nil
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("look through %s: %w", dir, err)
+		}
+		if path == dir {
+			return nil
+		}
+		relative, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		return visit(filepath.ToSlash(relative), entry)
+	})
+}
+
+// in returns the file of dir at a relative path with slashes.
+func in(dir, path string) string { return filepath.Join(dir, filepath.FromSlash(path)) }

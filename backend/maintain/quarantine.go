@@ -1,0 +1,62 @@
+package maintain
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"bridge/backend/disk"
+
+	"github.com/google/uuid"
+)
+
+// Moved is a file that went into quarantine; both paths are absolute.
+type Moved struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// Fix moves what the doctor calls fixable, temporary files of writes that never
+// ended and leases of processes that are gone, to a new folder under
+// archive/orphaned, with the same bytes under the same relative path (STO-06).
+// Missing and damaged data is not its business. It refuses while writers live.
+func (c Caretaker) Fix(ctx context.Context) ([]Moved, error) {
+	moved := []Moved{}
+	err := c.exclusively(workFix, false, func() error {
+		report, err := c.Check(ctx)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(c.Home.Orphaned(), fmt.Sprintf("%013d-%s", c.Now().UnixMilli(), uuid.NewString()))
+		for _, finding := range report.Findings {
+			if !finding.Fixable {
+				continue
+			}
+			if err := c.makeDirs(c.Home.Dir(), "archive/orphaned/"+filepath.Base(target)+"/"+finding.Path); err != nil {
+				return err
+			}
+			one := Moved{From: in(c.Home.Dir(), finding.Path), To: in(target, finding.Path)}
+			if err := c.files().Move(one.From, one.To); err != nil {
+				return err
+			}
+			moved = append(moved, one)
+		}
+		return nil
+	})
+	return moved, err
+}
+
+// inQuarantine reports whether path, relative to the home, is one that Fix put
+// away, or part of a set of backups, pending or published: those stay as they
+// are.
+func inQuarantine(path string) bool {
+	for _, folder := range []string{"archive/orphaned/", "backups/", "message-backups/"} {
+		if len(path) > len(folder) && path[:len(folder)] == folder {
+			return true
+		}
+	}
+	return false
+}
+
+// isAbandonable reports whether path is a temporary file that a fix may take.
+func isAbandonable(path string) bool { return disk.IsTemp(path) && !inQuarantine(path) }

@@ -1,0 +1,208 @@
+package maintain
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"bridge/backend/disk"
+)
+
+// Report is the doctor's report (seed 2.7). Paths are relative to the home,
+// with slashes; times are Unix milliseconds. No list is nil.
+type Report struct {
+	CheckedAt  int64     `json:"checkedAt"`
+	OK         bool      `json:"ok"` // no finding is an error
+	Schema     []Schema  `json:"schema"`
+	Findings   []Finding `json:"findings"` // errors first
+	Sizes      []Size    `json:"sizes"`    // every file and folder right in the home
+	TotalBytes int64     `json:"totalBytes"`
+	Backups    []Backup  `json:"backups"` // published sets, the newest first
+}
+
+// Schema is the version of one database that exists.
+type Schema struct {
+	Path     string `json:"path"`
+	Actual   int    `json:"actual"`
+	Expected int    `json:"expected"`
+}
+
+// Finding is one thing that is wrong.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	Code     Code     `json:"code"`
+	Path     string   `json:"path"`
+	Detail   string   `json:"detail"`
+	Fixable  bool     `json:"fixable"`
+}
+
+// Size is how much one file, or everything in one folder, takes.
+type Size struct {
+	Path  string `json:"path"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Backup is one published set.
+type Backup struct {
+	Path      string `json:"path"`
+	CreatedAt int64  `json:"createdAt"`
+}
+
+// Count returns how many findings have the severity.
+func (r Report) Count(severity Severity) int {
+	count := 0
+	for _, finding := range r.Findings {
+		if finding.Severity == severity {
+			count++
+		}
+	}
+	return count
+}
+
+// checker gathers one report.
+type checker struct {
+	Caretaker
+	dir    string
+	live   bool // a process may be writing
+	report Report
+}
+
+// Check looks through the whole home and changes nothing in it: it repairs,
+// renames and migrates nothing, and leaves no side file (STO-01, STO-03). A home
+// that does not exist yet is sound and empty.
+func (c Caretaker) Check(ctx context.Context) (Report, error) {
+	k := &checker{Caretaker: c, dir: c.Home.Dir(), report: Report{
+		CheckedAt: c.Now().UnixMilli(), Schema: []Schema{}, Findings: []Finding{}, Sizes: []Size{}, Backups: []Backup{},
+	}}
+	if _, err := os.Stat(k.dir); errors.Is(err, fs.ErrNotExist) {
+		k.report.OK = true
+		return k.report, nil
+	}
+	for _, check := range []func(context.Context) error{
+		k.checkLeases, k.checkBackups, k.checkDatabases, k.checkJSON, k.checkSecrets, k.checkFiles,
+	} {
+		if err := check(ctx); err != nil {
+			return Report{}, err
+		}
+	}
+	slices.SortStableFunc(k.report.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Path, b.Path))
+	})
+	k.report.OK = k.report.Count(Error) == 0
+	return k.report, nil
+}
+
+func (k *checker) find(code Code, path, detail string) {
+	kind := Kinds()[code]
+	k.report.Findings = append(k.report.Findings, Finding{
+		Severity: kind.Severity, Code: code, Path: path, Detail: detail, Fixable: kind.Fixable,
+	})
+}
+
+// found reports whether there is a finding about path.
+func (k *checker) found(path string) bool {
+	return slices.ContainsFunc(k.report.Findings, func(f Finding) bool { return f.Path == path })
+}
+
+// regular reports whether the file at path is there and a regular one; what
+// else is in its place becomes a finding.
+func (k *checker) regular(path string) (fs.FileInfo, bool) {
+	info, err := os.Lstat(in(k.dir, path))
+	switch {
+	case isGone(err):
+		return nil, false
+	case err != nil:
+		k.find(FileUnreadable, path, reason(err))
+	case info.Mode()&fs.ModeSymlink != 0:
+		k.find(NotAFile, path, "it is a symbolic link")
+	case !info.Mode().IsRegular():
+		k.find(NotAFile, path, "it is "+kindOf(info.Mode())+", not a file")
+	default:
+		return info, true
+	}
+	return nil, false
+}
+
+func kindOf(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a folder"
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}
+
+// reason is the system's word without the path, which the finding has.
+func reason(err error) string {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err.Error()
+	}
+	return err.Error()
+}
+
+func (k *checker) checkLeases(context.Context) error {
+	writers, err := k.writers()
+	if err != nil {
+		k.find(FileUnreadable, ".storage-users", reason(err))
+		k.live = true
+	}
+	for _, writer := range writers {
+		path := ".storage-users/" + baseOf(writer.path)
+		switch {
+		case !writer.readable:
+			k.live = true
+			k.find(LeaseUnreadable, path, "it does not say whose it is, so it counts as that of a live writer")
+		case writer.lives():
+			k.live = true
+		default:
+			k.find(LeaseStale, path, "it is the lease of "+writer.String()+", which is gone")
+		}
+	}
+	if lock, there := k.readLock(); there {
+		detail := "maintenance was interrupted: its process is gone"
+		if lock.PID > 0 && lock.lives() {
+			detail = lock.What + " is at work: " + writer{holder: lock, readable: true}.String()
+		}
+		k.find(LockLeft, ".maintenance-lock", detail)
+	}
+	return nil
+}
+
+// secretBytes bounds a secret's file.
+const secretBytes = 512
+
+// checkSecrets looks at the two secrets without telling them.
+func (k *checker) checkSecrets(context.Context) error {
+	for _, path := range []string{"token", "launch-secret"} {
+		if _, ok := k.regular(path); !ok {
+			continue
+		}
+		data, err := disk.ReadLimited(in(k.dir, path), secretBytes)
+		if err != nil && !errors.Is(err, disk.ErrTooLarge) {
+			k.find(FileUnreadable, path, reason(err))
+			continue
+		}
+		text := strings.TrimSpace(string(data))
+		if err != nil || len(text) < 16 || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			k.find(SecretDamaged, path, "it does not hold one line of a secret")
+		}
+	}
+	return nil
+}
+
+// sizes puts the sum of each file or folder of the home into the report.
+func (k *checker) setSizes(bytes map[string]int64) {
+	for _, path := range slices.Sorted(maps.Keys(bytes)) {
+		k.report.Sizes = append(k.report.Sizes, Size{Path: path, Bytes: bytes[path]})
+		k.report.TotalBytes += bytes[path]
+	}
+}

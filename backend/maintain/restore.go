@@ -1,0 +1,303 @@
+package maintain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/disk"
+	"bridge/backend/store"
+
+	"github.com/google/uuid"
+)
+
+// Restored says what a restore did.
+type Restored struct {
+	Snapshot string `json:"snapshot"` // absolute
+	Recovery string `json:"recovery"` // the set of what was displaced, for good
+	Files    int    `json:"files"`
+}
+
+// recovery describes a recovery set. Files lie in its folder displaced.
+type recovery struct {
+	Version   int    `json:"version"`
+	Snapshot  string `json:"snapshot"` // what was restored over them
+	CreatedAt int64  `json:"createdAt"`
+	Files     []File `json:"files"`
+}
+
+const (
+	recoveryFile = "recovery.json"
+	displacedDir = "displaced"
+	// outcomeName is written when the restore has ended, one way or the other.
+	outcomeName = "outcome.json"
+)
+
+// outcome is the end of a restore.
+type outcome struct {
+	At         int64 `json:"at"`
+	Restored   bool  `json:"restored"`
+	RolledBack bool  `json:"rolledBack"`
+}
+
+// Restore puts the snapshot's files in the place of the home's managed files
+// (STO-08). The snapshot is read whole first; then every managed file is copied
+// to a recovery set that stays; then files are replaced one by one. A failure
+// brings everything back. The home's secrets, logs and backups are not touched.
+// A recovery set can be restored too: that undoes a restore.
+func (c Caretaker) Restore(ctx context.Context, typed string) (done Restored, err error) {
+	source, err := c.openSource(ctx, typed)
+	if err != nil {
+		return done, err
+	}
+	if err := c.Home.Ensure(); err != nil {
+		return done, err
+	}
+	err = c.exclusively(workRestore, false, func() error {
+		if err := c.checkTargets(source.files); err != nil {
+			return err
+		}
+		set, displaced, err := c.displace(ctx, source.dir)
+		if err != nil {
+			return fmt.Errorf("copy the present files to a recovery set: %w", err)
+		}
+		done = Restored{Snapshot: source.dir, Recovery: set, Files: len(source.files)}
+		return c.replaceOrRollBack(ctx, source, set, displaced)
+	})
+	return done, err
+}
+
+// source is a verified set of files to put in place.
+type source struct {
+	dir   string // the set
+	root  string // the folder within it that the paths are relative to
+	files []File
+}
+
+// openSource reads a set whole: checksums, and for a snapshot also that its
+// databases are sound and of a version that this build knows.
+func (c Caretaker) openSource(ctx context.Context, typed string) (source, error) {
+	dir, err := c.findSnapshot(typed)
+	if err != nil {
+		return source{}, err
+	}
+	if recoveryName.MatchString(filepath.Base(dir)) {
+		return c.openRecovery(ctx, dir)
+	}
+	manifest, err := readManifest(dir)
+	if err != nil {
+		return source{}, err
+	}
+	if err := c.checkSums(ctx, manifest, dir, "verifying the snapshot"); err != nil {
+		return source{}, err
+	}
+	for _, one := range databases {
+		if manifest.has(one.name) {
+			if err := checkRestorable(ctx, one, in(dir, one.name)); err != nil {
+				return source{}, err
+			}
+		}
+	}
+	return source{dir: dir, root: dir, files: manifest.Files}, nil
+}
+
+func (c Caretaker) openRecovery(ctx context.Context, dir string) (source, error) {
+	described, err := readRecovery(dir)
+	if err != nil {
+		return source{}, err
+	}
+	root := filepath.Join(dir, displacedDir)
+	if err := c.checkSums(ctx, Manifest{Files: described.Files}, root, "verifying the recovery set"); err != nil {
+		return source{}, err
+	}
+	return source{dir: dir, root: root, files: described.Files}, nil
+}
+
+func readRecovery(dir string) (recovery, error) {
+	var described recovery
+	err := disk.ReadJSON(filepath.Join(dir, recoveryFile), maxManifestBytes, &described)
+	if err != nil || described.Version != manifestVersion {
+		return described, bridge.WithCause(bridge.Unsupported, err, fmt.Sprintf("%s is no recovery set that this Bridge knows", dir))
+	}
+	for _, file := range described.Files {
+		if !filepath.IsLocal(filepath.FromSlash(file.Path)) || !isManaged(file.Path) && !isSideFile(file.Path) {
+			return described, bridge.Errorf(bridge.Unsupported, "the recovery set %s names %q, which no restore displaces", dir, file.Path)
+		}
+	}
+	return described, nil
+}
+
+func isSideFile(path string) bool {
+	return slices.ContainsFunc(sideFiles, func(suffix string) bool {
+		base, isSide := strings.CutSuffix(path, suffix)
+		return isSide && isDatabase(base)
+	})
+}
+
+// checkRestorable refuses a database that is damaged, newer, or not what its
+// name says.
+func checkRestorable(ctx context.Context, one database, path string) error {
+	seen, err := store.Inspect(ctx, path, false)
+	if err != nil {
+		return err
+	}
+	k := &checker{}
+	k.judge(one, seen)
+	for _, finding := range k.report.Findings {
+		if finding.Severity == Error && finding.Code != DatabaseReferences {
+			return bridge.Errorf(bridge.Unsupported, "the snapshot can not be restored: %s: %s", path, finding.Detail)
+		}
+	}
+	return nil
+}
+
+// checkTargets refuses to replace what is no regular file.
+func (c Caretaker) checkTargets(files []File) error {
+	for _, file := range files {
+		info, err := os.Lstat(in(c.Home.Dir(), file.Path))
+		if err == nil && !info.Mode().IsRegular() {
+			return bridge.Errorf(bridge.Conflict, "%s is %s: move it away first, a restore replaces only files", in(c.Home.Dir(), file.Path), kindOf(info.Mode()))
+		}
+	}
+	return nil
+}
+
+// present lists the managed files of the home with the databases' side files.
+func (c Caretaker) present(ctx context.Context) ([]string, error) {
+	paths, err := managed(ctx, c.Home.Dir())
+	for _, one := range databases {
+		for _, suffix := range sideFiles {
+			if info, statErr := os.Lstat(in(c.Home.Dir(), one.name+suffix)); statErr == nil && info.Mode().IsRegular() {
+				paths = append(paths, one.name+suffix)
+			}
+		}
+	}
+	return paths, err
+}
+
+// displace copies every present file into a new recovery set and publishes it.
+func (c Caretaker) displace(ctx context.Context, snapshot string) (set string, displaced []File, err error) {
+	at := c.Now().UnixMilli()
+	set = filepath.Join(c.Home.Backups(), fmt.Sprintf("recovery-%013d-%s", at, uuid.NewString()))
+	pending := filepath.Join(c.Home.Backups(), pendingPrefix+filepath.Base(set))
+	root := filepath.Join(pending, displacedDir)
+	if err := disk.MakeDir(root); err != nil {
+		return "", nil, err
+	}
+	paths, err := c.present(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	displaced = []File{}
+	for i, path := range paths {
+		if err := c.makeDirs(root, path); err != nil {
+			return "", nil, err
+		}
+		sum, size, err := c.files().Copy(in(c.Home.Dir(), path), in(root, path))
+		if err != nil {
+			return "", nil, err
+		}
+		displaced = append(displaced, File{Path: path, SHA256: sum, Bytes: size})
+		c.told("copying the present files", int64(i+1), int64(len(paths)))
+	}
+	data, err := json.MarshalIndent(recovery{Version: manifestVersion, Snapshot: snapshot, CreatedAt: at, Files: displaced}, "", "  ")
+	if err != nil {
+		return "", nil, err
+	}
+	if err := c.files().WriteNew(filepath.Join(pending, recoveryFile), append(data, '\n'), disk.PrivateFile); err != nil {
+		return "", nil, err
+	}
+	return set, displaced, c.files().Publish(pending, set)
+}
+
+// replaceOrRollBack puts the source in place. When that fails, the displaced
+// files come back; only if that fails too is the home left half done, and the
+// recovery set without its outcome says so.
+func (c Caretaker) replaceOrRollBack(ctx context.Context, from source, set string, displaced []File) error {
+	err := c.install(ctx, from)
+	end := outcome{At: c.Now().UnixMilli(), Restored: err == nil, RolledBack: err != nil}
+	if err != nil {
+		// The caller's context may be what failed; bringing back must not.
+		back := source{dir: set, root: filepath.Join(set, displacedDir), files: displaced}
+		if backErr := c.install(context.WithoutCancel(ctx), back); backErr != nil {
+			return bridge.WithCause(bridge.Storage, errors.Join(err, backErr), fmt.Sprintf(
+				"the restore failed and so did bringing the files back: what was there is in %s; run the restore again", set))
+		}
+	}
+	data, encodeErr := json.Marshal(end)
+	endErr := errors.Join(encodeErr, c.files().WriteAtomic(filepath.Join(set, outcomeName), append(data, '\n'), disk.PrivateFile))
+	if err != nil {
+		return bridge.WithCause(bridge.Storage, errors.Join(err, endErr), "the restore failed and every file was brought back: "+sentence(err))
+	}
+	return endErr
+}
+
+// install makes the managed files of the home those of the source. All of them
+// are copied beside their places first, so that a full disk is met before
+// anything is replaced. A log never stands beside a database that is not its
+// own: what the source does not have goes before the first file comes.
+func (c Caretaker) install(ctx context.Context, from source) (err error) {
+	staged := map[string]string{}
+	defer func() {
+		for _, temp := range staged { // what was not put in place
+			err = errors.Join(err, c.dropStaged(temp))
+		}
+	}()
+	for i, file := range from.files {
+		if err := c.makeDirs(c.Home.Dir(), file.Path); err != nil {
+			return err
+		}
+		temp := disk.TempName(in(c.Home.Dir(), file.Path))
+		staged[file.Path] = temp // also when it fails half-way
+		sum, _, err := c.files().Copy(in(from.root, file.Path), temp)
+		if err != nil {
+			return err
+		}
+		if sum != file.SHA256 {
+			return bridge.Errorf(bridge.Storage, "%s changed while it was restored", in(from.root, file.Path))
+		}
+		c.told("preparing the files", int64(i+1), int64(len(from.files)))
+	}
+	if err := c.clear(ctx, from.files); err != nil {
+		return err
+	}
+	for _, file := range from.files {
+		if err := c.files().Replace(staged[file.Path], in(c.Home.Dir(), file.Path)); err != nil {
+			return err
+		}
+		delete(staged, file.Path)
+	}
+	return nil
+}
+
+// clear takes away the present files that the source does not have, the
+// databases' side files among them. The recovery set has them.
+func (c Caretaker) clear(ctx context.Context, keep []File) error {
+	paths, err := c.present(ctx)
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		kept := slices.ContainsFunc(keep, func(f File) bool { return f.Path == path })
+		if !kept || isSideFile(path) {
+			if err := c.files().RemoveCopied(in(c.Home.Dir(), path)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dropStaged removes a copy that was not put in place; the set has the file.
+func (c Caretaker) dropStaged(temp string) error {
+	if err := os.Remove(temp); err != nil && !isGone(err) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package maintain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bridge/backend/bridge"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// snapshotBytes are the managed files as the set has them.
+func snapshotBytes(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	seen := map[string]string{}
+	for _, file := range manifestOf(t, dir).Files {
+		data, err := os.ReadFile(in(dir, file.Path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[file.Path] = string(data)
+	}
+	return seen
+}
+
+// change makes the home another one: new mail in a log that a dead writer left,
+// a changed and a new file, one that is gone.
+func change(t testing.TB, c Caretaker) {
+	t.Helper()
+	db := openStore(t, c)
+	appendMessages(t, db, 500, 520)
+	log, err := os.ReadFile(c.Home.DB() + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, c.Home.Dir(), "bridge.db-wal", string(log))
+	write(t, c.Home.Dir(), "jobs.json", `{"version": 4, "jobs": []}`)
+	write(t, c.Home.Dir(), "jobs/new.json", `{"name": "new"}`)
+	if err := os.Remove(in(c.Home.Dir(), "remote-jobs.json")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSTO_08_ARestoreBringsTheSnapshotBackAndKeepsWhatWasThere(t *testing.T) {
+	c := newHome(t)
+	made := mustBackup(t, c)
+	change(t, c)
+	before := managedBytes(t, c)
+	done, err := c.Restore(context.Background(), made.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(snapshotBytes(t, made.Path), managedBytes(t, c)); diff != "" {
+		t.Errorf("the home is not the snapshot:\n%.500s", diff)
+	}
+	displaced := map[string]string{}
+	for path := range before {
+		data, err := os.ReadFile(in(filepath.Join(done.Recovery, displacedDir), path))
+		if err != nil {
+			t.Error(err)
+		}
+		displaced[path] = string(data)
+	}
+	if diff := cmp.Diff(before, displaced); diff != "" {
+		t.Errorf("the recovery set is not what was there:\n%.500s", diff)
+	}
+	if data, err := os.ReadFile(c.Home.TokenFile()); err != nil || string(data) != tokenText+"\n" {
+		t.Errorf("the token: %q, %v", data, err)
+	}
+	if r := report(t, c); len(r.Findings) > 0 {
+		t.Errorf("findings: %v", r.Findings)
+	}
+	noTemps(t, c.Home.Dir())
+
+	t.Run("STO-08 restoring the recovery set undoes it", func(t *testing.T) {
+		if _, err := c.Restore(context.Background(), done.Recovery); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(before, managedBytes(t, c)); diff != "" {
+			t.Errorf("the home is not what it was:\n%.500s", diff)
+		}
+	})
+}
+
+func TestSTO_08_WhatIsDamagedNewerOrScopedIsRefusedAndNothingChanges(t *testing.T) {
+	edit := func(how func(*Manifest)) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			m := manifestOf(t, dir)
+			how(&m)
+			data, err := json.Marshal(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, dir, manifestName, string(data))
+		}
+	}
+	tests := []struct {
+		name string
+		do   func(t *testing.T, dir string)
+		code bridge.Code
+	}{
+		{"one bit", func(t *testing.T, dir string) {
+			data, err := os.ReadFile(in(dir, "bridge.db"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			data[len(data)/2] ^= 4
+			write(t, dir, "bridge.db", string(data))
+		}, bridge.Storage},
+		{"a missing file", func(t *testing.T, dir string) { _ = os.Remove(in(dir, "jobs.json")) }, bridge.Storage},
+		{"a link in a file's place", func(t *testing.T, dir string) {
+			_ = os.Rename(in(dir, "jobs.json"), in(dir, "away"))
+			_ = os.Symlink("away", in(dir, "jobs.json"))
+		}, bridge.Storage},
+		{"no manifest", func(t *testing.T, dir string) { _ = os.Remove(in(dir, manifestName)) }, bridge.NotFound},
+		{"junk for a manifest", func(t *testing.T, dir string) { write(t, dir, manifestName, "{") }, bridge.Storage},
+		{"newer", edit(func(m *Manifest) { m.Version = 2 }), bridge.Unsupported},
+		{"scoped", edit(func(m *Manifest) { m.Kind = kindScoped }), bridge.Unsupported},
+		{"another kind", edit(func(m *Manifest) { m.Kind = "incremental" }), bridge.Unsupported},
+		{"a way out of the home", edit(func(m *Manifest) { m.Files[0].Path = "../../bridge.db" }), bridge.Unsupported},
+		{"an absolute path", edit(func(m *Manifest) { m.Files[0].Path = "/etc/passwd.json" }), bridge.Unsupported},
+		{"a secret", edit(func(m *Manifest) { m.Files[0].Path = "token" }), bridge.Unsupported},
+		{"a file twice", edit(func(m *Manifest) { m.Files = append(m.Files, m.Files[0]) }), bridge.Unsupported},
+		{"no files", edit(func(m *Manifest) { m.Files = nil }), bridge.Unsupported},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newHome(t)
+			made := mustBackup(t, c)
+			tt.do(t, made.Path)
+			before := listing(t, c.Home.Dir())
+			if _, err := c.Restore(context.Background(), made.Path); bridge.CodeOf(err) != tt.code {
+				t.Errorf("Restore = %v (%s), want %s", err, bridge.CodeOf(err), tt.code)
+			}
+			if diff := cmp.Diff(before, listing(t, c.Home.Dir())); diff != "" {
+				t.Errorf("the refusal changed the home:\n%s", diff)
+			}
+		})
+	}
+	t.Run("a store of a newer version", func(t *testing.T) {
+		c := newHome(t)
+		made := mustBackup(t, c)
+		makeNewer(t, made.Path)
+		if _, err := c.Restore(context.Background(), made.Path); bridge.CodeOf(err) != bridge.Unsupported {
+			t.Errorf("Restore = %v", err)
+		}
+	})
+}
+
+// makeNewer raises the schema version of a snapshot and its checksum with it.
+func makeNewer(t *testing.T, dir string) {
+	t.Helper()
+	data, err := os.ReadFile(in(dir, "bridge.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[63] = 99 // user_version's last byte
+	write(t, dir, "bridge.db", string(data))
+	m := manifestOf(t, dir)
+	for i := range m.Files {
+		if m.Files[i].Path == "bridge.db" {
+			m.Files[i].SHA256 = sumOf(data)
+		}
+	}
+	encoded, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, manifestName, string(encoded))
+}
+
+func TestSTO_08_ACaughtFailureBringsEverythingBack(t *testing.T) {
+	total := 0
+	{
+		c := newHome(t)
+		made := mustBackup(t, c)
+		change(t, c)
+		c.step = func(string) error { total++; return nil }
+		if _, err := c.Restore(context.Background(), made.Path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failed := errors.New("the disk said no")
+	for n := 1; n <= total; n++ {
+		c := newHome(t)
+		made := mustBackup(t, c)
+		change(t, c)
+		before := managedBytes(t, c)
+		count, at := 0, ""
+		c.step = func(name string) error {
+			if count++; count == n {
+				at = name
+				return failed
+			}
+			return nil
+		}
+		_, err := c.Restore(context.Background(), made.Path)
+		if !errors.Is(err, failed) {
+			t.Fatalf("step %d (%s): Restore = %v", n, at, err)
+		}
+		want := before
+		isAfter := strings.Contains(at, outcomeName) || strings.HasPrefix(at, "release") || n > total-8 && strings.Contains(at, "sync-dir recovery")
+		if isAfter {
+			want = snapshotBytes(t, made.Path) // it was done; only its last word failed
+		}
+		if diff := cmp.Diff(want, managedBytes(t, c)); diff != "" {
+			t.Errorf("step %d (%s): the home differs:\n%.300s", n, at, diff)
+		}
+		noTemps(t, c.Home.Dir())
+	}
+	if total < 60 {
+		t.Errorf("a restore has only %d steps", total)
+	}
+}
+
+func TestSTO_08_ADrillProvesASnapshotAndRecordsIt(t *testing.T) {
+	c := newHome(t)
+	made := mustBackup(t, c)
+	before := managedBytes(t, c)
+	proof, err := c.Drill(context.Background(), "")
+	if err != nil || !proof.OK || proof.Files != 8 || proof.Rows < 40 || proof.Snapshot != filepath.Base(made.Path) {
+		t.Errorf("Drill = %+v, %v", proof, err)
+	}
+	if last, ok := c.LastProof(); !ok || last != proof {
+		t.Errorf("LastProof = %+v, %v", last, ok)
+	}
+	if diff := cmp.Diff(before, managedBytes(t, c)); diff != "" {
+		t.Errorf("the drill changed the home:\n%.300s", diff)
+	}
+	if r := report(t, c); len(r.Findings) > 0 {
+		t.Errorf("findings: %v", r.Findings)
+	}
+	t.Run("STO-08 a snapshot without the rows that it counts fails the drill", func(t *testing.T) {
+		m := manifestOf(t, made.Path)
+		m.Counts["bridge.db"]["messages"]++
+		data, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, made.Path, manifestName, string(data))
+		if proof, err := c.Drill(context.Background(), ""); err == nil || proof.OK {
+			t.Errorf("Drill = %+v, %v", proof, err)
+		}
+		proofs, err := c.Drills()
+		if err != nil || len(proofs) != 2 || proofs[0].OK || proofs[0].Detail == "" {
+			t.Errorf("Drills = %+v, %v", proofs, err)
+		}
+		if last, ok := c.LastProof(); !ok || last != proof {
+			t.Errorf("LastProof = %+v, %v", last, ok)
+		}
+	})
+}

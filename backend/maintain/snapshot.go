@@ -1,0 +1,198 @@
+package maintain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/disk"
+	"bridge/backend/store"
+
+	"github.com/google/uuid"
+)
+
+// pendingPrefix begins the names of sets that are not published; a failed
+// attempt keeps its name for good (STO-05).
+const pendingPrefix = ".pending-"
+
+// Snapshot is one that Backup made.
+type Snapshot struct {
+	Path  string   `json:"path"` // absolute
+	Files int      `json:"files"`
+	Bytes int64    `json:"bytes"`
+	Moved []string `json:"moved"` // older ones that went to backups/archive
+}
+
+// Backup captures a full snapshot, also beside a live broker (STO-04, STO-05):
+// the databases by SQLite's online backup, the JSON stores as they are. All is
+// read again before the manifest is written, and the set gets its name last.
+// Then older snapshots than Retention move away (STO-11).
+func (c Caretaker) Backup(ctx context.Context) (made Snapshot, err error) {
+	if err := c.Home.Ensure(); err != nil {
+		return made, err
+	}
+	live, err := c.live() // before our own lease is among them
+	if err != nil {
+		return made, err
+	}
+	lease, err := c.Register()
+	if err != nil {
+		return made, err
+	}
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	at := c.Now().UnixMilli()
+	final := filepath.Join(c.Home.Backups(), fmt.Sprintf("snapshot-%013d-%s", at, uuid.NewString()))
+	pending := filepath.Join(c.Home.Backups(), pendingPrefix+filepath.Base(final))
+	if err := disk.MakeDir(pending); err != nil {
+		return made, err
+	}
+	manifest := Manifest{Version: manifestVersion, Kind: kindFull, CreatedAt: at, Files: []File{}, Counts: map[string]map[string]int{}}
+	if err := c.capture(ctx, pending, &manifest, len(live) > 0); err != nil {
+		return made, fmt.Errorf("capture a snapshot (the attempt is kept as %s): %w", pending, err)
+	}
+	if err := c.publish(pending, final, manifest); err != nil {
+		return made, fmt.Errorf("publish the snapshot: %w", err)
+	}
+	made = Snapshot{Path: final, Files: len(manifest.Files), Bytes: manifest.bytes()}
+	made.Moved, err = c.rotate(c.Home.Backups())
+	return made, err
+}
+
+// capture copies and verifies every managed file.
+func (c Caretaker) capture(ctx context.Context, pending string, manifest *Manifest, live bool) error {
+	paths, err := managed(ctx, c.Home.Dir())
+	if err != nil {
+		return err
+	}
+	if len(paths) == 0 {
+		return bridge.Errorf(bridge.NotFound, "there is nothing to back up in %s yet", c.Home.Dir())
+	}
+	for _, path := range paths {
+		if err := c.makeDirs(pending, path); err != nil {
+			return err
+		}
+		file, err := c.captureFile(ctx, pending, path, manifest, live)
+		if isGone(err) && !isDatabase(path) {
+			continue // a receipt or a job that ended while we looked
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		manifest.Files = append(manifest.Files, file)
+	}
+	return nil
+}
+
+// makeDirs makes the folders of path below dir, each durable.
+func (c Caretaker) makeDirs(dir, path string) error {
+	parts := strings.Split(path, "/")
+	for _, part := range parts[:len(parts)-1] {
+		dir = filepath.Join(dir, part)
+		if err := disk.MakeDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Caretaker) captureFile(ctx context.Context, pending, path string, manifest *Manifest, live bool) (File, error) {
+	from, to := in(c.Home.Dir(), path), in(pending, path)
+	if !isDatabase(path) {
+		sum, size, err := c.files().Copy(from, to)
+		return File{Path: path, SHA256: sum, Bytes: size}, err
+	}
+	if err := c.at("copy " + path); err != nil {
+		return File{}, err
+	}
+	pages := func(done, all int) { c.told("copying "+path, int64(done), int64(all)) }
+	if err := store.CopyDatabase(ctx, from, to, live, pages); err != nil {
+		return File{}, err
+	}
+	if err := c.at("verify " + path); err != nil {
+		return File{}, err
+	}
+	counts, err := verifyDatabase(ctx, to)
+	if err != nil {
+		return File{}, err
+	}
+	manifest.Counts[path] = counts
+	if err := c.at("checksum " + path); err != nil {
+		return File{}, err
+	}
+	sum, size, err := disk.Checksum(to)
+	return File{Path: path, SHA256: sum, Bytes: size}, err
+}
+
+// verifyDatabase reads the whole database at path, which nobody writes, and
+// returns the rows of its tables. A damaged one is refused.
+func verifyDatabase(ctx context.Context, path string) (map[string]int, error) {
+	seen, err := store.Inspect(ctx, path, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(seen.Problems) > 0 {
+		return nil, bridge.Errorf(bridge.Storage, "%s is damaged: %s", filepath.Base(path), some(seen.Problems))
+	}
+	return store.Counts(ctx, path, false)
+}
+
+// publish writes the manifest, makes everything durable and gives the set its
+// name.
+func (c Caretaker) publish(pending, final string, manifest Manifest) error {
+	data, err := json.MarshalIndent(manifest, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := c.files().WriteNew(filepath.Join(pending, manifestName), append(data, '\n'), disk.PrivateFile); err != nil {
+		return err
+	}
+	return c.files().Publish(pending, final)
+}
+
+// rotate moves the sets beyond the retention into the archive folder beside
+// them, the oldest first, and returns their new paths. Nothing is deleted.
+func (c Caretaker) rotate(dir string) ([]string, error) {
+	moved := []string{}
+	found, err := sets(dir, snapshotName)
+	if err != nil || c.Retention == 0 || len(found) <= c.Retention {
+		return moved, err
+	}
+	archive := filepath.Join(dir, "archive")
+	if err := disk.MakeDir(archive); err != nil {
+		return moved, err
+	}
+	for i := len(found) - 1; i >= c.Retention; i-- {
+		to := filepath.Join(archive, found[i].Path)
+		if err := c.files().Publish(filepath.Join(dir, found[i].Path), to); err != nil {
+			return moved, fmt.Errorf("move an older snapshot away: %w", err)
+		}
+		moved = append(moved, to)
+	}
+	return moved, nil
+}
+
+// findSnapshot turns what a person typed into a set's folder: a path, one
+// relative to the home, or a name in its backups; "" is the newest.
+func (c Caretaker) findSnapshot(typed string) (string, error) {
+	if typed == "" {
+		found, err := sets(c.Home.Backups(), snapshotName)
+		if err != nil {
+			return "", err
+		}
+		if len(found) == 0 {
+			return "", bridge.Errorf(bridge.NotFound, "there is no snapshot yet: make one with `bridge doctor --backup`")
+		}
+		return filepath.Join(c.Home.Backups(), found[0].Path), nil
+	}
+	for _, candidate := range []string{typed, in(c.Home.Dir(), typed), in(c.Home.Backups(), typed)} {
+		if info, err := os.Stat(candidate); err == nil && info.IsDir() {
+			return filepath.Abs(candidate)
+		}
+	}
+	return "", bridge.Errorf(bridge.NotFound, "there is no snapshot %s", typed)
+}

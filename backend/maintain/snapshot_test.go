@@ -1,0 +1,257 @@
+package maintain
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"bridge/backend/bridge"
+	"bridge/backend/disk"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func manifestOf(t testing.TB, dir string) Manifest {
+	t.Helper()
+	m, err := readManifest(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestSTO_04_ASnapshotHoldsTheStoresAndNoSecretAndNoRunLog(t *testing.T) {
+	c := newHome(t)
+	made := mustBackup(t, c)
+	var paths []string
+	for _, file := range manifestOf(t, made.Path).Files {
+		paths = append(paths, file.Path)
+		sum, size, err := disk.Checksum(in(made.Path, file.Path))
+		if err != nil || sum != file.SHA256 || size != file.Bytes {
+			t.Errorf("%+v is %s, %d, %v", file, sum, size, err)
+		}
+	}
+	want := []string{
+		"bridge.db", "archive/jobs/old.json", "config.json", "install/install.json", "jobs.json",
+		"read-journal/0b5f.json", "remote-jobs.json", "runs/one.json",
+	}
+	if diff := cmp.Diff(want, paths); diff != "" {
+		t.Error(diff)
+	}
+	if rows := manifestOf(t, made.Path).Counts["bridge.db"]["messages"]; rows != 40 {
+		t.Errorf("the manifest counts %d messages", rows)
+	}
+	noTemps(t, c.Home.Dir())
+}
+
+func TestAUT_03_NoSecretIsInASnapshotOrARecoverySet(t *testing.T) {
+	c := newHome(t)
+	made := mustBackup(t, c)
+	if _, err := c.Restore(context.Background(), made.Path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Drill(context.Background(), ""); err != nil {
+		t.Fatal(err)
+	}
+	looked := 0
+	err := filepath.WalkDir(c.Home.Backups(), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		for _, secret := range []string{tokenText, secretText, logText} {
+			if bytes.Contains(data, []byte(secret)) {
+				t.Errorf("%s holds %q", path, secret)
+			}
+		}
+		looked++
+		return err
+	})
+	if err != nil || looked < 16 {
+		t.Errorf("looked at %d files: %v", looked, err)
+	}
+}
+
+func TestSTO_04_ASnapshotBesideALiveBrokerIsWhole(t *testing.T) {
+	c := newHome(t)
+	lease, err := c.Register()
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := openStore(t, c)
+	appendMessages(t, db, 40, 90)
+	made := mustBackup(t, c)
+	appendMessages(t, db, 90, 95)
+	if err := errors.Join(db.Close(), lease.Release()); err != nil {
+		t.Fatal(err)
+	}
+	if rows := manifestOf(t, made.Path).Counts["bridge.db"]["messages"]; rows != 90 {
+		t.Errorf("the snapshot has %d messages, not the 90 committed before it", rows)
+	}
+}
+
+func TestSTO_05_AFailedCaptureStaysPendingAndPublishesNothing(t *testing.T) {
+	for _, failAt := range stepsOf(t, "backup") {
+		if strings.HasPrefix(failAt, "sync-dir backups") {
+			continue // by then it is published
+		}
+		t.Run(failAt, func(t *testing.T) {
+			c := newHome(t)
+			failed := errors.New("the disk said no")
+			c.step = func(name string) error {
+				if name == failAt {
+					return failed
+				}
+				return nil
+			}
+			if _, err := c.Backup(context.Background()); !errors.Is(err, failed) {
+				t.Fatalf("Backup = %v", err)
+			}
+			found, err := sets(c.Home.Backups(), snapshotName)
+			if err != nil || len(found) > 0 {
+				t.Errorf("published: %v, %v", found, err)
+			}
+			if !slices.ContainsFunc(findings(report(t, c)), func(f string) bool { return strings.HasPrefix(f, "snapshot-unfinished backups/.pending-snapshot-") }) {
+				t.Errorf("the attempt is not named: %v", findings(report(t, c)))
+			}
+		})
+	}
+}
+
+// stepsOf runs an operation on a fresh home and returns the names of its steps
+// that do not vary from run to run.
+func stepsOf(t *testing.T, operation string) []string {
+	t.Helper()
+	c := newHome(t)
+	var steps []string
+	c.step = func(name string) error {
+		_, path, _ := strings.Cut(name, " ")
+		varies := disk.IsTemp(path) || strings.Contains(path, "snapshot-")
+		if !varies && !slices.Contains(steps, name) {
+			steps = append(steps, name)
+		}
+		return nil
+	}
+	if err := operations[operation].run(context.Background(), c); err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}
+
+func TestSTO_05_ADamagedStoreIsNotPublishedAsASnapshot(t *testing.T) {
+	c := newHome(t)
+	spoil(t, c, "bridge.db", func(data []byte) []byte {
+		for i := 4096; i < 3*4096; i++ {
+			data[i] = 0xee
+		}
+		return data
+	})
+	if made, err := c.Backup(context.Background()); err == nil {
+		t.Errorf("Backup of a damaged store = %+v", made)
+	}
+	if found, _ := sets(c.Home.Backups(), snapshotName); len(found) > 0 {
+		t.Errorf("published: %v", found)
+	}
+}
+
+func TestSTO_11_RetentionMovesOldSetsAndDeletesNothing(t *testing.T) {
+	tests := []struct{ retention, stay int }{{0, 5}, {2, 2}, {9, 5}}
+	for _, tt := range tests {
+		c := newHome(t)
+		c.Retention = tt.retention
+		var made []Snapshot
+		for range 5 {
+			made = append(made, mustBackup(t, c))
+		}
+		found, err := sets(c.Home.Backups(), snapshotName)
+		if err != nil || len(found) != tt.stay || found[0].Path != filepath.Base(made[4].Path) {
+			t.Errorf("retention %d: %v, %v", tt.retention, found, err)
+		}
+		old, err := sets(filepath.Join(c.Home.Backups(), "archive"), snapshotName)
+		if err != nil || len(old) != 5-tt.stay {
+			t.Errorf("retention %d: moved %v, %v", tt.retention, old, err)
+		}
+		for _, set := range old {
+			dir := filepath.Join(c.Home.Backups(), "archive", set.Path)
+			if err := c.checkSums(context.Background(), manifestOf(t, dir), dir, ""); err != nil {
+				t.Error(err)
+			}
+		}
+		if r := report(t, c); len(r.Findings) > 0 {
+			t.Errorf("findings: %v", r.Findings)
+		}
+	}
+}
+
+func TestSTO_13_MigrationCopiesAreOutsideRotation(t *testing.T) {
+	c := newHome(t)
+	c.Retention = 1
+	kept := map[string]string{".migration-snapshots/bridge.db.schema.json": "{}", "bridge.db.backup-2-to-9-x": "a copy"}
+	for path, text := range kept {
+		write(t, c.Home.Dir(), path, text)
+	}
+	for range 3 {
+		mustBackup(t, c)
+	}
+	for path, text := range kept {
+		if data, err := os.ReadFile(in(c.Home.Dir(), path)); err != nil || string(data) != text {
+			t.Errorf("%s: %q, %v", path, data, err)
+		}
+	}
+	if r := report(t, c); len(r.Findings) > 0 {
+		t.Errorf("findings: %v", r.Findings)
+	}
+}
+
+func TestSTO_04_AnEmptyHomeHasNothingToBackUp(t *testing.T) {
+	c, err := caretakerOf(filepath.Join(t.TempDir(), "new"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Backup(context.Background()); bridge.CodeOf(err) != bridge.NotFound {
+		t.Errorf("Backup = %v", err)
+	}
+}
+
+func TestSTO_04_ProgressIsTold(t *testing.T) {
+	c := newHome(t)
+	var told []string
+	c.Told = func(what string, done, all int64) {
+		if done > all {
+			t.Errorf("%s: %d of %d", what, done, all)
+		}
+		told = append(told, what)
+	}
+	mustBackup(t, c)
+	if !slices.Contains(told, "copying bridge.db") {
+		t.Errorf("told %v", told)
+	}
+}
+
+func TestSTO_04_TheManifestIsExact(t *testing.T) {
+	c := newHome(t)
+	made := mustBackup(t, c)
+	data, err := os.ReadFile(filepath.Join(made.Path, manifestName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"version", "kind", "createdAt", "files", "counts"} {
+		if members[name] == nil {
+			t.Errorf("no %s in %s", name, data)
+		}
+	}
+	if string(members["kind"]) != `"full"` || string(members["version"]) != "1" {
+		t.Errorf("%s", data)
+	}
+}
