@@ -252,3 +252,38 @@ func TestAClientWhoseWriteFailsIsAtItsEnd(t *testing.T) {
 		}
 	})
 }
+
+// late is a connection whose writer is told of its success only when gone is
+// closed: by then the answer has come and the connection has ended.
+type late struct {
+	net.Conn
+	gone <-chan struct{}
+}
+
+func (l late) Write(data []byte) (int, error) {
+	n, err := l.Conn.Write(data)
+	<-l.gone
+	return n, err
+}
+
+// TestMSG_02_AnAnswerBeforeTheEndCounts: a refused hello is answered, and the
+// connection ends at once. The refusal must not look like a broker that died.
+func TestMSG_02_AnAnswerBeforeTheEndCounts(t *testing.T) {
+	for range 50 { // of two things that are ready, either may be taken first
+		near, far := net.Pipe()
+		client := &Client{events: make(chan Event, eventBuffer+1), done: make(chan struct{}), waiting: map[uint64]chan envelope{}}
+		client.conn = late{Conn: near, gone: client.done}
+		go client.read()
+		broker := &line{t: t, conn: far, reader: bufio.NewReader(far)}
+		go func() {
+			asked, err := broker.receive()
+			if err == nil {
+				broker.send(envelope{ID: asked.ID, Error: bridge.Errorf(bridge.Unauthorized, "no")})
+			}
+			_ = far.Close() // the end
+		}()
+		if _, err := call[string](t.Context(), client, opHello, nil); bridge.CodeOf(err) != bridge.Unauthorized {
+			t.Fatalf("got %s %v", bridge.CodeOf(err), err)
+		}
+	}
+}
