@@ -31,7 +31,8 @@ type Plugin struct {
 	out   *json.Encoder
 
 	mu       sync.Mutex
-	sessions map[string]registered // by host session id
+	sessions map[string]registered    // by host session id
+	tails    map[string]chan struct{} // the end of each session's newest line
 }
 
 // registered is a session that the broker knows of.
@@ -43,7 +44,7 @@ type registered struct {
 // RunPlugin serves until input ends. start starts a background broker.
 func RunPlugin(ctx context.Context, opts Options, kind bridge.AgentKind, target ipc.Target, start ipc.Starter, input io.Reader, output io.Writer) error {
 	p := &Plugin{
-		opts: opts, kind: kind, adapter: agent.For(kind), out: json.NewEncoder(output), sessions: map[string]registered{},
+		opts: opts, kind: kind, adapter: agent.For(kind), out: json.NewEncoder(output), sessions: map[string]registered{}, tails: map[string]chan struct{}{},
 	}
 	if above := proc.Ancestors(os.Getpid(), 1); len(above) == 1 {
 		p.host = above[0]
@@ -64,7 +65,9 @@ func RunPlugin(ctx context.Context, opts Options, kind bridge.AgentKind, target 
 	return err
 }
 
-// serve answers lines, each on its own, until input ends.
+// serve answers lines until input ends: those of one session in their order, so
+// that no event overtakes the confirmation before it; different sessions do not
+// wait for each other.
 func (p *Plugin) serve(ctx context.Context, running *sync.WaitGroup, input io.Reader) error {
 	lines := bufio.NewReaderSize(input, 64<<10)
 	for {
@@ -80,8 +83,61 @@ func (p *Plugin) serve(ctx context.Context, running *sync.WaitGroup, input io.Re
 			p.opts.Log.Warn("a plugin's line is not understood", "err", err)
 			continue
 		}
-		running.Go(func() { p.reply(p.answer(ctx, request)) })
+		p.inOrder(running, p.keyOf(request), func(before <-chan struct{}) {
+			ctx, cancel := context.WithTimeout(ctx, budget) // the plugin waits no longer
+			defer cancel()
+			select {
+			case <-before:
+				p.write(p.answer(ctx, request))
+			case <-ctx.Done():
+				p.opts.Log.Warn("a plugin's event waited too long and is dropped", "event", request.Event)
+				<-before
+			}
+		})
 	}
+}
+
+// keyOf names the session that a line belongs to.
+func (p *Plugin) keyOf(request agent.PluginRequest) string {
+	if request.Confirm == nil {
+		call, err := p.adapter.ParseHook(request.Event, request.Call)
+		if err != nil {
+			return ""
+		}
+		return call.SessionID
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for sessionID, known := range p.sessions {
+		if known.id == request.Confirm.Loan.Recipient {
+			return sessionID
+		}
+	}
+	return ""
+}
+
+// inOrder runs work on its own and tells it when everything that came before it
+// for the same key has ended.
+func (p *Plugin) inOrder(running *sync.WaitGroup, key string, work func(before <-chan struct{})) {
+	done := make(chan struct{})
+	p.mu.Lock()
+	before := p.tails[key]
+	p.tails[key] = done
+	p.mu.Unlock()
+	if before == nil {
+		ended := make(chan struct{})
+		close(ended)
+		before = ended
+	}
+	running.Go(func() {
+		defer close(done)
+		work(before)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.tails[key] == done {
+			delete(p.tails, key)
+		}
+	})
 }
 
 // readLine returns one line without its end; a longer one than limitBytes is an
@@ -103,8 +159,6 @@ func readLine(lines *bufio.Reader, limitBytes int) ([]byte, error) {
 }
 
 func (p *Plugin) answer(ctx context.Context, request agent.PluginRequest) agent.PluginReply {
-	ctx, cancel := context.WithTimeout(ctx, budget)
-	defer cancel()
 	if request.Confirm != nil {
 		return agent.PluginReply{ID: request.ID, Error: words(p.confirm(ctx, *request.Confirm))}
 	}
@@ -113,6 +167,9 @@ func (p *Plugin) answer(ctx context.Context, request agent.PluginRequest) agent.
 		return agent.PluginReply{ID: request.ID, Error: words(err)}
 	}
 	reply, err := p.report(ctx, call)
+	if err != nil {
+		p.opts.Log.Warn("a plugin's event was not reported", "event", request.Event, "err", err)
+	}
 	return agent.PluginReply{ID: request.ID, Text: reply.Text, Loan: reply.Loan, Error: words(err)}
 }
 
@@ -213,8 +270,6 @@ func (p *Plugin) signalAll() {
 		p.write(agent.PluginPush{Mail: id, Wake: true})
 	}
 }
-
-func (p *Plugin) reply(reply agent.PluginReply) { p.write(reply) }
 
 func (p *Plugin) write(line any) {
 	p.outMu.Lock()

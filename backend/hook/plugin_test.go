@@ -1,0 +1,151 @@
+package hook
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"bridge/backend/agent"
+	"bridge/backend/bridge"
+	"bridge/backend/broker"
+	"bridge/backend/config"
+	"bridge/backend/ipc"
+	"bridge/backend/store"
+)
+
+const token = "a-token-of-sufficient-length"
+
+// serveHome runs a broker on a home of its own until the test ends.
+func serveHome(t *testing.T) (config.Home, *store.DB) {
+	t.Helper()
+	noEnv := func(string) string { return "" }
+	home, err := config.ResolveHome(filepath.Join(t.TempDir(), "h"), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := home.Ensure(); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	db, err := store.Open(t.Context(), home.DB(), store.Options{Now: time.Now, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := broker.New(t.Context(), broker.Options{
+		Home: home, Settings: func() (config.Settings, error) { return home.Settings(noEnv) }, DB: db, Now: time.Now, Log: log, Host: "serve",
+		Version: "test", URL: func() string { return "" }, Ticket: func() string { return "" }, Retire: func() {},
+		Queue: func() (agent.Queue, error) { return agent.Queue{}, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket, err := ipc.Listen(home.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := ipc.NewServer(token, b, log)
+	go server.Serve(socket) //nolint:errcheck // ends with the listener
+	t.Cleanup(func() {
+		socket.Close()
+		server.Close()
+		b.Close()
+		db.Close()
+	})
+	return home, db
+}
+
+// plugin is opencode's side of the lines.
+type plugin struct {
+	t     *testing.T
+	in    io.Writer
+	lines *bufio.Scanner
+}
+
+func startPlugin(t *testing.T, home config.Home) plugin {
+	t.Helper()
+	inRead, inWrite := io.Pipe()
+	outRead, outWrite := io.Pipe()
+	ended := make(chan error, 1)
+	options := Options{Home: home, Version: "test", Now: time.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	go func() {
+		target := ipc.Target{Socket: home.Socket(), Token: token}
+		ended <- RunPlugin(context.WithoutCancel(t.Context()), options, bridge.OpenCode, target, nil, inRead, outWrite)
+	}()
+	t.Cleanup(func() {
+		inWrite.Close()
+		go io.Copy(io.Discard, outRead) //nolint:errcheck // so that a last line is not stuck
+		if err := <-ended; err != nil {
+			t.Errorf("the plugin's child ended with %v", err)
+		}
+		outWrite.Close()
+	})
+	return plugin{t: t, in: inWrite, lines: bufio.NewScanner(outRead)}
+}
+
+func (p plugin) say(lines ...string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.in, strings.Join(lines, "\n")+"\n"); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// reply returns the next answer, passing over pushes.
+func (p plugin) reply() agent.PluginReply {
+	p.t.Helper()
+	for p.lines.Scan() {
+		var reply agent.PluginReply
+		if err := json.Unmarshal(p.lines.Bytes(), &reply); err != nil {
+			p.t.Fatal(err)
+		}
+		if reply.ID != 0 {
+			return reply
+		}
+	}
+	p.t.Fatalf("the plugin's child ended: %v", p.lines.Err())
+	return agent.PluginReply{}
+}
+
+func TestCHT_07_MSG_06_APluginsLinesKeepTheirOrder(t *testing.T) {
+	home, db := serveHome(t)
+	p := startPlugin(t, home)
+	p.say(`{"id":1,"event":"session.created","call":{"sessionId":"ses_1","cwd":"/work/shop"}}`)
+	if got := p.reply(); got.ID != 1 || got.Error != "" {
+		t.Fatalf("registering answered %+v", got)
+	}
+	owner, err := ipc.Dial(t.Context(), ipc.Target{Socket: home.Socket(), Token: token}, ipc.Hello{Role: ipc.RoleOwner, PID: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close()
+	sent, err := owner.Send(t.Context(), ipc.SendArgs{To: "ses_1", Body: "wake up"})
+	if err != nil || !sent.Recipients[0].Wake {
+		t.Fatalf("send = %+v, %v; want a wake asked of the idle session", sent, err)
+	}
+	p.say(`{"id":2,"event":"session.idle","call":{"sessionId":"ses_1"}}`)
+	given := p.reply()
+	if !strings.Contains(given.Text, "wake up") || given.Loan == nil {
+		t.Fatalf("idle brought %+v, want the mail", given)
+	}
+	loan, err := json.Marshal(given.Loan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The next event comes right behind the confirmation and must not overtake it.
+	p.say(`{"id":3,"confirm":{"loan":`+string(loan)+`,"stage":"handed","evidence":"opencode prompt"}}`,
+		`{"id":4,"event":"chat.message","call":{"sessionId":"ses_1","prompt":"x"}}`)
+	for _, id := range []int64{3, 4} {
+		if got := p.reply(); got.ID != id || got.Text != "" || got.Error != "" {
+			t.Fatalf("answer %+v, want %d without text", got, id)
+		}
+	}
+	row, err := db.Find(t.Context(), sent.ID)
+	if err != nil || row.Stage() != bridge.StageConsumed {
+		t.Errorf("stage %s, %v; want consumed by the event after the confirmation", row.Stage(), err)
+	}
+}
