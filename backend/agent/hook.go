@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"bridge/backend/bridge"
+	"bridge/backend/chat"
 	"bridge/backend/session"
 )
 
@@ -14,9 +15,10 @@ import (
 // it, so it is generous; what is larger is refused, not cut.
 const MaxHookBytes = 16 << 20
 
-// maxPromptChars bounds the prompt that is kept of a hook call: enough to
-// recognise it, never a copy of a pasted file.
-const maxPromptChars = 4_000
+// maxPromptChars bounds the prompt that is kept of a hook call: the owner's
+// longest words as codex's queue shows them, for they are recognised by it
+// (CHT-09), never a copy of a pasted file.
+const maxPromptChars = bridge.MaxOwnerBodyChars + len(chat.OwnerLabel)
 
 // decodeHook reads the host's JSON into dst. Unknown members are ignored, and a
 // member of a wrong type counts as absent instead of spoiling the others: the

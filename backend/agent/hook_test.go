@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/chat"
 	"bridge/backend/session"
 )
 
@@ -183,6 +184,20 @@ func holdsString(t *testing.T, data []byte, want string) bool {
 		return false
 	}
 	return walk(value)
+}
+
+// The owner's longest words come back from codex's queue as a prompt, and are
+// recognised by it only when they are whole.
+func TestCHT_09_ThePromptHoldsTheOwnersLongestWords(t *testing.T) {
+	prompt := chat.OwnerLabel + strings.Repeat("\U0001F642", bridge.MaxOwnerBodyChars)
+	stdin, err := json.Marshal(map[string]string{"session_id": "thread-1", "prompt": prompt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, err := For(bridge.Codex).ParseHook("UserPromptSubmit", stdin)
+	if err != nil || call.Prompt != prompt {
+		t.Errorf("of %d bytes %d are kept (%v)", len(prompt), len(call.Prompt), err)
+	}
 }
 
 func TestStopHookActive(t *testing.T) {

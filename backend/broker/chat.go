@@ -142,14 +142,15 @@ func (b *Broker) noteQueued(ctx context.Context, s *session.Session, call sessio
 	if call.Event != session.EventPrompt || !strings.HasPrefix(call.Prompt, chat.OwnerLabel) {
 		return nil
 	}
-	body := strings.TrimPrefix(call.Prompt, chat.OwnerLabel)
+	// A CLI may take the white space off the ends of a prompt.
+	body := strings.TrimSpace(strings.TrimPrefix(call.Prompt, chat.OwnerLabel))
 	id := b.targetOf(s).ID
 	unread, err := b.opts.DB.Unread(ctx, id, hookScan)
 	if err != nil {
 		return err
 	}
 	for _, d := range unread {
-		if d.Body == body && strings.HasPrefix(d.Handed.Evidence, mail.QueueEvidence) {
+		if strings.TrimSpace(d.Body) == body && strings.HasPrefix(d.Handed.Evidence, mail.QueueEvidence) {
 			mark := mail.Mark{MessageID: d.ID, Recipient: id, At: b.nowMillis(), Evidence: "codex showed it as a prompt"}
 			return b.opts.DB.Record(ctx, bridge.StageConsumed, []mail.Mark{mark})
 		}

@@ -106,6 +106,11 @@ func TestCHT_04_ThePromptThatShowsItIsTheReceipt(t *testing.T) {
 	if got := b.stage("m-1"); got != bridge.StageConsumed {
 		t.Errorf("its own prompt made it %s, want consumed", got)
 	}
+	b.chat(chat.Request{Session: web.ID, Body: "more words\n\n", MessageID: "m-2"})
+	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventPrompt, SessionID: "thread-1", Prompt: chat.OwnerLabel + "more words"}, true)
+	if got := b.stage("m-2"); got != bridge.StageConsumed {
+		t.Errorf("its own prompt without the line ends made it %s, want consumed", got)
+	}
 }
 
 func TestCHT_06_ACrashWhileTheQueueRunsNeverMakesASecondCopy(t *testing.T) {

@@ -119,6 +119,7 @@ var odd = []struct{ name, text string }{
 	{"newlines and tabs", "one\n\ttwo\n\n  three  four\n- five"},
 	{"emoji and other scripts", "👩‍👩‍👧‍👦 🇩🇪 naïve Ωμέγα 日本語 עברית é e\u0301"},
 	{"what looks like an option", "--help --resume -- -x"},
+	{"white space at the ends", "  indented, and blank lines after\n\n"},
 	{"32,000 characters", long(32_000)},
 }
 
@@ -197,10 +198,13 @@ func TestOwnerReachesCodex(t *testing.T) {
 
 	w.step("CHT-06 each text came once", func(w *world) {
 		r := w.afterwards(codex, "look-back")
-		for _, text := range []string{odd[0].text, odd[1].text, odd[2].text, odd[3].text, odd[4].text, "Which port does the server use?", "And which protocol?"} {
-			if got := prompts(r, ownerLabel+text); got != 1 {
-				w.Errorf("%d copies of %.80q", got, text)
+		for _, tt := range odd {
+			if got := prompts(r, ownerLabel+tt.text); got != 1 {
+				w.Errorf("%d copies of %.80q", got, tt.text)
 			}
+		}
+		if got := strings.Count(r.Text(), ownerLabel); got != len(odd)+2 {
+			w.Errorf("the owner wrote %d times, codex was told %d times", len(odd)+2, got)
 		}
 		w.idle("codex-p")
 	})
