@@ -773,3 +773,21 @@ func TestMSG_03_CHT_18_AutoWakeIsRememberedOverReloads(t *testing.T) {
 		t.Error("a broker restart forgot the choice")
 	}
 }
+
+func TestMSG_12_AResumedHostSessionDoesNotInheritTheMailOfTheOneBefore(t *testing.T) {
+	b := newBench(t)
+	from := b.join(ipc.Register{Name: "from", Kind: bridge.Codex})
+	older := b.join(ipc.Register{SessionID: "older"})
+	older.Close()
+	eventually(t, "the older session left", func() bool { p, err := from.Peers(t.Context(), ipc.Caller{}); return err == nil && len(p.Peers) == 1 })
+	const agentPID = 4242
+	now := b.join(ipc.Register{SessionID: "newer", AgentPID: agentPID, HostKnown: true})
+	from.mustSend(ipc.SendArgs{To: "newer", Body: "for the newer one"})
+	// The person resumes the older host session in the same process.
+	b.hook(session.HookCall{Event: session.EventStart, SessionID: "older", Source: "resume", Ancestors: []int{agentPID}}, true)
+	wantBodies(t, "the resumed session", now.read())
+	unread, err := b.db.UnreadCount(t.Context(), now.ID)
+	if err != nil || unread != 1 {
+		t.Errorf("the newer session has %d unread, %v; want its 1", unread, err)
+	}
+}

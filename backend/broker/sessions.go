@@ -210,10 +210,15 @@ func (b *Broker) rekeyLocked(s *session.Session, id string) {
 	old := s.ID
 	box := b.boxes[old]
 	delete(b.boxes, old)
+	if s.SessionID == "" {
+		box.formerIDs = append(box.formerIDs, old)
+	} else { // it was another host session until now, and that one's mail stays its own
+		box.signal()
+		box = newMailbox()
+	}
 	b.roster.Rekey(s, id)
 	b.applyPrefsLocked(s)
 	b.boxes[id] = box
-	box.formerIDs = append(box.formerIDs, old)
 	for _, l := range b.conns {
 		if l.sessions[old] {
 			delete(l.sessions, old)
