@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -57,7 +56,7 @@ const testToken = "a-token-of-sufficient-length"
 
 func (b *bench) start() {
 	b.t.Helper()
-	ctx, log := b.t.Context(), slog.New(slog.NewTextHandler(io.Discard, nil))
+	ctx, log := b.t.Context(), slog.New(slog.DiscardHandler)
 	var err error
 	if b.db, err = store.Open(ctx, b.home.DB(), store.Options{Now: b.now, Log: log}); err != nil {
 		b.t.Fatal(err)
@@ -668,7 +667,7 @@ func TestDEC_12_DEC_13_DEC_14_ReceiptsFollowTheHostSession(t *testing.T) {
 		t.Fatalf("no catch-up: %q", lost.Text)
 	}
 	b.restart()
-	fresh = b.join(ipc.Register{SessionID: "s3", Previous: fresh.ID})
+	b.join(ipc.Register{SessionID: "s3", Previous: fresh.ID})
 	if text := hook("s3"); strings.Count(text, "the decision") != 1 {
 		t.Errorf("DEC-14 after a lost hand-over: %q, want it once", text)
 	}

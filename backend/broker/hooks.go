@@ -21,7 +21,7 @@ func (b *Broker) hook(ctx context.Context, l *link, call session.HookCall) (sess
 	if err := checkHook(call); err != nil {
 		return session.HookReply{}, err
 	}
-	s, learned := b.sessionOfHook(l, call)
+	s, learned := b.sessionOfHook(call)
 	if s == nil {
 		return session.HookReply{}, nil
 	}
@@ -60,7 +60,7 @@ func checkHook(call session.HookCall) error {
 // sessionOfHook finds the live session that a hook reports from: by its host
 // session id, else by the agent process above the hook. A session found by its
 // process learns its host session id here.
-func (b *Broker) sessionOfHook(l *link, call session.HookCall) (s *session.Session, learned bool) {
+func (b *Broker) sessionOfHook(call session.HookCall) (s *session.Session, learned bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s, ok := b.roster.ByHost(call.Kind, call.SessionID); ok {

@@ -180,7 +180,7 @@ func (b *Broker) wakeWait(ctx context.Context, l *link, args ipc.WakeWait) (ipc.
 	if err := checkHook(args.Call); err != nil {
 		return ipc.WakeReply{}, err
 	}
-	s, learned := b.sessionOfHook(l, args.Call)
+	s, learned := b.sessionOfHook(args.Call)
 	if s == nil || args.Call.ChildID != "" {
 		return ipc.WakeReply{Superseded: true}, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/daemon"
 	"bridge/backend/dashboard"
+	"bridge/backend/ipc"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/mcp"
@@ -99,24 +100,13 @@ func runDemo(ctx context.Context, home config.Home, dir string) error {
 	}
 	for round := 1; ; round++ {
 		for _, line := range demoScript {
-			if !demoWait(ctx) {
+			if !ipc.Pause(ctx, demoPause) {
 				return nil
 			}
 			if err := line.play(ctx, cast, round); err != nil && ctx.Err() == nil {
 				return err
 			}
 		}
-	}
-}
-
-func demoWait(ctx context.Context) bool {
-	timer := time.NewTimer(demoPause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

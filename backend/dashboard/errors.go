@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"runtime/debug"
 
@@ -65,7 +64,7 @@ func (d *Dashboard) writeError(w *response, r *http.Request, err error) {
 	}
 	status, sentence := answerFor(err)
 	if status >= http.StatusInternalServerError {
-		d.opts.Log.Error("dashboard request", "method", r.Method, "path", r.URL.Path, "status", status, slog.Any("error", chain(err)))
+		d.opts.Log.Error("dashboard request", "method", r.Method, "path", r.URL.Path, "status", status, "error", chain(err))
 	}
 	if w.begun {
 		return

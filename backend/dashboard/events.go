@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/ipc"
 )
 
 // Limits of the event streams, all ours.
@@ -57,18 +58,6 @@ func signal(to chan struct{}) {
 	}
 }
 
-// pause waits, or returns false when ctx ends first.
-func pause(ctx context.Context, wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
 // follow publishes the broker's revisions, and 0 while there is none, until ctx
 // ends.
 func (e *events) follow(ctx context.Context, broker Broker) {
@@ -80,7 +69,7 @@ func (e *events) follow(ctx context.Context, broker Broker) {
 			return
 		}
 		e.publish(0)
-		if !pause(ctx, watchAgain) {
+		if !ipc.Pause(ctx, watchAgain) {
 			return
 		}
 	}
@@ -97,7 +86,7 @@ func (e *events) watch(ctx context.Context, broker Broker, changes <-chan struct
 			}
 			e.publish(status.Revision)
 		}
-		if !pause(ctx, pace) {
+		if !ipc.Pause(ctx, pace) {
 			return
 		}
 		select {

@@ -32,7 +32,7 @@ func serveHome(t *testing.T) (config.Home, *store.DB) {
 	if err := home.Ensure(); err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	log := slog.New(slog.DiscardHandler)
 	db, err := store.Open(t.Context(), home.DB(), store.Options{Now: time.Now, Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func serveHome(t *testing.T) (config.Home, *store.DB) {
 		t.Fatal(err)
 	}
 	server := ipc.NewServer(token, b, log)
-	go server.Serve(socket) //nolint:errcheck // ends with the listener
+	go server.Serve(socket)
 	t.Cleanup(func() {
 		socket.Close()
 		server.Close()
@@ -72,14 +72,14 @@ func startPlugin(t *testing.T, home config.Home) plugin {
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
 	ended := make(chan error, 1)
-	options := Options{Home: home, Version: "test", Now: time.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	options := Options{Home: home, Version: "test", Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	go func() {
 		target := ipc.Target{Socket: home.Socket(), Token: token}
 		ended <- RunPlugin(context.WithoutCancel(t.Context()), options, bridge.OpenCode, target, nil, inRead, outWrite)
 	}()
 	t.Cleanup(func() {
 		inWrite.Close()
-		go io.Copy(io.Discard, outRead) //nolint:errcheck // so that a last line is not stuck
+		go io.Copy(io.Discard, outRead) // so that a last line is not stuck
 		if err := <-ended; err != nil {
 			t.Errorf("the plugin's child ended with %v", err)
 		}

@@ -47,7 +47,7 @@ func RunWake(ctx context.Context, opts Options, standby bool, input io.Reader, e
 		if code, done := waitOnce(ctx, opts, ipc.WakeWait{Call: call, Standby: standby}, errorOutput); done {
 			return code
 		}
-		pause(ctx, wakeRetry) // the broker died: the next one is asked
+		ipc.Pause(ctx, wakeRetry) // the broker died: the next one is asked
 	}
 	return 0
 }
@@ -87,7 +87,7 @@ func waitOnce(ctx context.Context, opts Options, wait ipc.WakeWait, errorOutput 
 
 // endWithAgent ends the wait when the agent has ended: nobody is left to wake.
 func endWithAgent(ctx context.Context, cancel context.CancelFunc, above []proc.Process) {
-	for pause(ctx, wakeLook) {
+	for ipc.Pause(ctx, wakeLook) {
 		for _, p := range above[:min(len(above), agentDistance)] {
 			if !proc.Alive(p.PID) {
 				cancel()
@@ -100,15 +100,3 @@ func endWithAgent(ctx context.Context, cancel context.CancelFunc, above []proc.P
 // agentDistance is how many processes above the hook must live for it to have a
 // purpose: the shell that ran it, and the agent.
 const agentDistance = 2
-
-// pause waits and reports whether ctx still lives.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

@@ -60,7 +60,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		client, err := k.connect(ctx)
 		if err != nil {
 			k.set(nil, err)
-			pause(ctx, retry)
+			Pause(ctx, retry)
 			retry = min(2*retry, lastRetryPause)
 			continue
 		}
@@ -94,7 +94,7 @@ func (k *Keeper) follow(ctx context.Context, client *Client) {
 func (k *Keeper) connect(ctx context.Context) (*Client, error) {
 	client, err := Dial(ctx, k.Target, k.Hello)
 	if bridge.CodeOf(err) == bridge.Unavailable {
-		pause(ctx, rand.N(takeoverJitter)) //nolint:gosec // spreading, not a secret
+		Pause(ctx, rand.N(takeoverJitter)) //nolint:gosec // spreading, not a secret
 		client, err = DialOrStart(ctx, k.Target, k.Hello, k.Start)
 	}
 	if err != nil {
@@ -138,7 +138,7 @@ func dialUntil(ctx context.Context, target Target, hello Hello, ended <-chan str
 	go func() {
 		select {
 		case <-ended:
-			pause(ctx, winnerPatience)
+			Pause(ctx, winnerPatience)
 			cancel()
 		case <-ctx.Done():
 		}
@@ -160,14 +160,14 @@ func dialPatiently(ctx context.Context, target Target, hello Hello) (*Client, er
 		if bridge.CodeOf(err) != bridge.Unavailable {
 			return client, err
 		}
-		if !pause(ctx, pollPause) {
+		if !Pause(ctx, pollPause) {
 			return nil, err
 		}
 	}
 }
 
-// pause waits and reports whether ctx still lives.
-func pause(ctx context.Context, d time.Duration) bool {
+// Pause waits and reports whether ctx still lives.
+func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -173,7 +173,7 @@ func TestTheKeeperTellsWhyThereIsNoBroker(t *testing.T) {
 				return tt.k.failure
 			}
 			for waiting := soon(t); reason() == nil; { // known after the first attempt
-				if !pause(waiting, time.Millisecond) {
+				if !Pause(waiting, time.Millisecond) {
 					t.Fatal("no attempt failed")
 				}
 			}

@@ -203,7 +203,7 @@ func TestModelToleratesOtherRequests(t *testing.T) {
 		}
 	}
 	answer, err := http.Get(model.URL() + "/v1/models")
-	if err != nil || answer.StatusCode != 200 {
+	if err != nil || answer.StatusCode != http.StatusOK {
 		t.Errorf("models: %v %v", answer, err)
 	}
 }
