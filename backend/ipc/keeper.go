@@ -57,14 +57,16 @@ const (
 func (k *Keeper) Run(ctx context.Context) {
 	retry := firstRetryPause
 	for ctx.Err() == nil {
-		client, err := k.connect(ctx)
+		client, reached, err := k.connect(ctx)
+		if reached && (err == nil || bridge.CodeOf(err) == bridge.Unavailable) {
+			retry = firstRetryPause // if it died under us, the next one is near
+		}
 		if err != nil {
 			k.set(nil, err)
 			Pause(ctx, retry)
 			retry = min(2*retry, lastRetryPause)
 			continue
 		}
-		retry = firstRetryPause
 		k.set(client, nil)
 		k.follow(ctx, client)
 		k.set(nil, bridge.Errorf(bridge.Unavailable, "the broker has just gone; another takes over"))
@@ -90,23 +92,24 @@ func (k *Keeper) follow(ctx context.Context, client *Client) {
 	}
 }
 
-// connect dials, starts a broker if nobody answers, and joins.
-func (k *Keeper) connect(ctx context.Context) (*Client, error) {
-	client, err := Dial(ctx, k.Target, k.Hello)
+// connect dials, starts a broker if nobody answers, and joins. reached reports
+// whether a broker answered, also when joining it failed.
+func (k *Keeper) connect(ctx context.Context) (client *Client, reached bool, err error) {
+	client, err = Dial(ctx, k.Target, k.Hello)
 	if bridge.CodeOf(err) == bridge.Unavailable {
 		Pause(ctx, rand.N(takeoverJitter)) //nolint:gosec // spreading, not a secret
 		client, err = DialOrStart(ctx, k.Target, k.Hello, k.Start)
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if k.Joined == nil {
-		return client, nil
+		return client, true, nil
 	}
 	if err := k.Joined(ctx, client); err != nil {
-		return nil, errors.Join(err, client.Close())
+		return nil, true, errors.Join(err, client.Close())
 	}
-	return client, nil
+	return client, true, nil
 }
 
 // DialOrStart dials, and starts a broker where nobody answers. start may be nil.
