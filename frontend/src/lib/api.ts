@@ -62,12 +62,22 @@ export interface Peer {
   detail: string;
 }
 
+/** The last doctor report in numbers; `ok` is null while there was none. */
+export interface StorageSummary {
+  ok: boolean | null;
+  errors: number;
+  warnings: number;
+  lastBackup: number | null;
+}
+
 export interface State {
   revision: number;
-  instance: { name: string; version: string };
+  /** `home` is the folder where the data lives, or ''. */
+  instance: { name: string; version: string; home: string };
   broker: { state: 'live' | 'offline'; host: string; pid: number | null };
   peers: Peer[];
   messages: Message[];
+  storage: StorageSummary;
 }
 
 export type Scope = 'all' | { project: string } | { sessions: string[] };
@@ -106,6 +116,40 @@ export interface ChatDelivery {
   transport: string;
   updatedAt: number;
 }
+
+/** For whom the owner's words are within a session: a native child, or its parent about it. */
+export interface ChildTarget {
+  child: string;
+  target?: 'parent';
+}
+
+export interface Finding {
+  severity: 'error' | 'warning';
+  code: string;
+  /** Within the home. */
+  path: string;
+  detail: string;
+  /** `doctor --fix` mends it. */
+  fixable: boolean;
+}
+
+export interface DoctorReport {
+  checkedAt: number;
+  /** No finding is an error. */
+  ok: boolean;
+  schema: { path: string; actual: number; expected: number }[];
+  findings: Finding[];
+  sizes: { path: string; bytes: number }[];
+  totalBytes: number;
+  /** Published sets, the newest first. */
+  backups: { path: string; createdAt: number }[];
+}
+
+/** A message of any store, as the archive keeps it. */
+export type ArchiveMessage = Pick<
+  Message,
+  'id' | 'from_name' | 'from_agent' | 'to_target' | 'recipients' | 'body' | 'created_at' | 'hop' | 'reply_to'
+>;
 
 export interface SendResult {
   id: string;
@@ -164,8 +208,15 @@ export const api = {
     call<{ decisions: Decision[] }>(`/api/decisions${query === '' ? '' : `?q=${encode(query)}`}`),
   history: (topic: string) =>
     call<{ topic: string; decisions: Decision[] }>(`/api/decisions/${encode(topic)}/history`),
-  writeToSession: (name: string, body: string) =>
-    post<ChatResult>(`/api/sessions/${encode(name)}/message`, { body }),
+  /** To a session, live or away; with a child's target to that child or about it to its parent. */
+  writeToSession: (name: string, body: string, child?: ChildTarget) =>
+    post<ChatResult>(`/api/sessions/${encode(name)}/message`, { body, ...child }),
   send: (to: string, body: string) => post<SendResult>('/api/messages', { to, body }),
   chatDelivery: (id: string) => call<ChatDelivery>(`/api/chat-delivery/${encode(id)}`),
+  storage: () => call<DoctorReport>('/api/storage'),
+  /** Messages of all stores that hold the text literally, newest first, those before the given time only. */
+  searchArchive: (query: string, limit: number, before?: number) =>
+    call<{ messages: ArchiveMessage[] }>(
+      `/api/archive/messages?query=${encode(query)}&limit=${limit}${before === undefined ? '' : `&before=${before}`}`,
+    ),
 };

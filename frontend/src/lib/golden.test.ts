@@ -5,7 +5,16 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
-import type { AgentFound, ChatDelivery, ChatResult, Decision, Message, SendResult, State } from './api';
+import type {
+  AgentFound,
+  ArchiveMessage,
+  ChatDelivery,
+  ChatResult,
+  Decision,
+  Message,
+  SendResult,
+  State,
+} from './api';
 
 const step = v.picklist(['accepted', 'durable', 'woken', 'handed', 'consumed', 'answered']);
 const stage = v.picklist([...step.options, 'expired']);
@@ -42,7 +51,7 @@ const message = v.object({
 
 const state = v.object({
   revision: v.number(),
-  instance: v.object({ name: v.string(), version: v.string() }),
+  instance: v.object({ name: v.string(), version: v.string(), home: v.string() }),
   broker: v.object({
     state: v.picklist(['live', 'offline']),
     host: v.string(),
@@ -66,6 +75,12 @@ const state = v.object({
     }),
   ),
   messages: v.array(message),
+  storage: v.object({
+    ok: v.nullable(v.boolean()),
+    errors: v.number(),
+    warnings: v.number(),
+    lastBackup: v.nullable(time),
+  }),
 }) satisfies v.GenericSchema<unknown, State>;
 
 const decision = v.object({
@@ -112,6 +127,18 @@ const receipt = v.object({
   updatedAt: time,
 }) satisfies v.GenericSchema<unknown, ChatDelivery>;
 
+const archived = v.object({
+  id: v.string(),
+  from_name: v.string(),
+  from_agent: v.string(),
+  to_target: v.string(),
+  recipients: v.string(),
+  body: v.string(),
+  created_at: time,
+  hop: v.number(),
+  reply_to: v.nullable(v.string()),
+}) satisfies v.GenericSchema<unknown, ArchiveMessage>;
+
 const sent = v.object({
   id: v.string(),
   conversationId: v.string(),
@@ -126,6 +153,7 @@ describe('the server answers as the page expects', () => {
     ['messages.json', v.object({ messages: v.array(message) })],
     ['decisions.json', v.object({ decisions: v.array(decision) })],
     ['history.json', v.object({ topic: v.string(), decisions: v.array(decision) })],
+    ['archive.json', v.object({ messages: v.array(archived) })],
     ['agents.json', agents],
     ['chat.json', chat],
     ['chat-child.json', chat],

@@ -13,6 +13,7 @@ const GO: Record<string, Place['page']> = {
   o: 'overview',
   s: 'sessions',
   d: 'decisions',
+  t: 'storage',
   ',': 'settings',
 };
 
@@ -36,6 +37,7 @@ export const SHEET: readonly { keys: string[]; does: string }[] = [
   { keys: ['g', 'o'], does: 'go to Overview' },
   { keys: ['g', 's'], does: 'go to Sessions' },
   { keys: ['g', 'd'], does: 'go to Decisions' },
+  { keys: ['g', 't'], does: 'go to Storage' },
   { keys: ['g', ','], does: 'go to Settings' },
   { keys: ['?'], does: 'this sheet' },
 ];

@@ -7,6 +7,8 @@ describe('routes', () => {
     [{ page: 'needs' }, '#/needs'],
     [{ page: 'sessions' }, '#/sessions'],
     [{ page: 'session', name: 'claude-api' }, '#/sessions/claude-api'],
+    [{ page: 'child', name: 'a/b', child: 'c 1/2' }, '#/sessions/a%2Fb/c%201%2F2'],
+    [{ page: 'storage' }, '#/storage'],
     [{ page: 'topic', topic: 'release/notes ?' }, '#/decisions/release%2Fnotes%20%3F'],
     [{ page: 'topic', topic: '..' }, '#/decisions/..'],
     [{ page: 'settings' }, '#/settings'],

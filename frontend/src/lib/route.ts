@@ -1,4 +1,5 @@
-// Addresses within the page: #/overview, #/sessions/<name>, #/decisions/<topic>.
+// Addresses within the page: #/overview, #/sessions/<name>,
+// #/sessions/<name>/<child id>, #/decisions/<topic>.
 // A message opened in the details is ?m=<id>, so that "back" closes it.
 
 export type Place =
@@ -6,8 +7,10 @@ export type Place =
   | { page: 'overview' }
   | { page: 'sessions' }
   | { page: 'session'; name: string }
+  | { page: 'child'; name: string; child: string }
   | { page: 'decisions' }
   | { page: 'topic'; topic: string }
+  | { page: 'storage' }
   | { page: 'settings' };
 
 export interface Route {
@@ -19,19 +22,21 @@ export interface Route {
 /** Reads a location hash; what it does not know is the overview. */
 export function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
-  const [page = '', rest] = path.split('/', 2).map(decode);
-  return { place: placeOf(page, rest ?? ''), message: new URLSearchParams(query).get('m') };
+  const [page = '', ...rest] = path.split('/').map(decode);
+  return { place: placeOf(page, rest), message: new URLSearchParams(query).get('m') };
 }
 
-function placeOf(page: string, rest: string): Place {
+function placeOf(page: string, [first = '', second = '']: string[]): Place {
   switch (page) {
     case 'needs':
+    case 'storage':
     case 'settings':
       return { page };
     case 'sessions':
-      return rest === '' ? { page: 'sessions' } : { page: 'session', name: rest };
+      if (first === '') return { page: 'sessions' };
+      return second === '' ? { page: 'session', name: first } : { page: 'child', name: first, child: second };
     case 'decisions':
-      return rest === '' ? { page: 'decisions' } : { page: 'topic', topic: rest };
+      return first === '' ? { page: 'decisions' } : { page: 'topic', topic: first };
     default:
       return { page: 'overview' };
   }
@@ -55,6 +60,8 @@ function pathOf(place: Place): string {
   switch (place.page) {
     case 'session':
       return `sessions/${encodeURIComponent(place.name)}`;
+    case 'child':
+      return `sessions/${encodeURIComponent(place.name)}/${encodeURIComponent(place.child)}`;
     case 'topic':
       return `decisions/${encodeURIComponent(place.topic)}`;
     default:

@@ -64,10 +64,11 @@ export function peer(over: Partial<Peer> = {}): Peer {
 export function state(over: Partial<State> = {}): State {
   return {
     revision: 1,
-    instance: { name: 'test', version: '0' },
+    instance: { name: 'test', version: '0', home: '/home/anna/.bridge' },
     broker: { state: 'live', host: 'serve', pid: 1 },
     peers: [],
     messages: [],
+    storage: { ok: null, errors: 0, warnings: 0, lastBackup: null },
     ...over,
   };
 }

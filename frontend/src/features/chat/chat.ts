@@ -2,15 +2,39 @@
 
 import type { ChatDelivery, ChatResult, SendResult } from '../../lib/api';
 import { count } from '../../lib/text';
+import { clock } from '../../lib/time';
 
 /** The server's limit for owner input, in characters (Unicode code points). */
 export const BODY_MAX = 32_000;
 
+/** How far the owner's words came; 'failed' never left the page. */
+export type Outcome = ChatResult['state'] | 'failed';
+
 export interface Status {
-  tone: 'plain' | 'good' | 'warn' | 'bad';
+  outcome: Outcome;
+  /** What it means, as it follows the outcome's word and a colon. */
   words: string;
-  /** A handle to ask again with while the words may still change. */
+  /** The way the words took; '' while none. */
+  transport: string;
+  /** A handle to ask again with while the outcome may still change. */
   receipt: string | null;
+}
+
+/** Each outcome as shape and word; the tone is only for the colour. */
+export const OUTCOMES: Record<
+  Outcome,
+  { shape: string; word: string; tone: 'plain' | 'good' | 'warn' | 'bad' }
+> = {
+  queued: { shape: '◷', word: 'Queued', tone: 'plain' },
+  delivered: { shape: '✓', word: 'Delivered', tone: 'good' },
+  unconfirmed: { shape: '△', word: 'Unconfirmed', tone: 'warn' },
+  'not-supported': { shape: '⊘', word: 'Not supported', tone: 'bad' },
+  failed: { shape: '✕', word: 'Not sent', tone: 'bad' },
+};
+
+/** True where the words went nowhere, so that they stay in the composer. */
+export function wentNowhere(status: Status): boolean {
+  return status.outcome === 'failed' || status.outcome === 'not-supported';
 }
 
 const length = (text: string) => [...text].length;
@@ -25,34 +49,36 @@ export function canSend(text: string): boolean {
   return text.trim() !== '' && bodyProblem(text) === '';
 }
 
-/** What became of a message to one session. */
-export function resultStatus(result: ChatResult): Status {
-  const detail = result.detail === '' ? '' : ` ${result.detail}`;
-  switch (result.state) {
+/** What became of a message to one session, to a child or to its parent. */
+export function resultStatus({ state, transport, receipt, detail }: ChatResult): Status {
+  // The outcome's own word stands before it already.
+  const words = detail.replace(/^Unconfirmed:\s*/, '');
+  return { outcome: state, words, transport, receipt };
+}
+
+/**
+ * The newer truth behind a receipt, or null when nothing changed. Delivered is
+ * consumed, which says nothing about an answer.
+ */
+export function deliveryStatus(before: Status, now: ChatDelivery, time: number): Status | null {
+  if (now.state === before.outcome) return null;
+  const status = { ...before, outcome: now.state };
+  switch (now.state) {
     case 'delivered':
-      return { tone: 'good', words: `Read.${detail}`, receipt: null };
+      return { ...status, words: `read ${clock(now.updatedAt, time)}.`, receipt: null };
     case 'queued':
-      return { tone: 'plain', words: `Stored.${detail}`, receipt: result.receipt };
-    case 'unconfirmed':
-      return { tone: 'warn', words: `Unconfirmed, and not sent again by itself.${detail}`, receipt: null };
-    case 'not-supported':
-      return { tone: 'bad', words: `Not sent.${detail}`, receipt: null };
+      return { ...status, words: 'it was stored after all, and waits.' };
+    default:
+      return { ...status, words: 'it was not read and waits no more; it is not sent again by itself.' };
   }
 }
 
-/** The newer truth behind a handle, or null when nothing changed. */
-export function deliveryStatus(delivery: ChatDelivery): Status | null {
-  return delivery.state === 'delivered'
-    ? { tone: 'good', words: 'Read by the session.', receipt: null }
-    : null;
-}
-
-/** What became of a message to several sessions, or to one that is away. */
+/** What became of a message to several sessions. */
 export function sendStatus(result: SendResult): Status {
   const away = result.recipients.filter((r) => !r.online).length;
   const woken = result.recipients.filter((r) => r.wake).length;
-  const parts = [`Stored for ${count(result.recipients.length, 'session')}`];
+  const parts = [`stored for ${count(result.recipients.length, 'session')}`];
   if (woken > 0) parts.push(`a wake was asked for ${woken}`);
   if (away > 0) parts.push(`${away} not connected`);
-  return { tone: 'plain', words: `${parts.join('; ')}.`, receipt: null };
+  return { outcome: 'queued', words: `${parts.join('; ')}.`, transport: 'bridge', receipt: null };
 }

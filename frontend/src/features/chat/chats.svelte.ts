@@ -1,40 +1,57 @@
-// Drafts and the last status, one per chat, kept while the page is open: they
-// survive switching chats and are lost with the page, on purpose.
+// Drafts and what became of what was sent, one chat each, kept while the page
+// is open: they survive switching chats and are lost with the page, on purpose.
 
-import { api } from '../../lib/api';
-import { canSend, deliveryStatus, type Status } from './chat';
+import { api, Failed } from '../../lib/api';
+import { canSend, deliveryStatus, wentNowhere, type Status } from './chat';
+
+/** Sends a text and tells what became of it. */
+export type Transmit = (body: string) => Promise<Status>;
+
+/** Something that left the page. */
+export interface Sent {
+  at: number;
+  body: string;
+  status: Status;
+}
 
 export class Chat {
   draft = $state('');
   sending = $state(false);
+  /** What became of the last text, null before the first. */
   status: Status | null = $state.raw(null);
+  /** What left the page, oldest first. */
+  sent: Sent[] = $state.raw([]);
 
   /** Sends the draft; it is only cleared once the server has it. */
-  async send(transmit: (body: string) => Promise<Status>): Promise<void> {
+  async send(transmit: Transmit): Promise<void> {
     const body = this.draft;
     if (this.sending || !canSend(body)) return;
     this.sending = true;
     this.status = null;
     try {
-      this.status = await transmit(body);
-      if (this.status.tone !== 'bad' && this.draft === body) this.draft = '';
+      const status = await transmit(body);
+      this.status = status;
+      if (wentNowhere(status)) return;
+      this.sent = [...this.sent, { at: Date.now(), body, status }];
+      if (this.draft === body) this.draft = '';
     } catch (error) {
-      const sentence = error instanceof Error ? error.message : String(error);
-      this.status = { tone: 'bad', words: `Not sent. ${sentence}`, receipt: null };
+      const words = error instanceof Error ? error.message : String(error);
+      this.status = { outcome: 'failed', words, transport: '', receipt: null };
     } finally {
       this.sending = false;
     }
   }
 
-  /** Asks what became of the last message, where that can still change. */
+  /** Asks what became of the last text, where that can still change. */
   async follow(): Promise<void> {
     const before = this.status;
     if (before?.receipt == null) return;
     try {
-      const after = deliveryStatus(await api.chatDelivery(before.receipt));
+      const after = deliveryStatus(before, await api.chatDelivery(before.receipt), Date.now());
       if (after !== null && this.status === before) this.status = after;
-    } catch {
-      // Handles end with the dashboard that issued them; the strip still tells.
+    } catch (error) {
+      // Handles end with the dashboard that gave them; the strip still tells.
+      if (error instanceof Failed && this.status === before) this.status = { ...before, receipt: null };
     }
   }
 }
@@ -42,7 +59,7 @@ export class Chat {
 // eslint-disable-next-line svelte/prefer-svelte-reactivity -- only its values are shown, never its keys
 const chats = new Map<string, Chat>();
 
-/** The chat of a key: "session:<name>", or "overview". */
+/** The chat of a key: "overview", "session:<name>" or "child:<name>/<child id>". */
 export function chatOf(key: string): Chat {
   let chat = chats.get(key);
   if (chat === undefined) {

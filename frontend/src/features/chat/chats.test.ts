@@ -1,6 +1,11 @@
-import { describe, expect, it, vi } from 'vitest';
-import { BODY_MAX, bodyProblem, canSend, resultStatus, sendStatus } from './chat';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { api, Failed, Unreachable, type ChatDelivery } from '../../lib/api';
+import { BODY_MAX, bodyProblem, canSend, resultStatus, sendStatus, type Status } from './chat';
 import { chatOf } from './chats.svelte';
+
+const queued: Status = { outcome: 'queued', words: 'Waits.', transport: 'bridge', receipt: 'r-1' };
+
+afterEach(() => vi.restoreAllMocks());
 
 describe('CHT-17 drafts and status per chat', () => {
   it('survive switching chats', () => {
@@ -14,13 +19,15 @@ describe('CHT-17 drafts and status per chat', () => {
     const chat = chatOf('session:c');
     chat.draft = 'hello';
     await chat.send(() => Promise.reject(new Error('Bridge does not answer.')));
-    expect([chat.draft, chat.status?.tone, chat.status?.words]).toEqual([
+    expect([chat.draft, chat.status?.outcome, chat.status?.words]).toEqual([
       'hello',
-      'bad',
-      'Not sent. Bridge does not answer.',
+      'failed',
+      'Bridge does not answer.',
     ]);
-    await chat.send(() => Promise.resolve({ tone: 'plain', words: 'Stored.', receipt: null }));
-    expect([chat.draft, chat.status?.words, chat.sending]).toEqual(['', 'Stored.', false]);
+    expect(chat.sent).toEqual([]);
+    await chat.send(() => Promise.resolve(queued));
+    expect([chat.draft, chat.status, chat.sending]).toEqual(['', queued, false]);
+    expect(chat.sent).toMatchObject([{ body: 'hello', status: queued }]);
   });
 
   it('keeps the draft of what was not supported', async () => {
@@ -32,6 +39,7 @@ describe('CHT-17 drafts and status per chat', () => {
       ),
     );
     expect(chat.draft).toBe('to a child');
+    expect(chat.status?.outcome).toBe('not-supported');
   });
 
   it('sends nothing twice and nothing empty', async () => {
@@ -63,22 +71,87 @@ describe('what may be sent', () => {
   });
 });
 
-describe('what became of it', () => {
-  const result = (state: Parameters<typeof resultStatus>[0]['state']) =>
-    resultStatus({ state, transport: 'bridge', receipt: 'r-1', detail: 'Why.' });
-  it('is never called delivered when it is only queued', () => {
-    expect(result('queued')).toEqual({ tone: 'plain', words: 'Stored. Why.', receipt: 'r-1' });
-    expect(result('delivered').tone).toBe('good');
-    expect(result('unconfirmed').words).toBe('Unconfirmed, and not sent again by itself. Why.');
-    expect(result('not-supported')).toMatchObject({ tone: 'bad', words: 'Not sent. Why.' });
+describe('CHT-02 the answer is shown as it is', () => {
+  it.each([
+    ['queued', 'Stored; web reads it when it is back.', 'Stored; web reads it when it is back.'],
+    ['queued', "It goes to codex's queue.", "It goes to codex's queue."],
+    [
+      'unconfirmed',
+      'Unconfirmed: codex did not answer in 10s. It is not sent again by itself.',
+      'codex did not answer in 10s. It is not sent again by itself.',
+    ],
+    ['not-supported', 'A native child takes no direct input.', 'A native child takes no direct input.'],
+    ['delivered', '', ''],
+  ] as const)('%s: %s', (state, detail, words) => {
+    expect(resultStatus({ state, transport: 'bridge', receipt: 'r-1', detail })).toEqual({
+      outcome: state,
+      words,
+      transport: 'bridge',
+      receipt: 'r-1',
+    });
   });
+
   it('counts those who are away', () => {
     const recipients = [
       { name: 'a', online: true, wake: true },
       { name: 'b', online: false, wake: false },
     ];
     expect(sendStatus({ id: 'm', conversationId: 'c', recipients }).words).toBe(
-      'Stored for 2 sessions; a wake was asked for 1; 1 not connected.',
+      'stored for 2 sessions; a wake was asked for 1; 1 not connected.',
     );
+  });
+});
+
+describe('CHT-09 a receipt is followed', () => {
+  const answer = (state: ChatDelivery['state']) =>
+    vi
+      .spyOn(api, 'chatDelivery')
+      .mockResolvedValue({ id: 'r-1', state, transport: 'bridge', updatedAt: Date.now() });
+  const chatWith = (status: Status) => {
+    const chat = chatOf(`session:${Math.random()}`);
+    chat.status = status;
+    return chat;
+  };
+
+  it('until it was read, and not asked for again', async () => {
+    const chat = chatWith(queued);
+    const asked = answer('queued');
+    await chat.follow();
+    expect(chat.status).toBe(queued);
+    answer('delivered');
+    await chat.follow();
+    expect(chat.status).toMatchObject({ outcome: 'delivered', receipt: null });
+    expect(chat.status?.words).toMatch(/^read \d\d:\d\d\.$/);
+    await chat.follow();
+    expect(asked).toHaveBeenCalledTimes(2);
+  });
+
+  it('from unclear to stored, and from stored to lost', async () => {
+    const chat = chatWith({ ...queued, outcome: 'unconfirmed' });
+    answer('queued');
+    await chat.follow();
+    expect(chat.status).toMatchObject({ outcome: 'queued', receipt: 'r-1' });
+    answer('unconfirmed');
+    await chat.follow();
+    expect(chat.status).toMatchObject({ outcome: 'unconfirmed', receipt: 'r-1' });
+  });
+
+  it('as long as the dashboard that gave it lives', async () => {
+    const chat = chatWith(queued);
+    const asked = vi.spyOn(api, 'chatDelivery').mockRejectedValue(new Unreachable('gone'));
+    await chat.follow();
+    expect(chat.status).toBe(queued);
+    asked.mockRejectedValue(new Failed('this dashboard gave no such receipt'));
+    await chat.follow();
+    expect(chat.status).toEqual({ ...queued, receipt: null });
+  });
+
+  it('never over the status of a newer message', async () => {
+    const chat = chatWith(queued);
+    answer('delivered');
+    const following = chat.follow();
+    chat.status = null;
+    await following;
+    expect(chat.status).toBeNull();
   });
 });

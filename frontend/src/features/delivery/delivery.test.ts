@@ -27,6 +27,60 @@ describe('words of one delivery', () => {
   });
 });
 
+describe('CHT-04 CHT-06 words of what went to codex’s own queue', () => {
+  /** Handed over with this evidence, and the server's note of any handed message. */
+  const queued = (evidence: string, stage: Stage = 'handed') => {
+    const d = delivery(stage, { note: 'handed over, waiting for a sign of activity' });
+    return { ...d, stages: d.stages.map((s) => (s.stage === 'handed' ? { ...s, evidence } : s)) };
+  };
+  it.each([
+    ['codex queue took it', 'in codex’s queue', 'done', 'plain'],
+    [
+      'codex queue: unconfirmed, codex did not answer in 10s',
+      'unconfirmed: codex did not answer in 10s; not sent again',
+      'unsure',
+      'warn',
+    ],
+    [
+      'codex queue: launched, outcome not known',
+      'unconfirmed: launched, outcome not known; not sent again',
+      'unsure',
+      'warn',
+    ],
+    ['hook Stop printed it', 'handed over, waiting for a sign of activity', 'done', 'plain'],
+  ])('%s', (evidence, want, mark, tone) => {
+    const d = queued(evidence);
+    expect([words(d, now), markOf(d, 'handed')]).toEqual([want, mark]);
+    expect(summarize(message({ deliveries: [d] }), now)).toMatchObject({ words: want, tone });
+  });
+
+  it('once it was read, nothing is unsure any more', () => {
+    const read = queued('codex queue: unconfirmed, no answer', 'consumed');
+    expect(markOf(read, 'handed')).toBe('done');
+    expect(words({ ...read, note: 'read 14:02' }, now)).toBe('read 14:02');
+  });
+});
+
+describe('words of a wake', () => {
+  const woken = (evidence: string, note: string) => {
+    const d = delivery('woken', { note });
+    return words({ ...d, stages: d.stages.map((s) => (s.stage === 'woken' ? { ...s, evidence } : s)) }, now);
+  };
+  const at = clock(3000, now);
+  it.each([
+    ['its wake hook was given the text', `woken ${at} by its wake hook, not picked up yet`],
+    ['codex’s queue accepted a wake', `woken ${at} through codex’s queue, not picked up yet`],
+    ['asked', `woken ${at}, not picked up yet`],
+  ])('%s', (evidence, want) => {
+    expect(woken(evidence, 'woken 00:00, waiting for its turn to begin')).toBe(want);
+  });
+  it('gives way to what came after', () => {
+    expect(woken('its wake hook was given the text', 'waiting for the session to come back')).toBe(
+      'waiting for the session to come back',
+    );
+  });
+});
+
 describe('marks', () => {
   const marks = (d: Delivery) => STEPS.map((step) => markOf(d, step)).join(' ');
   const without = (d: Delivery, step: string, possible: boolean): Delivery => ({

@@ -17,9 +17,10 @@ export const STEP_NAMES: Record<Step, string> = {
 
 /**
  * done: every recipient; part: some of them; pending: none yet;
- * never: it can not happen; skipped: a later step happened without it.
+ * never: it can not happen; skipped: a later step happened without it;
+ * unsure: nobody knows.
  */
-export type Mark = 'done' | 'part' | 'pending' | 'never' | 'skipped';
+export type Mark = 'done' | 'part' | 'pending' | 'never' | 'skipped' | 'unsure';
 
 export const MARK_NAMES: Record<Mark, string> = {
   done: 'done',
@@ -27,9 +28,10 @@ export const MARK_NAMES: Record<Mark, string> = {
   pending: 'not yet',
   never: 'not possible',
   skipped: 'not needed',
+  unsure: 'not known',
 };
 
-export type Tone = 'plain' | 'good' | 'wait' | 'bad';
+export type Tone = 'plain' | 'good' | 'wait' | 'warn' | 'bad';
 
 export interface Summary {
   marks: { step: Step; mark: Mark }[];
@@ -41,11 +43,36 @@ export interface Summary {
 export function markOf(delivery: Delivery, step: Step): Mark {
   const index = STEPS.indexOf(step);
   const entry = delivery.stages.find((s) => s.stage === step);
+  if (step === 'handed' && queueOf(delivery)?.sure === false) return 'unsure';
   if (entry?.at != null) return 'done';
   // A step that a later one overtook was not needed, whatever was possible.
   if (delivery.stages.some((s) => STEPS.indexOf(s.stage) > index && s.at !== null)) return 'skipped';
   if (entry?.possible === false) return 'never';
   return delivery.stage === 'expired' ? 'never' : 'pending';
+}
+
+/**
+ * Where a message is that was handed to the CLI's own queue and not read since,
+ * null for any other. Its evidence is "codex queue took it", "codex queue:
+ * unconfirmed, <why>", or, while nobody knows, "codex queue: launched, …".
+ */
+function queueOf(delivery: Delivery): { words: string; sure: boolean } | null {
+  const evidence = evidenceOf(delivery, 'handed');
+  if (delivery.stage !== 'handed' || !evidence.startsWith('codex queue')) return null;
+  const doubt = /^codex queue: (?:unconfirmed, )?(.*)$/.exec(evidence)?.[1];
+  if (doubt === undefined) return { words: 'in codex’s queue', sure: true };
+  return { words: `unconfirmed: ${doubt}; not sent again`, sure: false };
+}
+
+function evidenceOf(delivery: Delivery, step: Step): string {
+  return delivery.stages.find((s) => s.stage === step)?.evidence ?? '';
+}
+
+/** What woke a session that has not begun its turn, as far as the evidence tells. */
+function wakeOf(delivery: Delivery): string {
+  const evidence = evidenceOf(delivery, 'woken');
+  if (evidence.includes('wake hook')) return ' by its wake hook';
+  return evidence.includes('codex') ? ' through codex’s queue' : '';
 }
 
 /** When a step happened, or null. */
@@ -68,7 +95,11 @@ export function wasRead(delivery: Delivery): boolean {
 
 /** One delivery's present truth in plain words. */
 export function words(delivery: Delivery, now: number): string {
-  if (delivery.note !== '') return delivery.note;
+  const queue = queueOf(delivery);
+  if (queue !== null) return queue.words;
+  // The server's note is the present truth; a wake is told more exactly here.
+  const waking = delivery.stage === 'woken' && /^(woken|$)/.test(delivery.note);
+  if (delivery.note !== '' && !waking) return delivery.note;
   const at = (step: Step) => {
     const time = timeOf(delivery, step);
     return time === null ? '' : ` ${clock(time, now)}`;
@@ -79,7 +110,7 @@ export function words(delivery: Delivery, now: number): string {
     case 'durable':
       return 'waiting for its next turn';
     case 'woken':
-      return `woken${at('woken')}, not picked up yet`;
+      return `woken${at('woken')}${wakeOf(delivery)}, not picked up yet`;
     case 'handed':
       return `handed over${at('handed')}`;
     case 'consumed':
@@ -93,6 +124,7 @@ export function words(delivery: Delivery, now: number): string {
 
 function toneOf(deliveries: Delivery[]): Tone {
   if (deliveries.some((d) => d.stage === 'expired')) return 'bad';
+  if (deliveries.some((d) => queueOf(d)?.sure === false)) return 'warn';
   if (deliveries.length > 0 && deliveries.every(wasRead)) return 'good';
   return deliveries.every((d) => d.stage === 'handed' || wasRead(d)) ? 'plain' : 'wait';
 }

@@ -37,6 +37,15 @@ describe('needs you', () => {
     expect(titles(lost)).toEqual(['A message from claude-api to codex-web expired unread']);
   });
 
+  it('STO-01 names a storage with errors, not one with warnings, and that cannot be put away', () => {
+    const of = (errors: number) =>
+      findNeeds(state({ storage: { ok: errors === 0, errors, warnings: 2, lastBackup: null } }), 'live', now);
+    expect(of(0)).toEqual([]);
+    expect(of(1)).toMatchObject([
+      { title: 'The storage has 1 error', place: { page: 'storage' }, dismissible: false },
+    ]);
+  });
+
   it('names a broker that is down, and that cannot be put away', () => {
     const down = state({ broker: { state: 'offline', host: 'serve', pid: null } });
     expect(findNeeds(down, 'offline', now)).toMatchObject([{ sort: 'offline', dismissible: false }]);

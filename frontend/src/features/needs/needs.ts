@@ -1,8 +1,9 @@
 // What needs the owner, judged from what the page knows. Nothing here guesses:
 // each item names what is true and what can be done.
 
-import type { Message, State } from '../../lib/api';
+import type { Message, State, StorageSummary } from '../../lib/api';
 import type { Phase } from '../../lib/live';
+import type { Place } from '../../lib/route';
 import { count } from '../../lib/text';
 import { age } from '../../lib/time';
 
@@ -12,11 +13,11 @@ export const UNREAD_TOO_LONG = 15 * 60_000;
 export interface Need {
   /** Stable, so that "seen" stays seen. */
   id: string;
-  sort: 'offline' | 'unread' | 'expired';
+  sort: 'offline' | 'storage' | 'unread' | 'expired';
   title: string;
   detail: string;
-  /** The session to look at, or null. */
-  session: string | null;
+  /** Where to look, or null. */
+  place: Place | null;
   /** The message to look at, or null. */
   message: string | null;
   /** The owner may put it away: it is news, not a state. */
@@ -28,7 +29,7 @@ export function findNeeds(state: State | null, phase: Phase, now: number): Need[
   const needs: Need[] = [];
   if (state?.broker.state === 'offline' && phase === 'offline') needs.push(brokerOffline);
   if (state === null) return needs;
-  return [...needs, ...unreadTooLong(state, now), ...expired(state.messages)];
+  return [...needs, ...damaged(state.storage), ...unreadTooLong(state, now), ...expired(state.messages)];
 }
 
 const brokerOffline: Need = {
@@ -36,10 +37,25 @@ const brokerOffline: Need = {
   sort: 'offline',
   title: 'The broker is offline',
   detail: 'Sessions can not send or receive. It starts with the next session, or by bridge open.',
-  session: null,
+  place: null,
   message: null,
   dismissible: false,
 };
+
+function damaged({ errors, warnings }: StorageSummary): Need[] {
+  if (errors === 0) return [];
+  return [
+    {
+      id: `storage:${errors}`,
+      sort: 'storage',
+      title: `The storage has ${count(errors, 'error')}`,
+      detail: `${warnings === 0 ? '' : `And ${count(warnings, 'warning')}. `}Storage says what is wrong and what to do.`,
+      place: { page: 'storage' },
+      message: null,
+      dismissible: false,
+    },
+  ];
+}
 
 function unreadTooLong(state: State, now: number): Need[] {
   const waiting = new Map<string, Message[]>();
@@ -68,7 +84,7 @@ function unreadNeed(name: string, messages: Message[], state: State, now: number
     sort: 'unread',
     title: `${name} has not read ${count(messages.length, 'message')} for ${age(oldest.created_at, now)}`,
     detail: why,
-    session: name,
+    place: { page: 'session', name },
     message: oldest.id,
     dismissible: true,
   };
@@ -83,7 +99,7 @@ function expired(messages: Message[]): Need[] {
         sort: 'expired' as const,
         title: `A message from ${message.from_name} to ${delivery.name} expired unread`,
         detail: delivery.note === '' ? 'It is kept in the archive and was not handed over.' : delivery.note,
-        session: delivery.name,
+        place: { page: 'session' as const, name: delivery.name },
         message: message.id,
         dismissible: true,
       })),

@@ -1,6 +1,6 @@
 // What the page says about sessions, without markup.
 
-import type { Peer } from '../../lib/api';
+import type { Child, Message, Peer } from '../../lib/api';
 import { projectName } from '../../lib/path';
 
 /** The live sessions by project folder, both in alphabetical order. */
@@ -16,28 +16,106 @@ export function byProject(peers: Peer[]): { project: string; folder: string; pee
     .sort((a, b) => a.project.localeCompare(b.project) || a.folder.localeCompare(b.folder));
 }
 
-/** Whether mail to exactly this session may start a turn of an idle one. */
-export function canWake(peer: Peer): boolean {
-  if (peer.agent === 'antigravity' || peer.transport === 'tools only') return false;
+/** Whether the wake policy lets mail to exactly this session start a turn of an idle one. */
+function mayWake(peer: Peer): boolean {
   return peer.autoWake || peer.wakeOnDirect;
 }
 
-const TRANSPORTS: Record<string, string> = {
-  hooks: 'Handed over by its hooks',
-  channel: 'Goes over its channel',
-  plugin: 'Goes through its plugin',
-  queue: 'Goes to its queue',
-  'tools only': 'Waits in its inbox until it looks',
-};
-
-/** How a message from the composer will reach this session, in one sentence. */
-export function transportSentence(peer: Peer): string {
-  const way = TRANSPORTS[peer.transport] ?? `Goes by ${peer.transport}`;
-  if (peer.transport === 'tools only') return `${way}; nothing can wake it.`;
-  if (peer.state === 'busy') return `${way} at its next safe step; the running turn is never interrupted.`;
-  if (canWake(peer)) return `${way}; it is idle and will be woken.`;
-  return `${way}; it is idle and reads at its next turn.`;
+/** Why an idle session waits for its own next turn, '' where a wake may begin one. */
+function noWake(peer: Peer): string {
+  if (peer.agent === 'antigravity') return 'an idle antigravity can not be woken';
+  if (!mayWake(peer)) return 'waking is off for this session';
+  if (peer.detail.includes('could not be woken')) return 'it could not be woken last time';
+  return peer.detail.includes('mail waits for its next turn') ? 'no wake hook waits now' : '';
 }
 
-/** What the owner can not do with a native child. */
-export const CHILD_LIMITATION = 'Takes no messages from here; write to its parent.';
+/** How the owner's words reach this session, in one sentence. */
+export function transportSentence(peer: Peer): string {
+  if (peer.agent !== 'codex') return mailSentence(peer);
+  if (peer.sessionId === null) return 'Waits in its inbox: codex has not told its thread yet.';
+  return peer.state === 'busy'
+    ? 'Goes to codex’s queue, read when it is idle; the running turn is not interrupted.'
+    : 'Goes to codex’s queue, read within seconds.';
+}
+
+/** How mail reaches this session, in one sentence. */
+export function mailSentence(peer: Peer): string {
+  if (peer.transport === 'tools only')
+    return 'Waits in its inbox until it looks there: no hook has reported from it yet.';
+  const busy = peer.state === 'busy';
+  const why = busy ? '' : noWake(peer);
+  if (why !== '') return `Read at its next turn: ${why}.`;
+  switch (peer.transport) {
+    case 'channel':
+      return busy
+        ? 'Goes to its channel, read at its next step; the running turn is not interrupted.'
+        : 'Goes to its channel, which starts a turn with it.';
+    case 'plugin':
+      return busy
+        ? 'Its plugin stores it for the next step; the running turn is not interrupted.'
+        : 'Its plugin starts a turn with it.';
+    case 'hooks':
+      return busy
+        ? 'Its hooks hand it over at the next safe step; the running turn is not interrupted.'
+        : 'A wake starts a turn with it, or its next turn shows it.';
+    default:
+      return `Goes by ${peer.transport}, read at its next ${busy ? 'step' : 'turn'}.`;
+  }
+}
+
+/** Which mail may start a turn of this session while it is idle, in words. */
+export function wakeWords(peer: Peer): string {
+  if (peer.agent === 'antigravity') return 'none: an idle antigravity reads at its next turn';
+  if (peer.autoWake) return 'any mail that may wake; the session set auto-wake on';
+  return peer.wakeOnDirect
+    ? 'only mail to exactly its name or id; the session set auto-wake off'
+    : 'none; it reads at its next turn';
+}
+
+/** What keeps mail from its best way here, and what to do about it; '' where nothing does. */
+export function mailProblem(peer: Peer): string {
+  const problem = peer.transport === 'tools only' || peer.detail.includes('could not be woken');
+  return problem ? peer.detail : '';
+}
+
+/** Whether the owner may write to a native child itself. */
+export function takesDirect(agent: string): boolean {
+  return agent === 'codex';
+}
+
+/** What the owner can not do with a native child, in a few words. */
+export function shortLimitation(agent: string): string {
+  return takesDirect(agent) ? 'direct input without receipt' : 'only by its parent';
+}
+
+/** What the owner can not do with a native child of this session. */
+export function limitation(peer: Peer): string {
+  return takesDirect(peer.agent)
+    ? 'codex gives no receipt for a child: whether it reads what you send is not known, and it is not kept in the history. A note to the parent is both kept and followed.'
+    : `A native child of ${peer.agent} takes no direct input. A note to ${peer.name} names it and carries your words; what ${peer.name} does with them is its own turn’s matter.`;
+}
+
+/** The children in their order of interest: those at work, then the others, the newest first. */
+export function byInterest(children: Child[]): { working: Child[]; ended: Child[] } {
+  const newestFirst = children.toReversed();
+  return {
+    working: newestFirst.filter((c) => c.state !== 'done'),
+    ended: newestFirst.filter((c) => c.state === 'done'),
+  };
+}
+
+/** What a child is called, also once it is not in the list any more. */
+export function childTitle(peers: Peer[], name: string, id: string): string {
+  const parent = peers.find((p) => p.name === name);
+  return parent?.children.find((c) => c.id === id)?.title ?? `native child ${id}`;
+}
+
+/** True for the owner's note to the parent about this child. */
+export function isNoteAbout(message: Message, child: string): boolean {
+  const [first = ''] = message.body.split('\n', 1);
+  return (
+    message.kind === 'owner' &&
+    first.startsWith('A note about your native child ') &&
+    first.endsWith(` (${child}):`)
+  );
+}

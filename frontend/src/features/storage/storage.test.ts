@@ -1,0 +1,177 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { api, Failed, type ArchiveMessage, type DoctorReport } from '../../lib/api';
+import {
+  around,
+  backupSort,
+  bytes,
+  commands,
+  healthSentence,
+  hintOf,
+  storageLine,
+  summarize,
+} from './storage';
+import { ArchiveSearch } from './storage.svelte';
+
+afterEach(() => vi.restoreAllMocks());
+
+function report(over: Partial<DoctorReport> = {}): DoctorReport {
+  return {
+    checkedAt: 0,
+    ok: true,
+    schema: [],
+    findings: [],
+    sizes: [],
+    totalBytes: 0,
+    backups: [],
+    ...over,
+  };
+}
+const finding = (severity: 'error' | 'warning', fixable = false) => ({
+  severity,
+  code: 'temp-abandoned',
+  path: 'x',
+  detail: '',
+  fixable,
+});
+
+describe('STO-03 healthy or not, in one sentence', () => {
+  it.each([
+    [report(), 'Healthy: nothing is wrong.', 'storage healthy, no backup yet'],
+    [
+      report({ findings: [finding('warning')], backups: [{ path: 'backups/s', createdAt: 1000 }] }),
+      'Sound, with 1 warning.',
+      'storage sound, 1 warning, backup 59 s old',
+    ],
+    [
+      report({ ok: false, findings: [finding('error'), finding('error')] }),
+      'Not healthy: 2 errors.',
+      'storage has 2 errors, no backup yet',
+    ],
+    [
+      report({ ok: false, findings: [finding('error'), finding('warning')] }),
+      'Not healthy: 1 error and 1 warning.',
+      'storage has 1 error, no backup yet',
+    ],
+  ])('case %#', (given, sentence, line) => {
+    expect(healthSentence(summarize(given))).toBe(sentence);
+    expect(storageLine(summarize(given), 60_000)).toBe(line);
+  });
+
+  it('claims nothing before the first check', () => {
+    const unknown = { ok: null, errors: 0, warnings: 0, lastBackup: null };
+    expect([healthSentence(unknown), storageLine(unknown, 0)]).toEqual(['Not checked yet.', '']);
+  });
+
+  it('STO-02 every code of the doctor has a hint', () => {
+    const source = readFileSync(join(import.meta.dirname, '../../../../backend/maintain/codes.go'), 'utf8');
+    const codes = [...source.matchAll(/^\s*\w+\s+Code = "([a-z-]+)"$/gm)].map((m) => m[1] ?? '');
+    expect(codes.length).toBeGreaterThan(20);
+    expect(codes.filter((code) => hintOf(code) === '')).toEqual([]);
+  });
+});
+
+it.each([
+  [0, '0 B'],
+  [999, '999 B'],
+  [1000, '1.0 kB'],
+  [12_400, '12 kB'],
+  [999_700, '1.0 MB'],
+  [3_440_000, '3.4 MB'],
+  [5e15, '5000 TB'],
+])('%d bytes are %s', (n, want) => {
+  expect(bytes(n)).toBe(want);
+});
+
+describe('commands of maintenance', () => {
+  it('name the program and the home that the page belongs to, and the newest full snapshot', () => {
+    const given = report({
+      backups: [
+        { path: 'message-backups/messages-2', createdAt: 2 },
+        { path: 'backups/snapshot-1', createdAt: 1 },
+      ],
+    });
+    expect(given.backups.map((b) => backupSort(b.path))).toEqual(['messages only', 'full']);
+    const lines = commands(`'/opt/my install/bridge' install --home '/my home'`, given).map((c) => c.line);
+    expect(lines).toEqual([
+      `'/opt/my install/bridge' doctor --home '/my home' --backup`,
+      `'/opt/my install/bridge' doctor --home '/my home' --drill`,
+      `'/opt/my install/bridge' doctor --home '/my home' --restore snapshot-1`,
+    ]);
+  });
+  it('offer to mend only what can be mended', () => {
+    const lines = commands('bridge install', report({ findings: [finding('warning', true)] }));
+    expect(lines.map((c) => c.line).slice(-2)).toEqual([
+      'bridge doctor --restore <snapshot>',
+      'bridge doctor --fix',
+    ]);
+  });
+});
+
+describe('STO-12 search through all stored messages', () => {
+  const row = (id: string, created_at: number): ArchiveMessage => ({
+    id,
+    created_at,
+    from_name: 'a',
+    from_agent: 'claude',
+    to_target: 'b',
+    recipients: 'b',
+    body: id,
+    hop: 0,
+    reply_to: null,
+  });
+  const page = (from: number) => Array.from({ length: 50 }, (_, i) => row(`m-${from - i}`, from - i));
+  const ids = (search: ArchiveSearch) => search.found?.map((m) => m.id);
+
+  it('goes back page by page and loses none of the same millisecond', async () => {
+    const asked = vi.spyOn(api, 'searchArchive').mockResolvedValueOnce({ messages: page(200) });
+    const search = new ArchiveSearch();
+    await search.ask('m');
+    expect([search.found?.length, search.complete]).toEqual([50, false]);
+    const [last] = (search.found ?? []).slice(-1);
+    asked.mockResolvedValueOnce({ messages: [row('twin', 151), ...(last ? [last] : []), row('m-3', 3)] });
+    await search.older();
+    expect(asked).toHaveBeenLastCalledWith('m', 50, 152);
+    expect(ids(search)?.slice(-3)).toEqual(['m-151', 'twin', 'm-3']);
+    expect(search.complete).toBe(true);
+  });
+
+  it('throws away the answer that a newer question overtook', async () => {
+    let late: (v: { messages: ArchiveMessage[] }) => void = () => undefined;
+    vi.spyOn(api, 'searchArchive')
+      .mockReturnValueOnce(new Promise((resolve) => (late = resolve)))
+      .mockResolvedValueOnce({ messages: [row('new', 1)] });
+    const search = new ArchiveSearch();
+    const first = search.ask('a');
+    await search.ask('ab');
+    late({ messages: [row('old', 1)] });
+    await first;
+    expect([search.query, ids(search)]).toEqual(['ab', ['new']]);
+    await search.ask('');
+    expect(search.found).toBeNull();
+  });
+
+  it('keeps what is shown when the next page can not be had', async () => {
+    const asked = vi.spyOn(api, 'searchArchive').mockResolvedValueOnce({ messages: [row('one', 9)] });
+    const search = new ArchiveSearch();
+    await search.ask('o');
+    asked.mockRejectedValueOnce(new Failed('the query is too long'));
+    await search.older();
+    expect([ids(search), search.problem]).toEqual([['one'], 'the query is too long']);
+  });
+
+  it('shows the place that was found', () => {
+    expect(around('say hello there', 'hello', 100)).toEqual({
+      before: 'say ',
+      match: 'hello',
+      after: ' there',
+    });
+    expect(around('x'.repeat(50) + 'hello' + 'y'.repeat(50), 'hello', 3)).toEqual({
+      before: '…xxx',
+      match: 'hello',
+      after: 'yyy…',
+    });
+    expect(around('a\u00a0b', 'zzz', 5).match).toBe('');
+  });
+});
