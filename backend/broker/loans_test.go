@@ -1,0 +1,143 @@
+package broker
+
+import (
+	"context"
+	"testing"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/session"
+)
+
+// A wait that its caller gave up must not swallow the mail that comes later.
+func TestMSG_06_ACancelledWaitTakesNoMail(t *testing.T) {
+	b := newBench(t)
+	reader, writer := b.join(ipc.Register{}), b.join(ipc.Register{})
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := reader.Wait(ctx, ipc.WaitArgs{TimeoutMillis: 100_000})
+			ended <- err
+		}()
+		cancel()
+		wantCode(t, "a cancelled wait", <-ended, bridge.Unavailable)
+		writer.mustSend(ipc.SendArgs{To: reader.Name, Body: "still here"})
+		var got []string
+		eventually(t, "the message is offered again", func() bool {
+			got = reader.read()
+			return len(got) > 0
+		})
+		wantBodies(t, "read after a cancelled wait", got, "still here")
+	}
+}
+
+// Mail that a session holds when its broker dies stays out of everybody else's
+// hands under the next one, until it is confirmed or the session is gone.
+func TestMSG_06_ALoanOutlivesItsBroker(t *testing.T) {
+	for _, confirmed := range []bool{true, false} {
+		b := newBench(t)
+		reader := b.join(ipc.Register{SessionID: "host-1"})
+		sent := b.join(ipc.Register{}).mustSend(ipc.SendArgs{To: reader.Name, Body: "in flight"})
+		box, err := reader.Inbox(t.Context(), ipc.InboxArgs{MarkRead: true})
+		if err != nil || box.Loan == nil {
+			t.Fatalf("inbox: %+v, %v", box, err)
+		}
+		b.restart()
+		again := b.join(ipc.Register{SessionID: "host-1", Previous: reader.ID, Loans: []session.Loan{*box.Loan}})
+		wantBodies(t, "inbox while the mail is in flight", again.look())
+		if reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "host-1"}, false); reply.Text != "" {
+			t.Errorf("a hook shows what is in flight: %q", reply.Text)
+		}
+		if confirmed {
+			again.confirm(*box.Loan, bridge.StageConsumed)
+			wantBodies(t, "inbox after the confirmation", again.look())
+			if stage := b.stage(sent.ID); stage != bridge.StageConsumed {
+				t.Errorf("stage %q, want consumed", stage)
+			}
+			continue
+		}
+		again.Close()
+		third := b.join(ipc.Register{SessionID: "host-1"})
+		eventually(t, "the mail is offered again", func() bool { return len(third.look()) == 1 })
+	}
+}
+
+// A session that learns its lasting id while its mail is in flight is not shown
+// that mail again.
+func TestMSG_06_AConfirmationFollowsTheSession(t *testing.T) {
+	b := newBench(t)
+	writer := b.join(ipc.Register{Cwd: "/work/other"})
+	first := b.join(ipc.Register{SessionID: "host-1"})
+	first.Close()
+	eventually(t, "the first life ends", func() bool {
+		found, err := writer.Peers(t.Context(), ipc.Caller{})
+		return err == nil && len(found.Peers) == 1
+	})
+	second := b.join(ipc.Register{AgentPID: 4242, HostKnown: true})
+	if second.ID == first.ID {
+		t.Fatal("the second life knows its id already: this test needs one that does not")
+	}
+	sent := writer.mustSend(ipc.SendArgs{To: second.ID, Body: "in flight"})
+	box, err := second.Inbox(t.Context(), ipc.InboxArgs{MarkRead: true})
+	if err != nil || box.Loan == nil {
+		t.Fatalf("inbox: %+v, %v", box, err)
+	}
+	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "host-1", Ancestors: []int{4242}}, false)
+	wantBodies(t, "inbox while the mail is in flight", second.look())
+	second.confirm(*box.Loan, bridge.StageConsumed)
+	wantBodies(t, "inbox after the confirmation", second.look())
+	row, err := b.db.Find(t.Context(), sent.ID)
+	if err != nil || len(row.Deliveries) != 1 || row.Deliveries[0].Recipient != first.ID || row.Stage() != bridge.StageConsumed {
+		t.Errorf("stored as %+v (%v), want one delivery to %s, consumed", row, err, first.ID)
+	}
+}
+
+// Mail that is confirmed while another call reads the list is not given out of
+// the old list.
+func TestMSG_06_ManyReadersOfOneSessionShareItsMail(t *testing.T) {
+	b := newBench(t)
+	reader, writer := b.join(ipc.Register{}), b.join(ipc.Register{})
+	const messages, readers = 200, 8
+	seen := make(chan string, 4*messages)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, readers)
+	for range readers {
+		go func() {
+			for ctx.Err() == nil {
+				found, err := reader.Wait(ctx, ipc.WaitArgs{TimeoutMillis: 100_000})
+				if err != nil || found.Message == nil {
+					continue
+				}
+				seen <- found.Message.Body
+				if err := reader.Confirm(t.Context(), ipc.Confirm{Loan: *found.Loan, Stage: bridge.StageConsumed, Evidence: "test"}); err != nil {
+					ended <- err
+					return
+				}
+			}
+			ended <- nil
+		}()
+	}
+	counts := map[string]int{}
+	for range messages {
+		writer.mustSend(ipc.SendArgs{To: reader.Name, Body: NewMessageID()})
+	}
+	for len(counts) < messages {
+		counts[<-seen]++
+	}
+	cancel()
+	for range readers {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	close(seen)
+	for body := range seen {
+		counts[body]++
+	}
+	for body, n := range counts {
+		if n != 1 {
+			t.Errorf("%s was shown %d times", body, n)
+		}
+	}
+}
