@@ -133,7 +133,7 @@ func (a *App) root() *cobra.Command {
 	root.AddCommand(
 		a.serveCommand(), a.openCommand(), a.urlCommand(), a.statusCommand(), a.sendCommand(),
 		a.installCommand(), a.uninstallCommand(), a.demoCommand(), a.mcpCommand(), a.hookCommand(),
-		a.pluginCommand(), a.versionCommand(),
+		a.pluginCommand(), a.doctorCommand(), a.versionCommand(),
 	)
 	return root
 }

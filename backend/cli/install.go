@@ -246,7 +246,11 @@ func (a *App) consent(yes bool) error {
 	if !ok || !term.IsTerminal(int(input.Fd())) {
 		return bridge.Errorf(bridge.Denied, "nothing was changed: this is no terminal to ask on, so consent needs --yes")
 	}
-	fmt.Fprint(a.Stdout, "Make these changes? A copy of every file is kept. [y/N] ")
+	asking := a.Stdout
+	if a.json {
+		asking = a.Stderr // standard output is for the one document
+	}
+	fmt.Fprint(asking, "Make these changes? A copy of every file is kept. [y/N] ")
 	answer, err := bufio.NewReader(a.Stdin).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read the answer: %w", err)

@@ -22,6 +22,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/dashboard"
 	"bridge/backend/ipc"
+	"bridge/backend/maintain"
 	"bridge/backend/store"
 )
 
@@ -46,6 +47,7 @@ type Options struct {
 type Daemon struct {
 	opts    Options
 	lock    *store.Lock
+	lease   *maintain.Lease
 	db      *store.DB
 	broker  *broker.Broker
 	link    *ipc.Server
@@ -69,7 +71,7 @@ func Start(ctx context.Context, opts Options) (*Daemon, error) {
 	d := &Daemon{opts: opts, retired: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for _, step := range []func(context.Context) error{
-		d.readSettings, d.tryPort, d.elect, d.bindPort, d.openStore, d.startBroker, d.startDashboard, d.startLink,
+		d.readSettings, d.tryPort, d.elect, d.bindPort, d.register, d.openStore, d.startBroker, d.startDashboard, d.startLink,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, d.Close())
@@ -83,9 +85,13 @@ func Start(ctx context.Context, opts Options) (*Daemon, error) {
 }
 
 // Check says, in one sentence, what would keep a broker from serving this home:
-// settings or a store that this build must not touch. It changes nothing.
+// settings or a store that this build must not touch, or maintenance. It changes
+// nothing.
 func Check(ctx context.Context, home config.Home, getenv func(string) string) error {
 	if _, err := home.Settings(getenv); err != nil {
+		return err
+	}
+	if err := (maintain.Caretaker{Home: home}).Free(); err != nil {
 		return err
 	}
 	reader, err := store.OpenReader(ctx, home.DB())
@@ -240,6 +246,18 @@ func (d *Daemon) dialBroker(ctx context.Context) (*ipc.Client, error) {
 	return ipc.DialPatiently(ctx, target, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: d.opts.Version}, time.Second)
 }
 
+// caretaker looks after the home's storage.
+func (d *Daemon) caretaker() maintain.Caretaker {
+	return maintain.Caretaker{Home: d.opts.Home, Program: "the broker (" + d.opts.Host + ")", Now: d.opts.Now}
+}
+
+// register says that this process writes, so that maintenance keeps away while
+// it does (STO-09), and refuses to start while maintenance has the home.
+func (d *Daemon) register(context.Context) (err error) {
+	d.lease, err = d.caretaker().Register()
+	return err
+}
+
 func (d *Daemon) openStore(ctx context.Context) error {
 	db, err := store.Open(ctx, d.opts.Home.DB(), store.Options{Now: d.opts.Now, Log: d.opts.Log})
 	d.db = db
@@ -285,6 +303,7 @@ func (d *Daemon) startDashboard(context.Context) error {
 		Reader:         func(context.Context) (dashboard.Reader, error) { return d.db, nil },
 		Broker:         d.broker,
 		Agents:         d.opts.Agents,
+		Storage:        d.caretaker(),
 		InstallCommand: d.opts.InstallCommand,
 		Page:           d.opts.Page,
 		Name:           instanceName(settings),
@@ -427,6 +446,9 @@ func (d *Daemon) Close() error {
 	}
 	if d.db != nil {
 		problems = append(problems, d.db.Close())
+	}
+	if d.lease != nil {
+		problems = append(problems, d.lease.Release())
 	}
 	if d.lock != nil {
 		problems = append(problems, d.lock.Release())

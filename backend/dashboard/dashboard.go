@@ -39,6 +39,8 @@ type Options struct {
 	// Agents tells which agent CLIs were found and connected. It may take its
 	// time; its caller's context ends with the request.
 	Agents func(context.Context) []Agent
+	// Storage looks through the home's storage; nil where nothing can.
+	Storage Storage
 	// InstallCommand is what a person types to connect the agents found, as
 	// "/usr/bin/bridge install".
 	InstallCommand string
@@ -116,6 +118,7 @@ type Dashboard struct {
 	handles  *handles
 	sends    *window
 	state    stateCache
+	storage  *storage
 	stop     context.CancelFunc
 	followed sync.WaitGroup
 }
@@ -136,9 +139,15 @@ func New(opts Options) *Dashboard {
 		events:  newEvents(opts.Now),
 		handles: newHandles(),
 		sends:   newWindow(opts.Now, maxOwnerSends, time.Minute),
+		storage: newStorage(opts.Storage, opts.Now),
 		stop:    stop,
 	}
 	d.routes = d.table()
+	if opts.Storage != nil {
+		d.followed.Go(func() {
+			d.storage.follow(ctx, func(err error) { d.opts.Log.Warn("the storage could not be looked through", "err", err) })
+		})
+	}
 	if opts.Broker != nil {
 		d.followed.Go(func() { d.events.follow(ctx, opts.Broker) })
 	}

@@ -36,6 +36,8 @@ func (d *Dashboard) table() []route {
 		{http.MethodPost, "/api/jobs/{job}/message", mutation, d.messageJob},
 		{http.MethodGet, "/api/chat-delivery/{id}", read, d.chatDelivery},
 		{http.MethodGet, "/api/state", read, d.showState},
+		{http.MethodGet, "/api/storage", read, d.showStorage},
+		{http.MethodGet, "/api/storage/drills", read, d.listDrills},
 		{http.MethodGet, "/api/archive/messages", read, d.searchArchive},
 		{http.MethodGet, "/api/events", stream, d.streamEvents},
 		{http.MethodGet, "/api/messages", read, d.listMessages},

@@ -68,11 +68,12 @@ func (noStore) Decisions(context.Context, decision.Lookup) ([]decision.Revision,
 func (noStore) Peers(context.Context) ([]store.Peer, error) { return nil, nil }
 
 // stateKey names one state of the world: a broker that started anew counts its
-// revisions anew.
+// revisions anew, and a doctor's report is none of its changes.
 type stateKey struct {
 	pid      int
 	since    int64
 	revision int64
+	storage  *checked
 }
 
 // stateCache keeps the encoded answer of the last revision. Its lock is held
@@ -90,7 +91,7 @@ func (d *Dashboard) showState(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !now.on {
-		state, err := d.buildState(r.Context(), now)
+		state, err := d.buildState(r.Context(), now, d.storage.latest(r.Context()))
 		if err != nil {
 			return err
 		}
@@ -104,13 +105,13 @@ func (d *Dashboard) showState(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (d *Dashboard) cachedState(ctx context.Context, now live) ([]byte, error) {
-	key := stateKey{now.status.PID, now.status.Since, now.status.Revision}
+	key := stateKey{now.status.PID, now.status.Since, now.status.Revision, d.storage.latest(ctx)}
 	d.state.mu.Lock()
 	defer d.state.mu.Unlock()
 	if d.state.body != nil && d.state.key == key {
 		return d.state.body, nil
 	}
-	state, err := d.buildState(ctx, now)
+	state, err := d.buildState(ctx, now, key.storage)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ func (d *Dashboard) cachedState(ctx context.Context, now live) ([]byte, error) {
 	return body, nil
 }
 
-func (d *Dashboard) buildState(ctx context.Context, now live) (stateWire, error) {
+func (d *Dashboard) buildState(ctx context.Context, now live, looked *checked) (stateWire, error) {
 	reader, err := d.reader(ctx)
 	if err != nil {
 		return stateWire{}, err
@@ -144,6 +145,7 @@ func (d *Dashboard) buildState(ctx context.Context, now live) (stateWire, error)
 		Runs:      []struct{}{},
 		Jobs:      map[string]struct{}{},
 		Approvals: []struct{}{},
+		Storage:   looked.wire(),
 	}
 	if now.on {
 		state.Broker = brokerWire{State: "live", Host: now.status.Host, PID: &now.status.PID}

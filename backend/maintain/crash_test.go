@@ -17,6 +17,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/mail"
+	"bridge/backend/store"
 )
 
 func sumOf(data []byte) string {
@@ -91,6 +96,37 @@ var operations = map[string]operation{
 		check: func(t *testing.T, c Caretaker, before map[string]string) {
 			sameFiles(t, before, managedBytes(t, c))
 			bytesExist(t, c, "half", "another half")
+		},
+	},
+	"archive": {
+		prepare: func(t testing.TB) Caretaker {
+			c := newHome(t)
+			db := openStore(t, c)
+			for n := range 20 {
+				mark := mail.Mark{MessageID: fmt.Sprintf("m%d", n), Recipient: "bob", At: 2000, Evidence: "a test"}
+				if err := db.Record(context.Background(), bridge.StageConsumed, []mail.Mark{mark}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return c
+		},
+		run: func(ctx context.Context, c Caretaker) error {
+			c.ArchiveAge = 24 * time.Hour
+			_, err := c.Archive(ctx)
+			return err
+		},
+		check: func(t *testing.T, c Caretaker, _ map[string]string) {
+			reader, err := store.OpenReader(context.Background(), c.Home.DB())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer reader.Close()
+			if rows, err := reader.Recent(context.Background(), 100); err != nil || len(rows) != 40 {
+				t.Errorf("%d of 40 messages are left: %v", len(rows), err)
+			}
 		},
 	},
 	"drill": {
@@ -277,5 +313,7 @@ func TestSTO_11_ACrashAtAnyStepOfARotationLosesNoSet(t *testing.T) { walkSteps(t
 func TestSTO_06_ACrashAtAnyStepOfAFixLosesNoByte(t *testing.T) { walkSteps(t, "fix", 8) }
 
 func TestSTO_08_ACrashAtAnyStepOfARestoreLosesNoByte(t *testing.T) { walkSteps(t, "restore", 60) }
+
+func TestSTO_07_ACrashAtAnyStepOfTheArchiveLosesNoMessage(t *testing.T) { walkSteps(t, "archive", 6) }
 
 func TestSTO_08_ACrashAtAnyStepOfADrillChangesNothing(t *testing.T) { walkSteps(t, "drill", 20) }

@@ -199,6 +199,10 @@ func (c Caretaker) readLock() (found holder, there bool) {
 	return found, true
 }
 
+// Free is Denied while maintenance keeps writers away, also when it was
+// interrupted. It changes nothing.
+func (c Caretaker) Free() error { return c.checkLock() }
+
 // checkLock is Denied while the lock is there. The archive works beside
 // writers through the store's own locks, so its lock keeps none of them away.
 func (c Caretaker) checkLock() error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -190,31 +191,32 @@ func TestSTO_08_ACaughtFailureBringsEverythingBack(t *testing.T) {
 	}
 	failed := errors.New("the disk said no")
 	for n := 1; n <= total; n++ {
-		c := newHome(t)
-		made := mustBackup(t, c)
-		change(t, c)
-		before := managedBytes(t, c)
-		count, at := 0, ""
-		c.step = func(name string) error {
-			if count++; count == n {
-				at = name
-				return failed
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			t.Parallel()
+			c := newHome(t)
+			made := mustBackup(t, c)
+			change(t, c)
+			before := managedBytes(t, c)
+			count, at := 0, ""
+			c.step = func(name string) error {
+				if count++; count == n {
+					at = name
+					return failed
+				}
+				return nil
 			}
-			return nil
-		}
-		_, err := c.Restore(context.Background(), made.Path)
-		if !errors.Is(err, failed) {
-			t.Fatalf("step %d (%s): Restore = %v", n, at, err)
-		}
-		want := before
-		isAfter := strings.Contains(at, outcomeName) || strings.HasPrefix(at, "release") || n > total-8 && strings.Contains(at, "sync-dir recovery")
-		if isAfter {
-			want = snapshotBytes(t, made.Path) // it was done; only its last word failed
-		}
-		if diff := cmp.Diff(want, managedBytes(t, c)); diff != "" {
-			t.Errorf("step %d (%s): the home differs:\n%.300s", n, at, diff)
-		}
-		noTemps(t, c.Home.Dir())
+			if _, err := c.Restore(context.Background(), made.Path); !errors.Is(err, failed) {
+				t.Fatalf("%s: Restore = %v", at, err)
+			}
+			want := before
+			if strings.Contains(at, outcomeName) || strings.HasPrefix(at, "release") || n > total-8 && strings.Contains(at, "sync-dir recovery") {
+				want = snapshotBytes(t, made.Path) // it was done; only its last word failed
+			}
+			if diff := cmp.Diff(want, managedBytes(t, c)); diff != "" {
+				t.Errorf("%s: the home differs:\n%.300s", at, diff)
+			}
+			noTemps(t, c.Home.Dir())
+		})
 	}
 	if total < 60 {
 		t.Errorf("a restore has only %d steps", total)

@@ -177,9 +177,9 @@ func (c Caretaker) rotate(dir string) ([]string, error) {
 }
 
 // findSnapshot turns what a person typed into a set's folder: a path, one
-// relative to the home, or a name in its backups; "" is the newest.
+// relative to the home, or a name in its backups; "" and "latest" are the newest.
 func (c Caretaker) findSnapshot(typed string) (string, error) {
-	if typed == "" {
+	if typed == "" || typed == "latest" {
 		found, err := sets(c.Home.Backups(), snapshotName)
 		if err != nil {
 			return "", err

@@ -1,4 +1,228 @@
 package store
 
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"bridge/backend/bridge"
+)
+
 // ArchiveVersion is the schema version of the message archive, archive.db.
 const ArchiveVersion = 1
+
+// archiveBatch is how many rows move between two commits: enough that a commit
+// costs little of a row, few enough that a sender waits a moment only.
+const archiveBatch = 2000
+
+// ArchiveRule says what goes to the archive and who hears of it.
+type ArchiveRule struct {
+	Before int64 // Unix milliseconds: what was created and read, or expired, before
+	Now    int64 // Unix milliseconds
+	// Step, when set, is told each step before it happens; its error stops the
+	// archiving there.
+	Step func(name string) error
+	// Told, when set, hears how many rows have moved.
+	Told func(moved int)
+}
+
+// ArchiveMessages moves old messages from the primary store at path to the
+// archive at cold, also beside a live broker (STO-07). Rows are copied first,
+// and leave only when the archive has committed exactly these rows: a crash
+// leaves duplicates, never neither. An identity that the archive has with
+// other content stops it with bridge.Conflict. Unread mail stays.
+func ArchiveMessages(ctx context.Context, path, cold string, rule ArchiveRule) (moved int, err error) {
+	found, err := inspect(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil // nothing was ever stored
+	}
+	if err == nil && found.version != SchemaVersion {
+		err = bridge.Errorf(bridge.Unsupported, "the store %s has schema version %d: start the broker once to upgrade it, then archive", path, found.version)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if err := prepareArchive(ctx, cold); err != nil {
+		return 0, err
+	}
+	pool, err := sql.Open("sqlite", writerDSN(path)+"&_pragma=temp_store(2)&_pragma=wal_autocheckpoint(2000)")
+	if err != nil {
+		return 0, fmt.Errorf("opening the store %s: %w", path, err)
+	}
+	defer pool.Close()
+	pool.SetMaxOpenConns(1)
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return 0, storageError(path, err)
+	}
+	work := &archiver{rule: rule, tx: newTx(conn)}
+	defer func() { err = errors.Join(err, work.tx.close()) }()
+	if _, err := conn.ExecContext(ctx, "ATTACH DATABASE ? AS cold; CREATE TEMP TABLE batch (row INTEGER PRIMARY KEY)", cold); err != nil {
+		return 0, storageError(cold, err)
+	}
+	for _, table := range []string{"archived_messages", "messages"} {
+		if err := work.move(ctx, table); err != nil {
+			return work.moved, storageError(path, err)
+		}
+	}
+	return work.moved, nil
+}
+
+// prepareArchive makes the archive, or checks that it is one of a known version.
+func prepareArchive(ctx context.Context, cold string) error {
+	if _, err := os.Lstat(cold); errors.Is(err, fs.ErrNotExist) {
+		if err := createEmpty(cold); err != nil {
+			return err
+		}
+	}
+	pool, err := sql.Open("sqlite", writerDSN(cold))
+	if err != nil {
+		return fmt.Errorf("opening the archive %s: %w", cold, err)
+	}
+	defer pool.Close()
+	pool.SetMaxOpenConns(1)
+	seen, tables, err := readSchema(ctx, pool)
+	switch {
+	case err != nil:
+		return storageError(cold, err)
+	case seen.version > ArchiveVersion:
+		return bridge.Errorf(bridge.Unsupported, "the archive %s has schema version %d and this Bridge knows version %d: use a newer Bridge", cold, seen.version, ArchiveVersion)
+	case len(tables) > 0 && tables["archived_messages"] == "":
+		return bridge.Errorf(bridge.Unsupported, "the file %s is not a message archive", cold)
+	}
+	script, err := schemaFiles.ReadFile("schema/archive.sql")
+	if err == nil {
+		_, err = pool.ExecContext(ctx, "BEGIN IMMEDIATE; "+string(script)+"; COMMIT")
+	}
+	return storageError(cold, err)
+}
+
+// archiver moves batches on one connection to which the archive is attached.
+type archiver struct {
+	rule  ArchiveRule
+	tx    *tx
+	moved int
+}
+
+// archivable says which rows of a table of the primary store are to leave.
+var archivable = map[string]string{
+	"archived_messages": "ifnull(created_at, 0) < ?2",
+	"messages":          "created_at < ?2 AND read_at < ?2",
+}
+
+// archivedAs gives the reason and the time of a row in the archive.
+var archivedAs = map[string]string{
+	"archived_messages": "m.archive_reason, ifnull(m.archived_at, ?1)",
+	"messages":          "'" + reasonRead + "', ?1",
+}
+
+func (a *archiver) step(name string) error {
+	if a.rule.Step == nil {
+		return nil
+	}
+	return a.rule.Step(name)
+}
+
+// move takes the table's rows in the order of their places.
+func (a *archiver) move(ctx context.Context, table string) error {
+	var last int64
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		count, err := a.pick(table, &last)
+		if err != nil || count == 0 {
+			return err
+		}
+		if err := a.step("copy " + table); err != nil {
+			return err
+		}
+		if err := a.within("BEGIN", func() error { return a.copyRows(table) }); err != nil {
+			return err
+		}
+		if err := a.step("remove " + table); err != nil {
+			return err
+		}
+		if err := a.within("BEGIN IMMEDIATE", func() error { return a.removeRows(table, count) }); err != nil {
+			return err
+		}
+		a.moved += int(count)
+		if a.rule.Told != nil {
+			a.rule.Told(a.moved)
+		}
+	}
+}
+
+// pick fills the batch and returns its size.
+func (a *archiver) pick(table string, last *int64) (int64, error) {
+	if _, err := a.tx.exec("DELETE FROM temp.batch"); err != nil {
+		return 0, err
+	}
+	count, err := a.tx.exec(fmt.Sprintf("INSERT INTO temp.batch SELECT rowid FROM main.%s WHERE rowid > ?1 AND %s ORDER BY rowid LIMIT ?3", table, archivable[table]),
+		*last, a.rule.Before, archiveBatch)
+	if err != nil || count == 0 {
+		return 0, err
+	}
+	rows, err := a.tx.query(context.Background(), "SELECT max(row) FROM temp.batch")
+	return count, each(rows, err, func(rows *sql.Rows) error { return rows.Scan(last) })
+}
+
+func (a *archiver) within(begin string, work func() error) error {
+	if _, err := a.tx.exec(begin); err != nil {
+		return err
+	}
+	err := work()
+	if err == nil {
+		_, err = a.tx.exec("COMMIT")
+	}
+	if err != nil {
+		a.tx.rollback()
+	}
+	return err
+}
+
+const archiveColumns = "id, recipient, from_id, from_name, from_agent, to_target, conversation_id, reply_to, hop, body, created_at, read_at"
+
+// copyRows puts the batch into the archive; only the archive is written.
+func (a *archiver) copyRows(table string) error {
+	rows, err := a.tx.query(context.Background(), fmt.Sprintf(`SELECT m.id FROM temp.batch JOIN main.%s m ON m.rowid = batch.row
+		JOIN cold.archived_messages a ON a.id = m.id AND a.recipient = m.recipient WHERE NOT (%s) LIMIT 1`, table, sameArchived))
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		return bridge.Errorf(bridge.Conflict, "the archive holds the message %s with other content: nothing was archived from there on, and both copies are kept", id)
+	})
+	if err != nil {
+		return err
+	}
+	_, err = a.tx.exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.archived_messages (%s, archive_reason, archived_at)
+		SELECT %s, %s FROM temp.batch JOIN main.%s m ON m.rowid = batch.row`, archiveColumns, archiveColumns, archivedAs[table], table), a.rule.Now)
+	if err != nil {
+		return err
+	}
+	_, err = a.tx.exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.delivery_stages SELECT s.* FROM temp.batch JOIN main.%s m ON m.rowid = batch.row
+		JOIN main.delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient`, table))
+	return err
+}
+
+// removeRows takes the batch out of the primary store, as far as the archive
+// has committed the same rows; were it one less, nothing leaves.
+func (a *archiver) removeRows(table string, count int64) error {
+	if err := followMessages(a.tx); err != nil { // what leaves must be in the lists first
+		return err
+	}
+	removed, err := a.tx.exec(fmt.Sprintf(`DELETE FROM main.%s AS m WHERE rowid IN (SELECT row FROM temp.batch)
+		AND EXISTS (SELECT 1 FROM cold.archived_messages a WHERE a.id IS m.id AND a.recipient IS m.recipient AND %s)`, table, sameArchived))
+	if err != nil {
+		return err
+	}
+	if removed != count {
+		return bridge.Errorf(bridge.Conflict, "%d of %d old messages have no equal copy in the archive or changed meanwhile: these were not archived", count-removed, count)
+	}
+	return followed(a.tx)
+}

@@ -12,9 +12,16 @@ func (r *Reader) Conversation(ctx context.Context, peerID string, before int64, 
 	if before == 0 {
 		before = 1<<63 - 1
 	}
-	return r.history(ctx, func(v view) ([]stamp, error) {
-		return v.newest(ctx, limit, v.layout.conversation(), peerID, before)
-	})
+	ask := func(r *Reader) ([]mail.HistoryRow, error) {
+		return r.history(ctx, func(v view) ([]stamp, error) {
+			return v.newest(ctx, limit, v.layout.conversation(), peerID, before)
+		})
+	}
+	rows, err := ask(r)
+	if err != nil {
+		return nil, err
+	}
+	return r.withArchive(ctx, limit, rows, ask)
 }
 
 // conversation returns the queries for the peer ?1 before ?2: the index of

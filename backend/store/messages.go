@@ -121,7 +121,13 @@ func (d *DB) storedSend(ctx context.Context, msgs []bridge.Message) (rows []brid
 // Find returns one message with all its deliveries, archived ones too, or
 // bridge.NotFound.
 func (r *Reader) Find(ctx context.Context, messageID string) (mail.HistoryRow, error) {
-	rows, err := r.history(ctx, func(view) ([]stamp, error) { return []stamp{{id: messageID}}, nil })
+	one := func(r *Reader) ([]mail.HistoryRow, error) {
+		return r.history(ctx, func(view) ([]stamp, error) { return []stamp{{id: messageID}}, nil })
+	}
+	rows, err := one(r)
+	if err == nil {
+		rows, err = r.withArchive(ctx, 1, rows, one)
+	}
 	if err != nil {
 		return mail.HistoryRow{}, err
 	}
@@ -134,6 +140,15 @@ func (r *Reader) Find(ctx context.Context, messageID string) (mail.HistoryRow, e
 // Recent returns the newest messages first, in the order in which they were
 // stored, archived ones among them by their time.
 func (r *Reader) Recent(ctx context.Context, limit int) ([]mail.HistoryRow, error) {
+	rows, err := r.recent(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	return r.withArchive(ctx, limit, rows, func(archive *Reader) ([]mail.HistoryRow, error) { return archive.recent(ctx, limit) })
+}
+
+// recent is Recent without the archive.
+func (r *Reader) recent(ctx context.Context, limit int) ([]mail.HistoryRow, error) {
 	return r.history(ctx, func(v view) ([]stamp, error) {
 		var queries []string
 		if v.layout.messages {

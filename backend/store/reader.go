@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -25,6 +26,9 @@ type Reader struct {
 	mu     sync.RWMutex // held for reading while a question runs
 	now    *connection  // nil until the first question
 	closed bool
+
+	coldMu sync.Mutex
+	cold   *Reader // of the archive beside the store; nil until history needs it
 }
 
 // OpenReader opens the store at path for reading. It migrates nothing. With no
@@ -42,7 +46,7 @@ func (r *Reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
-	return r.disconnect()
+	return errors.Join(r.disconnect(), r.closeArchive())
 }
 
 func (r *Reader) disconnect() error {

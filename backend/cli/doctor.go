@@ -1,0 +1,325 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"bridge/backend/config"
+	"bridge/backend/maintain"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// doctorFlags are what `bridge doctor` was asked to do; at most one of the
+// works is set.
+type doctorFlags struct {
+	backup, fix, archive, drill, yes bool
+	restore                          string
+}
+
+func (a *App) doctorCommand() *cobra.Command {
+	var flags doctorFlags
+	cmd := a.jsonFlag(&cobra.Command{
+		Use: "doctor [SNAPSHOT]", Short: "Check the storage; back it up, archive it, restore it, prove a restore",
+		Long: "Without a flag doctor looks through the whole home and changes nothing: databases, JSON files, leftovers,\n" +
+			"backups. It exits 1 when it finds errors; warnings alone exit 0.",
+		Example: "  bridge doctor\n  bridge doctor --backup\n  bridge doctor --drill\n  bridge doctor --restore latest",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := flags.check(cmd.Flags().Changed("restore")); err != nil {
+				return err
+			}
+			if len(args) > 1 || len(args) == 1 && !flags.drill {
+				return &usageError{fmt.Errorf("unexpected argument %q: only --drill takes a snapshot", args[len(args)-1])}
+			}
+			return a.doctor(cmd.Context(), flags, strings.Join(args, ""))
+		},
+	})
+	cmd.Flags().BoolVar(&flags.backup, "backup", false, "make a full snapshot, also beside a running broker")
+	cmd.Flags().BoolVar(&flags.fix, "fix", false, "move abandoned temporary files to archive/orphaned")
+	cmd.Flags().BoolVar(&flags.archive, "archive", false, "move old messages to archive.db")
+	cmd.Flags().StringVar(&flags.restore, "restore", "", "put the files of this full snapshot (a folder, or latest) in the place of the present ones")
+	cmd.Flags().BoolVar(&flags.drill, "drill", false, "prove that a snapshot, by default the newest, can be restored")
+	cmd.Flags().BoolVar(&flags.yes, "yes", false, "consent to --fix, --archive or --restore without being asked")
+	return cmd
+}
+
+// check refuses several works at once, and a restore of nothing.
+func (f doctorFlags) check(restoring bool) error {
+	works := 0
+	for _, asked := range []bool{f.backup, f.fix, f.archive, f.drill, restoring} {
+		if asked {
+			works++
+		}
+	}
+	switch {
+	case works > 1:
+		return &usageError{errors.New("--backup, --fix, --archive, --restore and --drill exclude each other")}
+	case restoring && f.restore == "":
+		return &usageError{errors.New("--restore needs the folder of a snapshot")}
+	}
+	return nil
+}
+
+func (a *App) doctor(ctx context.Context, flags doctorFlags, snapshot string) error {
+	home, err := a.home()
+	if err != nil {
+		return err
+	}
+	settings, err := home.Settings(a.Getenv)
+	if err != nil {
+		// Damaged settings are a finding of the report; for work the variables do.
+		settings = config.FallbackSettings(a.Getenv)
+	}
+	progress := a.progress()
+	defer progress.end()
+	c := maintain.Caretaker{
+		Home: home, Program: "bridge doctor", Now: a.Now,
+		Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge, Told: progress.tell,
+	}
+	switch {
+	case flags.backup:
+		return a.doctorBackup(ctx, c, progress)
+	case flags.drill:
+		return a.doctorDrill(ctx, c, snapshot, progress)
+	case flags.restore != "":
+		return a.doctorRestore(ctx, c, flags, progress)
+	case flags.fix:
+		return a.doctorFix(ctx, c, flags)
+	case flags.archive:
+		return a.doctorArchive(ctx, c, flags, progress)
+	}
+	report, err := c.Check(ctx)
+	if err != nil {
+		return err
+	}
+	progress.end()
+	if err := a.print(report, reportText(report, c, a.Now())); err != nil {
+		return err
+	}
+	if !report.OK {
+		return &reported{exitFailed}
+	}
+	return nil
+}
+
+func (a *App) doctorBackup(ctx context.Context, c maintain.Caretaker, progress *progress) error {
+	made, err := c.Backup(ctx)
+	progress.end()
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("Snapshot made and verified: %s\n  %d files, %s. Prove that it can be restored: bridge doctor --drill\n", made.Path, made.Files, sizeText(made.Bytes))
+	for _, moved := range made.Moved {
+		text += "  an older one moved to " + moved + "\n"
+	}
+	return a.print(made, text)
+}
+
+func (a *App) doctorDrill(ctx context.Context, c maintain.Caretaker, snapshot string, progress *progress) error {
+	proof, err := c.Drill(ctx, snapshot)
+	progress.end()
+	if err != nil && proof.Detail == "" {
+		return err
+	}
+	verdict := "Proven: "
+	if !proof.OK {
+		verdict = "NOT proven: "
+	}
+	if err := a.print(proof, verdict+proof.Snapshot+"\n  "+proof.Detail+"\n"); err != nil {
+		return err
+	}
+	if !proof.OK {
+		return &reported{exitFailed}
+	}
+	return err
+}
+
+func (a *App) doctorRestore(ctx context.Context, c maintain.Caretaker, flags doctorFlags, progress *progress) error {
+	a.explain("This puts the files of the snapshot %s in the place of the present ones in %s.\nWhat is there now is kept in a recovery set first.\n", flags.restore, c.Home.Dir())
+	if err := a.consent(flags.yes); err != nil {
+		return err
+	}
+	done, err := c.Restore(ctx, flags.restore)
+	progress.end()
+	if err != nil {
+		return err
+	}
+	return a.print(done, fmt.Sprintf("Restored %d files from %s\n  What was there before is kept in %s\n  To undo: bridge doctor --restore %s\n",
+		done.Files, done.Snapshot, done.Recovery, done.Recovery))
+}
+
+// fixed is what `bridge doctor --fix --json` prints.
+type fixed struct {
+	Moved []maintain.Moved `json:"moved"`
+}
+
+func (a *App) doctorFix(ctx context.Context, c maintain.Caretaker, flags doctorFlags) error {
+	a.explain("This moves abandoned temporary files and the leases of dead processes to %s, byte for byte.\n", c.Home.Orphaned())
+	if err := a.consent(flags.yes); err != nil {
+		return err
+	}
+	moved, err := c.Fix(ctx)
+	if err != nil {
+		return err
+	}
+	text := "Nothing was abandoned, so nothing was moved.\n"
+	if len(moved) > 0 {
+		text = fmt.Sprintf("Moved %d:\n", len(moved))
+	}
+	for _, one := range moved {
+		text += fmt.Sprintf("  %s\n    to %s\n", one.From, one.To)
+	}
+	return a.print(fixed{moved}, text)
+}
+
+func (a *App) doctorArchive(ctx context.Context, c maintain.Caretaker, flags doctorFlags, progress *progress) error {
+	if c.ArchiveAge == 0 {
+		return a.print(maintain.Archived{}, "BRIDGE_ARCHIVE_AGE_MS is 0, so nothing is archived.\n")
+	}
+	a.explain("This moves messages that were read, or expired, more than %d days ago to %s.\nEverything that reads history goes on finding them.\n",
+		c.ArchiveAge/(24*time.Hour), c.Home.Archive())
+	if err := a.consent(flags.yes); err != nil {
+		return err
+	}
+	done, err := c.Archive(ctx)
+	progress.end()
+	if err != nil {
+		return err
+	}
+	return a.print(done, fmt.Sprintf("Archived: %s.\n", counted(done.Messages, "message")))
+}
+
+// explain says before a question what it is about; a script reads one document.
+func (a *App) explain(format string, args ...any) {
+	if !a.json {
+		fmt.Fprintf(a.Stdout, format, args...)
+	}
+}
+
+// reportText is the report for people: the verdict first, then what to do.
+func reportText(r maintain.Report, c maintain.Caretaker, now time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Storage in %s: %s\n", c.Home.Dir(), verdict(r))
+	for _, finding := range r.Findings {
+		mark := "!"
+		if finding.Severity == maintain.Error {
+			mark = "✗"
+		}
+		fmt.Fprintf(&b, "\n %s %s: %s\n   %s\n   (%s %s) %s\n", mark, finding.Severity, finding.Path, finding.Detail, finding.Code, "→", finding.Code.Hint())
+	}
+	b.WriteString("\n")
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, schema := range r.Schema {
+		fmt.Fprintf(table, "  %s\tschema %d of %d\n", schema.Path, schema.Actual, schema.Expected)
+	}
+	fmt.Fprintf(table, "  size\t%s in %d places\n", sizeText(r.TotalBytes), len(r.Sizes))
+	fmt.Fprintf(table, "  backups\t%s\n", backupsText(r, now))
+	fmt.Fprintf(table, "  last proven restore\t%s\n", proofText(c, now))
+	_ = table.Flush() // a strings.Builder never fails
+	return b.String()
+}
+
+func verdict(r maintain.Report) string {
+	errorCount, warnings := r.Count(maintain.Error), r.Count(maintain.Warning)
+	switch {
+	case errorCount > 0:
+		return fmt.Sprintf("%s and %s", counted(errorCount, "error"), counted(warnings, "warning"))
+	case warnings > 0:
+		return "healthy, with " + counted(warnings, "warning")
+	}
+	return "healthy"
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func backupsText(r maintain.Report, now time.Time) string {
+	if len(r.Backups) == 0 {
+		return "none yet; make one with `bridge doctor --backup`"
+	}
+	return fmt.Sprintf("%d, the newest made %s: %s", len(r.Backups), ago(r.Backups[0].CreatedAt, now), r.Backups[0].Path)
+}
+
+func proofText(c maintain.Caretaker, now time.Time) string {
+	proof, ok := c.LastProof()
+	if !ok {
+		return "none; prove one with `bridge doctor --drill`"
+	}
+	return fmt.Sprintf("%s, of %s", ago(proof.At, now), proof.Snapshot)
+}
+
+// ago says how long ago a time in Unix milliseconds was.
+func ago(at int64, now time.Time) string {
+	age := now.Sub(time.UnixMilli(at))
+	switch {
+	case age < time.Minute:
+		return "just now"
+	case age < time.Hour:
+		return fmt.Sprintf("%d min ago", age/time.Minute)
+	case age < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", age/time.Hour)
+	}
+	return fmt.Sprintf("%d days ago", age/(24*time.Hour))
+}
+
+// sizeText writes bytes as people read them.
+func sizeText(bytes int64) string {
+	const step = 1024
+	if bytes < step {
+		return fmt.Sprintf("%d bytes", bytes)
+	}
+	value, unit := float64(bytes)/step, 0
+	for value >= step && unit < len("KMGT")-1 {
+		value /= step
+		unit++
+	}
+	return fmt.Sprintf("%.1f %ciB", value, "KMGT"[unit])
+}
+
+// progress shows on a terminal how far long work is, on one line that goes
+// again. Elsewhere it says nothing.
+type progress struct {
+	out   *os.File // nil where nothing is shown
+	now   func() time.Time
+	shown time.Time
+	width int
+}
+
+// progressPace is the shortest time between two lines.
+const progressPace = 100 * time.Millisecond
+
+func (a *App) progress() *progress {
+	out, ok := a.Stderr.(*os.File)
+	if !ok || !term.IsTerminal(int(out.Fd())) {
+		out = nil
+	}
+	return &progress{out: out, now: a.Now}
+}
+
+func (p *progress) tell(what string, done, all int64) {
+	if p.out == nil || all <= 0 || p.now().Sub(p.shown) < progressPace {
+		return
+	}
+	p.shown = p.now()
+	line := fmt.Sprintf("%3d%% %s", done*100/all, filepath.ToSlash(what))
+	fmt.Fprintf(p.out, "\r%-*s", p.width, line)
+	p.width = max(p.width, len(line))
+}
+
+func (p *progress) end() {
+	if p.out != nil && p.width > 0 {
+		fmt.Fprintf(p.out, "\r%*s\r", p.width, "")
+		p.width = 0
+	}
+}

@@ -1,0 +1,158 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/maintain"
+)
+
+// Storage is what the dashboard asks about the home's storage;
+// maintain.Caretaker is one. Neither method changes anything.
+type Storage interface {
+	Check(ctx context.Context) (maintain.Report, error)
+	Drills() ([]maintain.Proof, error)
+}
+
+// How old a doctor's report may be. One that took long is kept for many times
+// as long, so that looking costs at most a twentieth of the time.
+const (
+	reportAge  = 15 * time.Second // of GET /api/storage
+	summaryAge = 10 * time.Minute // of the sum in GET /api/state
+	reportRest = 20
+	// firstLook is how long a page waits for the first report: most homes are
+	// looked through in less.
+	firstLook = 300 * time.Millisecond
+)
+
+// storage keeps the last report and looks anew when somebody needs it.
+type storage struct {
+	of     Storage
+	now    func() time.Time
+	wanted chan struct{} // one signal: a sum is wanted
+	first  chan struct{} // closed when the first look has ended
+
+	looking sync.Mutex // held by whoever looks
+	known   atomic.Pointer[checked]
+}
+
+// checked is a report, when it was made and how long that took.
+type checked struct {
+	report maintain.Report
+	at     time.Time
+	took   time.Duration
+}
+
+func newStorage(of Storage, now func() time.Time) *storage {
+	return &storage{of: of, now: now, wanted: make(chan struct{}, 1), first: make(chan struct{})}
+}
+
+func (c *checked) fresh(now time.Time, age time.Duration) bool {
+	return c != nil && now.Sub(c.at) < max(age, reportRest*c.took)
+}
+
+// report returns a report that is at most age old, or several times as old as
+// it took. Of many that ask at once one looks.
+func (s *storage) report(ctx context.Context, age time.Duration) (maintain.Report, error) {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	if known := s.known.Load(); known.fresh(s.now(), age) {
+		return known.report, nil
+	}
+	began := s.now()
+	report, err := s.of.Check(ctx)
+	if err != nil {
+		return maintain.Report{}, fmt.Errorf("check the storage: %w", err)
+	}
+	s.known.Store(&checked{report: report, at: s.now(), took: s.now().Sub(began)})
+	return report, nil
+}
+
+// follow looks whenever a sum is wanted, until ctx ends.
+func (s *storage) follow(ctx context.Context, failed func(error)) {
+	ended := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wanted:
+		}
+		if _, err := s.report(ctx, summaryAge); err != nil && ctx.Err() == nil {
+			failed(err)
+		}
+		if !ended {
+			ended = true
+			close(s.first)
+		}
+	}
+}
+
+// latest is what is known without looking, nil before the first look. It asks
+// for a new look when that is due, and waits a moment for the first one.
+func (s *storage) latest(ctx context.Context) *checked {
+	if s.of == nil {
+		return nil
+	}
+	known := s.known.Load()
+	if known.fresh(s.now(), summaryAge) {
+		return known
+	}
+	signal(s.wanted)
+	if known != nil {
+		return known
+	}
+	timer := time.NewTimer(firstLook)
+	defer timer.Stop()
+	select {
+	case <-s.first:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return s.known.Load()
+}
+
+// wire sums the report up.
+func (c *checked) wire() storageWire {
+	if c == nil {
+		return storageWire{}
+	}
+	sum := storageWire{OK: &c.report.OK, Errors: c.report.Count(maintain.Error), Warnings: c.report.Count(maintain.Warning)}
+	if len(c.report.Backups) > 0 {
+		sum.LastBackup = &c.report.Backups[0].CreatedAt
+	}
+	return sum
+}
+
+// showStorage answers GET /api/storage (STO-03).
+func (d *Dashboard) showStorage(w http.ResponseWriter, r *http.Request) error {
+	if d.storage.of == nil {
+		return bridge.Errorf(bridge.Unavailable, "the storage can not be looked at from here: run `bridge doctor`")
+	}
+	report, err := d.storage.report(r.Context(), reportAge)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, report)
+}
+
+// drillsWire is the answer of GET /api/storage/drills: the newest first.
+type drillsWire struct {
+	Drills []maintain.Proof `json:"drills"`
+}
+
+// listDrills answers GET /api/storage/drills: which snapshots were proven.
+func (d *Dashboard) listDrills(w http.ResponseWriter, _ *http.Request) error {
+	if d.storage.of == nil {
+		return writeJSON(w, drillsWire{Drills: []maintain.Proof{}})
+	}
+	proofs, err := d.storage.of.Drills()
+	if err != nil {
+		return fmt.Errorf("read the drills: %w", err)
+	}
+	return writeJSON(w, drillsWire{Drills: list(proofs)})
+}

@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"bridge/backend/bridge"
+	"bridge/backend/mail"
+)
+
+// archiveName is the archive's file beside the primary store.
+const archiveName = "archive.db"
+
+// withArchive adds to the newest messages of the primary store those of the
+// archive: history reads across both (STO-12, STO-15). A message may have
+// deliveries in both, and after an interrupted archiving the same one twice.
+func (r *Reader) withArchive(ctx context.Context, limit int, own []mail.HistoryRow, ask func(*Reader) ([]mail.HistoryRow, error)) ([]mail.HistoryRow, error) {
+	archive, err := r.archive(ctx)
+	if archive == nil || err != nil {
+		return own, err
+	}
+	old, err := ask(archive)
+	if err != nil {
+		return nil, err
+	}
+	has := make(map[string]bool, len(own))
+	for _, row := range own {
+		has[row.ID] = true
+	}
+	old = slices.DeleteFunc(old, func(row mail.HistoryRow) bool { return has[row.ID] })
+	return r.whole(ctx, archive, newestOf(own, old, limit))
+}
+
+// whole gives each row the deliveries of both stores: which one a delivery is in
+// says nothing about the others of its message.
+func (r *Reader) whole(ctx context.Context, archive *Reader, rows []mail.HistoryRow) ([]mail.HistoryRow, error) {
+	own, err := r.byID(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	archived, err := archive.byID(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	for i, row := range rows {
+		rows[i] = archived[row.ID]
+		if mine, has := own[row.ID]; has {
+			rows[i] = joined(mine, archived[row.ID])
+		}
+	}
+	return rows, nil
+}
+
+// byID returns what this store alone has of the given messages.
+func (r *Reader) byID(ctx context.Context, rows []mail.HistoryRow) (map[string]mail.HistoryRow, error) {
+	found, err := r.history(ctx, func(view) ([]stamp, error) {
+		stamps := make([]stamp, len(rows))
+		for i, row := range rows {
+			stamps[i] = stamp{id: row.ID}
+		}
+		return stamps, nil
+	})
+	byID := make(map[string]mail.HistoryRow, len(found))
+	for _, row := range found {
+		byID[row.ID] = row
+	}
+	return byID, err
+}
+
+// newestOf merges two lists, the newest first; the order within each stays,
+// even where a clock jumped.
+func newestOf(a, b []mail.HistoryRow, limit int) []mail.HistoryRow {
+	merged := make([]mail.HistoryRow, 0, min(limit, len(a)+len(b)))
+	for len(merged) < limit && len(a)+len(b) > 0 {
+		if len(a) == 0 || len(b) > 0 && b[0].CreatedAt > a[0].CreatedAt {
+			a, b = b, a
+		}
+		merged, a = append(merged, a[0]), a[1:]
+	}
+	return merged
+}
+
+// joined adds the deliveries of the archived part that the other part lacks.
+func joined(row, archived mail.HistoryRow) mail.HistoryRow {
+	for _, delivery := range archived.Deliveries {
+		has := slices.ContainsFunc(row.Deliveries, func(d mail.Delivery) bool { return d.Recipient == delivery.Recipient })
+		if !has {
+			row.Deliveries = append(row.Deliveries, delivery)
+		}
+	}
+	return row
+}
+
+// archive returns the reader of the archive beside the store, nil where there
+// is none. It is the reader's own and closed with it.
+func (r *Reader) archive(ctx context.Context) (*Reader, error) {
+	path := filepath.Join(filepath.Dir(r.path), archiveName)
+	if filepath.Base(r.path) == archiveName {
+		return nil, nil
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	r.coldMu.Lock()
+	defer r.coldMu.Unlock()
+	if r.cold == nil {
+		if err := checkArchive(ctx, path); err != nil {
+			return nil, err
+		}
+		r.cold = &Reader{path: path}
+	}
+	return r.cold, nil
+}
+
+func checkArchive(ctx context.Context, path string) error {
+	var seen found
+	err := quietly(ctx, path, true, func(pool *sql.DB) (err error) {
+		seen, _, err = readSchema(ctx, pool)
+		return err
+	})
+	if err == nil && seen.version > ArchiveVersion {
+		err = bridge.Errorf(bridge.Unsupported, "the archive %s has schema version %d and this Bridge knows version %d: use a newer Bridge", path, seen.version, ArchiveVersion)
+	}
+	return storageError(path, err)
+}
+
+// closeArchive closes the archive's reader, if there is one.
+func (r *Reader) closeArchive() error {
+	r.coldMu.Lock()
+	defer r.coldMu.Unlock()
+	if r.cold == nil {
+		return nil
+	}
+	return r.cold.Close()
+}
