@@ -33,6 +33,13 @@ type Plugin struct {
 	mu       sync.Mutex
 	sessions map[string]registered    // by host session id
 	tails    map[string]chan struct{} // the end of each session's newest line
+	loans    map[string]lent          // by loan id: given to the plugin, not confirmed
+}
+
+// lent is mail that the plugin holds for a session.
+type lent struct {
+	session.Loan
+	sessionID string
 }
 
 // registered is a session that the broker knows of.
@@ -44,7 +51,7 @@ type registered struct {
 // RunPlugin serves until input ends. start starts a background broker.
 func RunPlugin(ctx context.Context, opts Options, kind bridge.AgentKind, target ipc.Target, start ipc.Starter, input io.Reader, output io.Writer) error {
 	p := &Plugin{
-		opts: opts, kind: kind, adapter: agent.For(kind), out: json.NewEncoder(output), sessions: map[string]registered{}, tails: map[string]chan struct{}{},
+		opts: opts, kind: kind, adapter: agent.For(kind), out: json.NewEncoder(output), sessions: map[string]registered{}, loans: map[string]lent{}, tails: map[string]chan struct{}{},
 	}
 	if above := proc.Ancestors(os.Getpid(), 1); len(above) == 1 {
 		p.host = above[0]
@@ -185,7 +192,27 @@ func (p *Plugin) report(ctx context.Context, call session.HookCall) (session.Hoo
 	if err := p.ensure(ctx, client, call); err != nil {
 		return session.HookReply{}, err
 	}
-	return client.Hook(ctx, call)
+	reply, err := client.Hook(ctx, call)
+	if reply.Loan != nil {
+		p.mu.Lock()
+		p.loans[reply.Loan.ID] = lent{*reply.Loan, call.SessionID}
+		p.mu.Unlock()
+	}
+	return reply, err
+}
+
+// loansOf lists what the plugin holds for a session. A new broker must not give
+// it out again.
+func (p *Plugin) loansOf(sessionID string) []session.Loan {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var held []session.Loan
+	for _, l := range p.loans {
+		if l.sessionID == sessionID {
+			held = append(held, l.Loan)
+		}
+	}
+	return held
 }
 
 func (p *Plugin) ensure(ctx context.Context, client *ipc.Client, call session.HookCall) error {
@@ -201,6 +228,7 @@ func (p *Plugin) ensure(ctx context.Context, client *ipc.Client, call session.Ho
 func (p *Plugin) register(ctx context.Context, client *ipc.Client, sessionID string, r registered) error {
 	answer, err := client.Register(ctx, ipc.Register{
 		Kind: p.kind, Cwd: r.cwd, AgentPID: p.host.PID, HostKnown: true, SessionID: sessionID, Previous: r.id,
+		Loans: p.loansOf(sessionID),
 	})
 	if err != nil {
 		return err
@@ -240,12 +268,19 @@ func (p *Plugin) join(ctx context.Context, client *ipc.Client) error {
 
 // confirm passes on what became of a loan, or keeps it for the next broker.
 func (p *Plugin) confirm(ctx context.Context, c agent.PluginConfirm) error {
+	defer p.settled(c.Loan.ID)
 	confirm := ipc.Confirm{Loan: c.Loan, Stage: c.Stage, Evidence: c.Evidence}
 	err := p.keeper.Do(ctx, func(client *ipc.Client) error { return client.Confirm(ctx, confirm) })
 	if err == nil {
 		return nil
 	}
 	return (ipc.Journal{Dir: p.opts.Home.ReadJournal()}).Keep(confirm, p.opts.Now().UnixMilli())
+}
+
+func (p *Plugin) settled(loanID string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.loans, loanID)
 }
 
 // event passes a mail signal on to the plugin.

@@ -68,8 +68,8 @@ func (w *world) figures(n int, what string, allowed int) {
 
 func TestMSG_01_MSG_04_MSG_06_DEC_12_DEC_14_BrokersKilledUnderLoad(t *testing.T) {
 	w := newWorld(t)
-	ending := w.load()
 	n := kills(t, 20)
+	ending := w.load(n)
 	for range n {
 		pause(400 * time.Millisecond)
 		w.killBroker()
@@ -82,8 +82,8 @@ func TestMSG_01_MSG_04_MSG_06_DEC_12_DEC_14_BrokersKilledUnderLoad(t *testing.T)
 // the answer and its acknowledgement.
 func TestMSG_06_BrokersKilledBeforeTheAcknowledgement(t *testing.T) {
 	w := newWorld(t)
-	ending := w.load()
 	n := kills(t, 15)
+	ending := w.load(n)
 	for range n {
 		pause(200 * time.Millisecond)
 		<-w.answered
@@ -95,8 +95,8 @@ func TestMSG_06_BrokersKilledBeforeTheAcknowledgement(t *testing.T) {
 
 func TestMSG_03_MSG_06_DEC_13_SessionsKilledUnderLoad(t *testing.T) {
 	w := newWorld(t)
-	ending := w.load()
 	n := kills(t, 20)
+	ending := w.load(n)
 	for range n {
 		pause(200 * time.Millisecond)
 		w.actors[rand.IntN(sessions)].replace()

@@ -33,9 +33,8 @@ const (
 	// available is how soon another broker must serve (MSG-01).
 	available = 2 * time.Second
 	// sendEvery and hookEvery pace one session.
-	sendEvery   = 25 * time.Millisecond
-	hookEvery   = 400 * time.Millisecond
-	decideEvery = 2 * time.Second
+	sendEvery = 25 * time.Millisecond
+	hookEvery = 400 * time.Millisecond
 	// settle is how long the last messages may take after the last kill.
 	settle = 60 * time.Second
 )
@@ -76,8 +75,9 @@ type world struct {
 	dir    string
 	actors []*actor
 
-	stop    context.Context // ends the load
-	running sync.WaitGroup
+	stop        context.Context // ends the load
+	decideEvery time.Duration   // paces the decisions of one session
+	running     sync.WaitGroup
 	// answered is told about answers that carried mail, when somebody listens.
 	answered chan struct{}
 
@@ -170,7 +170,10 @@ func (a *actor) replace() {
 }
 
 // load starts the traffic; ending stops it and waits for what is under way.
-func (w *world) load() (ending func()) {
+// A soak of n kills makes few hundred decisions, however long it is: no home
+// has more in force, and each session hears of all.
+func (w *world) load(n int) (ending func()) {
+	w.decideEvery = time.Duration(max(1, n/20)) * time.Second
 	stop, cancel := context.WithCancel(context.Background())
 	w.stop = stop
 	for _, a := range w.actors {
@@ -254,7 +257,7 @@ func (a *actor) sends() {
 }
 
 func (a *actor) decides() {
-	a.w.every(decideEvery, func() {
+	a.w.every(a.w.decideEvery, func() {
 		s, _ := a.server()
 		token := fmt.Sprintf("dec-%s-%d", a.name, a.count.Add(1))
 		a.w.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"log/slog"
+	"os"
 	"sync/atomic"
 )
 
@@ -17,7 +18,8 @@ const (
 	logPages = 8 * checkpointPages
 	// logBytes is what the log's file is cut to when it starts again; a file
 	// that is there already is written faster than one that grows.
-	logBytes = 4096 * logPages
+	logBytes  = pageBytes * logPages
+	pageBytes = 4096
 	// restPages is what may be moved at any time while senders wait: moving it
 	// takes about as long as a few commits.
 	restPages = 100
@@ -43,6 +45,12 @@ type housekeeper struct {
 func startHousekeeper(w *writer, log *slog.Logger) *housekeeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &housekeeper{writer: w, log: log, nudge: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel}
+	// A broker that died left its log: where many die in a row nobody else would
+	// ever move it, and each would take longer to read it.
+	if info, err := os.Stat(w.path + "-wal"); err == nil && info.Size() > checkpointPages*pageBytes {
+		h.pages.Store(info.Size() / pageBytes)
+		h.nudge <- struct{}{}
+	}
 	go h.loop(ctx)
 	return h
 }
