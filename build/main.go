@@ -26,6 +26,7 @@ func tasks() []task {
 		{"run", "build everything and start Bridge with its dashboard; arguments go to `bridge serve`", runBridge},
 		{"test", "run every check there is; ends with a summary and fails when one failed", runTests},
 		{"bench", "measure against baselines of the same run, as one table; arguments go to build/bench (-quick)", runBench},
+		{"soak", "kill brokers and sessions under load, a thousand times each; arguments go to `go test` (-run, -v)", runSoak},
 		{"demo", "build and show a throw-away Bridge with scripted sessions; arguments go to `bridge demo`", runDemo},
 		{"lint", "check style and mistakes in Go and in the page", runLint},
 		{"cross", "build bin/bridge-<system>-<processor> for every supported system", runCross},

@@ -217,6 +217,18 @@ func realCLITests(ctx context.Context, p project) error {
 	return p.do(ctx, test)
 }
 
+// runSoak builds the binary and kills it under load; args go to go test. It takes
+// about half an hour.
+func runSoak(ctx context.Context, p project, args []string) error {
+	if err := buildBridge(ctx, p); err != nil {
+		return err
+	}
+	return p.do(ctx, step{
+		env:  []string{"BRIDGE_TEST_BIN=" + p.binary(), "BRIDGE_SOAK_KILLS=1000"},
+		name: "go", args: append([]string{"test", "-count=1", "-timeout", "2h", "-v", "./backend/soak"}, args...),
+	})
+}
+
 // runBench builds the binary and measures it; args go to build/bench.
 func runBench(ctx context.Context, p project, args []string) error {
 	if err := buildBridge(ctx, p); err != nil {
