@@ -71,6 +71,9 @@ func (a *App) serve(ctx context.Context, options daemon.Options) error {
 	options.InstallCommand = installCommandLine(home)
 	options.Agents = func(ctx context.Context) []dashboard.Agent { return a.agents(ctx, home) }
 	running, err := daemon.Start(ctx, options)
+	if bridge.CodeOf(err) == bridge.Conflict && options.Host == broker.HostBackground {
+		return &reported{exitFailed} // another was quicker, as it happens whenever several sessions start one
+	}
 	if err != nil {
 		return err
 	}
