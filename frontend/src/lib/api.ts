@@ -145,6 +145,17 @@ export interface DoctorReport {
   backups: { path: string; createdAt: number }[];
 }
 
+/** The record of one drill: that a snapshot could be restored, or why not. */
+export interface Proof {
+  at: number;
+  snapshot: string;
+  ok: boolean;
+  /** What was proven or what failed, in words. */
+  detail: string;
+  files: number;
+  rows: number;
+}
+
 /** A message of any store, as the archive keeps it. */
 export type ArchiveMessage = Pick<
   Message,
@@ -214,6 +225,8 @@ export const api = {
   send: (to: string, body: string) => post<SendResult>('/api/messages', { to, body }),
   chatDelivery: (id: string) => call<ChatDelivery>(`/api/chat-delivery/${encode(id)}`),
   storage: () => call<DoctorReport>('/api/storage'),
+  /** The drills, the newest first. */
+  drills: () => call<{ drills: Proof[] }>('/api/storage/drills'),
   /** Messages of all stores that hold the text literally, newest first, those before the given time only. */
   searchArchive: (query: string, limit: number, before?: number) =>
     call<{ messages: ArchiveMessage[] }>(

@@ -15,6 +15,12 @@ export function age(then: number, now: number): string {
   return `${Math.floor(ms / DAY)} d`;
 }
 
+/** The same as a time past: "just now", "2 min ago". */
+export function ago(then: number, now: number): string {
+  const words = age(then, now);
+  return words === 'now' ? 'just now' : `${words} ago`;
+}
+
 const two = (n: number) => String(n).padStart(2, '0');
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 

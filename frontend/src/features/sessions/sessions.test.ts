@@ -43,15 +43,15 @@ describe('CHT-17 the composer says which way the words take', () => {
     [{ ...claude, transport: 'hooks' }, 'A wake starts a turn with it, or its next turn shows it.'],
     [
       { ...claude, detail: 'Its hooks hand mail over; while it is idle, mail waits for its next turn.' },
-      'Read at its next turn: no wake hook waits now.',
+      'Read at its next turn; no wake hook waits now.',
     ],
-    [{ ...claude, ...off }, 'Read at its next turn: waking is off for this session.'],
+    [{ ...claude, ...off }, 'Read at its next turn; waking is off for this session.'],
     [{ agent: 'opencode', transport: 'plugin' }, 'Its plugin starts a turn with it.'],
     [
       { agent: 'opencode', transport: 'plugin', state: 'busy' },
       'Its plugin stores it for the next step; the running turn is not interrupted.',
     ],
-    [{ agent: 'antigravity' }, 'Read at its next turn: an idle antigravity can not be woken.'],
+    [{ agent: 'antigravity' }, 'Read at its next turn; an idle antigravity can not be woken.'],
     [
       { agent: 'antigravity', state: 'busy' },
       'Its hooks hand it over at the next safe step; the running turn is not interrupted.',
@@ -70,7 +70,7 @@ describe('CHT-17 the composer says which way the words take', () => {
       'A wake starts a turn with it, or its next turn shows it.',
     );
     expect(mailSentence(peer({ sessionId: 't', detail: 'it could not be woken while idle: too old.' }))).toBe(
-      'Read at its next turn: it could not be woken last time.',
+      'Read at its next turn; it could not be woken last time.',
     );
   });
 });
@@ -88,9 +88,10 @@ describe('CHT-18 the wake policy in words', () => {
 
 it('CHT-19 says why mail can not take its best way, and what to do', () => {
   const detail = 'it could not be woken while idle: this codex is too old to know the command `queue`.';
-  expect(mailProblem(peer({ detail }))).toBe(detail);
-  expect(mailProblem(peer({ transport: 'tools only', detail: 'No hook.' }))).toBe('No hook.');
-  expect(mailProblem(peer({ detail: 'All is well.' }))).toBe('');
+  expect(mailProblem(peer({ detail }))).toEqual({ what: 'It could not be woken.', detail });
+  expect(mailProblem(peer({ transport: 'tools only', detail: 'No hook.' }))?.detail).toBe('No hook.');
+  expect(transportSentence(peer({ sessionId: 't', detail }))).toContain('if that fails as it did last time');
+  expect(mailProblem(peer({ detail: 'All is well.' }))).toBeNull();
 });
 
 describe('CHT-10 native children', () => {

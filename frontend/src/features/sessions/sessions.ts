@@ -25,16 +25,23 @@ function mayWake(peer: Peer): boolean {
 function noWake(peer: Peer): string {
   if (peer.agent === 'antigravity') return 'an idle antigravity can not be woken';
   if (!mayWake(peer)) return 'waking is off for this session';
-  if (peer.detail.includes('could not be woken')) return 'it could not be woken last time';
+  if (queueFailed(peer)) return 'it could not be woken last time';
   return peer.detail.includes('mail waits for its next turn') ? 'no wake hook waits now' : '';
+}
+
+/** True where codex's queue took nothing last time; the detail says why. */
+function queueFailed(peer: Peer): boolean {
+  return peer.detail.includes('could not be woken');
 }
 
 /** How the owner's words reach this session, in one sentence. */
 export function transportSentence(peer: Peer): string {
   if (peer.agent !== 'codex') return mailSentence(peer);
   if (peer.sessionId === null) return 'Waits in its inbox: codex has not told its thread yet.';
-  return peer.state === 'busy'
-    ? 'Goes to codex’s queue, read when it is idle; the running turn is not interrupted.'
+  if (peer.state === 'busy')
+    return 'Goes to codex’s queue, read when it is idle; the running turn is not interrupted.';
+  return queueFailed(peer)
+    ? 'Goes to codex’s queue; if that fails as it did last time, it waits as mail for the next turn.'
     : 'Goes to codex’s queue, read within seconds.';
 }
 
@@ -44,7 +51,7 @@ export function mailSentence(peer: Peer): string {
     return 'Waits in its inbox until it looks there: no hook has reported from it yet.';
   const busy = peer.state === 'busy';
   const why = busy ? '' : noWake(peer);
-  if (why !== '') return `Read at its next turn: ${why}.`;
+  if (why !== '') return `Read at its next turn; ${why}.`;
   switch (peer.transport) {
     case 'channel':
       return busy
@@ -72,10 +79,10 @@ export function wakeWords(peer: Peer): string {
     : 'none; it reads at its next turn';
 }
 
-/** What keeps mail from its best way here, and what to do about it; '' where nothing does. */
-export function mailProblem(peer: Peer): string {
-  const problem = peer.transport === 'tools only' || peer.detail.includes('could not be woken');
-  return problem ? peer.detail : '';
+/** What keeps mail from its best way here, and what to do about it; null where nothing does. */
+export function mailProblem(peer: Peer): { what: string; detail: string } | null {
+  if (peer.transport === 'tools only') return { what: 'Only its inbox is open.', detail: peer.detail };
+  return queueFailed(peer) ? { what: 'It could not be woken.', detail: peer.detail } : null;
 }
 
 /** Whether the owner may write to a native child itself. */

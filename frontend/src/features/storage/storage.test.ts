@@ -42,7 +42,7 @@ describe('STO-03 healthy or not, in one sentence', () => {
     [
       report({ findings: [finding('warning')], backups: [{ path: 'backups/s', createdAt: 1000 }] }),
       'Sound, with 1 warning.',
-      'storage sound, 1 warning, backup 59 s old',
+      'storage sound, 1 warning, backup 59 s ago',
     ],
     [
       report({ ok: false, findings: [finding('error'), finding('error')] }),

@@ -2,7 +2,7 @@
 
 import type { DoctorReport, StorageSummary } from '../../lib/api';
 import { count } from '../../lib/text';
-import { age } from '../../lib/time';
+import { ago } from '../../lib/time';
 
 const RESTORE =
   'Restore a snapshot; without one, keep a copy of the file and ask for help before you change it.';
@@ -26,7 +26,7 @@ const HINTS: Record<string, string> = {
   'secret-damaged': 'Stop all bridge processes and remove the file: a new secret is made.',
   'not-a-file': 'Move it away: a regular file belongs there.',
   symlink: 'Put the file itself there: links are not followed by snapshots.',
-  'open-to-others': 'Take the rights of others away: `chmod go= ` on it.',
+  'open-to-others': 'Take the rights of others away: `chmod go=` on it.',
   'temp-abandoned': '`bridge doctor --fix` moves it to archive/orphaned, byte for byte.',
   'unknown-file': 'Nothing of Bridge’s: move it out of the home if you do not know it either.',
   'lease-stale': 'The next broker clears it, and so does `bridge doctor --fix`.',
@@ -51,7 +51,7 @@ export function summarize(report: DoctorReport): StorageSummary {
     ok: report.ok,
     errors: of('error'),
     warnings: of('warning'),
-    lastBackup: report.backups[0]?.createdAt ?? null,
+    lastBackup: report.backups.length === 0 ? null : Math.max(...report.backups.map((b) => b.createdAt)),
   };
 }
 
@@ -73,7 +73,7 @@ export function storageLine(summary: StorageSummary, now: number): string {
       : warnings > 0
         ? `storage sound, ${count(warnings, 'warning')}`
         : 'storage healthy';
-  return `${health}, ${lastBackup === null ? 'no backup yet' : `backup ${age(lastBackup, now)} old`}`;
+  return `${health}, ${lastBackup === null ? 'no backup yet' : `backup ${ago(lastBackup, now)}`}`;
 }
 
 /** Bytes for people: "0 B", "12 kB", "3.4 MB". */
