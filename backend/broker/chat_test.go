@@ -331,3 +331,16 @@ func TestCHT_15_AWakeHookOfABusySessionWaits(t *testing.T) {
 		t.Errorf("after the session left the hook got %+v", reply)
 	}
 }
+
+func TestMSG_09_ThePageIsToldOfAConversationThatAHookLearned(t *testing.T) {
+	b := newBench(t)
+	const agentPID = 4242
+	b.join(ipc.Register{Name: "app", SessionID: "s1", AgentPID: agentPID, HostKnown: true})
+	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+	before := b.broker.revision.Load()
+	// The person cleared the conversation: nothing else about the session changes.
+	b.hook(session.HookCall{Event: session.EventStart, SessionID: "s2", Source: "clear", Ancestors: []int{agentPID}}, true)
+	if b.broker.revision.Load() == before {
+		t.Error("no change was announced")
+	}
+}

@@ -29,6 +29,7 @@ func (b *Broker) hook(ctx context.Context, l *link, call session.HookCall) (sess
 		if err := b.settle(ctx, s); err != nil {
 			return session.HookReply{}, err
 		}
+		b.changed()
 	}
 	if call.ChildID != "" {
 		b.noteChild(s, call)

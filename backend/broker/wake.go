@@ -188,6 +188,7 @@ func (b *Broker) wakeWait(ctx context.Context, l *link, args ipc.WakeWait) (ipc.
 		if err := b.settle(ctx, s); err != nil {
 			return ipc.WakeReply{}, err
 		}
+		b.changed()
 	}
 	superseded, leave := b.takeWaitingPlace(s, args.Standby)
 	defer leave()

@@ -3,9 +3,12 @@ package realcli_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -227,4 +230,193 @@ func TestOwnerReachesCodex(t *testing.T) {
 			w.Errorf("%d wakes; the mail was shown %d and %d times", wakes, a, b)
 		}
 	})
+}
+
+// receipt fetches what became of an owner's message (CHT-09).
+func (w *world) receipt(id *string) string {
+	w.Helper()
+	if id == nil {
+		w.Fatal("there is no receipt")
+	}
+	response := w.page.get(w.T, soon(w.T), "/api/chat-delivery/"+*id)
+	defer response.Body.Close()
+	var answer struct{ State string }
+	must(w.T, json.NewDecoder(response.Body).Decode(&answer))
+	return answer.State
+}
+
+// waiting counts the processes that wait in the background to wake a claude,
+// by role.
+func (w *world) waiting() (first, standby int) {
+	w.Helper()
+	for _, pid := range w.home.Processes() {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil {
+			continue // it has ended
+		}
+		argv := strings.Split(strings.TrimRight(string(raw), "\x00"), "\x00")
+		switch {
+		case filepath.Base(argv[0]) != "bridge":
+		case slices.Contains(argv, "WakeStandby"):
+			standby++
+		case slices.Contains(argv, "Wake"):
+			first++
+		}
+	}
+	return first, standby
+}
+
+// waitsOnce waits until exactly one hook of each role waits.
+func (w *world) waitsOnce() {
+	w.Helper()
+	ctx := soon(w.T)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		first, standby := w.waiting()
+		if first == 1 && standby == 1 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			w.Fatalf("%d wake hooks and %d standbys wait, want one of each", first, standby)
+		}
+	}
+}
+
+func TestOwnerReachesClaude(t *testing.T) {
+	w := newWorld(t, "p")
+	w.install()
+	claude := w.open("claude", "p", "❯", realcli.ClaudeCommand("bridge")...)
+	w.meet(claude, "claude-p")
+
+	w.step("CHT-03 idle: the waiting hook starts a turn with it", func(w *world) {
+		const text = "Which port does the server use?"
+		w.waitsOnce()
+		since := time.Now()
+		answer := w.write("claude-p", words{Body: text})
+		w.expect(answer, "queued", "bridge", true)
+		r := w.arrives(since, "the owner's words at an idle claude", holds(text))
+		if got := shows(r, text); got != 1 || r.Count(text) != 1 {
+			w.Errorf("it was shown %d times in an envelope, %d times in all", got, r.Count(text))
+		}
+		if !strings.Contains(r.Text(), "Your user wrote the following in the Bridge dashboard.") {
+			w.Error("CHT-14: it is not presented as the owner's")
+		}
+		if got := w.consumed(text).to("claude-p").reached(); got != "accepted durable woken handed consumed" {
+			w.Errorf("it reached the stages %q", got)
+		}
+		if got := w.receipt(answer.Receipt); got != "delivered" {
+			w.Errorf("CHT-09: consumed, the receipt says %s", got)
+		}
+		w.idle("claude-p")
+		w.waitsOnce()
+	})
+
+	w.step("CHT-03 CHT-09 CHT-15 busy: it is handed over at the next tool call", func(w *world) {
+		const text = "And which protocol?"
+		w.model.Script("busy", claudeShell.After("busy-steps"), claudeShell.After("busy-goes-on"), realcli.Say("worked"))
+		w.prompt(claude, "busy")
+		must(w.T, w.model.AtGate(soon(w.T), "busy-steps"))
+		w.shown("claude to be busy", func(s state) bool { return s.peer("claude-p").State == "busy" })
+		answer := w.write("claude-p", words{Body: text})
+		w.expect(answer, "queued", "bridge", true)
+		if got := w.receipt(answer.Receipt); got != "queued" {
+			w.Errorf("before any step the receipt says %s", got)
+		}
+		w.model.Open("busy-steps")
+		must(w.T, w.model.AtGate(soon(w.T), "busy-goes-on"))
+		if got := w.request("the next step", asks("busy", 1)); shows(got, text) != 1 {
+			w.Errorf("the next step shows it %d times", shows(got, text))
+		}
+		if got := w.receipt(answer.Receipt); got != "queued" {
+			w.Errorf("handed over and nothing done since, the receipt says %s", got)
+		}
+		w.model.Open("busy-goes-on")
+		w.consumed(text)
+		if got := w.receipt(answer.Receipt); got != "delivered" {
+			w.Errorf("consumed, the receipt says %s", got)
+		}
+		w.idle("claude-p")
+	})
+
+	w.step("CHT-03 a second turn leaves one waiting hook of each role", func(w *world) { w.waitsOnce() })
+
+	w.step("CHT-03 mail of a hook's full length arrives whole", func(w *world) {
+		for _, letters := range []string{"a", "é"} {
+			body := strings.Repeat(letters, 8_600) + "."
+			since := time.Now()
+			w.write("claude-p", words{Body: body})
+			r := w.arrives(since, "long words at an idle claude", holds(letters+letters+letters+"."))
+			if got := shows(r, body); got != 1 {
+				w.Errorf("the woken claude was shown the whole text %d times", got)
+			}
+			w.consumed(body)
+			w.idle("claude-p")
+		}
+		body := strings.Repeat("b", 8_600) + "."
+		w.model.Script("long", claudeShell.After("long-steps"), realcli.Say("read"))
+		w.prompt(claude, "long")
+		must(w.T, w.model.AtGate(soon(w.T), "long-steps"))
+		w.write("claude-p", words{Body: body})
+		w.model.Open("long-steps")
+		if got := shows(w.request("the next step", asks("long", 1)), body); got != 1 {
+			w.Errorf("a tool's hook showed the whole text %d times", got)
+		}
+		w.consumed(body)
+		w.idle("claude-p")
+	})
+
+	w.step("CHT-03 after /clear it is still reached, and by one hook", func(w *world) {
+		const text = "Are you still there?"
+		must(w.T, claude.Keys(soon(w.T), "-l", "/clear"))
+		must(w.T, claude.Until(soon(w.T), "/clear", func(screen string) bool { return strings.Contains(screen, "/clear") }))
+		before := w.peer("claude-p").SessionID
+		must(w.T, claude.Keys(soon(w.T), "Enter"))
+		w.shown("the new conversation", func(s state) bool { p := s.peer("claude-p"); return p.SessionID != before && p.State == "idle" })
+		since := time.Now()
+		answer := w.write("claude-p", words{Body: text})
+		r := w.arrives(since, "the owner's words at a claude that was cleared", holds(text))
+		if got := shows(r, text); got != 1 {
+			w.Errorf("it was shown %d times", got)
+		}
+		w.consumed(text)
+		if got := w.receipt(answer.Receipt); got != "delivered" {
+			w.Errorf("consumed, the receipt says %s", got)
+		}
+		w.idle("claude-p")
+		w.waitsOnce()
+	})
+
+	w.step("CHT-06 nothing is shown twice", func(w *world) {
+		if got := shows(w.afterwards(claude, "look-back"), "Are you still there?"); got != 1 {
+			w.Errorf("it was shown %d times", got)
+		}
+	})
+}
+
+// peer is a live session as the page shows it now.
+func (w *world) peer(name string) peer {
+	w.Helper()
+	s, _ := w.page.state(w.T, soon(w.T))
+	return s.peer(name)
+}
+
+// TestHeadlessClaudeEnds: the hooks that wait do not keep a run without a
+// person from ending.
+func TestHeadlessClaudeEnds(t *testing.T) {
+	w := newWorld(t, "p")
+	w.install()
+	w.model.Script("short", claudeShell, realcli.Say("all-said"))
+	since := time.Now()
+	out, err := w.home.Claude(soon(t), w.home.Project("p"), "play script:short", "--allowedTools", "Bash")
+	must(t, err)
+	t.Logf("claude -p took %.1f s", time.Since(since).Seconds())
+	if !strings.Contains(out, "all-said") {
+		t.Errorf("the answer is not in the output:\n%s", out)
+	}
+	if first, standby := w.waiting(); first+standby > 0 {
+		t.Errorf("CHT-03: %d wake hooks and %d standbys wait for nobody", first, standby)
+	}
 }
