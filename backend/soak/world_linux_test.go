@@ -46,6 +46,9 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	if err := os.Setenv("BRIDGE_PORT", "0"); err != nil { // the default port is the developer's own
+		panic(err)
+	}
 	program = os.Getenv("BRIDGE_TEST_BIN")
 	if program != "" {
 		return m.Run()
