@@ -212,7 +212,7 @@ func reportText(r maintain.Report, c maintain.Caretaker, now time.Time) string {
 		if finding.Severity == maintain.Error {
 			mark = "✗"
 		}
-		fmt.Fprintf(&b, "\n %s %s: %s\n   %s\n   (%s %s) %s\n", mark, finding.Severity, finding.Path, finding.Detail, finding.Code, "→", finding.Code.Hint())
+		fmt.Fprintf(&b, "\n %s %s: %s [%s]\n   %s\n   → %s\n", mark, finding.Severity, finding.Path, finding.Code, finding.Detail, finding.Code.Hint())
 	}
 	b.WriteString("\n")
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -30,11 +30,14 @@ func isKnown(name string) bool {
 	if isDatabase(name) || slices.Contains(known, name) || disk.IsTemp(name) {
 		return true
 	}
+	for _, suffix := range append([]string{".lock"}, sideFiles...) {
+		if base, isSide := strings.CutSuffix(name, suffix); isSide && isKnown(base) {
+			return true
+		}
+	}
+	base, _, isCopy := strings.Cut(name, ".backup-")
 	isModels := strings.HasPrefix(name, "models-") && strings.HasSuffix(name, ".json")
-	base, rest, _ := strings.Cut(name, ".db")
-	ofDatabase := isDatabase(base+".db") || slices.Contains(known, base+".db")
-	isSide := slices.Contains(sideFiles, rest) || strings.HasPrefix(rest, ".backup-") || rest == ".lock"
-	return isModels || ofDatabase && isSide || strings.HasSuffix(name, ".lock") && slices.Contains(known, strings.TrimSuffix(name, ".lock"))
+	return isCopy && isKnown(base) || isModels
 }
 
 // checkFiles walks the home once for sizes, links, rights, strangers and

@@ -4,8 +4,6 @@ package maintain
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,14 +18,10 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/disk"
 	"bridge/backend/mail"
 	"bridge/backend/store"
 )
-
-func sumOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
 
 // operation is a piece of maintenance that a crash may meet at any step.
 type operation struct {
@@ -317,3 +311,51 @@ func TestSTO_08_ACrashAtAnyStepOfARestoreLosesNoByte(t *testing.T) { walkSteps(t
 func TestSTO_07_ACrashAtAnyStepOfTheArchiveLosesNoMessage(t *testing.T) { walkSteps(t, "archive", 6) }
 
 func TestSTO_08_ACrashAtAnyStepOfADrillChangesNothing(t *testing.T) { walkSteps(t, "drill", 20) }
+
+func TestSTO_05_AFailedCaptureStaysPendingAndPublishesNothing(t *testing.T) {
+	for _, failAt := range stepsOf(t, "backup") {
+		if strings.HasPrefix(failAt, "sync-dir backups") {
+			continue // by then it is published
+		}
+		t.Run(failAt, func(t *testing.T) {
+			c := newHome(t)
+			failed := errors.New("the disk said no")
+			c.step = func(name string) error {
+				if name == failAt {
+					return failed
+				}
+				return nil
+			}
+			if _, err := c.Backup(context.Background()); !errors.Is(err, failed) {
+				t.Fatalf("Backup = %v", err)
+			}
+			found, err := sets(c.Home.Backups(), snapshotName)
+			if err != nil || len(found) > 0 {
+				t.Errorf("published: %v, %v", found, err)
+			}
+			if !slices.ContainsFunc(findings(report(t, c)), func(f string) bool { return strings.HasPrefix(f, "snapshot-unfinished backups/.pending-snapshot-") }) {
+				t.Errorf("the attempt is not named: %v", findings(report(t, c)))
+			}
+		})
+	}
+}
+
+// stepsOf runs an operation on a fresh home and returns the names of its steps
+// that do not vary from run to run.
+func stepsOf(t *testing.T, operation string) []string {
+	t.Helper()
+	c := newHome(t)
+	var steps []string
+	c.step = func(name string) error {
+		_, path, _ := strings.Cut(name, " ")
+		varies := disk.IsTemp(path) || strings.Contains(path, "snapshot-")
+		if !varies && !slices.Contains(steps, name) {
+			steps = append(steps, name)
+		}
+		return nil
+	}
+	if err := operations[operation].run(context.Background(), c); err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}

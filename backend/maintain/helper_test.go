@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -33,6 +34,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	// The crashes wait for the disk, not for the processor.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
 	}
 	code := m.Run()
 	if template.dir != "" {
@@ -252,4 +257,9 @@ func noTemps(t testing.TB, dir string) {
 			t.Errorf("left behind: %s", name)
 		}
 	}
+}
+
+func sumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
