@@ -65,6 +65,9 @@ type Reader interface {
 	// Conversation returns messages from or to a peer, newest first, created
 	// before the given time unless that is 0.
 	Conversation(ctx context.Context, peerID string, before int64, limit int) ([]mail.HistoryRow, error)
+	// Search returns messages whose body holds the query literally, newest first,
+	// created before the given time unless that is 0.
+	Search(ctx context.Context, query string, before int64, limit int) ([]mail.HistoryRow, error)
 	// Find returns one message; its code is NotFound when there is none.
 	Find(ctx context.Context, messageID string) (mail.HistoryRow, error)
 	// Decisions returns the revisions that fit, newest first.

@@ -1,15 +1,12 @@
 package dashboard
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"bridge/backend/bridge"
-	"bridge/backend/mail"
 )
 
 // listMessages answers GET /api/messages: the conversation of one session, live
@@ -96,7 +93,7 @@ func (d *Dashboard) searchArchive(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	rows, err := search(r.Context(), reader, query, span)
+	rows, err := reader.Search(r.Context(), query, span.before, span.limit)
 	if err != nil {
 		return err
 	}
@@ -109,26 +106,6 @@ func (d *Dashboard) searchArchive(w http.ResponseWriter, r *http.Request) error 
 		found[i] = people.archive(row)
 	}
 	return writeJSON(w, archivesWire{Messages: found})
-}
-
-// search goes back through the history in growing strides until it has enough.
-func search(ctx context.Context, reader Reader, query string, span pageSpan) ([]mail.HistoryRow, error) {
-	for stride := bridge.MaxHistoryLimit; ; stride *= 4 {
-		rows, err := reader.Recent(ctx, stride)
-		if err != nil {
-			return nil, fmt.Errorf("search the history: %w", err)
-		}
-		var found []mail.HistoryRow
-		for _, row := range rows {
-			inTime := span.before == 0 || row.CreatedAt < span.before
-			if inTime && strings.Contains(row.Body, query) && len(found) < span.limit {
-				found = append(found, row)
-			}
-		}
-		if len(found) == span.limit || len(rows) < stride {
-			return found, nil
-		}
-	}
 }
 
 // listAgents answers GET /api/agents: what the empty page says.

@@ -348,22 +348,3 @@ func TestSTO_12_ArchiveSearch(t *testing.T) {
 		refused(t, bad, w.get("/api/archive/messages?"+bad), http.StatusBadRequest)
 	}
 }
-
-// manyRows is a history longer than one stride.
-type manyRows struct {
-	Reader
-	rows []mail.HistoryRow
-}
-
-func (m manyRows) Recent(_ context.Context, limit int) ([]mail.HistoryRow, error) {
-	return m.rows[:min(limit, len(m.rows))], nil
-}
-
-func TestSTO_12_ArchiveSearchReachesTheOldestMessage(t *testing.T) {
-	rows := make([]mail.HistoryRow, 10*bridge.MaxHistoryLimit)
-	rows[len(rows)-1] = mail.HistoryRow{ID: "first", Body: "needle"}
-	found, err := search(t.Context(), manyRows{rows: rows}, "needle", pageSpan{limit: 1})
-	if err != nil || len(found) != 1 || found[0].ID != "first" {
-		t.Errorf("search = %v, %v; want the oldest message", found, err)
-	}
-}
