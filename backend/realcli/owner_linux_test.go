@@ -420,3 +420,136 @@ func TestHeadlessClaudeEnds(t *testing.T) {
 		t.Errorf("CHT-03: %d wake hooks and %d standbys wait for nobody", first, standby)
 	}
 }
+
+// TestOwnerReachesOpenCode: the plugin carries the owner's words.
+func TestOwnerReachesOpenCode(t *testing.T) {
+	w := newWorld(t, "p")
+	w.install()
+	opencode := w.openOpenCode("opencode", "p")
+	w.meet(opencode, "opencode-p")
+
+	w.step("CHT-07 idle: the plugin starts a turn with it", func(w *world) {
+		const text = "Which port does the server use?"
+		since := time.Now()
+		answer := w.write("opencode-p", words{Body: text})
+		w.expect(answer, "queued", "bridge", true)
+		r := w.arrives(since, "the owner's words at an idle opencode", holds(text))
+		if got := shows(r, text); got != 1 || r.Count(text) != 1 {
+			w.Errorf("it was shown %d times in an envelope, %d times in all", got, r.Count(text))
+		}
+		w.consumed(text)
+		if got := w.receipt(answer.Receipt); got != "delivered" {
+			w.Errorf("CHT-09: consumed, the receipt says %s", got)
+		}
+		w.idle("opencode-p")
+	})
+
+	w.step("CHT-07 CHT-09 CHT-15 busy: it is stored and shown at the next step of the same turn", func(w *world) {
+		const text = "And which protocol?"
+		w.model.Script("busy", openCodeShell.After("busy-steps"), openCodeShell.After("busy-goes-on"), realcli.Say("worked"))
+		w.prompt(opencode, "busy")
+		must(w.T, w.model.AtGate(soon(w.T), "busy-steps"))
+		w.shown("opencode to be busy", func(s state) bool { return s.peer("opencode-p").State == "busy" })
+		answer := w.write("opencode-p", words{Body: text})
+		w.expect(answer, "queued", "bridge", true)
+		if got := w.receipt(answer.Receipt); got != "queued" {
+			w.Errorf("before any step the receipt says %s", got)
+		}
+		w.model.Open("busy-steps")
+		must(w.T, w.model.AtGate(soon(w.T), "busy-goes-on"))
+		if got := w.request("the next step", asks("busy", 1)); shows(got, text) != 1 {
+			w.Errorf("the next step shows it %d times", shows(got, text))
+		}
+		w.model.Open("busy-goes-on")
+		w.consumed(text)
+		if got := w.receipt(answer.Receipt); got != "delivered" {
+			w.Errorf("consumed, the receipt says %s", got)
+		}
+		w.idle("opencode-p")
+	})
+
+	for _, tt := range odd {
+		if strings.HasPrefix(tt.name, "32,000") {
+			continue // too long to be shown by a hook: announced
+		}
+		w.step("CHT-07 byte for byte: "+tt.name, func(w *world) {
+			w.write("opencode-p", words{Body: tt.text})
+			r := w.request("the woken turn", holds(tt.text))
+			if got := shows(r, tt.text); got != 1 {
+				w.Errorf("it was shown %d times", got)
+			}
+			w.consumed(tt.text)
+			w.idle("opencode-p")
+		})
+	}
+
+	w.step("CHT-06 nothing is shown twice", func(w *world) {
+		r := w.afterwards(opencode, "look-back")
+		for _, text := range []string{"Which port does the server use?", "And which protocol?", odd[0].text, odd[1].text} {
+			if got := shows(r, text); got != 1 {
+				w.Errorf("%d copies of %q", got, text)
+			}
+		}
+	})
+}
+
+// TestOwnerAndNativeChildren: a child is in its session's list, and what is not
+// in it is refused. What the owner writes to one is said honestly.
+func TestOwnerAndNativeChildren(t *testing.T) {
+	for _, c := range sessionCases {
+		t.Run("CHT-10 CHT-11 "+c.kind, func(t *testing.T) {
+			const forChild, note = "You there, child, hurry.", "Tell the child to hurry."
+			w := newWorld(t, "p")
+			w.install()
+			session := c.open(w, c.kind)
+			w.meet(session, c.name())
+			w.model.Script("parent", c.child, c.shell.After("parent-steps"), c.shell.After("parent-goes-on"), realcli.Say("parent done"))
+			w.model.Script("child", c.shell.After("child-steps"), realcli.Say("child done").After("child-ends"))
+			w.prompt(session, "parent")
+			must(t, w.model.AtGate(soon(t), "child-steps"))
+			s := w.shown("the child", func(s state) bool { return len(s.peer(c.name()).Children) == 1 })
+			child := s.peer(c.name()).Children[0]
+			asked := w.request("the child's request", func(r realcli.Request) bool { return r.Script == "child" && r.Child() && !r.Aux })
+			if child.ID != asked.Thread {
+				t.Errorf("the list names %q, the child asks as %q", child.ID, asked.Thread)
+			}
+
+			// Codex is asked, and refuses as long as another process has the child.
+			direct := w.write(c.name(), words{Body: forChild, Child: child.ID})
+			w.expect(direct, "not-supported", "parent", false)
+			if !strings.Contains(direct.Detail, "parent "+c.name()) {
+				t.Errorf("the detail does not offer the parent: %q", direct.Detail)
+			}
+			w.expect(w.write(c.name(), words{Body: note, Child: child.ID, Target: "parent"}), "queued", "parent", true)
+			for what, forged := range map[string]words{
+				"a child that nobody has":         {Body: "forged", Child: "01a1fbd9-b69e-7ea2-a5b6-000000000000"},
+				"the session as its own child":    {Body: "forged", Child: s.peer(c.name()).SessionID},
+				"a note about a stranger's child": {Body: "forged", Child: "stranger", Target: "parent"},
+			} {
+				if got := w.write(c.name(), forged); got.Status != http.StatusConflict {
+					t.Errorf("CHT-13: %s is answered with %+v", what, got)
+				}
+			}
+
+			w.model.Open("child-steps")
+			must(t, w.model.AtGate(soon(t), "child-ends"))
+			w.model.Open("child-ends")
+			w.model.Open("parent-steps")
+			must(t, w.model.AtGate(soon(t), "parent-goes-on"))
+			step := w.request("the parent's next step", asks("parent", 2))
+			if got := shows(step, note); got != 1 {
+				t.Errorf("the parent was shown its note %d times", got)
+			}
+			if got := strings.Contains(step.Text(), child.ID); !got {
+				t.Error("CHT-11: the note does not name the child")
+			}
+			w.model.Open("parent-goes-on")
+			w.consumed(note)
+			for _, r := range w.model.Requests() {
+				if r.Count("forged")+r.Count(forChild) > 0 || r.Child() && shows(r, note) > 0 {
+					t.Errorf("it was shown where it must not be: %v", r)
+				}
+			}
+		})
+	}
+}
