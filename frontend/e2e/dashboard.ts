@@ -4,7 +4,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { type State } from '../src/lib/api';
+import { type Child, type Peer, type State } from '../src/lib/api';
 import { expect, test as base, type BrowserContext, type Page } from '@playwright/test';
 
 type Storage = Awaited<ReturnType<BrowserContext['storageState']>>;
@@ -101,6 +101,58 @@ export async function someSession(page: Page, index = 0): Promise<string> {
   if (peer === undefined) throw new Error('the dashboard under test has no sessions');
   return peer.name;
 }
+
+export interface ChildOf {
+  peer: Peer;
+  child: Child;
+}
+
+/** A native child at work of a session of that kind; a real dashboard hears of one by a hook. */
+export async function childOf(page: Page, agent: string): Promise<ChildOf> {
+  const find = async (): Promise<ChildOf | undefined> => {
+    for (const peer of (await stateOf(page)).peers) {
+      const child = peer.children.find((c) => c.state === 'busy');
+      if (peer.agent === agent && child !== undefined) return { peer, child };
+    }
+    return undefined;
+  };
+  if ((await find()) === undefined) await startChild(page, agent);
+  await expect.poll(find).toBeDefined();
+  return (await find()) as ChildOf;
+}
+
+/** Tells Bridge that a session of that kind has started a native child, as the agent's hook does. */
+async function startChild(page: Page, agent: string): Promise<void> {
+  const binary = process.env['BRIDGE_BIN'];
+  const { peers, instance } = await stateOf(page);
+  const peer = peers.find((p) => p.agent === agent);
+  test.skip(binary === undefined || peer?.sessionId == null, `no ${agent} session can have a child here`);
+  const call = {
+    hook_event_name: 'SubagentStart',
+    session_id: peer?.sessionId,
+    cwd: peer?.cwd,
+    agent_id: `child-of-${peer?.name ?? ''}`,
+    agent_type: 'explore the module',
+  };
+  const hook = spawn(binary ?? '', ['hook', agent, 'SubagentStart', '--home', instance.home], {
+    stdio: ['pipe', 'ignore', 'inherit'],
+  });
+  hook.stdin.end(JSON.stringify(call));
+  await once(hook, 'exit');
+}
+
+/** The address of a place; "session", "child" and "topic" take the first there is. */
+export async function addressOf(page: Page, place: string): Promise<string> {
+  if (place === 'session') return `sessions/${await someSession(page)}`;
+  if (place === 'child') return addressOfChild(await childOf(page, 'claude'));
+  if (place !== 'topic') return place;
+  const response = await page.request.get('/api/decisions');
+  const { decisions } = (await response.json()) as { decisions: { topic: string }[] };
+  return `decisions/${encodeURIComponent(decisions[0]?.topic ?? 'nothing')}`;
+}
+
+export const addressOfChild = ({ peer, child }: ChildOf) =>
+  `sessions/${encodeURIComponent(peer.name)}/${encodeURIComponent(child.id)}`;
 
 /** Writes to everyone as the owner, past the page. */
 export async function tellEveryone(page: Page, body: string): Promise<void> {

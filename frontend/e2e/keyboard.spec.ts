@@ -1,4 +1,4 @@
-import { expect, open, someSession, test } from './dashboard';
+import { addressOf, expect, open, test } from './dashboard';
 
 const focused = () => document.activeElement?.textContent?.trim() ?? '';
 
@@ -9,6 +9,7 @@ test('DSK-06 every page is reached by two keys', async ({ page }) => {
     ['o', 'Overview'],
     ['s', 'Sessions'],
     ['d', 'Decisions'],
+    ['t', 'Storage'],
     [',', 'Settings'],
   ] as const) {
     await page.keyboard.press('g');
@@ -85,10 +86,10 @@ test('DSK-06 the sheet of keys keeps the focus inside and gives it back', async 
   await expect(row).toBeFocused();
 });
 
-for (const place of ['overview', 'session', 'decisions', 'settings', 'needs']) {
+for (const place of ['overview', 'session', 'child', 'decisions', 'storage', 'settings', 'needs']) {
   test(`DSK-06 Tab reaches every control of ${place}`, async ({ page }) => {
-    await open(page, place === 'session' ? `sessions/${await someSession(page)}` : place);
-    await page.locator('main').waitFor();
+    await open(page, await addressOf(page, place));
+    if (place === 'storage') await page.getByRole('heading', { name: 'Backups' }).waitFor();
     const all = await page.evaluate(() => {
       const controls = [
         ...document.querySelectorAll('a[href], button, input, select, textarea, summary'),

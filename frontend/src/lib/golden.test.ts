@@ -11,6 +11,7 @@ import type {
   ChatDelivery,
   ChatResult,
   Decision,
+  DoctorReport,
   Message,
   SendResult,
   State,
@@ -139,6 +140,24 @@ const archived = v.object({
   reply_to: v.nullable(v.string()),
 }) satisfies v.GenericSchema<unknown, ArchiveMessage>;
 
+const report = v.object({
+  checkedAt: time,
+  ok: v.boolean(),
+  schema: v.array(v.object({ path: v.string(), actual: v.number(), expected: v.number() })),
+  findings: v.array(
+    v.object({
+      severity: v.picklist(['error', 'warning']),
+      code: v.string(),
+      path: v.string(),
+      detail: v.string(),
+      fixable: v.boolean(),
+    }),
+  ),
+  sizes: v.array(v.object({ path: v.string(), bytes: v.number() })),
+  totalBytes: v.number(),
+  backups: v.array(v.object({ path: v.string(), createdAt: time })),
+}) satisfies v.GenericSchema<unknown, DoctorReport>;
+
 const sent = v.object({
   id: v.string(),
   conversationId: v.string(),
@@ -159,6 +178,7 @@ describe('the server answers as the page expects', () => {
     ['chat-child.json', chat],
     ['chat-delivery.json', receipt],
     ['sent.json', sent],
+    ['storage.json', report],
     ['error.json', v.object({ error: v.pipe(v.string(), v.nonEmpty()) })],
   ])('%s', (file, schema) => {
     const golden = join(import.meta.dirname, '../../../backend/dashboard/testdata', file);
