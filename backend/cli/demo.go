@@ -149,6 +149,7 @@ var demoScript = []demoLine{
 	{who: "docs", tool: "inbox", args: map[string]any{}},
 	{who: "docs", tool: "send", args: map[string]any{"to": "*", "message": "The API guide has a page about errors now. Please look whether it matches what you built."}},
 	{who: "web", tool: "inbox", args: map[string]any{}},
+	{who: "web", tool: "decide", args: map[string]any{"topic": "error format", "text": "Every endpoint answers errors as {\"error\": \"<sentence>\", \"code\": \"<word>\"}: the page chooses by the code, people read the sentence."}, once: true},
 }
 
 func (l demoLine) play(ctx context.Context, cast map[string]*actor, round int) error {
