@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+
+	"github.com/google/uuid"
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 	"bridge/backend/store"
-
-	"github.com/google/uuid"
 )
 
 // pendingPrefix begins the names of sets that are not published; a failed
@@ -154,11 +155,14 @@ func (c Caretaker) publish(pending, final string, manifest Manifest) error {
 	return c.files().Publish(pending, final)
 }
 
-// rotate moves the sets beyond the retention into the archive folder beside
+// rotate is rotateSets for full snapshots.
+func (c Caretaker) rotate(dir string) ([]string, error) { return c.rotateSets(dir, snapshotName) }
+
+// rotateSets moves the sets beyond the retention into the archive folder beside
 // them, the oldest first, and returns their new paths. Nothing is deleted.
-func (c Caretaker) rotate(dir string) ([]string, error) {
+func (c Caretaker) rotateSets(dir string, name *regexp.Regexp) ([]string, error) {
 	moved := []string{}
-	found, err := sets(dir, snapshotName)
+	found, err := sets(dir, name)
 	if err != nil || c.Retention == 0 || len(found) <= c.Retention {
 		return moved, err
 	}

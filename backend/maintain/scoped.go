@@ -1,0 +1,144 @@
+package maintain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"bridge/backend/bridge"
+	"bridge/backend/disk"
+	"bridge/backend/store"
+)
+
+// scopedFile is the one database of a set of messages.
+const scopedFile = "messages.db"
+
+// generationLock lets one process at a time make a set of messages. It dies
+// with its process, however that ends.
+const generationLock = "generation.lock"
+
+// BackupMessages makes a set of messages only, beside a live broker (STO-10).
+// pause is called before each piece of work and waits while the broker has much
+// to do. It is Conflict while another process makes one. A failed attempt stays
+// under its pending name; older sets than Retention move away (STO-11).
+func (c Caretaker) BackupMessages(ctx context.Context, pause func(context.Context) error) (made Snapshot, err error) {
+	if err := c.Home.Ensure(); err != nil {
+		return made, err
+	}
+	if err := disk.MakeDir(c.Home.MessageBackups()); err != nil {
+		return made, err
+	}
+	lock, err := store.AcquireLock(ctx, filepath.Join(c.Home.MessageBackups(), generationLock))
+	if errors.Is(err, store.ErrLocked) {
+		return made, bridge.Errorf(bridge.Conflict, "another process is making a backup of the messages")
+	}
+	if err != nil {
+		return made, err
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	live, err := c.live() // before our own lease is among them
+	if err != nil {
+		return made, err
+	}
+	lease, err := c.Register()
+	if err != nil {
+		return made, err
+	}
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	return c.makeScoped(ctx, len(live) > 0, pause)
+}
+
+// makeScoped captures, verifies and publishes one set.
+func (c Caretaker) makeScoped(ctx context.Context, live bool, pause func(context.Context) error) (made Snapshot, err error) {
+	at := c.Now().UnixMilli()
+	final := filepath.Join(c.Home.MessageBackups(), fmt.Sprintf("messages-%013d-%s", at, uuid.NewString()))
+	pending := filepath.Join(c.Home.MessageBackups(), pendingPrefix+filepath.Base(final))
+	if err := disk.MakeDir(pending); err != nil {
+		return made, err
+	}
+	manifest := Manifest{Version: manifestVersion, Kind: kindScoped, CreatedAt: at}
+	if err := c.captureScoped(ctx, pending, live, pause, &manifest); err != nil {
+		return made, fmt.Errorf("capture the messages (the attempt is kept as %s): %w", pending, err)
+	}
+	if err := c.publish(pending, final, manifest); err != nil {
+		return made, fmt.Errorf("publish the backup of the messages: %w", err)
+	}
+	made = Snapshot{Path: final, Files: len(manifest.Files), Bytes: manifest.bytes()}
+	made.Moved, err = c.rotateSets(c.Home.MessageBackups(), scopedName)
+	return made, err
+}
+
+func (c Caretaker) captureScoped(ctx context.Context, pending string, live bool, pause func(context.Context) error, manifest *Manifest) error {
+	to := filepath.Join(pending, scopedFile)
+	window := func(name string) error { return errors.Join(pause(ctx), c.at(name)) }
+	if err := window("copy messages"); err != nil {
+		return err
+	}
+	copied, err := store.CopyMessages(ctx, store.ScopedCopy{
+		Store: c.Home.DB(), Archive: c.Home.Archive(), To: to, Live: live, Pause: func() error { return pause(ctx) },
+	})
+	if err != nil {
+		return err
+	}
+	if err := window("verify messages"); err != nil {
+		return err
+	}
+	counts, err := verifyDatabase(ctx, to)
+	if err != nil {
+		return err
+	}
+	for table, count := range copied {
+		if counts[table] != count {
+			return bridge.Errorf(bridge.Storage, "the copy has %d rows in %s, not %d", counts[table], table, count)
+		}
+	}
+	if err := window("checksum messages"); err != nil {
+		return err
+	}
+	sum, size, err := disk.Checksum(to)
+	manifest.Files = []File{{Path: scopedFile, SHA256: sum, Bytes: size}}
+	manifest.Counts = map[string]map[string]int{scopedFile: counts}
+	return err
+}
+
+// NextMessageBackup says when a set of messages is due: an interval after the
+// newest one, at once where there is none.
+func (c Caretaker) NextMessageBackup(interval time.Duration) (time.Time, error) {
+	found, err := sets(c.Home.MessageBackups(), scopedName)
+	if err != nil || len(found) == 0 {
+		return time.Time{}, err
+	}
+	return time.UnixMilli(found[0].CreatedAt).Add(interval), nil
+}
+
+// openScoped reads a set of messages whole and refuses every other set.
+func (c Caretaker) openScoped(ctx context.Context, dir string) error {
+	var m Manifest
+	data, err := disk.ReadLimited(filepath.Join(dir, manifestName), maxManifestBytes)
+	if isGone(err) {
+		return bridge.Errorf(bridge.NotFound, "%s is no published backup: it has no %s", dir, manifestName)
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &m)
+	}
+	if err != nil {
+		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the manifest of %s cannot be read", dir))
+	}
+	if m.Version != manifestVersion || m.Kind != kindScoped || len(m.Files) != 1 || m.Files[0].Path != scopedFile {
+		return bridge.Errorf(bridge.Unsupported, "%s is not a backup of messages of a form that this Bridge knows", dir)
+	}
+	if err := c.checkSums(ctx, m, dir, "verifying the backup"); err != nil {
+		return err
+	}
+	counts, err := verifyDatabase(ctx, filepath.Join(dir, scopedFile))
+	if err == nil && !maps.Equal(counts, m.Counts[scopedFile]) {
+		err = bridge.Errorf(bridge.Storage, "%s does not have the rows that its manifest counts", dir)
+	}
+	return err
+}
