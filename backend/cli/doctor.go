@@ -10,11 +10,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"bridge/backend/config"
-	"bridge/backend/maintain"
-
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"bridge/backend/config"
+	"bridge/backend/maintain"
 )
 
 // doctorFlags are what `bridge doctor` was asked to do; at most one of the

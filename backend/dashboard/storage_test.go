@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bridge/backend/config"
 	"bridge/backend/maintain"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // toldStorage answers with a fixed report and counts the looks.

@@ -253,7 +253,8 @@ func crash(t *testing.T, name, home string, n int) (step string, killed bool) {
 func walkSteps(t *testing.T, name string, least int) {
 	op := operations[name]
 	total := 0
-	counting := op.prepare(t)
+	prepared := op.prepare(t)
+	counting := copied(t, prepared)
 	counting.step = func(string) error { total++; return nil }
 	if err := op.run(context.Background(), counting); err != nil || total < least {
 		t.Fatalf("%s has %d steps: %v", name, total, err)
@@ -261,16 +262,15 @@ func walkSteps(t *testing.T, name string, least int) {
 	for n := 1; n <= total; n++ {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			t.Parallel()
-			crashAt(t, name, n)
+			crashAt(t, name, copied(t, prepared), n)
 		})
 	}
 }
 
 // crashAt crashes the operation before step n, looks, does it again, and looks
 // once more.
-func crashAt(t *testing.T, name string, n int) {
+func crashAt(t *testing.T, name string, c Caretaker, n int) {
 	op := operations[name]
-	c := op.prepare(t)
 	before := managedBytes(t, c)
 	step, killed := crash(t, name, c.Home.Dir(), n)
 	if !killed {

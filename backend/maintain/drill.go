@@ -12,12 +12,12 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/google/uuid"
+
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/disk"
 	"bridge/backend/store"
-
-	"github.com/google/uuid"
 )
 
 // Proof is the record of one drill: that a snapshot can be restored, or why it

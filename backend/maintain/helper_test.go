@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +25,9 @@ import (
 
 // The parts that this test binary plays in another process.
 const partEnv = "BRIDGE_MAINTAIN_TEST_PART"
+
+// scratch is what the test run takes away at its end.
+var scratch []string
 
 var parts = map[string]func(args []string) error{}
 
@@ -39,9 +43,17 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
 	}
+	// A kill loses no written page, so that homes in memory prove the same; the
+	// thousands of syncs take minutes on a busy disk.
+	if dir, err := os.MkdirTemp("/dev/shm", "maintain-"); err == nil {
+		scratch = append(scratch, dir)
+		if err := os.Setenv("TMPDIR", dir); err != nil {
+			panic(err)
+		}
+	}
 	code := m.Run()
-	if template.dir != "" {
-		if err := os.RemoveAll(template.dir); err != nil {
+	for _, dir := range scratch {
+		if err := os.RemoveAll(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
@@ -50,11 +62,8 @@ func TestMain(m *testing.M) {
 
 // clock gives a later time at each look.
 func clock() func() time.Time {
-	at := time.UnixMilli(1_800_000_000_000)
-	return func() time.Time {
-		at = at.Add(time.Millisecond)
-		return at
-	}
+	var looks atomic.Int64
+	return func() time.Time { return time.UnixMilli(1_800_000_000_000 + looks.Add(1)) }
 }
 
 func caretakerOf(dir string) (Caretaker, error) {
@@ -110,13 +119,11 @@ var template = struct {
 func newHome(t testing.TB) Caretaker {
 	t.Helper()
 	template.once.Do(func() { template.dir = makeTemplate(t) })
-	dir := filepath.Join(t.TempDir(), "home")
-	copyHome(t, template.dir, dir)
-	c, err := caretakerOf(dir)
+	from, err := caretakerOf(template.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return copied(t, from)
 }
 
 // copyHome copies a home and closes it to others, which os.CopyFS does not.
@@ -136,11 +143,25 @@ func copyHome(t testing.TB, from, to string) {
 	}
 }
 
+// copied gives another home with the same files.
+func copied(t testing.TB, c Caretaker) Caretaker {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "home")
+	copyHome(t, c.Home.Dir(), dir)
+	other, err := caretakerOf(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Now = c.Now
+	return other
+}
+
 func makeTemplate(t testing.TB) string {
 	dir, err := os.MkdirTemp("", "maintain-home-")
 	if err != nil {
 		t.Fatal(err)
 	}
+	scratch = append(scratch, dir)
 	c, err := caretakerOf(dir)
 	if err != nil {
 		t.Fatal(err)

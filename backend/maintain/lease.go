@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 	"bridge/backend/proc"
-
-	"github.com/google/uuid"
 )
 
 // holder is the content of a lease and of the maintenance lock: which process

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"bridge/backend/disk"
-
 	"github.com/google/uuid"
+
+	"bridge/backend/disk"
 )
 
 // Moved is a file that went into quarantine; both paths are absolute.

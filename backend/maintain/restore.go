@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 	"bridge/backend/store"
-
-	"github.com/google/uuid"
 )
 
 // Restored says what a restore did.

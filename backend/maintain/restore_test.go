@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/bridge"
-
 	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/bridge"
 )
 
 // snapshotBytes are the managed files as the set has them.
@@ -179,23 +179,20 @@ func makeNewer(t *testing.T, dir string) {
 }
 
 func TestSTO_08_ACaughtFailureBringsEverythingBack(t *testing.T) {
+	prepared := newHome(t)
+	made := mustBackup(t, prepared)
+	change(t, prepared)
 	total := 0
-	{
-		c := newHome(t)
-		made := mustBackup(t, c)
-		change(t, c)
-		c.step = func(string) error { total++; return nil }
-		if _, err := c.Restore(context.Background(), made.Path); err != nil {
-			t.Fatal(err)
-		}
+	counting := copied(t, prepared)
+	counting.step = func(string) error { total++; return nil }
+	if _, err := counting.Restore(context.Background(), made.Path); err != nil {
+		t.Fatal(err)
 	}
 	failed := errors.New("the disk said no")
 	for n := 1; n <= total; n++ {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			t.Parallel()
-			c := newHome(t)
-			made := mustBackup(t, c)
-			change(t, c)
+			c := copied(t, prepared)
 			before := managedBytes(t, c)
 			count, at := 0, ""
 			c.step = func(name string) error {

@@ -11,10 +11,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func manifestOf(t testing.TB, dir string) Manifest {

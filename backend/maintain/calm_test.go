@@ -1,0 +1,53 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestSTO_10_ABackupPausesWhileTheBrokerAnswersSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := []time.Duration{time.Millisecond, 300 * time.Millisecond, time.Minute, 2 * time.Millisecond, time.Millisecond}
+		asked := 0
+		pause := Calm(time.Now, func(ctx context.Context) error {
+			asked++
+			select {
+			case <-time.After(answers[asked-1]):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		for range 3 { // one question is enough for all three
+			if err := pause(t.Context()); err != nil || asked != 1 {
+				t.Fatalf("a calm broker: %d questions, %v", asked, err)
+			}
+		}
+		time.Sleep(time.Second)
+		start := time.Now()
+		if err := pause(t.Context()); err != nil || asked != 4 {
+			t.Fatalf("a pressed broker: %d questions, %v", asked, err)
+		}
+		if waited := time.Since(start); waited < longAnswer {
+			t.Errorf("it paused for %v only", waited)
+		}
+	})
+}
+
+func TestSTO_10_APauseEndsWithItsWorkerAndWithoutABroker(t *testing.T) {
+	gone := Calm(time.Now, func(context.Context) error { return errors.New("no broker answers") })
+	if err := gone(t.Context()); err != nil {
+		t.Errorf("without a broker: %v", err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		stuck := Calm(time.Now, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		if err := stuck(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a stuck broker: %v", err)
+		}
+	})
+}
