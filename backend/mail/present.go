@@ -6,19 +6,20 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"bridge/backend/bridge"
 )
 
-// Limits of one hook's text: hosts cut or divert output over 10,000 characters,
-// and a turn should not drown in mail. What does not fit stays unread for the
-// next step. maxHookChars bounds all messages with their envelopes, as hosts
-// count (UTF-16), and leaves room for the notes.
+// Limits of one hook's text, for a turn should not drown in mail and hosts take
+// only so much: claude 2.1.329 puts more than 10,000 UTF-16 units into a file
+// and shows its beginning, codex 0.169 cuts the middle out of more than 10,000
+// bytes of UTF-8 (2,500 of its tokens), both seen with texts of growing length.
+// maxHookBytes bounds all messages with their envelopes and leaves room for the
+// notes. What does not fit stays unread for the next step.
 const (
 	maxHookMessages = 10
-	maxHookChars    = 9_000
+	maxHookBytes    = 9_000
 )
 
 // trustNote says what a model must know about mail (MSG-08): authority never
@@ -41,14 +42,14 @@ type Presentation struct {
 func Present(unread []Delivery, announced map[string]bool) Presentation {
 	var p Presentation
 	var owner, peers, long strings.Builder
-	chars := 0
+	size := 0
 	for _, d := range unread {
 		text, fits := shown(d.Message)
 		if !fits && announced[d.ID] {
 			continue
 		}
-		chars += hostChars(text)
-		if len(p.Shown) == maxHookMessages || chars > maxHookChars {
+		size += len(text)
+		if len(p.Shown) == maxHookMessages || size > maxHookBytes {
 			break
 		}
 		if !fits {
@@ -69,9 +70,8 @@ func Present(unread []Delivery, announced map[string]bool) Presentation {
 
 // shown is m as one element, or its announcement when it does not fit a hook.
 func shown(m bridge.Message) (text string, fits bool) {
-	size := utf8.RuneCountInString(m.Body)
-	if size <= maxHookChars {
-		if text = "\n" + Element(m); hostChars(text) <= maxHookChars {
+	if len(m.Body) <= maxHookBytes {
+		if text = "\n" + Element(m); len(text) <= maxHookBytes {
 			return text, true
 		}
 	}
@@ -79,16 +79,7 @@ func shown(m bridge.Message) (text string, fits bool) {
 	if m.From.Agent == bridge.Owner {
 		from = "your user"
 	}
-	return fmt.Sprintf("\nA long message (%d characters) from %s waits: read it with the tool `inbox`.", size, from), false
-}
-
-// hostChars counts text as hosts do: in UTF-16 code units.
-func hostChars(text string) int {
-	units := 0
-	for _, r := range text {
-		units += max(1, utf16.RuneLen(r))
-	}
-	return units
+	return fmt.Sprintf("\nA long message (%d characters) from %s waits: read it with the tool `inbox`.", utf8.RuneCountInString(m.Body), from), false
 }
 
 func section(note, elements string) string {

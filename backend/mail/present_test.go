@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"unicode/utf16"
 
 	"bridge/backend/bridge"
 
@@ -13,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hostLimit is where agent CLIs cut or divert a hook's text.
+// hostLimit is where agent CLIs cut or divert a hook's text, in bytes.
 const hostLimit = 10_000
 
 func from(agent bridge.AgentKind, id, body string) Delivery {
@@ -244,8 +243,8 @@ func TestMSG_06_TheTextFitsEveryHost(t *testing.T) {
 		left := len(unread)
 		for { // every round shows or announces something, until nothing is left
 			p := Present(unread, announced)
-			if size := len(utf16.Encode([]rune(p.Text))); size > hostLimit {
-				t.Fatalf("the text has %d characters", size)
+			if size := len(p.Text); size > hostLimit {
+				t.Fatalf("the text has %d bytes", size)
 			}
 			shown := map[string]bool{}
 			for _, d := range p.Shown {

@@ -345,7 +345,7 @@ func TestOwnerReachesClaude(t *testing.T) {
 
 	w.step("CHT-03 mail of a hook's full length arrives whole", func(w *world) {
 		for _, letters := range []string{"a", "é"} {
-			body := strings.Repeat(letters, 8_600) + "."
+			body := strings.Repeat(letters, 8_600/len(letters)) + "."
 			since := time.Now()
 			w.write("claude-p", words{Body: body})
 			r := w.arrives(since, "long words at an idle claude", holds(letters+letters+letters+"."))
@@ -552,4 +552,113 @@ func TestOwnerAndNativeChildren(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHookTextArrivesWhole: the most that one hook may show comes to the model
+// uncut, wherever the hook stands and whatever the letters weigh.
+func TestHookTextArrivesWhole(t *testing.T) {
+	for _, c := range sessionCases[:2] {
+		t.Run("MSG-04 "+c.kind, func(t *testing.T) {
+			w := newWorld(t, "p")
+			w.install()
+			session := c.open(w, c.kind)
+			w.meet(session, c.name())
+			for i, letter := range []string{"a", "é", "日", "e-f "} {
+				body := strings.Repeat(letter, 8_600/len(letter))
+				script := fmt.Sprint("long-", i)
+				w.model.Script(script, c.shell.After(script+"-steps"), realcli.Say("read").After(script+"-ends"))
+				w.prompt(session, script)
+				must(t, w.model.AtGate(soon(t), script+"-steps"))
+				w.bridge("send", c.name(), body+"tool.")
+				w.model.Open(script + "-steps")
+				if got := shows(w.request("the step after the tool", asks(script, 1)), body+"tool."); got != 1 {
+					t.Errorf("%q: the tool's hook showed the whole text %d times", letter, got)
+				}
+				must(t, w.model.AtGate(soon(t), script+"-ends"))
+				w.bridge("send", c.name(), body+"stop.")
+				w.model.Open(script + "-ends")
+				if got := w.request("the turn to go on", asks(script, 2)).Count("\n" + body + "stop.\n"); got != 1 {
+					t.Errorf("%q: the stop's hook showed the whole text %d times", letter, got)
+				}
+				w.idle(c.name())
+			}
+		})
+	}
+}
+
+// brokenCodex answers `codex queue` as the file beside it says, and is the real
+// codex for everything else.
+const brokenCodex = `#!/bin/sh
+[ "$1" = queue ] || exec %[1]s "$@"
+case $(cat %[2]s) in
+refuses) echo "Error: the queue is closed" >&2; exit 1;;
+old) echo "error: unrecognized subcommand 'queue'" >&2; exit 2;;
+hangs) exec sleep 600;;
+takes-and-hangs) %[1]s "$@" >/dev/null; exec sleep 600;;
+takes-and-dies) %[1]s "$@" >/dev/null; kill -9 $$;;
+esac
+`
+
+// TestOwnerAndABrokenCodex: whatever becomes of the queue command, the owner is
+// told the truth and the session gets no second copy.
+func TestOwnerAndABrokenCodex(t *testing.T) {
+	w := newWorld(t, "p")
+	w.install()
+	codex := w.open("codex", "p", "›", realcli.CodexCommand()...)
+	w.meet(codex, "codex-p")
+	must(t, w.page.stop())
+	broken, mode := filepath.Join(w.home.Root, "broken-codex"), filepath.Join(w.home.Root, "mode")
+	script := fmt.Sprintf(brokenCodex, filepath.Join(w.home.Bin, "codex"), mode)
+	must(t, os.WriteFile(broken, []byte(script), 0o700))
+	w.home.More = append(w.home.More, "BRIDGE_CODEX_BIN="+broken)
+	w.serve()
+	w.shown("codex to be back", func(s state) bool { return s.peer("codex-p").SessionID != "" })
+
+	cases := []struct {
+		mode, state, transport, detail string
+		receipt                        bool
+		copies                         int // at the model
+	}{
+		{"hangs", "unconfirmed", "native-prompt", "not sent again", false, 0},
+		{"takes-and-hangs", "unconfirmed", "native-prompt", "not sent again", false, 1},
+		{"takes-and-dies", "unconfirmed", "native-prompt", "not sent again", false, 1},
+		{"refuses", "queued", "bridge", "the queue is closed", true, 1},
+		{"old", "queued", "bridge", "too old to know the command `queue`", true, 1},
+	}
+	text := func(mode string) string { return "What does a codex do that " + mode + "?" }
+	for _, c := range cases {
+		w.step("CHT-05 CHT-06 CHT-19 a codex that "+c.mode, func(w *world) {
+			must(w.T, os.WriteFile(mode, []byte(c.mode), 0o600))
+			answer := w.write("codex-p", words{Body: text(c.mode)})
+			w.expect(answer, c.state, c.transport, c.receipt)
+			if !strings.Contains(answer.Detail, c.detail) {
+				w.Errorf("the detail %q does not say %q", answer.Detail, c.detail)
+			}
+			if c.transport == "native-prompt" && c.copies == 1 {
+				w.request("the words that the queue took", holds(text(c.mode)))
+				w.consumed(text(c.mode))
+				w.idle("codex-p")
+			}
+		})
+	}
+
+	w.step("CHT-06 no second copy is seen by the model", func(w *world) {
+		w.afterwards(codex, "next")
+		w.idle("codex-p")
+		last := w.afterwards(codex, "look-back")
+		for _, c := range cases {
+			if got := last.Count(text(c.mode)); got != c.copies {
+				w.Errorf("a codex that %s: %d copies, want %d", c.mode, got, c.copies)
+			}
+		}
+		for _, c := range cases {
+			if c.transport == "bridge" {
+				w.consumed(text(c.mode))
+			}
+		}
+		s, _ := w.page.state(w.T, soon(w.T))
+		if got := s.message(text("hangs")).to("codex-p").at("consumed"); got != 0 {
+			w.Error("what was never seen is said to be consumed")
+		}
+	})
 }
