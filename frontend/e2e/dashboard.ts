@@ -132,7 +132,7 @@ async function startChild(page: Page, agent: string): Promise<void> {
     session_id: peer?.sessionId,
     cwd: peer?.cwd,
     agent_id: `child-of-${peer?.name ?? ''}`,
-    agent_type: 'explore the module',
+    agent_type: `explore ${peer?.name ?? ''}`,
   };
   const hook = spawn(binary ?? '', ['hook', agent, 'SubagentStart', '--home', instance.home], {
     stdio: ['pipe', 'ignore', 'inherit'],

@@ -99,5 +99,6 @@ test('DSK-06 settings say where the data lives', async ({ page }) => {
   await open(page, 'settings');
   const { instance } = await stateOf(page);
   expect(instance.home).not.toBe('');
-  await expect(page.locator('main code', { hasText: instance.home })).toBeVisible();
+  const about = page.getByRole('region', { name: 'About' });
+  await expect(about.getByText(instance.home, { exact: true })).toBeVisible();
 });
