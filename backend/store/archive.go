@@ -186,10 +186,13 @@ func (a *archiver) within(begin string, work func() error) error {
 
 const archiveColumns = "id, recipient, from_id, from_name, from_agent, to_target, conversation_id, reply_to, hop, body, created_at, read_at"
 
+// The joins are CROSS so that SQLite walks the batch and looks the rest up: without
+// statistics it may walk the whole table instead.
+
 // copyRows puts the batch into the archive; only the archive is written.
 func (a *archiver) copyRows(table string) error {
-	rows, err := a.tx.query(context.Background(), fmt.Sprintf(`SELECT m.id FROM temp.batch JOIN main.%s m ON m.rowid = batch.row
-		JOIN cold.archived_messages a ON a.id = m.id AND a.recipient = m.recipient WHERE NOT (%s) LIMIT 1`, table, sameArchived))
+	rows, err := a.tx.query(context.Background(), fmt.Sprintf(`SELECT m.id FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row
+		CROSS JOIN cold.archived_messages a ON a.id = m.id AND a.recipient = m.recipient WHERE NOT (%s) LIMIT 1`, table, sameArchived))
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var id string
 		if err := rows.Scan(&id); err != nil {
@@ -201,12 +204,12 @@ func (a *archiver) copyRows(table string) error {
 		return err
 	}
 	_, err = a.tx.exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.archived_messages (%s, archive_reason, archived_at)
-		SELECT %s, %s FROM temp.batch JOIN main.%s m ON m.rowid = batch.row`, archiveColumns, archiveColumns, archivedAs[table], table), a.rule.Now)
+		SELECT %s, %s FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row`, archiveColumns, archiveColumns, archivedAs[table], table), a.rule.Now)
 	if err != nil {
 		return err
 	}
-	_, err = a.tx.exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.delivery_stages SELECT s.* FROM temp.batch JOIN main.%s m ON m.rowid = batch.row
-		JOIN main.delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient`, table))
+	_, err = a.tx.exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.delivery_stages SELECT s.* FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row
+		CROSS JOIN main.delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient`, table))
 	return err
 }
 
