@@ -100,5 +100,5 @@ test('DSK-06 settings say where the data lives', async ({ page }) => {
   const { instance } = await stateOf(page);
   expect(instance.home).not.toBe('');
   const about = page.getByRole('region', { name: 'About' });
-  await expect(about.getByText(instance.home, { exact: true })).toBeVisible();
+  await expect(about.getByRole('code').filter({ hasText: instance.home })).toBeVisible();
 });

@@ -33,7 +33,10 @@ describe('CHT-17 the composer says which way the words take', () => {
       { sessionId: 't', state: 'busy' },
       'Goes to codex’s queue, read when it is idle; the running turn is not interrupted.',
     ],
-    [{ sessionId: 't', transport: 'tools only' }, 'Goes to codex’s queue, read within seconds.'],
+    [
+      { sessionId: 't', transport: 'tools only' },
+      'Goes to codex’s queue; if codex does not take it, it waits in the inbox until the session looks there.',
+    ],
     [{ sessionId: null }, 'Waits in its inbox: codex has not told its thread yet.'],
     [{ ...claude, transport: 'channel' }, 'Goes to its channel, which starts a turn with it.'],
     [
@@ -78,7 +81,7 @@ describe('CHT-17 the composer says which way the words take', () => {
 describe('CHT-18 the wake policy in words', () => {
   it.each<[Partial<Peer>, RegExp]>([
     [{}, /^any mail/],
-    [{ autoWake: false }, /^only mail to exactly its name or id; .*auto-wake off/],
+    [{ autoWake: false }, /^only mail to exactly its name or id; auto-wake is off/],
     [{ autoWake: false, wakeOnDirect: false }, /^none; it reads at its next turn/],
     [{ agent: 'antigravity' }, /^none: an idle antigravity/],
   ])('%j', (over, want) => {

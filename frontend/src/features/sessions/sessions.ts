@@ -38,6 +38,8 @@ function queueFailed(peer: Peer): boolean {
 export function transportSentence(peer: Peer): string {
   if (peer.agent !== 'codex') return mailSentence(peer);
   if (peer.sessionId === null) return 'Waits in its inbox: codex has not told its thread yet.';
+  if (peer.transport === 'tools only')
+    return 'Goes to codex’s queue; if codex does not take it, it waits in the inbox until the session looks there.';
   if (peer.state === 'busy')
     return 'Goes to codex’s queue, read when it is idle; the running turn is not interrupted.';
   return queueFailed(peer)
@@ -73,9 +75,9 @@ export function mailSentence(peer: Peer): string {
 /** Which mail may start a turn of this session while it is idle, in words. */
 export function wakeWords(peer: Peer): string {
   if (peer.agent === 'antigravity') return 'none: an idle antigravity reads at its next turn';
-  if (peer.autoWake) return 'any mail that may wake; the session set auto-wake on';
+  if (peer.autoWake) return 'any mail that may wake; auto-wake is on';
   return peer.wakeOnDirect
-    ? 'only mail to exactly its name or id; the session set auto-wake off'
+    ? 'only mail to exactly its name or id; auto-wake is off'
     : 'none; it reads at its next turn';
 }
 
