@@ -9,13 +9,13 @@ class Storage {
   readonly report = new Loaded<DoctorReport>();
   checking = $state(false);
   /** The state's numbers at the last look. */
-  #checkedAt = 'null';
+  #checkedAt = $state('null');
 
-  /** The newest numbers that are known: those of the report shown, or the state's. */
+  /** The newest numbers that are known: the report's until the state tells others. */
   get summary() {
-    const told = page.state?.storage;
-    if (this.report.value === null) return told ?? null;
-    return summarize(this.report.value);
+    const { value } = this.report;
+    if (value !== null && this.#told === this.#checkedAt) return summarize(value);
+    return page.state?.storage ?? null;
   }
 
   /** Whether this Bridge can tell about its storage. */
