@@ -344,3 +344,15 @@ func TestMSG_09_ThePageIsToldOfAConversationThatAHookLearned(t *testing.T) {
 		t.Error("no change was announced")
 	}
 }
+
+func TestCHT_05_WhatTheQueueNeverConfirmedDoesNotHideNewMail(t *testing.T) {
+	b := newBench(t)
+	b.codex("exit 0")
+	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "thread-1"})
+	for range hookScan + inboxLimit { // taken, and no hook ever showed them
+		b.chat(chat.Request{Session: web.ID, Body: "to the queue"})
+	}
+	b.codex("exit 1")
+	b.chat(chat.Request{Session: web.ID, Body: "by mail"})
+	wantBodies(t, "the session", web.read(), "by mail")
+}

@@ -73,7 +73,7 @@ func (b *Broker) tryLend(ctx context.Context, l *link, s *session.Session, limit
 	if box == nil {
 		return nil, nil, false, bridge.Errorf(bridge.Unavailable, "the session has left")
 	}
-	unread, err := b.opts.DB.Unread(ctx, id, limit)
+	unread, err := b.opts.DB.Waiting(ctx, id, limit)
 	if err != nil {
 		return nil, nil, false, err
 	}

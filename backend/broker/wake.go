@@ -158,7 +158,7 @@ const wakePrompt = "Mail from Bridge has arrived for you. If it is not shown wit
 // wakeable lists the unread mail that may wake an idle session, as marks of the
 // wake, and the thread to ask.
 func (b *Broker) wakeable(ctx context.Context, s *session.Session) (marks []mail.Mark, thread string) {
-	unread, err := b.opts.DB.Unread(ctx, b.targetOf(s).ID, hookScan)
+	unread, err := b.opts.DB.Waiting(ctx, b.targetOf(s).ID, hookScan)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	box := b.boxes[s.ID]

@@ -163,13 +163,26 @@ func (r *Reader) recent(ctx context.Context, limit int) ([]mail.HistoryRow, erro
 
 // Unread returns what the recipient has not read, oldest first, with what was
 // handed already among it.
-func (r *Reader) Unread(ctx context.Context, recipient string, limit int) (unread []mail.Delivery, err error) {
+func (r *Reader) Unread(ctx context.Context, recipient string, limit int) ([]mail.Delivery, error) {
+	return r.unread(ctx, recipient, limit, "")
+}
+
+// Waiting is Unread without what was handed: however much of that is never
+// confirmed, it does not stand before what still waits.
+func (r *Reader) Waiting(ctx context.Context, recipient string, limit int) ([]mail.Delivery, error) {
+	return r.unread(ctx, recipient, limit, " AND s.handed_at IS NULL")
+}
+
+func (r *Reader) unread(ctx context.Context, recipient string, limit int, further string) (unread []mail.Delivery, err error) {
 	err = r.read(ctx, func(v view) error {
 		unread = []mail.Delivery{}
 		if !v.layout.messages {
 			return nil
 		}
-		rows, err := v.query(ctx, v.layout.live("messages m", "m.recipient = ?1 AND m.read_at IS NULL ORDER BY m.created_at, m.rowid LIMIT ?2"), recipient, limit)
+		if !v.layout.stages {
+			further = "" // nothing was ever handed there
+		}
+		rows, err := v.query(ctx, v.layout.live("messages m", "m.recipient = ?1 AND m.read_at IS NULL"+further+" ORDER BY m.created_at, m.rowid LIMIT ?2"), recipient, limit)
 		return each(rows, err, func(rows *sql.Rows) error {
 			found, err := scanDelivery(rows)
 			unread = append(unread, found.Delivery)
