@@ -121,7 +121,7 @@ func (a *App) root() *cobra.Command {
 		Use:           "bridge",
 		Short:         "A local message bridge between coding-agent sessions",
 		Long:          "Bridge lets the coding-agent sessions on this PC talk to each other, pins your decisions so that every\nsession has them, and shows you all of it in a local dashboard.",
-		Example:       "  bridge install        connect the agent CLIs found on this PC\n  bridge open           open the dashboard\n  bridge demo           look at a live dashboard without any agent",
+		Example:       "  bridge install        connect the agent CLIs found on this PC\n  bridge open           show the dashboard\n  bridge demo           look at a live dashboard without any agent",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArgs,
@@ -133,7 +133,7 @@ func (a *App) root() *cobra.Command {
 	root.AddCommand(
 		a.serveCommand(), a.openCommand(), a.urlCommand(), a.statusCommand(), a.sendCommand(),
 		a.installCommand(), a.uninstallCommand(), a.demoCommand(), a.mcpCommand(), a.hookCommand(),
-		a.pluginCommand(), a.doctorCommand(), a.versionCommand(),
+		a.pluginCommand(), a.doctorCommand(), a.versionCommand(), a.backupWorkerCommand(),
 	)
 	return root
 }

@@ -69,6 +69,7 @@ func (a *App) serve(ctx context.Context, options daemon.Options) error {
 	options.Home, options.Getenv, options.Page, options.Version = home, a.Getenv, a.Page, a.Version
 	options.Now, options.Log = a.Now, log
 	options.InstallCommand = installCommandLine(home)
+	options.BackUpMessages = func() (<-chan struct{}, error) { return startBackup(home) }
 	options.Agents = func(ctx context.Context) []dashboard.Agent { return a.agents(ctx, home) }
 	running, err := daemon.Start(ctx, options)
 	if bridge.CodeOf(err) == bridge.Conflict && options.Host == broker.HostBackground {

@@ -37,6 +37,10 @@ type Options struct {
 	// Agents and InstallCommand tell the page how to connect agent CLIs.
 	Agents         func(context.Context) []dashboard.Agent
 	InstallCommand string
+	// BackUpMessages starts a process of low priority that makes one backup of the
+	// messages; done is closed at its end. It is asked when BRIDGE_AUTO_BACKUP
+	// says so; nil never backs up by itself.
+	BackUpMessages func() (done <-chan struct{}, err error)
 	// IdleExit ends a daemon that nothing needed for so long; 0 never does.
 	IdleExit time.Duration
 	Now      func() time.Time
@@ -78,6 +82,7 @@ func Start(ctx context.Context, opts Options) (*Daemon, error) {
 		}
 	}
 	d.loops.Go(d.expireLoop)
+	d.startBackups()
 	if opts.IdleExit > 0 {
 		d.loops.Go(d.idleLoop)
 	}

@@ -3,6 +3,7 @@ package maintain
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,7 +27,7 @@ func TestSTO_10_ABackupPausesWhileTheBrokerAnswersSlowly(t *testing.T) {
 				t.Fatalf("a calm broker: %d questions, %v", asked, err)
 			}
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		start := time.Now()
 		if err := pause(t.Context()); err != nil || asked != 4 {
 			t.Fatalf("a pressed broker: %d questions, %v", asked, err)
@@ -38,7 +39,7 @@ func TestSTO_10_ABackupPausesWhileTheBrokerAnswersSlowly(t *testing.T) {
 }
 
 func TestSTO_10_APauseEndsWithItsWorkerAndWithoutABroker(t *testing.T) {
-	gone := Calm(time.Now, func(context.Context) error { return errors.New("no broker answers") })
+	gone := Calm(time.Now, func(context.Context) error { return fmt.Errorf("no broker answers: %w", context.DeadlineExceeded) })
 	if err := gone(t.Context()); err != nil {
 		t.Errorf("without a broker: %v", err)
 	}

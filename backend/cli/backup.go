@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+	"bridge/backend/ipc"
+	"bridge/backend/maintain"
+	"bridge/backend/proc"
+)
+
+// backupWorker is the hidden command that the daemon runs beside itself.
+const backupWorker = "backup-worker"
+
+// backupWorkerCommand makes one backup of the messages and ends (STO-10).
+func (a *App) backupWorkerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: backupWorker, Short: "Back the messages up once, for the broker", Hidden: true, Args: noArgs,
+		Example: "  bridge backup-worker",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.backUpMessages(cmd.Context()) },
+	}
+}
+
+func (a *App) backUpMessages(ctx context.Context) error {
+	home, err := a.home()
+	if err != nil {
+		return err
+	}
+	settings, err := home.Settings(a.Getenv)
+	if err != nil {
+		return err
+	}
+	log, closeLog := a.openLog(home)
+	defer closeLog()
+	ask, hangUp := a.brokerAnswer(ctx, home)
+	defer hangUp()
+	c := maintain.Caretaker{Home: home, Program: "bridge " + backupWorker, Now: a.Now, Retention: settings.BackupRetention}
+	made, err := c.BackupMessages(ctx, maintain.Calm(a.Now, ask))
+	if bridge.CodeOf(err) == bridge.Conflict {
+		return nil // another process does what is due
+	}
+	if err != nil {
+		log.Error("the messages could not be backed up", "err", err)
+		return err
+	}
+	log.Info("messages backed up", "path", made.Path, "bytes", made.Bytes, "moved", len(made.Moved))
+	return nil
+}
+
+// brokerAnswer returns a question to the broker that tells how busy it is, which
+// fails at once where none runs.
+func (a *App) brokerAnswer(ctx context.Context, home config.Home) (ask func(context.Context) error, hangUp func()) {
+	fails := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
+	target, err := a.targetOf(home, false)
+	if err != nil {
+		return fails(err), func() {}
+	}
+	client, err := ipc.DialPatiently(ctx, target, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: a.Version}, brokerPatience)
+	if err != nil {
+		return fails(err), func() {}
+	}
+	ask = func(ctx context.Context) error {
+		_, err := client.Status(ctx)
+		return err
+	}
+	return ask, func() { _ = client.Close() } // it holds nothing
+}
+
+// startBackup starts the worker, which outlives this process and gives way to
+// everything else.
+func startBackup(home config.Home) (<-chan struct{}, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	started, err := proc.StartDetached(proc.Command{
+		Path: self, Args: []string{backupWorker, "--home", home.Dir()}, Dir: home.Dir(), LogFile: home.Log() + ".start", LowPriority: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return started.Done(), nil
+}
