@@ -125,7 +125,7 @@ func (w memberWalker) object(t reflect.Type, depth int) error {
 		if err != nil {
 			return err
 		}
-		name := token.(string) // inside an object the decoder yields only string keys here
+		name, _ := token.(string) // inside an object the decoder yields only string keys here
 		if seen[name] {
 			return Errorf(Invalid, "member %q is given twice", name)
 		}

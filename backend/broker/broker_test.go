@@ -11,14 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
 	"bridge/backend/session"
 	"bridge/backend/store"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // bench is one broker on a real store and a real socket, which a test may end

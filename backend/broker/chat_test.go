@@ -137,8 +137,11 @@ func TestCHT_10_CHT_11_ChildrenMustBeInTheListAndParentsGetANote(t *testing.T) {
 	b.hook(session.HookCall{Event: session.EventChildStart, SessionID: "s1", ChildID: "c1", ChildTitle: "explore"}, true)
 	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventChildStart, SessionID: "t1", ChildID: "t2"}, true)
 	for _, forged := range []chat.Request{
-		{Session: app.ID, Child: "t2", Body: "x"}, {Session: web.ID, Child: "c1", Body: "x"}, {Session: app.ID, Child: "nobody", Body: "x"},
-		{Session: app.ID, Child: "t2", ToParent: true, Body: "x"}, {Session: web.ID, Child: web.ID, Body: "x"},
+		{Session: app.ID, Child: "t2", Body: "x"},
+		{Session: web.ID, Child: "c1", Body: "x"},
+		{Session: app.ID, Child: "nobody", Body: "x"},
+		{Session: app.ID, Child: "t2", ToParent: true, Body: "x"},
+		{Session: web.ID, Child: web.ID, Body: "x"},
 	} {
 		_, err := b.broker.Chat(t.Context(), forged)
 		wantCode(t, "a forged pair", err, bridge.Conflict)

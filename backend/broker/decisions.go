@@ -3,13 +3,13 @@ package broker
 import (
 	"context"
 
+	"github.com/google/uuid"
+
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
 	"bridge/backend/ipc"
 	"bridge/backend/session"
 	"bridge/backend/store"
-
-	"github.com/google/uuid"
 )
 
 // decide records a decision and queues one durable message for every connected

@@ -146,6 +146,7 @@ func (b *Broker) noteState(s *session.Session, call session.HookCall) {
 		busy = true
 	case session.EventStop, session.EventIdle, session.EventStart, session.EventEnd:
 		busy = false
+	default: // a child's coming and going says nothing of its parent
 	}
 	changed := busy != s.Busy || !s.HooksSeen
 	s.Busy, s.HooksSeen = busy, true

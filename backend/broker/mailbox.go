@@ -5,12 +5,12 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/google/uuid"
+
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
 	"bridge/backend/session"
-
-	"github.com/google/uuid"
 )
 
 // mailbox is the moving part of one live session's mail; what lasts is in the

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
 	"bridge/backend/session"
-
-	"github.com/google/uuid"
 )
 
 // send stores a message durably for every recipient before it answers (MSG-04).
@@ -43,6 +43,7 @@ func (b *Broker) senderOf(ctx context.Context, l *link, caller ipc.Caller) (brid
 		return bridge.OwnerAddress(), nil
 	case ipc.RoleHook:
 		return bridge.Address{}, bridge.Errorf(bridge.Denied, "a hook sends no messages")
+	default: // a session, by its own server or plugin
 	}
 	s, err := b.callerOf(ctx, l, caller)
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/google/uuid"
+
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
 	"bridge/backend/ipc"
 	"bridge/backend/session"
 	"bridge/backend/store"
-
-	"github.com/google/uuid"
 )
 
 func ownPID() int { return os.Getpid() }

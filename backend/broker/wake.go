@@ -138,6 +138,7 @@ func (b *Broker) queueWake(ctx context.Context, s *session.Session) {
 		switch result {
 		case chat.QueueAccepted, chat.QueueUnclear:
 			box.wake.asked = b.nowMillis() // unclear is not asked again either
+		default: // refused: the next mail may ask again
 		}
 		if result != "" {
 			box.wake.problem = reason

@@ -48,7 +48,7 @@ func openBrowser(ctx context.Context, link string) error {
 	case "windows":
 		command = []string{"rundll32", "url.dll,FileProtocolHandler"}
 	}
-	return exec.CommandContext(ctx, command[0], append(command[1:], link)...).Run() //nolint:gosec // a fixed program and our own link
+	return exec.CommandContext(ctx, command[0], append(command[1:], link)...).Run()
 }
 
 func (a *App) urlCommand() *cobra.Command {

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -46,7 +45,7 @@ func options(home config.Home, host string) Options {
 		Home: home, Getenv: noEnv, Host: host, Port: &port, Version: "test", Now: time.Now,
 		Page:   fstest.MapFS{"index.html": {Data: []byte("<!doctype html>")}},
 		Agents: func(context.Context) []dashboard.Agent { return nil },
-		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log:    slog.New(slog.DiscardHandler),
 	}
 }
 

@@ -121,6 +121,7 @@ func (d delivery) note() string {
 		return "expired after " + span(time.Duration(d.Expired.At-d.CreatedAt)*time.Millisecond)
 	case bridge.StageHanded:
 		return "handed over, waiting for a sign of activity"
+	default: // it waits: below is what for
 	}
 	switch {
 	case !d.broker:

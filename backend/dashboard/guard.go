@@ -150,7 +150,7 @@ func (g *guard) admit(r *http.Request) (*http.Cookie, error) {
 		g.failures.take()
 		return nil, forbidden("the launch link is wrong, used or too old: `bridge open` makes a new one")
 	}
-	return &http.Cookie{Name: cookieName, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}, nil
+	return &http.Cookie{Name: cookieName, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}, nil //nolint:gosec // plain HTTP on loopback: a Secure cookie would not come back
 }
 
 // equalText compares in a time that tells neither content nor length.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"bridge/backend/bridge"
-
 	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/bridge"
 )
 
 func sessions(addresses ...string) Scope { return Scope{Sessions: addresses} }

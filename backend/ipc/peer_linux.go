@@ -11,7 +11,7 @@ import (
 // samePeer returns the process at the other end, and an error when it belongs
 // to another user (MSG-02).
 func samePeer(conn net.Conn) (int, error) {
-	raw, err := conn.(*net.UnixConn).SyscallConn()
+	raw, err := conn.(*net.UnixConn).SyscallConn() //nolint:errcheck // we listen on Unix sockets only
 	if err != nil {
 		return 0, fmt.Errorf("look at the socket: %w", err)
 	}

@@ -16,7 +16,8 @@ func Listen(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return nil, fmt.Errorf("replace the left-over socket %s: %w", path, err)
 	}
-	listener, err := net.Listen("unix", path)
+	var listen net.ListenConfig
+	listener, err := listen.Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}

@@ -45,6 +45,7 @@ func (s *Server) readCall(request mcp.CallToolRequest) (call, error) {
 		c.caller.ChildID, _ = args[pluginChild].(string)
 		delete(args, pluginSession)
 		delete(args, pluginChild)
+	default: // the connection alone says who calls
 	}
 	if args == nil {
 		args = map[string]any{}

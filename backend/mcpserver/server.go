@@ -146,7 +146,7 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 		}
 		if loan != nil && ctx.Err() != nil {
 			s.giveBack(*loan)
-			return failure(bridge.Errorf(bridge.Unavailable, "the call was cancelled")), nil
+			return failure(bridge.Errorf(bridge.Unavailable, "the call was cancelled")), nil //nolint:nilerr // a tool's failure is an answer
 		}
 		return s.success(t.tool.Name, value, loan)
 	}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"bridge/backend/bridge"
-
 	"pgregory.net/rapid"
+
+	"bridge/backend/bridge"
 )
 
 // model is the roster as one would describe it: who is there, who was, and who

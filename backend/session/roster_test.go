@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/bridge"
-
 	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/bridge"
 )
 
 // joined is a roster with these live sessions, in order.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
@@ -405,7 +406,7 @@ func (l layout) archived(from, where string) string {
 
 func (l layout) stageColumns() string {
 	if !l.stages {
-		return ", NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
+		return strings.Repeat(", NULL", 10)
 	}
 	return `, s.woken_at, s.woken_by, s.handed_at, s.handed_by, s.consumed_at, s.consumed_by,
 		s.answered_at, s.answered_by, s.expired_at, s.expired_by`

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
+	_ "modernc.org/sqlite" // the raw baseline
+
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
-
-	_ "modernc.org/sqlite" // the raw baseline
 )
 
 var body = strings.Repeat("sixteen bytes ..", 32) // 512 bytes

@@ -169,7 +169,7 @@ func term(ts *testscript.TestScript, _ bool, _ []string) {
 func within(ts *testscript.TestScript, _ bool, args []string) {
 	limit, err := time.ParseDuration(args[0])
 	ts.Check(err)
-	input := io.Reader(strings.NewReader(""))
+	var input io.Reader = strings.NewReader("")
 	if args[1] != "-" {
 		input = strings.NewReader(strings.ReplaceAll(ts.ReadFile(args[1]), "$WORK", ts.Getenv("WORK")))
 	} else {
