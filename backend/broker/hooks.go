@@ -23,7 +23,7 @@ func (b *Broker) hook(ctx context.Context, l *link, call session.HookCall) (sess
 	}
 	s, learned := b.sessionOfHook(call)
 	if s == nil {
-		return session.HookReply{}, nil
+		return session.HookReply{Unknown: len(call.Ancestors) == 0}, nil
 	}
 	if learned {
 		if err := b.settle(ctx, s); err != nil {

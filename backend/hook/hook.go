@@ -96,10 +96,13 @@ func ask(ctx context.Context, opts Options, call *session.HookCall) (*ipc.Client
 	if err != nil {
 		return nil, session.HookReply{}
 	}
-	for _, p := range proc.Ancestors(os.Getpid(), maxAncestors) {
-		call.Ancestors = append(call.Ancestors, p.PID)
-	}
 	reply, err := client.Hook(ctx, *call)
+	if err == nil && reply.Unknown { // the walk through the process list is only for sessions that are not known yet
+		for _, p := range proc.Ancestors(os.Getpid(), maxAncestors) {
+			call.Ancestors = append(call.Ancestors, p.PID)
+		}
+		reply, err = client.Hook(ctx, *call)
+	}
 	if err != nil {
 		opts.Log.Warn("the broker did not serve a hook", "event", call.HostEvent, "err", err)
 	}

@@ -60,6 +60,9 @@ type HookReply struct {
 	// reason to go on; at an idle event it starts a turn.
 	Text string `json:"text,omitempty"`
 	Loan *Loan  `json:"loan,omitempty"`
+	// Unknown says that no session was found by the call's own words: the
+	// processes above the hook may tell (HookCall.Ancestors).
+	Unknown bool `json:"unknown,omitempty"`
 	// Busy is the session's state as the broker knows it after the call.
 	Busy bool `json:"busy,omitempty"`
 }

@@ -133,10 +133,10 @@ func (l *lab) hooks(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.stop()) }()
-	if _, err := b.session(ctx, "hooked"); err != nil {
+	if _, err := b.idleHost(ctx); err != nil { // the hook's session is known, as it is from its first hook on
 		return err
 	}
-	input := fmt.Sprintf(`{"session_id":"s","cwd":%q,"hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{},"tool_response":{}}`, l.dir)
+	input := fmt.Sprintf(`{"session_id":"`+hostSession+`","cwd":%q,"hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{},"tool_response":{}}`, l.dir)
 	var nodes, hooks times
 	rounds := 60
 	if l.quick {

@@ -72,7 +72,7 @@ func run(ctx context.Context, binary, dir string, quick bool) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	l := &lab{binary: binary, dir: scratch, quick: quick}
-	for _, measure := range []func(context.Context) error{l.sends, l.pushes, l.crowd, l.hooks, l.growth} {
+	for _, measure := range []func(context.Context) error{l.sends, l.pushes, l.crowd, l.hooks, l.owner, l.growth} {
 		if err := measure(ctx); err != nil {
 			return err
 		}

@@ -174,31 +174,38 @@ func (r *rpc) call(tool string, args map[string]any) error {
 	return nil
 }
 
-// browser opens the dashboard as a page does.
-func (b *running) browser(ctx context.Context) (get func(path string) error, err error) {
+// page opens the dashboard as a browser does: the client holds its cookie.
+func (b *running) page(ctx context.Context) (client *http.Client, base string, err error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	client := &http.Client{Jar: jar, Timeout: 10 * time.Second}
-	fetch := func(address string) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-		if err != nil {
-			return err
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s answered %s", address, response.Status)
-		}
-		_, err = io.Copy(io.Discard, response.Body)
+	client = &http.Client{Jar: jar, Timeout: 10 * time.Second}
+	base, _, _ = strings.Cut(b.launch, "/launch")
+	return client, base, fetch(ctx, client, b.launch)
+}
+
+func fetch(ctx context.Context, client *http.Client, address string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
 		return err
 	}
-	base, _, _ := strings.Cut(b.launch, "/launch")
-	return func(path string) error { return fetch(base + path) }, fetch(b.launch)
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answered %s", address, response.Status)
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return err
+}
+
+// browser opens the dashboard and reads from it.
+func (b *running) browser(ctx context.Context) (get func(path string) error, err error) {
+	client, base, err := b.page(ctx)
+	return func(path string) error { return fetch(ctx, client, base+path) }, err
 }
 
 // resident is the memory of a process in MiB, where the system tells it.
