@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"bridge/backend/ipc"
 )
 
 // crowd measures a busy day: 56 MCP servers, 8,000 stored messages, two sends a
@@ -39,7 +41,8 @@ func (l *lab) crowd(ctx context.Context) (err error) {
 	var sending sync.WaitGroup
 	problems := make([]error, members)
 	for i, server := range servers {
-		sending.Go(func() { problems[i] = chatter(ctx, server, fmt.Sprintf("member-%d", (i+1)%members)) })
+		late := time.Second / 2 * time.Duration(i) / members // sessions do not send in step
+		sending.Go(func() { problems[i] = chatter(ctx, server, fmt.Sprintf("member-%d", (i+1)%members), late) })
 	}
 	states, stateErr := l.states(ctx, b)
 	sending.Wait()
@@ -83,8 +86,9 @@ func (l *lab) fill(ctx context.Context, b *running, n int) error {
 	return errors.Join(problems...)
 }
 
-// chatter sends twice a second until ctx ends.
-func chatter(ctx context.Context, server *rpc, to string) error {
+// chatter sends twice a second until ctx ends, beginning a little late.
+func chatter(ctx context.Context, server *rpc, to string, late time.Duration) error {
+	ipc.Pause(ctx, late)
 	ticker := time.NewTicker(time.Second / 2)
 	defer ticker.Stop()
 	for {
