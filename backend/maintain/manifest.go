@@ -77,7 +77,7 @@ func readManifest(dir string) (Manifest, error) {
 	case m.Version > manifestVersion:
 		return m, bridge.Errorf(bridge.Unsupported, "the snapshot %s has version %d and this Bridge knows version %d: use a newer Bridge", dir, m.Version, manifestVersion)
 	case m.Kind == kindScoped:
-		return m, bridge.Errorf(bridge.Unsupported, "%s is a backup of messages only and can not be restored as a whole: merge it with `bridge doctor --merge`", dir)
+		return m, bridge.Errorf(bridge.Unsupported, "%s is a backup of messages only and can not be restored as a whole", dir)
 	case m.Version != manifestVersion || m.Kind != "" && m.Kind != kindFull || len(m.Files) == 0:
 		return m, bridge.Errorf(bridge.Unsupported, "%s is not a full snapshot of a form that this Bridge knows", dir)
 	}
