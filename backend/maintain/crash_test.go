@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,15 +137,6 @@ var operations = map[string]operation{
 }
 
 func newHomeTB(t testing.TB) Caretaker { return newHome(t) }
-
-func sameFiles(t *testing.T, want, got map[string]string) {
-	t.Helper()
-	for _, path := range slices.Sorted(maps.Keys(want)) {
-		if got[path] != want[path] {
-			t.Errorf("%s changed", path)
-		}
-	}
-}
 
 // wholeSnapshots fails for a published set that is not verified, and counts.
 func wholeSnapshots(t *testing.T, c Caretaker, dir string) int {

@@ -19,10 +19,15 @@ import (
 func (h *Home) Close(ctx context.Context) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
+	var err error
 	for {
 		pids := h.Processes()
 		if len(pids) == 0 {
-			return os.RemoveAll(h.Root)
+			// A process that was just being started is in no list yet and may
+			// still write: then there is another round.
+			if err = os.RemoveAll(h.Root); err == nil {
+				return nil
+			}
 		}
 		for _, pid := range pids {
 			unix.Kill(pid, unix.SIGKILL) //nolint:errcheck // it may have ended by itself
@@ -30,7 +35,7 @@ func (h *Home) Close(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("ending the processes %v: %w", pids, ctx.Err())
+			return fmt.Errorf("ending the processes %v: %w", pids, errors.Join(err, ctx.Err()))
 		}
 	}
 }
