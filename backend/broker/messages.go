@@ -345,6 +345,9 @@ func (b *Broker) wait(ctx context.Context, l *link, args ipc.WaitArgs) (ipc.Wait
 		select {
 		case <-arrived:
 		case <-ctx.Done():
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return ipc.WaitResult{}, bridge.Errorf(bridge.Unavailable, "the wait was ended before its time")
+			}
 			return ipc.WaitResult{TimedOut: true}, nil
 		}
 	}

@@ -204,7 +204,11 @@ func (s *Server) admit(conn *Conn, e envelope) (Welcome, error) {
 
 func (s *Server) request(ctx context.Context, conn *Conn, e envelope) {
 	result, err := s.handle(ctx, conn, e)
-	conn.cancel(e.ID)               // it is done
+	given := ctx.Err() == nil
+	conn.cancel(e.ID) // it is done
+	if !given {
+		return // the caller gave it up, or the connection ends: a half-done answer would pass for a whole one
+	}
 	_ = conn.answer(e, result, err) // a failed write ends the connection by itself
 }
 
