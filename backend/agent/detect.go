@@ -49,6 +49,9 @@ var programs = map[bridge.AgentKind]string{
 	bridge.Antigravity: "agy",
 }
 
+// Program is the name of kind's program, and so of its process.
+func Program(kind bridge.AgentKind) string { return programs[kind] }
+
 // Detect finds the CLI of kind and asks it for its version.
 func Detect(ctx context.Context, kind bridge.AgentKind, where Lookup) (Found, error) {
 	path, err := Locate(kind, where)

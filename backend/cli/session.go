@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/hook"
 	"bridge/backend/ipc"
@@ -132,11 +133,6 @@ func namesBridge(list string) bool {
 	return slices.ContainsFunc(strings.Split(list, ","), func(entry string) bool { return strings.TrimSpace(entry) == "server:bridge" })
 }
 
-// programs are the names of the agents' processes.
-var programs = map[bridge.AgentKind]string{
-	bridge.Claude: "claude", bridge.Codex: "codex", bridge.OpenCode: "opencode", bridge.Antigravity: "agy",
-}
-
 // maxHostDistance is how many processes may stand between an agent and its MCP
 // server: shells and wrappers.
 const maxHostDistance = 4
@@ -145,7 +141,7 @@ const maxHostDistance = 4
 // none of them is called like the agent, and the parent is taken.
 func hostProcess(kind bridge.AgentKind) (pid int, known bool) {
 	for _, above := range proc.Ancestors(os.Getpid(), maxHostDistance) {
-		if strings.HasPrefix(strings.ToLower(above.Name), programs[kind]) {
+		if strings.HasPrefix(strings.ToLower(above.Name), agent.Program(kind)) {
 			return above.PID, true
 		}
 	}

@@ -30,24 +30,23 @@ func (d *DB) Record(ctx context.Context, stage bridge.Stage, marks []mail.Mark) 
 
 func record(t *tx, stage bridge.Stage, mark mail.Mark) error {
 	if stage == bridge.StageConsumed {
-		_, err := consume(t, mark)
-		return err
+		return consume(t, mark)
 	}
 	return markStage(t, stage, mark)
 }
 
 // consume sets read_at and the stage, unless the delivery was read already.
-func consume(t *tx, mark mail.Mark) (bool, error) {
+func consume(t *tx, mark mail.Mark) error {
 	for _, table := range []string{"messages", "archived_messages"} {
 		changed, err := t.exec("UPDATE "+table+" SET read_at = ?3 WHERE id = ?1 AND recipient = ?2 AND read_at IS NULL", mark.MessageID, mark.Recipient, mark.At)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if changed > 0 {
-			return true, markStage(t, bridge.StageConsumed, mark)
+			return markStage(t, bridge.StageConsumed, mark)
 		}
 	}
-	return false, nil
+	return nil
 }
 
 // markStage stores a fact about a delivery that exists and has none of its kind.
@@ -82,7 +81,7 @@ func (d *DB) ConsumeHanded(ctx context.Context, recipient string, handedUpTo, at
 			return err
 		}
 		for _, mark := range marks {
-			if _, err := consume(t, mark); err != nil {
+			if err := consume(t, mark); err != nil {
 				return err
 			}
 		}
