@@ -1,8 +1,8 @@
 import { defineConfig } from '@playwright/test';
 
 // Tests run against a real dashboard: BRIDGE_URL is the launch link of one that
-// runs, BRIDGE_BIN a binary to start as a demo; without both, the stand-in in
-// e2e/fixture. One worker, because they share one dashboard.
+// runs, else BRIDGE_BIN, by default bin/bridge, is started as a demo. One worker,
+// because they share one dashboard.
 export default defineConfig({
   testDir: 'e2e',
   workers: 1,

@@ -1,6 +1,11 @@
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
+import { relative } from 'node:path';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
+import type { Rolldown } from 'vite';
 import { defineConfig } from 'vitest/config';
+
+type PluginContext = Rolldown.PluginContext;
+type OutputBundle = Rolldown.OutputBundle;
 
 // Old hashed files must go before a build, but dist/.gitkeep must stay: Go
 // embeds dist even where the page was never built.
@@ -12,8 +17,31 @@ const clearAssets = {
   },
 };
 
+// Which packages the bundle was made from, for the list of licences
+// (build/licences.go): what the bundler took, not what is installed.
+const tellPackages = {
+  name: 'tell-packages',
+  apply: 'build' as const,
+  generateBundle(this: PluginContext, _: unknown, bundle: OutputBundle) {
+    const folders = new Set<string>();
+    for (const chunk of Object.values(bundle)) {
+      if (chunk.type !== 'chunk') continue;
+      for (const [id, { renderedLength }] of Object.entries(chunk.modules)) {
+        const folder = /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1];
+        if (folder !== undefined && renderedLength > 0) folders.add(folder);
+      }
+    }
+    const packages = [...folders].sort().map((folder) => {
+      const about = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8')) as Record<string, string>;
+      const { name = '', version = '', license: licence = '' } = about;
+      return { name, version, licence, folder: relative('.', folder).replaceAll('\\', '/') };
+    });
+    this.emitFile({ type: 'asset', fileName: 'assets/packages.json', source: JSON.stringify(packages) });
+  },
+};
+
 export default defineConfig({
-  plugins: [svelte(), clearAssets],
+  plugins: [svelte(), clearAssets, tellPackages],
   build: {
     outDir: 'dist',
     emptyOutDir: false,

@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -55,6 +56,17 @@ type Edit struct {
 	mode   fs.FileMode
 }
 
+// Verb says what happens to the file: it makes, changes or removes it.
+func (e Edit) Verb() string {
+	switch {
+	case e.Before == nil:
+		return "makes"
+	case e.After == nil:
+		return "removes"
+	}
+	return "changes"
+}
+
 // Plan is what an installation or a removal will do, complete and exact: show
 // it, ask, then Apply it.
 type Plan struct {
@@ -70,6 +82,21 @@ type Plan struct {
 
 // Empty reports whether applying the plan would change nothing.
 func (p Plan) Empty() bool { return len(p.Edits) == 0 && p.recorded }
+
+// Digest names exactly what the plan does: of equal digests one may be applied
+// for the other.
+func (p Plan) Digest() string {
+	said, err := json.Marshal(struct {
+		Kind  bridge.AgentKind
+		Edits []Edit
+		Notes []string
+		Next  *installed
+	}{p.Kind, p.Edits, p.Notes, p.next})
+	if err != nil {
+		panic(err) // strings, bytes and our own JSON values only
+	}
+	return sum(said)
+}
 
 // PlanInstall works out how to connect the CLI of kind. It changes nothing. An
 // entry, a hook or a file that Bridge did not write and would have to overwrite

@@ -13,8 +13,8 @@ import (
 //
 // The plugin writes PluginRequest, the child answers each one that has an id by
 // one PluginReply with the same id, in any order. A reply later than a second is
-// dropped by the plugin: what it carried was never confirmed and is offered
-// again. The child also pushes PluginPush whenever it likes. It ends when its
+// dropped by the plugin, which gives back what it carried: it is offered again.
+// The child also pushes PluginPush whenever it likes. It ends when its
 // standard input closes; it must never write anything else to standard output.
 //
 //	plugin → child  {"id":1,"event":"session.created","call":{"sessionId":"ses_1","cwd":"/p"}}
@@ -22,18 +22,21 @@ import (
 //	child → plugin  {"id":2,"text":"mail for you…","loan":{"id":"L1","recipient":"…","messages":["…"]}}
 //	plugin → child  {"id":3,"confirm":{"loan":{…},"stage":"handed","evidence":"opencode noReply prompt"}}
 //	child → plugin  {"id":3}
+//	plugin → child  {"id":4,"back":"L2"}
 //	child → plugin  {"mail":"ses_1","wake":true}
 //
 // A push with wake while the session is idle makes the plugin ask again with the
 // event session.idle; the text of that reply starts a turn. So the broker alone
 // decides, at session.idle, whether anything may be woken.
 
-// PluginRequest is one line from the plugin: an event with its call, or Confirm.
+// PluginRequest is one line from the plugin: an event with its call, Confirm, or
+// Back.
 type PluginRequest struct {
 	ID      int64           `json:"id"`
 	Event   string          `json:"event,omitempty"`   // opencode's event name, for ParseHook
 	Call    json.RawMessage `json:"call,omitempty"`    // PluginCall, for ParseHook
 	Confirm *PluginConfirm  `json:"confirm,omitempty"` // what became of a loan
+	Back    string          `json:"back,omitempty"`    // a loan's id: it reached no session
 }
 
 // PluginCall is what the plugin says about an event. A call from a child

@@ -29,14 +29,14 @@ var heights = map[string]int{
 	"bridge": 0,
 	// Rules: no I/O. A session is a target of decisions; mail asks for a
 	// session's wake policy; a remote job is a job.
-	"decision": 10, "chat": 10, "job": 10,
+	"decision": 10, "chat": 10, "job": 10, "search": 10,
 	"session": 11, "remote": 11,
 	"mail": 12,
 	// Adapters: one per technology.
 	"disk": 20, "proc": 20,
 	"config": 21, "store": 21, "agent": 21, "link": 21, "ipc": 21,
 	// Programs.
-	"broker": 30, "runner": 30, "maintain": 30,
+	"broker": 30, "runner": 30, "maintain": 30, "connect": 30,
 	// Doors, what opens them, and the way in.
 	"dashboard": 40, "mcpserver": 40, "hook": 40,
 	"daemon": 45,

@@ -9,7 +9,7 @@ import (
 // away, each with the reason why nothing is lost (STO-14). Whoever adds one
 // writes down where the durable copy is.
 var removals = map[string]string{
-	"backend/disk.dropTemp os.Remove":   "a temporary file of the same call, published under no name",
+	"backend/disk.dropTemp os.Remove":   "a file of the same call, which fails: nobody was told that it is kept",
 	"backend/disk.publishNew os.Remove": "the temporary name of a file that a hard link has just given its real name",
 	"backend/disk.Files.Move os.Remove": "the source, after its copy or second name is on the disk",
 
@@ -25,12 +25,18 @@ var removals = map[string]string{
 	"backend/agent.Input.codexTrust os.RemoveAll": "the throw-away folder of one question to codex, made by the same call",
 	"backend/cli.App.endDemo os.RemoveAll":        "the throw-away home of a demo, made by the same process",
 
+	"backend/cli.systemd.dropUnit os.Remove": "the unit file that `service install` wrote; what it says can be written again",
+
 	"backend/ipc.Journal.importFile os.Remove": "a receipt file, after the store has committed what it says",
 	"backend/ipc.Listen os.Remove":             "the socket of a broker that died; it holds no bytes, and the election lock is held",
 
+	"backend/store.dropEmpty os.Remove":                "a database of no bytes that could not be made",
+	"backend/store.dropUnmade os.Remove":               "an archive that never got its name and holds no row",
 	"backend/store.safeCopy.discard os.Remove":         "a copy that was never published; the store still has all it holds",
 	"backend/store.migration.restoreTable DELETE FROM": "a table whose contents are put back from the checked copy in the same transaction",
+	"backend/store.flushOutbox DELETE FROM":            "notices that the same transaction has put into the store, which commits first",
 	"backend/store.followed INSERT OR REPLACE":         "the one row that says how far a derived index reaches; the index is made anew from the messages",
+	"backend/store.index.putGroup DELETE FROM":         "the number of an indexed message that neither the store nor its archive has; the index is made from these",
 	"backend/store.archiver.pick DELETE FROM":          "the places of the last batch, in a temporary table",
 	"backend/store.archiver.removeRows DELETE FROM":    "old rows whose equal copies the archive has committed; the statement asks for them",
 	"backend/store.archive DELETE FROM":                "an expired row, in the transaction that has archived it; the statement asks for the archived row",

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -17,9 +20,20 @@ const maxDecodeDepth = 32
 // pointer to a struct or to a list of them. Beyond encoding/json it refuses data
 // over limitBytes, unknown members, members whose case differs from the declared
 // name, members given twice, a second value behind the first, null instead of
-// the whole value, and invalid UTF-8. A member that is null counts as left out.
+// the whole value, invalid UTF-8, and an escaped half of a character, which would
+// silently become another one. A member that is null counts as left out.
 // The error is always an Error whose sentence names the offending member.
 func DecodeStrict(data []byte, limitBytes int, dst any) error {
+	return decode(data, limitBytes, dst, true)
+}
+
+// DecodeAdditive is DecodeStrict for what another version of Bridge may have
+// written: unknown members are passed over, for a newer version adds some.
+func DecodeAdditive(data []byte, limitBytes int, dst any) error {
+	return decode(data, limitBytes, dst, false)
+}
+
+func decode(data []byte, limitBytes int, dst any, strict bool) error {
 	if len(data) > limitBytes {
 		return Errorf(TooLarge, "the request is larger than %d bytes", limitBytes)
 	}
@@ -32,15 +46,58 @@ func DecodeStrict(data []byte, limitBytes int, dst any) error {
 	if !utf8.Valid(data) {
 		return Errorf(Invalid, "the request is not valid UTF-8")
 	}
-	if err := checkMembers(data, reflect.TypeOf(dst)); err != nil {
+	if half := halfCharacter(data); half != "" {
+		return Errorf(Invalid, "the request is not valid JSON: the escape %s is half of a character", half)
+	}
+	if err := checkMembers(data, reflect.TypeOf(dst), strict); err != nil {
 		return err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
+	if strict {
+		decoder.DisallowUnknownFields()
+	}
 	if err := decoder.Decode(dst); err != nil {
 		return decodeError(err)
 	}
 	return nil
+}
+
+// halfCharacter returns the first escape of a surrogate that has no partner, ""
+// when there is none. A backslash stands in a JSON text within strings only;
+// escapes that are malformed are left to the decoder.
+func halfCharacter(data []byte) string {
+	for at := 0; at < len(data); {
+		next := bytes.IndexByte(data[at:], '\\')
+		if next < 0 {
+			return ""
+		}
+		at += next
+		first, escaped := unicodeEscape(data[at:])
+		if !escaped {
+			at += 2 // the backslash and what it escapes
+			continue
+		}
+		const length = len(`\u0000`)
+		if !utf16.IsSurrogate(first) {
+			at += length
+			continue
+		}
+		second, _ := unicodeEscape(data[at+length:])
+		if utf16.DecodeRune(first, second) == unicode.ReplacementChar {
+			return string(data[at : at+length])
+		}
+		at += 2 * length
+	}
+	return ""
+}
+
+// unicodeEscape reads the escape \uXXXX with which data begins.
+func unicodeEscape(data []byte) (unit rune, ok bool) {
+	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
+		return 0, false
+	}
+	value, err := strconv.ParseUint(string(data[2:6]), 16, 16)
+	return rune(value), err == nil
 }
 
 // decodeError turns encoding/json's errors into a sentence for people.
@@ -83,10 +140,10 @@ func typeName(t reflect.Type) string {
 
 // checkMembers walks the tokens once and finds what encoding/json lets pass:
 // duplicate members, wrong case, trailing data, deep nesting.
-func checkMembers(data []byte, dst reflect.Type) error {
+func checkMembers(data []byte, dst reflect.Type, strict bool) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	walker := memberWalker{decoder: decoder}
+	walker := memberWalker{decoder: decoder, strict: strict}
 	if err := walker.value(dst, 0); err != nil {
 		return decodeError(err)
 	}
@@ -96,7 +153,10 @@ func checkMembers(data []byte, dst reflect.Type) error {
 	return nil
 }
 
-type memberWalker struct{ decoder *json.Decoder }
+type memberWalker struct {
+	decoder *json.Decoder
+	strict  bool // unknown members are refused
+}
 
 // value reads one value, depth lists and objects deep, that is meant for a t.
 func (w memberWalker) value(t reflect.Type, depth int) error {
@@ -134,7 +194,7 @@ func (w memberWalker) object(t reflect.Type, depth int) error {
 		switch {
 		case fields == nil:
 			inner = elem(t)
-		case !known:
+		case !known && w.strict:
 			return Errorf(Invalid, "unknown member %q", name)
 		}
 		if err := w.value(inner, depth+1); err != nil {

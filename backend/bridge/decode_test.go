@@ -61,10 +61,10 @@ type request struct {
 	Own    pair            `json:"own"`
 	Raw    json.RawMessage `json:"raw"`
 	Any    any             `json:"any"`
-	Dash   string          `json:"-,"`
+	Dash   string          `json:"-,"` //nolint:staticcheck // a member called -
 	Hidden string          `json:"-"`
 	NoTag  string
-	secret string
+	secret string //nolint:unused // decoding passes it over
 }
 
 func TestDecodeStrictAccepts(t *testing.T) {
@@ -77,12 +77,19 @@ func TestDecodeStrictAccepts(t *testing.T) {
 		{"an empty object", ` {} `, request{}},
 		{"embedded members", `{"session":"s","Plain":"p"}`, request{caller: caller{"s"}, Plain: "p"}},
 		{"escapes", `{"body":"\u0061\n\ud83d\ude00"}`, request{Body: "a\n😀"}},
+		{"what only looks like half a character", `{"body":"\\ud800 \\\\udc00"}`, request{Body: `\ud800 \\udc00`}},
+		{"the ends of the surrogates", `{"body":"\ud7ff\ue000\udbff\udfff"}`, request{Body: "\ud7ff\ue000\U0010ffff"}},
+		{"the character that replaces others", `{"body":"\ufffd"}`, request{Body: "\ufffd"}},
 		{"an escaped member name", `{"b\u006fdy":"x"}`, request{Body: "x"}},
-		{"lists of structs", `{"leaves":[{"name":"a","next":{"name":"b"}},{}]}`,
-			request{Leaves: []leaf{{Name: "a", Next: &leaf{Name: "b"}}, {}}}},
+		{
+			"lists of structs", `{"leaves":[{"name":"a","next":{"name":"b"}},{}]}`,
+			request{Leaves: []leaf{{Name: "a", Next: &leaf{Name: "b"}}, {}}},
+		},
 		{"an array of structs", `{"pairs":[{"name":"a"},{"name":"b"}]}`, request{Pairs: [2]leaf{{Name: "a"}, {Name: "b"}}}},
-		{"a map of structs", `{"named":{"X":{"name":"a"},"x":{"name":"b"}}}`,
-			request{Named: map[string]leaf{"X": {Name: "a"}, "x": {Name: "b"}}}},
+		{
+			"a map of structs", `{"named":{"X":{"name":"a"},"x":{"name":"b"}}}`,
+			request{Named: map[string]leaf{"X": {Name: "a"}, "x": {Name: "b"}}},
+		},
 		{"null counts as left out", `{"body":null,"hop":null,"on":null,"tags":null,"word":null,"named":null}`, request{}},
 		{"pointers", `{"on":true,"word":"yes"}`, request{On: &on, Word: &yes}},
 		{"a list that decodes itself", `{"own":[{"anything":1}]}`, request{Own: pair{{Name: "decoded"}}}},
@@ -151,6 +158,17 @@ func TestDecodeStrictRefuses(t *testing.T) {
 		{"invalid UTF-8 in a value", "{\"body\":\"a\xff\"}", "not valid UTF-8"},
 		{"invalid UTF-8 in a name", "{\"b\xc3\":1}", "not valid UTF-8"},
 		{"a surrogate in UTF-8", "{\"body\":\"\xed\xa0\x80\"}", "not valid UTF-8"},
+		{"half a character", `{"body":"a\ud800"}`, `\ud800 is half of a character`},
+		{"its second half alone", `{"body":"\uDC00b"}`, `\uDC00 is half of a character`},
+		{"two first halves", `{"body":"\ud83d\ud83d\ude00"}`, `\ud83d is half of a character`},
+		{"halves in the wrong order", `{"body":"\ude00\ud83d"}`, `\ude00 is half of a character`},
+		{"a half before a plain escape", `{"body":"\ud83d\n\ude00"}`, `\ud83d is half of a character`},
+		{"half a character in a name", `{"bod\ud800":1}`, `\ud800 is half of a character`},
+		{"half a character in any", `{"any":[{"x":"\udfff"}]}`, `\udfff is half of a character`},
+		{"half a character behind a backslash", `{"body":"\\\ud800"}`, `\ud800 is half of a character`},
+		{"an escape cut off", `{"body":"\ud8`, "not valid JSON"},
+		{"an escape without digits", `{"body":"\uzzzz"}`, "not valid JSON"},
+		{"a sign among the digits of an escape", `{"body":"\u+123"}`, "not valid JSON"},
 		{"a float for a whole number", `{"hop":1.5}`, `"hop" must be a whole number, not number 1.5`},
 		{"a whole float for a whole number", `{"hop":1.0}`, `"hop" must be a whole number, not number 1.0`},
 		{"an exponent for a whole number", `{"hop":1e2}`, `"hop" must be a whole number`},
@@ -185,6 +203,19 @@ func TestDecodeStrictKeepsTheErrorOfWhatDecodesItself(t *testing.T) {
 	err := DecodeStrict([]byte(`{"word":"no"}`), 1000, &got)
 	if CodeOf(err) != Conflict || err.Error() != "the word must be yes" {
 		t.Errorf("got %s %v", CodeOf(err), err)
+	}
+}
+
+func TestDecodeAdditivePassesOverWhatANewerVersionAdds(t *testing.T) {
+	var got request
+	err := DecodeAdditive([]byte(`{"body":"x","later":{"more":[1]},"leaves":[{"name":"a","later":null}]}`), 1000, &got)
+	if diff := cmp.Diff(request{Body: "x", Leaves: []leaf{{Name: "a"}}}, got, cmp.AllowUnexported(request{})); err != nil || diff != "" {
+		t.Errorf("DecodeAdditive: %v (-want +got):\n%s", err, diff)
+	}
+	for _, data := range []string{`{"later":1,"later":2}`, `{"body":1}`, `{} {}`, `null`, `{"later":"\ud800"}`} {
+		if err := DecodeAdditive([]byte(data), 1000, &got); CodeOf(err) != Invalid {
+			t.Errorf("DecodeAdditive(%s) = %v, want it refused", data, err)
+		}
 	}
 }
 
@@ -236,7 +267,7 @@ func FuzzDecodeStrict(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `null`, `[1,2]`, `{"session":"a","body":"x","hop":3}`, `{"body":"a","body":"b"}`, `{"Body":1}`,
 		`{"leaves":[{"name":"a","next":{"name":"b"}}],"named":{"k":{"name":"x"}}}`, `{"any":[[[{"x":{}}]]]}`,
-		`{"share":1e400}`, `{"word":"yes","own":[],"raw":1}`, "{\"body\":\"\xff\"}", `{"hop":1.0}`, `{} {}`, `{"-":"","NoTag":null}`,
+		`{"share":1e400}`, `{"word":"yes","own":[],"raw":1}`, "{\"body\":\"\xff\"}", `{"hop":1.0}`, `{"body":"\ud83d\ude00\ud800"}`, `{} {}`, `{"-":"","NoTag":null}`,
 	} {
 		f.Add([]byte(seed))
 	}

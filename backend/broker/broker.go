@@ -23,7 +23,8 @@ import (
 	"bridge/backend/store"
 )
 
-// Options says what a broker works with. All fields are required but Pace.
+// Options says what a broker works with. All fields are required but Pace and
+// HoldShared.
 type Options struct {
 	Home     config.Home
 	Settings func() (config.Settings, error) // read anew at each use
@@ -35,9 +36,12 @@ type Options struct {
 	URL      func() string // dashboard address without key, "" when none is served
 	Ticket   func() string // a one-time launch address, "" when none is served
 	// Queue finds codex's queue command.
-	Queue  func() (agent.Queue, error)
-	Pace   Pace   // of wakes; tests are quicker
-	Retire func() // ends this process in good order; only a background broker is asked
+	Queue func() (agent.Queue, error)
+	// HoldShared says that older programs are alive, so that the JSON stores they
+	// share with this build stay as they are (VER-05).
+	HoldShared bool
+	Pace       Pace   // of wakes; tests are quicker
+	Retire     func() // ends this process in good order; only a background broker is asked
 }
 
 // Broker serves one home.
@@ -51,6 +55,7 @@ type Broker struct {
 	mu     sync.Mutex // guards below
 	roster *session.Roster
 	conns  map[*ipc.Conn]*link
+	linked int                 // connections so far
 	boxes  map[string]*mailbox // by peer id, for live sessions
 	// childCalls are tool calls that a hook saw inside a native child, by tool
 	// use id: the child must not take its parent's mail.
@@ -85,7 +90,7 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 		childCalls: map[string]string{},
 		watchers:   map[chan struct{}]struct{}{},
 	}
-	if b.prefs, err = openPrefs(opts.Home.AutoWake()); err != nil {
+	if b.prefs, err = openPrefs(config.Shared{Home: opts.Home, Now: opts.Now, Hold: opts.HoldShared}); err != nil {
 		opts.Log.Warn("the sessions' auto-wake choices are not remembered", "err", err)
 	}
 	b.life, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -105,7 +110,9 @@ type link struct {
 	conn *ipc.Conn
 	// identity is what Register said; nil before it and for roles without one.
 	identity *ipc.Register
+	number   int             // in the order of connecting
 	sessions map[string]bool // peer ids of the sessions it is part of
+	proven   bool            // a call through it told whose it is (see threads.go)
 	watches  bool            // wants revision events
 	loans    map[string]*loan
 }
@@ -119,7 +126,8 @@ func (b *Broker) Connected(conn *ipc.Conn) (ipc.Welcome, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.conns[conn] = &link{conn: conn, sessions: map[string]bool{}, loans: map[string]*loan{}}
+	b.linked++
+	b.conns[conn] = &link{conn: conn, number: b.linked, sessions: map[string]bool{}, loans: map[string]*loan{}}
 	return ipc.Welcome{Version: b.opts.Version, PID: ownPID(), URL: b.opts.URL()}, nil
 }
 
@@ -137,6 +145,7 @@ func (b *Broker) Disconnected(conn *ipc.Conn) {
 		b.releaseLocked(loan)
 	}
 	for id := range l.sessions {
+		b.handOnLocked(l, id)
 		b.leaveUnlessHeldLocked(id)
 	}
 }
@@ -198,6 +207,7 @@ var operations = map[string]operation{
 	ipc.OpWait:      serve((*Broker).wait),
 	ipc.OpDecide:    serve((*Broker).decide),
 	ipc.OpDecisions: serve((*Broker).decisions),
+	ipc.OpSearch:    serve((*Broker).searchHistory),
 	ipc.OpAutoWake:  serve((*Broker).autoWake),
 	ipc.OpStatus:    serve((*Broker).status),
 	ipc.OpSubscribe: serve((*Broker).subscribe),
@@ -207,11 +217,13 @@ var operations = map[string]operation{
 	ipc.OpTake:      serve((*Broker).take),
 }
 
-// serve adapts a typed method to an operation with strictly decoded arguments.
+// serve adapts a typed method to an operation. A caller of a newer version may
+// say more than this broker understands: an upgrade beside a running broker must
+// not shut its sessions out. What changes a meaning changes ipc.Protocol.
 func serve[A, R any](method func(*Broker, context.Context, *link, A) (R, error)) operation {
 	return func(ctx context.Context, b *Broker, l *link, raw json.RawMessage) (any, error) {
 		var args A
-		if err := bridge.DecodeStrict(raw, bridge.MaxFrameBytes, &args); err != nil {
+		if err := bridge.DecodeAdditive(raw, bridge.MaxFrameBytes, &args); err != nil {
 			return nil, err
 		}
 		return method(b, ctx, l, args)

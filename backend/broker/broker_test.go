@@ -2,10 +2,12 @@ package broker
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,7 +60,7 @@ func (b *bench) start() {
 	b.t.Helper()
 	ctx, log := b.t.Context(), slog.New(slog.DiscardHandler)
 	var err error
-	if b.db, err = store.Open(ctx, b.home.DB(), store.Options{Now: b.now, Log: log}); err != nil {
+	if b.db, err = store.Open(ctx, b.home.DB(), store.Options{Now: b.now, Log: log, Index: b.home.History()}); err != nil {
 		b.t.Fatal(err)
 	}
 	b.broker, err = New(ctx, Options{
@@ -298,6 +300,35 @@ func TestMSG_04_SendIsDurableAndCanBeRetried(t *testing.T) {
 	_, err = from.Send(t.Context(), ipc.SendArgs{To: "to", Body: "another text", MessageID: "m-1"})
 	wantCode(t, "the same id with another text", err, bridge.Conflict)
 	wantBodies(t, "one copy", to.read(), "hello")
+}
+
+func TestMSG_05_AnIDThatIsInTheArchiveIsNotSentAgain(t *testing.T) {
+	b := newBench(t)
+	from, to := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "to"})
+	args := ipc.SendArgs{To: "to", Body: "hello", MessageID: "m-1", Again: true}
+	first := from.mustSend(args)
+	wantBodies(t, "the first time", to.read(), "hello")
+	later := b.now().Add(time.Hour).UnixMilli()
+	archive := func() (int, error) {
+		return store.ArchiveMessages(t.Context(), b.home.DB(), b.home.Archive(), store.ArchiveRule{Before: later, Now: later})
+	}
+	eventually(t, "the message is archived", func() bool { moved, err := archive(); return err == nil && moved == 1 })
+	if diff := cmp.Diff(first, from.mustSend(args)); diff != "" {
+		t.Errorf("again (-first +second):\n%s", diff)
+	}
+	_, err := from.Send(t.Context(), ipc.SendArgs{To: "to", Body: "another text", MessageID: "m-1", Again: true})
+	wantCode(t, "the same id with another text", err, bridge.Conflict)
+	wantBodies(t, "no second copy", to.read())
+	if err := os.WriteFile(b.home.Archive(), []byte(strings.Repeat("damaged ", 2000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.restart()
+	from, to = b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "to"})
+	_, err = from.Send(t.Context(), args)
+	wantCode(t, "with an archive that can not be read", err, bridge.Unavailable)
+	wantBodies(t, "no second copy", to.read())
+	from.mustSend(ipc.SendArgs{To: "to", Body: "new words"})
+	wantBodies(t, "a send without an id of one's own", to.read(), "new words")
 }
 
 func TestMSG_04_ARetryIsAnsweredAfterTheTargetIsUnknown(t *testing.T) {
@@ -673,6 +704,36 @@ func TestDEC_12_DEC_13_DEC_14_ReceiptsFollowTheHostSession(t *testing.T) {
 	}
 }
 
+func TestDEC_13_ASessionThatStartsElsewhereIsCaughtUp(t *testing.T) {
+	b := newBench(t)
+	author := b.join(ipc.Register{Name: "author", SessionID: "s1", Cwd: "/work/shop"})
+	if _, err := author.Decide(t.Context(), ipc.DecideArgs{Topic: "t", Text: "for the shop"}); err != nil {
+		t.Fatal(err)
+	}
+	b.join(ipc.Register{Name: "mover", SessionID: "s2", Cwd: "/work/other"})
+	for _, step := range []struct {
+		name, source, cwd string
+		event             session.Event
+		child             string
+		want              int
+	}{
+		{name: "its own folder", event: session.EventStart, cwd: "/work/other"},
+		{name: "a shell in another folder", event: session.EventTool, cwd: "/work/shop"},
+		{name: "a compaction while it is there", event: session.EventStart, source: "compact", cwd: "/work/shop"},
+		{name: "a child there", event: session.EventStart, child: "c", cwd: "/work/shop"},
+		{name: "a folder that is not absolute", event: session.EventStart, cwd: "work/shop"},
+		{name: "resumed there", event: session.EventStart, source: "resume", cwd: "/work/shop", want: 1},
+		{name: "back again", event: session.EventStart, source: "resume", cwd: "/work/other"},
+		{name: "and there again", event: session.EventStart, source: "resume", cwd: "/work/shop"},
+	} {
+		b.hook(session.HookCall{Event: step.event, SessionID: "s2", Source: step.source, Cwd: step.cwd, ChildID: step.child}, true)
+		reply := b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s2"}, true)
+		if told := strings.Count(reply.Text, "for the shop"); told != step.want {
+			t.Errorf("%s: told %d times, want %d", step.name, told, step.want)
+		}
+	}
+}
+
 func TestDEC_06_DEC_07_LookupAndSupersession(t *testing.T) {
 	b := newBench(t)
 	a := b.join(ipc.Register{Name: "a", SessionID: "sa", Cwd: "/work/shop"})
@@ -771,6 +832,69 @@ func TestMSG_03_CHT_18_AutoWakeIsRememberedOverReloads(t *testing.T) {
 	if !autoWake() {
 		t.Error("a broker restart forgot the choice")
 	}
+}
+
+func TestVER_06_AutoWakeOfANewerVersionStaysAndTheToolSaysSo(t *testing.T) {
+	b := newBench(t)
+	const newer = `{"version": 2, "sessions": "in another form"}`
+	path := b.home.AutoWake()
+	refuses := func(p peer) {
+		t.Helper()
+		err := p.AutoWake(t.Context(), ipc.AutoWakeArgs{Enabled: true})
+		wantCode(t, "a choice that can not be remembered", err, bridge.Unsupported)
+		if !strings.Contains(fmt.Sprint(err), "auto-wake.json has version 2") {
+			t.Errorf("the tool says %v", err)
+		}
+		if data, err := os.ReadFile(path); err != nil || string(data) != newer {
+			t.Errorf("the newer file became %s, %v", data, err)
+		}
+		if peers, err := b.broker.Peers(t.Context()); err != nil || len(peers) != 1 || peers[0].AutoWake {
+			t.Errorf("the refused choice is in force: %+v, %v", peers, err)
+		}
+	}
+	if err := os.WriteFile(path, []byte(newer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.restart()
+	p := b.join(ipc.Register{SessionID: "s1"})
+	refuses(p)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.AutoWake(t.Context(), ipc.AutoWakeArgs{Enabled: false}); err != nil {
+		t.Errorf("after the file was taken away: %v", err)
+	}
+	if err := os.WriteFile(path, []byte(newer), 0o600); err != nil { // beside the broker
+		t.Fatal(err)
+	}
+	refuses(p)
+}
+
+func TestVER_01_MailOfAnOlderProgramReachesItsHostSessionOnce(t *testing.T) {
+	b := newBench(t)
+	b.stop()
+	pool, err := sql.Open("sqlite", "file:"+b.home.DB())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = pool.Exec(`INSERT INTO messages VALUES ('old', 'claude-w', 'p1', 'codex-w', 'codex', 'claude-w', 'c1', NULL, 0, 'from before', ?, NULL);
+		INSERT INTO peer_names VALUES ('["claude",1,"x","/w","claude-w"]', 'claude-w', 's1', 'claude', 1)`, b.now().UnixMilli())
+	if err := errors.Join(err, pool.Close()); err != nil {
+		t.Fatal(err)
+	}
+	b.start()
+	stranger := b.join(ipc.Register{Name: "claude-w", SessionID: "s2"})
+	wantBodies(t, "another host session of that name", stranger.read())
+	late := b.join(ipc.Register{Name: "late"})
+	wantBodies(t, "a session that is not known yet", late.read())
+	box, err := late.Inbox(t.Context(), ipc.InboxArgs{Caller: ipc.Caller{SessionID: "s1"}, MarkRead: true})
+	if err != nil || len(box.Messages) != 1 || box.Messages[0].Body != "from before" {
+		t.Fatalf("once it is known: %+v, %v", box, err)
+	}
+	late.confirm(*box.Loan, bridge.StageConsumed)
+	b.restart()
+	again := b.join(ipc.Register{SessionID: "s1"})
+	wantBodies(t, "a second time", again.read())
 }
 
 func TestMSG_12_AResumedHostSessionDoesNotInheritTheMailOfTheOneBefore(t *testing.T) {

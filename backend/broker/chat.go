@@ -31,9 +31,7 @@ func (b *Broker) Chat(ctx context.Context, request chat.Request) (chat.Outcome, 
 	case route.Transport == chat.Bridge:
 		return b.chatByMail(ctx, target, request, request.Body, chat.Bridge, route.Detail)
 	case request.Child != "":
-		result, reason := b.pushToQueue(ctx, route.Thread, request.Body)
-		outcome, _ := chat.Settle(target, request.Child, result, reason)
-		return outcome, nil
+		return b.chatToChild(ctx, target, route.Thread, request), nil
 	default:
 		return b.chatByQueue(ctx, target, route.Thread, request)
 	}
@@ -58,6 +56,7 @@ func (b *Broker) chatTarget(request chat.Request) (chat.Target, session.Child, e
 	}
 	target := chat.Target{
 		Kind: s.Kind, Name: s.Name, SessionID: s.SessionID, Busy: s.Busy, Channel: s.Channel, Plugin: s.Plugin, Hooks: s.HooksSeen,
+		Threads: s.Threads,
 	}
 	if request.Child == "" {
 		return target, session.Child{}, nil
@@ -127,6 +126,35 @@ func (b *Broker) chatByQueue(ctx context.Context, target chat.Target, thread str
 	return outcome, err
 }
 
+// chatToChild puts the owner's words into a native child's own queue. What may
+// have come in is kept in the history; what certainly did not leaves nothing:
+// it must not fall to the parent.
+func (b *Broker) chatToChild(ctx context.Context, target chat.Target, thread string, request chat.Request) chat.Outcome {
+	result, reason := b.pushToQueue(ctx, thread, request.Body)
+	outcome, _ := chat.Settle(target, request.Child, result, reason)
+	evidence := mail.QueueEvidence + " took it"
+	switch result {
+	case chat.QueueAccepted:
+	case chat.QueueUnclear:
+		evidence = mail.QueueEvidence + ": unconfirmed, " + reason
+	default:
+		return outcome
+	}
+	message := bridge.Message{
+		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: chat.ToChild(target.Name, request.Child), Body: request.Body,
+		CreatedAt: b.nowMillis(),
+	}
+	if message.ID == "" {
+		message.ID = NewMessageID()
+	}
+	message.ConversationID = message.ID
+	if err := b.opts.DB.AppendHanded(context.WithoutCancel(ctx), message, evidence); err != nil {
+		b.opts.Log.Warn("the owner's words to a native child are not in the history", "err", err)
+	}
+	b.changed()
+	return outcome
+}
+
 // pushToQueue runs the CLI's queue command with the owner's label.
 func (b *Broker) pushToQueue(ctx context.Context, thread, body string) (chat.QueueResult, string) {
 	queue, err := b.opts.Queue()
@@ -150,7 +178,7 @@ func (b *Broker) noteQueued(ctx context.Context, s *session.Session, call sessio
 		return err
 	}
 	for _, d := range unread {
-		if strings.TrimSpace(d.Body) == body && strings.HasPrefix(d.Handed.Evidence, mail.QueueEvidence) {
+		if chat.ChildOf(d.To) == call.ChildID && strings.TrimSpace(d.Body) == body && strings.HasPrefix(d.Handed.Evidence, mail.QueueEvidence) {
 			mark := mail.Mark{MessageID: d.ID, Recipient: id, At: b.nowMillis(), Evidence: "codex showed it as a prompt"}
 			return b.opts.DB.Record(ctx, bridge.StageConsumed, []mail.Mark{mark})
 		}

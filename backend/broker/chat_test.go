@@ -154,12 +154,40 @@ func TestCHT_10_CHT_11_ChildrenMustBeInTheListAndParentsGetANote(t *testing.T) {
 	if got := b.chat(chat.Request{Session: web.ID, Child: "t2", Body: "to the child"}); got.State != chat.Queued || got.Transport != chat.Native || len(arrived()) != 1 {
 		t.Errorf("codex child: %+v with %q at codex, want its own queue", got, arrived())
 	}
+	kept := b.recent(1)[0]
+	if kept.To != "web (native child t2)" || kept.Body != "to the child" || kept.Deliveries[0].Handed.Evidence != "codex queue took it" {
+		t.Errorf("the history has %+v, want the words to the child", kept)
+	}
+	prompt := session.HookCall{Kind: bridge.Codex, Event: session.EventPrompt, SessionID: "t1", Prompt: chat.OwnerLabel + "to the child"}
+	b.hook(prompt, true)
+	if got := b.stage(kept.ID); got != bridge.StageHanded {
+		t.Errorf("the parent's own prompt made the child's words %s", got)
+	}
+	prompt.ChildID = "t2"
+	b.hook(prompt, true)
+	if got := b.stage(kept.ID); got != bridge.StageConsumed {
+		t.Errorf("the child's prompt made its words %s, want consumed", got)
+	}
 	wantBodies(t, "nothing reached the parents by that", app.look())
 	wantBodies(t, "nor codex's", web.look())
 	if got := b.chat(chat.Request{Session: app.ID, Child: "c1", ToParent: true, Body: "stop digging"}); got.State != chat.Queued || got.Transport != chat.Parent || got.Message == "" {
 		t.Errorf("note to the parent: %+v", got)
 	}
 	wantBodies(t, "the parent's note", app.read(), chat.ParentNote("c1", "explore", "stop digging"))
+}
+
+func TestCHT_06_UnclearWordsToAChildAreKeptAsUnconfirmed(t *testing.T) {
+	b := newBench(t)
+	b.codex("kill -9 $$")
+	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventChildStart, SessionID: "t1", ChildID: "t2"}, true)
+	if got := b.chat(chat.Request{Session: web.ID, Child: "t2", Body: "x"}); got.State != chat.Unconfirmed || got.Message != "" {
+		t.Errorf("outcome %+v, want unconfirmed without a receipt", got)
+	}
+	if kept := b.recent(1)[0]; chat.ChildOf(kept.To) != "t2" || !strings.Contains(kept.Deliveries[0].Handed.Evidence, "unconfirmed") {
+		t.Errorf("the history has %+v", kept)
+	}
+	wantBodies(t, "nothing of it is the parent's", web.look())
 }
 
 func TestCHT_05_ACodexChildThatCannotBeAddressedOffersTheParent(t *testing.T) {
@@ -171,6 +199,19 @@ func TestCHT_05_ACodexChildThatCannotBeAddressedOffersTheParent(t *testing.T) {
 		t.Errorf("outcome %+v, want not-supported with the parent option", got)
 	}
 	wantBodies(t, "nothing falls to the parent by itself", web.look())
+	if kept := b.recent(1); len(kept) != 0 {
+		t.Errorf("nothing was sent, yet the history has %+v", kept)
+	}
+}
+
+// recent is the newest of the history.
+func (b *bench) recent(limit int) []mail.HistoryRow {
+	b.t.Helper()
+	rows, err := b.db.Recent(b.t.Context(), limit)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return rows
 }
 
 // quick makes wakes immediate enough for a test.
@@ -228,7 +269,7 @@ func TestCHT_19_ARefusedWakeLeavesTheMailUnreadAndSaysWhy(t *testing.T) {
 	from.mustSend(ipc.SendArgs{To: "web", Body: "wake up"})
 	eventually(t, "the diagnosis says why", func() bool {
 		peers, err := b.broker.Peers(t.Context())
-		return err == nil && strings.Contains(peers[1].Detail, "too old")
+		return err == nil && peers[1].Wake == ipc.WakeFailed && strings.Contains(peers[1].Detail, "too old")
 	})
 	wantBodies(t, "the mail is unread", web.look(), "wake up")
 }
@@ -282,9 +323,45 @@ func TestCHT_03_AnIdleClaudeIsWokenByItsWaitingHook(t *testing.T) {
 		t.Errorf("the hook got %q, want the mail", reply.Text)
 	}
 	eventually(t, "it is handed over", func() bool { return b.stage(sent.ID) == bridge.StageHanded })
-	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1"}, true)
+	woken := "<task-notification>\nStop hook blocking error: " + reply.Text + "\n</task-notification>"
+	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1", Prompt: woken}, true)
 	if got := b.stage(sent.ID); got != bridge.StageConsumed {
 		t.Errorf("after the woken turn began: %s, want consumed", got)
+	}
+}
+
+func TestMSG_06_MailOfADroppedWakeComesWithTheNextPrompt(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		before session.HookCall // what the session does next, before the person's prompt
+	}{
+		{"a person's prompt comes instead", session.HookCall{}},
+		{"the conversation is compacted first", session.HookCall{Event: session.EventStart, SessionID: "s1", Source: "compact"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			from, app := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "app", SessionID: "s1"})
+			b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+			waiting := b.wakeHook(false)
+			eventually(t, "the hook waits", func() bool { return b.waits(app.ID, false) })
+			sent := from.mustSend(ipc.SendArgs{To: "app", Body: "wake up"})
+			<-waiting
+			eventually(t, "it is handed over", func() bool { return b.stage(sent.ID) == bridge.StageHanded })
+			if tt.before.Event != "" {
+				b.hook(tt.before, true)
+			}
+			prompt := session.HookCall{Event: session.EventPrompt, SessionID: "s1", Prompt: "something else"}
+			if reply := b.hook(prompt, true); strings.Count(reply.Text, "wake up") != 1 {
+				t.Errorf("the next prompt shows %q, want the mail once", reply.Text)
+			}
+			b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, true)
+			if reply := b.hook(prompt, true); reply.Text != "" {
+				t.Errorf("the prompt after it shows %q again", reply.Text)
+			}
+			if got := b.stage(sent.ID); got != bridge.StageConsumed {
+				t.Errorf("in the end: %s, want consumed", got)
+			}
+		})
 	}
 }
 

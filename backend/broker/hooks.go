@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 
 	"bridge/backend/bridge"
@@ -31,9 +32,13 @@ func (b *Broker) hook(ctx context.Context, l *link, call session.HookCall) (sess
 		}
 		b.changed()
 	}
+	b.lookSoon(s, call.Store)
 	if call.ChildID != "" {
 		b.noteChild(s, call)
-		return session.HookReply{}, nil
+		return session.HookReply{}, b.noteQueued(ctx, s, call)
+	}
+	if err := b.takeBackWakes(ctx, s, call); err != nil {
+		return session.HookReply{}, err
 	}
 	if err := b.active(ctx, s, "next activity: "+call.HostEvent); err != nil {
 		return session.HookReply{}, err
@@ -42,6 +47,9 @@ func (b *Broker) hook(ctx context.Context, l *link, call session.HookCall) (sess
 		return session.HookReply{}, err
 	}
 	b.noteState(s, call)
+	if call.Event == session.EventEnd {
+		b.endThread(s)
+	}
 	if !call.TakesMail() {
 		return session.HookReply{Busy: b.isBusy(s)}, nil
 	}
@@ -60,25 +68,38 @@ func checkHook(call session.HookCall) error {
 
 // sessionOfHook finds the live session that a hook reports from: by its host
 // session id, else by the agent process above the hook. A session found by its
-// process learns its host session id here.
+// process learns its host session id here; learned also says that a known one
+// began again in another folder.
 func (b *Broker) sessionOfHook(call session.HookCall) (s *session.Session, learned bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s, ok := b.roster.ByHost(call.Kind, call.SessionID); ok {
-		return s, false
+		return s, relocate(s, call)
 	}
 	if call.SessionID == "" || call.ChildID != "" {
 		return b.onlyOfProcessLocked(call), false
 	}
-	if s := b.onlyOfProcessLocked(call); s != nil && (s.SessionID == "" || call.Event == session.EventStart) {
+	if s := b.onlyOfProcessLocked(call); s != nil && (s.SessionID == "" || call.Event == session.EventStart && !s.Threads) {
 		// Unknown until now, or the host began another session in this process.
 		b.bindLocked(s, call.SessionID)
-		if call.Cwd != "" && call.Event == session.EventStart {
-			s.Cwd = call.Cwd
-		}
+		relocate(s, call)
 		return s, true
 	}
 	return b.promoteLocked(call)
+}
+
+// relocate moves s to the folder that it starts in, and reports whether that is
+// another one (DEC-13). Only a start tells: later calls name wherever the
+// session's shell happens to be, and so does the start after a compaction.
+func relocate(s *session.Session, call session.HookCall) bool {
+	if call.Event != session.EventStart || call.ChildID != "" || call.Source == "compact" {
+		return false
+	}
+	if !filepath.IsAbs(call.Cwd) || call.Cwd == s.Cwd {
+		return false
+	}
+	s.Cwd = call.Cwd
+	return true
 }
 
 // onlyOfProcessLocked returns the session of the agent process above a hook,
@@ -94,16 +115,7 @@ func (b *Broker) onlyOfProcessLocked(call session.HookCall) *session.Session {
 // promoteLocked makes the provisional server below the hook's agent process the
 // session that the hook speaks of: a second thread of one codex process.
 func (b *Broker) promoteLocked(call session.HookCall) (*session.Session, bool) {
-	var only *link
-	for _, l := range b.conns {
-		if l.identity == nil || l.identity.Shared || len(l.sessions) > 0 || l.identity.Kind != call.Kind || !slices.Contains(call.Ancestors, l.identity.AgentPID) {
-			continue
-		}
-		if only != nil {
-			return nil, false // several: the first tool call of each will tell
-		}
-		only = l
-	}
+	only := b.freeServerLocked(call)
 	if only == nil {
 		return nil, false
 	}
@@ -112,29 +124,6 @@ func (b *Broker) promoteLocked(call session.HookCall) (*session.Session, bool) {
 	s := b.byHostOrNewLocked(only, args, call.SessionID)
 	b.attachLocked(only, s)
 	return s, true
-}
-
-// maxChildCalls bounds the tool calls remembered as a child's.
-const maxChildCalls = 4_096
-
-// noteChild records what a native child does: that it lives, and which tool
-// calls are its own.
-func (b *Broker) noteChild(s *session.Session, call session.HookCall) {
-	b.mu.Lock()
-	if call.Event == session.EventPreTool && call.ToolUseID != "" {
-		if len(b.childCalls) >= maxChildCalls {
-			clear(b.childCalls)
-		}
-		b.childCalls[call.ToolUseID] = call.ChildID
-	}
-	done := call.Event == session.EventChildStop
-	before := len(s.Children)
-	s.SetChild(session.Child{ID: call.ChildID, Title: call.ChildTitle, Done: done})
-	changed := done || len(s.Children) != before
-	b.mu.Unlock()
-	if changed {
-		b.changed()
-	}
 }
 
 // noteState keeps whether the session is at work.

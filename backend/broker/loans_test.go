@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"bridge/backend/bridge"
@@ -60,6 +61,22 @@ func TestMSG_06_ALoanOutlivesItsBroker(t *testing.T) {
 		again.Close()
 		third := b.join(ipc.Register{SessionID: "host-1"})
 		eventually(t, "the mail is offered again", func() bool { return len(third.look()) == 1 })
+	}
+}
+
+// However much mail is in flight, what stands behind it is given out: an answer
+// without messages means that none wait.
+func TestMSG_06_MailBehindALoanIsNotHeldUp(t *testing.T) {
+	b := newBench(t)
+	reader, writer := b.join(ipc.Register{}), b.join(ipc.Register{})
+	for n := range 2*100 + 1 {
+		writer.mustSend(ipc.SendArgs{To: reader.Name, Body: fmt.Sprint("note ", n)})
+	}
+	for n, want := range []struct{ given, remaining int }{{100, 101}, {100, 1}, {1, 0}, {0, 0}} {
+		box, err := reader.Inbox(t.Context(), ipc.InboxArgs{MarkRead: true, Limit: 100})
+		if err != nil || len(box.Messages) != want.given || box.Remaining != want.remaining {
+			t.Errorf("call %d gave %d and says that %d remain, %v; want %+v", n, len(box.Messages), box.Remaining, err, want)
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ type mailbox struct {
 	released   int           // counts loans that ended: mail read before one may be out of date
 	lastActive int64         // last sign of activity, Unix epoch milliseconds
 	wake       wakeState
+	looking    bool // a look into the CLI's own store is coming
 }
 
 func newMailbox() *mailbox {
@@ -61,30 +62,32 @@ func (b *Broker) lend(ctx context.Context, l *link, s *session.Session, limit in
 	}
 }
 
-// tryLend reports stale when a loan ended, or the session's id changed, between
-// reading its mail and choosing from it: what was read may have been shown.
+// tryLend reports stale when a loan began or ended, or the session's id changed,
+// between reading its mail and choosing from it: what was read may have been
+// shown. What is lent is read past, so that mail behind it does not wait for it.
 func (b *Broker) tryLend(ctx context.Context, l *link, s *session.Session, limit int, take func([]mail.Delivery) []mail.Delivery) (given *session.Loan, taken []mail.Delivery, stale bool, err error) {
 	b.mu.Lock()
-	id, box, released := s.ID, b.boxes[s.ID], 0
+	id, box, released, out := s.ID, b.boxes[s.ID], 0, 0
 	if box != nil {
-		released = box.released
+		released, out = box.released, len(box.lent)
 	}
 	b.mu.Unlock()
 	if box == nil {
 		return nil, nil, false, bridge.Errorf(bridge.Unavailable, "the session has left")
 	}
-	unread, err := b.opts.DB.Waiting(ctx, id, limit)
+	unread, err := b.opts.DB.Waiting(ctx, id, limit+out)
 	if err != nil {
 		return nil, nil, false, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s.ID != id || b.boxes[id] != box || box.released != released {
+	if s.ID != id || b.boxes[id] != box || box.released != released || len(box.lent) > out {
 		return nil, nil, true, nil
 	}
-	taken = take(slices.DeleteFunc(unread, func(d mail.Delivery) bool {
+	free := slices.DeleteFunc(unread, func(d mail.Delivery) bool {
 		return d.Handed.Happened() || box.lent[d.ID] != nil
-	}))
+	})
+	taken = take(free[:min(len(free), limit)])
 	if len(taken) == 0 {
 		return nil, nil, false, nil
 	}

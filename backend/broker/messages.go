@@ -63,6 +63,15 @@ func (b *Broker) store(ctx context.Context, from bridge.Address, args ipc.SendAr
 	if err != nil {
 		return ipc.SendResult{}, err
 	}
+	if args.Again {
+		sent, err := b.opts.DB.SentBefore(ctx, message)
+		if err != nil {
+			return ipc.SendResult{}, err
+		}
+		if len(sent) > 0 {
+			return b.sendResult(sent), nil
+		}
+	}
 	b.mu.Lock()
 	recipients, resolveErr := b.roster.Resolve(message.To, from.ID)
 	b.mu.Unlock()

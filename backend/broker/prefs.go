@@ -1,50 +1,37 @@
 package broker
 
 import (
-	"errors"
-	"io/fs"
 	"maps"
 	"sync"
 
-	"bridge/backend/disk"
+	"bridge/backend/bridge"
+	"bridge/backend/config"
 )
 
 // wakePrefs remembers the sessions that chose their own auto-wake, over reloads
-// and broker restarts, in a small JSON file of the home.
+// and broker restarts, in a small JSON file of the home. Older programs keep
+// choices of their own in it, which stay (VER-05).
 type wakePrefs struct {
-	path string
+	shared config.Shared
 
 	mu       sync.Mutex
 	sessions map[string]bool // by peer id
+	unread   error           // why the file was not read, nil when it was
 }
 
-const (
-	prefsVersion    = 1
-	prefsLimitBytes = 4 << 20
-)
-
-// prefsFile is the file's form.
-type prefsFile struct {
-	Version  int             `json:"version"`
-	Sessions map[string]bool `json:"sessions"`
+// openPrefs reads the file. With the error nothing is remembered: a file that is
+// damaged or newer stays as it is (VER-06).
+func openPrefs(shared config.Shared) (*wakePrefs, error) {
+	prefs := &wakePrefs{shared: shared, sessions: map[string]bool{}}
+	prefs.readLocked()
+	return prefs, prefs.unread
 }
 
-// openPrefs reads the file. One that is damaged or newer is left as it is, and
-// nothing is remembered then.
-func openPrefs(path string) (*wakePrefs, error) {
-	prefs := &wakePrefs{path: path, sessions: map[string]bool{}}
-	var file prefsFile
-	err := disk.ReadJSON(path, prefsLimitBytes, &file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return prefs, nil
-	case err != nil:
-		return &wakePrefs{sessions: map[string]bool{}}, err
-	case file.Version > prefsVersion:
-		return &wakePrefs{sessions: map[string]bool{}}, errors.New("auto-wake.json is of a newer version: it is left as it is")
+func (p *wakePrefs) readLocked() {
+	var choices config.AutoWakeChoices
+	if choices, p.unread = p.shared.ReadAutoWake(); p.unread == nil {
+		maps.Copy(p.sessions, choices.Sessions)
 	}
-	maps.Copy(prefs.sessions, file.Sessions)
-	return prefs, nil
 }
 
 // get returns what the session chose; chosen is false when it chose nothing.
@@ -55,14 +42,24 @@ func (p *wakePrefs) get(peerID string) (enabled, chosen bool) {
 	return enabled, chosen
 }
 
-// set remembers a choice durably.
+// set remembers a choice durably; with an error there is no choice. A file that
+// could not be read before may have been mended.
 func (p *wakePrefs) set(peerID string, enabled bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before, known := p.sessions[peerID]
-	p.sessions[peerID] = enabled
-	if p.path == "" || known && before == enabled {
+	if p.unread != nil {
+		p.readLocked()
+	}
+	if p.unread != nil {
+		return bridge.Errorf(bridge.CodeOf(p.unread), "auto-wake was not changed, because the choice could not be remembered: %w", p.unread)
+	}
+	if before, known := p.sessions[peerID]; known && before == enabled {
 		return nil
 	}
-	return disk.WriteJSON(p.path, prefsFile{Version: prefsVersion, Sessions: p.sessions})
+	err := p.shared.Write(config.AutoWakeStore, config.AutoWakeChoices{Version: config.AutoWakeVersion, Sessions: map[string]bool{peerID: enabled}})
+	if err != nil {
+		return err
+	}
+	p.sessions[peerID] = enabled
+	return nil
 }

@@ -37,6 +37,7 @@ func (b *Broker) register(ctx context.Context, l *link, args ipc.Register) (ipc.
 		return ipc.Registered{}, err
 	}
 	note, err := b.note(ctx, b.targetOf(s))
+	b.lookSoon(s, args.Store)
 	b.changed()
 	return ipc.Registered{ID: s.ID, Name: s.Name, Note: note}, err
 }
@@ -72,7 +73,7 @@ func (b *Broker) placeLocked(l *link, args ipc.Register) (s *session.Session, pr
 	if args.SessionID != "" {
 		s = b.byHostOrNewLocked(l, args, args.SessionID)
 	} else {
-		if args.Shared || b.hostHasSessionLocked(args) {
+		if b.provisionalLocked(args) {
 			return nil, true
 		}
 		s = b.byPreviousOrNewLocked(args)
@@ -138,7 +139,7 @@ func (b *Broker) freeIDLocked(previous string) string {
 func (b *Broker) newSession(args ipc.Register, id string) *session.Session {
 	return &session.Session{
 		ID: id, Kind: args.Kind, Cwd: args.Cwd, AgentPID: args.AgentPID, Since: b.nowMillis(),
-		Runner: args.Runner, Channel: args.Channel, Wake: b.wakePolicy(args),
+		Runner: args.Runner, Channel: args.Channel, Threads: args.Threads, Wake: b.wakePolicy(args),
 	}
 }
 
@@ -168,7 +169,12 @@ func (b *Broker) applyPrefsLocked(s *session.Session) {
 	}
 }
 
+// attachLocked makes the connection part of s and tells it, so that it can say
+// who it was to the next broker.
 func (b *Broker) attachLocked(l *link, s *session.Session) {
+	if !l.sessions[s.ID] {
+		l.conn.Push(ipc.EventJoined, ipc.Registered{ID: s.ID, Name: s.Name})
+	}
 	l.sessions[s.ID] = true
 	for _, given := range l.loans {
 		if given.box == nil {
@@ -223,6 +229,7 @@ func (b *Broker) rekeyLocked(s *session.Session, id string) {
 		if l.sessions[old] {
 			delete(l.sessions, old)
 			l.sessions[id] = true
+			l.conn.Push(ipc.EventJoined, ipc.Registered{ID: id, Name: s.Name})
 		}
 	}
 }
@@ -250,6 +257,9 @@ func (b *Broker) settle(ctx context.Context, s *session.Session) error {
 	}
 	if peer.SessionID == "" || runner {
 		return nil
+	}
+	if err := b.opts.DB.ClaimNamed(ctx, peer); err != nil {
+		return err
 	}
 	for _, old := range append(former, peer.ID) {
 		provisional := decision.Target{ID: old, Agent: peer.Agent}
@@ -321,7 +331,11 @@ func (b *Broker) findCallerLocked(l *link, caller ipc.Caller) (s *session.Sessio
 		return nil, false, bridge.Errorf(bridge.Denied, "register a session first")
 	}
 	if caller.SessionID != "" {
-		return b.identifiedLocked(l, caller.SessionID)
+		s, settled, err := b.identifiedLocked(l, caller.SessionID)
+		if err == nil && caller.ChildID == "" {
+			b.proveLocked(l, s)
+		}
+		return s, settled, err
 	}
 	if caller.Session != "" && !l.sessions[caller.Session] {
 		return nil, false, bridge.Errorf(bridge.Denied, "the connection is not part of that session")

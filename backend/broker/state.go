@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"bridge/backend/bridge"
+	"bridge/backend/chat"
 	"bridge/backend/ipc"
 	"bridge/backend/session"
 )
@@ -60,36 +61,41 @@ func (b *Broker) peerLocked(s *session.Session, unread int) ipc.Peer {
 		}
 		peer.Children = append(peer.Children, ipc.Child{ID: c.ID, Title: c.Title, State: state})
 	}
-	peer.Transport, peer.Detail = b.transportLocked(s)
+	peer.Transport, peer.Wake, peer.Detail = b.transportLocked(s)
+	if s.ChildrenNote != "" {
+		peer.Detail += " Its native children are known from its events only: " + s.ChildrenNote + "."
+	}
 	return peer
 }
 
-// transportLocked says in a word and a sentence how mail reaches a session, and
-// why a better way is not open.
-func (b *Broker) transportLocked(s *session.Session) (word, detail string) {
+// transportLocked says in a word and a sentence how mail reaches a session, what
+// it can do while the session is idle, and why a better way is not open.
+func (b *Broker) transportLocked(s *session.Session) (word string, wake ipc.Wake, detail string) {
 	again := "run `bridge install " + string(s.Kind) + "` and start the session again."
 	switch {
 	case s.Channel:
-		return "channel", "Mail is pushed into the session's channel as it arrives."
+		return "channel", ipc.WakeOpen, "Mail is pushed into the session's channel as it arrives."
 	case s.Plugin:
-		return "plugin", "Its plugin hands mail over at the next step, and starts a turn when it is idle and the wake policy allows it."
+		return "plugin", ipc.WakeOpen, "Its plugin hands mail over at the next step, and starts a turn when it is idle and the wake policy allows it."
 	case !s.HooksSeen && s.Kind == bridge.Codex:
-		return "tools only", "No hook has reported from this session yet: mail waits until it calls inbox. If that stays so, codex may not trust the hooks: " + again
+		return "tools only", ipc.WakeNone, "No hook has reported from this session yet: mail waits until it calls inbox. If that stays so, codex may not trust the hooks: " + again
 	case !s.HooksSeen:
-		return "tools only", "No hook has reported from this session yet: mail waits until it calls inbox. If that stays so, " + again
+		return "tools only", ipc.WakeNone, "No hook has reported from this session yet: mail waits until it calls inbox. If that stays so, " + again
 	}
 	const byHooks = "Its hooks hand mail over at the next tool call, prompt or end of a turn"
 	switch problem := b.boxes[s.ID].wake.problem; {
 	case s.Kind == bridge.Antigravity:
-		return "hooks", byHooks + "; it cannot be woken while idle, so mail then waits for its next turn."
+		return "hooks", ipc.WakeNone, byHooks + "; it cannot be woken while idle, so mail then waits for its next turn."
 	case s.Kind == bridge.Codex && problem != "":
-		return "hooks", byHooks + "; it could not be woken while idle: " + problem + "."
+		return "hooks", ipc.WakeFailed, byHooks + "; it could not be woken while idle: " + problem + "."
+	case b.canWakeLocked(s) && s.Kind == bridge.Codex && s.Threads:
+		return "hooks", ipc.WakeOpen, byHooks + "; while it is idle, codex's queue wakes it when the wake policy allows it."
 	case b.canWakeLocked(s) && s.Kind == bridge.Codex:
-		return "hooks", byHooks + "; while it is idle, codex's queue wakes it when the wake policy allows it."
+		return "hooks", ipc.WakeSlow, byHooks + "; while it is idle, codex's queue wakes it within 10 seconds when the wake policy allows it: " + chat.SeldomQueue + "."
 	case b.canWakeLocked(s):
-		return "hooks", byHooks + "; while it is idle, a waiting hook wakes it when the wake policy allows it."
+		return "hooks", ipc.WakeOpen, byHooks + "; while it is idle, a waiting hook wakes it when the wake policy allows it."
 	default:
-		return "hooks", byHooks + "; while it is idle, mail waits for its next turn."
+		return "hooks", ipc.WakeNone, byHooks + "; while it is idle, mail waits for its next turn."
 	}
 }
 

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"bridge/backend/bridge"
@@ -19,6 +20,9 @@ type wakeState struct {
 	// the first, true the standby. A newer one supersedes it.
 	waiting map[bool]chan struct{}
 	tries   map[string]int // wakes that came to nothing, by message id
+	// given are the ids of the mail that wake hooks were given and no sign of the
+	// session has spoken of yet.
+	given []string
 	// scheduled says that a wake by queue is being prepared; asked is when one
 	// was accepted and not yet answered by activity, Unix epoch milliseconds.
 	scheduled bool
@@ -27,7 +31,7 @@ type wakeState struct {
 }
 
 // answered notes activity: an outstanding wake has done its work.
-func (w *wakeState) answered() { w.asked = 0 }
+func (w *wakeState) answered() { w.asked, w.given = 0, nil }
 
 // Pace is the rhythm of wakes. A zero member means the usual one.
 type Pace struct {
@@ -36,9 +40,15 @@ type Pace struct {
 	// Confirm is how long a woken session may take to show activity before its
 	// mail is offered to the standby.
 	Confirm time.Duration
+	// Look is how long after a sign of life the CLI's own store is looked into
+	// for native children: what happens together is one look.
+	Look time.Duration
 }
 
 func (p Pace) orUsual() Pace {
+	if p.Look == 0 {
+		p.Look = 500 * time.Millisecond
+	}
 	if p.Debounce == 0 {
 		p.Debounce = 1500 * time.Millisecond
 	}
@@ -262,6 +272,7 @@ func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, stand
 		}
 		for _, d := range presented.Shown {
 			box.wake.tries[d.ID]++
+			box.wake.given = append(box.wake.given, d.ID)
 		}
 		return presented.Shown
 	})
@@ -275,6 +286,36 @@ func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, stand
 	b.noteWoken(ctx, marks)
 	b.watchWake(s, loan.Messages)
 	return ipc.WakeReply{Text: text, Loan: loan}, nil
+}
+
+// takeBackWakes makes mail of a wake unread again when the session's next sign
+// shows that the wake did not come first: claude drops a wake now and then, and
+// a person may type before it. The woken turn's prompt holds the wake's text,
+// so a prompt without it, and a start or end, say that nobody saw the mail. It
+// then comes with this very call (MSG-06).
+func (b *Broker) takeBackWakes(ctx context.Context, s *session.Session, call session.HookCall) error {
+	switch call.Event {
+	case session.EventPrompt, session.EventStart, session.EventEnd:
+	default: // only a turn does this, and the wake began it
+		return nil
+	}
+	b.mu.Lock()
+	id, box := s.ID, b.boxes[s.ID]
+	var unseen []string
+	if box != nil {
+		for _, message := range box.wake.given {
+			if box.lent[message] == nil && !strings.Contains(call.Prompt, message) {
+				unseen = append(unseen, message)
+			}
+		}
+	}
+	b.mu.Unlock()
+	for _, message := range unseen {
+		if err := b.opts.DB.Unhand(ctx, message, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // watchWake looks after a wake: without any activity of the session in time,

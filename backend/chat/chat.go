@@ -5,6 +5,7 @@ package chat
 
 import (
 	"fmt"
+	"strings"
 
 	"bridge/backend/bridge"
 )
@@ -61,6 +62,7 @@ type Target struct {
 	Channel   bool // the session shows channel notifications
 	Plugin    bool // a plugin of the host is connected
 	Hooks     bool // hooks reported from it
+	Threads   bool // the host serves it from a background server
 }
 
 // Route is the way to a target: the transport, and what people should know of
@@ -102,18 +104,45 @@ func RouteTo(t Target, child string) Route {
 }
 
 func queueWords(t Target) string {
-	if t.Busy {
+	switch {
+	case t.Busy:
 		return "It goes to codex's queue; " + t.Name + " reads it when its turn has ended."
+	case t.Threads:
+		return "It goes to codex's queue; " + t.Name + " reads it at once."
+	default:
+		return "It goes to codex's queue; " + t.Name + " reads it within 10 seconds: " + SeldomQueue + "."
 	}
-	return "It goes to codex's queue; " + t.Name + " reads it within seconds."
 }
+
+// SeldomQueue is why an idle codex may take its time: its interval is fixed, and
+// nothing that is open to others makes it look earlier.
+const SeldomQueue = "codex looks at its queue every 10 seconds when it runs without its background server"
 
 func childRoute(t Target, child string) Route {
 	if t.Kind == bridge.Codex {
-		return Route{Transport: Native, Thread: child, Detail: "It goes to the child's own queue in codex."}
+		return Route{Transport: Native, Thread: child, Detail: childQueueWords}
 	}
 	return Route{Detail: fmt.Sprintf("A native child of %s takes no direct input: send a note to its parent %s.", t.Kind, t.Name)}
 }
+
+const childQueueWords = "It goes to the child's own queue in codex; the child reads it when its turn has ended."
+
+// ToChild is whom the owner's words to a native child are for, as the history
+// says it: they are kept among the messages of its session.
+func ToChild(sessionName, childID string) string {
+	return sessionName + childMark + childID + ")"
+}
+
+// ChildOf is the id of the native child that a message is for, "" for none.
+func ChildOf(to string) string {
+	_, id, found := strings.Cut(to, childMark)
+	if !found {
+		return ""
+	}
+	return strings.TrimSuffix(id, ")")
+}
+
+const childMark = " (native child "
 
 // QueueResult is how a run of the CLI's queue command ended.
 type QueueResult string
@@ -131,6 +160,8 @@ const (
 // session's mail.
 func Settle(t Target, child string, result QueueResult, reason string) (o Outcome, fallback bool) {
 	switch {
+	case result == QueueAccepted && child != "":
+		return Outcome{State: Queued, Transport: Native, Detail: "codex took it. " + childQueueWords}, false
 	case result == QueueAccepted:
 		return Outcome{State: Queued, Transport: Native, Detail: "codex took it into its queue. " + queueWords(t)}, false
 	case result == QueueUnclear:
@@ -144,7 +175,7 @@ func Settle(t Target, child string, result QueueResult, reason string) (o Outcom
 
 // OwnerLabel stands before the owner's words where a transport carries no
 // envelope of its own (CHT-04). The words follow it unchanged.
-const OwnerLabel = "[From your user, through the Bridge dashboard]\n\n"
+const OwnerLabel = "[From your user, the owner, through the Bridge dashboard]\n\n"
 
 // ParentNote is the owner's note to the parent of a native child (CHT-11).
 func ParentNote(childID, title, body string) string {

@@ -17,7 +17,8 @@ import (
 // backupWorker is the hidden command that the daemon runs beside itself.
 const backupWorker = "backup-worker"
 
-// backupWorkerCommand makes one backup of the messages and ends (STO-10).
+// backupWorkerCommand makes one backup of the messages, proves it by a drill and
+// ends (STO-10).
 func (a *App) backupWorkerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: backupWorker, Short: "Back the messages up once, for the broker", Hidden: true, Args: noArgs,
@@ -40,7 +41,8 @@ func (a *App) backUpMessages(ctx context.Context) error {
 	ask, hangUp := a.brokerAnswer(ctx, home)
 	defer hangUp()
 	c := maintain.Caretaker{Home: home, Program: "bridge " + backupWorker, Now: a.Now, Retention: settings.BackupRetention}
-	made, err := c.BackupMessages(ctx, maintain.Calm(a.Now, ask))
+	calm := maintain.Calm(a.Now, ask)
+	made, err := c.BackupMessages(ctx, calm)
 	if bridge.CodeOf(err) == bridge.Conflict {
 		return nil // another process does what is due
 	}
@@ -49,6 +51,15 @@ func (a *App) backUpMessages(ctx context.Context) error {
 		return err
 	}
 	log.Info("messages backed up", "path", made.Path, "bytes", made.Bytes, "moved", len(made.Moved))
+	if err := calm(ctx); err != nil {
+		return err
+	}
+	proof, err := c.Drill(ctx, made.Path)
+	if err != nil {
+		log.Error("the backup of the messages could not be proven", "path", made.Path, "err", err)
+		return err
+	}
+	log.Info("backup of the messages proven", "path", made.Path, "detail", proof.Detail)
 	return nil
 }
 
@@ -60,7 +71,9 @@ func (a *App) brokerAnswer(ctx context.Context, home config.Home) (ask func(cont
 	if err != nil {
 		return fails(err), func() {}
 	}
-	client, err := ipc.DialPatiently(ctx, target, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: a.Version}, brokerPatience)
+	dialing, cancel := context.WithTimeout(ctx, brokerPatience)
+	defer cancel()
+	client, err := ipc.Dial(dialing, target, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: a.Version})
 	if err != nil {
 		return fails(err), func() {}
 	}
@@ -73,13 +86,17 @@ func (a *App) brokerAnswer(ctx context.Context, home config.Home) (ask func(cont
 
 // startBackup starts the worker, which outlives this process and gives way to
 // everything else.
-func startBackup(home config.Home) (<-chan struct{}, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
+func (a *App) startBackup(home config.Home) (<-chan struct{}, error) {
+	program := a.Program
+	if program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find this program: %w", err)
+		}
+		program = self
 	}
 	started, err := proc.StartDetached(proc.Command{
-		Path: self, Args: []string{backupWorker, "--home", home.Dir()}, Dir: home.Dir(), LogFile: home.Log() + ".start", LowPriority: true,
+		Path: program, Args: []string{backupWorker, "--home", home.Dir()}, Dir: home.Dir(), LogFile: home.Log() + ".start", LowPriority: true,
 	})
 	if err != nil {
 		return nil, err

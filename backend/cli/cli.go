@@ -17,12 +17,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/hook"
-
-	"github.com/spf13/cobra"
 )
 
 // Exit codes (contract: Commands).
@@ -44,6 +44,9 @@ type App struct {
 	Now     func() time.Time
 	Page    fs.FS
 	Version string
+	// Program is the console binary that agents and workers are told to start; ""
+	// for this very program.
+	Program string
 
 	homeFlag string
 	json     bool
@@ -77,11 +80,14 @@ func (a *App) report(err error) {
 		return
 	}
 	if a.json {
-		_ = json.NewEncoder(a.Stdout).Encode(map[string]string{"error": err.Error()}) // nowhere left to say it
+		_ = json.NewEncoder(a.Stdout).Encode(map[string]string{"error": oneLine(err)}) // nowhere left to say it
 		return
 	}
-	fmt.Fprintf(a.Stderr, "bridge: %s\n", err)
+	fmt.Fprintf(a.Stderr, "bridge: %s\n", oneLine(err))
 }
+
+// oneLine writes several errors after one another.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // reported is a failure whose details are printed already.
 type reported struct{ code int }
@@ -133,7 +139,7 @@ func (a *App) root() *cobra.Command {
 	root.AddCommand(
 		a.serveCommand(), a.openCommand(), a.urlCommand(), a.statusCommand(), a.sendCommand(),
 		a.installCommand(), a.uninstallCommand(), a.demoCommand(), a.mcpCommand(), a.hookCommand(),
-		a.pluginCommand(), a.doctorCommand(), a.versionCommand(), a.backupWorkerCommand(),
+		a.pluginCommand(), a.doctorCommand(), a.serviceCommand(), a.retireCommand(), a.versionCommand(), a.backupWorkerCommand(),
 	)
 	return root
 }
@@ -266,17 +272,27 @@ func (a *App) runHook(ctx context.Context, args []string) int {
 		if a.headless() {
 			return exitDone // it would keep a run without a person from ending
 		}
-		return hook.RunWake(ctx, a.hookOptions(home), words[1] == agent.WakeStandbyEvent, a.Stdin, a.Stderr)
+		return hook.RunWake(ctx, a.hookOptions(home, kind), words[1] == agent.WakeStandbyEvent, a.Stdin, a.Stderr)
 	}
-	hook.Run(ctx, a.hookOptions(home), kind, words[1], a.Stdin, a.Stdout)
+	hook.Run(ctx, a.hookOptions(home, kind), kind, words[1], a.Stdin, a.Stdout)
 	return exitDone
 }
 
 // headless reports whether claude runs without a person (claude -p).
 func (a *App) headless() bool { return strings.HasPrefix(a.Getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk") }
 
-func (a *App) hookOptions(home config.Home) hook.Options {
-	return hook.Options{Home: home, Version: a.Version, Now: a.Now, Log: slog.New(slog.NewTextHandler(lazyLog{home}, nil))}
+func (a *App) hookOptions(home config.Home, kind bridge.AgentKind) hook.Options {
+	return hook.Options{Home: home, Version: a.Version, Store: a.storeOf(kind), Now: a.Now, Log: slog.New(slog.NewTextHandler(lazyLog{home}, nil))}
+}
+
+// storeOf is the folder of the CLI's own store, as the environment tells: it is
+// the CLI's where the CLI started us.
+func (a *App) storeOf(kind bridge.AgentKind) string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return agent.StoreFolder(kind, home, a.Getenv)
 }
 
 // lazyLog opens the log only when a line is written: most hook calls say

@@ -5,20 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/daemon"
-	"bridge/backend/dashboard"
 	"bridge/backend/ipc"
-
-	"github.com/mark3labs/mcp-go/client"
-	"github.com/mark3labs/mcp-go/mcp"
-	"github.com/spf13/cobra"
 )
 
 func (a *App) demoCommand() *cobra.Command {
@@ -53,9 +52,11 @@ func (a *App) demo(ctx context.Context, port int, keep, noOpen bool) (err error)
 	}
 	log, closeLog := a.openLog(home)
 	defer closeLog()
+	agents := a.agents(home)
+	agents.Refusal = "this is a demo whose home goes away: run `bridge install` to connect your agents to your own"
 	running, err := daemon.Start(ctx, daemon.Options{
 		Home: home, Getenv: a.Getenv, Host: "serve", Port: &port, Page: a.Page, Version: a.Version, Now: a.Now, Log: log,
-		InstallCommand: installCommandLine(home), Agents: func(ctx context.Context) []dashboard.Agent { return a.agents(ctx, home) },
+		Agents: agents,
 	})
 	if err != nil {
 		return err
@@ -84,7 +85,7 @@ func (a *App) endDemo(dir string, keep bool) error {
 
 // actor is one scripted session: a real MCP server process.
 type actor struct {
-	*client.Client
+	*mcp.ClientSession
 	name string
 }
 
@@ -95,7 +96,7 @@ func runDemo(ctx context.Context, home config.Home, dir string) error {
 		if err != nil {
 			return err
 		}
-		defer a.Close()
+		defer a.Close() //nolint:errcheck // the demo is over
 		cast[name] = a
 	}
 	for round := 1; ; round++ {
@@ -118,18 +119,13 @@ func startActor(ctx context.Context, home config.Home, project, name string, kin
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	c, err := client.NewStdioMCPClient(self, nil, "mcp", "--home", home.Dir(), "--agent", string(kind), "--name", name, "--cwd", project,
-		"--session", "demo-"+name)
+	run := exec.CommandContext(ctx, self, "mcp", "--home", home.Dir(), "--agent", string(kind), "--name", name, "--cwd", project, "--session", "demo-"+name)
+	client := mcp.NewClient(&mcp.Implementation{Name: "bridge-demo", Version: "1"}, nil)
+	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: run}, nil)
 	if err != nil {
-		return nil, fmt.Errorf("start the session %s: %w", name, err)
+		return nil, fmt.Errorf("begin the session %s: %w", name, err)
 	}
-	init := mcp.InitializeRequest{}
-	init.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
-	init.Params.ClientInfo = mcp.Implementation{Name: "bridge-demo", Version: "1"}
-	if _, err := c.Initialize(ctx, init); err != nil {
-		return nil, errors.Join(fmt.Errorf("begin the session %s: %w", name, err), c.Close())
-	}
-	return &actor{Client: c, name: name}, nil
+	return &actor{ClientSession: session, name: name}, nil
 }
 
 // demoLine is one thing that a scripted session does.
@@ -156,9 +152,7 @@ func (l demoLine) play(ctx context.Context, cast map[string]*actor, round int) e
 	if l.once && round > 1 {
 		return nil
 	}
-	request := mcp.CallToolRequest{}
-	request.Params.Name, request.Params.Arguments = l.tool, l.args
-	result, err := cast[l.who].CallTool(ctx, request)
+	result, err := cast[l.who].CallTool(ctx, &mcp.CallToolParams{Name: l.tool, Arguments: l.args})
 	if err != nil {
 		return fmt.Errorf("%s calls %s: %w", l.who, l.tool, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/maintain"
 )
@@ -21,7 +22,7 @@ import (
 // works is set.
 type doctorFlags struct {
 	backup, fix, archive, drill, yes bool
-	restore                          string
+	restore, merge                   string
 }
 
 func (a *App) doctorCommand() *cobra.Command {
@@ -30,9 +31,9 @@ func (a *App) doctorCommand() *cobra.Command {
 		Use: "doctor [SNAPSHOT]", Short: "Check the storage; back it up, archive it, restore it, prove a restore",
 		Long: "Without a flag doctor looks through the whole home and changes nothing: databases, JSON files, leftovers,\n" +
 			"backups. It exits 1 when it finds errors; warnings alone exit 0.",
-		Example: "  bridge doctor\n  bridge doctor --backup\n  bridge doctor --drill\n  bridge doctor --restore latest",
+		Example: "  bridge doctor\n  bridge doctor --backup\n  bridge doctor --drill\n  bridge doctor --restore latest\n  bridge doctor --merge latest",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := flags.check(cmd.Flags().Changed("restore")); err != nil {
+			if err := flags.check(cmd.Flags().Changed("restore"), cmd.Flags().Changed("merge")); err != nil {
 				return err
 			}
 			if len(args) > 1 || len(args) == 1 && !flags.drill {
@@ -45,24 +46,27 @@ func (a *App) doctorCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&flags.fix, "fix", false, "move abandoned temporary files to archive/orphaned")
 	cmd.Flags().BoolVar(&flags.archive, "archive", false, "move old messages to archive.db")
 	cmd.Flags().StringVar(&flags.restore, "restore", "", "put the files of this full snapshot (a folder, or latest) in the place of the present ones")
+	cmd.Flags().StringVar(&flags.merge, "merge", "", "bring back what is missing of this backup of messages (a folder, or latest); overwrites nothing")
 	cmd.Flags().BoolVar(&flags.drill, "drill", false, "prove that a snapshot, by default the newest, can be restored")
-	cmd.Flags().BoolVar(&flags.yes, "yes", false, "consent to --fix, --archive or --restore without being asked")
+	cmd.Flags().BoolVar(&flags.yes, "yes", false, "consent to --fix, --archive, --restore or --merge without being asked")
 	return cmd
 }
 
-// check refuses several works at once, and a restore of nothing.
-func (f doctorFlags) check(restoring bool) error {
+// check refuses several works at once, and a restore or merge of nothing.
+func (f doctorFlags) check(restoring, merging bool) error {
 	works := 0
-	for _, asked := range []bool{f.backup, f.fix, f.archive, f.drill, restoring} {
+	for _, asked := range []bool{f.backup, f.fix, f.archive, f.drill, restoring, merging} {
 		if asked {
 			works++
 		}
 	}
 	switch {
 	case works > 1:
-		return &usageError{errors.New("--backup, --fix, --archive, --restore and --drill exclude each other")}
+		return &usageError{errors.New("--backup, --fix, --archive, --restore, --merge and --drill exclude each other")}
 	case restoring && f.restore == "":
 		return &usageError{errors.New("--restore needs the folder of a snapshot")}
+	case merging && f.merge == "":
+		return &usageError{errors.New("--merge needs the folder of a backup of messages")}
 	}
 	return nil
 }
@@ -90,6 +94,8 @@ func (a *App) doctor(ctx context.Context, flags doctorFlags, snapshot string) er
 		return a.doctorDrill(ctx, c, snapshot, progress)
 	case flags.restore != "":
 		return a.doctorRestore(ctx, c, flags, progress)
+	case flags.merge != "":
+		return a.doctorMerge(ctx, c, flags, progress)
 	case flags.fix:
 		return a.doctorFix(ctx, c, flags)
 	case flags.archive:
@@ -142,7 +148,7 @@ func (a *App) doctorDrill(ctx context.Context, c maintain.Caretaker, snapshot st
 }
 
 func (a *App) doctorRestore(ctx context.Context, c maintain.Caretaker, flags doctorFlags, progress *progress) error {
-	a.explain("This puts the files of the snapshot %s in the place of the present ones in %s.\nWhat is there now is kept in a recovery set first.\n", flags.restore, c.Home.Dir())
+	a.explain(c.Explain(maintain.WorkRestore, flags.restore))
 	if err := a.consent(flags.yes); err != nil {
 		return err
 	}
@@ -155,13 +161,35 @@ func (a *App) doctorRestore(ctx context.Context, c maintain.Caretaker, flags doc
 		done.Files, done.Snapshot, done.Recovery, done.Recovery))
 }
 
+func (a *App) doctorMerge(ctx context.Context, c maintain.Caretaker, flags doctorFlags, progress *progress) error {
+	a.explain(c.Explain(maintain.WorkMerge, flags.merge))
+	if err := a.consent(flags.yes); err != nil {
+		return err
+	}
+	done, err := c.Merge(ctx, flags.merge)
+	progress.end()
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("Nothing was missing: all %s of %s are there. Nothing was changed.\n", counted(done.Present, "row"), done.Snapshot)
+	if done.Missing() > 0 {
+		text = fmt.Sprintf("Merged %s, %s and %s from %s\n  There already, and left as they were: %s\n  What was there before is kept in %s\n  To undo: bridge doctor --restore %s\n",
+			counted(done.Messages, "message"), counted(done.Archived, "archived message"), counted(done.Routes, "job route"), done.Snapshot,
+			counted(done.Present, "row"), done.Recovery, done.Recovery)
+	}
+	if done.Unread > 0 {
+		text += fmt.Sprintf("  Unread here but read in the backup, so delivered once more: %s\n", counted(done.Unread, "message"))
+	}
+	return a.print(done, text)
+}
+
 // fixed is what `bridge doctor --fix --json` prints.
 type fixed struct {
 	Moved []maintain.Moved `json:"moved"`
 }
 
 func (a *App) doctorFix(ctx context.Context, c maintain.Caretaker, flags doctorFlags) error {
-	a.explain("This moves abandoned temporary files and the leases of dead processes to %s, byte for byte.\n", c.Home.Orphaned())
+	a.explain(c.Explain(maintain.WorkFix, ""))
 	if err := a.consent(flags.yes); err != nil {
 		return err
 	}
@@ -181,10 +209,9 @@ func (a *App) doctorFix(ctx context.Context, c maintain.Caretaker, flags doctorF
 
 func (a *App) doctorArchive(ctx context.Context, c maintain.Caretaker, flags doctorFlags, progress *progress) error {
 	if c.ArchiveAge == 0 {
-		return a.print(maintain.Archived{}, "BRIDGE_ARCHIVE_AGE_MS is 0, so nothing is archived.\n")
+		return a.print(maintain.Archived{}, c.Explain(maintain.WorkArchive, "")+"\n")
 	}
-	a.explain("This moves messages that were read, or expired, more than %d days ago to %s.\nEverything that reads history goes on finding them.\n",
-		c.ArchiveAge/(24*time.Hour), c.Home.Archive())
+	a.explain(c.Explain(maintain.WorkArchive, ""))
 	if err := a.consent(flags.yes); err != nil {
 		return err
 	}
@@ -197,16 +224,16 @@ func (a *App) doctorArchive(ctx context.Context, c maintain.Caretaker, flags doc
 }
 
 // explain says before a question what it is about; a script reads one document.
-func (a *App) explain(format string, args ...any) {
+func (a *App) explain(sentences string) {
 	if !a.json {
-		fmt.Fprintf(a.Stdout, format, args...)
+		fmt.Fprintln(a.Stdout, sentences)
 	}
 }
 
 // reportText is the report for people: the verdict first, then what to do.
 func reportText(r maintain.Report, c maintain.Caretaker, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Storage in %s: %s\n", c.Home.Dir(), verdict(r))
+	fmt.Fprintf(&b, "Storage in %s: %s\n", c.Home.Dir(), verdict(r.Summary()))
 	for _, finding := range r.Findings {
 		mark := "!"
 		if finding.Severity == maintain.Error {
@@ -226,13 +253,12 @@ func reportText(r maintain.Report, c maintain.Caretaker, now time.Time) string {
 	return b.String()
 }
 
-func verdict(r maintain.Report) string {
-	errorCount, warnings := r.Count(maintain.Error), r.Count(maintain.Warning)
+func verdict(s maintain.Summary) string {
 	switch {
-	case errorCount > 0:
-		return fmt.Sprintf("%s and %s", counted(errorCount, "error"), counted(warnings, "warning"))
-	case warnings > 0:
-		return "healthy, with " + counted(warnings, "warning")
+	case s.Errors > 0:
+		return fmt.Sprintf("%s and %s", counted(s.Errors, "error"), counted(s.Warnings, "warning"))
+	case s.Warnings > 0:
+		return "healthy, with " + counted(s.Warnings, "warning")
 	}
 	return "healthy"
 }
@@ -262,15 +288,10 @@ func proofText(c maintain.Caretaker, now time.Time) string {
 // ago says how long ago a time in Unix milliseconds was.
 func ago(at int64, now time.Time) string {
 	age := now.Sub(time.UnixMilli(at))
-	switch {
-	case age < time.Minute:
+	if age < time.Minute {
 		return "just now"
-	case age < time.Hour:
-		return fmt.Sprintf("%d min ago", age/time.Minute)
-	case age < 48*time.Hour:
-		return fmt.Sprintf("%d h ago", age/time.Hour)
 	}
-	return fmt.Sprintf("%d days ago", age/(24*time.Hour))
+	return bridge.Span(age) + " ago"
 }
 
 // sizeText writes bytes as people read them.

@@ -7,41 +7,21 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
-	"bridge/backend/dashboard"
-
-	"github.com/spf13/cobra"
-	"golang.org/x/term"
+	"bridge/backend/connect"
 )
 
-// installState is the folder of the home that holds the copies and the manifest
-// of what was installed.
-func installState(home config.Home) string { return filepath.Join(home.Dir(), "install") }
-
-// installCommandLine is what a person types to connect the agents.
-func installCommandLine(home config.Home) string {
-	self, err := os.Executable()
-	if err != nil {
-		self = "bridge"
-	}
-	line := quoteWord(self) + " install"
-	if !home.IsDefault() {
-		line += " --home " + quoteWord(home.Dir())
-	}
-	return line
-}
-
-func quoteWord(word string) string {
-	if strings.ContainsAny(word, " \t\"'") {
-		return `"` + word + `"`
-	}
-	return word
+// agents are the agent CLIs of this PC, to be connected to home.
+func (a *App) agents(home config.Home) connect.Agents {
+	return connect.Agents{Home: home, Getenv: a.Getenv, Program: a.Program}
 }
 
 func (a *App) installCommand() *cobra.Command {
@@ -105,7 +85,7 @@ func (a *App) install(ctx context.Context, asked []bridge.AgentKind, yes bool) e
 	var plans []agent.Plan
 	failed := false
 	for _, kind := range kinds {
-		plan, err := a.planInstall(ctx, home, kind)
+		plan, err := a.agents(home).Plan(ctx, kind)
 		switch {
 		case bridge.CodeOf(err) == bridge.NotFound && len(asked) == 0:
 			fmt.Fprintf(a.Stdout, "%s: not found on this PC, skipped\n", kind)
@@ -121,48 +101,13 @@ func (a *App) install(ctx context.Context, asked []bridge.AgentKind, yes bool) e
 	return a.carryOut(home, plans, yes, failed, "Connected. Start your agent sessions again so that they load Bridge; `bridge open` shows them.")
 }
 
-func (a *App) planInstall(ctx context.Context, home config.Home, kind bridge.AgentKind) (agent.Plan, error) {
-	in, err := a.agentInput(home)
-	if err != nil {
-		return agent.Plan{}, err
-	}
-	if in.CLI, err = agent.Detect(ctx, kind, a.lookup(home, kind)); err != nil {
-		return agent.Plan{}, err
-	}
-	return agent.PlanInstall(ctx, kind, in)
-}
-
-// agentInput says what is connected to what.
-func (a *App) agentInput(home config.Home) (agent.Input, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return agent.Input{}, fmt.Errorf("find this program: %w", err)
-	}
-	userHome, err := os.UserHomeDir()
-	if err != nil {
-		return agent.Input{}, bridge.Errorf(bridge.Invalid, "there is no user home folder: set HOME")
-	}
-	in := agent.Input{Home: userHome, Env: a.Getenv, Bridge: self, State: installState(home)}
-	if !home.IsDefault() {
-		in.BridgeHome = home.Dir()
-	}
-	return in, nil
-}
-
-func (a *App) lookup(home config.Home, kind bridge.AgentKind) agent.Lookup {
-	where := agent.Lookup{Env: a.Getenv}
-	if settings, err := home.Settings(a.Getenv); err == nil {
-		where.Configured = settings.Bin(kind)
-	}
-	return where
-}
-
 func (a *App) uninstall(asked []bridge.AgentKind, yes bool) error {
 	home, err := a.home()
 	if err != nil {
 		return err
 	}
-	connected, err := agent.Installed(installState(home))
+	agents := a.agents(home)
+	connected, err := agents.Connected()
 	if err != nil {
 		return err
 	}
@@ -172,7 +117,7 @@ func (a *App) uninstall(asked []bridge.AgentKind, yes bool) error {
 		if len(asked) > 0 && !slices.Contains(asked, kind) {
 			continue
 		}
-		plan, err := agent.PlanRemoval(kind, installState(home))
+		plan, err := agents.PlanRemoval(kind)
 		if err != nil {
 			failed = true
 			fmt.Fprintf(a.Stderr, "%s: %s\n", kind, err)
@@ -197,13 +142,10 @@ func (a *App) carryOut(home config.Home, plans []agent.Plan, yes, failed bool, d
 		if err := a.consent(yes); err != nil {
 			return err
 		}
-		if err := home.Ensure(); err != nil {
-			return err
-		}
 	}
 	var problems []error
 	for _, plan := range plans {
-		if err := agent.Apply(plan); err != nil {
+		if err := a.agents(home).Apply(plan); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", plan.Kind, err))
 		}
 	}
@@ -222,14 +164,7 @@ func (a *App) carryOut(home config.Home, plans []agent.Plan, yes, failed bool, d
 func (a *App) showPlan(plan agent.Plan) {
 	fmt.Fprintf(a.Stdout, "%s:\n", plan.Kind)
 	for _, edit := range plan.Edits {
-		verb := "changes"
-		switch {
-		case edit.Before == nil:
-			verb = "makes  "
-		case edit.After == nil:
-			verb = "removes"
-		}
-		fmt.Fprintf(a.Stdout, "  %s %s\n          %s\n", verb, edit.Path, edit.Adds)
+		fmt.Fprintf(a.Stdout, "  %-7s %s\n          %s\n", edit.Verb(), edit.Path, edit.Adds)
 	}
 	for _, note := range plan.Notes {
 		fmt.Fprintf(a.Stdout, "  note: %s\n", note)
@@ -259,25 +194,4 @@ func (a *App) consent(yes bool) error {
 		return bridge.Errorf(bridge.Denied, "nothing was changed")
 	}
 	return nil
-}
-
-// agents tells the page which agent CLIs were found and connected.
-func (a *App) agents(ctx context.Context, home config.Home) []dashboard.Agent {
-	connected, err := agent.Installed(installState(home))
-	if err != nil {
-		connected = nil // the page then shows them as not connected
-	}
-	list := []dashboard.Agent{}
-	for _, kind := range bridge.Kinds() {
-		found, err := agent.Detect(ctx, kind, a.lookup(home, kind))
-		shown := dashboard.Agent{
-			Kind: kind, Found: err == nil, Path: found.Path, Version: found.Version,
-			Connected: slices.Contains(connected, kind), Detail: found.Note,
-		}
-		if err != nil {
-			shown.Detail = err.Error()
-		}
-		list = append(list, shown)
-	}
-	return list
 }

@@ -10,10 +10,13 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc"
-
 	"github.com/spf13/cobra"
+
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+	"bridge/backend/dashboard"
+	"bridge/backend/ipc"
+	"bridge/backend/maintain"
 )
 
 func (a *App) openCommand() *cobra.Command {
@@ -67,7 +70,7 @@ func (a *App) urlCommand() *cobra.Command {
 			if client.Welcome().URL == "" {
 				return bridge.Errorf(bridge.Unavailable, "the broker serves no dashboard; %s says why", home.Log())
 			}
-			link := client.Welcome().URL + "/launch?key=" + string(secret)
+			link := client.Welcome().URL + dashboard.LaunchPath(string(secret))
 			return a.print(map[string]string{"url": link}, link+"\n")
 		},
 	})
@@ -79,6 +82,9 @@ type statusReport struct {
 	Broker  ipc.Status `json:"broker"`
 	Home    string     `json:"home"`
 	Jobs    []struct{} `json:"jobs"`
+	// Storage is how the storage stands at a quick look; null when none was
+	// possible.
+	Storage *maintain.Standing `json:"storage"`
 }
 
 func (a *App) statusCommand() *cobra.Command {
@@ -87,7 +93,7 @@ func (a *App) statusCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, home, err := a.dialOwner(cmd.Context(), false)
 			if bridge.CodeOf(err) == bridge.Unavailable && !errors.Is(err, context.DeadlineExceeded) {
-				return a.statusOffline(home.Dir())
+				return a.statusOffline(cmd.Context(), home)
 			}
 			if err != nil {
 				return err
@@ -97,25 +103,62 @@ func (a *App) statusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(statusReport{Running: true, Broker: status, Home: home.Dir(), Jobs: []struct{}{}}, statusText(status, home.Dir(), a.Now()))
+			report := statusReport{Running: true, Broker: status, Home: home.Dir(), Jobs: []struct{}{}}
+			storage := a.lookAtStorage(cmd.Context(), home, &report)
+			return a.print(report, statusText(status, home.Dir(), storage, a.Now()))
 		},
 	})
 }
 
-func (a *App) statusOffline(home string) error {
-	report := statusReport{Home: home, Broker: ipc.Status{Peers: []ipc.Peer{}}, Jobs: []struct{}{}}
-	text := fmt.Sprintf("No broker runs for %s.\nA session starts one by itself; `bridge serve` or `bridge open` do too.\n", home)
+func (a *App) statusOffline(ctx context.Context, home config.Home) error {
+	report := statusReport{Home: home.Dir(), Broker: ipc.Status{Peers: []ipc.Peer{}}, Jobs: []struct{}{}}
+	storage := a.lookAtStorage(ctx, home, &report)
+	text := fmt.Sprintf("No broker runs for %s.\nA session starts one by itself; `bridge serve` or `bridge open` do too.\n%s", home.Dir(), storage)
 	if err := a.print(report, text); err != nil {
 		return err
 	}
 	return &reported{exitNoOne}
 }
 
-func statusText(s ipc.Status, home string, now time.Time) string {
+// lookAtStorage puts how the storage stands into the report, and returns it in
+// words. It needs no broker and changes nothing.
+func (a *App) lookAtStorage(ctx context.Context, home config.Home, report *statusReport) string {
+	standing, err := maintain.Caretaker{Home: home, Now: a.Now}.Look(ctx)
+	if err != nil {
+		return fmt.Sprintf("Storage    could not be looked at: %s\n", err)
+	}
+	report.Storage = &standing
+	return storageText(standing, a.Now())
+}
+
+func storageText(s maintain.Standing, now time.Time) string {
+	more := "bridge doctor reads everything"
+	if s.Errors+s.Warnings > 0 {
+		more = "bridge doctor says what it is"
+	}
+	return fmt.Sprintf("Storage    %s at a quick look   (%s)\nBackups    full: %s; messages: %s; last proven restore: %s\n",
+		verdict(s.Summary), more, setAge(s.LastSnapshot, now), setAge(s.LastMessages, now), proofAge(s.LastProof, now))
+}
+
+func setAge(set *maintain.Backup, now time.Time) string {
+	if set == nil {
+		return "none"
+	}
+	return ago(set.CreatedAt, now)
+}
+
+func proofAge(proof *maintain.Proof, now time.Time) string {
+	if proof == nil {
+		return "none"
+	}
+	return ago(proof.At, now)
+}
+
+func statusText(s ipc.Status, home, storage string, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Broker     version %s, process %d (%s), up %s\n", s.Version, s.PID, s.Host, now.Sub(time.UnixMilli(s.Since)).Round(time.Second))
 	fmt.Fprintf(&b, "Dashboard  %s   (bridge open)\n", s.URL)
-	fmt.Fprintf(&b, "Home       %s, store schema %d\n", home, s.Schema)
+	fmt.Fprintf(&b, "Home       %s, store schema %d\n%s", home, s.Schema, storage)
 	if len(s.Peers) == 0 {
 		b.WriteString("Sessions   none; connect your agents with `bridge install`, then start one\n")
 		return b.String()

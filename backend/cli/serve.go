@@ -11,17 +11,16 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+	"gopkg.in/natefinch/lumberjack.v2"
+
 	"bridge/backend/bridge"
 	"bridge/backend/broker"
 	"bridge/backend/config"
 	"bridge/backend/daemon"
-	"bridge/backend/dashboard"
 	"bridge/backend/disk"
 	"bridge/backend/ipc"
 	"bridge/backend/proc"
-
-	"github.com/spf13/cobra"
-	"gopkg.in/natefinch/lumberjack.v2"
 )
 
 // defaultIdleExit is how long a background broker stays when nothing needs it.
@@ -66,23 +65,27 @@ func (a *App) serve(ctx context.Context, options daemon.Options) error {
 	defer stop()
 	log, closeLog := a.openLog(home)
 	defer closeLog()
-	options.Home, options.Getenv, options.Page, options.Version = home, a.Getenv, a.Page, a.Version
-	options.Now, options.Log = a.Now, log
-	options.InstallCommand = installCommandLine(home)
-	options.BackUpMessages = func() (<-chan struct{}, error) { return startBackup(home) }
-	options.Agents = func(ctx context.Context) []dashboard.Agent { return a.agents(ctx, home) }
-	running, err := daemon.Start(ctx, options)
+	options = a.wired(options, home, log)
+	running, err := a.startBroker(ctx, options)
 	if bridge.CodeOf(err) == bridge.Conflict && options.Host == broker.HostBackground {
 		return &reported{exitFailed} // another was quicker, as it happens whenever several sessions start one
+	}
+	if err != nil && options.Host == hostService {
+		log.Error("the service cannot serve", "err", err) // its standard error is far away
 	}
 	if err != nil {
 		return err
 	}
-	link, err := running.LaunchURL()
-	if err != nil {
-		return errors.Join(err, running.Close())
+	if running == nil {
+		return nil // told to end while it waited for its turn
 	}
-	fmt.Fprintf(a.Stdout, "bridge: ready %s\n", link)
+	if options.Host != hostService { // the key is not for the system's journal
+		link, err := running.LaunchURL()
+		if err != nil {
+			return errors.Join(err, running.Close())
+		}
+		fmt.Fprintf(a.Stdout, "bridge: ready %s\n", link)
+	}
 	log.Info("ready", "url", running.URL(), "host", options.Host, "pid", os.Getpid(), "version", a.Version)
 	select {
 	case <-ctx.Done():

@@ -10,14 +10,14 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/hook"
 	"bridge/backend/ipc"
 	"bridge/backend/mcpserver"
 	"bridge/backend/proc"
-
-	"github.com/spf13/cobra"
 )
 
 func (a *App) mcpCommand() *cobra.Command {
@@ -76,12 +76,14 @@ func (a *App) runMCP(cmd *cobra.Command, register ipc.Register) error {
 // identify fills in what the environment tells about the session. Flags win.
 func (a *App) identify(register *ipc.Register) {
 	register.AgentPID, register.HostKnown = hostProcess(register.Kind)
+	register.Store = a.storeOf(register.Kind)
 	if register.Kind == bridge.Claude && register.SessionID == "" {
 		register.SessionID = a.Getenv("CLAUDE_CODE_SESSION_ID")
 	}
 	if register.Kind == bridge.Claude && register.HostKnown {
 		register.Channel = channelOpen(register.AgentPID)
 	}
+	register.Threads = register.Kind == bridge.Codex && register.HostKnown && a.backgroundServer(register.AgentPID)
 	if register.Cwd == "" && register.Kind == bridge.Claude {
 		register.Cwd = a.Getenv("CLAUDE_PROJECT_DIR")
 	}
@@ -93,16 +95,32 @@ func (a *App) identify(register *ipc.Register) {
 	register.Shared = register.Kind == bridge.OpenCode && register.HostKnown && register.SessionID == "" && register.Name == ""
 }
 
+// backgroundServer reports whether codex serves its sessions from one process:
+// its own background server runs from a folder that codex puts on the PATH, and
+// one that a person started says so in its command line, where that can be read.
+func (a *App) backgroundServer(pid int) bool {
+	const folder = "app-server-daemon"
+	if strings.Contains(a.Getenv("PATH"), string(filepath.Separator)+folder+string(filepath.Separator)) {
+		return true
+	}
+	return slices.Contains(commandLine(pid), "app-server")
+}
+
 // channelOpen reports whether claude was started with Bridge's channel: it shows
 // a server's channel notifications only when a flag names the server. Where the
 // command line cannot be read, the channel counts as closed and hooks do the
 // work.
 func channelOpen(pid int) bool {
+	return namesChannel(commandLine(pid))
+}
+
+// commandLine is how a process was called, nil where that cannot be read.
+func commandLine(pid int) []string {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	if err != nil {
-		return false
+		return nil
 	}
-	return namesChannel(strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00"))
+	return strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00")
 }
 
 // channelFlags take the channels to open, as following words or behind '='.
@@ -167,7 +185,7 @@ func (a *App) pluginCommand() *cobra.Command {
 			}
 			log, closeLog := a.openLog(home)
 			defer closeLog()
-			options := hook.Options{Home: home, Version: a.Version, Now: a.Now, Log: log}
+			options := hook.Options{Home: home, Version: a.Version, Store: a.storeOf(kind), Now: a.Now, Log: log}
 			return hook.RunPlugin(cmd.Context(), options, kind, target, a.startBackground(home), a.Stdin, a.Stdout)
 		},
 	}

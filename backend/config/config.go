@@ -47,6 +47,14 @@ type Config struct {
 	MaxHops int `json:"maxHops"`
 	// Agents holds settings per agent kind.
 	Agents map[bridge.AgentKind]Agent `json:"agents,omitempty"`
+	// Desktop holds the settings of the desktop app.
+	Desktop Desktop `json:"desktop"`
+}
+
+// Desktop is what config.json says about the desktop app.
+type Desktop struct {
+	// Notifications lets it show a notice when something needs the owner (DSK-07).
+	Notifications bool `json:"notifications"`
 }
 
 // Agent is what config.json says about one agent kind.
@@ -63,6 +71,7 @@ func defaults() Config {
 		WakeOnDirect: true,
 		MaxHops:      bridge.DefaultMaxHops,
 		Agents:       map[bridge.AgentKind]Agent{},
+		Desktop:      Desktop{Notifications: true},
 	}
 }
 

@@ -100,6 +100,10 @@ func (h Home) Compat() string { return h.at("compat.db") }
 // BrokerLock is the file whose lock elects the broker (MSG-01).
 func (h Home) BrokerLock() string { return h.at("broker.lock") }
 
+// DesktopLock is the file whose lock makes a desktop app the only one of the
+// home (DSK-02).
+func (h Home) DesktopLock() string { return h.at("window.lock") }
+
 // Jobs is the registry of delegated jobs.
 func (h Home) Jobs() string { return h.at("jobs.json") }
 
@@ -141,6 +145,10 @@ func (h Home) Orphaned() string { return h.at("archive", "orphaned") }
 // (STO-13).
 func (h Home) MigrationSnapshots() string { return h.at(".migration-snapshots") }
 
+// StorageCapabilities is where programs of the field say which versions of the
+// stores they can read.
+func (h Home) StorageCapabilities() string { return h.at("storage-capabilities") }
+
 // StorageUsers is the folder of the live writers' leases (STO-09).
 func (h Home) StorageUsers() string { return h.at(".storage-users") }
 
@@ -159,7 +167,11 @@ func (h Home) Log() string { return h.at("logs", "bridge.log") }
 // Socket is the local endpoint: a Unix socket path, or a pipe name on Windows.
 // A home whose path is too long for a socket has it in a short private folder
 // instead. Ensure makes and checks that folder; CheckSocket only checks it.
-func (h Home) Socket() string { return h.socket() }
+func (h Home) Socket() string { return h.socket("bridge") }
+
+// DesktopSocket is where the desktop app listens for its own second start. What
+// is true of Socket is true of it.
+func (h Home) DesktopSocket() string { return h.socket("window") }
 
 // isFile is the sentence for a home that cannot be a folder.
 func (h Home) isFile() error {
@@ -170,8 +182,9 @@ func (h Home) at(names ...string) string {
 	return filepath.Join(append([]string{h.dir}, names...)...)
 }
 
-// key is a short name of this home for places that all homes share.
-func (h Home) key() string {
+// Key is a short name of this home for places that all homes share: 16
+// hexadecimal digits.
+func (h Home) Key() string {
 	sum := sha256.Sum256([]byte(foldPath(h.dir)))
 	return hex.EncodeToString(sum[:8])
 }

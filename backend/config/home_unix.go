@@ -26,11 +26,11 @@ const maxSocketPath = 103
 
 func foldPath(path string) string { return path }
 
-func (h Home) socket() string {
-	if path := h.at("bridge.sock"); len(path) <= maxSocketPath {
+func (h Home) socket(name string) string {
+	if path := h.at(name + ".sock"); len(path) <= maxSocketPath {
 		return path
 	}
-	return filepath.Join(runtimeDir(os.Geteuid()), h.key()+".sock")
+	return filepath.Join(runtimeDir(os.Geteuid()), h.Key()+"-"+name+".sock")
 }
 
 // runtimeDir holds the sockets of homes with long paths. It is not TMPDIR,

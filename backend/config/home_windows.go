@@ -19,7 +19,7 @@ const userHomeVariable = "USERPROFILE"
 
 func foldPath(path string) string { return strings.ToLower(path) }
 
-func (h Home) socket() string { return `\\.\pipe\bridge-` + h.key() }
+func (h Home) socket(name string) string { return `\\.\pipe\bridge-` + name + "-" + h.Key() }
 
 // Ensure makes the home ready for writing: it makes the folder when missing,
 // open to this user, the system and administrators only. When the home is not

@@ -20,7 +20,9 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/broker"
 	"bridge/backend/config"
+	"bridge/backend/connect"
 	"bridge/backend/dashboard"
+	"bridge/backend/disk"
 	"bridge/backend/ipc"
 	"bridge/backend/maintain"
 	"bridge/backend/store"
@@ -34,9 +36,14 @@ type Options struct {
 	Port    *int   // dashboard port; nil for the configured one
 	Page    fs.FS  // the built page
 	Version string
-	// Agents and InstallCommand tell the page how to connect agent CLIs.
-	Agents         func(context.Context) []dashboard.Agent
-	InstallCommand string
+	// Agents lets the page connect the agent CLIs of this computer. Its zero value
+	// is those of Home, connected to this very program.
+	Agents connect.Agents
+	// OpenLink shows a link in the owner's browser; nil where there is none.
+	OpenLink func(ctx context.Context, link string) error
+	// Login lets the page switch the start of the desktop app at login; nil where
+	// that app is not what runs.
+	Login dashboard.Login
 	// BackUpMessages starts a process of low priority that makes one backup of the
 	// messages; done is closed at its end. It is asked when BRIDGE_AUTO_BACKUP
 	// says so; nil never backs up by itself.
@@ -52,6 +59,7 @@ type Daemon struct {
 	opts    Options
 	lock    *store.Lock
 	lease   *maintain.Lease
+	older   maintain.Older // programs that were alive at the start
 	db      *store.DB
 	broker  *broker.Broker
 	link    *ipc.Server
@@ -75,7 +83,7 @@ func Start(ctx context.Context, opts Options) (*Daemon, error) {
 	d := &Daemon{opts: opts, retired: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for _, step := range []func(context.Context) error{
-		d.readSettings, d.tryPort, d.elect, d.bindPort, d.register, d.openStore, d.startBroker, d.startDashboard, d.startLink,
+		d.readSettings, d.tryPort, d.elect, d.bindPort, d.register, d.lookForOlder, d.openStore, d.startBroker, d.startDashboard, d.startLink,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, d.Close())
@@ -83,6 +91,7 @@ func Start(ctx context.Context, opts Options) (*Daemon, error) {
 	}
 	d.loops.Go(d.expireLoop)
 	d.startBackups()
+	d.loops.Go(d.sizesLoop)
 	if opts.IdleExit > 0 {
 		d.loops.Go(d.idleLoop)
 	}
@@ -90,8 +99,8 @@ func Start(ctx context.Context, opts Options) (*Daemon, error) {
 }
 
 // Check says, in one sentence, what would keep a broker from serving this home:
-// settings or a store that this build must not touch, or maintenance. It changes
-// nothing.
+// settings or a store that this build must not touch, maintenance, or a disk that
+// takes nothing. It changes nothing.
 func Check(ctx context.Context, home config.Home, getenv func(string) string) error {
 	if _, err := home.Settings(getenv); err != nil {
 		return err
@@ -100,13 +109,19 @@ func Check(ctx context.Context, home config.Home, getenv func(string) string) er
 		return err
 	}
 	reader, err := store.OpenReader(ctx, home.DB())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it will be made
+	switch {
+	case err == nil:
+		err = reader.Close()
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil // it will be made
 	}
 	if err != nil {
 		return err
 	}
-	return reader.Close()
+	if err := disk.TryWrite(home.Dir()); err != nil {
+		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the home folder %s can not be written: %s", home.Dir(), disk.Reason(err)))
+	}
+	return nil
 }
 
 // readSettings refuses settings that cannot be read before anything is done.
@@ -229,6 +244,9 @@ const takeOverPause = 20 * time.Millisecond
 
 func (d *Daemon) askToRetire(ctx context.Context) error {
 	client, err := d.dialBroker(ctx)
+	if errors.Is(err, ipc.ErrSilent) {
+		return bridge.WithCause(bridge.Conflict, err, "another broker holds this home: "+err.Error())
+	}
 	if err != nil {
 		return bridge.WithCause(bridge.Conflict, err, "another broker holds this home but does not answer")
 	}
@@ -251,9 +269,17 @@ func (d *Daemon) dialBroker(ctx context.Context) (*ipc.Client, error) {
 	return ipc.DialPatiently(ctx, target, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: d.opts.Version}, time.Second)
 }
 
-// caretaker looks after the home's storage.
+// caretaker looks after the home's storage by the settings in force; damaged
+// ones are a finding of the report, and for work the variables do.
 func (d *Daemon) caretaker() maintain.Caretaker {
-	return maintain.Caretaker{Home: d.opts.Home, Program: "the broker (" + d.opts.Host + ")", Now: d.opts.Now}
+	settings, err := d.opts.Home.Settings(d.opts.Getenv)
+	if err != nil {
+		settings = config.FallbackSettings(d.opts.Getenv)
+	}
+	return maintain.Caretaker{
+		Home: d.opts.Home, Program: "the broker (" + d.opts.Host + ")", Now: d.opts.Now,
+		Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge,
+	}
 }
 
 // register says that this process writes, so that maintenance keeps away while
@@ -263,8 +289,34 @@ func (d *Daemon) register(context.Context) (err error) {
 	return err
 }
 
+// lookForOlder finds the older programs of the home, for as long as this daemon
+// lives: their leaving is the next one's business. Without any, what waited for
+// that is written (VER-05).
+func (d *Daemon) lookForOlder(context.Context) (err error) {
+	if d.older, err = d.caretaker().Older(); err != nil {
+		return err
+	}
+	if len(d.older.Programs) > 0 {
+		d.opts.Log.Warn("older programs are alive: nothing that they share is upgraded", "programs", d.older.Programs)
+	}
+	if d.older.JSON > 0 {
+		return nil
+	}
+	done, err := d.caretaker().ApplyPending()
+	if err != nil {
+		d.opts.Log.Error("pending writes to JSON stores wait on", "err", err)
+	} else if done > 0 {
+		d.opts.Log.Info("pending writes to JSON stores are done", "writes", done)
+	}
+	return nil
+}
+
+// openStore opens the store. While older programs of the home are alive it keeps
+// its schema (VER-04).
 func (d *Daemon) openStore(ctx context.Context) error {
-	db, err := store.Open(ctx, d.opts.Home.DB(), store.Options{Now: d.opts.Now, Log: d.opts.Log})
+	db, err := store.Open(ctx, d.opts.Home.DB(), store.Options{
+		Now: d.opts.Now, Log: d.opts.Log, Index: d.opts.Home.History(), OldestReader: d.older.Schema,
+	})
 	d.db = db
 	return err
 }
@@ -272,17 +324,18 @@ func (d *Daemon) openStore(ctx context.Context) error {
 func (d *Daemon) startBroker(ctx context.Context) (err error) {
 	d.tickets = dashboard.NewTickets(d.opts.Now)
 	d.broker, err = broker.New(ctx, broker.Options{
-		Home:     d.opts.Home,
-		Settings: func() (config.Settings, error) { return d.opts.Home.Settings(d.opts.Getenv) },
-		DB:       d.db,
-		Now:      d.opts.Now,
-		Log:      d.opts.Log,
-		Host:     d.opts.Host,
-		Version:  d.opts.Version,
-		URL:      d.URL,
-		Ticket:   func() string { return d.launch(d.tickets.Issue()) },
-		Queue:    d.queue,
-		Retire:   func() { d.once.Do(func() { close(d.retired) }) },
+		Home:       d.opts.Home,
+		Settings:   func() (config.Settings, error) { return d.opts.Home.Settings(d.opts.Getenv) },
+		DB:         d.db,
+		Now:        d.opts.Now,
+		Log:        d.opts.Log,
+		Host:       d.opts.Host,
+		Version:    d.opts.Version,
+		HoldShared: d.older.JSON > 0,
+		URL:        d.URL,
+		Ticket:     func() string { return d.launch(d.tickets.Issue()) },
+		Queue:      d.queue,
+		Retire:     func() { d.once.Do(func() { close(d.retired) }) },
 	})
 	return err
 }
@@ -303,20 +356,23 @@ func (d *Daemon) startDashboard(context.Context) error {
 		return err
 	}
 	d.pages = dashboard.New(dashboard.Options{
-		Secret:         d.opts.Home.LaunchSecret,
-		Tickets:        d.tickets,
-		Reader:         func(context.Context) (dashboard.Reader, error) { return d.db, nil },
-		Broker:         d.broker,
-		Agents:         d.opts.Agents,
-		Storage:        d.caretaker(),
-		InstallCommand: d.opts.InstallCommand,
-		Page:           d.opts.Page,
-		Name:           instanceName(settings),
-		Version:        d.opts.Version,
-		Home:           d.opts.Home.Dir(),
-		MaxHops:        settings.MaxHops,
-		Now:            d.opts.Now,
-		Log:            d.opts.Log,
+		Secret:    d.opts.Home.LaunchSecret,
+		Tickets:   d.tickets,
+		Reader:    func(context.Context) (dashboard.Reader, error) { return d.db, nil },
+		Broker:    d.broker,
+		Agents:    d.agents(),
+		Storage:   d.caretaker(),
+		Caretaker: d.caretaker,
+		Settings:  d.opts.Home,
+		OpenLink:  d.opts.OpenLink,
+		Login:     d.opts.Login,
+		Page:      d.opts.Page,
+		Name:      instanceName(settings),
+		Version:   d.opts.Version,
+		Home:      d.opts.Home.Dir(),
+		MaxHops:   settings.MaxHops,
+		Now:       d.opts.Now,
+		Log:       d.opts.Log,
 	})
 	d.http = &http.Server{
 		Handler:           d.pages,
@@ -331,6 +387,12 @@ func (d *Daemon) startDashboard(context.Context) error {
 		}
 	})
 	return nil
+}
+
+func (d *Daemon) agents() connect.Agents {
+	agents := d.opts.Agents
+	agents.Home, agents.Getenv = d.opts.Home, d.opts.Getenv
+	return agents
 }
 
 // instanceName is the configured name of this PC's bridge, else the computer's.
@@ -369,7 +431,7 @@ func (d *Daemon) startLink(context.Context) error {
 // URL is the dashboard's address, without its key.
 func (d *Daemon) URL() string { return "http://" + d.web.Addr().String() }
 
-func (d *Daemon) launch(key string) string { return d.URL() + "/launch?key=" + key }
+func (d *Daemon) launch(key string) string { return d.URL() + dashboard.LaunchPath(key) }
 
 // LaunchURL opens the dashboard for whoever has it: it carries the secret.
 func (d *Daemon) LaunchURL() (string, error) {
@@ -384,22 +446,39 @@ func (d *Daemon) LaunchURL() (string, error) {
 // room, or nothing needs it any more. The caller then calls Close.
 func (d *Daemon) Done() <-chan struct{} { return d.retired }
 
-const expireEvery = time.Minute
-
-// expireLoop moves old mail to the archive, at the start and every minute.
+// expireLoop moves old mail to the archive, at the start and from then on.
 func (d *Daemon) expireLoop() {
-	ticker := time.NewTicker(expireEvery)
-	defer ticker.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
-		if _, err := d.broker.Expire(d.ctx); err != nil && d.ctx.Err() == nil {
-			d.opts.Log.Error("old mail could not be moved to the archive", "err", err)
-		}
 		select {
-		case <-ticker.C:
+		case <-timer.C:
 		case <-d.ctx.Done():
 			return
 		}
+		if _, err := d.broker.Expire(d.ctx); err != nil && d.ctx.Err() == nil {
+			d.opts.Log.Error("old mail could not be moved to the archive", "err", err)
+		}
+		settings, err := d.opts.Home.Settings(d.opts.Getenv)
+		if err != nil {
+			settings = config.FallbackSettings(d.opts.Getenv)
+		}
+		timer.Reset(expireRest(settings))
 	}
+}
+
+// expireRest is how long old mail may go unnoticed: a minute, and a quarter of
+// an age that the owner set shorter, so that mail is not handed over at twice
+// its age (MSG-12).
+func expireRest(settings config.Settings) time.Duration {
+	const shortest, longest = time.Second, time.Minute
+	rest := longest
+	for _, age := range []time.Duration{settings.MessageTTL, settings.QueuedMailMaxAge} {
+		if age > 0 {
+			rest = min(rest, age/4)
+		}
+	}
+	return max(rest, shortest)
 }
 
 // idleLoop ends a background broker that nothing needs (MSG-01).

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -12,13 +11,12 @@ import (
 	"testing/fstest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"bridge/backend/bridge"
 	"bridge/backend/broker"
 	"bridge/backend/config"
-	"bridge/backend/dashboard"
 	"bridge/backend/ipc"
-
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,9 +41,8 @@ func options(home config.Home, host string) Options {
 	port := 0
 	return Options{
 		Home: home, Getenv: noEnv, Host: host, Port: &port, Version: "test", Now: time.Now,
-		Page:   fstest.MapFS{"index.html": {Data: []byte("<!doctype html>")}},
-		Agents: func(context.Context) []dashboard.Agent { return nil },
-		Log:    slog.New(slog.DiscardHandler),
+		Page: fstest.MapFS{"index.html": {Data: []byte("<!doctype html>")}},
+		Log:  slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -250,4 +247,21 @@ func TestMSG_01_APortInUse(t *testing.T) {
 	}
 	opts.Host = broker.HostBackground
 	end(t, start(t, opts))
+}
+
+func TestMSG_12_AShortAgeIsLookedAtMoreOften(t *testing.T) {
+	for _, tt := range []struct {
+		name              string
+		ttl, queued, want time.Duration
+	}{
+		{"the defaults", 7 * 24 * time.Hour, 24 * time.Hour, time.Minute},
+		{"both off", 0, 0, time.Minute},
+		{"a short queue age", 7 * 24 * time.Hour, 20 * time.Second, 5 * time.Second},
+		{"a short time to live", 8 * time.Second, 0, 2 * time.Second},
+		{"an age below what is worth a look", time.Millisecond, time.Hour, time.Second},
+	} {
+		if rest := expireRest(config.Settings{MessageTTL: tt.ttl, QueuedMailMaxAge: tt.queued}); rest != tt.want {
+			t.Errorf("%s: a rest of %s, want %s", tt.name, rest, tt.want)
+		}
+	}
 }

@@ -1,9 +1,11 @@
 package dashboard
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -109,6 +111,7 @@ func TestCHT_13_BadBodiesAreRefusedAndNothingIsDelivered(t *testing.T) {
 		{"a member twice", toClaude, `{"body":"x","body":"y"}`, 400},
 		{"unknown target", toClaude, `{"body":"x","child":"child-1","target":"sibling"}`, 400},
 		{"invalid UTF-8", toClaude, "{\"body\":\"\xff\"}", 400},
+		{"half a character", toClaude, `{"body":"a\ud800"}`, 400},
 		{"too long", toClaude, jsonBody(map[string]any{"body": long}), 413},
 		{"far too long", toClaude, `{"body":"` + strings.Repeat("a", maxRequestBytes) + `"}`, 413},
 		{"unknown name", "/api/sessions/nobody/message", `{"body":"x"}`, 404},
@@ -140,6 +143,27 @@ func TestCHT_13_BadBodiesAreRefusedAndNothingIsDelivered(t *testing.T) {
 	}
 	if sent := w.broker.sent(); len(sent) != 0 {
 		t.Errorf("refused requests sent %+v", sent)
+	}
+}
+
+func TestCHT_13_AClientThatWritesAllBeforeItReadsHearsThatItIsTooMuch(t *testing.T) {
+	w := chatting(t)
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	r := w.request(http.MethodPost, toClaude, `{"body":"`+strings.Repeat("a", drainBytes/2)+`"}`)
+	if err := r.Write(conn); err != nil {
+		t.Fatalf("the request could not be written: %v", err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), r)
+	if err != nil {
+		t.Fatalf("no answer: %v", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("status %d, want 413", response.StatusCode)
 	}
 }
 
@@ -212,6 +236,19 @@ func TestCHT_09_CHT_16_ANewInstanceKnowsNoOldHandlesButTheMessages(t *testing.T)
 	refused(t, "another instance's handle", next.get("/api/chat-delivery/"+*sent.Receipt), http.StatusNotFound)
 	if got := decode[messagesWire](t, next.get("/api/messages?peer=claude-app")).Messages; len(got) != 1 || got[0].ID != messageID {
 		t.Errorf("after a restart the history has %+v, want the owner's message", got)
+	}
+}
+
+func TestCHT_10_LookingAtASessionLooksForItsChildren(t *testing.T) {
+	w := chatting(t)
+	w.get("/api/state")
+	w.get("/api/messages?peer=nobody")
+	if len(w.broker.looked) != 0 {
+		t.Errorf("children of %v were looked for, though nobody looks at a session", w.broker.looked)
+	}
+	w.get("/api/messages?peer=claude-app")
+	if s, _ := w.broker.roster.Resolve("claude-app", ""); len(w.broker.looked) != 1 || w.broker.looked[0] != s[0].ID {
+		t.Errorf("children of %v were looked for, want those of claude-app alone", w.broker.looked)
 	}
 }
 

@@ -10,15 +10,19 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
+	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
 	"bridge/backend/config"
+	"bridge/backend/connect"
 	"bridge/backend/decision"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
+	"bridge/backend/maintain"
 	"bridge/backend/store"
 )
 
@@ -36,14 +40,22 @@ type Options struct {
 	Reader func(context.Context) (Reader, error)
 	// Broker is the live broker, nil where there is none: reads still work.
 	Broker Broker
-	// Agents tells which agent CLIs were found and connected. It may take its
-	// time; its caller's context ends with the request.
-	Agents func(context.Context) []Agent
+	// Agents finds the agent CLIs of this computer and connects them; nil where
+	// there are none to show.
+	Agents Agents
 	// Storage looks through the home's storage; nil where nothing can.
 	Storage Storage
-	// InstallCommand is what a person types to connect the agents found, as
-	// "/usr/bin/bridge install".
-	InstallCommand string
+	// Caretaker does maintenance when the owner asks for it, with the settings in
+	// force; nil where none can be done.
+	Caretaker func() maintain.Caretaker
+	// Settings are those of config.json; nil where they can not be changed.
+	Settings Settings
+	// OpenLink shows a link in the owner's browser, and may last as long as that;
+	// nil where there is none.
+	OpenLink func(ctx context.Context, link string) error
+	// Login switches the start of the desktop app at login; nil where the page is
+	// served by another program.
+	Login Login
 	// Page holds the built page with index.html at its root. Nil, or without
 	// index.html, the page answers 503 and says how to build it.
 	Page fs.FS
@@ -68,6 +80,9 @@ type Reader interface {
 	// Search returns messages whose body holds the query literally, newest first,
 	// created before the given time unless that is 0.
 	Search(ctx context.Context, query string, before int64, limit int) ([]mail.HistoryRow, error)
+	// SearchWords returns messages and decisions by their words, the best first,
+	// and how many rows the index is behind.
+	SearchWords(ctx context.Context, query store.WordQuery) (hits []store.WordHit, behind int64, err error)
 	// Find returns one message; its code is NotFound when there is none.
 	Find(ctx context.Context, messageID string) (mail.HistoryRow, error)
 	// Decisions returns the revisions that fit, newest first.
@@ -95,21 +110,32 @@ type Broker interface {
 	// Chat carries the owner's words to one session and says how far they came.
 	// Its code is Conflict for a child that is not the session's.
 	Chat(ctx context.Context, request chat.Request) (chat.Outcome, error)
+	// LookAtChildren has the session's native children looked up anew, because
+	// somebody looks at the session. It returns at once; a change is signalled.
+	LookAtChildren(peerID string)
 	// Watch brings a signal whenever something changed, until stop is called;
 	// several changes may be one signal. A closed channel means that the broker
 	// is gone: Watch is then called again a second later.
 	Watch() (changes <-chan struct{}, stop func())
 }
 
-// Agent is one agent CLI as the empty page shows it.
-type Agent struct {
-	Kind      bridge.AgentKind `json:"kind"`
-	Found     bool             `json:"found"`
-	Path      string           `json:"path"`
-	Version   string           `json:"version"`
-	Connected bool             `json:"connected"` // Bridge is registered with it
-	Detail    string           `json:"detail"`    // a sentence for people
+// Agents is what the dashboard asks about agent CLIs; connect.Agents is one. All
+// methods may be called concurrently.
+type Agents interface {
+	// List looks for every kind. It may take its time; its context ends with the
+	// request.
+	List(ctx context.Context) []connect.Agent
+	// Plan and PlanRemoval change nothing; Apply does what a plan says.
+	Plan(ctx context.Context, kind bridge.AgentKind) (agent.Plan, error)
+	PlanRemoval(kind bridge.AgentKind) (agent.Plan, error)
+	Apply(plan agent.Plan) error
+	// Refused says why nothing may be connected from here, "" where it may.
+	Refused() string
+	// CommandLine is what a person types to run Bridge with these words.
+	CommandLine(words ...string) string
 }
+
+var _ Agents = connect.Agents{}
 
 // Dashboard is the HTTP handler. Its server must listen on a loopback address
 // and set no write time-out (events are streams).
@@ -122,6 +148,10 @@ type Dashboard struct {
 	sends    *window
 	state    stateCache
 	storage  *storage
+	agents   *agents
+	works    *works
+	settings *settings
+	ctx      context.Context //nolint:containedctx // the dashboard's own life
 	stop     context.CancelFunc
 	followed sync.WaitGroup
 }
@@ -139,12 +169,16 @@ func New(opts Options) *Dashboard {
 			tickets:  opts.Tickets,
 			failures: newWindow(opts.Now, maxLaunchFailures, time.Minute),
 		},
-		events:  newEvents(opts.Now),
-		handles: newHandles(),
-		sends:   newWindow(opts.Now, maxOwnerSends, time.Minute),
-		storage: newStorage(opts.Storage, opts.Now),
-		stop:    stop,
+		events:   newEvents(opts.Now),
+		handles:  newHandles(),
+		sends:    newWindow(opts.Now, maxOwnerSends, time.Minute),
+		storage:  newStorage(opts.Storage, opts.Now),
+		agents:   &agents{of: opts.Agents, now: opts.Now},
+		settings: &settings{of: opts.Settings, login: opts.Login},
+		ctx:      ctx,
+		stop:     stop,
 	}
+	d.works = &works{care: opts.Caretaker, now: opts.Now, news: d.events.tellWork}
 	d.routes = d.table()
 	if opts.Storage != nil {
 		d.followed.Go(func() {
@@ -153,15 +187,19 @@ func New(opts Options) *Dashboard {
 	}
 	if opts.Broker != nil {
 		d.followed.Go(func() { d.events.follow(ctx, opts.Broker) })
+	} else {
+		d.events.alone = true
 	}
 	return d
 }
 
-// Close ends every event stream and stops following the broker. Call it before
+// Close stops maintenance that runs, ends every event stream and stops following
+// the broker. Call it before
 // http.Server.Shutdown, which waits for open streams. Other requests are still
 // answered.
 func (d *Dashboard) Close() error {
 	d.stop()
+	d.works.close()
 	d.events.close()
 	d.followed.Wait()
 	return nil
@@ -192,13 +230,27 @@ func (d *Dashboard) serve(w *response, r *http.Request) error {
 			return err
 		}
 	}
+	if err := d.guard.request(guardFor(matched, r), r); err != nil {
+		return err
+	}
 	if matched == nil {
 		return noRoute(w, allowed)
 	}
-	if err := d.guard.request(matched.kind, r); err != nil {
-		return err
-	}
 	return matched.handle(w, r)
+}
+
+// guardFor says which guard a request needs. Where no route fits, the method tells:
+// what would change something is refused like every mutation, so that another
+// site's page can not find out which addresses there are (AUT-02).
+func guardFor(matched *route, r *http.Request) kind {
+	switch {
+	case matched != nil:
+		return matched.kind
+	case slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}, r.Method):
+		return page
+	default:
+		return mutation
+	}
 }
 
 // noRoute is the answer where no route fits the method, or the path at all.

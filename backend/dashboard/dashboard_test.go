@@ -89,7 +89,7 @@ func (c *clock) Advance(d time.Duration) {
 func newWorld(t *testing.T, change ...func(*Options)) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), log: &logBuffer{}, clock: &clock{now: fixedTime}}
-	db, err := store.Open(t.Context(), w.path(), store.Options{Now: w.clock.Now, Log: slog.New(slog.DiscardHandler)})
+	db, err := store.Open(t.Context(), w.path(), store.Options{Now: w.clock.Now, Log: slog.New(slog.DiscardHandler), Index: filepath.Join(w.dir, "history.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,12 +98,11 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	w.broker = newLiveBroker(db, w.clock.Now)
 	w.tickets = NewTickets(w.clock.Now)
 	opts := Options{
-		Secret:         func() (config.Secret, error) { return testSecret, nil },
-		Tickets:        w.tickets,
-		Reader:         func(context.Context) (Reader, error) { return db, nil },
-		Broker:         w.broker,
-		Agents:         func(context.Context) []Agent { return nil },
-		InstallCommand: "/usr/bin/bridge install",
+		Secret:  func() (config.Secret, error) { return testSecret, nil },
+		Tickets: w.tickets,
+		Reader:  func(context.Context) (Reader, error) { return db, nil },
+		Broker:  w.broker,
+		Agents:  toldAgents{},
 		Page: fstest.MapFS{
 			"index.html":    {Data: []byte("<!doctype html><title>Bridge</title>")},
 			"assets/app.js": {Data: []byte("export {}")},
@@ -142,7 +141,7 @@ func (w *world) request(method, path, body string, change ...func(*http.Request)
 		w.t.Fatal(err)
 	}
 	r.AddCookie(&http.Cookie{Name: cookieName, Value: value})
-	if method == http.MethodPost {
+	if guardFor(nil, r) == mutation {
 		r.Header.Set("x-bridge", "1")
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -223,6 +222,7 @@ type liveBroker struct {
 	failSend error
 	asked    int // Status calls
 	sends    []ipc.SendArgs
+	looked   []string // LookAtChildren calls
 	watchers map[chan struct{}]struct{}
 }
 
@@ -278,7 +278,7 @@ func (b *liveBroker) Status(context.Context) (ipc.Status, error) {
 	for _, s := range b.roster.Live() {
 		peer := ipc.Peer{
 			ID: s.ID, Name: s.Name, Agent: s.Kind, Cwd: s.Cwd, State: "idle", Since: s.Since, Children: b.children[s.ID],
-			AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect, Transport: "hooks", Detail: "Hooks hand mail over.",
+			AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect, Transport: "hooks", Wake: ipc.WakeOpen, Detail: "Hooks hand mail over.",
 		}
 		if s.Busy {
 			peer.State = "busy"
@@ -352,6 +352,13 @@ func (b *liveBroker) sent() []ipc.SendArgs {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]ipc.SendArgs{}, b.sends...)
+}
+
+// LookAtChildren counts the looks.
+func (b *liveBroker) LookAtChildren(peerID string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.looked = append(b.looked, peerID)
 }
 
 func (b *liveBroker) Watch() (<-chan struct{}, func()) {

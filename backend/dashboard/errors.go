@@ -119,11 +119,17 @@ func writeBody(w http.ResponseWriter, body []byte) error {
 // JSON escapes (12 bytes each), with room for the rest.
 const maxRequestBytes = 400 << 10
 
+// drainBytes is how much of a too large body is still taken in: many clients
+// write all of a request before they read, and would see a broken connection in
+// place of the answer.
+const drainBytes = 16 << 20
+
 // readJSON reads the request's body strictly into dst, a pointer to a struct.
 func readJSON(w http.ResponseWriter, r *http.Request, dst any) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequestBytes))
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
+		_, _ = io.CopyN(io.Discard, r.Body, drainBytes) // what is lost here was refused anyway
 		return bridge.Errorf(bridge.TooLarge, "the request is larger than %d bytes", maxRequestBytes)
 	}
 	if err != nil {

@@ -32,9 +32,11 @@ const (
 type events struct {
 	now    func() time.Time
 	joined chan struct{} // one signal: a page came, look at the broker
+	alone  bool          // no broker is followed: the revision is always 0
 
 	mu       sync.Mutex // guards below
 	revision int64      // 0 without a broker
+	known    bool       // revision was learned since somebody listens
 	streams  map[*eventStream]struct{}
 	closed   bool
 }
@@ -43,6 +45,7 @@ type events struct {
 // slow page missed is one event when it is ready.
 type eventStream struct {
 	changed chan struct{}
+	worked  chan struct{} // news of maintenance, in the same way
 	closed  chan struct{}
 }
 
@@ -110,14 +113,24 @@ func (e *events) listening() bool {
 func (e *events) publish(revision int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.revision = revision
+	e.revision, e.known = revision, len(e.streams) > 0
 	for stream := range e.streams {
 		signal(stream.changed)
 	}
 }
 
-// join opens a stream. Its first event is what is known at once; the broker is
-// asked whether that is still true.
+// tellWork brings news of maintenance to every open page.
+func (e *events) tellWork() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for stream := range e.streams {
+		signal(stream.worked)
+	}
+}
+
+// join opens a stream. Its first event is the present revision: while others
+// listen it is known; for the first listener the broker is asked, because what
+// is remembered from earlier, or from the start, is no longer true.
 func (e *events) join() (*eventStream, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -127,9 +140,11 @@ func (e *events) join() (*eventStream, error) {
 	if len(e.streams) == maxStreams {
 		return nil, bridge.Errorf(bridge.Busy, "too many pages are open: close one")
 	}
-	stream := &eventStream{changed: make(chan struct{}, 1), closed: make(chan struct{})}
+	stream := &eventStream{changed: make(chan struct{}, 1), worked: make(chan struct{}, 1), closed: make(chan struct{})}
 	e.streams[stream] = struct{}{}
-	signal(stream.changed)
+	if e.known || e.alone {
+		signal(stream.changed)
+	}
 	signal(e.joined)
 	return stream, nil
 }
@@ -138,6 +153,7 @@ func (e *events) leave(stream *eventStream) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.streams, stream)
+	e.known = e.known && len(e.streams) > 0
 }
 
 func (e *events) latest() int64 {
@@ -170,13 +186,14 @@ func (d *Dashboard) streamEvents(w http.ResponseWriter, r *http.Request) error {
 	w.WriteHeader(http.StatusOK)
 	out := eventWriter{w: w, control: http.NewResponseController(w), now: d.events.now}
 	defer out.release()
-	d.events.pump(r.Context(), stream, out.write)
+	d.events.pump(r.Context(), stream, d.works.event, out.write)
 	return nil
 }
 
 // pump writes a stream until its client is gone, fails a write, or the
-// dashboard closes. A revision is written once.
-func (e *events) pump(ctx context.Context, stream *eventStream, write func(string) error) {
+// dashboard closes. A revision is written once; work is what to say of
+// maintenance.
+func (e *events) pump(ctx context.Context, stream *eventStream, work func() string, write func(string) error) {
 	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
 	written := int64(-1)
@@ -188,6 +205,8 @@ func (e *events) pump(ctx context.Context, stream *eventStream, write func(strin
 		case <-stream.closed:
 			return
 		case <-alive.C:
+		case <-stream.worked:
+			text = "event: storage\ndata: " + work() + "\n\n"
 		case <-stream.changed:
 			revision := e.latest()
 			if revision == written {

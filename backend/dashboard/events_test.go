@@ -80,6 +80,19 @@ func TestEventsTellEveryNewRevision(t *testing.T) {
 	eventually(t, "the page is seen to be closed", func() bool { return !w.board.Watched() })
 }
 
+func TestTheFirstEventOfAPageIsThePresentRevision(t *testing.T) {
+	w := newWorld(t, realTime)
+	for _, want := range []string{`data: {"revision":7}`, `data: {"revision":8}`} {
+		lines, response := openEvents(t, w)
+		if event, data := <-lines, <-lines; event != "event: state" || data != want {
+			t.Errorf("the first event is %q %q, want %q", event, data, want)
+		}
+		_ = response.Body.Close()
+		eventually(t, "the page is seen to be closed", func() bool { return !w.board.Watched() })
+		w.broker.changed() // unheard: nobody listens
+	}
+}
+
 func TestEventsTellThatTheBrokerWentAndCame(t *testing.T) {
 	w := newWorld(t, realTime)
 	lines, _ := openEvents(t, w)
@@ -158,12 +171,15 @@ type pipeBroker struct {
 }
 
 func (b *pipeBroker) Watch() (<-chan struct{}, func()) { return b.changes, func() {} }
+func (b *pipeBroker) LookAtChildren(string)            {}
 func (b *pipeBroker) SendOwner(context.Context, ipc.SendArgs) (ipc.SendResult, error) {
 	return ipc.SendResult{}, errors.New("not in this test")
 }
+
 func (b *pipeBroker) Chat(context.Context, chat.Request) (chat.Outcome, error) {
 	return chat.Outcome{}, errors.New("not in this test")
 }
+
 func (b *pipeBroker) Status(context.Context) (ipc.Status, error) {
 	b.asked.Add(1)
 	return ipc.Status{Revision: b.revision.Load()}, nil
@@ -181,7 +197,7 @@ func TestManyChangesInARowAreOneEvent(t *testing.T) {
 		}
 		var written []string
 		go e.follow(ctx, broker)
-		go e.pump(ctx, stream, func(text string) error {
+		go e.pump(ctx, stream, func() string { return "{}" }, func(text string) error {
 			written = append(written, text)
 			return nil
 		})
@@ -214,7 +230,7 @@ func TestAQuietStreamIsKeptAliveEvery15Seconds(t *testing.T) {
 			t.Fatal(err)
 		}
 		var comments int
-		go e.pump(ctx, stream, func(text string) error {
+		go e.pump(ctx, stream, func() string { return "{}" }, func(text string) error {
 			if strings.HasPrefix(text, ":") {
 				comments++
 			}

@@ -17,6 +17,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
+	"bridge/backend/connect"
 )
 
 // samplePath fills a pattern's variables.
@@ -151,9 +152,14 @@ func TestAUT_02_CHT_13_MutationsNeedHeaderJSONAndSameOrigin(t *testing.T) {
 		{"malformed type", 415, func(r *http.Request) { r.Header.Set("Content-Type", "application/json; charset") }},
 	}
 	good := map[string]string{
-		"/api/sessions/{name}/message": `{"body":"hello"}`,
-		"/api/jobs/{job}/message":      `{"body":"hello"}`,
-		"/api/messages":                `{"to":"claude-app","body":"hello"}`,
+		"/api/sessions/{name}/message":  `{"body":"hello"}`,
+		"/api/jobs/{job}/message":       `{"body":"hello"}`,
+		"/api/messages":                 `{"to":"claude-app","body":"hello"}`,
+		"/api/agents/{kind}/connect":    `{}`,
+		"/api/agents/{kind}/disconnect": `{}`,
+		"/api/storage/work":             `{"action":"check"}`,
+		"/api/settings":                 `{"autoWake":true}`,
+		"/api/open":                     `{"url":"https://example.org/"}`,
 	}
 	mutations := 0
 	for _, rt := range w.board.routes {
@@ -165,7 +171,7 @@ func TestAUT_02_CHT_13_MutationsNeedHeaderJSONAndSameOrigin(t *testing.T) {
 		if !known {
 			t.Fatalf("the mutation %s has no sample body here: add one", rt.pattern)
 		}
-		path := strings.NewReplacer("{name}", "claude-app", "{job}", "x").Replace(rt.pattern)
+		path := strings.NewReplacer("{name}", "claude-app", "{job}", "x", "{kind}", "claude").Replace(rt.pattern)
 		for _, tt := range tests {
 			t.Run(tt.name+" "+rt.pattern, func(t *testing.T) {
 				refused(t, tt.name, w.do(w.request(rt.method, path, body, tt.spoil)), tt.status)
@@ -174,6 +180,14 @@ func TestAUT_02_CHT_13_MutationsNeedHeaderJSONAndSameOrigin(t *testing.T) {
 	}
 	if mutations == 0 {
 		t.Fatal("the table has no mutation")
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		for _, tt := range tests {
+			t.Run("AUT-02 "+tt.name+" on an unknown address by "+method, func(t *testing.T) {
+				refused(t, tt.name, w.do(w.request(method, "/api/nowhere", "{}", tt.spoil)), tt.status)
+			})
+		}
+		refused(t, "a good "+method+" to an unknown address", w.do(w.request(method, "/api/nowhere", "{}")), http.StatusNotFound)
 	}
 	if sent := w.broker.sent(); len(sent) != 0 {
 		t.Errorf("refused requests sent %v", sent)
@@ -254,8 +268,8 @@ func TestAUT_01_TheLaunchLinkGivesAStrictCookieAndABouncePage(t *testing.T) {
 		t.Error("the cookie holds the secret itself")
 	}
 	script := regexp.MustCompile(`<script>(.*)</script>`).FindStringSubmatch(a.body)
-	if script == nil || script[1] != `location.replace("/")` {
-		t.Fatalf("the page does not replace itself by /: %s", a.body)
+	if script == nil || script[1] != `location.replace("/"+location.hash)` {
+		t.Fatalf("the page does not replace itself by / and the place in it: %s", a.body)
 	}
 	hash := sha256.Sum256([]byte(script[1]))
 	allowed := "'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
@@ -421,7 +435,7 @@ func TestEveryAnswerCarriesTheSecurityHeaders(t *testing.T) {
 
 func TestABugBecomesA500WithoutItsCause(t *testing.T) {
 	w := newWorld(t, func(o *Options) {
-		o.Agents = func(context.Context) []Agent { panic("a bug with details") }
+		o.Agents = toldAgents{list: func() []connect.Agent { panic("a bug with details") }}
 	})
 	a := w.get("/api/agents")
 	refused(t, "a panic", a, http.StatusInternalServerError)

@@ -7,10 +7,12 @@ import (
 	"strconv"
 
 	"bridge/backend/bridge"
+	"bridge/backend/mail"
 )
 
 // listMessages answers GET /api/messages: the conversation of one session, live
-// or gone, newest first.
+// or gone, newest first. Whoever asks looks at the session, so its native
+// children are looked up too.
 func (d *Dashboard) listMessages(w http.ResponseWriter, r *http.Request) error {
 	params, err := readParams(r)
 	if err != nil {
@@ -36,11 +38,36 @@ func (d *Dashboard) listMessages(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return bridge.Errorf(bridge.NotFound, "no session of that name was ever seen")
 	}
+	if now.on {
+		d.opts.Broker.LookAtChildren(id)
+	}
 	rows, err := reader.Conversation(r.Context(), id, span.before, span.limit)
 	if err != nil {
 		return fmt.Errorf("read a session's messages: %w", err)
 	}
 	return writeJSON(w, messagesWire{Messages: people.messages(rows)})
+}
+
+// showMessage answers GET /api/messages/<id>: one message of any store, with its
+// way to each recipient.
+func (d *Dashboard) showMessage(w http.ResponseWriter, r *http.Request) error {
+	now, err := d.askBroker(r.Context())
+	if err != nil {
+		return err
+	}
+	reader, err := d.reader(r.Context())
+	if err != nil {
+		return err
+	}
+	row, err := reader.Find(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	people, err := d.directory(r.Context(), reader, now)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, people.messages([]mail.HistoryRow{row})[0])
 }
 
 // pageSpan is one page of a list that goes back in time.
@@ -106,9 +133,4 @@ func (d *Dashboard) searchArchive(w http.ResponseWriter, r *http.Request) error 
 		found[i] = people.archive(row)
 	}
 	return writeJSON(w, archivesWire{Messages: found})
-}
-
-// listAgents answers GET /api/agents: what the empty page says.
-func (d *Dashboard) listAgents(w http.ResponseWriter, r *http.Request) error {
-	return writeJSON(w, agentsWire{Agents: list(d.opts.Agents(r.Context())), Command: d.opts.InstallCommand})
 }

@@ -69,8 +69,8 @@ func (d *Dashboard) pageFile(name string) ([]byte, error) {
 
 // bounceScript leads from the launch link to the page. A redirect would not do:
 // the browser counts it to the site that the link was opened from, and keeps
-// the new Strict cookie back.
-const bounceScript = `location.replace("/")`
+// the new Strict cookie back. The place in the page that the link names is kept.
+const bounceScript = `location.replace("/"+location.hash)`
 
 const bouncePage = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Bridge</title></head>` +
 	`<body><p><a href="/">Open Bridge</a></p><script>` + bounceScript + `</script></body></html>`

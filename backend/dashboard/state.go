@@ -59,12 +59,19 @@ func (noStore) Recent(context.Context, int) ([]mail.HistoryRow, error) { return 
 func (noStore) Conversation(context.Context, string, int64, int) ([]mail.HistoryRow, error) {
 	return nil, nil
 }
+
 func (noStore) Search(context.Context, string, int64, int) ([]mail.HistoryRow, error) {
 	return nil, nil
 }
+
+func (noStore) SearchWords(context.Context, store.WordQuery) ([]store.WordHit, int64, error) {
+	return nil, 0, nil
+}
+
 func (noStore) Find(_ context.Context, id string) (mail.HistoryRow, error) {
 	return mail.HistoryRow{}, bridge.Errorf(bridge.NotFound, "no message has the id %s", id)
 }
+
 func (noStore) Decisions(context.Context, decision.Lookup) ([]decision.Revision, error) {
 	return nil, nil
 }

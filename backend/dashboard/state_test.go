@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/connect"
 	"bridge/backend/decision"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
@@ -52,12 +53,12 @@ func golden(t *testing.T, name, body string) {
 // furnished is a world whose every time and id is fixed.
 func furnished(t *testing.T) *world {
 	w := newWorld(t, func(o *Options) {
-		o.Agents = func(context.Context) []Agent {
-			return []Agent{
-				{Kind: bridge.Claude, Found: true, Path: "/usr/bin/claude", Version: "2.1.0", Connected: true, Detail: "Connected."},
-				{Kind: bridge.Codex, Detail: "Not found on the PATH."},
+		o.Agents = toldAgents{list: func() []connect.Agent {
+			return []connect.Agent{
+				{Kind: bridge.Claude, Found: true, Path: "/usr/bin/claude", Version: "2.1.0", Connected: true, Missing: []string{}},
+				{Kind: bridge.Codex, Detail: "codex is not on this PC: codex is not on PATH", Missing: []string{}},
 			}
-		}
+		}}
 	})
 	w.broker.join(t, claudeSession(), ipc.Child{ID: "child-1", Title: "look around", State: "busy"})
 	w.broker.join(t, codexSession())
@@ -95,6 +96,7 @@ func TestTheShapesAreThoseOfTheGoldenFiles(t *testing.T) {
 	for name, path := range map[string]string{
 		"state":     "/api/state",
 		"messages":  "/api/messages?peer=claude-app",
+		"message":   "/api/messages/m1",
 		"archive":   "/api/archive/messages",
 		"decisions": "/api/decisions",
 		"history":   "/api/decisions/db/history",
@@ -286,6 +288,14 @@ func TestMessagesOfOneSession(t *testing.T) {
 	for _, bad := range []string{"limit=0", "limit=201", "limit=x", "limit=", "before=0", "before=-1", "before=x", "before=1.5"} {
 		refused(t, bad, w.get("/api/messages?peer=codex-api&"+bad), http.StatusBadRequest)
 	}
+}
+
+func TestAMessageOfAnyAgeIsShownByItsID(t *testing.T) {
+	w := furnished(t)
+	if got := decode[messageWire](t, w.get("/api/messages/m2")); got.ID != "m2" || got.Body != "4777" || len(got.Deliveries) != 1 {
+		t.Errorf("%+v", got)
+	}
+	refused(t, "an id that nobody gave", w.get("/api/messages/none"), http.StatusNotFound)
 }
 
 func TestANameThatIsUsedAgainShowsTheLiveSessionsMessages(t *testing.T) {

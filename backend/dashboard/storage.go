@@ -64,6 +64,17 @@ func (s *storage) report(ctx context.Context, age time.Duration) (maintain.Repor
 	if known := s.known.Load(); known.fresh(s.now(), age) {
 		return known.report, nil
 	}
+	return s.lookLocked(ctx)
+}
+
+// look looks now, whatever is known.
+func (s *storage) look(ctx context.Context) (maintain.Report, error) {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	return s.lookLocked(ctx)
+}
+
+func (s *storage) lookLocked(ctx context.Context) (maintain.Report, error) {
 	began := s.now()
 	report, err := s.of.Check(ctx)
 	if err != nil {
@@ -121,11 +132,8 @@ func (c *checked) wire() storageWire {
 	if c == nil {
 		return storageWire{}
 	}
-	sum := storageWire{OK: &c.report.OK, Errors: c.report.Count(maintain.Error), Warnings: c.report.Count(maintain.Warning)}
-	if len(c.report.Backups) > 0 {
-		sum.LastBackup = &c.report.Backups[0].CreatedAt
-	}
-	return sum
+	sum := c.report.Summary()
+	return storageWire{OK: &sum.OK, Errors: sum.Errors, Warnings: sum.Warnings, LastBackup: sum.LastBackup}
 }
 
 // showStorage answers GET /api/storage (STO-03).

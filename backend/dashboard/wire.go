@@ -5,6 +5,7 @@ import (
 	"bridge/backend/chat"
 	"bridge/backend/decision"
 	"bridge/backend/ipc"
+	"bridge/backend/search"
 )
 
 // The JSON shapes of the dashboard's answers. testdata holds one golden file of
@@ -100,6 +101,28 @@ type archivesWire struct {
 	Messages []archiveWire `json:"messages"`
 }
 
+// searchWire is the answer of GET /api/search, the best hit first.
+type searchWire struct {
+	Results []hitWire `json:"results"`
+	Behind  int64     `json:"behind"` // rows that the index does not reach yet
+}
+
+// hitWire is one hit. Author is who wrote the message or decided; Target and
+// Recipients are a message's, Topic and Current a decision's.
+type hitWire struct {
+	Kind        search.Kind      `json:"kind"` // message or decision
+	ID          string           `json:"id"`
+	At          int64            `json:"at"`
+	AuthorName  string           `json:"author_name"`
+	AuthorAgent bridge.AgentKind `json:"author_agent"`
+	Target      string           `json:"to_target"`
+	Recipients  string           `json:"recipients"` // names, joined by ", "
+	Topic       string           `json:"topic"`
+	Current     bool             `json:"current"`
+	Snippet     []search.Part    `json:"snippet"` // plain text in pieces
+	Link        string           `json:"link"`    // within the page, as "#/decisions/release"
+}
+
 // decisionsWire is the answer of GET /api/decisions.
 type decisionsWire struct {
 	Decisions []decision.Revision `json:"decisions"`
@@ -109,12 +132,6 @@ type decisionsWire struct {
 type historyWire struct {
 	Topic     string              `json:"topic"`
 	Decisions []decision.Revision `json:"decisions"`
-}
-
-// agentsWire is the answer of GET /api/agents.
-type agentsWire struct {
-	Agents  []Agent `json:"agents"`
-	Command string  `json:"command"`
 }
 
 // chatWire is the answer to the owner's message (CHT-02).

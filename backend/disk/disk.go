@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // Step names one step of a durable write, in the order in which they happen.
@@ -105,7 +106,10 @@ func (f Files) WriteNew(path string, data []byte, perm fs.FileMode) error {
 	if err := f.publish(temp, path, publishNew); err != nil {
 		return fmt.Errorf("create %s: %w", path, errors.Join(err, dropTemp(temp)))
 	}
-	return f.SyncDir(filepath.Dir(path))
+	if err := f.SyncDir(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("create %s: %w", path, errors.Join(err, dropTemp(path))) // what failed is not there
+	}
+	return nil
 }
 
 // AppendSync is the package function of that name.
@@ -208,6 +212,32 @@ func MakeDir(dir string) error {
 		return fmt.Errorf("make folder %s: %w", dir, err)
 	}
 	return SyncDir(filepath.Dir(dir))
+}
+
+// TryWrite writes a little into dir and takes it away again: it says whether the
+// disk takes anything at all.
+func TryWrite(dir string) error {
+	temp, err := Files{}.writeTemp(filepath.Join(dir, "try"), make([]byte, blockBytes), PrivateFile)
+	if err != nil {
+		return fmt.Errorf("write to %s: %w", dir, err)
+	}
+	return dropTemp(temp)
+}
+
+// blockBytes is as much as every file system has to find room for.
+const blockBytes = 4096
+
+// Reason says in words for people why the system refused something, without the
+// path, which the sentence around it has.
+func Reason(err error) string {
+	var pathErr *fs.PathError
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return "the disk is full"
+	case errors.As(err, &pathErr):
+		return pathErr.Err.Error()
+	}
+	return err.Error()
 }
 
 // Checksum returns the SHA-256 (hex) and the size in bytes of the file at path.
@@ -352,8 +382,8 @@ func (f Files) sync(file *os.File) error {
 	return file.Sync()
 }
 
-// dropTemp takes away a temporary file of this very call; its bytes were never
-// published under any name, so nothing is lost.
+// dropTemp takes away a file of this very call, which fails: nobody was told that
+// its bytes are kept, so nothing is lost.
 func dropTemp(temp string) error { return os.Remove(temp) }
 
 func checkSize(file *os.File, want int64) error {

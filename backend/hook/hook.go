@@ -22,12 +22,14 @@ import (
 	"bridge/backend/store"
 )
 
-// Options says where the hook runs. All fields are required.
+// Options says where the hook runs. All fields are required but Store.
 type Options struct {
 	Home    config.Home
 	Version string
-	Now     func() time.Time
-	Log     *slog.Logger
+	// Store is the folder of the agent CLI's own store; "" hides it.
+	Store string
+	Now   func() time.Time
+	Log   *slog.Logger
 }
 
 const (
@@ -49,9 +51,10 @@ func Run(ctx context.Context, opts Options, kind bridge.AgentKind, event string,
 	call, err := adapter.ParseHook(event, stdin)
 	if err != nil {
 		opts.Log.Debug("a hook call is not understood", "kind", kind, "event", event, "err", err)
-		writeOut(output, adapter.FormatHook(session.HookCall{}, ""))
+		_ = writeOut(output, adapter.FormatHook(session.HookCall{}, "")) // a host that does not read misses nothing
 		return
 	}
+	call.Store = opts.Store
 	answer(ctx, opts, adapter, call, output)
 }
 

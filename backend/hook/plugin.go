@@ -106,6 +106,9 @@ func (p *Plugin) serve(ctx context.Context, running *sync.WaitGroup, input io.Re
 
 // keyOf names the session that a line belongs to.
 func (p *Plugin) keyOf(request agent.PluginRequest) string {
+	if request.Back != "" {
+		return p.loanOf(request.Back).sessionID
+	}
 	if request.Confirm == nil {
 		call, err := p.adapter.ParseHook(request.Event, request.Call)
 		if err != nil {
@@ -166,8 +169,11 @@ func readLine(lines *bufio.Reader, limitBytes int) ([]byte, error) {
 }
 
 func (p *Plugin) answer(ctx context.Context, request agent.PluginRequest) agent.PluginReply {
-	if request.Confirm != nil {
+	switch {
+	case request.Confirm != nil:
 		return agent.PluginReply{ID: request.ID, Error: words(p.confirm(ctx, *request.Confirm))}
+	case request.Back != "":
+		return agent.PluginReply{ID: request.ID, Error: words(p.giveBack(ctx, request.Back))}
 	}
 	call, err := p.adapter.ParseHook(request.Event, request.Call)
 	if err != nil {
@@ -228,7 +234,7 @@ func (p *Plugin) ensure(ctx context.Context, client *ipc.Client, call session.Ho
 func (p *Plugin) register(ctx context.Context, client *ipc.Client, sessionID string, r registered) error {
 	answer, err := client.Register(ctx, ipc.Register{
 		Kind: p.kind, Cwd: r.cwd, AgentPID: p.host.PID, HostKnown: true, SessionID: sessionID, Previous: r.id,
-		Loans: p.loansOf(sessionID),
+		Store: p.opts.Store, Loans: p.loansOf(sessionID),
 	})
 	if err != nil {
 		return err
@@ -275,6 +281,18 @@ func (p *Plugin) confirm(ctx context.Context, c agent.PluginConfirm) error {
 		return nil
 	}
 	return (ipc.Journal{Dir: p.opts.Home.ReadJournal()}).Keep(confirm, p.opts.Now().UnixMilli())
+}
+
+// giveBack returns mail that reached no session: it is offered again.
+func (p *Plugin) giveBack(ctx context.Context, loanID string) error {
+	p.settled(loanID)
+	return p.keeper.Do(ctx, func(client *ipc.Client) error { return client.Return(ctx, loanID) })
+}
+
+func (p *Plugin) loanOf(id string) lent {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.loans[id]
 }
 
 func (p *Plugin) settled(loanID string) {

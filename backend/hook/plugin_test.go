@@ -132,6 +132,14 @@ func TestCHT_07_MSG_06_APluginsLinesKeepTheirOrder(t *testing.T) {
 	if !strings.Contains(given.Text, "wake up") || given.Loan == nil {
 		t.Fatalf("idle brought %+v, want the mail", given)
 	}
+	// It reached no session: it is offered again, to whatever comes next.
+	p.say(`{"id":10,"back":"`+given.Loan.ID+`"}`, `{"id":11,"event":"session.idle","call":{"sessionId":"ses_1"}}`)
+	if got := p.reply(); got.ID != 10 || got.Error != "" {
+		t.Fatalf("giving back answered %+v", got)
+	}
+	if given = p.reply(); given.ID != 11 || !strings.Contains(given.Text, "wake up") || given.Loan == nil {
+		t.Fatalf("idle again brought %+v, want the mail", given)
+	}
 	loan, err := json.Marshal(given.Loan)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
+	"bridge/backend/search"
 	"bridge/backend/session"
 )
 
@@ -62,12 +63,16 @@ type Register struct {
 	// two servers below it belong together.
 	HostKnown bool   `json:"hostKnown,omitempty"`
 	SessionID string `json:"sessionId,omitempty"` // host session id, "" until known
+	// Store is the folder of the CLI's own store, as far as the environment of
+	// the registering process tells (agent.StoreFolder).
+	Store string `json:"store,omitempty"`
 	// Previous is the peer id of an earlier registration of the same process:
 	// after a broker restart it keeps its identity.
 	Previous  string      `json:"previous,omitempty"`
 	Channel   bool        `json:"channel,omitempty"`    // the host shows channel notifications
 	Runner    bool        `json:"runner,omitempty"`     // a job runner, not a person's session
 	Shared    bool        `json:"shared,omitempty"`     // one process for many sessions: it is none itself
+	Threads   bool        `json:"threads,omitempty"`    // the host serves many sessions, with a registering process for each
 	WakePrefs *WakePolicy `json:"wakePolicy,omitempty"` // nil: as configured
 	// Loans is mail that an earlier broker lent to this process and that it did
 	// not confirm yet: it stays lent, so that nobody shows it a second time.
@@ -102,6 +107,9 @@ type SendArgs struct {
 	ReplyTo        string `json:"replyTo,omitempty"`
 	ConversationID string `json:"conversationId,omitempty"`
 	MessageID      string `json:"messageId,omitempty"`
+	// Again says that MessageID is not new: whoever chose it may have sent the
+	// message long ago, so that the archive is asked too.
+	Again bool `json:"again,omitempty"`
 }
 
 // SendResult answers a send: the message is durable for every recipient named.
@@ -209,6 +217,35 @@ type DecisionsArgs struct {
 	History bool            `json:"history,omitempty"`
 }
 
+// SearchArgs asks for what a session may know of by its words. Kind "" means all,
+// Limit 0 the usual number.
+type SearchArgs struct {
+	Caller
+	Query string `json:"query"`
+	Kind  string `json:"kind,omitempty"`
+	Limit int    `json:"limit,omitempty"`
+}
+
+// SearchResult is the answer of the tool `search_history`, the best hit first.
+type SearchResult struct {
+	Results []SearchHit `json:"results"`
+	Behind  int64       `json:"behind"` // rows that were stored a moment ago and are not searched yet
+}
+
+// SearchHit is a message or a decision. To and ConversationID are a message's,
+// Topic and Current a decision's.
+type SearchHit struct {
+	Kind           search.Kind    `json:"kind"`
+	ID             string         `json:"id"`
+	From           bridge.Address `json:"from"`
+	To             string         `json:"to,omitempty"`
+	ConversationID string         `json:"conversationId,omitempty"`
+	Topic          string         `json:"topic,omitempty"`
+	Current        bool           `json:"current,omitempty"`
+	CreatedAt      int64          `json:"createdAt"`
+	Snippet        string         `json:"snippet"`
+}
+
 // Peer is a live session as lists show it.
 type Peer struct {
 	ID        string           `json:"id"`
@@ -224,8 +261,21 @@ type Peer struct {
 	WakeOnDirect bool   `json:"wakeOnDirect"`
 	Unread       int    `json:"unread"`
 	Transport    string `json:"transport"` // how mail reaches it, in a word
-	Detail       string `json:"detail"`    // and in a sentence
+	Wake         Wake   `json:"wake"`      // what mail can do while it is idle
+	Detail       string `json:"detail"`    // both in a sentence
 }
+
+// Wake is what mail can do for an idle session, as far as its transport goes;
+// the wake policy decides besides.
+type Wake string
+
+// The wakes.
+const (
+	WakeOpen   Wake = "open"   // it starts a turn
+	WakeSlow   Wake = "slow"   // it does, but only some seconds later; the peer's detail says why
+	WakeFailed Wake = "failed" // the last one did not reach it; the peer's detail says why
+	WakeNone   Wake = "none"   // it waits for the session's own next turn
+)
 
 // Child is a native child of a session.
 type Child struct {
@@ -273,9 +323,11 @@ type RevisionEvent struct {
 	Revision int64 `json:"revision"`
 }
 
-// Event names.
+// Event names. EventJoined carries Registered, without a note: the connection
+// became part of that session.
 const (
 	EventMail     = "mail"
+	EventJoined   = "joined"
 	EventRevision = "revision"
 )
 
@@ -297,6 +349,7 @@ const (
 	OpWait      = "wait"
 	OpDecide    = "decide"
 	OpDecisions = "decisions"
+	OpSearch    = "search_history"
 	OpAutoWake  = "auto_wake"
 	OpStatus    = "status"
 	OpSubscribe = "subscribe"
@@ -360,6 +413,11 @@ func (c *Client) Decide(ctx context.Context, args DecideArgs) (DecideResult, err
 // Decisions looks decisions up.
 func (c *Client) Decisions(ctx context.Context, args DecisionsArgs) ([]decision.Revision, error) {
 	return call[[]decision.Revision](ctx, c, OpDecisions, args)
+}
+
+// SearchHistory looks messages and decisions up by their words.
+func (c *Client) SearchHistory(ctx context.Context, args SearchArgs) (SearchResult, error) {
+	return call[SearchResult](ctx, c, OpSearch, args)
 }
 
 // AutoWake sets the session's preference.

@@ -38,6 +38,7 @@ const eventBuffer = 256
 // several goroutines.
 type Client struct {
 	conn    net.Conn
+	pid     int // the broker's
 	welcome Welcome
 	events  chan Event
 	done    chan struct{}
@@ -51,8 +52,27 @@ type Client struct {
 	lagged  bool
 }
 
+// helloPatience is how long a broker may take to say who it is: as long as it
+// gives its callers. A stopped one still takes connections, and holds the election.
+const helloPatience = helloTimeout
+
+// ErrSilent reports that a broker is there and does not answer. Starting another
+// does not help.
+var ErrSilent = errors.New("the broker does not answer")
+
+// silent is ErrSilent in a sentence that names the broker's process, if known.
+func silent(pid int) error {
+	who := "the broker"
+	if pid > 0 {
+		who = fmt.Sprintf("the broker (process %d)", pid)
+	}
+	return bridge.WithCause(bridge.Unavailable, fmt.Errorf("%w: %w", ErrSilent, context.DeadlineExceeded),
+		who+" does not answer: it is stopped, hangs or has too much to do; let it go on, or end it and another takes over")
+}
+
 // Dial connects and says hello. The error's code is Unavailable when no broker
-// listens and Unauthorized when it refused the token.
+// listens, or one that does not answer (ErrSilent), and Unauthorized when it
+// refused the token.
 func Dial(ctx context.Context, target Target, hello Hello) (*Client, error) {
 	conn, err := dial(ctx, target.Socket)
 	if err != nil {
@@ -66,7 +86,10 @@ func Dial(ctx context.Context, target Target, hello Hello) (*Client, error) {
 	}
 	go client.read()
 	hello.Protocol, hello.Token = Protocol, target.Token
-	client.welcome, err = call[Welcome](ctx, client, opHello, hello)
+	client.pid, _ = samePeer(conn) // 0 where the system does not tell
+	greeting, cancel := context.WithTimeout(ctx, helloPatience)
+	defer cancel()
+	client.welcome, err = call[Welcome](greeting, client, opHello, hello)
 	if err != nil {
 		client.Close()
 		return nil, err
@@ -138,7 +161,10 @@ func (c *Client) roundTrip(ctx context.Context, op string, args json.RawMessage)
 		}
 	case <-ctx.Done():
 		go c.abandon(id, answers)
-		return envelope{}, bridge.WithCause(bridge.Unavailable, ctx.Err(), "the broker did not answer in time")
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return envelope{}, silent(c.pid)
+		}
+		return envelope{}, bridge.WithCause(bridge.Unavailable, ctx.Err(), "the request was given up before the broker answered")
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/bridge"
-
 	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/bridge"
 )
 
 func frame(size uint32, payload string) []byte {
@@ -89,8 +89,11 @@ func TestMSG_10_ATooLargeFrameIsNotWritten(t *testing.T) {
 func FuzzFrames(f *testing.F) {
 	const limit = 1 << 12
 	for _, e := range []envelope{
-		helloFrame("t", 1), {ID: 7, Op: "send", Args: json.RawMessage(`{"to":"a"}`)}, {ID: 7, Result: json.RawMessage(`null`)},
-		{Event: "mail", Data: json.RawMessage(`[1,{}]`)}, {ID: 9, Error: bridge.Errorf(bridge.Busy, "no")},
+		helloFrame("t", 1),
+		{ID: 7, Op: "send", Args: json.RawMessage(`{"to":"a"}`)},
+		{ID: 7, Result: json.RawMessage(`null`)},
+		{Event: "mail", Data: json.RawMessage(`[1,{}]`)},
+		{ID: 9, Error: bridge.Errorf(bridge.Busy, "no")},
 	} {
 		data, err := appendFrame(nil, e)
 		if err != nil {

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-
 	"go.uber.org/goleak"
+
+	"bridge/backend/bridge"
 )
 
 // patience bounds every wait of these tests: it passes only when something is

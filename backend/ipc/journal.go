@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
-
-	"github.com/google/uuid"
 )
 
 // Journal is the durable read journal: receipts that no broker could hear, kept

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bridge/backend/bridge"
 	"bridge/backend/session"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func confirmOf(recipient string, messages ...string) Confirm {

@@ -96,7 +96,7 @@ func (k *Keeper) follow(ctx context.Context, client *Client) {
 // whether a broker answered, also when joining it failed.
 func (k *Keeper) connect(ctx context.Context) (client *Client, reached bool, err error) {
 	client, err = Dial(ctx, k.Target, k.Hello)
-	if bridge.CodeOf(err) == bridge.Unavailable {
+	if bridge.CodeOf(err) == bridge.Unavailable && !errors.Is(err, ErrSilent) {
 		Pause(ctx, rand.N(takeoverJitter)) //nolint:gosec // spreading, not a secret
 		client, err = DialOrStart(ctx, k.Target, k.Hello, k.Start)
 	}
@@ -115,7 +115,7 @@ func (k *Keeper) connect(ctx context.Context) (client *Client, reached bool, err
 // DialOrStart dials, and starts a broker where nobody answers. start may be nil.
 func DialOrStart(ctx context.Context, target Target, hello Hello, start Starter) (*Client, error) {
 	client, err := Dial(ctx, target, hello)
-	if bridge.CodeOf(err) != bridge.Unavailable || start == nil {
+	if bridge.CodeOf(err) != bridge.Unavailable || errors.Is(err, ErrSilent) || start == nil {
 		return client, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
@@ -205,8 +205,8 @@ func (k *Keeper) Client(ctx context.Context) (*Client, error) {
 		if client != nil {
 			return client, nil
 		}
-		if failure != nil && bridge.CodeOf(failure) != bridge.Unavailable {
-			return nil, failure // waiting does not mend a damaged store
+		if failure != nil && (bridge.CodeOf(failure) != bridge.Unavailable || errors.Is(failure, ErrSilent)) {
+			return nil, failure // waiting mends neither a damaged store nor a stopped broker
 		}
 		select {
 		case <-changed:

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"bridge/backend/bridge"
+	"bridge/backend/session"
 )
 
 func TestMSG_02_HelloComesFirst(t *testing.T) {
@@ -267,6 +268,38 @@ func TestAGivenUpCallEndsInTheBroker(t *testing.T) {
 	within(t, "the request's end", ended)
 	if _, err := call[string](t.Context(), client, "echo", "x"); err != nil {
 		t.Errorf("the connection is at its end: %v", err)
+	}
+}
+
+// A call may be given up in the very moment in which the broker lends mail to it.
+func TestMSG_06_MailOfAGivenUpCallIsGivenBack(t *testing.T) {
+	r := serve(t, newSocket(t), newFake())
+	began, back := make(chan struct{}, 1), make(chan Return, 1)
+	r.on(OpWait, func(ctx context.Context, _ *Conn, _ json.RawMessage) (any, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		return WaitResult{Loan: &session.Loan{ID: "lent"}}, nil
+	})
+	r.on(OpReturn, func(_ context.Context, _ *Conn, raw json.RawMessage) (any, error) {
+		var args Return
+		err := json.Unmarshal(raw, &args)
+		back <- args
+		return Empty{}, err
+	})
+	client := r.dial(t)
+	ctx, giveUp := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := client.Wait(ctx, WaitArgs{TimeoutMillis: 100_000})
+		ended <- err
+	}()
+	within(t, "the request", began)
+	giveUp()
+	if err := within(t, "the call's end", ended); bridge.CodeOf(err) != bridge.Unavailable {
+		t.Errorf("the call that was given up ended with %v", err)
+	}
+	if got := within(t, "the mail", back); got.Loan != "lent" {
+		t.Errorf("given back was %q", got.Loan)
 	}
 }
 

@@ -204,11 +204,12 @@ func (s *Server) admit(conn *Conn, e envelope) (Welcome, error) {
 
 func (s *Server) request(ctx context.Context, conn *Conn, e envelope) {
 	result, err := s.handle(ctx, conn, e)
-	given := ctx.Err() == nil
 	conn.cancel(e.ID) // it is done
-	if !given {
-		return // the caller gave it up, or the connection ends: a half-done answer would pass for a whole one
+	if conn.ctx.Err() != nil {
+		return // the connection ends: a half-done answer would pass for a whole one
 	}
+	// A caller that gave the request up is answered, too: it gives back the mail
+	// that a late answer carries (Client.abandon).
 	_ = conn.answer(e, result, err) // a failed write ends the connection by itself
 }
 

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/bridge"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"bridge/backend/bridge"
 )
 
 // hostLimit is where agent CLIs cut or divert a hook's text, in bytes.

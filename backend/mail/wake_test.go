@@ -90,9 +90,17 @@ func TestCHT_18_Direct(t *testing.T) {
 		target *session.Session
 		want   bool
 	}{
-		{"alice", identified, true}, {"p1", identified, true}, {"h1", identified, true},
-		{"*", identified, false}, {"claude", identified, false}, {"Alice", identified, false}, {"bob", identified, false},
-		{"", identified, false}, {"h1", unknown, false}, {"", unknown, false}, {"alice", unknown, true},
+		{"alice", identified, true},
+		{"p1", identified, true},
+		{"h1", identified, true},
+		{"*", identified, false},
+		{"claude", identified, false},
+		{"Alice", identified, false},
+		{"bob", identified, false},
+		{"", identified, false},
+		{"h1", unknown, false},
+		{"", unknown, false},
+		{"alice", unknown, true},
 	} {
 		if got := Direct(bridge.Message{To: tt.to}, tt.target); got != tt.want {
 			t.Errorf("to %q (host session %q) is direct: %t", tt.to, tt.target.SessionID, got)
@@ -133,8 +141,12 @@ func TestARowIsAsFarAsItsLastDelivery(t *testing.T) {
 		stage bridge.Stage
 		d     Delivery
 	}{
-		{bridge.StageExpired, Delivery{Expired: at}}, {bridge.StageDurable, Delivery{}}, {bridge.StageWoken, Delivery{Woken: at}},
-		{bridge.StageHanded, Delivery{Handed: at}}, {bridge.StageConsumed, Delivery{Consumed: at}}, {bridge.StageAnswered, Delivery{Answered: at}},
+		{bridge.StageExpired, Delivery{Expired: at}},
+		{bridge.StageDurable, Delivery{}},
+		{bridge.StageWoken, Delivery{Woken: at}},
+		{bridge.StageHanded, Delivery{Handed: at}},
+		{bridge.StageConsumed, Delivery{Consumed: at}},
+		{bridge.StageAnswered, Delivery{Answered: at}},
 	}
 	for i, less := range order {
 		for _, more := range order[i:] {

@@ -1,31 +1,70 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // checkBackups looks at the published sets and at what is beside them. Of the
-// newest full snapshot every byte is read, of the others names and sizes: what
+// newest of each kind every byte is read, of the others names and sizes: what
 // is restored is read whole in any case.
 func (k *checker) checkBackups(ctx context.Context) error {
-	full, err := k.listSets("backups", snapshotName)
+	if err := k.checkSets(ctx, "backups", snapshotName, readManifest); err != nil {
+		return err
+	}
+	if err := k.checkSets(ctx, "message-backups", scopedName, readScoped); err != nil {
+		return err
+	}
+	slices.SortStableFunc(k.report.Backups, func(a, b Backup) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
+	k.checkDrills()
+	return k.checkRecoveries()
+}
+
+// checkSets looks at the sets of one folder, whose manifests read reads.
+func (k *checker) checkSets(ctx context.Context, folder string, name *regexp.Regexp, read func(dir string) (Manifest, error)) error {
+	found, err := k.listSets(folder, name)
 	if err != nil {
 		return err
 	}
-	for i, set := range full {
-		if err := k.checkSnapshot(ctx, "backups/"+set.Path, i == 0); err != nil {
-			return err
+	for i, set := range found {
+		path := folder + "/" + set.Path
+		manifest, err := read(in(k.dir, path))
+		switch {
+		case err == nil && i == 0 && !k.quick:
+			err = k.checkSums(ctx, manifest, in(k.dir, path), "reading "+path)
+		case err == nil:
+			err = manifest.checkSizes(in(k.dir, path))
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			k.find(SnapshotDamaged, path, sentence(err))
 		}
 	}
-	if _, err := k.listSets("message-backups", scopedName); err != nil {
-		return err
+	return nil
+}
+
+// checkDrills reports the sets in place whose last drill failed.
+func (k *checker) checkDrills() {
+	proofs, err := k.Drills()
+	if err != nil {
+		k.find(FileUnreadable, "backups/"+drillsName, reason(err))
 	}
-	return k.checkRecoveries()
+	judged := map[string]bool{}
+	for _, proof := range proofs { // the newest first
+		inPlace := slices.IndexFunc(k.report.Backups, func(b Backup) bool { return baseOf(b.Path) == proof.Snapshot })
+		if !proof.OK && !judged[proof.Snapshot] && inPlace >= 0 {
+			k.find(DrillFailed, k.report.Backups[inPlace].Path, "its last drill failed: "+proof.Detail)
+		}
+		judged[proof.Snapshot] = true
+	}
 }
 
 // listSets reports the published sets of a folder, and its strangers.
@@ -64,39 +103,26 @@ func (k *checker) checkBeside(folder string, name *regexp.Regexp, entry fs.DirEn
 	}
 }
 
-func (k *checker) checkSnapshot(ctx context.Context, path string, whole bool) error {
-	dir := in(k.dir, path)
-	manifest, err := readManifest(dir)
-	switch {
-	case err == nil && whole:
-		err = k.checkSums(ctx, manifest, dir, "reading "+path)
-	case err == nil:
-		err = manifest.checkSizes(dir)
+// checkRecoveries reports a restore or merge that was interrupted.
+func (k *checker) checkRecoveries() error {
+	newest, interrupted, err := k.interrupted()
+	if err != nil || !interrupted {
+		return err
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil {
-		k.find(SnapshotDamaged, path, sentence(err))
-	}
+	recovery, _ := readRecovery(newest)
+	k.find(RestoreUnfinished, "backups/"+filepath.Base(newest),
+		"the "+cmp.Or(recovery.Work, workRestore)+" of "+recovery.Snapshot+" did not finish; what was there before is in this set")
 	return nil
 }
 
-// checkRecoveries reports a restore that was interrupted: its recovery set has
-// no word of its end.
-func (k *checker) checkRecoveries() error {
-	found, err := sets(k.Home.Backups(), recoveryName)
-	if err != nil {
-		return err
+// interrupted returns the newest recovery set, and whether it has no word of the
+// end of its work. Only this one counts: later work put everything right.
+func (c Caretaker) interrupted() (newest string, is bool, err error) {
+	found, err := sets(c.Home.Backups(), recoveryName)
+	if err != nil || len(found) == 0 {
+		return "", false, err
 	}
-	if len(found) == 0 {
-		return nil
-	}
-	// Only the last one counts: a later restore put everything right.
-	newest := filepath.Join(k.Home.Backups(), found[0].Path)
-	if _, err := os.Lstat(filepath.Join(newest, outcomeName)); isGone(err) {
-		recovery, _ := readRecovery(newest)
-		k.find(RestoreUnfinished, "backups/"+found[0].Path, "the restore of "+recovery.Snapshot+" did not finish; what was there before is in this set")
-	}
-	return nil
+	newest = filepath.Join(c.Home.Backups(), found[0].Path)
+	_, err = os.Lstat(filepath.Join(newest, outcomeName))
+	return newest, isGone(err), nil
 }

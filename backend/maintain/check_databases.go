@@ -8,48 +8,76 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"bridge/backend/bridge"
 	"bridge/backend/store"
 )
 
+// databaseLook is what a look through one database gave.
+type databaseLook struct {
+	seen store.Inspection
+	err  error
+}
+
+// looksAtOnce is how many databases are looked through at once: a look keeps one
+// processor busy.
+const looksAtOnce = 2
+
 // checkDatabases looks through every database that exists.
 func (k *checker) checkDatabases(ctx context.Context) error {
-	for _, one := range databases {
-		if err := k.checkDatabase(ctx, one); err != nil {
-			return err
+	look := store.Inspect
+	if k.quick {
+		look = store.Glance
+	}
+	looks := make([]*databaseLook, len(databases))
+	var group errgroup.Group
+	group.SetLimit(looksAtOnce)
+	for i, one := range databases {
+		if !k.hasContent(one) {
+			continue
+		}
+		looks[i] = &databaseLook{}
+		group.Go(func() error {
+			looks[i].seen, looks[i].err = look(ctx, in(k.dir, one.name), k.live)
+			return ctx.Err()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, one := range databases {
+		switch {
+		case looks[i] == nil:
+		case looks[i].err != nil:
+			k.findDamage(ctx, one, DatabaseUnreadable, sentence(looks[i].err))
+		default:
+			k.report.Schema = append(k.report.Schema, Schema{Path: one.name, Actual: looks[i].seen.Version, Expected: one.version})
+			k.judge(ctx, one, looks[i].seen)
 		}
 	}
 	return nil
 }
 
-func (k *checker) checkDatabase(ctx context.Context, one database) error {
-	path := in(k.dir, one.name)
-	logged := sizeOf(path+"-wal") > 0
+// hasContent reports whether there is something to look through; that there is
+// not may be a finding.
+func (k *checker) hasContent(one database) bool {
+	logged := sizeOf(in(k.dir, one.name)+"-wal") > 0
 	info, ok := k.regular(one.name)
 	switch {
 	case !ok && k.found(one.name):
-		return nil
+		return false
 	case !ok:
 		k.checkMissing(one, logged)
-		return nil
+		return false
 	case info.Size() == 0 && logged:
 		k.find(DatabaseEmpty, one.name, "it is empty, but the log beside it is not")
-		return nil
+		return false
 	case info.Size() == 0:
 		k.find(DatabaseEmpty, one.name, "it is empty")
-		return nil
+		return false
 	}
-	seen, err := store.Inspect(ctx, path, k.live)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil {
-		k.find(DatabaseUnreadable, one.name, sentence(err))
-		return nil
-	}
-	k.report.Schema = append(k.report.Schema, Schema{Path: one.name, Actual: seen.Version, Expected: one.version})
-	k.judge(one, seen)
-	return nil
+	return true
 }
 
 // checkMissing reports a database that is not there although something says
@@ -64,9 +92,9 @@ func (k *checker) checkMissing(one database, logged bool) {
 }
 
 // judge turns what was seen into findings.
-func (k *checker) judge(one database, seen store.Inspection) {
+func (k *checker) judge(ctx context.Context, one database, seen store.Inspection) {
 	if len(seen.Problems) > 0 {
-		k.find(DatabaseDamaged, one.name, "the integrity check says: "+some(seen.Problems))
+		k.findDamage(ctx, one, DatabaseDamaged, "the integrity check says: "+some(seen.Problems))
 	}
 	if len(seen.References) > 0 {
 		k.find(DatabaseReferences, one.name, some(seen.References))
@@ -83,8 +111,70 @@ func (k *checker) judge(one database, seen store.Inspection) {
 	case one.table != "" && !slices.Contains(seen.Tables, one.table):
 		k.find(DatabaseForeign, one.name, "it is a database, but has no table "+one.table)
 	case one.name == primary && seen.Version < one.version:
-		k.find(DatabaseOlder, one.name, fmt.Sprintf("it has schema version %d, the newest is %d", seen.Version, one.version))
+		k.findOlder(one, seen.Version)
 	}
+}
+
+// findDamage reports a damaged database. A search index is made anew, where its
+// file still says that it holds nothing else.
+func (k *checker) findDamage(ctx context.Context, one database, code Code, detail string) {
+	if one.name != history || !store.OnlyIndex(ctx, in(k.dir, history), k.live) {
+		k.find(code, one.name, detail)
+		return
+	}
+	k.find(IndexDamaged, one.name, detail)
+	if log := one.name + "-wal"; sizeOf(in(k.dir, log)) > 0 {
+		k.find(IndexDamaged, log, "it is the log of the damaged search index")
+	}
+}
+
+// farBehind is from how many rows on an index that is behind is worth a word.
+const farBehind = 10_000
+
+// checkIndex looks how far the search index is.
+func (k *checker) checkIndex(ctx context.Context) error {
+	if k.found(history) || k.found(primary) || k.found(cold) {
+		return nil
+	}
+	if _, ok := k.regular(history); !ok {
+		return nil
+	}
+	state, err := store.InspectIndex(ctx, in(k.dir, history), in(k.dir, primary), in(k.dir, cold), k.live)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		k.find(DatabaseUnreadable, history, sentence(err))
+	case state.Version > state.Newest:
+		k.find(DatabaseNewer, history, fmt.Sprintf("its search index has version %d and this Bridge knows versions up to %d", state.Version, state.Newest))
+	case state.Version > 0 && state.Behind >= farBehind:
+		k.find(IndexBehind, history, fmt.Sprintf("the search index does not reach the newest %d rows yet", state.Behind))
+	}
+	return nil
+}
+
+// findOlder reports a store that waits for its upgrade, and for whom.
+func (k *checker) findOlder(one database, version int) {
+	k.find(DatabaseOlder, one.name, fmt.Sprintf("it has schema version %d, the newest is %d", version, one.version))
+	older, err := k.Older()
+	switch {
+	case err != nil:
+		k.find(FileUnreadable, "storage-capabilities", reason(err))
+	case older.Schema > 0:
+		k.find(UpgradeDeferred, one.name, "its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
+	}
+}
+
+// checkCompat reports a compatibility store beside a store that needs it no more.
+func (k *checker) checkCompat(context.Context) error {
+	waits := false
+	for _, schema := range k.report.Schema {
+		waits = waits || schema.Path == primary && schema.Actual == schema.Expected
+	}
+	if waits && !k.found(compatibility) && sizeOf(in(k.dir, compatibility)) > 0 {
+		k.find(CompatWaiting, compatibility, "it holds what was stored while older programs read "+primary)
+	}
+	return nil
 }
 
 // some joins the first lines and counts the rest.
@@ -103,6 +193,16 @@ func sentence(err error) string {
 		return known.Message
 	}
 	return reason(err)
+}
+
+// story is what people may read of an error that stands alone: unlike sentence it
+// names the file.
+func story(err error) string {
+	var known *bridge.Error
+	if errors.As(err, &known) {
+		return known.Message
+	}
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
 // sizeOf is the file's size, 0 when it cannot be told.

@@ -17,6 +17,7 @@ import (
 // in the field.
 var known = []string{
 	"config.json", "token", "launch-secret", "jobs.json", "remote-jobs.json", "install", "broker.lock", "bridge.sock",
+	"window.lock", "window.sock",
 	"network", "approvals", "jobs", "runs", "read-journal", "pending-job-writes", "backups", "message-backups", "archive",
 	".migration-snapshots", ".storage-users", ".maintenance-lock", "logs", "worktrees", "inbox", "transfers", "locks",
 	"dashboard.json", "dashboard-key", "read-state", "message-waits", "sessions", "auto-wake.json", "job-outcomes",
@@ -47,7 +48,7 @@ func (k *checker) checkFiles(ctx context.Context) error {
 	k.checkRights(".")
 	err := walk(ctx, k.dir, func(name string, entry fs.DirEntry) error {
 		top, rest, _ := strings.Cut(name, "/")
-		if !isKnown(top) {
+		if !isKnown(top) && (!entry.Type().IsRegular() || !isLeftover(name)) {
 			if rest == "" {
 				k.find(UnknownFile, name, "Bridge keeps no "+kindName(entry)+" of this name in its home")
 			}
@@ -80,9 +81,18 @@ func kindName(entry fs.DirEntry) string {
 // be one that a live process finishes.
 const settled = time.Hour
 
+// abandoned reports whether nobody finishes the write. Programs that keep no
+// leases are known by their records alone.
 func (k *checker) abandoned(entry fs.DirEntry) bool {
 	info, err := entry.Info()
-	return err == nil && (!k.live || k.Now().Sub(info.ModTime()) > settled)
+	if err != nil {
+		return false
+	}
+	if k.Now().Sub(info.ModTime()) > settled {
+		return true
+	}
+	older, err := k.Older()
+	return err == nil && !k.live && len(older.Programs) == 0
 }
 
 // checkRights reports what others than the owner may read or write. Windows

@@ -24,13 +24,21 @@ type jsonStore struct {
 	path    string
 	version int    // the newest form that this build knows
 	list    string // a member that must be a list, "" where there is none
+	// read, when set, reads the members as their users do.
+	read func(config.Home, []byte) error
 }
 
 var jsonStores = []jsonStore{
-	{"config.json", config.Version, ""},
-	{"jobs.json", 4, "jobs"}, // 4 is the newest form in the field
-	{"remote-jobs.json", 4, "jobs"},
-	{"install/install.json", 1, ""},
+	{path: "config.json", version: config.Version, read: func(h config.Home, _ []byte) error {
+		_, err := h.Config()
+		return err
+	}},
+	{path: config.AutoWakeStore, version: config.AutoWakeVersion, read: func(_ config.Home, data []byte) error {
+		return json.Unmarshal(data, &config.AutoWakeChoices{})
+	}},
+	{path: "jobs.json", version: jsonVersion, list: "jobs"},
+	{path: "remote-jobs.json", version: jsonVersion, list: "jobs"},
+	{path: "install/install.json", version: 1},
 }
 
 // jsonFolders hold one JSON object per file.
@@ -48,6 +56,8 @@ func (k *checker) checkJSON(ctx context.Context) error {
 		switch {
 		case isFile && top == "read-journal":
 			k.checkReceipt(name)
+		case isFile && path.Dir(name) == pendingFolder && config.IsPendingWrite(path.Base(name)):
+			k.checkPending(name)
 		case isFile && slices.Contains(jsonFolders, top) && !k.isStore(name):
 			k.checkStore(jsonStore{path: name})
 		case entry.IsDir() && !slices.Contains(jsonFolders, top) && top != "read-journal":
@@ -82,8 +92,8 @@ func (k *checker) checkStore(one jsonStore) {
 			k.find(JSONShape, one.path, one.list+" is not a list")
 		}
 	}
-	if one.path == "config.json" {
-		if _, err := k.Home.Config(); err != nil {
+	if one.read != nil {
+		if err := one.read(k.Home, data); err != nil {
 			k.find(JSONShape, one.path, sentence(err))
 		}
 	}
@@ -124,6 +134,25 @@ func (k *checker) checkVersion(one jsonStore, raw json.RawMessage) bool {
 		return false
 	}
 	return true
+}
+
+// pendingFolder is the journal of writes to JSON stores that wait.
+const pendingFolder = "pending-job-writes/v1"
+
+// checkPending reads a pending write as strictly as the broker that does it.
+// Those that can be read are one finding for each store.
+func (k *checker) checkPending(name string) {
+	write, err := config.Shared{Home: k.Home}.ReadPending(path.Base(name))
+	if isGone(err) {
+		return // it was done meanwhile
+	}
+	if err != nil {
+		k.find(PendingDamaged, name, sentence(err))
+		return
+	}
+	if !k.found(pendingFolder) {
+		k.find(PendingWrites, pendingFolder, "writes to "+write.Store+" and what comes after them wait until older programs have left")
+	}
 }
 
 // checkReceipt reads a receipt as strictly as the broker that imports it.

@@ -24,10 +24,16 @@ const (
 	DatabaseForeign    Code = "database-foreign"
 	DatabaseNewer      Code = "database-newer"
 	DatabaseOlder      Code = "database-older"
+	UpgradeDeferred    Code = "upgrade-deferred"
+	CompatWaiting      Code = "compat-waiting"
+	IndexDamaged       Code = "index-damaged"
+	IndexBehind        Code = "index-behind"
 	JSONUnreadable     Code = "json-unreadable"
 	JSONDamaged        Code = "json-damaged"
 	JSONShape          Code = "json-shape"
 	JSONNewer          Code = "json-newer"
+	PendingWrites      Code = "pending-writes"
+	PendingDamaged     Code = "pending-damaged"
 	JournalDamaged     Code = "journal-damaged"
 	SecretDamaged      Code = "secret-damaged"
 	NotAFile           Code = "not-a-file"
@@ -40,6 +46,7 @@ const (
 	LockLeft           Code = "lock-left"
 	SnapshotDamaged    Code = "snapshot-damaged"
 	SnapshotUnfinished Code = "snapshot-unfinished"
+	DrillFailed        Code = "drill-failed"
 	RestoreUnfinished  Code = "restore-unfinished"
 	FileUnreadable     Code = "file-unreadable"
 )
@@ -64,10 +71,16 @@ func Kinds() map[Code]Kind {
 		DatabaseForeign:    {Error, false, "move the file that does not belong there away, then put the right one back or restore a snapshot"},
 		DatabaseNewer:      {Error, false, "use the newer Bridge that wrote it, or restore a snapshot from before"},
 		DatabaseOlder:      {Warning, false, "nothing to do: it is copied and upgraded when the broker next starts"},
+		UpgradeDeferred:    {Warning, false, "everything works meanwhile, but mail does not expire and nothing is archived: stop the older programs, then start the broker anew"},
+		CompatWaiting:      {Warning, false, "nothing to do: the next broker brings what it holds into the store and keeps the file"},
+		IndexDamaged:       {Warning, true, "nothing is lost: `bridge doctor --fix` moves the search index to archive/orphaned, and the next broker makes a new one from the messages"},
+		IndexBehind:        {Warning, false, "nothing to do: the broker catches up by itself; until then the search by words misses the newest"},
 		JSONUnreadable:     {Error, false, "make the file readable for you"},
 		JSONDamaged:        {Error, false, "mend the file by hand, or restore a snapshot"},
 		JSONShape:          {Error, false, "mend the file by hand, or restore a snapshot"},
 		JSONNewer:          {Error, false, "use the newer Bridge that wrote it"},
+		PendingWrites:      {Warning, false, "nothing is lost: stop the older programs, then start the broker anew, which writes them"},
+		PendingDamaged:     {Error, false, "mend the file by hand, or move it away: what it says is then not written, and what comes after it is"},
 		JournalDamaged:     {Error, false, "move the receipt away by hand: messages that it names may be shown once more"},
 		SecretDamaged:      {Error, false, "stop all bridge processes and remove the file: a new secret is made"},
 		NotAFile:           {Error, false, "move it away: a regular file belongs there"},
@@ -80,7 +93,8 @@ func Kinds() map[Code]Kind {
 		LockLeft:           {Warning, false, "wait while its process works; else stop every bridge process, remove it by hand and do the maintenance again"},
 		SnapshotDamaged:    {Error, false, "do not rely on it: make a new one with `bridge doctor --backup`, then move it away"},
 		SnapshotUnfinished: {Warning, false, "a failed attempt, kept as it is; move it away when you do not need it"},
-		RestoreUnfinished:  {Error, false, "run the same restore again; what it displaced is in the recovery set"},
+		DrillFailed:        {Error, false, "do not rely on this set: mend what the drill met and prove the set again with `bridge doctor --drill <set>`, or make a new one and move this one away"},
+		RestoreUnfinished:  {Error, false, "do the same restore or merge again; what it displaced is in the recovery set"},
 		FileUnreadable:     {Warning, false, "make it readable for you"},
 	}
 }

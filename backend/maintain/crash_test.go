@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/config"
 	"bridge/backend/disk"
 	"bridge/backend/mail"
 	"bridge/backend/store"
@@ -119,6 +120,36 @@ var operations = map[string]operation{
 			defer reader.Close()
 			if rows, err := reader.Recent(context.Background(), 100); err != nil || len(rows) != 40 {
 				t.Errorf("%d of 40 messages are left: %v", len(rows), err)
+			}
+		},
+	},
+	"merge": {
+		prepare: lossyHome,
+		run:     func(ctx context.Context, c Caretaker) error { _, err := c.Merge(ctx, ""); return err },
+		check: func(t *testing.T, c Caretaker, before map[string]string) {
+			checkAfterRestore(t, c, before)
+			if n := storedMessages(t, c); n != 20 && n != 40 {
+				t.Errorf("the merge is half done: %d messages", n)
+			}
+		},
+	},
+	"apply": {
+		prepare: func(t testing.TB) Caretaker {
+			c := newHome(t)
+			write(t, c.Home.Dir(), "auto-wake.json", `{"peers": {"x": true}}`)
+			shared := config.Shared{Home: c.Home, Now: c.Now, Hold: true}
+			for _, on := range []bool{true, false} {
+				if err := shared.Write("auto-wake.json", map[string]any{"sessions": map[string]bool{"a": on}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return c
+		},
+		run: func(_ context.Context, c Caretaker) error { _, err := c.ApplyPending(); return err },
+		check: func(t *testing.T, c Caretaker, _ map[string]string) {
+			var now struct{ Peers, Sessions map[string]bool }
+			if err := (config.Shared{Home: c.Home}).Read("auto-wake.json", &now); err != nil || !now.Peers["x"] || now.Sessions["a"] || len(now.Sessions) != 1 {
+				t.Errorf("the store with what waits is %+v, %v", now, err)
 			}
 		},
 	},
@@ -297,6 +328,10 @@ func TestSTO_11_ACrashAtAnyStepOfARotationLosesNoSet(t *testing.T) { walkSteps(t
 func TestSTO_06_ACrashAtAnyStepOfAFixLosesNoByte(t *testing.T) { walkSteps(t, "fix", 8) }
 
 func TestSTO_08_ACrashAtAnyStepOfARestoreLosesNoByte(t *testing.T) { walkSteps(t, "restore", 60) }
+
+func TestSTO_16_ACrashAtAnyStepOfAMergeLeavesAllOrNothing(t *testing.T) { walkSteps(t, "merge", 40) }
+
+func TestVER_05_ACrashAtAnyStepOfThePendingWritesLosesNone(t *testing.T) { walkSteps(t, "apply", 12) }
 
 func TestSTO_07_ACrashAtAnyStepOfTheArchiveLosesNoMessage(t *testing.T) { walkSteps(t, "archive", 6) }
 

@@ -36,11 +36,19 @@ const drillsName = "drills.jsonl"
 
 // Drill restores a snapshot, the newest when typed is "", into a scratch home,
 // and proves there that it is whole: checksums, the doctor's report, the rows of
-// every table against the manifest, and a store that opens. The proof is
-// recorded, a failed one too, and the scratch home is removed.
+// every table against the manifest, and a store that opens. A set of messages is
+// merged into an empty home instead. The proof is recorded, a failed one too, and
+// the scratch home is removed.
 func (c Caretaker) Drill(ctx context.Context, typed string) (proof Proof, err error) {
-	dir, err := c.findSnapshot(typed)
+	find := c.findSnapshot
+	if scopedName.MatchString(filepath.Base(typed)) {
+		find = c.findScoped
+	}
+	dir, err := find(typed)
 	if err != nil {
+		return proof, err
+	}
+	if err := disk.MakeDir(c.Home.Backups()); err != nil { // a home may have sets of messages only
 		return proof, err
 	}
 	lease, err := c.Register()
@@ -49,13 +57,17 @@ func (c Caretaker) Drill(ctx context.Context, typed string) (proof Proof, err er
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
 	proof = Proof{At: c.Now().UnixMilli(), Snapshot: filepath.Base(dir)}
-	failure := c.rehearse(ctx, dir, &proof)
+	rehearse := c.rehearse
+	if scopedName.MatchString(proof.Snapshot) {
+		rehearse = c.rehearseMessages
+	}
+	failure := rehearse(ctx, dir, &proof)
 	if ctx.Err() != nil {
 		return proof, ctx.Err() // it proves nothing either way
 	}
 	proof.OK = failure == nil
 	if failure != nil {
-		proof.Detail = sentence(failure)
+		proof.Detail = story(failure)
 	}
 	line, err := json.Marshal(proof)
 	if err != nil {
@@ -69,12 +81,11 @@ func asFailure(failure error) error {
 	if failure == nil {
 		return nil
 	}
-	return bridge.WithCause(bridge.Storage, failure, "the drill failed: "+sentence(failure))
+	return bridge.WithCause(bridge.Storage, failure, "the drill failed: "+story(failure))
 }
 
-// rehearse does the drill in a scratch home beside the snapshots, where there
-// is room for it.
-func (c Caretaker) rehearse(ctx context.Context, dir string, proof *Proof) (err error) {
+// rehearse does the drill of a full snapshot.
+func (c Caretaker) rehearse(ctx context.Context, dir string, proof *Proof) error {
 	manifest, err := readManifest(dir)
 	if err != nil {
 		return err
@@ -83,6 +94,45 @@ func (c Caretaker) rehearse(ctx context.Context, dir string, proof *Proof) (err 
 	if err != nil {
 		return err
 	}
+	return c.inScratch(func(there Caretaker) error {
+		if err := there.install(ctx, from); err != nil {
+			return err
+		}
+		proof.Files = len(manifest.Files)
+		if proof.Rows, err = there.proveCounts(ctx, manifest); err != nil {
+			return err
+		}
+		proof.Detail = fmt.Sprintf("%d files and %d rows were restored into a scratch home and found whole", proof.Files, proof.Rows)
+		return there.proveSound(ctx)
+	})
+}
+
+// rehearseMessages does the drill of a set of messages.
+func (c Caretaker) rehearseMessages(ctx context.Context, dir string, proof *Proof) error {
+	manifest, err := readScoped(dir)
+	if err != nil {
+		return err
+	}
+	proof.Files = len(manifest.Files)
+	for _, count := range manifest.Counts[scopedFile] {
+		proof.Rows += count
+	}
+	return c.inScratch(func(there Caretaker) error {
+		merged, err := there.Merge(ctx, dir)
+		if err != nil {
+			return err
+		}
+		if got := merged.Missing() + merged.Present; got != proof.Rows {
+			return bridge.Errorf(bridge.Storage, "%d rows of %s came into an empty home, not the %d that its manifest counts", got, dir, proof.Rows)
+		}
+		proof.Detail = fmt.Sprintf("%d rows of messages were merged into a scratch home and found whole", proof.Rows)
+		return there.proveSound(ctx)
+	})
+}
+
+// inScratch runs work on an empty home beside the snapshots, where there is room
+// for it, and takes that home away.
+func (c Caretaker) inScratch(work func(there Caretaker) error) (err error) {
 	scratch := filepath.Join(c.Home.Backups(), pendingPrefix+"drill-"+uuid.NewString())
 	if err := disk.MakeDir(scratch); err != nil {
 		return err
@@ -92,18 +142,7 @@ func (c Caretaker) rehearse(ctx context.Context, dir string, proof *Proof) (err 
 	if there.Home, err = config.ResolveHome(scratch, func(string) string { return "" }); err != nil {
 		return err
 	}
-	if err := there.install(ctx, from); err != nil {
-		return err
-	}
-	proof.Files = len(manifest.Files)
-	if proof.Rows, err = there.proveCounts(ctx, manifest); err != nil {
-		return err
-	}
-	if err := there.proveSound(ctx); err != nil {
-		return err
-	}
-	proof.Detail = fmt.Sprintf("%d files and %d rows were restored into a scratch home and found whole", proof.Files, proof.Rows)
-	return nil
+	return work(there)
 }
 
 // dropScratch removes the scratch home, a copy that this very drill made.

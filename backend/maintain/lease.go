@@ -15,6 +15,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 	"bridge/backend/proc"
+	"bridge/backend/store"
 )
 
 // holder is the content of a lease and of the maintenance lock: which process
@@ -24,15 +25,19 @@ type holder struct {
 	PID      int    `json:"pid"`
 	Identity string `json:"identity,omitempty"`
 	Program  string `json:"program"`
-	What     string `json:"what,omitempty"` // the lock's: fix, restore or archive
+	What     string `json:"what,omitempty"` // the lock's: fix, restore, merge or archive
 	Since    int64  `json:"since"`          // Unix milliseconds
+	// Schema and JSON are the newest forms of bridge.db and of the JSON stores
+	// that the process knows: newer builds change nothing under it (Older).
+	Schema int `json:"schema,omitempty"`
+	JSON   int `json:"json,omitempty"`
 }
 
 // maxHolderBytes bounds a lease or lock.
 const maxHolderBytes = 64 << 10
 
 func (c Caretaker) self(what string) holder {
-	own := holder{PID: os.Getpid(), Program: c.Program, What: what, Since: c.Now().UnixMilli()}
+	own := holder{PID: os.Getpid(), Program: c.Program, What: what, Since: c.Now().UnixMilli(), Schema: store.SchemaVersion, JSON: sharedForm}
 	if identity, err := proc.Identity(own.PID); err == nil {
 		own.Identity = identity // without one the number alone must do
 	}
@@ -61,7 +66,7 @@ func (h holder) lives() bool {
 // process is gone (STO-09).
 type Lease struct{ path string }
 
-// Register takes a lease. It is Denied while a fix or a restore has the home,
+// Register takes a lease. It is Denied while a fix, a restore or a merge has the home,
 // also one that was interrupted.
 func (c Caretaker) Register() (*Lease, error) {
 	if err := disk.MakeDir(c.Home.StorageUsers()); err != nil {
@@ -184,6 +189,7 @@ const (
 	workFix     = "fix"
 	workRestore = "restore"
 	workArchive = "archive"
+	workMerge   = "merge"
 )
 
 // readLock returns the maintenance lock's content; there is false without one.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"bridge/backend/bridge"
 	"bridge/backend/proc"
@@ -119,6 +120,37 @@ func TestSTO_09_ANewWriterClearsTheLeasesOfTheDead(t *testing.T) {
 	}
 }
 
+func TestSTO_06_OnlyTheNamesOfUnfinishedWritesAreLeftovers(t *testing.T) {
+	for path, want := range map[string]bool{
+		"jobs.json.tmp": true, "jobs.json.tmp-x": true, "jobs.json.tmp.12": true, "jobs.json.4711.tmp": true, ".jobs.json.tmp": true,
+		"jobs.json.4711.1690000000000.tmp": true, "config.json.4711.0b6d3c1e-aaaa-4bbb-8ccc-0123456789ab.tmp": true,
+		"bridge.db.tmp": true, "owner-questions.db.tmp-1": true, "launch-secret.tmp": true, "models-codex.json.tmp": true,
+		"approvals/1.json.tmp": true, "network/transfers/1.json.7.tmp": true, "pending-job-writes/v1/a/receipt.json.tmp": true,
+		"notes.tmp": false, "notes.txt.tmp": false, "jobs.tmp": false, "x.json.tmp": false, "jobs.json": false, "jobs.json.old": false,
+		"jobs.json.draft.tmp": false, "worktrees/app/package.json.tmp": false, "inbox/1/data.json.tmp": false, "transfers/a.json.tmp": false,
+		"plugin-versions/x/a.json.tmp": false, "jobs/readme.tmp": false, ".tmp": false, "install/mcp.json.tmp": false,
+		"backups/snapshot-1/jobs.json.tmp": false, "archive/orphaned/1/jobs.json.tmp": false, "message-backups/messages-1/manifest.json.tmp": false,
+	} {
+		if isAbandonable(path) != want {
+			t.Errorf("isAbandonable(%q) = %v", path, !want)
+		}
+	}
+}
+
+func TestSTO_06_AnUnfinishedWriteOfALiveOlderProgramStays(t *testing.T) {
+	c := newHome(t)
+	c.Now = time.Now
+	write(t, c.Home.Dir(), "jobs.json.tmp", "being written")
+	record := fmt.Sprintf(`{"schemaVersion": 1, "json": 4, "sqlite": 8, "pid": %d}`, os.Getppid())
+	write(t, c.Home.Dir(), fmt.Sprintf("storage-capabilities/%d.json", os.Getppid()), record)
+	if older, err := c.Older(); err != nil || len(older.Programs) != 1 {
+		t.Fatalf("the older program is not seen: %+v, %v", older, err)
+	}
+	if found := findings(report(t, c)); has(found, "temp-abandoned jobs.json.tmp") || has(found, "unknown-file jobs.json.tmp") {
+		t.Errorf("beside an older program: %v", found)
+	}
+}
+
 func TestSTO_06_AFixPutsAbandonedFilesAwayByteForByte(t *testing.T) {
 	c := newHome(t)
 	lost := map[string]string{
@@ -126,6 +158,13 @@ func TestSTO_06_AFixPutsAbandonedFilesAwayByteForByte(t *testing.T) {
 		"jobs/.7.json.bridge-tmp-GHIJKL":    "",
 		"read-journal/.x.json.bridge-tmp-M": "[",
 		".storage-users/999999-a":           `{"pid":999999,"identity":"gone:1"}`,
+		// As other programs of the same layout name them.
+		"jobs.json.tmp":                      "{\x00",
+		".config.json.tmp-123456789":         "half a setting",
+		"token.tmp":                          "half-a-secret",
+		"jobs/8.json.4711.tmp":               `{"status": "run`,
+		"read-state/aa.jsonl.tmp-1-2":        "[\n",
+		"runs/2026-01-01-codex-1.log.99.tmp": "text",
 	}
 	for path, text := range lost {
 		write(t, c.Home.Dir(), path, text)

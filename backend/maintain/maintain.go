@@ -69,15 +69,23 @@ type database struct {
 	table   string // one that every store of this kind has, "" where it varies
 }
 
-// primary is the store whose schema Bridge upgrades.
-const primary = "bridge.db"
+// primary is the store whose schema Bridge upgrades, cold its archive; history
+// has the search index, perhaps among other things.
+const (
+	primary = "bridge.db"
+	cold    = "archive.db"
+	history = "history.db"
+)
+
+// compatibility holds what an older schema of the primary store lacks.
+const compatibility = "compat.db"
 
 var databases = []database{
 	{primary, store.SchemaVersion, "messages"},
-	{"archive.db", store.ArchiveVersion, "archived_messages"},
-	{"history.db", 2, ""},
+	{cold, store.ArchiveVersion, "archived_messages"},
+	{history, 2, ""},
 	{"questions.db", 1, "questions"},
-	{"compat.db", 1, ""},
+	{compatibility, store.CompatVersion, "outbox"},
 }
 
 // sideFiles are what SQLite keeps beside a database.

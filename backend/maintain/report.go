@@ -69,14 +69,17 @@ type checker struct {
 	Caretaker
 	dir    string
 	live   bool // a process may be writing
+	quick  bool // no file is read whole but JSON
 	report Report
 }
 
 // Check looks through the whole home and changes nothing in it: it repairs,
 // renames and migrates nothing, and leaves no side file (STO-01, STO-03). A home
 // that does not exist yet is sound and empty.
-func (c Caretaker) Check(ctx context.Context) (Report, error) {
-	k := &checker{Caretaker: c, dir: c.Home.Dir(), report: Report{
+func (c Caretaker) Check(ctx context.Context) (Report, error) { return c.check(ctx, false) }
+
+func (c Caretaker) check(ctx context.Context, quick bool) (Report, error) {
+	k := &checker{Caretaker: c, dir: c.Home.Dir(), quick: quick, report: Report{
 		CheckedAt: c.Now().UnixMilli(), Schema: []Schema{}, Findings: []Finding{}, Sizes: []Size{}, Backups: []Backup{},
 	}}
 	if _, err := os.Stat(k.dir); errors.Is(err, fs.ErrNotExist) {
@@ -84,7 +87,7 @@ func (c Caretaker) Check(ctx context.Context) (Report, error) {
 		return k.report, nil
 	}
 	for _, check := range []func(context.Context) error{
-		k.checkLeases, k.checkBackups, k.checkDatabases, k.checkJSON, k.checkSecrets, k.checkFiles,
+		k.checkLeases, k.checkBackups, k.checkDatabases, k.checkCompat, k.checkIndex, k.checkJSON, k.checkSecrets, k.checkFiles,
 	} {
 		if err := check(ctx); err != nil {
 			return Report{}, err

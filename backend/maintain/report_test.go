@@ -140,6 +140,13 @@ var damages = []struct {
 	{"json-newer jobs.json", func(t *testing.T, c Caretaker, random *rand.Rand) {
 		write(t, c.Home.Dir(), "jobs.json", fmt.Sprintf(`{"version": %d, "jobs": []}`, 5+random.IntN(100)))
 	}},
+	{"json-newer auto-wake.json", func(t *testing.T, c Caretaker, random *rand.Rand) {
+		write(t, c.Home.Dir(), "auto-wake.json", fmt.Sprintf(`{"version": %d, "sessions": {"a": "later"}}`, 2+random.IntN(100)))
+	}},
+	{"json-shape auto-wake.json", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+		write(t, c.Home.Dir(), "auto-wake.json", `{"version": 1, "sessions": {"a": "later"}}`)
+	}},
+	{"json-damaged auto-wake.json", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "auto-wake.json", `{"version`) }},
 	{"journal-damaged read-journal/bad.json", func(t *testing.T, c Caretaker, _ *rand.Rand) {
 		write(t, c.Home.Dir(), "read-journal/bad.json", `[{"stage": "handed", "unheard": 1}]`)
 	}},
@@ -173,6 +180,17 @@ var damages = []struct {
 	}},
 	{"snapshot-damaged SNAPSHOT", func(t *testing.T, c Caretaker, _ *rand.Rand) { remove(t, c, newestSnapshot(t, c)+"/jobs.json") }},
 	{"snapshot-damaged SNAPSHOT", func(t *testing.T, c Caretaker, _ *rand.Rand) { remove(t, c, newestSnapshot(t, c)+"/manifest.json") }},
+	{"snapshot-damaged MESSAGES", func(t *testing.T, c Caretaker, random *rand.Rand) { // one bit
+		spoil(t, c, newestMessages(t, c)+"/messages.db", func(data []byte) []byte {
+			data[random.IntN(len(data))] ^= 1 << random.IntN(8)
+			return data
+		})
+	}},
+	{"snapshot-damaged MESSAGES", func(t *testing.T, c Caretaker, _ *rand.Rand) { remove(t, c, newestMessages(t, c)+"/manifest.json") }},
+	{"drill-failed MESSAGES", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+		line := fmt.Sprintf(`{"at": 1, "snapshot": %q, "ok": false, "detail": "the copy is torn"}`, baseOf(newestMessages(t, c)))
+		write(t, c.Home.Dir(), "backups/drills.jsonl", line+"\n")
+	}},
 	{"snapshot-unfinished backups/.pending-x", func(t *testing.T, c Caretaker, _ *rand.Rand) {
 		write(t, c.Home.Dir(), "backups/.pending-x/bridge.db", "half")
 	}},
@@ -226,11 +244,17 @@ func newestSnapshot(t *testing.T, c Caretaker) string {
 	return "backups/" + found[0].Path
 }
 
+func newestMessages(t *testing.T, c Caretaker) string {
+	t.Helper()
+	return "message-backups/" + scopedSets(t, c.Home.MessageBackups())[0].Path
+}
+
 // TestSTO_01_DamagedHomes walks 200 homes, each damaged in a way and at a place
 // that a seed picks: the damage is found under its name, and nothing changes.
 func TestSTO_01_DamagedHomes(t *testing.T) {
 	c := newHome(t)
 	mustBackup(t, c)
+	mustBackupMessages(t, c)
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
@@ -242,11 +266,11 @@ func TestSTO_01_DamagedHomes(t *testing.T) {
 				t.Fatal(err)
 			}
 			damage := damages[int(seed)%len(damages)]
-			snapshot := newestSnapshot(t, here)
+			named := strings.NewReplacer("SNAPSHOT", newestSnapshot(t, here), "MESSAGES", newestMessages(t, here))
 			damage.do(t, here, random)
 			before := listing(t, dir)
 			r := report(t, here)
-			if !expected(findings(r), damage.want, snapshot) {
+			if !expected(findings(r), damage.want, named) {
 				t.Errorf("want %s, found %v", damage.want, r.Findings)
 			}
 			for _, f := range r.Findings {
@@ -264,10 +288,10 @@ func TestSTO_01_DamagedHomes(t *testing.T) {
 	}
 }
 
-// expected reads "code|code path"; SNAPSHOT stands for the newest one's path.
-func expected(found []string, want, snapshot string) bool {
+// expected reads "code|code path"; named puts the paths of the newest sets in.
+func expected(found []string, want string, named *strings.Replacer) bool {
 	codes, path, _ := strings.Cut(want, " ")
-	path = strings.ReplaceAll(path, "SNAPSHOT", snapshot)
+	path = named.Replace(path)
 	for code := range strings.SplitSeq(codes, "|") {
 		if has(found, code+" "+path) {
 			return true

@@ -27,7 +27,8 @@ type Restored struct {
 // recovery describes a recovery set. Files lie in its folder displaced.
 type recovery struct {
 	Version   int    `json:"version"`
-	Snapshot  string `json:"snapshot"` // what was restored over them
+	Snapshot  string `json:"snapshot"` // what was restored over them, or merged
+	Work      string `json:"work"`     // restore or merge; sets from before merges were lack it
 	CreatedAt int64  `json:"createdAt"`
 	Files     []File `json:"files"`
 }
@@ -35,11 +36,11 @@ type recovery struct {
 const (
 	recoveryFile = "recovery.json"
 	displacedDir = "displaced"
-	// outcomeName is written when the restore has ended, one way or the other.
+	// outcomeName is written when the restore or merge has ended, one way or the other.
 	outcomeName = "outcome.json"
 )
 
-// outcome is the end of a restore.
+// outcome is the end of a restore or merge.
 type outcome struct {
 	At         int64 `json:"at"`
 	Restored   bool  `json:"restored"`
@@ -47,9 +48,9 @@ type outcome struct {
 }
 
 // Restore puts the snapshot's files in the place of the home's managed files
-// (STO-08). The snapshot is read whole first; then every managed file is copied
-// to a recovery set that stays; then files are replaced one by one. A failure
-// brings everything back. The home's secrets, logs and backups are not touched.
+// (STO-08). The snapshot is read whole first and its files are copied beside
+// their places; then every managed file is copied to a recovery set that stays;
+// then files are replaced one by one. A failure brings everything back. The home's secrets, logs and backups are not touched.
 // A recovery set can be restored too: that undoes a restore.
 func (c Caretaker) Restore(ctx context.Context, typed string) (done Restored, err error) {
 	source, err := c.openSource(ctx, typed)
@@ -59,16 +60,21 @@ func (c Caretaker) Restore(ctx context.Context, typed string) (done Restored, er
 	if err := c.Home.Ensure(); err != nil {
 		return done, err
 	}
-	err = c.exclusively(workRestore, false, func() error {
+	err = c.exclusively(workRestore, false, func() (err error) {
 		if err := c.checkTargets(source.files); err != nil {
 			return err
 		}
-		set, displaced, err := c.displace(ctx, source.dir)
+		staged, err := c.stage(ctx, source)
+		defer func() { err = errors.Join(err, c.dropStaged(staged)) }()
 		if err != nil {
-			return fmt.Errorf("copy the present files to a recovery set: %w", err)
+			return fmt.Errorf("prepare the files of the snapshot: %w", err)
+		}
+		set, displaced, err := c.displace(ctx, source.dir, workRestore)
+		if err != nil {
+			return fmt.Errorf("copy the present files to a recovery set: %w", c.notBegun(set, err))
 		}
 		done = Restored{Snapshot: source.dir, Recovery: set, Files: len(source.files)}
-		return c.replaceOrRollBack(ctx, source, set, displaced)
+		return c.replaceOrRollBack(ctx, source.files, staged, set, displaced)
 	})
 	return done, err
 }
@@ -147,8 +153,8 @@ func checkRestorable(ctx context.Context, one database, path string) error {
 	if err != nil {
 		return err
 	}
-	k := &checker{}
-	k.judge(one, seen)
+	k := &checker{dir: filepath.Dir(path)}
+	k.judge(ctx, one, seen)
 	for _, finding := range k.report.Findings {
 		if finding.Severity == Error && finding.Code != DatabaseReferences {
 			return bridge.Errorf(bridge.Unsupported, "the snapshot can not be restored: %s: %s", path, finding.Detail)
@@ -181,8 +187,9 @@ func (c Caretaker) present(ctx context.Context) ([]string, error) {
 	return paths, err
 }
 
-// displace copies every present file into a new recovery set and publishes it.
-func (c Caretaker) displace(ctx context.Context, snapshot string) (set string, displaced []File, err error) {
+// displace copies every present file into a new recovery set and publishes it:
+// work with the snapshot comes next.
+func (c Caretaker) displace(ctx context.Context, snapshot, work string) (set string, displaced []File, err error) {
 	at := c.Now().UnixMilli()
 	set = filepath.Join(c.Home.Backups(), fmt.Sprintf("recovery-%013d-%s", at, uuid.NewString()))
 	pending := filepath.Join(c.Home.Backups(), pendingPrefix+filepath.Base(set))
@@ -206,7 +213,7 @@ func (c Caretaker) displace(ctx context.Context, snapshot string) (set string, d
 		displaced = append(displaced, File{Path: path, SHA256: sum, Bytes: size})
 		c.told("copying the present files", int64(i+1), int64(len(paths)))
 	}
-	data, err := json.MarshalIndent(recovery{Version: manifestVersion, Snapshot: snapshot, CreatedAt: at, Files: displaced}, "", "  ")
+	data, err := json.MarshalIndent(recovery{Version: manifestVersion, Snapshot: snapshot, Work: work, CreatedAt: at, Files: displaced}, "", "  ")
 	if err != nil {
 		return "", nil, err
 	}
@@ -216,12 +223,20 @@ func (c Caretaker) displace(ctx context.Context, snapshot string) (set string, d
 	return set, displaced, c.files().Publish(pending, set)
 }
 
-// replaceOrRollBack puts the source in place. When that fails, the displaced
-// files come back; only if that fails too is the home left half done, and the
-// recovery set without its outcome says so.
-func (c Caretaker) replaceOrRollBack(ctx context.Context, from source, set string, displaced []File) error {
-	err := c.install(ctx, from)
-	end := outcome{At: c.Now().UnixMilli(), Restored: err == nil, RolledBack: err != nil}
+// notBegun notes in a set that was published, but not durably, that nothing was
+// done after it: else it would stand for an interrupted work. It returns why.
+func (c Caretaker) notBegun(set string, why error) error {
+	if _, err := os.Lstat(set); set == "" || err != nil {
+		return why
+	}
+	return errors.Join(why, c.writeOutcome(set, false))
+}
+
+// replaceOrRollBack puts the staged files in place. When that fails, the
+// displaced files come back; only if that fails too is the home left half done,
+// and the recovery set without its outcome says so.
+func (c Caretaker) replaceOrRollBack(ctx context.Context, files []File, temps staged, set string, displaced []File) error {
+	err := c.putInPlace(ctx, files, temps)
 	if err != nil {
 		// The caller's context may be what failed; bringing back must not.
 		back := source{dir: set, root: filepath.Join(set, displacedDir), files: displaced}
@@ -230,48 +245,77 @@ func (c Caretaker) replaceOrRollBack(ctx context.Context, from source, set strin
 				"the restore failed and so did bringing the files back: what was there is in %s; run the restore again", set))
 		}
 	}
-	data, encodeErr := json.Marshal(end)
-	endErr := errors.Join(encodeErr, c.files().WriteAtomic(filepath.Join(set, outcomeName), append(data, '\n'), disk.PrivateFile))
+	endErr := c.writeOutcome(set, err == nil)
 	if err != nil {
-		return bridge.WithCause(bridge.Storage, errors.Join(err, endErr), "the restore failed and every file was brought back: "+sentence(err))
+		return bridge.WithCause(bridge.Storage, errors.Join(err, endErr), "the restore failed and every file was brought back: "+story(err))
 	}
 	return endErr
 }
 
+// writeOutcome notes in a recovery set that the work it was made for has ended.
+func (c Caretaker) writeOutcome(set string, done bool) error {
+	data, err := json.Marshal(outcome{At: c.Now().UnixMilli(), Restored: done, RolledBack: !done})
+	if err != nil {
+		return err
+	}
+	if err := c.files().WriteAtomic(filepath.Join(set, outcomeName), append(data, '\n'), disk.PrivateFile); err != nil {
+		return fmt.Errorf("it has ended (done: %v), but that could not be noted: %w", done, err)
+	}
+	return nil
+}
+
 // install makes the managed files of the home those of the source. All of them
 // are copied beside their places first, so that a full disk is met before
-// anything is replaced. A log never stands beside a database that is not its
-// own: what the source does not have goes before the first file comes.
+// anything is replaced.
 func (c Caretaker) install(ctx context.Context, from source) (err error) {
-	staged := map[string]string{}
-	defer func() {
-		for _, temp := range staged { // what was not put in place
-			err = errors.Join(err, c.dropStaged(temp))
-		}
-	}()
+	temps, err := c.stage(ctx, from)
+	defer func() { err = errors.Join(err, c.dropStaged(temps)) }()
+	if err != nil {
+		return err
+	}
+	return c.putInPlace(ctx, from.files, temps)
+}
+
+// staged are copies beside the places of the files that they are for.
+type staged map[string]string
+
+// stage copies the files of the source beside their places. What it returns is
+// the caller's to drop, after an error too.
+func (c Caretaker) stage(ctx context.Context, from source) (staged, error) {
+	temps := staged{}
 	for i, file := range from.files {
+		if err := ctx.Err(); err != nil {
+			return temps, err
+		}
 		if err := c.makeDirs(c.Home.Dir(), file.Path); err != nil {
-			return err
+			return temps, err
 		}
 		temp := disk.TempName(in(c.Home.Dir(), file.Path))
-		staged[file.Path] = temp // also when it fails half-way
+		temps[file.Path] = temp // also when it fails half-way
 		sum, _, err := c.files().Copy(in(from.root, file.Path), temp)
 		if err != nil {
-			return err
+			return temps, err
 		}
 		if sum != file.SHA256 {
-			return bridge.Errorf(bridge.Storage, "%s changed while it was restored", in(from.root, file.Path))
+			return temps, bridge.Errorf(bridge.Storage, "%s changed while it was restored", in(from.root, file.Path))
 		}
 		c.told("preparing the files", int64(i+1), int64(len(from.files)))
 	}
-	if err := c.clear(ctx, from.files); err != nil {
+	return temps, nil
+}
+
+// putInPlace replaces the managed files of the home by the staged ones. A log
+// never stands beside a database that is not its own: what is not staged goes
+// before the first file comes.
+func (c Caretaker) putInPlace(ctx context.Context, files []File, temps staged) error {
+	if err := c.clear(ctx, files); err != nil {
 		return err
 	}
-	for _, file := range from.files {
-		if err := c.files().Replace(staged[file.Path], in(c.Home.Dir(), file.Path)); err != nil {
+	for _, file := range files {
+		if err := c.files().Replace(temps[file.Path], in(c.Home.Dir(), file.Path)); err != nil {
 			return err
 		}
-		delete(staged, file.Path)
+		delete(temps, file.Path)
 	}
 	return nil
 }
@@ -294,10 +338,13 @@ func (c Caretaker) clear(ctx context.Context, keep []File) error {
 	return nil
 }
 
-// dropStaged removes a copy that was not put in place; the set has the file.
-func (c Caretaker) dropStaged(temp string) error {
-	if err := os.Remove(temp); err != nil && !isGone(err) {
-		return err
+// dropStaged removes the copies that were not put in place; the set has the files.
+func (c Caretaker) dropStaged(temps staged) error {
+	var errs []error
+	for _, temp := range temps {
+		if err := os.Remove(temp); err != nil && !isGone(err) {
+			errs = append(errs, err)
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }

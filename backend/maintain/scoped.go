@@ -117,21 +117,33 @@ func (c Caretaker) NextMessageBackup(interval time.Duration) (time.Time, error) 
 	return time.UnixMilli(found[0].CreatedAt).Add(interval), nil
 }
 
-// openScoped reads a set of messages whole and refuses every other set.
-func (c Caretaker) openScoped(ctx context.Context, dir string) error {
+// readScoped reads the manifest of a set of messages and refuses every other set.
+func readScoped(dir string) (Manifest, error) {
 	var m Manifest
 	data, err := disk.ReadLimited(filepath.Join(dir, manifestName), maxManifestBytes)
 	if isGone(err) {
-		return bridge.Errorf(bridge.NotFound, "%s is no published backup: it has no %s", dir, manifestName)
+		return m, bridge.Errorf(bridge.NotFound, "%s is no published backup: it has no %s", dir, manifestName)
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &m)
 	}
 	if err != nil {
-		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the manifest of %s cannot be read", dir))
+		return m, bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the manifest of %s cannot be read", dir))
+	}
+	if m.Kind == "" || m.Kind == kindFull {
+		return m, bridge.Errorf(bridge.Unsupported, "%s is a full snapshot: it is restored with `bridge doctor --restore`, not merged", dir)
 	}
 	if m.Version != manifestVersion || m.Kind != kindScoped || len(m.Files) != 1 || m.Files[0].Path != scopedFile {
-		return bridge.Errorf(bridge.Unsupported, "%s is not a backup of messages of a form that this Bridge knows", dir)
+		return m, bridge.Errorf(bridge.Unsupported, "%s is not a backup of messages of a form that this Bridge knows", dir)
+	}
+	return m, nil
+}
+
+// openScoped reads a set of messages whole.
+func (c Caretaker) openScoped(ctx context.Context, dir string) error {
+	m, err := readScoped(dir)
+	if err != nil {
+		return err
 	}
 	if err := c.checkSums(ctx, m, dir, "verifying the backup"); err != nil {
 		return err

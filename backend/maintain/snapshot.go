@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
@@ -117,16 +118,26 @@ func (c Caretaker) captureFile(ctx context.Context, pending, path string, manife
 	if err := c.at("verify " + path); err != nil {
 		return File{}, err
 	}
-	counts, err := verifyDatabase(ctx, to)
-	if err != nil {
-		return File{}, err
-	}
-	manifest.Counts[path] = counts
 	if err := c.at("checksum " + path); err != nil {
 		return File{}, err
 	}
-	sum, size, err := disk.Checksum(to)
-	return File{Path: path, SHA256: sum, Bytes: size}, err
+	file := File{Path: path}
+	err := both(func() (err error) {
+		manifest.Counts[path], err = verifyDatabase(ctx, to)
+		return err
+	}, func() (err error) {
+		file.SHA256, file.Bytes, err = disk.Checksum(to)
+		return err
+	})
+	return file, err
+}
+
+// both runs two pieces of work at once that only read.
+func both(one, other func() error) error {
+	var group errgroup.Group
+	group.Go(one)
+	group.Go(other)
+	return group.Wait()
 }
 
 // verifyDatabase reads the whole database at path, which nobody writes, and
@@ -180,20 +191,30 @@ func (c Caretaker) rotateSets(dir string, name *regexp.Regexp) ([]string, error)
 	return moved, nil
 }
 
-// findSnapshot turns what a person typed into a set's folder: a path, one
-// relative to the home, or a name in its backups; "" and "latest" are the newest.
+// findSnapshot finds a full snapshot.
 func (c Caretaker) findSnapshot(typed string) (string, error) {
+	return c.findSet(typed, c.Home.Backups(), snapshotName, "there is no snapshot yet: make one with `bridge doctor --backup`")
+}
+
+// findScoped finds a backup of messages.
+func (c Caretaker) findScoped(typed string) (string, error) {
+	return c.findSet(typed, c.Home.MessageBackups(), scopedName, "there is no backup of messages: the broker makes them when BRIDGE_AUTO_BACKUP is 1")
+}
+
+// findSet turns what a person typed into a set's folder: a path, one relative to
+// the home, or a name in the folder of such sets; "" and "latest" are the newest.
+func (c Caretaker) findSet(typed, folder string, name *regexp.Regexp, none string) (string, error) {
 	if typed == "" || typed == "latest" {
-		found, err := sets(c.Home.Backups(), snapshotName)
+		found, err := sets(folder, name)
 		if err != nil {
 			return "", err
 		}
 		if len(found) == 0 {
-			return "", bridge.Errorf(bridge.NotFound, "there is no snapshot yet: make one with `bridge doctor --backup`")
+			return "", bridge.Errorf(bridge.NotFound, "%s", none)
 		}
-		return filepath.Join(c.Home.Backups(), found[0].Path), nil
+		return filepath.Join(folder, found[0].Path), nil
 	}
-	for _, candidate := range []string{typed, in(c.Home.Dir(), typed), in(c.Home.Backups(), typed)} {
+	for _, candidate := range []string{typed, in(c.Home.Dir(), typed), in(folder, typed)} {
 		if info, err := os.Stat(candidate); err == nil && info.IsDir() {
 			return filepath.Abs(candidate)
 		}

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
 	"bridge/backend/session"
-
-	"github.com/mark3labs/mcp-go/mcp"
 )
 
 // ack is mail in an answer that is not written yet.
@@ -23,26 +23,29 @@ type ack struct {
 	tool string
 }
 
-// acks holds the loans of answers on their way out: first by the result that
-// carries them, then by the request's id, until the answer's bytes are written.
-// Each stays open until its acknowledgement is durable.
+// acks holds the loans of answers on their way out, until the answer's bytes are
+// written and its acknowledgement is durable. An answer names its loan in its
+// own _meta.
 type acks struct {
 	mu      sync.Mutex
-	results map[*mcp.CallToolResult]ack
-	loans   map[string]ack // by JSON of the request id
+	leaving map[string]ack // by loan id: the answer is not written yet
 	open    map[string]session.Loan
 	running sync.WaitGroup
 }
 
+// loanMeta is the member of an answer's _meta that names the loan in it.
+const loanMeta = "bridge/loan"
+
 func newAcks() acks {
-	return acks{results: map[*mcp.CallToolResult]ack{}, loans: map[string]ack{}, open: map[string]session.Loan{}}
+	return acks{leaving: map[string]ack{}, open: map[string]session.Loan{}}
 }
 
-// hold remembers the loan behind a result.
+// hold remembers the loan behind a result and marks the result with it.
 func (a *acks) hold(result *mcp.CallToolResult, held ack) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.results[result] = held
+	result.Meta = mcp.Meta{loanMeta: held.loan.ID}
+	a.leaving[held.loan.ID] = held
 	a.open[held.loan.ID] = held.loan
 }
 
@@ -60,41 +63,24 @@ func (a *acks) done(loan session.Loan) {
 	delete(a.open, loan.ID)
 }
 
-// expect moves a loan from its result to the id under which the result leaves.
-func (a *acks) expect(_ context.Context, id any, _ *mcp.CallToolRequest, result any) {
-	carrier, ok := result.(*mcp.CallToolResult)
-	if !ok {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	held, ok := a.results[carrier]
-	if !ok {
-		return
-	}
-	delete(a.results, carrier)
-	key, err := json.Marshal(id)
-	if err != nil {
-		return // an id that does not encode was never answered: the loan lapses
-	}
-	a.loans[string(key)] = held
-}
-
 // take returns the loan of an answer that was just written.
 func (a *acks) take(frame []byte) (ack, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.loans) == 0 {
+	if len(a.leaving) == 0 {
 		return ack{}, false
 	}
-	var head struct {
-		ID json.RawMessage `json:"id"`
+	var answer struct {
+		Result struct {
+			Meta map[string]any `json:"_meta"`
+		} `json:"result"`
 	}
-	if json.Unmarshal(frame, &head) != nil {
+	if json.Unmarshal(frame, &answer) != nil {
 		return ack{}, false
 	}
-	held, ok := a.loans[string(head.ID)]
-	delete(a.loans, string(head.ID))
+	id, _ := answer.Result.Meta[loanMeta].(string)
+	held, ok := a.leaving[id]
+	delete(a.leaving, id)
 	return held, ok
 }
 
@@ -155,7 +141,7 @@ func (s *Server) success(name string, value any, loan *session.Loan) (*mcp.CallT
 	if err != nil {
 		return nil, fmt.Errorf("encode the answer of %s: %w", name, err)
 	}
-	result := mcp.NewToolResultText(string(text))
+	result := said(string(text))
 	if loan != nil {
 		s.acks.hold(result, ack{loan: *loan, tool: name})
 	}

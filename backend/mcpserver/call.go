@@ -1,15 +1,15 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"maps"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
-
-	"github.com/mark3labs/mcp-go/mcp"
 )
 
 // call is one tool call: its arguments as JSON and who makes it.
@@ -27,42 +27,48 @@ const (
 
 // readCall takes a call apart. Who calls comes from the host, never from the
 // model's own arguments.
-func (s *Server) readCall(request mcp.CallToolRequest) (call, error) {
-	args := request.GetArguments()
-	c := call{}
+func (s *Server) readCall(request *mcp.CallToolRequest) (call, error) {
+	c := call{args: bytes.TrimSpace(request.Params.Arguments)}
+	if len(c.args) == 0 || string(c.args) == "null" {
+		c.args = []byte("{}")
+	}
+	if c.args[0] != '{' {
+		return call{}, bridge.Errorf(bridge.Invalid, "the arguments must be a JSON object")
+	}
+	meta := map[string]any(request.Params.Meta)
 	switch s.opts.Register.Kind {
 	case bridge.Codex:
-		if sessionID, childID, ok := agent.CodexIdentity(metaOf(request)); ok {
+		if sessionID, childID, ok := agent.CodexIdentity(meta); ok {
 			c.caller.SessionID, c.caller.ChildID = sessionID, childID
 		}
 	case bridge.Claude:
-		if toolUse, ok := agent.ClaudeToolUse(metaOf(request)); ok {
+		if toolUse, ok := agent.ClaudeToolUse(meta); ok {
 			c.caller.ToolUseID = toolUse
 		}
 	case bridge.OpenCode:
-		args = maps.Clone(args)
-		c.caller.SessionID, _ = args[pluginSession].(string)
-		c.caller.ChildID, _ = args[pluginChild].(string)
-		delete(args, pluginSession)
-		delete(args, pluginChild)
+		if err := c.takePluginsWord(); err != nil {
+			return call{}, err
+		}
 	default: // the connection alone says who calls
 	}
-	if args == nil {
-		args = map[string]any{}
-	}
-	raw, err := json.Marshal(args)
-	if err != nil {
-		return call{}, bridge.Errorf(bridge.Invalid, "the arguments cannot be read")
-	}
-	c.args = raw
 	return c, nil
 }
 
-func metaOf(request mcp.CallToolRequest) map[string]any {
-	if request.Params.Meta == nil {
-		return nil
+// takePluginsWord takes out of the arguments what opencode's plugin wrote there.
+func (c *call) takePluginsWord() error {
+	args := map[string]json.RawMessage{}
+	if err := json.Unmarshal(c.args, &args); err != nil {
+		return bridge.Errorf(bridge.Invalid, "the arguments cannot be read")
 	}
-	return request.Params.Meta.AdditionalFields
+	for name, to := range map[string]*string{pluginSession: &c.caller.SessionID, pluginChild: &c.caller.ChildID} {
+		if word, ok := args[name]; ok && json.Unmarshal(word, to) != nil {
+			*to = "" // no string is no word
+		}
+		delete(args, name)
+	}
+	rest, err := json.Marshal(args)
+	c.args = rest
+	return err
 }
 
 // decode reads a tool's arguments strictly: unknown ones are refused by name.

@@ -26,8 +26,14 @@ func experimental(register ipc.Register) map[string]any {
 	return map[string]any{channelCapability: map[string]any{}}
 }
 
-// event follows what the broker pushes: mail that may go into the channel.
+// event follows what the broker pushes: mail that may go into the channel, and
+// which session this is.
 func (s *Server) event(event ipc.Event) {
+	var became ipc.Registered
+	if event.Name == ipc.EventJoined && json.Unmarshal(event.Data, &became) == nil {
+		s.joined.became(became.ID)
+		return
+	}
 	var arrived ipc.MailEvent
 	if event.Name == ipc.EventMail && json.Unmarshal(event.Data, &arrived) == nil && !arrived.Wake {
 		return

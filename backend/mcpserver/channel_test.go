@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestCHT_03_TheChannelPayloadStaysWithinTheHostsBounds(t *testing.T) {

@@ -24,6 +24,13 @@ func (j *joined) set(answer ipc.Registered) {
 	j.answer = answer
 }
 
+// became notes which session this process turned out to be part of.
+func (j *joined) became(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.answer.ID = id
+}
+
 func (j *joined) id() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -6,16 +6,16 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
 	"bridge/backend/session"
-
-	"github.com/mark3labs/mcp-go/mcp"
-	"github.com/mark3labs/mcp-go/server"
 )
 
 // Options says whose server it is. All fields are required unless they say
@@ -43,7 +43,7 @@ type Server struct {
 // the server works without one as soon as one is there.
 const joinPatience = 3 * time.Second
 
-// Run serves until input ends or ctx does.
+// Run serves until input ends or ctx does; either is an end without an error.
 func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) error {
 	s := &Server{opts: opts, acks: newAcks(), mail: make(chan struct{}, 1)}
 	s.keeper = &ipc.Keeper{
@@ -62,6 +62,9 @@ func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) e
 	s.awaitJoin(ctx)
 	serving, stopServing := context.WithCancel(ctx)
 	err := s.serve(serving, input, output)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = nil // hosts end a server by a signal: that is no failure
+	}
 	stopServing()
 	s.acks.wait()
 	cancel()
@@ -92,34 +95,31 @@ func (s *Server) join(ctx context.Context, client *ipc.Client) error {
 }
 
 func (s *Server) serve(ctx context.Context, input io.Reader, output io.Writer) error {
-	hooks := &server.Hooks{}
-	hooks.AddAfterCallTool(s.acks.expect)
 	out := &ackWriter{output: output, written: s.written}
+	options := &mcp.ServerOptions{
+		Instructions:              instructions(s.joined.note()),
+		Capabilities:              &mcp.ServerCapabilities{Experimental: experimental(s.opts.Register), Tools: &mcp.ToolCapabilities{}},
+		SupportedProtocolVersions: versions,
+	}
 	if s.opts.Register.Channel {
-		hooks.AddAfterInitialize(func(context.Context, any, *mcp.InitializeRequest, *mcp.InitializeResult) {
+		options.InitializedHandler = func(context.Context, *mcp.InitializedRequest) {
 			s.acks.running.Go(func() { s.runChannel(ctx, out) })
-		})
+		}
 	}
-	mcpServer := server.NewMCPServer("bridge", s.opts.Version,
-		server.WithExperimental(experimental(s.opts.Register)),
-		server.WithToolCapabilities(false),
-		server.WithStrictInputSchemaDefault(),
-		server.WithInstructions(instructions(s.joined.note())),
-		server.WithHooks(hooks),
-		server.WithRecovery(),
-	)
+	server := mcp.NewServer(&mcp.Implementation{Name: "bridge", Version: s.opts.Version}, options)
 	for _, t := range s.tools() {
-		mcpServer.AddTool(t.tool, s.handler(t))
+		server.AddTool(t.tool, s.handler(t))
 	}
-	stdio := server.NewStdioServer(mcpServer)
-	server.WithWorkerPoolSize(toolWorkers)(stdio)
-	server.WithErrorLogger(slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelWarn))(stdio)
-	return stdio.Listen(ctx, input, out)
+	return server.Run(ctx, newLines(input, out))
 }
 
-// toolWorkers bounds the tool calls of one session that run at once; waiting
-// ones hold a worker each.
-const toolWorkers = 32
+// versions are the protocol's versions with a session that is opened by
+// initialize: what comes after is seen by nobody here yet.
+var versions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+
+// maxLineBytes bounds one message of the host: a tool call with the longest text
+// and whatever the host adds.
+const maxLineBytes = 2 * bridge.MaxFrameBytes
 
 const guide = `Bridge connects you with the other coding-agent sessions on this PC. ` +
 	"`peers` lists them; `send` writes to one by name, or to all with `*`; answers come by themselves at your next step, or with `inbox` and `wait_for_message`. " +
@@ -134,8 +134,8 @@ func instructions(note string) string {
 }
 
 // handler runs one tool: strict arguments in, one JSON text block out.
-func (s *Server) handler(t tool) server.ToolHandlerFunc {
-	return func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (s *Server) handler(t tool) mcp.ToolHandler {
+	return func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		call, err := s.readCall(request)
 		if err != nil {
 			return failure(err), nil
@@ -162,9 +162,16 @@ func (s *Server) giveBack(loan session.Loan) {
 	}
 }
 
+// said is an answer of one text block.
+func said(text string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+}
+
 // failure is one plain sentence for the model.
 func failure(err error) *mcp.CallToolResult {
-	return mcp.NewToolResultError(sentence(err))
+	result := said(sentence(err))
+	result.IsError = true
+	return result
 }
 
 func sentence(err error) string {

@@ -4,19 +4,19 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
 	"bridge/backend/ipc"
 	"bridge/backend/session"
-
-	"github.com/google/uuid"
-	"github.com/mark3labs/mcp-go/mcp"
 )
 
 // tool is one MCP tool and what it does. run returns the value of its one JSON
 // text block, and the loan of the mail in it.
 type tool struct {
-	tool mcp.Tool
+	tool *mcp.Tool
 	run  func(ctx context.Context, c call) (any, *session.Loan, error)
 }
 
@@ -29,35 +29,40 @@ func (s *Server) tools() []tool {
 	return []tool{
 		{define("peers", "List the other agent sessions on this PC: name, agent, folder, busy or idle.", reads), s.peers},
 		{define("send", "Send a message to another session: by name, id or agent kind, or to all with *. It is stored before this returns and waits for sessions that are away.", writes,
-			mcp.WithString("to", mcp.Required(), mcp.Description("session name, id, agent kind when one is online, or *")),
-			mcp.WithString("message", mcp.Required(), mcp.Description("the text, up to 100,000 characters")),
-			mcp.WithString("reply_to", mcp.Description("id of the message that this answers")),
-			mcp.WithString("conversation_id", mcp.Description("thread to continue")),
-			mcp.WithString("message_id", mcp.Description("your own id: sending again with it stores no second copy")),
+			required(text("to", "session name, id, agent kind when one is online, or *")),
+			required(text("message", "the text, up to 100,000 characters")),
+			text("reply_to", "id of the message that this answers"),
+			text("conversation_id", "thread to continue"),
+			text("message_id", "your own id: sending again with it stores no second copy"),
 		), s.send},
 		{define("inbox", "Read the messages that wait for you, oldest first.", reads,
-			mcp.WithNumber("limit", mcp.Description("1 to 100, default 20")),
-			mcp.WithBoolean("mark_read", mcp.Description("false leaves them unread; default true")),
+			number("limit", "1 to 100, default 20"),
+			flag("mark_read", "false leaves them unread; default true"),
 		), s.inbox},
 		{define("wait_for_message", "Wait for the next message that fits, instead of asking again and again.", reads,
-			mcp.WithNumber("timeout_sec", mcp.Description("1 to 110, default 60")),
-			mcp.WithString("from", mcp.Description("only from this session")),
-			mcp.WithString("reply_to", mcp.Description("only answers to this message id")),
-			mcp.WithString("conversation_id", mcp.Description("only of this thread")),
+			number("timeout_sec", "1 to 110, default 60"),
+			text("from", "only from this session"),
+			text("reply_to", "only answers to this message id"),
+			text("conversation_id", "only of this thread"),
 		), s.wait},
 		{define("decide", "Pin a decision of the user on a topic: it reaches every session in scope once and stays in force until a newer one on the topic replaces it. Use it only for what your user decided.", writes,
-			mcp.WithString("topic", mcp.Required(), mcp.Description("a short name; the same name replaces the earlier decision")),
-			mcp.WithString("text", mcp.Required(), mcp.Description("the decision, up to 8,000 characters")),
-			mcp.WithAny("scope", mcp.Description(scopeWords)),
-			mcp.WithString("source_message_id", mcp.Description("the message that it came from")),
+			required(text("topic", "a short name; the same name replaces the earlier decision")),
+			required(text("text", "the decision, up to 8,000 characters")),
+			anything("scope", scopeWords),
+			text("source_message_id", "the message that it came from"),
 		), s.decide},
 		{define("decisions", "Look up what is decided, newest first.", reads,
-			mcp.WithString("query", mcp.Description("words in topic or text")),
-			mcp.WithAny("scope", mcp.Description(scopeWords)),
-			mcp.WithBoolean("history", mcp.Description("true adds what was replaced")),
+			text("query", "words in topic or text"),
+			anything("scope", scopeWords),
+			flag("history", "true adds what was replaced"),
 		), s.decisions},
+		{define("search_history", "Search what you wrote and received, and the decisions that hold for you, by their words; the best come first, as short pieces.", reads,
+			required(text("query", "words that must all be there; quotes hold words together")),
+			text("kind", "message or decision; default both"),
+			number("limit", "1 to 50, default 10"),
+		), s.searchHistory},
 		{define("auto_wake", "Choose whether any mail, not only mail addressed to you, may wake this session when it is idle.", writes,
-			mcp.WithBoolean("enabled", mcp.Required(), mcp.Description("true or false")),
+			required(flag("enabled", "true or false")),
 		), s.autoWake},
 		{define("dashboard", "Get a link to the dashboard for your user; it opens once, within 30 seconds.", reads), s.dashboard},
 	}
@@ -72,17 +77,53 @@ const (
 	writes effect = false
 )
 
-// define declares a tool. Every hint is given: the library's defaults call a
-// tool destructive.
-func define(name, description string, readOnly effect, arguments ...mcp.ToolOption) mcp.Tool {
-	options := append([]mcp.ToolOption{
-		mcp.WithDescription(description),
-		mcp.WithReadOnlyHintAnnotation(bool(readOnly)),
-		mcp.WithDestructiveHintAnnotation(false),
-		mcp.WithIdempotentHintAnnotation(bool(readOnly)),
-		mcp.WithOpenWorldHintAnnotation(false),
-	}, arguments...)
-	return mcp.NewTool(name, options...)
+// define declares a tool. Every hint is given: without them a host must take a
+// tool for destructive.
+func define(name, description string, readOnly effect, arguments ...argument) *mcp.Tool {
+	properties, needed := map[string]any{}, []string{}
+	for _, a := range arguments {
+		schema := map[string]string{"description": a.description}
+		if a.kind != "" {
+			schema["type"] = a.kind
+		}
+		properties[a.name] = schema
+		if a.required {
+			needed = append(needed, a.name)
+		}
+	}
+	no := false
+	return &mcp.Tool{
+		Name: name, Description: description,
+		InputSchema: map[string]any{"type": "object", "properties": properties, "required": needed, "additionalProperties": false},
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: bool(readOnly), IdempotentHint: bool(readOnly), DestructiveHint: &no, OpenWorldHint: &no},
+	}
+}
+
+// argument is one argument of a tool; kind is its JSON type, "" for any.
+type argument struct {
+	name, kind, description string
+	required                bool
+}
+
+func text(name, description string) argument {
+	return argument{name: name, kind: "string", description: description}
+}
+
+func number(name, description string) argument {
+	return argument{name: name, kind: "number", description: description}
+}
+
+func flag(name, description string) argument {
+	return argument{name: name, kind: "boolean", description: description}
+}
+
+func anything(name, description string) argument {
+	return argument{name: name, description: description}
+}
+
+func required(a argument) argument {
+	a.required = true
+	return a
 }
 
 type noArguments struct{}
@@ -132,7 +173,8 @@ func (s *Server) send(ctx context.Context, c call) (any, *session.Loan, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if args.MessageID == "" {
+	again := args.MessageID != ""
+	if !again {
 		// Chosen here, so that a broker that dies before it answers is asked
 		// again without a second copy.
 		args.MessageID = uuid.Must(uuid.NewV7()).String()
@@ -140,7 +182,7 @@ func (s *Server) send(ctx context.Context, c call) (any, *session.Loan, error) {
 	answer, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (ipc.SendResult, error) {
 		return client.Send(ctx, ipc.SendArgs{
 			Caller: c.caller, To: args.To, Body: args.Message, ReplyTo: args.ReplyTo,
-			ConversationID: args.ConversationID, MessageID: args.MessageID,
+			ConversationID: args.ConversationID, MessageID: args.MessageID, Again: again,
 		})
 	})
 	return answer, nil, err
@@ -255,6 +297,28 @@ func (s *Server) decisions(ctx context.Context, c call) (any, *session.Loan, err
 	}
 	found, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) ([]decision.Revision, error) {
 		return client.Decisions(ctx, ipc.DecisionsArgs{Caller: c.caller, Query: args.Query, Scope: args.Scope, History: args.History})
+	})
+	return found, nil, err
+}
+
+func (s *Server) searchHistory(ctx context.Context, c call) (any, *session.Loan, error) {
+	args, err := decode[struct {
+		Query string `json:"query"`
+		Kind  string `json:"kind"`
+		Limit *int   `json:"limit"`
+	}](c)
+	if err != nil {
+		return nil, nil, err
+	}
+	request := ipc.SearchArgs{Caller: c.caller, Query: args.Query, Kind: args.Kind}
+	if args.Limit != nil {
+		if *args.Limit < 1 {
+			return nil, nil, bridge.Errorf(bridge.Invalid, "limit must be 1 to 50")
+		}
+		request.Limit = *args.Limit
+	}
+	found, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (ipc.SearchResult, error) {
+		return client.SearchHistory(ctx, request)
 	})
 	return found, nil, err
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"time"
 )
 
 // ErrGone reports that no such process runs.
@@ -121,6 +122,19 @@ func Identity(pid int) (string, error) {
 		return "", fmt.Errorf("identity of process %d: %w", pid, err)
 	}
 	return fmt.Sprintf("%s:%d", boot, process.start), nil
+}
+
+// Started tells when process pid began, as far as the system knows it: to the
+// second. ErrGone when pid does not run.
+func Started(pid int) (time.Time, error) {
+	process, err := find(pid)
+	if err == nil && process.start == 0 {
+		err = errors.ErrUnsupported
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("start of process %d: %w", pid, err)
+	}
+	return calendar(process.start)
 }
 
 // Same reports whether process pid runs and is the one that had identity.

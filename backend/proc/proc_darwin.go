@@ -2,6 +2,7 @@ package proc
 
 import (
 	"errors"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -50,3 +51,5 @@ func fromKinfo(line *unix.KinfoProc) Process {
 }
 
 func bootID() (string, error) { return unix.Sysctl("kern.bootsessionuuid") }
+
+func calendar(start uint64) (time.Time, error) { return time.UnixMicro(int64(start)), nil }

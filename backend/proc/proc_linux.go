@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // find reads one line of the process list; a zombie is ErrGone.
@@ -86,4 +87,23 @@ func bootID() (string, error) {
 		return "", err
 	}
 	return strings.TrimSpace(string(id)), nil
+}
+
+// ticksPerSecond is the unit of process starts; Linux shows all programs the
+// same one.
+const ticksPerSecond = 100
+
+// calendar turns a start, in ticks since the boot, into a time.
+func calendar(start uint64) (time.Time, error) {
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return time.Time{}, err
+	}
+	for line := range strings.Lines(string(stat)) {
+		if seconds, ok := strings.CutPrefix(strings.TrimSpace(line), "btime "); ok {
+			boot, err := strconv.ParseInt(seconds, 10, 64)
+			return time.Unix(boot, 0).Add(time.Duration(start) * time.Second / ticksPerSecond), err
+		}
+	}
+	return time.Time{}, errors.ErrUnsupported
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
 )
 
 // find knows whether a process runs and, of ours, which one started it; these
@@ -24,3 +25,5 @@ func find(pid int) (Process, error) {
 func list() ([]Process, error) { return nil, nil }
 
 func bootID() (string, error) { return "", errors.ErrUnsupported }
+
+func calendar(uint64) (time.Time, error) { return time.Time{}, errors.ErrUnsupported }

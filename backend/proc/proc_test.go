@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func contents(t *testing.T, path string) string {
@@ -113,6 +114,17 @@ func TestIdentityTellsProcessesApart(t *testing.T) {
 	}
 	if !Alive(second.PID) {
 		t.Error("a stranger was ended too")
+	}
+}
+
+func TestStartedIsTheCalendarsTime(t *testing.T) {
+	before := time.Now()
+	child := start1(t, program(t, "wait"))
+	if at, err := Started(child.PID); err != nil || at.Before(before.Add(-2*time.Second)) || at.After(time.Now().Add(2*time.Second)) {
+		t.Errorf("a process started at %s is said to have started at %s, %v", before, at, err)
+	}
+	if _, err := Started(-1); !errors.Is(err, ErrGone) {
+		t.Errorf("no process: %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -113,4 +114,10 @@ func kill(pid int) error {
 		return ErrGone // it is ending already
 	}
 	return err
+}
+
+// calendar turns a start, in 100 ns since 1601, into a time.
+func calendar(start uint64) (time.Time, error) {
+	created := windows.Filetime{HighDateTime: uint32(start >> 32), LowDateTime: uint32(start)}
+	return time.Unix(0, created.Nanoseconds()), nil
 }

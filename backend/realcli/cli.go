@@ -124,6 +124,18 @@ func (h *Home) Append(name, text string) error {
 	return h.write(name, string(old)+text)
 }
 
+// UseCodexDaemon lets codex serve its sessions from its background server, as it
+// does for people who did not switch that off. It copies its package into the
+// home, some 400 MB.
+func (h *Home) UseCodexDaemon() error {
+	const name, off = ".codex/config.toml", "daemon_auto_start = false"
+	raw, err := os.ReadFile(filepath.Join(h.Dir, name))
+	if err != nil {
+		return fmt.Errorf("changing codex's configuration: %w", err)
+	}
+	return h.write(name, strings.Replace(string(raw), off, "daemon_auto_start = true", 1))
+}
+
 // Edit changes a JSON file of the home.
 func (h *Home) Edit(name string, change func(settings map[string]any)) error {
 	raw, err := os.ReadFile(filepath.Join(h.Dir, name))

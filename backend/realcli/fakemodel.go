@@ -332,10 +332,10 @@ var scriptName = regexp.MustCompile(`\bscript:([A-Za-z0-9-]+)`)
 // one, and how many answers were given since.
 func position(items []Item) (script string, step int) {
 	for _, item := range items {
-		switch {
-		case item.Role == "assistant":
+		switch item.Role {
+		case "assistant":
 			step++
-		case item.Role == "user":
+		case "user":
 			if name := scriptName.FindStringSubmatch(item.Text); name != nil {
 				script, step = name[1], 0
 			}

@@ -19,18 +19,24 @@ func TestHeadlessTurn(t *testing.T) {
 		run   run
 		hooks bool
 	}{
-		{"claude", realcli.Call("Bash", map[string]any{"command": "echo shell-$((40+2))", "description": "count"}), "mcp__probe__echo",
+		{
+			"claude", realcli.Call("Bash", map[string]any{"command": "echo shell-$((40+2))", "description": "count"}), "mcp__probe__echo",
 			func(w *world, prompt string) (string, error) {
 				return w.home.Claude(soon(w.T), w.home.Project("p"), prompt, "--allowedTools", "Bash mcp__probe__echo")
-			}, true},
-		{"codex", realcli.Call("exec_command", map[string]any{"cmd": "echo shell-$((40+2))"}), "mcp__probe/echo",
+			}, true,
+		},
+		{
+			"codex", realcli.Call("exec_command", map[string]any{"cmd": "echo shell-$((40+2))"}), "mcp__probe/echo",
 			func(w *world, prompt string) (string, error) {
 				return w.home.Codex(soon(w.T), w.home.Project("p"), prompt, "--dangerously-bypass-hook-trust")
-			}, true},
-		{"opencode", realcli.Call("bash", map[string]any{"command": "echo shell-$((40+2))", "description": "count"}), "probe_echo",
+			}, true,
+		},
+		{
+			"opencode", realcli.Call("bash", map[string]any{"command": "echo shell-$((40+2))", "description": "count"}), "probe_echo",
 			func(w *world, prompt string) (string, error) {
 				return w.home.OpenCode(soon(w.T), w.home.Project("p"), prompt)
-			}, false},
+			}, false,
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.kind, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 )
 
 // ownerLabel stands before the owner's words in codex's queue (CHT-04).
-const ownerLabel = "[From your user, through the Bridge dashboard]\n\n"
+const ownerLabel = "[From your user, the owner, through the Bridge dashboard]\n\n"
 
 // words is what the owner's page posts to a session (CHT-01).
 type words struct {
@@ -139,10 +139,13 @@ func long(chars int) string {
 	return strings.TrimRight(string([]rune(b.String())[:chars-1]), " \n") + "."
 }
 
+// TestOwnerReachesCodex: with its background server, which is codex's default.
+// Without it codex takes up to 10 seconds more, as TestOwnerAndABrokenCodex sees.
 func TestOwnerReachesCodex(t *testing.T) {
 	w := newWorld(t, "p")
+	must(t, w.home.UseCodexDaemon())
 	w.install()
-	codex := w.open("codex", "p", "›", realcli.CodexCommand()...)
+	codex := w.open("codex", "p", "›", "codex")
 	w.meet(codex, "codex-p")
 
 	w.step("CHT-02 CHT-04 idle: the text comes as a prompt within seconds", func(w *world) {

@@ -124,14 +124,17 @@ type (
 		Messages []message `json:"messages"`
 	}
 	peer struct {
-		ID        string `json:"id"`
-		Name      string `json:"name"`
-		Agent     string `json:"agent"`
-		State     string `json:"state"`
-		SessionID string `json:"sessionId"`
-		Children  []struct {
-			ID string `json:"id"`
-		} `json:"children"`
+		ID        string  `json:"id"`
+		Name      string  `json:"name"`
+		Agent     string  `json:"agent"`
+		State     string  `json:"state"`
+		SessionID string  `json:"sessionId"`
+		Children  []child `json:"children"`
+	}
+	child struct {
+		ID    string `json:"id"`
+		Title string `json:"title"`
+		State string `json:"state"`
 	}
 	message struct {
 		ID         string     `json:"id"`

@@ -149,11 +149,15 @@ func joinTool(namespace, name string) string {
 
 func writeResponses(s stream, a answer) {
 	id := fmt.Sprintf("resp_%d", a.number)
-	item := object{"type": "message", "role": "assistant", "id": fmt.Sprintf("msg_%d", a.number),
-		"content": []object{{"type": "output_text", "text": a.text}}}
+	item := object{
+		"type": "message", "role": "assistant", "id": fmt.Sprintf("msg_%d", a.number),
+		"content": []object{{"type": "output_text", "text": a.text}},
+	}
 	if a.tool != "" {
-		item = object{"type": "function_call", "id": fmt.Sprintf("fc_%d", a.number), "call_id": fmt.Sprintf("call_%d", a.number),
-			"name": a.tool, "arguments": a.args}
+		item = object{
+			"type": "function_call", "id": fmt.Sprintf("fc_%d", a.number), "call_id": fmt.Sprintf("call_%d", a.number),
+			"name": a.tool, "arguments": a.args,
+		}
 		if a.namespace != "" {
 			item["namespace"] = a.namespace
 		}
@@ -266,8 +270,10 @@ func writeChat(s stream, a answer) {
 		}}}, "tool_calls"
 	}
 	chunk := func(choices []object, more object) {
-		data := object{"id": fmt.Sprintf("chatcmpl-%d", a.number), "object": "chat.completion.chunk", "created": 1,
-			"model": "fake-model", "choices": choices}
+		data := object{
+			"id": fmt.Sprintf("chatcmpl-%d", a.number), "object": "chat.completion.chunk", "created": 1,
+			"model": "fake-model", "choices": choices,
+		}
 		for k, v := range more {
 			data[k] = v
 		}

@@ -3,9 +3,11 @@ package realcli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -178,26 +180,109 @@ func (t *Terminal) Prompt(ctx context.Context, line string) error {
 // popup, so prompts go through the HTTP interface of the same live session.
 type OpenCodeTerminal struct {
 	*Terminal
-	url string
+	openCode
+}
+
+// openCode is an opencode by its HTTP interface.
+type openCode struct {
+	home *Home
+	url  string
+}
+
+// OpenCodeServer is one session of an opencode that nobody looks at.
+type OpenCodeServer struct {
+	openCode
+	Session string
+	server  *exec.Cmd
+}
+
+// ServeOpenCode starts `opencode serve` in a folder, with one session. Close of
+// the home ends it if nothing else does.
+func (h *Home) ServeOpenCode(ctx context.Context, dir string) (*OpenCodeServer, error) {
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	cmd := h.Command(context.WithoutCancel(ctx), dir, "opencode", "serve", "--hostname", "127.0.0.1", "--port", strconv.Itoa(address.Port))
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting opencode: %w", err)
+	}
+	served := &OpenCodeServer{openCode{h, "http://" + address.String()}, "", cmd}
+	if err := served.up(ctx); err != nil {
+		return nil, err
+	}
+	var made struct{ ID string }
+	err = served.ask(ctx, "/session", "{}", &made)
+	served.Session = made.ID
+	return served, err
+}
+
+// up waits until the server answers. One that is starting may take a connection
+// and never answer on it, so each is given up soon.
+func (o openCode) up(ctx context.Context) error {
+	client := http.Client{Timeout: time.Second}
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		answer, err := client.Get(o.url + "/global/health")
+		if err == nil {
+			return answer.Body.Close()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for opencode to serve: %w", err)
+		}
+	}
+}
+
+// Prompt gives the session one line.
+func (o *OpenCodeServer) Prompt(ctx context.Context, line string) error {
+	parts := []object{{"type": "text", "text": line}}
+	if err := o.post(ctx, "/session/"+o.Session+"/prompt_async", mustJSON(object{"parts": parts})); err != nil {
+		return err
+	}
+	return o.prompted(ctx, line)
+}
+
+// Close ends the server.
+func (o *OpenCodeServer) Close(context.Context) error {
+	if err := o.server.Process.Signal(os.Interrupt); err != nil {
+		return fmt.Errorf("ending opencode: %w", err)
+	}
+	o.server.Wait() //nolint:errcheck // how it takes the signal is its own matter
+	return nil
+}
+
+// prompted waits until the model is asked.
+func (o openCode) prompted(ctx context.Context, line string) error {
+	_, err := o.home.model.Wait(ctx, "the prompt "+line, func(r Request) bool { return !r.Aux && strings.Contains(r.Text(), line) })
+	return err
 }
 
 // OpenOpenCode starts an interactive opencode that serves its interface on a
 // free port of 127.0.0.1.
 func (h *Home) OpenOpenCode(ctx context.Context, name, dir string, args ...string) (*OpenCodeTerminal, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeAddress()
 	if err != nil {
-		return nil, fmt.Errorf("finding a port for opencode: %w", err)
-	}
-	address := listener.Addr().(*net.TCPAddr)
-	if err := listener.Close(); err != nil {
-		return nil, fmt.Errorf("finding a port for opencode: %w", err)
+		return nil, err
 	}
 	argv := append([]string{"opencode", "--hostname", "127.0.0.1", "--port", strconv.Itoa(address.Port)}, args...)
 	terminal, err := h.Open(ctx, name, dir, argv...)
 	if err != nil {
 		return nil, err
 	}
-	return &OpenCodeTerminal{terminal, "http://" + address.String()}, nil
+	return &OpenCodeTerminal{terminal, openCode{h, "http://" + address.String()}}, nil
+}
+
+// freeAddress is a port of 127.0.0.1 that nobody has at the moment.
+func freeAddress() (*net.TCPAddr, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("finding a port for opencode: %w", err)
+	}
+	address, _ := listener.Addr().(*net.TCPAddr)
+	return address, listener.Close()
 }
 
 // Prompt puts one line into the composer and submits it.
@@ -211,11 +296,15 @@ func (o *OpenCodeTerminal) Prompt(ctx context.Context, line string) error {
 	if err := o.post(ctx, "/tui/submit-prompt", "{}"); err != nil {
 		return err
 	}
-	_, err := o.home.model.Wait(ctx, "the prompt "+line, func(r Request) bool { return !r.Aux && strings.Contains(r.Text(), line) })
-	return err
+	return o.prompted(ctx, line)
 }
 
-func (o *OpenCodeTerminal) post(ctx context.Context, path, body string) error {
+func (o openCode) post(ctx context.Context, path, body string) error {
+	return o.ask(ctx, path, body, nil)
+}
+
+// ask posts and reads the answer's JSON into a value, unless that is nil.
+func (o openCode) ask(ctx context.Context, path, body string, into any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url+path, strings.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("asking opencode: %w", err)
@@ -225,9 +314,15 @@ func (o *OpenCodeTerminal) post(ctx context.Context, path, body string) error {
 	if err != nil {
 		return fmt.Errorf("asking opencode: %w", err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // its body is not read
+	defer answer.Body.Close()
 	if answer.StatusCode >= 300 {
 		return fmt.Errorf("opencode answered %s with %s", path, answer.Status)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+		return fmt.Errorf("reading opencode's answer to %s: %w", path, err)
 	}
 	return nil
 }

@@ -58,14 +58,18 @@ func (w *world) prompt(session prompter, name string) {
 // and waits until the page shows the session idle under its name.
 func (w *world) meet(session prompter, name string) peer {
 	w.Helper()
-	script := "meet-" + name
-	w.model.Script(script, realcli.Say("hello"))
-	w.prompt(session, script)
-	hello := w.request(name+"'s first request", asks(script, 0))
-	if !slices.ContainsFunc(hello.Tools, func(tool string) bool {
-		return slices.Contains([]string{claudeTool + "send", codexTool + "send", openCodeTool + "send"}, tool)
-	}) {
-		w.Errorf("%s is not offered the tool send: %v", name, hello.Tools)
+	offered := false
+	for round := 0; round < 5 && !offered; round++ { // the first turns may come before the MCP server is up
+		script := fmt.Sprintf("meet-%s-%d", name, round)
+		w.model.Script(script, realcli.Say("hello"))
+		w.prompt(session, script)
+		hello := w.request(name+"'s first request", asks(script, 0))
+		offered = slices.ContainsFunc(hello.Tools, func(tool string) bool {
+			return slices.Contains([]string{claudeTool + "send", codexTool + "send", openCodeTool + "send"}, tool)
+		})
+	}
+	if !offered {
+		w.Errorf("%s is not offered the tool send", name)
 	}
 	s := w.shown(name+" to be idle", func(s state) bool {
 		p := s.peer(name)

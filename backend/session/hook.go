@@ -30,6 +30,9 @@ type HookCall struct {
 	ChildID    string `json:"childId,omitempty"`
 	ChildTitle string `json:"childTitle,omitempty"`
 	Cwd        string `json:"cwd,omitempty"`
+	// Store is the folder of the CLI's own store, as the environment that the
+	// CLI gave to the hook tells (agent.StoreFolder).
+	Store      string `json:"store,omitempty"`
 	Source     string `json:"source,omitempty"` // session-start: startup, resume, clear
 	Prompt     string `json:"prompt,omitempty"`
 	StopActive bool   `json:"stopActive,omitempty"` // the turn already goes on because of a stop hook

@@ -118,8 +118,12 @@ func (r *Roster) enter(s *Session, wanted string) {
 	r.remember(Known{ID: s.ID, Name: s.Name, Kind: s.Kind, SessionID: s.SessionID})
 }
 
-// Bind gives a live session its host session id.
+// Bind gives a live session its host session id. The children of another one
+// stay behind.
 func (r *Roster) Bind(s *Session, sessionID string) {
+	if s.SessionID != sessionID {
+		s.Children, s.ChildrenNote = nil, ""
+	}
 	s.SessionID = sessionID
 	r.remember(Known{ID: s.ID, Name: s.Name, Kind: s.Kind, SessionID: sessionID})
 }
@@ -144,6 +148,34 @@ func (r *Roster) Rekey(s *Session, id string) {
 		return
 	}
 	r.enter(s, prior.Name)
+}
+
+// SetChild records what an event or the CLI's own store says of a native child
+// of s. It is the one rule about whose a child is: no live session is a child,
+// and where the store of another session holds it an event's claim counts for
+// nothing, while a word of the store takes it from those who only claimed it. ok
+// is false for a pair that is refused.
+func (r *Roster) SetChild(s *Session, said Child) (changed, ok bool) {
+	if said.ID == s.SessionID {
+		return false, false
+	}
+	if _, live := r.ByHost(s.Kind, said.ID); live {
+		return false, false
+	}
+	for _, other := range r.live {
+		if other == s || other.Kind != s.Kind {
+			continue
+		}
+		at := slices.IndexFunc(other.Children, func(c Child) bool { return c.ID == said.ID })
+		switch {
+		case at < 0:
+		case other.Children[at].Stored || !said.Stored:
+			return false, false
+		default:
+			other.Children = slices.Delete(other.Children, at, at+1)
+		}
+	}
+	return s.setChild(said), true
 }
 
 // Leave takes a session off the list; it stays known.

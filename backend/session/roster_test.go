@@ -368,21 +368,84 @@ func TestByHost(t *testing.T) {
 }
 
 func TestChildren(t *testing.T) {
-	var s Session
+	r, live := joined(nil, Session{ID: "p", Name: "x", Kind: bridge.Claude, SessionID: "h"})
+	s := live["p"]
 	for i := range maxChildren + 10 {
-		s.SetChild(Child{ID: fmt.Sprint(i), Title: fmt.Sprint("title ", i)})
+		r.SetChild(s, Child{ID: fmt.Sprint(i), Title: fmt.Sprint("title ", i)})
 	}
 	if len(s.Children) != maxChildren || s.Children[0].ID != "10" {
 		t.Errorf("%d children, the first is %s", len(s.Children), s.Children[0].ID)
 	}
-	s.SetChild(Child{ID: "50", Done: true}) // its end does not say its title
-	for _, child := range s.Children {
-		if child.ID == "50" && (!child.Done || child.Title != "title 50") {
-			t.Errorf("child %+v", child)
-		}
+	r.Bind(s, "h2")
+	if len(s.Children) != 0 {
+		t.Errorf("another host session has the %d children of the one before", len(s.Children))
 	}
-	if len(s.Children) != maxChildren {
-		t.Errorf("%d children", len(s.Children))
+}
+
+func TestCHT_10_TheNewerWordAboutAChildCounts(t *testing.T) {
+	const event, stored = false, true
+	word := func(stored bool, at int64, title string, done bool) Child {
+		return Child{ID: "c", Title: title, Done: done, At: at, Stored: stored}
+	}
+	for _, tt := range []struct {
+		name  string
+		words []Child
+		title string
+		done  bool
+	}{
+		{"its end does not say its title", []Child{word(event, 1, "explorer", false), word(event, 2, "", true)}, "explorer", true},
+		{"the store knows its task", []Child{word(event, 1, "explorer", false), word(stored, 1, "find the bug", false)}, "find the bug", false},
+		{"an event does not take the task away", []Child{word(stored, 1, "find the bug", false), word(event, 2, "explorer", true)}, "find the bug", true},
+		{"a store that is behind does not revive it", []Child{word(event, 5, "", true), word(stored, 2, "t", false)}, "t", true},
+		{"a missed end is learned from the store", []Child{word(event, 5, "", false), word(stored, 9, "t", true)}, "t", true},
+		{"it is taken up again", []Child{word(stored, 5, "t", true), word(event, 6, "", false), word(stored, 5, "t", true)}, "t", false},
+	} {
+		t.Run("CHT-10 "+tt.name, func(t *testing.T) {
+			r, live := joined(nil, Session{ID: "p", Name: "x", Kind: bridge.Claude, SessionID: "h"})
+			for _, said := range tt.words {
+				if _, ok := r.SetChild(live["p"], said); !ok {
+					t.Fatalf("%+v is refused", said)
+				}
+			}
+			got := live["p"].Children
+			if len(got) != 1 || got[0].Title != tt.title || got[0].Done != tt.done {
+				t.Errorf("children %+v, want %q done %t", got, tt.title, tt.done)
+			}
+		})
+	}
+}
+
+func TestCHT_13_ForgedParentsAreRefused(t *testing.T) {
+	claimed, stored := Child{ID: "c"}, Child{ID: "c", Stored: true}
+	for _, tt := range []struct {
+		name      string
+		others    *Child // what the other session has
+		said      Child
+		ok, taken bool // taken: it is the other's no more
+	}{
+		{"nobody's child", nil, claimed, true, false},
+		{"claimed by two", &claimed, claimed, false, false},
+		{"claimed, but another's store holds it", &stored, claimed, false, false},
+		{"the store takes it from a claim", &claimed, stored, true, true},
+		{"two stores", &stored, stored, false, false},
+		{"a live session", nil, Child{ID: "h-other", Stored: true}, false, false},
+		{"itself", nil, Child{ID: "h", Stored: true}, false, false},
+	} {
+		t.Run("CHT-13 "+tt.name, func(t *testing.T) {
+			r, live := joined(nil,
+				Session{ID: "p", Name: "x", Kind: bridge.Codex, SessionID: "h"},
+				Session{ID: "o", Name: "y", Kind: bridge.Codex, SessionID: "h-other"})
+			if tt.others != nil {
+				r.SetChild(live["o"], *tt.others)
+			}
+			had := len(live["o"].Children)
+			if _, ok := r.SetChild(live["p"], tt.said); ok != tt.ok || len(live["p"].Children) != map[bool]int{true: 1}[ok] {
+				t.Errorf("taken in: %t, children %+v", ok, live["p"].Children)
+			}
+			if taken := len(live["o"].Children) < had; taken != tt.taken {
+				t.Errorf("the other session has %+v", live["o"].Children)
+			}
+		})
 	}
 }
 

@@ -24,8 +24,16 @@ type Session struct {
 	Since     int64  // Unix epoch milliseconds
 	Busy      bool
 	Runner    bool // a job runner: gets no decisions
-	Wake      Policy
-	Children  []Child
+	// Threads says that the host serves several sessions from one process.
+	Threads  bool
+	Wake     Policy
+	Children []Child
+	// ChildrenNote is a sentence why the CLI's own store tells nothing of the
+	// children, "" when it does.
+	ChildrenNote string
+	// Store is the folder of the CLI's own store as the CLI's environment names
+	// it, "" until one of its processes said so.
+	Store string
 
 	// HooksSeen says that a hook or plugin reported from this session, so its
 	// busy state is theirs to tell.
@@ -34,11 +42,16 @@ type Session struct {
 	Channel   bool
 }
 
-// Child is a native child of a session, as its host reported it.
+// Child is a native child of a session, as events of its host and the CLI's own
+// store tell it.
 type Child struct {
 	ID    string
 	Title string
 	Done  bool
+	At    int64 // when it was so, Unix epoch milliseconds
+	// Stored says that the CLI's own store holds the child under this session.
+	// An event only claims it.
+	Stored bool
 }
 
 // Policy is what a session advertises about being woken (seed 4.4).
@@ -58,21 +71,35 @@ func (s *Session) Address() bridge.Address {
 	return bridge.Address{ID: s.ID, Name: s.Name, Agent: s.Kind}
 }
 
-// SetChild records a native child's start or end; the newest maxChildren are
+// setChild takes in a word about a native child; the newest maxChildren are
 // kept.
-func (s *Session) SetChild(child Child) {
-	at := slices.IndexFunc(s.Children, func(c Child) bool { return c.ID == child.ID })
+func (s *Session) setChild(said Child) (changed bool) {
+	at := slices.IndexFunc(s.Children, func(c Child) bool { return c.ID == said.ID })
 	if at < 0 {
-		s.Children = append(s.Children, child)
+		s.Children = append(s.Children, said)
 		if len(s.Children) > maxChildren {
 			s.Children = s.Children[1:]
 		}
-		return
+		return true
 	}
-	if child.Title == "" {
-		child.Title = s.Children[at].Title
+	before := s.Children[at]
+	after := before.with(said)
+	s.Children[at] = after
+	return after.Title != before.Title || after.Done != before.Done
+}
+
+// with is c after another word about it, from an event or from the store: the
+// newer one says whether it is at work, and the store, which knows its task,
+// says how it is called.
+func (c Child) with(said Child) Child {
+	if said.Title != "" && (said.Stored || !c.Stored) {
+		c.Title = said.Title
 	}
-	s.Children[at] = child
+	if said.At >= c.At {
+		c.Done, c.At = said.Done, said.At
+	}
+	c.Stored = c.Stored || said.Stored
+	return c
 }
 
 // maxChildren bounds the native children remembered for one session.

@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	sessions = 16
+	sessions = 20
 	// available is how soon another broker must serve (MSG-01).
 	available = 2 * time.Second
 	// sendEvery and hookEvery pace one session.

@@ -6,17 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 
 	"bridge/backend/bridge"
+	"bridge/backend/disk"
 )
 
 // ArchiveVersion is the schema version of the message archive, archive.db.
 const ArchiveVersion = 1
 
 // archiveBatch is how many rows move between two commits: enough that a commit
-// costs little of a row, few enough that a sender waits a moment only.
-const archiveBatch = 2000
+// costs little of a row, few enough that a sender waits for some milliseconds
+// only. While the next batch is copied nobody waits.
+const archiveBatch = 800
 
 // ArchiveRule says what goes to the archive and who hears of it.
 type ArchiveRule struct {
@@ -48,7 +51,7 @@ func ArchiveMessages(ctx context.Context, path, cold string, rule ArchiveRule) (
 	if err := prepareArchive(ctx, cold); err != nil {
 		return 0, err
 	}
-	pool, err := sql.Open("sqlite", writerDSN(path)+"&_pragma=temp_store(2)&_pragma=wal_autocheckpoint(2000)")
+	pool, err := sql.Open("sqlite", writerDSN(path)+"&_pragma=temp_store(2)&_pragma=wal_autocheckpoint(4000)")
 	if err != nil {
 		return 0, fmt.Errorf("opening the store %s: %w", path, err)
 	}
@@ -60,7 +63,7 @@ func ArchiveMessages(ctx context.Context, path, cold string, rule ArchiveRule) (
 	}
 	work := &archiver{rule: rule, tx: newTx(conn)}
 	defer func() { err = errors.Join(err, work.tx.close()) }()
-	if _, err := conn.ExecContext(ctx, "ATTACH DATABASE ? AS cold; CREATE TEMP TABLE batch (row INTEGER PRIMARY KEY)", cold); err != nil {
+	if _, err := conn.ExecContext(ctx, "ATTACH DATABASE ? AS cold; PRAGMA cold.cache_size = -32000; CREATE TEMP TABLE batch (row INTEGER PRIMARY KEY)", cold); err != nil {
 		return 0, storageError(cold, err)
 	}
 	for _, table := range []string{"archived_messages", "messages"} {
@@ -74,7 +77,7 @@ func ArchiveMessages(ctx context.Context, path, cold string, rule ArchiveRule) (
 // prepareArchive makes the archive, or checks that it is one of a known version.
 func prepareArchive(ctx context.Context, cold string) error {
 	if _, err := os.Lstat(cold); errors.Is(err, fs.ErrNotExist) {
-		if err := createEmpty(cold); err != nil {
+		if err := makeArchive(ctx, cold); err != nil {
 			return err
 		}
 	}
@@ -93,11 +96,47 @@ func prepareArchive(ctx context.Context, cold string) error {
 	case len(tables) > 0 && tables["archived_messages"] == "":
 		return bridge.Errorf(bridge.Unsupported, "the file %s is not a message archive", cold)
 	}
+	err = describeArchive(ctx, pool)
+	if err == nil {
+		err = settle(ctx, pool) // rows of an earlier attempt let others leave the primary store
+	}
+	return storageError(cold, err)
+}
+
+// makeArchive makes an empty archive. It gets its name when it is whole: a disk
+// that fails meanwhile leaves no archive rather than a broken one.
+func makeArchive(ctx context.Context, cold string) error {
+	temp := disk.TempName(cold)
+	if err := createEmpty(temp); err != nil {
+		return err
+	}
+	pool, err := sql.Open("sqlite", dsn(temp, "_pragma=journal_mode(MEMORY)", "_pragma=synchronous(FULL)"))
+	if err == nil {
+		err = errors.Join(describeArchive(ctx, pool), pool.Close())
+	}
+	if err == nil {
+		err = disk.Publish(temp, cold)
+	}
+	if err != nil {
+		return errors.Join(storageError(cold, err), dropUnmade(temp))
+	}
+	return nil
+}
+
+// dropUnmade takes a database away that never got its name.
+func dropUnmade(temp string) error {
+	if err := os.Remove(temp); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil // it got its name, and only that could not be made durable
+}
+
+func describeArchive(ctx context.Context, pool *sql.DB) error {
 	script, err := schemaFiles.ReadFile("schema/archive.sql")
 	if err == nil {
 		_, err = pool.ExecContext(ctx, "BEGIN IMMEDIATE; "+string(script)+"; COMMIT")
 	}
-	return storageError(cold, err)
+	return err
 }
 
 // archiver moves batches on one connection to which the archive is attached.
@@ -128,7 +167,7 @@ func (a *archiver) step(name string) error {
 
 // move takes the table's rows in the order of their places.
 func (a *archiver) move(ctx context.Context, table string) error {
-	var last int64
+	last := int64(math.MinInt64) // merged rows have negative places
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -140,7 +179,7 @@ func (a *archiver) move(ctx context.Context, table string) error {
 		if err := a.step("copy " + table); err != nil {
 			return err
 		}
-		if err := a.within("BEGIN", func() error { return a.copyRows(table) }); err != nil {
+		if err := a.within("BEGIN", func() error { return a.copyRows(table, count) }); err != nil {
 			return err
 		}
 		if err := a.step("remove " + table); err != nil {
@@ -149,7 +188,6 @@ func (a *archiver) move(ctx context.Context, table string) error {
 		if err := a.within("BEGIN IMMEDIATE", func() error { return a.removeRows(table, count) }); err != nil {
 			return err
 		}
-		a.moved += int(count)
 		if a.rule.Told != nil {
 			a.rule.Told(a.moved)
 		}
@@ -190,31 +228,38 @@ const archiveColumns = "id, recipient, from_id, from_name, from_agent, to_target
 // statistics it may walk the whole table instead.
 
 // copyRows puts the batch into the archive; only the archive is written.
-func (a *archiver) copyRows(table string) error {
-	rows, err := a.tx.query(context.Background(), fmt.Sprintf(`SELECT m.id FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row
-		CROSS JOIN cold.archived_messages a ON a.id = m.id AND a.recipient = m.recipient WHERE NOT (%s) LIMIT 1`, table, sameArchived))
-	err = each(rows, err, func(rows *sql.Rows) error {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
-		return bridge.Errorf(bridge.Conflict, "the archive holds the message %s with other content: nothing was archived from there on, and both copies are kept", id)
-	})
-	if err != nil {
-		return err
-	}
-	_, err = a.tx.exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.archived_messages (%s, archive_reason, archived_at)
+func (a *archiver) copyRows(table string, count int64) error {
+	fresh, err := a.tx.exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.archived_messages (%s, archive_reason, archived_at)
 		SELECT %s, %s FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row`, archiveColumns, archiveColumns, archivedAs[table], table), a.rule.Now)
 	if err != nil {
 		return err
+	}
+	if fresh < count { // some were there before: an interrupted archiving, or a conflict
+		if err := a.checkKnown(table); err != nil {
+			return err
+		}
 	}
 	_, err = a.tx.exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.delivery_stages SELECT s.* FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row
 		CROSS JOIN main.delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient`, table))
 	return err
 }
 
+// checkKnown refuses a batch of which the archive has a row with other content.
+func (a *archiver) checkKnown(table string) error {
+	rows, err := a.tx.query(context.Background(), fmt.Sprintf(`SELECT m.id FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row
+		CROSS JOIN cold.archived_messages a ON a.id = m.id AND a.recipient = m.recipient WHERE NOT (%s) LIMIT 1`, table, sameArchived))
+	return each(rows, err, func(rows *sql.Rows) error {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		return bridge.Errorf(bridge.Conflict, "the archive holds the message %s with other content: nothing was archived from there on, and both copies are kept", id)
+	})
+}
+
 // removeRows takes the batch out of the primary store, as far as the archive
-// has committed the same rows; were it one less, nothing leaves.
+// has committed the same rows; were it one less, nothing leaves. A broker may have
+// moved some away meanwhile, as it does with what expires: these are not missed.
 func (a *archiver) removeRows(table string, count int64) error {
 	if err := followMessages(a.tx); err != nil { // what leaves must be in the lists first
 		return err
@@ -225,7 +270,21 @@ func (a *archiver) removeRows(table string, count int64) error {
 		return err
 	}
 	if removed != count {
-		return bridge.Errorf(bridge.Conflict, "%d of %d old messages have no equal copy in the archive or changed meanwhile: these were not archived", count-removed, count)
+		if err := a.requireGone(table, count); err != nil {
+			return err
+		}
 	}
+	a.moved += int(removed)
 	return followed(a.tx)
+}
+
+// requireGone refuses when rows of the batch are still in the table.
+func (a *archiver) requireGone(table string, count int64) error {
+	left := 0
+	rows, err := a.tx.query(context.Background(), fmt.Sprintf("SELECT count(*) FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row", table))
+	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&left) })
+	if err == nil && left > 0 {
+		err = bridge.Errorf(bridge.Conflict, "%d of %d old messages have no equal copy in the archive or changed meanwhile: these were not archived", left, count)
+	}
+	return err
 }

@@ -5,13 +5,16 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
-	"bridge/backend/bridge"
-	"bridge/backend/mail"
-
 	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/bridge"
+	"bridge/backend/decision"
+	"bridge/backend/mail"
 )
 
 // oldMail makes a store with messages m0 to m9 at times 0 to 9000: the even ones
@@ -81,6 +84,66 @@ var sameDeliveries = cmp.Transformer("ByRecipient", func(list []mail.Delivery) m
 	}
 	return byRecipient
 })
+
+func TestDEC_09_AMessageInTheArchiveIsAKnownSource(t *testing.T) {
+	path, cold, db := oldMail(t)
+	if moved, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
+		t.Fatalf("moved %d, %v", moved, err)
+	}
+	rev := revision("d1", "topic", "x", 1, decision.AllSessions())
+	rev.SourceMessageID = ref("m0") // of bob and of carol, and both copies moved
+	if got := decide(t, db, rev); !cmp.Equal(got.SourceMessageID, ref("m0")) {
+		t.Errorf("the source is kept as %v", got.SourceMessageID)
+	}
+}
+
+func TestMSG_04_TheSameIDIsKnownInTheColdArchive(t *testing.T) {
+	path, cold, db := oldMail(t)
+	if moved, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
+		t.Fatalf("moved %d, %v", moved, err)
+	}
+	again := func(id, body string) ([]string, error) {
+		rows, err := db.SentBefore(t.Context(), note(id, "alice", body, 77_000, "bob")[0])
+		var recipients []string
+		for _, row := range rows {
+			recipients = append(recipients, row.Recipient)
+		}
+		slices.Sort(recipients)
+		return recipients, err
+	}
+	for id, body := range map[string]string{"m0": "text 0", "m3": "text 3", "m4": "text 4", "m9": "text 9"} { // all left; none; bob's left; new
+		if to, err := again(id, body); err != nil || !slices.Equal(to, []string{"bob", "carol"}) {
+			t.Errorf("%s was sent to %v, %v; want bob and carol", id, to, err)
+		}
+	}
+	if to, err := again("m99", "text 0"); err != nil || len(to) > 0 {
+		t.Errorf("a new id was sent to %v, %v", to, err)
+	}
+	for _, id := range []string{"m0", "m9"} {
+		if _, err := again(id, "another text"); bridge.CodeOf(err) != bridge.Conflict {
+			t.Errorf("%s with another text: %v", id, err)
+		}
+	}
+}
+
+func TestMSG_04_AnUnreadableArchiveMayHoldTheID(t *testing.T) {
+	for name, damage := range map[string]func(cold string){
+		"its pages":   func(cold string) { overwrite(t, cold, 0, 1<<20) },
+		"a newer one": func(cold string) { inStore(t, cold, "PRAGMA user_version = 99") },
+	} {
+		path, cold, db := oldMail(t)
+		if _, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
+			t.Fatal(err)
+		}
+		damage(cold)
+		if _, err := db.SentBefore(t.Context(), note("m0", "alice", "text 0", 1, "bob")[0]); bridge.CodeOf(err) != bridge.Unavailable {
+			t.Errorf("%s: %v, want unavailable", name, err)
+		}
+		if rows, err := db.SentBefore(t.Context(), note("m9", "alice", "text 9", 1, "bob")[0]); err != nil || len(rows) != 2 {
+			t.Errorf("%s: what the store has is answered by %v, %v", name, rows, err)
+		}
+	}
+}
 
 func TestSTO_07_OldMessagesMoveAndHistoryStaysTheSame(t *testing.T) {
 	path, cold, db := oldMail(t)
@@ -191,6 +254,40 @@ func TestSTO_07_UnreadMailAndWhatIsYoungStays(t *testing.T) {
 	}
 }
 
+// TestSTO_07_WhatChangedAfterItWasCopiedStays: only what the archive has exactly
+// leaves the store.
+func TestSTO_07_WhatChangedAfterItWasCopiedStays(t *testing.T) {
+	path, cold, db := oldMail(t)
+	mustClose(t, db)
+	changing := rule()
+	changing.Step = func(name string) error {
+		if name == "remove messages" {
+			inStore(t, path, "UPDATE messages SET body = 'other' WHERE id = 'm4' AND recipient = 'bob'")
+		}
+		return nil
+	}
+	if _, err := ArchiveMessages(t.Context(), path, cold, changing); bridge.CodeOf(err) != bridge.Conflict {
+		t.Errorf("ArchiveMessages = %v", err)
+	}
+	found, err := openAt(t, path).Find(t.Context(), "m4")
+	if err != nil || found.Body != "other" {
+		t.Errorf("m4 = %+v, %v", found, err)
+	}
+}
+
+func TestVER_06_AnOlderStoreIsNotArchived(t *testing.T) {
+	path, cold, db := oldMail(t)
+	mustClose(t, db)
+	inStore(t, path, "PRAGMA user_version = 8")
+	before := primaryRows(t, path)
+	if _, err := ArchiveMessages(t.Context(), path, cold, rule()); bridge.CodeOf(err) != bridge.Unsupported {
+		t.Errorf("ArchiveMessages = %v", err)
+	}
+	if diff := cmp.Diff(before, primaryRows(t, path)); diff != "" {
+		t.Errorf("rows changed:\n%s", diff)
+	}
+}
+
 func TestVER_06_ANewerOrForeignArchiveIsRefused(t *testing.T) {
 	for script, name := range map[string]string{
 		"CREATE TABLE archived_messages (id); PRAGMA user_version = 2": "newer", "CREATE TABLE recipes (name)": "foreign",
@@ -212,6 +309,107 @@ func TestVER_06_ANewerOrForeignArchiveIsRefused(t *testing.T) {
 		}
 		if after := filesOf(t, filepath.Dir(path))[archiveName]; name == "newer" && before[:10] != after[:10] {
 			t.Errorf("%s: the file changed: %s, %s", name, before, after)
+		}
+	}
+}
+
+// A damaged archive takes nothing from what the store has; the doctor names it.
+func TestSTO_15_WithADamagedArchiveHistoryIsAnsweredFromTheStore(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T, cold string){
+		"no database": func(t *testing.T, cold string) { overwrite(t, cold, 0, 8192) },
+		"its pages":   func(t *testing.T, cold string) { overwrite(t, cold, 4096, 1<<20) },
+		"a newer one": func(t *testing.T, cold string) { inStore(t, cold, "PRAGMA user_version = 99") },
+		"a folder": func(t *testing.T, cold string) {
+			if err := errors.Join(os.Remove(cold), os.Mkdir(cold, 0o700)); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, cold, db := oldMail(t)
+			if _, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			damage(t, cold)
+			opts := testOptions()
+			opts.Index = indexPath(path)
+			db, err := Open(t.Context(), path, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer mustClose(t, db)
+			// Of the messages before 6000 the read ones and the expired ones had left.
+			want := []string{"m9", "m8", "m7", "m6", "m5", "m4", "m3", "m2", "m1"}
+			for what, ask := range map[string]func() ([]mail.HistoryRow, error){
+				"Recent":       func() ([]mail.HistoryRow, error) { return db.Recent(t.Context(), 100) },
+				"Search":       func() ([]mail.HistoryRow, error) { return db.Search(t.Context(), "text", 0, 100) },
+				"Search all":   func() ([]mail.HistoryRow, error) { return db.Search(t.Context(), "", 0, 100) },
+				"Conversation": func() ([]mail.HistoryRow, error) { return db.Conversation(t.Context(), "alice", 0, 100) },
+			} {
+				rows, err := ask()
+				if diff := cmp.Diff(want, ids(rows)); diff != "" || err != nil {
+					t.Errorf("%s: %v\n%s", what, err, diff)
+				}
+			}
+			if row, err := db.Find(t.Context(), "m9"); err != nil || len(row.Deliveries) != 2 {
+				t.Errorf("Find(m9) = %+v, %v", row, err)
+			}
+			if _, err := db.Find(t.Context(), "m0"); bridge.CodeOf(err) != bridge.NotFound {
+				t.Errorf("Find(m0) = %v", err)
+			}
+			eventually(t, "words are found", func() bool {
+				hits, _, err := db.SearchWords(t.Context(), wordQuery(t, "text"))
+				return err == nil && len(hits) >= len(want)
+			})
+		})
+	}
+}
+
+// overwrite puts junk into the file from a place on, up to its end or length.
+func overwrite(t *testing.T, path string, from, length int) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := from; i < min(len(data), from+length); i++ {
+		data[i] = byte(i * 7)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The broker moves what expires in its own time, also what is just being archived.
+func TestSTO_07_WhatTheBrokerMovesMeanwhileIsNoConflict(t *testing.T) {
+	path, cold, db := oldMail(t)
+	before := histories(t, db.Reader)["recent"]
+	r := rule()
+	r.Step = func(name string) error {
+		if name != "remove messages" {
+			return nil
+		}
+		_, err := db.Expire(t.Context(), ExpireRule{TTLBefore: 2500, Live: []string{"bob"}, Limit: 100})
+		return err
+	}
+	moved, err := ArchiveMessages(t.Context(), path, cold, r)
+	if err != nil || moved != 3 {
+		t.Fatalf("moved %d, %v: want m4 of bob and m0, m1 of carol", moved, err)
+	}
+	r.Step = nil
+	if _, err := ArchiveMessages(t.Context(), path, cold, r); err != nil {
+		t.Errorf("the next time: %v", err)
+	}
+	if rows := primaryRows(t, path); rows["archived_messages"] != 0 {
+		t.Errorf("left in the store: %v", rows)
+	}
+	after := histories(t, db.Reader)["recent"]
+	for i, row := range after {
+		if row.ID != before[i].ID || len(row.Deliveries) != 2 {
+			t.Errorf("%s has %d deliveries", row.ID, len(row.Deliveries))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 
 	"bridge/backend/bridge"
@@ -32,20 +33,55 @@ type Inspection struct {
 func Inspect(ctx context.Context, path string, live bool) (Inspection, error) {
 	var seen Inspection
 	err := quietly(ctx, path, live, func(pool *sql.DB) (err error) {
-		seen = Inspection{}
-		found, tables, err := readSchema(ctx, pool)
-		if err != nil {
+		if seen, err = glance(ctx, path, pool); err != nil {
 			return err
 		}
-		seen.Version, seen.Foreign = found.version, checkOurs(path, found.version, tables)
-		seen.Tables = slices.Sorted(maps.Keys(tables))
-		if seen.Problems, err = lines(ctx, pool, "SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'"); err != nil {
+		if seen.Problems, err = integrity(ctx, pool, seen.Tables); err != nil {
 			return err
 		}
 		seen.References, err = lines(ctx, pool, `SELECT 'a row of ' || "table" || ' names a missing row of ' || parent FROM pragma_foreign_key_check LIMIT 100`)
 		return err
 	})
 	return seen, storageError(path, err)
+}
+
+// Glance is Inspect without the reading of the whole file: what version and
+// tables it has. Problems and References stay empty.
+func Glance(ctx context.Context, path string, live bool) (Inspection, error) {
+	var seen Inspection
+	err := quietly(ctx, path, live, func(pool *sql.DB) (err error) {
+		seen, err = glance(ctx, path, pool)
+		return err
+	})
+	return seen, storageError(path, err)
+}
+
+func glance(ctx context.Context, path string, pool *sql.DB) (Inspection, error) {
+	found, tables, err := readSchema(ctx, pool)
+	if err != nil {
+		return Inspection{}, err
+	}
+	return Inspection{
+		Version: found.version, Foreign: checkOurs(path, found.version, tables), Tables: slices.Sorted(maps.Keys(tables)),
+	}, nil
+}
+
+// integrity runs SQLite's integrity check. Beside a search index it checks table
+// by table: the lists of words are then read as pages and rows, but not word by
+// word, which would take longer than all the rest and guard what can be made anew.
+func integrity(ctx context.Context, pool *sql.DB, tables []string) (problems []string, err error) {
+	const found = " WHERE integrity_check <> 'ok'"
+	if !slices.Contains(tables, "search_words_data") {
+		return lines(ctx, pool, "SELECT integrity_check FROM pragma_integrity_check"+found)
+	}
+	for _, table := range tables {
+		some, err := lines(ctx, pool, "SELECT integrity_check FROM pragma_integrity_check(?1)"+found, table)
+		if err != nil {
+			return nil, err
+		}
+		problems = append(problems, some...)
+	}
+	return problems, nil
 }
 
 // Counts returns the number of rows of every table of the database at path,
@@ -116,8 +152,11 @@ func markOf(path string) (marks fileMark, err error) {
 //     files beside the database and leaves them there;
 //   - with a log that a dead writer left, exclusive and without locks: the log's
 //     index is then built in memory and not in a file.
+//
+// The file is mapped into memory: looking through a whole database is mostly
+// reading pages, and a call of the system for each costs as much as looking.
 func openQuietly(ctx context.Context, path string, seen fileMark, shared bool, ask func(*sql.DB) error) error {
-	params := []string{"mode=ro", "_pragma=query_only(1)"}
+	params := []string{"mode=ro", "_pragma=query_only(1)", fmt.Sprintf("_pragma=mmap_size(%d)", mappedBytes())}
 	abandoned := !shared && seen.log.size > 0
 	switch {
 	case abandoned:
@@ -136,7 +175,33 @@ func openQuietly(ctx context.Context, path string, seen fileMark, shared bool, a
 			return err
 		}
 	}
-	return ask(pool)
+	return withoutFaults(func() error { return ask(pool) })
+}
+
+// mappedBytes is how much of a file may be mapped: none on Windows, where nobody
+// could replace a file that is.
+func mappedBytes() int64 {
+	if runtime.GOOS == "windows" {
+		return 0
+	}
+	return 1 << 40
+}
+
+// withoutFaults turns the fault of a mapped page that the disk does not give
+// into an error; without it the process would end.
+func withoutFaults(work func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		fault := recover()
+		if fault == nil {
+			return
+		}
+		if _, ours := fault.(interface{ Addr() uintptr }); !ours {
+			panic(fault)
+		}
+		err = bridge.WithCause(bridge.Storage, fmt.Errorf("fault: %v", fault), "a page could not be read: the disk reports an error")
+	}()
+	return work()
 }
 
 func onConnection(ctx context.Context, pool *sql.DB, work func(driver any) error) error {
@@ -168,9 +233,9 @@ func keepLog(driver any) error {
 }
 
 // lines runs a query of one text column.
-func lines(ctx context.Context, pool *sql.DB, query string) ([]string, error) {
+func lines(ctx context.Context, pool *sql.DB, query string, args ...any) ([]string, error) {
 	var found []string
-	rows, err := pool.QueryContext(ctx, query)
+	rows, err := pool.QueryContext(ctx, query, args...)
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var line string
 		err := rows.Scan(&line)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,6 +21,14 @@ const archiveName = "archive.db"
 // archive: history reads across both (STO-12, STO-15). A message may have
 // deliveries in both, and after an interrupted archiving the same one twice.
 func (r *Reader) withArchive(ctx context.Context, limit int, own []mail.HistoryRow, ask func(*Reader) ([]mail.HistoryRow, error)) ([]mail.HistoryRow, error) {
+	all, err := r.joinArchive(ctx, limit, own, ask)
+	if errors.Is(err, errArchive) {
+		return own, nil
+	}
+	return all, err
+}
+
+func (r *Reader) joinArchive(ctx context.Context, limit int, own []mail.HistoryRow, ask func(*Reader) ([]mail.HistoryRow, error)) ([]mail.HistoryRow, error) {
 	archive, err := r.archive(ctx)
 	if archive == nil || err != nil {
 		return own, err
@@ -110,11 +119,24 @@ func (r *Reader) archive(ctx context.Context) (*Reader, error) {
 	defer r.coldMu.Unlock()
 	if r.cold == nil {
 		if err := checkArchive(ctx, path); err != nil {
-			return nil, err
+			return nil, ofArchive(path, err)
 		}
 		r.cold = &Reader{path: path}
 	}
 	return r.cold, nil
+}
+
+// errArchive is in every error of an archive that can not be read. Questions about
+// history are then answered from the store alone: the doctor names the damage.
+var errArchive = errors.New("the archive can not be read")
+
+// ofArchive marks an error of the archive's file as such.
+func ofArchive(path string, err error) error {
+	code := bridge.CodeOf(err)
+	if err == nil || filepath.Base(path) != archiveName || code != bridge.Storage && code != bridge.Unsupported {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errArchive, err)
 }
 
 func checkArchive(ctx context.Context, path string) error {

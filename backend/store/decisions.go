@@ -28,14 +28,33 @@ type Notification struct {
 func (d *DB) RecordDecision(ctx context.Context, rev decision.Revision, notify func(decision.Revision) []Notification) (decision.Revision, []Notification, error) {
 	var stored decision.Revision
 	var queued []Notification
-	err := d.writer.do(ctx, func(t *tx) (err error) {
-		stored, queued, err = recordDecision(t, rev, notify)
-		return err
-	})
+	rev, err := d.withKnownSource(ctx, rev)
+	if err == nil {
+		err = d.writer.do(ctx, func(t *tx) (err error) {
+			stored, queued, err = recordDecision(t, rev, notify)
+			return err
+		})
+	}
+	if err == nil {
+		err = d.sendOutbox(ctx)
+	}
 	if err != nil {
 		return decision.Revision{}, nil, err
 	}
 	return stored, queued, nil
+}
+
+// withKnownSource drops a source message that is stored nowhere, the archive
+// included. Messages move and never leave, so what is found here stays true.
+func (d *DB) withKnownSource(ctx context.Context, rev decision.Revision) (decision.Revision, error) {
+	if rev.SourceMessageID == nil {
+		return rev, nil
+	}
+	_, err := d.Find(ctx, *rev.SourceMessageID)
+	if bridge.CodeOf(err) == bridge.NotFound {
+		rev.SourceMessageID, err = nil, nil
+	}
+	return rev, err
 }
 
 func recordDecision(t *tx, rev decision.Revision, notify func(decision.Revision) []Notification) (decision.Revision, []Notification, error) {
@@ -45,15 +64,6 @@ func recordDecision(t *tx, rev decision.Revision, notify func(decision.Revision)
 	}
 	if known {
 		return storedDecision(t, rev)
-	}
-	if rev.SourceMessageID != nil {
-		found, err := t.exists("SELECT "+idStored, *rev.SourceMessageID)
-		if err != nil {
-			return rev, nil, err
-		}
-		if !found {
-			rev.SourceMessageID = nil
-		}
 	}
 	if rev.Supersedes, err = newestRevision(t, rev.Topic); err != nil {
 		return rev, nil, err
@@ -99,6 +109,10 @@ func insertDecision(t *tx, rev decision.Revision) error {
 // queueNotifications stores the receipts that are new and, with each, its message.
 func queueNotifications(t *tx, notifications []Notification) ([]Notification, error) {
 	queued := []Notification{}
+	statement := insertMessage
+	if t.apart {
+		statement = insertOutbox
+	}
 	for _, n := range notifications {
 		fresh, err := t.exec("INSERT OR IGNORE INTO decision_deliveries (decision_id, session_key, message_id, created_at) VALUES (?1, ?2, ?3, ?4)",
 			n.DecisionID, n.SessionKey, n.Message.ID, n.Message.CreatedAt)
@@ -108,7 +122,7 @@ func queueNotifications(t *tx, notifications []Notification) ([]Notification, er
 		if fresh == 0 {
 			continue
 		}
-		if _, err := insert(t, insertMessage, n.Message); err != nil {
+		if _, err := insert(t, statement, n.Message); err != nil {
 			return nil, err
 		}
 		queued = append(queued, n)
@@ -127,10 +141,21 @@ func (d *DB) NotifyDecisions(ctx context.Context, notifications []Notification) 
 		queued, err = queueNotifications(t, notifications)
 		return err
 	})
+	if err == nil {
+		err = d.sendOutbox(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return queued, nil
+}
+
+// sendOutbox gives the notices that were just stored apart to their recipients.
+func (d *DB) sendOutbox(ctx context.Context) error {
+	if !d.writer.tx.apart {
+		return nil
+	}
+	return d.writer.do(ctx, flushOutbox)
 }
 
 // LinkDecisionReceipts gives the session key toKey every receipt of fromKey:

@@ -28,6 +28,21 @@ func storageError(path string, err error) error {
 	return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s refused the operation", path))
 }
 
+// copyError is storageError for the copying of one database to another: it names
+// the one that the disk was refused for, as far as that can be told.
+func copyError(from, to string, err error) error {
+	var reported *sqlite.Error
+	if errors.As(err, &reported) {
+		switch reported.Code() & 0xff {
+		case sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY:
+			return storageError(to, err)
+		case sqlite3.SQLITE_IOERR:
+			return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s could not be copied to %s: the disk reports an error", from, to))
+		}
+	}
+	return storageError(from, err)
+}
+
 // sqliteReason continues a sentence that begins with the store's name.
 func sqliteReason(code int) string {
 	switch code & 0xff {
@@ -47,6 +62,12 @@ func sqliteReason(code int) string {
 		return "can not be opened: check that its owner may read and write it"
 	}
 	return "refused the operation"
+}
+
+// isDiskError reports whether the disk refused to read, write or sync.
+func isDiskError(err error) bool {
+	var reported *sqlite.Error
+	return errors.As(err, &reported) && reported.Code()&0xff == sqlite3.SQLITE_IOERR
 }
 
 // reason returns the operating system's words without the path, which the

@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 var helperParts = map[string]func(ctx context.Context, args string) error{
+	"index": indexUntilKilled,
 	"lock": func(ctx context.Context, path string) error {
 		if _, err := AcquireLock(ctx, path); err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"log/slog"
-	"os"
 	"sync/atomic"
 )
 
@@ -30,6 +29,23 @@ const (
 	writesPerRound = 64
 )
 
+// settle moves what the log holds into the database file and syncs both. A
+// broker does so when it opens a store and after each error of the disk, before
+// it commits anything more, because what can be read need not be on the disk:
+// the log may hold a commit whose sync failed, or never came before its broker
+// died, and the system takes the pages of a failed sync for written ones, so that
+// syncing again proves nothing. Moved, they are written and synced anew. Whoever
+// is told that a message is stored already is told the truth then.
+func settle(ctx context.Context, on rowAsker) error {
+	var busy, logged, moved int
+	return on.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &logged, &moved)
+}
+
+// rowAsker is a connection, or a pool of one.
+type rowAsker interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
 // housekeeper does beside the commits what no sender should pay for: it keeps
 // the lists of conversations up and moves the log into the database file.
 type housekeeper struct {
@@ -45,12 +61,6 @@ type housekeeper struct {
 func startHousekeeper(w *writer, log *slog.Logger) *housekeeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &housekeeper{writer: w, log: log, nudge: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel}
-	// A broker that died left its log: where many die in a row nobody else would
-	// ever move it, and each would take longer to read it.
-	if info, err := os.Stat(w.path + "-wal"); err == nil && info.Size() > checkpointPages*pageBytes {
-		h.pages.Store(info.Size() / pageBytes)
-		h.nudge <- struct{}{}
-	}
 	go h.loop(ctx)
 	return h
 }
@@ -76,11 +86,7 @@ func (h *housekeeper) stop() {
 
 func (h *housekeeper) loop(ctx context.Context) {
 	defer close(h.ended)
-	pool, err := sql.Open("sqlite", writerDSN(h.writer.path))
-	if err != nil {
-		h.log.Error("the store's log can not be moved into its file", "error", err)
-		return
-	}
+	pool := openAttached(writerDSN(h.writer.path), h.writer.compat, "") // a checkpoint moves both logs
 	pool.SetMaxOpenConns(1)
 	defer pool.Close()
 	for {

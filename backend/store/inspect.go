@@ -18,8 +18,9 @@ const deliveriesVersion = 1
 
 // found says what a file is, read without changing it or anything beside it.
 type found struct {
-	version    int // user_version
-	deliveries int // version of our component, 0 when it is not there
+	version    int  // user_version
+	deliveries int  // version of our component, 0 when it is not there
+	empty      bool // it has no table
 }
 
 // inspect looks at the file at path and refuses what this build must not
@@ -72,6 +73,7 @@ func inspectSchema(ctx context.Context, path string, logged bool) (found, error)
 	if err := f.checkVersion(path); err != nil {
 		return found{}, err
 	}
+	f.empty = len(tables) == 0
 	return f, checkOurs(path, f.version, tables)
 }
 

@@ -196,7 +196,7 @@ func TestDEC_19_TheReaderChangesNothing(t *testing.T) {
 			t.Errorf("OpenReader made files: %v", files)
 		}
 	})
-	for version := 0; version <= SchemaVersion; version++ {
+	for version := range SchemaVersion + 1 {
 		t.Run(fmt.Sprintf("DEC-19 the broker is down, schema %d", version), func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "bridge.db")

@@ -3,6 +3,8 @@ package store
 import (
 	"bufio"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,6 +48,7 @@ const helperEnv, helperArgs = "BRIDGE_STORE_HELPER", "BRIDGE_STORE_HELPER_ARGS"
 // child is this test binary in another process.
 type child struct {
 	cmd   *exec.Cmd
+	in    io.Writer
 	lines *bufio.Scanner
 }
 
@@ -54,7 +57,8 @@ func helper(t testing.TB, part, args string) *child {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), helperEnv+"="+part, helperArgs+"="+args)
 	cmd.Stderr = os.Stderr
-	if _, err := cmd.StdinPipe(); err != nil { // stays open as long as the parent lives
+	in, err := cmd.StdinPipe() // stays open as long as the parent lives
+	if err != nil {
 		t.Fatal(err)
 	}
 	out, err := cmd.StdoutPipe()
@@ -64,7 +68,7 @@ func helper(t testing.TB, part, args string) *child {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c := &child{cmd: cmd, lines: bufio.NewScanner(out)}
+	c := &child{cmd: cmd, in: in, lines: bufio.NewScanner(out)}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it may have ended by itself
 		_ = cmd.Wait()
@@ -79,6 +83,14 @@ func (c *child) line(t testing.TB) string {
 		return ""
 	}
 	return c.lines.Text()
+}
+
+// ask sends the child an empty line.
+func (c *child) ask(t testing.TB) {
+	t.Helper()
+	if _, err := fmt.Fprintln(c.in); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (c *child) kill(t testing.TB) {

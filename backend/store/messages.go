@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,12 +104,50 @@ func sameSend(q asker, msg bridge.Message) ([]bridge.Message, error) {
 	}
 	rows := make([]bridge.Message, 0, len(found))
 	for _, stored := range found {
-		if stored.From.ID != msg.From.ID || stored.To != msg.To || stored.ReplyTo != msg.ReplyTo || stored.Body != msg.Body {
-			return nil, bridge.Errorf(bridge.Conflict, "the message id %s is taken by another message", msg.ID)
-		}
 		rows = append(rows, stored.Message)
 	}
-	return rows, nil
+	return rows, sameWords(msg, rows)
+}
+
+// sameWords refuses a send whose id is stored with other content.
+func sameWords(msg bridge.Message, rows []bridge.Message) error {
+	for _, stored := range rows {
+		if stored.From.ID != msg.From.ID || stored.To != msg.To || stored.ReplyTo != msg.ReplyTo || stored.Body != msg.Body {
+			return bridge.Errorf(bridge.Conflict, "the message id %s is taken by another message", msg.ID)
+		}
+	}
+	return nil
+}
+
+// SentBefore returns the rows of a message that is stored already, wherever it
+// is by now, the archive beside the store included; none when its id is new. The
+// same id with other content is bridge.Conflict. An archive that can not be read
+// is bridge.Unavailable: the message may be in it (MSG-04, MSG-05).
+func (d *DB) SentBefore(ctx context.Context, msg bridge.Message) ([]bridge.Message, error) {
+	one := func(r *Reader) ([]mail.HistoryRow, error) {
+		return r.history(ctx, func(view) ([]stamp, error) { return []stamp{{id: msg.ID}}, nil })
+	}
+	// The store first: what leaves it meanwhile is in the archive by then.
+	own, err := one(d.Reader)
+	if err != nil {
+		return nil, err
+	}
+	found, err := d.joinArchive(ctx, 1, own, one)
+	if errors.Is(err, errArchive) && len(own) > 0 {
+		found, err = own, nil // enough to know that it was sent
+	}
+	if errors.Is(err, errArchive) {
+		return nil, bridge.WithCause(bridge.Unavailable, err,
+			fmt.Sprintf("the archive can not be read, so nobody knows whether the message %s was sent before: it was not sent, see `bridge doctor`", msg.ID))
+	}
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	rows := make([]bridge.Message, len(found[0].Deliveries))
+	for i, delivery := range found[0].Deliveries {
+		rows[i] = delivery.Message
+	}
+	return rows, sameWords(msg, rows)
 }
 
 func (d *DB) storedSend(ctx context.Context, msgs []bridge.Message) (rows []bridge.Message, err error) {
@@ -153,7 +192,8 @@ func (r *Reader) recent(ctx context.Context, limit int) ([]mail.HistoryRow, erro
 	return r.history(ctx, func(v view) ([]stamp, error) {
 		var queries []string
 		if v.layout.messages {
-			queries = append(queries, "SELECT id, created_at FROM messages ORDER BY rowid DESC")
+			queries = append(queries, "SELECT id, created_at FROM messages WHERE rowid >= 0 ORDER BY rowid DESC",
+				"SELECT id, created_at FROM messages WHERE rowid < 0"+mergedLast)
 		}
 		if v.layout.archive {
 			queries = append(queries, "SELECT id, created_at FROM archived_messages ORDER BY created_at DESC, rowid DESC")
@@ -161,6 +201,10 @@ func (r *Reader) recent(ctx context.Context, limit int) ([]mail.HistoryRow, erro
 		return v.newest(ctx, limit, queries)
 	})
 }
+
+// mergedLast orders messages that were merged from a backup, those in negative
+// places, by their time: their places follow from when they were merged.
+const mergedLast = " ORDER BY created_at DESC, rowid DESC"
 
 // Unread returns what the recipient has not read, oldest first, with what was
 // handed already among it.

@@ -133,8 +133,10 @@ func (m *migration) apply(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := m.runFile(ctx, "deliveries"); err != nil {
-		return err
+	for _, part := range []string{"deliveries", "archived"} {
+		if err := m.runFile(ctx, part); err != nil {
+			return err
+		}
 	}
 	if err := m.verify(ctx, before); err != nil {
 		return err

@@ -64,7 +64,7 @@ func copies(t testing.TB, path string) []string {
 }
 
 func TestVER_01_EveryVersionIsUpgradedWithAllItsRows(t *testing.T) {
-	for version := 0; version <= SchemaVersion; version++ {
+	for version := range SchemaVersion + 1 {
 		t.Run(fmt.Sprintf("VER-01 from %d", version), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "bridge.db")
 			buildField(t, path, version)
@@ -125,7 +125,7 @@ func TestVER_01_FreshAndUpgradedSchemasAgree(t *testing.T) {
 	}
 	fresh := filepath.Join(t.TempDir(), "bridge.db")
 	newStore(t, fresh)
-	for version := 0; version <= SchemaVersion; version++ {
+	for version := range SchemaVersion + 1 {
 		path := filepath.Join(t.TempDir(), "bridge.db")
 		buildField(t, path, version)
 		if err := upgrade(t.Context(), path, nil); err != nil {
@@ -138,7 +138,7 @@ func TestVER_01_FreshAndUpgradedSchemasAgree(t *testing.T) {
 }
 
 func TestVER_02_TheCopyIsTheStoreBeforeItsUpgrade(t *testing.T) {
-	for version := 0; version < SchemaVersion-1; version++ {
+	for version := range SchemaVersion - 1 {
 		path := filepath.Join(t.TempDir(), "bridge.db")
 		buildField(t, path, version)
 		before := contents(t, path)
@@ -218,7 +218,7 @@ func TestPendingNamesAreUnfinishedFilesToTheDoctor(t *testing.T) {
 }
 
 func TestVER_02_AFailureAtAnyStepLeavesTheStoreAsItWas(t *testing.T) {
-	for version := 0; version <= SchemaVersion; version++ {
+	for version := range SchemaVersion + 1 {
 		for _, at := range steps(t, version) {
 			t.Run(fmt.Sprintf("VER-02 from %d at %s", version, at), func(t *testing.T) {
 				t.Parallel() // the disk is what they wait for
@@ -400,7 +400,7 @@ func TestSTO_13_CopiesOfUpgradesAreNeverReplaced(t *testing.T) {
 // TestVER_02_AKillAtAnyStepLeavesOneWholeSchema kills a real process at every
 // step of the upgrade from every version.
 func TestVER_02_AKillAtAnyStepLeavesOneWholeSchema(t *testing.T) {
-	for version := 0; version <= SchemaVersion; version++ {
+	for version := range SchemaVersion + 1 {
 		for _, at := range steps(t, version) {
 			t.Run(fmt.Sprintf("VER-02 from %d at %s", version, at), func(t *testing.T) {
 				t.Parallel() // the disk is what they wait for

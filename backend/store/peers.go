@@ -27,24 +27,38 @@ func (d *DB) SavePeer(ctx context.Context, peer Peer) error {
 
 func savePeer(t *tx, peer Peer) error {
 	if peer.SessionID != "" {
-		_, err := t.exec(`INSERT INTO session_bindings (identity, session_id, learned_at) VALUES (?1, ?2, ?3)
-			ON CONFLICT (identity, session_id) DO UPDATE SET learned_at = max(learned_at, excluded.learned_at)`, peer.ID, peer.SessionID, peer.SeenAt)
+		err := t.upsert("UPDATE session_bindings SET learned_at = max(learned_at, ?3) WHERE identity = ?1 AND session_id = ?2",
+			"INSERT OR IGNORE INTO session_bindings (identity, session_id, learned_at) VALUES (?1, ?2, ?3)", peer.ID, peer.SessionID, peer.SeenAt)
 		if err != nil {
 			return err
 		}
 	}
-	_, err := t.exec(`INSERT INTO peer_names (identity, name, session_id, agent, learned_at) VALUES (?1, ?2, nullif(?3, ''), ?4, ?5)
-		ON CONFLICT (identity, name) DO UPDATE SET session_id = ifnull(excluded.session_id, session_id), agent = excluded.agent,
-			learned_at = max(learned_at, excluded.learned_at)`, peer.ID, peer.Name, peer.SessionID, string(peer.Agent), peer.SeenAt)
+	err := t.upsert(`UPDATE peer_names SET session_id = ifnull(nullif(?3, ''), session_id), agent = ?4, learned_at = max(learned_at, ?5)
+			WHERE identity = ?1 AND name = ?2`,
+		"INSERT OR IGNORE INTO peer_names (identity, name, session_id, agent, learned_at) VALUES (?1, ?2, nullif(?3, ''), ?4, ?5)",
+		peer.ID, peer.Name, peer.SessionID, string(peer.Agent), peer.SeenAt)
 	if err != nil {
 		return err
 	}
-	_, err = t.exec("INSERT INTO peer_name_owners (name, identity) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET identity = excluded.identity", peer.Name, peer.ID)
+	err = t.upsert("UPDATE peer_name_owners SET identity = ?2 WHERE name = ?1",
+		"INSERT OR IGNORE INTO peer_name_owners (name, identity) VALUES (?1, ?2)", peer.Name, peer.ID)
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`INSERT INTO peer_last_seen (name, seen_at) VALUES (?1, ?2)
-		ON CONFLICT (name) DO UPDATE SET seen_at = max(seen_at, excluded.seen_at)`, peer.Name, peer.SeenAt)
+	return t.upsert("UPDATE peer_last_seen SET seen_at = max(seen_at, ?2) WHERE name = ?1",
+		"INSERT OR IGNORE INTO peer_last_seen (name, seen_at) VALUES (?1, ?2)", peer.Name, peer.SeenAt)
+}
+
+// upsert changes the row that is there, or adds it. It leans on no key of the
+// table: the tables of peers are known by their columns alone, and a store from
+// elsewhere may have other keys on them, or none (VER-01). Where such a key is
+// narrower than ours, the row that was there first stays.
+func (t *tx) upsert(update, insert string, args ...any) error {
+	changed, err := t.exec(update, args...)
+	if err != nil || changed > 0 {
+		return err
+	}
+	_, err = t.exec(insert, args...)
 	return err
 }
 

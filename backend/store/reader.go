@@ -20,8 +20,11 @@ const readConnections = 4
 // SchemaVersion: what an older one lacks is an empty list. Its methods may be
 // called concurrently.
 type Reader struct {
-	path string
-	own  bool // beside the writer of this process: the schema is whole, a log is there
+	path   string
+	compat string // beside a store of an older schema, if it is there (compat.go)
+	own    bool   // beside the writer of this process: the schema is whole, a log is there
+
+	index *index // nil where none is kept
 
 	mu     sync.RWMutex // held for reading while a question runs
 	now    *connection  // nil until the first question
@@ -38,7 +41,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	if _, err := inspect(ctx, path); err != nil {
 		return nil, err
 	}
-	return &Reader{path: path}, nil
+	return &Reader{path: path, compat: compatOf(path)}, nil
 }
 
 // Close closes the reader's connections.
@@ -88,7 +91,7 @@ type mark struct {
 }
 
 func (r *Reader) mark() (mark, error) {
-	if r.own || hasLog(r.path) {
+	if r.own || hasLog(r.path) || r.compat != "" && hasLog(r.compat) {
 		return mark{logged: true}, nil
 	}
 	info, err := os.Stat(r.path)
@@ -112,7 +115,7 @@ func (r *Reader) read(ctx context.Context, ask func(view) error) error {
 			break
 		}
 	}
-	return storageError(r.path, err)
+	return ofArchive(r.path, storageError(r.path, err))
 }
 
 // look asks once. stable says that the answer, or its error, is of one state.
@@ -155,14 +158,11 @@ func (r *Reader) connect(seen mark) error {
 	if err := r.disconnect(); err != nil {
 		return err
 	}
-	params := []string{"mode=ro", "_pragma=query_only(1)"}
+	params, beside := []string{"mode=ro", "_pragma=query_only(1)"}, "?mode=ro"
 	if !seen.logged {
-		params = append(params, "immutable=1")
+		params, beside = append(params, "immutable=1"), "?mode=ro&immutable=1"
 	}
-	pool, err := sql.Open("sqlite", dsn(r.path, params...))
-	if err != nil {
-		return err
-	}
+	pool := openAttached(dsn(r.path, params...), r.compat, beside)
 	pool.SetMaxOpenConns(readConnections)
 	pool.SetMaxIdleConns(readConnections)
 	r.now = &connection{pool: pool, seen: seen, statements: map[string]*sql.Stmt{}}
@@ -190,7 +190,7 @@ func (c *connection) readLayout(ctx context.Context, path string) (layout, error
 		"decisions": &l.decisions, "decision_deliveries": &l.receipts, "peer_names": &l.names, "peer_last_seen": &l.seen,
 	}
 	var version int
-	rows, err := c.query(ctx, "SELECT name, user_version FROM pragma_user_version LEFT JOIN sqlite_schema ON type = 'table'")
+	rows, err := c.query(ctx, "SELECT name, user_version FROM pragma_user_version LEFT JOIN pragma_table_list ON type = 'table'")
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var name sql.NullString
 		if err := rows.Scan(&name, &version); err != nil {

@@ -97,7 +97,7 @@ func (s *scoped) from(ctx context.Context, path string, tables ...string) error 
 		}
 		return nil
 	})
-	return storageError(path, err)
+	return copyError(path, s.To, err)
 }
 
 func (s *scoped) table(ctx context.Context, source *sql.DB, table string) error {

@@ -37,7 +37,7 @@ func CopyDatabase(ctx context.Context, from, to string, live bool, told func(don
 		return errors.Join(err, endErr)
 	})
 	if err != nil {
-		return storageError(from, err)
+		return copyError(from, to, err)
 	}
 	return syncFile(to)
 }

@@ -2,8 +2,8 @@
 // deliveries, the pinned decisions and who was told of them, and the names of
 // peers. DB is the one writer of a home: it brings the schema up to date,
 // groups the writes of concurrent callers into one synced commit, and returns
-// only when that commit is durable. Reader reads beside it, or with no broker
-// at all, and has no method that writes.
+// only when that commit is durable. A search index in history.db follows it.
+// Reader reads beside it, or with no broker at all, and has no method that writes.
 package store
 
 import (
@@ -28,43 +28,102 @@ const SchemaVersion = 9
 // busyMillis is how long a connection waits for another process's lock.
 const busyMillis = 5000
 
-// Options are what a DB needs from outside. Both are required.
+// Options are what a DB needs from outside. Now and Log are required.
 type Options struct {
 	Now func() time.Time
 	Log *slog.Logger
+	// Index is the path of history.db, where the search index is kept; "" keeps
+	// none.
+	Index string
+	// OldestReader is the newest schema version that every live program of the
+	// home can read; 0 when none is older than this build (VER-04).
+	OldestReader int
+
+	group int // documents in a group of the index; tests make smaller ones
+
+	// step, when set, is told each named point of a carry-over.
+	step func(name string) error
+}
+
+func (o Options) at(name string) error {
+	if o.step == nil {
+		return nil
+	}
+	return o.step(name)
 }
 
 // DB is the open store of a home. One process holds it at a time: the caller
 // owns the election lock (AcquireLock). Its methods may be called concurrently.
 type DB struct {
 	*Reader
-	writer *writer
-	now    func() time.Time
+	writer  *writer
+	now     func() time.Time
+	version int // of the schema in force
 }
 
 // Open opens the store at path, creates it when there is none and upgrades an
 // older schema after a verified copy (VER-01, VER-02). A file that is no Bridge
 // store, is newer than this build or can not be read is refused unchanged:
 // bridge.Unsupported or bridge.Storage with a sentence that names it (VER-06).
-func Open(ctx context.Context, path string, opts Options) (*DB, error) {
+// While an older program is alive, an older store is hosted as it is (VER-04).
+func Open(ctx context.Context, path string, opts Options) (db *DB, err error) {
 	found, err := inspect(ctx, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = createEmpty(path)
+	made := errors.Is(err, fs.ErrNotExist)
+	if made {
+		found.empty, err = true, createEmpty(path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := migrate(ctx, path, found, migration{now: opts.Now, log: opts.Log}); err != nil {
-		return nil, err
+	if made {
+		defer func() { err = dropEmpty(path, err) }()
 	}
-	writer, err := openWriter(ctx, path, opts.Log)
+	compat := ""
+	if opts.defers(found) {
+		compat, err = compatOf(path), prepareCompat(ctx, compatOf(path), found.version)
+	} else {
+		found.version, err = SchemaVersion, upgradeWhole(ctx, path, found, opts)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := writer.do(ctx, catchUp); err != nil {
+	db, err = openDB(ctx, path, compat, opts)
+	if err != nil {
+		return nil, err
+	}
+	db.version = found.version
+	if opts.Index != "" {
+		db.index = startIndex(opts.Index, db.Reader, opts)
+		db.writer.told.Store(db.index)
+	}
+	return db, nil
+}
+
+// upgradeWhole upgrades the store and brings in what was kept beside it while
+// older programs read it.
+func upgradeWhole(ctx context.Context, path string, is found, opts Options) error {
+	if err := migrate(ctx, path, is, migration{now: opts.Now, log: opts.Log}); err != nil {
+		return err
+	}
+	return carryOver(ctx, path, opts)
+}
+
+// openDB opens the store with the supplement compat, "" for none.
+func openDB(ctx context.Context, path, compat string, opts Options) (*DB, error) {
+	writer, err := openWriter(ctx, path, compat, opts.Log)
+	if err != nil {
+		return nil, err
+	}
+	if compat != "" {
+		err = writer.do(ctx, mendHosted)
+	}
+	if err == nil {
+		err = writer.do(ctx, catchUp)
+	}
+	if err != nil {
 		return nil, errors.Join(err, writer.close())
 	}
-	return &DB{Reader: &Reader{path: path, own: true}, writer: writer, now: opts.Now}, nil
+	return &DB{Reader: &Reader{path: path, own: true, compat: compat}, writer: writer, now: opts.Now}, nil
 }
 
 // createEmpty makes the file with access for its owner alone; SQLite gives the
@@ -77,15 +136,29 @@ func createEmpty(path string) error {
 	return file.Close()
 }
 
+// dropEmpty takes a database away again that its maker could put nothing in: an
+// empty one would stand for a loss. It returns why that failed.
+func dropEmpty(path string, failure error) error {
+	if info, err := os.Lstat(path); failure == nil || err != nil || info.Size() > 0 {
+		return failure
+	}
+	return errors.Join(failure, os.Remove(path))
+}
+
 // Close waits for the writes under way, moves everything from the log into the
 // database file and closes it. Writes that come later are refused.
 func (d *DB) Close() error {
+	indexErr := d.index.close()
 	readErr := d.Reader.Close() // first: the last connection to close cleans up, and a reader's can not
-	return errors.Join(readErr, d.writer.close())
+	return errors.Join(indexErr, readErr, d.writer.close())
 }
 
-// Version returns the schema version in force.
-func (d *DB) Version() int { return SchemaVersion }
+// Version returns the schema version in force: the newest, or that of a store
+// that older programs still read.
+func (d *DB) Version() int { return d.version }
+
+// hosted reports whether the store keeps an older schema.
+func (d *DB) hosted() bool { return d.version < SchemaVersion }
 
 // writerDSN opens path for writing. Automatic checkpoints are off: a
 // background one keeps their cost out of the commits (checkpoint.go).

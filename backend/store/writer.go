@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -25,9 +27,11 @@ const maxBatch = 64
 // gathered in one transaction, commits, answers them and passes the lead on.
 type writer struct {
 	path   string
+	compat string // the supplement of an older schema, "" for none
 	pool   *sql.DB
 	tx     *tx
 	keeper *housekeeper
+	told   atomic.Pointer[index] // hears of every commit; nil where there is none
 
 	mu      sync.Mutex
 	waiting []*write
@@ -48,18 +52,28 @@ type write struct {
 
 var errClosed = bridge.Errorf(bridge.Unavailable, "the store is closed")
 
-func openWriter(ctx context.Context, path string, log *slog.Logger) (*writer, error) {
-	pool, err := sql.Open("sqlite", writerDSN(path))
-	if err != nil {
-		return nil, fmt.Errorf("opening the store %s: %w", path, err)
-	}
+func openWriter(ctx context.Context, path, compat string, log *slog.Logger) (*writer, error) {
+	pool := openAttached(writerDSN(path), compat, "")
 	pool.SetMaxOpenConns(1)
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		_ = pool.Close()
 		return nil, storageError(path, err)
 	}
-	w := &writer{path: path, pool: pool, tx: newTx(conn), idle: make(chan struct{})}
+	if err := settle(ctx, conn); err != nil {
+		return nil, errors.Join(storageError(path, err), conn.Close(), pool.Close())
+	}
+	if _, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil { // begin waits itself
+		return nil, errors.Join(storageError(path, err), conn.Close(), pool.Close())
+	}
+	w := &writer{path: path, compat: compat, pool: pool, tx: newTx(conn), idle: make(chan struct{})}
+	if compat != "" {
+		// What older programs lack is not in their store: its notices go by the outbox.
+		w.tx.apart, err = w.tx.exists("SELECT EXISTS (SELECT 1 FROM compat.sqlite_schema WHERE name = 'decisions') AND NOT EXISTS (SELECT 1 FROM main.sqlite_schema WHERE name = 'decisions')")
+		if err != nil {
+			return nil, errors.Join(storageError(path, err), w.tx.close(), pool.Close())
+		}
+	}
 	w.keeper = startHousekeeper(w, log)
 	return w, nil
 }
@@ -129,6 +143,7 @@ func (w *writer) lead(own *write) {
 	} else {
 		w.commitBatch(batch)
 		w.keeper.committed(len(batch), w.tx.pagesLogged())
+		w.told.Load().committed()
 	}
 	for _, done := range batch {
 		if done != own {
@@ -222,6 +237,8 @@ func (w *writer) close() error {
 type tx struct {
 	conn       *sql.Conn
 	statements map[string]*sql.Stmt
+	doubtful   bool // the disk refused something: the log must be settled first
+	apart      bool // decisions are in the supplement, messages in the store
 }
 
 func newTx(conn *sql.Conn) *tx { return &tx{conn: conn, statements: map[string]*sql.Stmt{}} }
@@ -235,8 +252,16 @@ func (t *tx) close() error {
 }
 
 // commit runs the closures of batch between BEGIN and COMMIT. failed says that
-// a closure, not the commit, is the reason of err.
+// a closure, not the commit, is the reason of err. After an error of the disk
+// nothing is committed before the log is settled.
 func (t *tx) commit(batch []*write) (failed bool, err error) {
+	if t.doubtful {
+		if err := settle(context.Background(), t.conn); err != nil {
+			return false, err
+		}
+		t.doubtful = false
+	}
+	defer func() { t.doubtful = isDiskError(err) }()
 	if err := t.begin(); err != nil {
 		return false, err
 	}
@@ -253,9 +278,30 @@ func (t *tx) commit(batch []*write) (failed bool, err error) {
 	return false, nil
 }
 
-// begin takes the write lock. A rollback that the disk refused may have left a
+// lockPause is how often the write lock is asked for while another process has
+// it. SQLite's own waiting looks ever more seldom, and would let a sender miss
+// the gaps between the batches of an archiving.
+const lockPause = 500 * time.Microsecond
+
+// begin takes the write lock, and waits for it up to busyMillis.
+func (t *tx) begin() (err error) {
+	for range busyMillis * time.Millisecond / lockPause {
+		if err = t.tryBegin(); !isBusy(err) {
+			return err
+		}
+		time.Sleep(lockPause) //nolint:forbidigo // no signal comes when another process lets go
+	}
+	return err
+}
+
+func isBusy(err error) bool {
+	var reported *sqlite.Error
+	return errors.As(err, &reported) && reported.Code()&0xff == sqlite3.SQLITE_BUSY
+}
+
+// tryBegin takes the write lock. A rollback that the disk refused may have left a
 // transaction behind; it is ended here, or no later write would succeed.
-func (t *tx) begin() error {
+func (t *tx) tryBegin() error {
 	_, err := t.exec("BEGIN IMMEDIATE")
 	if reported := (*sqlite.Error)(nil); errors.As(err, &reported) && reported.Code() == sqlite3.SQLITE_ERROR {
 		t.rollback()

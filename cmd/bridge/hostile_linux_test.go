@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -14,10 +15,14 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
+
+// prompt is how soon everything must say that a home can not be served.
+const prompt = 10 * time.Second
 
 // ran is what one command did.
 type ran struct {
@@ -276,7 +281,7 @@ var hostiles = []hostile{
 			fill(t, filepath.Join(disk, "filler"))
 			return filepath.Join(disk, "h")
 		},
-		serve: 1, mcp: 0, status: 4, says: `the disk is full`, mcpSays: `one that was started ended at once`,
+		serve: 1, mcp: 0, status: 4, says: `the disk is full`,
 	},
 }
 
@@ -358,8 +363,12 @@ func TestVER_06_STO_01_HostileHomes(t *testing.T) {
 			if mcpSays == "" {
 				mcpSays = h.says
 			}
+			began := time.Now()
 			_, how := askMCP(t, home)
 			check("mcp", how, h.mcp, mcpSays)
+			if took := time.Since(began); took > prompt {
+				t.Errorf("mcp answered only after %s", took)
+			}
 		})
 	}
 }
@@ -495,5 +504,50 @@ func TestMSG_03_ServerEndsWithItsHost(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("mcp waits on although its host has gone")
 		_ = cmd.Process.Kill()
+	}
+}
+
+// A broker that is stopped takes connections and holds the election. Nobody ends
+// it by force: everyone who asks says who does not answer, and when it goes on
+// all do.
+func TestMSG_01_AStoppedBrokerIsNamed(t *testing.T) {
+	home := filepath.Join(shortDir(t), "h")
+	s := serve(t, home)
+	defer s.end(t)
+	pid := s.cmd.Process.Pid
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }() // it goes on in any case
+	sentence := fmt.Sprintf("the broker (process %d) does not answer", pid)
+	said := func(what string, got ran, code int) {
+		t.Helper()
+		if got.code != code || !strings.Contains(got.stdout+got.stderr, sentence) || strings.Count(got.stderr, "\n") > 1 {
+			t.Errorf("%s: exit %d, %q, %q", what, got.code, got.stdout, got.stderr)
+		}
+	}
+	var asking sync.WaitGroup
+	for code, commands := range map[int][][]string{4: {{"status"}, {"status", "--json"}, {"send", "alpha", "hello"}}, 1: {{"serve", "--port", "0"}}} {
+		for _, command := range commands {
+			asking.Go(func() {
+				said(strings.Join(command, " "), runBridge(t, nil, "", append(command, "--home", home)...), code)
+			})
+		}
+	}
+	asking.Wait()
+	if got := runBridge(t, nil, stopEvent, "hook", "claude", "Stop", "--home", home); got.code != 0 || got.stdout != "{}\n" {
+		t.Errorf("hook: %+v", got)
+	}
+	began := time.Now()
+	_, how := askMCP(t, home)
+	said("mcp", how, 0)
+	if took := time.Since(began); took > prompt {
+		t.Errorf("mcp answered only after %s", took)
+	}
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if answer, _ := askMCP(t, home); !strings.Contains(answer, `"self":"alpha"`) {
+		t.Errorf("mcp once it goes on: %s", answer)
 	}
 }

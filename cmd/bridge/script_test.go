@@ -19,11 +19,11 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/ipc"
-
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"bridge/backend/ipc"
 )
 
 // TestMain makes the test binary the programs of the scripts: bridge itself, an
@@ -169,7 +169,7 @@ func term(ts *testscript.TestScript, _ bool, _ []string) {
 func within(ts *testscript.TestScript, _ bool, args []string) {
 	limit, err := time.ParseDuration(args[0])
 	ts.Check(err)
-	var input io.Reader = strings.NewReader("")
+	var input io.Reader
 	if args[1] != "-" {
 		input = strings.NewReader(strings.ReplaceAll(ts.ReadFile(args[1]), "$WORK", ts.Getenv("WORK")))
 	} else {

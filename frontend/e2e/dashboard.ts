@@ -14,11 +14,19 @@ export interface Dashboard {
   storage: Storage;
 }
 
+/** The program under test. */
+export const BINARY =
+  process.env['BRIDGE_BIN'] ?? fileURLToPath(new URL('../../bin/bridge', import.meta.url));
+
 const LAUNCH = /https?:\/\/[^\s/]+\/launch\?\S+/;
 
 /** Starts a command and waits until it prints a launch link. */
-async function start(command: string, args: string[]): Promise<{ url: string; child: ChildProcess }> {
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+export async function start(
+  command: string,
+  args: string[],
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<{ url: string; child: ChildProcess }> {
+  const child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
   for await (const line of createInterface({ input: child.stdout })) {
     const url = LAUNCH.exec(line)?.[0];
     if (url === undefined) continue;
@@ -28,8 +36,8 @@ async function start(command: string, args: string[]): Promise<{ url: string; ch
   throw new Error(`${command} ended without a launch link`);
 }
 
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null) return;
+export async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');
   child.kill('SIGTERM');
   await ended;
@@ -39,12 +47,7 @@ async function stop(child: ChildProcess): Promise<void> {
 async function withLaunchURL(use: (url: string) => Promise<void>): Promise<void> {
   const running = process.env['BRIDGE_URL'];
   if (running !== undefined) return use(running);
-  const binary = process.env['BRIDGE_BIN'];
-  const fixture = fileURLToPath(new URL('fixture/server.js', import.meta.url));
-  const { url, child } =
-    binary === undefined
-      ? await start(process.execPath, [fixture])
-      : await start(binary, ['demo', '--no-open', '--port', '0']);
+  const { url, child } = await start(BINARY, ['demo', '--no-open', '--port', '0']);
   try {
     await use(url);
   } finally {
@@ -84,7 +87,8 @@ export const test = base.extend<object, { dashboard: Dashboard }>({
 
 /** Opens a place of the page and waits until it shows what is known. */
 export async function open(page: Page, place: string): Promise<void> {
-  await page.goto(`/?${encodeURIComponent(place)}#/${place}`); // the query makes each place a load of its own
+  const origin = page.url().startsWith('http') ? new URL(page.url()).origin : '';
+  await page.goto(`${origin}/?${encodeURIComponent(place)}#/${place}`); // the query makes each place a load of its own
   await page.locator('main[aria-busy=false]').getByRole('heading', { level: 1 }).waitFor();
 }
 
@@ -123,10 +127,9 @@ export async function childOf(page: Page, agent: string): Promise<ChildOf> {
 
 /** Tells Bridge that a session of that kind has started a native child, as the agent's hook does. */
 async function startChild(page: Page, agent: string): Promise<void> {
-  const binary = process.env['BRIDGE_BIN'];
   const { peers, instance } = await stateOf(page);
   const peer = peers.find((p) => p.agent === agent);
-  test.skip(binary === undefined || peer?.sessionId == null, `no ${agent} session can have a child here`);
+  test.skip(peer?.sessionId == null, `no ${agent} session can have a child here`);
   const call = {
     hook_event_name: 'SubagentStart',
     session_id: peer?.sessionId,
@@ -134,7 +137,7 @@ async function startChild(page: Page, agent: string): Promise<void> {
     agent_id: `child-of-${peer?.name ?? ''}`,
     agent_type: `explore ${peer?.name ?? ''}`,
   };
-  const hook = spawn(binary ?? '', ['hook', agent, 'SubagentStart', '--home', instance.home], {
+  const hook = spawn(BINARY, ['hook', agent, 'SubagentStart', '--home', instance.home], {
     stdio: ['pipe', 'ignore', 'inherit'],
   });
   hook.stdin.end(JSON.stringify(call));

@@ -9,6 +9,7 @@ test('DSK-06 every page is reached by two keys', async ({ page }) => {
     ['o', 'Overview'],
     ['s', 'Sessions'],
     ['d', 'Decisions'],
+    ['f', 'Search'],
     ['t', 'Storage'],
     [',', 'Settings'],
   ] as const) {
@@ -52,12 +53,14 @@ test('DSK-06 the strip opens at its evidence by keyboard, also on a narrow windo
   await expect(strip).toBeFocused();
 });
 
-test('DSK-06 slash searches, c composes, Esc leaves the field', async ({ page }) => {
-  await open(page, 'overview');
+test('DSK-06 slash searches here or everywhere, c composes, Esc leaves the field', async ({ page }) => {
+  await open(page, 'decisions');
   await page.keyboard.press('/');
-  await expect(page.getByRole('searchbox')).toBeFocused();
+  await expect(page.getByRole('searchbox', { name: 'Search decisions' })).toBeFocused();
   await page.keyboard.press('Escape');
   await expect(page.getByRole('heading', { level: 1 })).toBeFocused();
+
+  await open(page, 'overview');
   await page.keyboard.press('c');
   const box = page.getByRole('textbox', { name: 'Write a message' });
   await expect(box).toBeFocused();
@@ -65,10 +68,8 @@ test('DSK-06 slash searches, c composes, Esc leaves the field', async ({ page })
   await expect(box).toHaveValue('gj?');
   await page.keyboard.press('Escape');
   await expect(page.getByRole('heading', { level: 1 })).toBeFocused();
-
-  await open(page, 'settings');
   await page.keyboard.press('/');
-  await expect(page.getByRole('searchbox', { name: 'Search messages' })).toBeFocused();
+  await expect(page.getByRole('searchbox', { name: 'Search messages and decisions' })).toBeFocused();
 });
 
 test('DSK-06 the sheet of keys keeps the focus inside and gives it back', async ({ page }) => {
@@ -86,7 +87,7 @@ test('DSK-06 the sheet of keys keeps the focus inside and gives it back', async 
   await expect(row).toBeFocused();
 });
 
-for (const place of ['overview', 'session', 'child', 'decisions', 'storage', 'settings', 'needs']) {
+for (const place of ['overview', 'session', 'child', 'decisions', 'search', 'storage', 'settings', 'needs']) {
   test(`DSK-06 Tab reaches every control of ${place}`, async ({ page }) => {
     await open(page, await addressOf(page, place));
     if (place === 'storage') await page.getByRole('heading', { name: 'Backups' }).waitFor();

@@ -52,9 +52,9 @@ test('DSK-06 the stream is filtered by text and by person', async ({ page }) => 
   await open(page, 'overview');
   const text = unique('needle');
   await tellEveryone(page, text);
-  await page.getByRole('searchbox', { name: 'Search messages' }).fill(text);
+  await page.getByRole('searchbox', { name: 'Filter messages' }).fill(text);
   await expect(page.locator('main [data-message]')).toHaveCount(1);
-  await page.getByRole('searchbox', { name: 'Search messages' }).fill(unique('nothing has this'));
+  await page.getByRole('searchbox', { name: 'Filter messages' }).fill(unique('nothing has this'));
   await expect(page.locator('main [data-message]')).toHaveCount(0);
   await page.getByRole('button', { name: 'Clear the filter' }).click();
   await page.getByRole('combobox', { name: 'Person' }).selectOption(await someSession(page));

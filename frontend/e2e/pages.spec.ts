@@ -1,6 +1,6 @@
-import AxeBuilder from '@axe-core/playwright';
 import type { Page } from '@playwright/test';
 import { addressOf, expect, open, test } from './dashboard';
+import { violations } from './axe';
 import { overlaps } from './overlaps';
 
 const PLACES = [
@@ -11,21 +11,22 @@ const PLACES = [
   'child',
   'decisions',
   'topic',
+  'search',
   'storage',
   'settings',
 ];
 
-/** The storage page shows its report a moment later. */
+/** Some pages show what they are for a moment later. */
 async function settled(page: Page, place: string): Promise<void> {
+  if (place === 'search') {
+    await page.getByRole('searchbox').fill('error');
+    await page.locator('main mark').first().waitFor();
+  }
+  if (place === 'settings') await page.getByText('Wakes, notices, port').waitFor();
   if (place !== 'storage') return;
   await page.getByRole('heading', { name: 'Backups' }).waitFor();
   await page.getByRole('searchbox').fill('e');
   await page.locator('main mark').first().waitFor();
-}
-
-async function violations(page: Page): Promise<string[]> {
-  const found = await new AxeBuilder({ page }).analyze();
-  return found.violations.flatMap((v) => v.nodes.map((n) => `${v.id}: ${n.html} ${n.failureSummary ?? ''}`));
 }
 
 for (const scheme of ['light', 'dark'] as const) {
@@ -39,6 +40,13 @@ for (const scheme of ['light', 'dark'] as const) {
         expect(await violations(page)).toEqual([]);
       });
     }
+
+    test(`DSK-06 a question for consent passes axe in ${scheme}`, async ({ page }) => {
+      await open(page, 'storage');
+      await page.getByRole('button', { name: 'Archive old messages…' }).click();
+      await expect(page.getByRole('dialog', { name: 'Archive old messages?' })).toBeVisible();
+      expect(await violations(page)).toEqual([]);
+    });
 
     test(`DSK-06 message details and the sheet of keys pass axe in ${scheme}`, async ({ page }) => {
       await open(page, 'overview');
@@ -84,3 +92,15 @@ for (const width of [360, 800, 1600]) {
     expect(await details.evaluate((e) => e.scrollWidth <= e.clientWidth)).toBe(true);
   });
 }
+
+test('DSK-06 the longest name breaks where a line must end', async ({ page }) => {
+  await page.setViewportSize({ width: 360, height: 800 });
+  await open(page, `sessions/${'A'.repeat(64)}/child`);
+  await expect(page.getByText('is not connected, and so are its native children')).toBeVisible();
+  const sideways = await page.evaluate(() =>
+    [...document.querySelectorAll('main, main *')]
+      .filter((e) => e.getBoundingClientRect().right > innerWidth && !e.matches('.sr-only'))
+      .map((e) => `${e.tagName}.${e.className}`),
+  );
+  expect(sideways).toEqual([]);
+});

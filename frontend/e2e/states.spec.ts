@@ -16,18 +16,6 @@ async function show(page: Page, change: (state: State) => Partial<State>): Promi
 
 const lookAgain = (page: Page) => page.evaluate(() => window.dispatchEvent(new Event('focus')));
 
-test('DSK-06 empty: a newcomer is told how to connect an agent', async ({ page }) => {
-  await show(page, () => ({ peers: [], messages: [] }));
-  await open(page, 'overview');
-  await expect(page.getByRole('heading', { name: 'No session is connected yet' })).toBeVisible();
-  await expect(page.locator('main code', { hasText: /bridge.* install/ })).toBeVisible();
-  await expect(page.getByRole('button', { name: /^Copy / })).toBeVisible();
-  for (const kind of ['claude', 'codex', 'opencode', 'antigravity']) {
-    await expect(page.locator('main li li', { hasText: kind })).toContainText(/connected|found/);
-  }
-  await expect(page.getByRole('textbox')).toHaveCount(0);
-});
-
 test('DSK-06 nothing needs you is one calm line', async ({ page }) => {
   await show(page, () => ({ messages: [] }));
   await open(page, 'needs');
@@ -52,6 +40,33 @@ test('DSK-06 mail that waits too long needs the owner, can be put away and taken
   await expect(page.locator('main')).toContainText('Nothing needs you.');
   await page.getByRole('button', { name: 'Undo' }).click();
   await expect(page.locator('main li')).toContainText(title);
+});
+
+test('DSK-06 the overview says first what needs the owner', async ({ page }) => {
+  await show(page, () => ({ messages: [] }));
+  await open(page, 'overview');
+  await expect(page.getByText('Nothing needs you.')).toBeVisible();
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  const name = await someSession(page);
+  await show(page, (state) => ({
+    messages: state.messages.slice(0, 1).map((m) => ({
+      ...m,
+      kind: 'message' as const,
+      created_at: Date.now() - 7_200_000,
+      deliveries: m.deliveries.slice(0, 1).map((d) => ({ ...d, name, stage: 'durable' as const })),
+    })),
+  }));
+  await open(page, 'overview');
+  const first = page.locator('main section').first();
+  await expect(first.getByRole('heading', { name: 'Needs you' })).toBeVisible();
+  await expect(first).toContainText(`${name} has not read 1 message for 2 h`);
+  await expect(page.getByText('Nothing in the last hour; before that:')).toBeVisible();
+});
+
+test('DSK-06 a name that nobody had is told, and offers nobody to write to', async ({ page }) => {
+  await open(page, 'sessions/nobody-at-all');
+  await expect(page.locator('main')).toContainText('no session of that name was ever seen');
+  await expect(page.getByLabel('Message to nobody-at-all')).toHaveCount(0);
 });
 
 test('DSK-06 loading is said after a moment only', async ({ page }) => {

@@ -1,6 +1,6 @@
 import type { Page } from '@playwright/test';
-import { healthSentence, summarize } from '../src/features/storage/storage';
-import type { DoctorReport } from '../src/lib/api';
+import { bySize, healthSentence, summarize } from '../src/features/storage/storage';
+import type { DoctorReport, Works } from '../src/lib/api';
 import { expect, open, stateOf, tellEveryone, test, unique } from './dashboard';
 
 async function reportOf(page: Page): Promise<DoctorReport> {
@@ -19,7 +19,7 @@ test('STO-03 the storage page says healthy or not in one sentence, and why', asy
     await expect(row.first()).toContainText(finding.severity);
     await expect(row.first()).toContainText(/\w+\./); // what to do
   }
-  const [largest] = report.sizes.toSorted((a, b) => b.bytes - a.bytes);
+  const [largest] = bySize(report);
   await expect(main.locator('section', { hasText: 'Sizes' }).locator('li').first()).toContainText(
     largest?.path ?? '',
   );
@@ -57,21 +57,100 @@ test('STO-03 a damaged storage is told on every page, with what to do', async ({
   await page.getByRole('link', { name: 'Look' }).click();
   await expect(page.locator('main')).toContainText('Not healthy: 1 error and 1 warning.');
   await expect(page.locator('main li', { hasText: 'bridge.db' }).first()).toContainText('Restore a snapshot');
-  await expect(page.locator('main dd code', { hasText: /doctor .*--fix$/ })).toBeVisible();
   await expect(page.locator('main')).toContainText('No snapshot was taken yet');
   await page.unrouteAll({ behavior: 'ignoreErrors' });
 });
 
-test('STO-04 STO-08 the commands of maintenance can be copied', async ({ page, context }) => {
+test('STO-04 DSK-06 a backup is made, proven and told after consent, without reload', async ({ page }) => {
+  await open(page, 'storage');
+  const main = page.locator('main');
+  await page.getByRole('button', { name: 'Back up now…' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Back up now?' });
+  await expect(dialog).toContainText('new full snapshot in');
+  await expect(dialog.getByRole('code')).toContainText(/ doctor .*--backup/);
+  await dialog.getByRole('button', { name: 'Not now' }).click();
+  await expect(dialog).toHaveCount(0);
+  const before = (await reportOf(page)).backups.length;
+  await page.getByRole('button', { name: 'Back up now…' }).click();
+  await dialog.getByRole('button', { name: 'Back up now' }).click();
+  await expect(main.getByRole('list', { name: 'What was done' })).toContainText('Backup done');
+  await expect(main).toContainText('were copied and verified: snapshot-');
+  await expect.poll(async () => (await reportOf(page)).backups.length).toBe(before + 1);
+  await expect(page.getByRole('region', { name: 'Backups' }).locator('li').first()).toContainText(
+    'never proven',
+  );
+
+  await page.getByRole('button', { name: 'Prove a restore…' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Prove a restore' }).click();
+  await expect(main).toContainText(/Restore proven (just now|\d+ s ago)/);
+  await expect(page.getByRole('region', { name: 'Backups' }).locator('li').first()).toContainText('proven');
+  await page.getByRole('button', { name: 'Check now' }).click();
+  await expect(main.getByRole('list', { name: 'What was done' })).toContainText('Check done');
+});
+
+test('DSK-06 a running work shows how far it is, and nothing else can be begun', async ({ page }) => {
+  await page.route('**/api/storage/work', async (route) => {
+    const response = await route.fetch();
+    const works = (await response.json()) as Works;
+    const running = {
+      action: 'backup' as const,
+      state: 'running' as const,
+      began: Date.now(),
+      ended: null,
+      step: 'copying bridge.db',
+      done: 42,
+      all: 100,
+      result: '',
+    };
+    await route.fulfill({ response, json: { ...works, running } });
+  });
+  await open(page, 'storage');
+  await expect(page.getByText('Backing up: copying bridge.db, 42 %')).toBeVisible();
+  await expect(page.getByRole('progressbar')).toHaveAttribute('value', '0.42');
+  await expect(page.getByRole('button', { name: 'Back up now…' })).toBeDisabled();
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+});
+
+test('DSK-06 a work that runs keeps the focus where it was begun', async ({ page }) => {
+  await open(page, 'storage');
+  const check = page.getByRole('button', { name: 'Check now' });
+  await check.focus();
+  await page.keyboard.press('Enter');
+  await expect(page.getByRole('list', { name: 'What was done' })).toContainText('Everything was read');
+  await expect(check).toBeFocused();
+});
+
+test('STO-08 STO-09 what needs the home for itself is a command, with the reason', async ({
+  page,
+  context,
+}) => {
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);
   await open(page, 'storage');
-  for (const verb of ['--backup', '--drill', '--restore']) {
-    await expect(page.locator('main code', { hasText: verb }).first()).toBeVisible();
-  }
-  const copy = page.getByRole('button', { name: /^Copy .* --backup$/ });
+  await page.getByText('From a terminal:').click();
+  await expect(page.locator('main dd').filter({ hasText: '--restore' })).toContainText('stop them all');
+  await expect(page.locator('main dd').filter({ hasText: '--fix' })).toContainText(
+    'needs the home for itself',
+  );
+  const copy = page.getByRole('button', { name: /^Copy .* --restore latest/ });
   await copy.click();
-  await expect(page.getByRole('button', { name: /^Copied .* --backup$/ })).toBeVisible();
-  expect(await page.evaluate(() => navigator.clipboard.readText())).toMatch(/ doctor( .*)? --backup$/);
+  await expect(page.getByRole('button', { name: /^Copied .* --restore latest/ })).toBeVisible();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toMatch(/ doctor --restore latest/);
+});
+
+test('DSK-06 sizes over time are a chart that says its numbers', async ({ page }) => {
+  const day = 86_400_000;
+  const points = [3, 2, 1, 0].map((ago) => ({
+    at: Date.now() - ago * day,
+    total: (5 - ago) * 1e6,
+    parts: {},
+  }));
+  await page.route('**/api/storage/sizes', (route) => route.fulfill({ json: { points } }));
+  await open(page, 'storage');
+  await expect(
+    page.getByRole('img', { name: /^Size from .*: 2\.0 MB, at most 5\.0 MB, now 5\.0 MB$/ }),
+  ).toBeVisible();
+  await page.getByText('Numbers').click();
+  await expect(page.locator('main table tbody tr')).toHaveCount(4);
 });
 
 test('STO-12 every stored message is found by its exact text, page by page', async ({ page }) => {

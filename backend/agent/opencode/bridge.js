@@ -39,6 +39,7 @@ class Link {
     this.sent = new Set() // texts that we put into sessions ourselves
     this.heard = new Set() // ids of events, prompts and tool calls
     this.waiting = new Map() // request id -> function that takes the reply
+    this.late = new Map() // request id -> session, where the reply did not come in time
     this.lastID = 0
     this.failures = 0
     this.start()
@@ -99,8 +100,11 @@ class Link {
       return
     }
     this.failures = 0
-    if (message.id !== undefined) this.waiting.get(message.id)?.(message)
-    else if (message.mail && message.wake) this.ring(message.mail)
+    if (this.waiting.has(message.id)) this.waiting.get(message.id)(message)
+    else if (message.loan) {
+      this.giveBack(message.loan) // nobody waits for it any more
+      this.ring(this.late.get(message.id))
+    } else if (message.mail && message.wake) this.ring(message.mail)
   }
 
   // ask resolves to the child's reply, or to {} when there is none in time.
@@ -112,11 +116,21 @@ class Link {
         this.waiting.delete(id)
         resolve(reply)
       }
-      const timer = setTimeout(take, REPLY_MS, {})
+      const timer = setTimeout(() => {
+        if (this.late.size >= MAX_REMEMBERED) this.late.clear()
+        this.late.set(id, line.call?.sessionId)
+        take({})
+      }, REPLY_MS)
       timer.unref?.()
       this.waiting.set(id, take)
       if (!this.write({ id, ...line })) take({})
     })
+  }
+
+  // giveBack says that the mail of a reply reached no session: it is offered
+  // again.
+  giveBack(loan) {
+    this.write({ id: ++this.lastID, back: loan.id })
   }
 
   // ---- sessions
@@ -184,6 +198,7 @@ class Link {
     const result = await this.client.session.promptAsync({ path: { id }, body }).catch((error) => ({ error }))
     if (result?.error) {
       session.woken = false
+      if (loan) this.giveBack(loan)
       return
     }
     const evidence = quiet ? "opencode stored it in the running turn" : "opencode started a turn with it"

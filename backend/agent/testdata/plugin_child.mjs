@@ -1,6 +1,7 @@
 // The plugin's child in the plugin's tests: it notes every line and answers by
 // the file `mode` of the project: answer (with the file `text`, once, as a broker
-// would), mute, or die (end at the next line, and answer from then on).
+// would), late (the same, but too late), mute, or die (end at the next line, and
+// answer from then on).
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createInterface } from "node:readline"
 
@@ -24,5 +25,5 @@ createInterface({ input: process.stdin }).on("line", (line) => {
     reply.loan = { id: "L", recipient: "P", messages: ["M"] }
     rmSync(dir + "/text")
   }
-  say(reply)
+  setTimeout(say, mode === "late" && reply.loan ? 1300 : 0, reply)
 })

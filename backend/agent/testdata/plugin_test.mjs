@@ -103,6 +103,17 @@ const tests = {
     await hooks.event(idle("ses_1"))
     assert.equal(prompts.length, 1)
     assert.ok(!events().includes("confirm"))
+    assert.equal(lines().filter((l) => l.back === "L").length, 1, "it is given back")
+    await hooks.dispose()
+  },
+  async "what comes too late is given back and asked for again"() {
+    const { hooks, prompts } = await load("late")
+    await hooks.event(created(main))
+    writeFileSync(dir + "/text", "MAIL")
+    await hooks.event(idle("ses_1"))
+    await until("the mail to be given back", () => lines().some((l) => l.back === "L"))
+    await until("the idle session to ask again", () => events().filter((e) => e === "session.idle").length === 2)
+    assert.deepEqual(prompts, [])
     await hooks.dispose()
   },
   async "a child reports as one and gets nothing"() {

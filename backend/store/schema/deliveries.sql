@@ -1,5 +1,6 @@
 -- Component "deliveries" 1: the later stages of a delivery and what the lists
--- need. A stage row is written only when a stage after "durable" happens.
+-- need; archived.sql is part of it. A stage row is written only when a stage
+-- after "durable" happens.
 CREATE TABLE IF NOT EXISTS bridge_components (name TEXT PRIMARY KEY, version INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS delivery_stages (
   message_id  TEXT NOT NULL,
@@ -16,8 +17,6 @@ CREATE TABLE IF NOT EXISTS delivery_stages (
   expired_by  TEXT,
   PRIMARY KEY (message_id, recipient)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS archived_by_id ON archived_messages (id, recipient);
-CREATE INDEX IF NOT EXISTS archived_by_age ON archived_messages (created_at);
 
 -- Who wrote and received each message, for the list of a conversation. It
 -- follows the messages in steps of many, because an index on each column would

@@ -59,6 +59,9 @@ export interface Peer {
   wakeOnDirect: boolean;
   unread: number;
   transport: string;
+  /** What mail can do while it is idle: start a turn, at once or within seconds, fail as it did last time, or wait for the next turn. */
+  wake: 'open' | 'slow' | 'failed' | 'none';
+  /** Both in a sentence. */
   detail: string;
 }
 
@@ -101,6 +104,26 @@ export interface AgentFound {
   version: string;
   connected: boolean;
   detail: string;
+  /** What of a connected one is not in place, each a sentence. */
+  missing: string[];
+}
+
+export interface Agents {
+  agents: AgentFound[];
+  /** Connects them from a terminal. */
+  command: string;
+  /** Why none can be connected from the page, or ''. */
+  refused: string;
+}
+
+/** What connecting or disconnecting an agent changes, or has changed. */
+export interface AgentChange {
+  kind: string;
+  done: boolean;
+  /** Names exactly this change; consent goes to it. */
+  digest: string;
+  edits: { path: string; verb: 'makes' | 'changes' | 'removes'; adds: string; diff: string[] }[];
+  notes: string[];
 }
 
 export interface ChatResult {
@@ -156,11 +179,100 @@ export interface Proof {
   rows: number;
 }
 
+/** How much the home took at one time: in all, and by the file or folder right in it. */
+export interface SizePoint {
+  at: number;
+  total: number;
+  parts: Record<string, number>;
+}
+
+export type WorkAction = 'backup' | 'drill' | 'check' | 'archive' | 'fix' | 'restore' | 'merge';
+
+/** One piece of maintenance that the owner asked for. */
+export interface Work {
+  action: WorkAction;
+  state: 'running' | 'done' | 'failed';
+  began: number;
+  ended: number | null;
+  /** How far a running one is: of `all` bytes or rows, 0 where that is not known. */
+  step: string;
+  done: number;
+  all: number;
+  /** What came of it, in a sentence. */
+  result: string;
+}
+
+/** What can be asked for, and exactly what it would do. */
+export interface Offer {
+  action: WorkAction;
+  explains: string;
+  consent: boolean;
+  /** Why it can not be done from the page, or ''. */
+  refused: string;
+  command: string;
+}
+
+export interface Works {
+  running: Work | null;
+  /** Since this broker started, the newest first. */
+  ended: Work[];
+  offers: Offer[];
+  /** What to do about a finding, by its code. */
+  hints: Record<string, string>;
+}
+
+/** config.json, as far as the page changes it. */
+export interface Settings {
+  /** 0 picks a free one. */
+  port: number;
+  autoWake: boolean;
+  wakeOnDirect: boolean;
+  desktop: { notifications: boolean };
+  /** Whether the desktop app starts at login; `why` it can not, "" where it can. Null where that app does not serve the page. */
+  login: { on: boolean; why: string } | null;
+  /** Where this page is served now; another port counts from the next start. */
+  servedPort: number;
+}
+
+/** What may be left out stays. */
+export type SettingsChange = Partial<Omit<Settings, 'servedPort' | 'login'> & { login: boolean }>;
+
+/** A piece of others' work inside the product; `text` is its place among the texts. */
+export interface Licensed {
+  name: string;
+  version: string;
+  licence: string;
+  text: number;
+}
+
+export interface Licences {
+  go: Licensed[];
+  page: Licensed[];
+  texts: string[];
+}
+
 /** A message of any store, as the archive keeps it. */
 export type ArchiveMessage = Pick<
   Message,
   'id' | 'from_name' | 'from_agent' | 'to_target' | 'recipients' | 'body' | 'created_at' | 'hop' | 'reply_to'
 >;
+
+/** One hit of the full-text search. Target and recipients are a message's, topic and current a decision's. */
+export interface Hit {
+  kind: 'message' | 'decision';
+  id: string;
+  at: number;
+  author_name: string;
+  author_agent: string;
+  to_target: string;
+  recipients: string;
+  topic: string;
+  current: boolean;
+  /** Plain text in pieces; `hit` ones are what was looked for. */
+  snippet: { text: string; hit: boolean }[];
+  /** Within the page, as "#/decisions/release". */
+  link: string;
+}
 
 export interface SendResult {
   id: string;
@@ -197,9 +309,9 @@ async function errorSentence(response: Response): Promise<string> {
   }
 }
 
-function post<T>(path: string, body: unknown): Promise<T> {
+function post<T>(path: string, body: unknown, method = 'POST'): Promise<T> {
   return call<T>(path, {
-    method: 'POST',
+    method,
     headers: { 'content-type': 'application/json', 'x-bridge': '1' },
     body: JSON.stringify(body),
   });
@@ -209,12 +321,24 @@ const encode = encodeURIComponent;
 
 export const api = {
   state: () => call<State>('/api/state'),
-  agents: () => call<{ agents: AgentFound[]; command: string }>('/api/agents'),
+  agents: () => call<Agents>('/api/agents'),
+  /** Without a digest it shows what would be changed; with one it is consent to exactly that. */
+  changeAgent: (kind: string, change: 'connect' | 'disconnect', digest?: string) =>
+    post<AgentChange>(
+      `/api/agents/${encode(kind)}/${change}`,
+      digest === undefined ? {} : { consent: true, digest },
+    ),
+  settings: () => call<Settings>('/api/settings'),
+  /** Answers with all settings after the change. */
+  changeSettings: (change: SettingsChange) => post<Settings>('/api/settings', change, 'PUT'),
+  licences: () => call<Licences>('/assets/licences.json'),
   /** One session's messages, newest first, those before the given time only. */
   messages: (peer: string, limit: number, before?: number) =>
     call<{ messages: Message[] }>(
       `/api/messages?peer=${encode(peer)}&limit=${limit}${before === undefined ? '' : `&before=${before}`}`,
     ),
+  /** One message of any store, archived ones too. */
+  message: (id: string) => call<Message>(`/api/messages/${encode(id)}`),
   decisions: (query: string) =>
     call<{ decisions: Decision[] }>(`/api/decisions${query === '' ? '' : `?q=${encode(query)}`}`),
   history: (topic: string) =>
@@ -227,6 +351,19 @@ export const api = {
   storage: () => call<DoctorReport>('/api/storage'),
   /** The drills, the newest first. */
   drills: () => call<{ drills: Proof[] }>('/api/storage/drills'),
+  /** One point a day, the oldest first. */
+  sizes: () => call<{ points: SizePoint[] }>('/api/storage/sizes'),
+  works: () => call<Works>('/api/storage/work'),
+  startWork: (action: WorkAction, consent: boolean) => post<Works>('/api/storage/work', { action, consent }),
+  /**
+   * Messages and decisions by their words, the best first; quotes hold words together. `behind` counts rows that were
+   * stored a moment ago and are not searched yet. Fails with a sentence while there is no index.
+   */
+  search: (words: string, options: { kind?: Hit['kind']; before?: number; limit?: number } = {}) => {
+    const params = new URLSearchParams({ q: words });
+    for (const [name, value] of Object.entries(options)) params.set(name, String(value));
+    return call<{ results: Hit[]; behind: number }>(`/api/search?${params}`);
+  },
   /** Messages of all stores that hold the text literally, newest first, those before the given time only. */
   searchArchive: (query: string, limit: number, before?: number) =>
     call<{ messages: ArchiveMessage[] }>(

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
 import type {
-  AgentFound,
+  AgentChange,
+  Agents,
   ArchiveMessage,
   ChatDelivery,
   ChatResult,
@@ -14,7 +15,10 @@ import type {
   DoctorReport,
   Message,
   SendResult,
+  Settings,
+  SizePoint,
   State,
+  Works,
 } from './api';
 
 const step = v.picklist(['accepted', 'durable', 'woken', 'handed', 'consumed', 'answered']);
@@ -72,6 +76,7 @@ const state = v.object({
       wakeOnDirect: v.boolean(),
       unread: v.number(),
       transport: v.string(),
+      wake: v.picklist(['open', 'slow', 'failed', 'none']),
       detail: v.string(),
     }),
   ),
@@ -109,10 +114,66 @@ const agents = v.object({
       version: v.string(),
       connected: v.boolean(),
       detail: v.string(),
+      missing: v.array(v.string()),
     }),
   ),
   command: v.string(),
-}) satisfies v.GenericSchema<unknown, { agents: AgentFound[]; command: string }>;
+  refused: v.string(),
+}) satisfies v.GenericSchema<unknown, Agents>;
+
+const change = v.object({
+  kind: v.string(),
+  done: v.boolean(),
+  digest: v.pipe(v.string(), v.nonEmpty()),
+  edits: v.array(
+    v.object({
+      path: v.string(),
+      verb: v.picklist(['makes', 'changes', 'removes']),
+      adds: v.string(),
+      diff: v.array(v.string()),
+    }),
+  ),
+  notes: v.array(v.string()),
+}) satisfies v.GenericSchema<unknown, AgentChange>;
+
+const action = v.picklist(['backup', 'drill', 'check', 'archive', 'fix', 'restore', 'merge']);
+const work = v.object({
+  action,
+  state: v.picklist(['running', 'done', 'failed']),
+  began: time,
+  ended: v.nullable(time),
+  step: v.string(),
+  done: v.number(),
+  all: v.number(),
+  result: v.string(),
+});
+const works = v.object({
+  running: v.nullable(work),
+  ended: v.array(work),
+  offers: v.array(
+    v.object({
+      action,
+      explains: v.string(),
+      consent: v.boolean(),
+      refused: v.string(),
+      command: v.string(),
+    }),
+  ),
+  hints: v.record(v.string(), v.pipe(v.string(), v.nonEmpty())),
+}) satisfies v.GenericSchema<unknown, Works>;
+
+const settings = v.object({
+  port: v.number(),
+  autoWake: v.boolean(),
+  wakeOnDirect: v.boolean(),
+  desktop: v.object({ notifications: v.boolean() }),
+  login: v.nullable(v.object({ on: v.boolean(), why: v.string() })),
+  servedPort: v.number(),
+}) satisfies v.GenericSchema<unknown, Settings>;
+
+const sizes = v.object({
+  points: v.array(v.object({ at: time, total: v.number(), parts: v.record(v.string(), v.number()) })),
+}) satisfies v.GenericSchema<unknown, { points: SizePoint[] }>;
 
 const chat = v.object({
   state: chatState,
@@ -169,11 +230,16 @@ describe('the server answers as the page expects', () => {
     ['state.json', state],
     ['state-empty.json', state],
     ['state-offline.json', state],
+    ['message.json', message],
     ['messages.json', v.object({ messages: v.array(message) })],
     ['decisions.json', v.object({ decisions: v.array(decision) })],
     ['history.json', v.object({ topic: v.string(), decisions: v.array(decision) })],
     ['archive.json', v.object({ messages: v.array(archived) })],
     ['agents.json', agents],
+    ['agent-change.json', change],
+    ['works.json', works],
+    ['sizes.json', sizes],
+    ['settings.json', settings],
     ['chat.json', chat],
     ['chat-child.json', chat],
     ['chat-delivery.json', receipt],

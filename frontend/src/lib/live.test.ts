@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Refused, Unreachable, type State } from './api';
+import { Refused, Unreachable, type State, type Work } from './api';
 import { backoff, COALESCE, Live, type EventPort } from './live';
 import { state } from './sample';
 
@@ -12,7 +12,14 @@ afterEach(() => {
 
 /** A Live on a server that the test plays. */
 function play(answer: () => Promise<State>) {
-  const ports: { open: EventPort | null; opened: number; closed: number; fetched: number } = {
+  const ports: {
+    open: EventPort | null;
+    opened: number;
+    closed: number;
+    fetched: number;
+    worked: (Work | null)[];
+  } = {
+    worked: [],
     open: null,
     opened: 0,
     closed: 0,
@@ -31,6 +38,7 @@ function play(answer: () => Promise<State>) {
       },
       now: () => Date.now(),
       random: () => 0.5,
+      worked: (running) => ports.worked.push(running),
     },
     () => undefined,
   );
@@ -61,6 +69,15 @@ describe('live state', () => {
     ports.open?.onRevision(5);
     await vi.advanceTimersByTimeAsync(COALESCE);
     expect(ports.fetched - before).toBe(1);
+  });
+
+  it('passes the news of maintenance on, without a fetch', async () => {
+    const { ports } = play(() => Promise.resolve(state()));
+    await settle();
+    const before = ports.fetched;
+    ports.open?.onWork(null);
+    await vi.advanceTimersByTimeAsync(COALESCE);
+    expect([ports.worked, ports.fetched - before]).toEqual([[null], 0]);
   });
 
   it('does not lose an event that comes while it fetches', async () => {

@@ -2,7 +2,7 @@
 // something changed, then the state is fetched. It knows nothing of Svelte, so
 // that its timing is tested with a fake clock.
 
-import { Refused, type State } from './api';
+import { Refused, type State, type Work } from './api';
 
 export type Phase = 'loading' | 'live' | 'offline' | 'refused';
 
@@ -17,6 +17,8 @@ export interface Snapshot {
 export interface EventPort {
   onOpen(): void;
   onRevision(revision: number): void;
+  /** News of maintenance: what runs now. */
+  onWork(running: Work | null): void;
   onError(): void;
 }
 
@@ -27,6 +29,8 @@ export interface LivePorts {
   now(): number;
   /** A number in [0, 1), to spread the reconnects of several windows. */
   random(): number;
+  /** Hears the news of maintenance. */
+  worked(running: Work | null): void;
 }
 
 /** Events that arrive within this time share one fetch. */
@@ -84,6 +88,7 @@ export class Live {
       onRevision: (revision) => {
         if (revision !== this.snapshot.state?.revision) this.#requestFetch(COALESCE);
       },
+      onWork: (running) => this.#ports.worked(running),
       onError: () => {
         this.#disconnect();
         this.#retryLater();
@@ -163,6 +168,10 @@ export function openEventSource(port: EventPort): () => void {
   source.addEventListener('state', (event) => {
     const { revision } = JSON.parse((event as MessageEvent<string>).data) as { revision: number };
     port.onRevision(revision);
+  });
+  source.addEventListener('storage', (event) => {
+    const { running } = JSON.parse((event as MessageEvent<string>).data) as { running: Work | null };
+    port.onWork(running);
   });
   return () => source.close();
 }

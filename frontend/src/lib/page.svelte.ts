@@ -3,7 +3,7 @@
 
 import { tick } from 'svelte';
 import { joinNotifications } from '../features/messages/messages';
-import { api } from './api';
+import { api, type Work } from './api';
 import { Live, openEventSource, type Snapshot } from './live';
 import { href, parseRoute, type Place } from './route';
 
@@ -16,9 +16,17 @@ class Page {
   /** The part of the details that an opened message starts at. */
   detailsAt: 'top' | 'delivery' = $state('top');
   route = $state.raw(parseRoute(location.hash));
+  /** The last news of maintenance; undefined while there was none. */
+  work: { running: Work | null } | undefined = $state.raw();
   #opener: HTMLElement | null = null;
   #connection = new Live(
-    { fetchState: api.state, openEvents: openEventSource, now: Date.now, random: Math.random },
+    {
+      fetchState: api.state,
+      openEvents: openEventSource,
+      now: Date.now,
+      random: Math.random,
+      worked: (running) => (this.work = { running }),
+    },
     (snapshot) => {
       this.now = Date.now();
       this.live = snapshot;

@@ -9,6 +9,7 @@ describe('routes', () => {
     [{ page: 'session', name: 'claude-api' }, '#/sessions/claude-api'],
     [{ page: 'child', name: 'a/b', child: 'c 1/2' }, '#/sessions/a%2Fb/c%201%2F2'],
     [{ page: 'storage' }, '#/storage'],
+    [{ page: 'search' }, '#/search'],
     [{ page: 'topic', topic: 'release/notes ?' }, '#/decisions/release%2Fnotes%20%3F'],
     [{ page: 'topic', topic: '..' }, '#/decisions/..'],
     [{ page: 'settings' }, '#/settings'],

@@ -10,6 +10,7 @@ export type Place =
   | { page: 'child'; name: string; child: string }
   | { page: 'decisions' }
   | { page: 'topic'; topic: string }
+  | { page: 'search' }
   | { page: 'storage' }
   | { page: 'settings' };
 
@@ -29,6 +30,7 @@ export function parseRoute(hash: string): Route {
 function placeOf(page: string, [first = '', second = '']: string[]): Place {
   switch (page) {
     case 'needs':
+    case 'search':
     case 'storage':
     case 'settings':
       return { page };

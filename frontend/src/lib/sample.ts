@@ -56,6 +56,7 @@ export function peer(over: Partial<Peer> = {}): Peer {
     wakeOnDirect: true,
     unread: 0,
     transport: 'hooks',
+    wake: 'open',
     detail: '',
     ...over,
   };

@@ -34,6 +34,12 @@ export function clock(then: number, now: number): string {
   return `${at.getDate()} ${MONTHS[at.getMonth()] ?? ''}${year} ${hours}`;
 }
 
+/** The day alone: "21 Nov 2026". */
+export function day(then: number): string {
+  const at = new Date(then);
+  return `${at.getDate()} ${MONTHS[at.getMonth()] ?? ''} ${at.getFullYear()}`;
+}
+
 /** A time near another one: only the clock with seconds on the same day, else everything. */
 export function near(then: number, other: number): string {
   const whole = exact(then);

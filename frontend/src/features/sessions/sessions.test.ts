@@ -5,6 +5,7 @@ import {
   byInterest,
   byProject,
   isNoteAbout,
+  directChild,
   limitation,
   mailProblem,
   mailSentence,
@@ -28,7 +29,11 @@ describe('CHT-17 the composer says which way the words take', () => {
   const claude = { agent: 'claude', name: 'claude-web' };
   const off = { autoWake: false, wakeOnDirect: false };
   it.each<[Partial<Peer>, string]>([
-    [{ sessionId: 't' }, 'Goes to codex’s queue, read within seconds.'],
+    [{ sessionId: 't' }, 'Goes to codex’s queue, read at once.'],
+    [
+      { sessionId: 't', wake: 'slow' },
+      'Goes to codex’s queue, read within 10 seconds: codex looks there that seldom without its background server.',
+    ],
     [
       { sessionId: 't', state: 'busy' },
       'Goes to codex’s queue, read when it is idle; the running turn is not interrupted.',
@@ -44,10 +49,7 @@ describe('CHT-17 the composer says which way the words take', () => {
       'Goes to its channel, read at its next step; the running turn is not interrupted.',
     ],
     [{ ...claude, transport: 'hooks' }, 'A wake starts a turn with it, or its next turn shows it.'],
-    [
-      { ...claude, detail: 'Its hooks hand mail over; while it is idle, mail waits for its next turn.' },
-      'Read at its next turn; no wake hook waits now.',
-    ],
+    [{ ...claude, wake: 'none' }, 'Read at its next turn; no wake hook waits now.'],
     [{ ...claude, ...off }, 'Read at its next turn; waking is off for this session.'],
     [{ agent: 'opencode', transport: 'plugin' }, 'Its plugin starts a turn with it.'],
     [
@@ -72,7 +74,7 @@ describe('CHT-17 the composer says which way the words take', () => {
     expect(mailSentence(peer({ sessionId: 't' }))).toBe(
       'A wake starts a turn with it, or its next turn shows it.',
     );
-    expect(mailSentence(peer({ sessionId: 't', detail: 'it could not be woken while idle: too old.' }))).toBe(
+    expect(mailSentence(peer({ sessionId: 't', wake: 'failed' }))).toBe(
       'Read at its next turn; it could not be woken last time.',
     );
   });
@@ -91,15 +93,17 @@ describe('CHT-18 the wake policy in words', () => {
 
 it('CHT-19 says why mail can not take its best way, and what to do', () => {
   const detail = 'it could not be woken while idle: this codex is too old to know the command `queue`.';
-  expect(mailProblem(peer({ detail }))).toEqual({ what: 'It could not be woken.', detail });
+  expect(mailProblem(peer({ wake: 'failed', detail }))).toEqual({ what: 'It could not be woken.', detail });
   expect(mailProblem(peer({ transport: 'tools only', detail: 'No hook.' }))?.detail).toBe('No hook.');
-  expect(transportSentence(peer({ sessionId: 't', detail }))).toContain('if that fails as it did last time');
+  expect(transportSentence(peer({ sessionId: 't', wake: 'failed', detail }))).toContain(
+    'if that fails as it did last time',
+  );
   expect(mailProblem(peer({ detail: 'All is well.' }))).toBeNull();
 });
 
 describe('CHT-10 native children', () => {
   it('each kind has its limitation in words', () => {
-    expect(limitation(peer({ agent: 'codex' }))).toContain('no receipt');
+    expect(limitation(peer({ agent: 'codex' }))).toContain('only while its background server runs both');
     for (const agent of ['claude', 'opencode', 'antigravity'])
       expect(limitation(peer({ agent }))).toContain(`A native child of ${agent} takes no direct input.`);
   });
@@ -113,6 +117,11 @@ describe('CHT-10 native children', () => {
       child('d', 'done'),
     ]);
     expect([working, ended].map((list) => list.map((c) => c.id).join(' '))).toEqual(['c a', 'd b']);
+  });
+
+  it('CHT-10 words that went to a child itself are told by whom they are for', () => {
+    expect(directChild(message({ to_target: 'codex-web (native child 01a1-fc)' }))).toBe('01a1-fc');
+    expect(directChild(message({ to_target: 'codex-web' }))).toBe('');
   });
 
   it('CHT-11 a note to the parent is known by its first line', () => {

@@ -26,12 +26,12 @@ function noWake(peer: Peer): string {
   if (peer.agent === 'antigravity') return 'an idle antigravity can not be woken';
   if (!mayWake(peer)) return 'waking is off for this session';
   if (queueFailed(peer)) return 'it could not be woken last time';
-  return peer.detail.includes('mail waits for its next turn') ? 'no wake hook waits now' : '';
+  return peer.wake === 'none' ? 'no wake hook waits now' : '';
 }
 
 /** True where codex's queue took nothing last time; the detail says why. */
 function queueFailed(peer: Peer): boolean {
-  return peer.detail.includes('could not be woken');
+  return peer.wake === 'failed';
 }
 
 /** How the owner's words reach this session, in one sentence. */
@@ -44,7 +44,9 @@ export function transportSentence(peer: Peer): string {
     return 'Goes to codex’s queue, read when it is idle; the running turn is not interrupted.';
   return queueFailed(peer)
     ? 'Goes to codex’s queue; if that fails as it did last time, it waits as mail for the next turn.'
-    : 'Goes to codex’s queue, read within seconds.';
+    : peer.wake === 'slow'
+      ? 'Goes to codex’s queue, read within 10 seconds: codex looks there that seldom without its background server.'
+      : 'Goes to codex’s queue, read at once.';
 }
 
 /** How mail reaches this session, in one sentence. */
@@ -94,13 +96,13 @@ export function takesDirect(agent: string): boolean {
 
 /** What the owner can not do with a native child, in a few words. */
 export function shortLimitation(agent: string): string {
-  return takesDirect(agent) ? 'direct input without receipt' : 'only by its parent';
+  return takesDirect(agent) ? 'direct input where codex takes it' : 'only by its parent';
 }
 
 /** What the owner can not do with a native child of this session. */
 export function limitation(peer: Peer): string {
   return takesDirect(peer.agent)
-    ? 'codex gives no receipt for a child: whether it reads what you send is not known, and it is not kept in the history. A note to the parent is both kept and followed.'
+    ? `codex takes words for a child only while its background server runs both; it reads them after its turn. Where codex takes none, a note to ${peer.name} carries them.`
     : `A native child of ${peer.agent} takes no direct input. A note to ${peer.name} names it and carries your words; what ${peer.name} does with them is its own turn’s matter.`;
 }
 
@@ -117,6 +119,11 @@ export function byInterest(children: Child[]): { working: Child[]; ended: Child[
 export function childTitle(peers: Peer[], name: string, id: string): string {
   const parent = peers.find((p) => p.name === name);
   return parent?.children.find((c) => c.id === id)?.title ?? `native child ${id}`;
+}
+
+/** The id of the native child that the owner's words were sent to directly, '' for any other message. */
+export function directChild(message: Message): string {
+  return / \(native child ([^)]*)\)$/.exec(message.to_target)?.[1] ?? '';
 }
 
 /** True for the owner's note to the parent about this child. */

@@ -1,6 +1,13 @@
 // The last doctor report, and the search through all stored messages.
 
-import { api, type ArchiveMessage, type DoctorReport } from '../../lib/api';
+import {
+  api,
+  type ArchiveMessage,
+  type DoctorReport,
+  type Work,
+  type WorkAction,
+  type Works,
+} from '../../lib/api';
 import { Loaded } from '../../lib/loaded.svelte';
 import { page } from '../../lib/page.svelte';
 import { summarize } from './storage';
@@ -42,6 +49,40 @@ class Storage {
 }
 
 export const storage = new Storage();
+
+/** What maintenance was asked for, what runs and what came of it. */
+class Maintenance {
+  readonly works = new Loaded<Works>();
+  /** Why the last thing asked for did not begin, or ''. */
+  problem = $state('');
+
+  /** The newest that is known of the running work: the events' word, or the last answer's. */
+  get running(): Work | null {
+    return page.work === undefined ? (this.works.value?.running ?? null) : page.work.running;
+  }
+
+  get hints(): Record<string, string> {
+    return this.works.value?.hints ?? {};
+  }
+
+  async load(): Promise<void> {
+    await this.works.load(api.works);
+    // Events that were missed while the connection was lost do not come again.
+    if (this.works.problem === '') page.work = { running: this.works.value?.running ?? null };
+  }
+
+  async start(action: WorkAction): Promise<void> {
+    this.problem = '';
+    try {
+      await api.startWork(action, action !== 'check');
+    } catch (error) {
+      this.problem = error instanceof Error ? error.message : String(error);
+    }
+    await this.load();
+  }
+}
+
+export const maintenance = new Maintenance();
 
 /** How many messages are fetched at a time. */
 const PAGE = 50;

@@ -1,14 +1,17 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { api, Failed, type ArchiveMessage, type DoctorReport } from '../../lib/api';
+import { api, Failed, type ArchiveMessage, type DoctorReport, type Work } from '../../lib/api';
 import {
   around,
   backupSort,
+  bySize,
   bytes,
-  commands,
+  endedWords,
   healthSentence,
-  hintOf,
+  plot,
+  progress,
+  proofOf,
+  runningWords,
+  sentence,
   storageLine,
   summarize,
 } from './storage';
@@ -28,12 +31,12 @@ function report(over: Partial<DoctorReport> = {}): DoctorReport {
     ...over,
   };
 }
-const finding = (severity: 'error' | 'warning', fixable = false) => ({
+const finding = (severity: 'error' | 'warning') => ({
   severity,
   code: 'temp-abandoned',
   path: 'x',
   detail: '',
-  fixable,
+  fixable: false,
 });
 
 describe('STO-03 healthy or not, in one sentence', () => {
@@ -63,13 +66,6 @@ describe('STO-03 healthy or not, in one sentence', () => {
     const unknown = { ok: null, errors: 0, warnings: 0, lastBackup: null };
     expect([healthSentence(unknown), storageLine(unknown, 0)]).toEqual(['Not checked yet.', '']);
   });
-
-  it('STO-02 every code of the doctor has a hint', () => {
-    const source = readFileSync(join(import.meta.dirname, '../../../../backend/maintain/codes.go'), 'utf8');
-    const codes = [...source.matchAll(/^\s*\w+\s+Code = "([a-z-]+)"$/gm)].map((m) => m[1] ?? '');
-    expect(codes.length).toBeGreaterThan(20);
-    expect(codes.filter((code) => hintOf(code) === '')).toEqual([]);
-  });
 });
 
 it.each([
@@ -84,28 +80,66 @@ it.each([
   expect(bytes(n)).toBe(want);
 });
 
-describe('commands of maintenance', () => {
-  it('name the program and the home that the page belongs to, and the newest full snapshot', () => {
-    const given = report({
-      backups: [
-        { path: 'message-backups/messages-2', createdAt: 2 },
-        { path: 'backups/snapshot-1', createdAt: 1 },
-      ],
-    });
-    expect(given.backups.map((b) => backupSort(b.path))).toEqual(['messages only', 'full']);
-    const lines = commands(`'/opt/my install/bridge' install --home '/my home'`, given).map((c) => c.line);
-    expect(lines).toEqual([
-      `'/opt/my install/bridge' doctor --home '/my home' --backup`,
-      `'/opt/my install/bridge' doctor --home '/my home' --drill`,
-      `'/opt/my install/bridge' doctor --home '/my home' --restore snapshot-1`,
+describe('DSK-06 maintenance in words', () => {
+  const work = (over: Partial<Work> = {}): Work => ({
+    action: 'backup',
+    state: 'running',
+    began: 1,
+    ended: null,
+    step: '',
+    done: 0,
+    all: 0,
+    result: '',
+    ...over,
+  });
+  it.each([
+    [{}, 'Backing up', null],
+    [{ step: 'copying bridge.db', done: 42, all: 99 }, 'Backing up: copying bridge.db, 42 %', 42 / 99],
+    [
+      { action: 'archive', step: 'archiving messages', done: 9, all: 9 },
+      'Archiving: archiving messages',
+      null,
+    ],
+  ] as const)('%j', (over, words, part) => {
+    expect(runningWords(work(over))).toBe(words);
+    expect(progress(work(over))).toBe(part);
+  });
+  it('says how it ended, and hints as sentences', () => {
+    expect(endedWords(work({ action: 'drill', state: 'failed' }))).toBe('Restore drill failed');
+    expect(sentence('mend the file by hand')).toBe('Mend the file by hand.');
+    expect(sentence('`bridge doctor --fix` moves it.')).toBe('`bridge doctor --fix` moves it.');
+    expect(sentence('')).toBe('');
+  });
+  it('knows which backup was proven, and which is of messages only', () => {
+    const proof = { at: 1, snapshot: 'snapshot-1', ok: true, detail: '', files: 1, rows: 1 };
+    expect(proofOf('backups/snapshot-1', [proof])).toBe(proof);
+    expect(proofOf('backups/snapshot-2', [proof])).toBeUndefined();
+    expect(['message-backups/messages-2', 'backups/snapshot-1'].map(backupSort)).toEqual([
+      'messages only',
+      'full',
     ]);
   });
-  it('offer to mend only what can be mended', () => {
-    const lines = commands('bridge install', report({ findings: [finding('warning', true)] }));
-    expect(lines.map((c) => c.line).slice(-2)).toEqual([
-      'bridge doctor --restore <snapshot>',
-      'bridge doctor --fix',
+  it('counts side files to their database', () => {
+    const sizes = [
+      { path: 'backups', bytes: 40 },
+      { path: 'bridge.db', bytes: 30 },
+      { path: 'bridge.db-wal', bytes: 20 },
+      { path: 'config.json', bytes: 0 },
+    ];
+    expect(bySize(report({ sizes }))).toEqual([
+      { path: 'bridge.db', bytes: 50 },
+      { path: 'backups', bytes: 40 },
     ]);
+  });
+  it('draws sizes from zero, in the time they were measured', () => {
+    const at = (day: number, total: number) => ({ at: day, total, parts: {} });
+    expect(plot([at(0, 50), at(1, 100), at(4, 25)])).toEqual([
+      { x: 0, y: 0.5 },
+      { x: 0.25, y: 1 },
+      { x: 1, y: 0.25 },
+    ]);
+    expect(plot([])).toEqual([]);
+    expect(plot([at(5, 0)])).toEqual([{ x: 1, y: 0 }]);
   });
 });
 

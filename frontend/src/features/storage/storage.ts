@@ -1,48 +1,8 @@
 // What the page says about the home's health, without markup.
 
-import type { DoctorReport, StorageSummary } from '../../lib/api';
+import type { DoctorReport, Proof, SizePoint, StorageSummary, Work, WorkAction } from '../../lib/api';
 import { count } from '../../lib/text';
 import { ago } from '../../lib/time';
-
-const RESTORE =
-  'Restore a snapshot; without one, keep a copy of the file and ask for help before you change it.';
-
-/** What to do about a finding, by the doctor's code. */
-const HINTS: Record<string, string> = {
-  'database-missing': RESTORE,
-  'database-empty': RESTORE,
-  'database-unreadable': RESTORE,
-  'database-damaged': RESTORE,
-  'database-references': RESTORE,
-  'database-foreign':
-    'Move the file that does not belong there away, then put the right one back or restore a snapshot.',
-  'database-newer': 'Use the newer Bridge that wrote it, or restore a snapshot from before.',
-  'database-older': 'Nothing to do: it is copied and upgraded when the broker next starts.',
-  'json-unreadable': 'Make the file readable for you.',
-  'json-damaged': 'Mend the file by hand, or restore a snapshot.',
-  'json-shape': 'Mend the file by hand, or restore a snapshot.',
-  'json-newer': 'Use the newer Bridge that wrote it.',
-  'journal-damaged': 'Move the receipt away by hand: messages that it names may be shown once more.',
-  'secret-damaged': 'Stop all bridge processes and remove the file: a new secret is made.',
-  'not-a-file': 'Move it away: a regular file belongs there.',
-  symlink: 'Put the file itself there: links are not followed by snapshots.',
-  'open-to-others': 'Take the rights of others away: `chmod go=` on it.',
-  'temp-abandoned': '`bridge doctor --fix` moves it to archive/orphaned, byte for byte.',
-  'unknown-file': 'Nothing of Bridge’s: move it out of the home if you do not know it either.',
-  'lease-stale': 'The next broker clears it, and so does `bridge doctor --fix`.',
-  'lease-unreadable': 'Stop every bridge process, then remove it by hand.',
-  'lock-left':
-    'Wait while its process works; else stop every bridge process, remove it by hand and do the maintenance again.',
-  'snapshot-damaged': 'Do not rely on it: make a new one, then move it away.',
-  'snapshot-unfinished': 'A failed attempt, kept as it is; move it away when you do not need it.',
-  'restore-unfinished': 'Run the same restore again; what it displaced is in the recovery set.',
-  'file-unreadable': 'Make it readable for you.',
-};
-
-/** What to do about a finding, '' for a code that this page does not know. */
-export function hintOf(code: string): string {
-  return HINTS[code] ?? '';
-}
 
 /** A report in numbers, as the state has them. */
 export function summarize(report: DoctorReport): StorageSummary {
@@ -89,27 +49,90 @@ export function bytes(n: number): string {
   return `${value.toFixed(digits)} ${units[unit] ?? ''}`;
 }
 
+/** What takes the room, the largest first; what SQLite keeps beside a database counts to it. */
+export function bySize(report: DoctorReport): { path: string; bytes: number }[] {
+  const sums = new Map<string, number>();
+  for (const { path, bytes: size } of report.sizes) {
+    const name = path.replace(/(\.db)-(wal|shm|journal)$/, '$1');
+    sums.set(name, (sums.get(name) ?? 0) + size);
+  }
+  return [...sums]
+    .map(([path, size]) => ({ path, bytes: size }))
+    .filter((s) => s.bytes > 0)
+    .sort((a, b) => b.bytes - a.bytes);
+}
+
 /** What a published set holds: everything, or only messages and job routes. */
 export function backupSort(path: string): string {
   return path.startsWith('message-backups/') ? 'messages only' : 'full';
 }
 
-/** The command lines of maintenance, from the one that connects agents: same program, same home. */
-export function commands(install: string, report: DoctorReport) {
-  const doctor = install.replace(/^((?:'[^']*'|\S)+) install\b/, '$1 doctor');
-  const newest = report.backups.find((b) => backupSort(b.path) === 'full');
-  return [
-    { does: 'Take a full snapshot', line: `${doctor} --backup` },
-    { does: 'Prove that the newest snapshot can be restored', line: `${doctor} --drill` },
-    { does: 'Go back to a snapshot, once every session has ended', line: restoreLine(doctor, newest?.path) },
-    ...(report.findings.some((f) => f.fixable)
-      ? [{ does: 'Mend what can be mended', line: `${doctor} --fix` }]
-      : []),
-  ];
+/** What the owner asks for, as a button says it. */
+export const WORK_TITLES: Record<WorkAction, string> = {
+  backup: 'Back up now',
+  drill: 'Prove a restore',
+  check: 'Check now',
+  archive: 'Archive old messages',
+  fix: 'Put abandoned files away',
+  restore: 'Restore a snapshot',
+  merge: 'Merge messages back',
+};
+
+const RUNNING: Record<WorkAction, string> = {
+  backup: 'Backing up',
+  drill: 'Proving a restore',
+  check: 'Checking',
+  archive: 'Archiving',
+  fix: 'Putting abandoned files away',
+  restore: 'Restoring',
+  merge: 'Merging',
+};
+
+const ENDED: Record<WorkAction, string> = {
+  backup: 'Backup',
+  drill: 'Restore drill',
+  check: 'Check',
+  archive: 'Archive',
+  fix: 'Fix',
+  restore: 'Restore',
+  merge: 'Merge',
+};
+
+/** How far a work is, from 0 to 1; null where that is not known. */
+export function progress({ done, all }: Work): number | null {
+  return all > 0 && done < all ? done / all : null;
 }
 
-function restoreLine(doctor: string, snapshot: string | undefined): string {
-  return `${doctor} --restore ${snapshot?.split('/').at(-1) ?? '<snapshot>'}`;
+/** What a running work is doing: "Backing up: copying bridge.db, 42 %". */
+export function runningWords(work: Work): string {
+  const part = progress(work);
+  const step = work.step === '' ? '' : `: ${work.step}`;
+  return `${RUNNING[work.action]}${step}${part === null ? '' : `, ${Math.floor(part * 100)} %`}`;
+}
+
+/** "Backup done", "Restore drill failed". */
+export function endedWords(work: Work): string {
+  return `${ENDED[work.action]} ${work.state}`;
+}
+
+/** A hint of the server's as a sentence. */
+export function sentence(hint: string): string {
+  const text = hint.charAt(0).toUpperCase() + hint.slice(1);
+  return text === '' || text.endsWith('.') ? text : `${text}.`;
+}
+
+/** How a published set's last drill went; undefined where it had none. */
+export function proofOf(path: string, drills: Proof[]): Proof | undefined {
+  return drills.find((d) => d.snapshot === path.split('/').at(-1));
+}
+
+/** The points of a chart, each from 0 to 1 in both directions; y grows upwards from 0 bytes. */
+export function plot(points: SizePoint[]): { x: number; y: number }[] {
+  const [first, last] = [points[0], points.at(-1)];
+  if (first === undefined || last === undefined) return [];
+  const span = last.at - first.at;
+  const top = Math.max(1, ...points.map((p) => p.total));
+  return points.map((p) => ({ x: span === 0 ? 1 : (p.at - first.at) / span, y: p.total / top }));
 }
 
 /** A text around the first place that holds the query, literally. */

@@ -1,0 +1,184 @@
+package agent
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"bridge/backend/bridge"
+	"bridge/backend/session"
+)
+
+// The bounds of one look into a CLI's own store. What is beyond them is not
+// seen; nothing in a store can make a look long or large.
+const (
+	maxStoredChildren = 200
+	maxStoredEntries  = 5_000    // of one folder
+	maxStoredBytes    = 64 << 10 // of one piece: a description, a message, the end of a log
+	maxChildTitle     = 160      // characters
+	maxChildDepth     = 8        // generations below the session
+	maxStoredFamily   = 2_000    // of all generations; the newest maxStoredChildren are shown
+	storeTimeout      = 2 * time.Second
+)
+
+// StoreFolder is the folder where the CLI of kind keeps what it knows of its
+// sessions: the one that env names, else the usual one below home. "" for a kind
+// whose store is not read.
+func StoreFolder(kind bridge.AgentKind, home string, env func(string) string) string {
+	in := Input{Home: home, Env: env}
+	switch kind {
+	case bridge.Claude:
+		return in.folder("CLAUDE_CONFIG_DIR", ".claude")
+	case bridge.Codex:
+		return in.folder("CODEX_HOME", ".codex")
+	case bridge.OpenCode:
+		return filepath.Join(in.folder("XDG_DATA_HOME", ".local", "share"), "opencode")
+	default:
+		return ""
+	}
+}
+
+// Children lists the native children of a session as the CLI's own store in
+// folder holds them, oldest first: children of children too, since they are at
+// work for the same session. It only reads: it makes no file, takes no lock that
+// a writer would wait for, and follows no link out of the folder. A store or
+// session that is not there has no children. A store in a form that this Bridge
+// does not know is bridge.Unsupported, with a sentence for people.
+func Children(ctx context.Context, kind bridge.AgentKind, folder, sessionID, cwd string) ([]session.Child, error) {
+	if folder == "" || !isStoredID(sessionID) {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	var children []session.Child
+	var err error
+	switch kind {
+	case bridge.Claude:
+		children, err = claudeChildren(folder, sessionID, cwd)
+	case bridge.Codex:
+		children, err = codexChildren(ctx, folder, sessionID)
+	case bridge.OpenCode:
+		children, err = openCodeChildren(ctx, filepath.Join(folder, "opencode.db"), sessionID)
+	default:
+		return nil, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil && bridge.CodeOf(err) != bridge.Unsupported {
+		return nil, bridge.WithCause(bridge.Unsupported, err, fmt.Sprintf("%s's own store could not be read (%v)", kind, shortReason(err.Error())))
+	}
+	return children, err
+}
+
+// isStoredID reports whether id may name a session or a child: it becomes a part
+// of file names.
+func isStoredID(id string) bool {
+	if id == "" || len(id) > bridge.MaxIDChars || id[0] == '-' || id[0] == '_' {
+		return false
+	}
+	return strings.IndexFunc(id, func(r rune) bool {
+		return r > unicode.MaxASCII || r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) < 0
+}
+
+// childTitleOf makes one printable line of what a store calls a child.
+func childTitleOf(words string) string {
+	printable := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(words[:min(len(words), maxStoredBytes)], ""))
+	return shorten(strings.Join(strings.Fields(printable), " "), maxChildTitle)
+}
+
+// unknownForm says that a store is not as this Bridge knows it.
+func unknownForm(kind bridge.AgentKind, what string) error {
+	return bridge.Errorf(bridge.Unsupported, "%s keeps its sessions in a form that this Bridge does not know (%s)", kind, what)
+}
+
+// readStored reads at most limit bytes of a regular file below root, from its
+// end when tail is set. changed is when the file was last written.
+func readStored(root *os.Root, name string, tail bool) (data []byte, changed time.Time, err error) {
+	// A pipe would block at its opening; what is swapped in behind this look is
+	// opened without waiting and refused by its kind.
+	if info, err := root.Lstat(name); err != nil || !info.Mode().IsRegular() {
+		return nil, time.Time{}, errors.Join(fs.ErrNotExist, err)
+	}
+	file, err := root.OpenFile(name, os.O_RDONLY|nonBlocking, 0)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, time.Time{}, errors.Join(fs.ErrNotExist, err)
+	}
+	from := int64(0)
+	if tail {
+		from = max(0, info.Size()-maxStoredBytes)
+	}
+	data, err = io.ReadAll(io.NewSectionReader(file, from, maxStoredBytes))
+	return data, info.ModTime(), err
+}
+
+// readDatabase asks a question of a CLI's SQLite database that the CLI may be
+// writing at this moment. Beside a live log it reads with the log's own index,
+// opened read-only; without one nobody writes, and the file is opened as one
+// that does not change. Neither takes a write lock or makes a file, unless the
+// CLI ends, and takes its log away, in the very moment between the look at the
+// log and SQLite's own: then SQLite leaves an empty one, which the CLI's next
+// start clears.
+func readDatabase(path string, ask func(*sql.DB) error) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return bridge.Errorf(bridge.Unsupported, "%s is not a regular file", filepath.Base(path))
+	}
+	params := "?mode=ro&_pragma=query_only(1)&_pragma=trusted_schema(0)&_pragma=busy_timeout(200)&"
+	if isFile(path+"-shm") && isFile(path+"-wal") {
+		params += "readonly_shm=1"
+	} else {
+		params += "immutable=1"
+	}
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: filepath.ToSlash(path)}).EscapedPath()+params)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	return ask(db)
+}
+
+func isFile(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular() && info.Size() > 0
+}
+
+// hasTable reports whether the database has an ordinary table with all of the
+// columns, given as one text.
+func hasTable(ctx context.Context, db *sql.DB, table, columns string) (bool, error) {
+	wanted := strings.Fields(columns)
+	var found int
+	err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema s, pragma_table_info(s.name) c
+		WHERE s.type = 'table' AND s.name = ?1 AND instr(' ' || ?2 || ' ', ' ' || c.name || ' ') > 0 AND s.sql NOT LIKE 'CREATE VIRTUAL%'`,
+		table, columns).Scan(&found)
+	return found == len(wanted), err
+}

@@ -1,0 +1,8 @@
+//go:build unix
+
+package agent
+
+import "syscall"
+
+// nonBlocking lets the opening of a pipe return at once.
+const nonBlocking = syscall.O_NONBLOCK

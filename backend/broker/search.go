@@ -1,0 +1,96 @@
+package broker
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/decision"
+	"bridge/backend/ipc"
+	"bridge/backend/mail"
+	"bridge/backend/search"
+	"bridge/backend/store"
+)
+
+// The number of hits of the tool search_history, unless asked for another, and
+// at most.
+const (
+	usualHits = 10
+	mostHits  = 50
+)
+
+// searchHistory looks messages and decisions up by their words, for a session.
+// The specification leaves open what of the history a session may read, so it
+// gets no more than it has been told anyway: messages that it sent or that were
+// sent to it, and decisions whose scope reaches it.
+func (b *Broker) searchHistory(ctx context.Context, l *link, args ipc.SearchArgs) (ipc.SearchResult, error) {
+	s, err := b.callerOf(ctx, l, args.Caller)
+	if err != nil {
+		return ipc.SearchResult{}, err
+	}
+	query, err := wordQuery(args)
+	if err != nil {
+		return ipc.SearchResult{}, err
+	}
+	target := b.targetOf(s)
+	query.Fits = func(hit store.WordHit) bool { return mayRead(target, hit) }
+	hits, behind, err := b.opts.DB.SearchWords(ctx, query)
+	if err != nil {
+		return ipc.SearchResult{}, err
+	}
+	result := ipc.SearchResult{Results: []ipc.SearchHit{}, Behind: behind}
+	for _, hit := range hits {
+		result.Results = append(result.Results, searchHit(hit, query.Words))
+	}
+	return result, b.active(ctx, s, "tool search_history")
+}
+
+func wordQuery(args ipc.SearchArgs) (query store.WordQuery, err error) {
+	query.Limit = args.Limit
+	if query.Limit == 0 {
+		query.Limit = usualHits
+	}
+	if query.Limit < 1 || query.Limit > mostHits {
+		return query, bridge.Errorf(bridge.Invalid, "limit must be 1 to %d", mostHits)
+	}
+	if query.Kinds, err = search.ParseKind(args.Kind); err != nil {
+		return query, err
+	}
+	query.Words, err = search.Parse(args.Query)
+	return query, err
+}
+
+// mayRead reports whether the session is one of those between whom the message
+// went, or whom the decision reaches.
+func mayRead(s decision.Target, hit store.WordHit) bool {
+	if hit.Kind == search.Decision {
+		return hit.Decision.Scope.Reaches(s)
+	}
+	isRecipient := func(d mail.Delivery) bool { return d.Recipient == s.ID }
+	return hit.Message.From.ID == s.ID || slices.ContainsFunc(hit.Message.Deliveries, isRecipient)
+}
+
+func searchHit(hit store.WordHit, words search.Query) ipc.SearchHit {
+	if hit.Kind == search.Decision {
+		rev := hit.Decision
+		return ipc.SearchHit{
+			Kind: hit.Kind, ID: rev.ID, From: rev.Author, Topic: rev.Topic, Current: rev.Current, CreatedAt: hit.At,
+			Snippet: plain(words.Snippet(rev.Text)),
+		}
+	}
+	row := hit.Message
+	return ipc.SearchHit{
+		Kind: hit.Kind, ID: row.ID, From: row.From, To: row.To, ConversationID: row.ConversationID, CreatedAt: hit.At,
+		Snippet: plain(words.Snippet(row.Body)),
+	}
+}
+
+// plain is a snippet without its marks: a model needs none.
+func plain(parts []search.Part) string {
+	var text strings.Builder
+	for _, part := range parts {
+		text.WriteString(part.Text)
+	}
+	return text.String()
+}

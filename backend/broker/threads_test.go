@@ -1,0 +1,218 @@
+package broker
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/session"
+)
+
+// thread is one server of a host that serves many threads from process 77.
+func (b *bench) thread(cwd string) peer {
+	b.t.Helper()
+	return b.join(ipc.Register{Kind: bridge.Codex, Cwd: cwd, AgentPID: 77, HostKnown: true, Threads: true})
+}
+
+// says lets a hook of one thread of that host report.
+func (b *bench) says(event session.Event, thread, cwd string) {
+	b.t.Helper()
+	b.hook(session.HookCall{Kind: bridge.Codex, Event: event, SessionID: thread, Cwd: cwd, Ancestors: []int{5, 77}}, true)
+}
+
+// roll lists the live sessions as name:thread.
+func (b *bench) roll() string {
+	b.t.Helper()
+	peers, err := b.broker.Peers(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var all []string
+	for _, p := range peers {
+		thread := ""
+		if p.SessionID != nil {
+			thread = *p.SessionID
+		}
+		all = append(all, p.Name+":"+thread)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+func (b *bench) wantRoll(when, want string) {
+	b.t.Helper()
+	eventually(b.t, when+": "+want, func() bool { return b.roll() == want })
+}
+
+// calls lets the thread itself call a tool through its server.
+func (p peer) calls(thread string) {
+	p.b.t.Helper()
+	if _, err := p.Peers(p.b.t.Context(), ipc.Caller{SessionID: thread}); err != nil {
+		p.b.t.Fatal(err)
+	}
+}
+
+func TestMSG_03_ThreadsOfOneProcessAreSessionsOfTheirOwn(t *testing.T) {
+	b := newBench(t)
+	first, second := b.thread("/a"), b.thread("/a")
+	if first.ID != "" || second.ID != "" {
+		t.Errorf("servers that nobody has spoken for are the sessions %q and %q", first.ID, second.ID)
+	}
+	b.says(session.EventStart, "t1", "/a")
+	b.says(session.EventStart, "t2", "/a")
+	b.says(session.EventPrompt, "t1", "/a")
+	b.wantRoll("both threads", "codex-a-2:t2 codex-a:t1")
+	b.says(session.EventStart, "t3", "/a") // its server is not there yet
+	b.wantRoll("no server is taken away", "codex-a-2:t2 codex-a:t1")
+}
+
+func TestMSG_03_ACallCorrectsWhoseAServerIs(t *testing.T) {
+	b := newBench(t)
+	first, second := b.thread("/a"), b.thread("/a")
+	b.says(session.EventStart, "t1", "/a") // given to the first server
+	b.says(session.EventStart, "t2", "/a")
+	first.calls("t2")
+	b.wantRoll("after the call", "codex-a-2:t2 codex-a:t1")
+	second.Close()
+	b.wantRoll("the thread of the server that ended is gone", "codex-a-2:t2")
+	first.Close()
+	b.wantRoll("and the other with its own", "")
+}
+
+func TestMSG_03_AThreadOutlivesAServerThatWasAGuess(t *testing.T) {
+	b := newBench(t)
+	child, own := b.thread("/a"), b.thread("/a")
+	b.says(session.EventStart, "t1", "/a") // given to the first server, which is a child's
+	child.Close()
+	own.calls("t1")
+	b.wantRoll("its child's server has ended", "codex-a:t1")
+	b.says(session.EventEnd, "t1", "/a")
+	b.wantRoll("its host says that it is over", "")
+	b.says(session.EventStart, "t4", "/a")
+	b.wantRoll("its server may stand for another", "codex-a:t4")
+}
+
+func TestMSG_03_AServerInTheThreadsFolderIsPreferred(t *testing.T) {
+	b := newBench(t)
+	b.thread("/a")
+	inB := b.thread("/b")
+	b.says(session.EventStart, "t1", "/b")
+	b.wantRoll("the thread", "codex-b:t1")
+	inB.calls("t1")
+	b.wantRoll("the thread, proven", "codex-b:t1")
+}
+
+// threadServer is a server that stands for nobody, with what change says of it.
+func threadServer(number int, change func(*link)) *link {
+	l := &link{number: number, sessions: map[string]bool{}, identity: &ipc.Register{Kind: bridge.Codex, Cwd: "/a", AgentPID: 77, Threads: true}}
+	if change != nil {
+		change(l)
+	}
+	return l
+}
+
+func TestMSG_03_WhichServerAThreadIsGiven(t *testing.T) {
+	alone := func(l *link) { l.identity.Threads = false }
+	elsewhere := func(l *link) { l.identity.Cwd = "/b" }
+	for name, tt := range map[string]struct {
+		servers []*link
+		want    int // the server's number, 0 for none
+	}{
+		"the only one":                     {[]*link{threadServer(1, nil)}, 1},
+		"the one that waits longest":       {[]*link{threadServer(2, nil), threadServer(1, nil), threadServer(3, nil)}, 1},
+		"one in the same folder before":    {[]*link{threadServer(1, elsewhere), threadServer(2, nil)}, 2},
+		"one of another folder if need be": {[]*link{threadServer(1, elsewhere)}, 1},
+		"the only one without threads":     {[]*link{threadServer(1, alone)}, 1},
+		"none of several without threads":  {[]*link{threadServer(1, alone), threadServer(2, alone)}, 0},
+		"none that is shared":              {[]*link{threadServer(1, func(l *link) { l.identity.Shared = true })}, 0},
+		"none that stands for a session":   {[]*link{threadServer(1, func(l *link) { l.sessions["s"] = true })}, 0},
+		"none of another kind":             {[]*link{threadServer(1, func(l *link) { l.identity.Kind = bridge.Claude })}, 0},
+		"none of another agent":            {[]*link{threadServer(1, func(l *link) { l.identity.AgentPID = 78 })}, 0},
+		"none that has not registered":     {[]*link{threadServer(1, func(l *link) { l.identity = nil })}, 0},
+	} {
+		t.Run("MSG-03 "+name, func(t *testing.T) {
+			b := &Broker{conns: map[*ipc.Conn]*link{}}
+			for _, l := range tt.servers {
+				b.conns[new(ipc.Conn)] = l
+			}
+			got := 0
+			if l := b.freeServerLocked(session.HookCall{Kind: bridge.Codex, Cwd: "/a", Ancestors: []int{5, 77}}); l != nil {
+				got = l.number
+			}
+			if got != tt.want {
+				t.Errorf("it is given to server %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// ends closes the peer's connection and waits until the broker has seen it.
+func (p peer) ends(left int) {
+	p.b.t.Helper()
+	p.Close()
+	eventually(p.b.t, "the server has ended", func() bool {
+		p.b.broker.mu.Lock()
+		defer p.b.broker.mu.Unlock()
+		servers := 0
+		for _, l := range p.b.broker.conns {
+			if l.identity != nil {
+				servers++
+			}
+		}
+		return servers == left
+	})
+}
+
+func TestMSG_03_AGuessedThreadGoesOnWithAnotherServerAndAProvenOneEnds(t *testing.T) {
+	b := newBench(t)
+	first, second := b.thread("/a"), b.thread("/a")
+	b.thread("/a")
+	b.says(session.EventStart, "t1", "/a") // given to the first server
+	first.ends(2)
+	if got := b.roll(); got != "codex-a:t1" {
+		t.Errorf("after the end of a server that was a guess: %q", got)
+	}
+	second.calls("t1")
+	second.ends(1)
+	if got := b.roll(); got != "" {
+		t.Errorf("after the end of its own server: %q", got)
+	}
+}
+
+func TestMSG_03_AServerThatIsProvenKeepsItsThread(t *testing.T) {
+	b := newBench(t)
+	first := b.thread("/a")
+	first.calls("t1")
+	first.calls("t2")
+	if got := b.roll(); !strings.Contains(got, ":t1") || !strings.Contains(got, ":t2") {
+		t.Errorf("after calls of two threads: %q", got)
+	}
+}
+
+func TestMSG_03_AServerWithAnIdentityIsASessionAtOnce(t *testing.T) {
+	b := newBench(t)
+	of := ipc.Register{Kind: bridge.Codex, Cwd: "/a", AgentPID: 77, HostKnown: true, Threads: true}
+	named := of
+	named.Name = "mine"
+	first := b.join(named)
+	if first.ID == "" || first.Name != "mine" {
+		t.Errorf("with a name: %+v", first.Registered)
+	}
+	again := of
+	again.Previous = first.ID
+	first.ends(0)
+	if second := b.join(again); second.ID != first.ID {
+		t.Errorf("after a break: %+v, want the session %s", second.Registered, first.ID)
+	}
+}
+
+func TestMSG_03_OnlyAThreadIsOverWhenItsHostSaysSo(t *testing.T) {
+	b := newBench(t)
+	b.join(ipc.Register{Name: "app", SessionID: "s1"})
+	b.hook(session.HookCall{Event: session.EventEnd, SessionID: "s1"}, true)
+	if got := b.roll(); got != "app:s1" {
+		t.Errorf("a session whose server goes on: %q", got)
+	}
+}

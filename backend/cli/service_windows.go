@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unsafe"
+
+	kardianos "github.com/kardianos/service"
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc"
+	"golang.org/x/sys/windows/svc/mgr"
+	"golang.org/x/term"
+
+	"bridge/backend/bridge"
+)
+
+// windowsService is a service of the machine that runs as its owner's account:
+// the broker's pipe answers one account only, so one that ran as the system
+// would be of no use to anybody's sessions.
+type windowsService struct {
+	service
+	ask func() (password string, err error)
+}
+
+func (a *App) serviceManager(s service) (serviceManager, error) {
+	if !s.system {
+		return nil, &usageError{errors.New("on Windows a service is always the machine's; to start Bridge at login, let the desktop app do it")}
+	}
+	return windowsService{service: s, ask: func() (string, error) { return a.askPassword(s.account) }}, nil
+}
+
+// askPassword reads the account's password, unseen from a terminal, else the
+// first line of standard input.
+func (a *App) askPassword(account string) (string, error) {
+	fmt.Fprintf(a.Stderr, "Windows runs the service as %s and needs that account's password: ", account)
+	defer fmt.Fprintln(a.Stderr)
+	if input, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(input.Fd())) {
+		password, err := term.ReadPassword(int(input.Fd()))
+		return string(password), err
+	}
+	line, err := bufio.NewReader(a.Stdin).ReadString('\n')
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return strings.TrimRight(line, "\r\n"), err
+}
+
+// mayChange leaves the answer to Windows, which knows more than one way to
+// grant it.
+func (windowsService) mayChange() error { return nil }
+
+func (m windowsService) config(password string) *kardianos.Config {
+	return &kardianos.Config{
+		Name: m.name, DisplayName: "Bridge (" + m.account + ")", Description: "Bridge between coding-agent sessions, " + m.home.Dir(),
+		Executable: m.program, Arguments: m.args(), UserName: m.account, EnvVars: environment(m.env),
+		Option: kardianos.KeyValue{"Password": password, kardianos.OnFailure: kardianos.OnFailureRestart, kardianos.OnFailureDelayDuration: "2s"},
+	}
+}
+
+// environment leaves PATH out: Windows gives a service its account's own.
+func environment(entries []string) map[string]string {
+	named := map[string]string{}
+	for _, entry := range entries {
+		if name, value, _ := strings.Cut(entry, "="); name != "PATH" {
+			named[name] = value
+		}
+	}
+	return named
+}
+
+func (m windowsService) manager(password string) (kardianos.Service, error) {
+	return kardianos.New(&windowsRun{}, m.config(password))
+}
+
+func (m windowsService) install(context.Context) ([]string, error) {
+	password, err := m.ask()
+	if err != nil {
+		return nil, fmt.Errorf("read the password: %w", err)
+	}
+	manager, err := m.manager(password)
+	if err != nil {
+		return nil, err
+	}
+	if err := manager.Install(); err != nil {
+		return nil, m.explain("installed", err)
+	}
+	return []string{
+		"Made the Windows service " + m.name + ", which starts with the machine as " + m.account + ".",
+		"Runs  " + m.program + " " + strings.Join(m.args(), " "),
+		`The account must have the right "Log on as a service" (Local Security Policy, User Rights Assignment).`,
+	}, nil
+}
+
+func (m windowsService) uninstall(ctx context.Context) ([]string, error) {
+	if state, err := m.state(ctx); err == nil && state.State != serviceStopped {
+		if err := m.stop(ctx); err != nil {
+			return nil, err
+		}
+	}
+	manager, err := m.manager("")
+	if err != nil {
+		return nil, err
+	}
+	if err := manager.Uninstall(); err != nil {
+		return nil, m.explain("removed", err)
+	}
+	return []string{"Stopped and removed the Windows service " + m.name + "."}, nil
+}
+
+func (m windowsService) start(context.Context) error {
+	manager, err := m.manager("")
+	if err != nil {
+		return err
+	}
+	err = manager.Start()
+	if errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
+		return nil
+	}
+	return m.explain("started", err)
+}
+
+func (m windowsService) stop(context.Context) error {
+	manager, err := m.manager("")
+	if err != nil {
+		return err
+	}
+	return m.explain("stopped", manager.Stop())
+}
+
+// explain makes the two refusals that people meet readable.
+func (m windowsService) explain(done string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, windows.ERROR_ACCESS_DENIED):
+		return bridge.Errorf(bridge.Denied, "the service was not %s: that needs a terminal that was opened with \"Run as administrator\"", done)
+	case errors.Is(err, windows.ERROR_SERVICE_LOGON_FAILED):
+		return bridge.Errorf(bridge.Denied, "Windows could not log on as %s: either the password is wrong (uninstall and install again), or the account lacks the right \"Log on as a service\"", m.account)
+	default:
+		return bridge.Errorf(bridge.Internal, "the service was not %s: %w", done, err)
+	}
+}
+
+// state asks with the rights that everybody has.
+func (m windowsService) state(context.Context) (serviceState, error) {
+	state := serviceState{State: serviceStopped}
+	scm, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_CONNECT)
+	if err != nil {
+		return state, m.explain("found", err)
+	}
+	connection := mgr.Mgr{Handle: scm}
+	defer connection.Disconnect() //nolint:errcheck // nothing was changed
+	name, err := windows.UTF16PtrFromString(m.name)
+	if err != nil {
+		return state, bridge.Errorf(bridge.Invalid, "%q cannot name a service", m.name)
+	}
+	handle, err := windows.OpenService(scm, name, windows.SERVICE_QUERY_CONFIG|windows.SERVICE_QUERY_STATUS)
+	if errors.Is(err, windows.ERROR_SERVICE_DOES_NOT_EXIST) {
+		return state, nil
+	}
+	if err != nil {
+		return state, m.explain("found", err)
+	}
+	found := mgr.Service{Handle: handle, Name: m.name}
+	defer found.Close() //nolint:errcheck // nothing was changed
+	state.Installed = true
+	state.Automatic = startsByItself(handle)
+	status, err := found.Query()
+	if err != nil {
+		return state, m.explain("asked", err)
+	}
+	state.PID = int(status.ProcessId)
+	switch {
+	case status.State == svc.Running:
+		state.State = serviceRunning
+	case status.State == svc.StartPending:
+		state.State = serviceRestarting
+	case status.State == svc.Stopped && status.Win32ExitCode != 0 && status.Win32ExitCode != uint32(windows.ERROR_SERVICE_NEVER_STARTED):
+		state.State = serviceFailed
+	}
+	return state, nil
+}
+
+// startsByItself asks for the part of the settings that everybody may see.
+func startsByItself(handle windows.Handle) bool {
+	const most = 8 << 10 // Windows documents that no answer is longer
+	var answer [most / 8]uint64
+	settings := (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&answer[0])) //nolint:gosec // the call fills it in this layout
+	var needed uint32
+	err := windows.QueryServiceConfig(handle, settings, most, &needed)
+	return err == nil && settings.StartType == windows.SERVICE_AUTO_START
+}
+
+// journal is where Windows keeps what it saw of the service.
+func (service) journal() string { return "the Windows event viewer" }
+
+// runAsService runs the broker under the service control manager, or in the
+// foreground when a person started it.
+func runAsService(ctx context.Context, run func(context.Context) error) error {
+	if kardianos.Interactive() {
+		return run(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	manager, err := kardianos.New(&windowsRun{run: func() error { return run(ctx) }, end: cancel, done: make(chan struct{})}, &kardianos.Config{Name: "bridge"})
+	if err != nil {
+		return err
+	}
+	return manager.Run()
+}
+
+// windowsRun is the broker as the service control manager sees it.
+type windowsRun struct {
+	run  func() error
+	end  context.CancelFunc
+	done chan struct{}
+}
+
+// Start returns at once, as the manager asks. A broker that ends by itself takes
+// the process with it, which makes the manager start it again.
+func (r *windowsRun) Start(kardianos.Service) error {
+	go func() {
+		err := r.run()
+		if err != nil {
+			os.Exit(exitFailed) // the log says why
+		}
+		close(r.done)
+	}()
+	return nil
+}
+
+// Stop ends the broker cleanly and waits for it.
+func (r *windowsRun) Stop(kardianos.Service) error {
+	r.end()
+	<-r.done
+	return nil
+}

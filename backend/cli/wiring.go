@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"log/slog"
+
+	"bridge/backend/config"
+	"bridge/backend/daemon"
+)
+
+// Daemon is how this build puts a daemon together, for a program that hosts one
+// itself: everything but host, port and idle time is set. closeLog ends its log.
+func (a *App) Daemon(home config.Home) (options daemon.Options, closeLog func()) {
+	log, closeLog := a.openLog(home)
+	return a.wired(daemon.Options{}, home, log), closeLog
+}
+
+// wired fills in what is the same whoever hosts the daemon.
+func (a *App) wired(options daemon.Options, home config.Home, log *slog.Logger) daemon.Options {
+	options.Home, options.Getenv, options.Page, options.Version = home, a.Getenv, a.Page, a.Version
+	options.Now, options.Log = a.Now, log
+	options.Agents = a.agents(home)
+	options.OpenLink = openBrowser
+	options.BackUpMessages = func() (<-chan struct{}, error) { return a.startBackup(home) }
+	return options
+}

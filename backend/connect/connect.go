@@ -1,0 +1,193 @@
+// Package connect is how the agent CLIs of this computer come to know a home's
+// bridge, and how that is taken back (row MSG-11). The command line and the page
+// use it alike: both show a plan, ask, and apply exactly what was shown. What is
+// written into which file is package agent's matter.
+package connect
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"bridge/backend/agent"
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+)
+
+// Agents are the agent CLIs of this computer, as far as one home goes.
+type Agents struct {
+	Home   config.Home
+	Getenv func(string) string
+	// Program is the bridge program that the CLIs are told to start; this one
+	// when "".
+	Program string
+	// Refusal says why nothing may be connected from here, as in a demo whose home
+	// goes away; "" where it may.
+	Refusal string
+}
+
+// Agent is one agent CLI as lists show it.
+type Agent struct {
+	Kind      bridge.AgentKind `json:"kind"`
+	Found     bool             `json:"found"`
+	Path      string           `json:"path"`
+	Version   string           `json:"version"`
+	Connected bool             `json:"connected"` // Bridge is registered with it
+	Detail    string           `json:"detail"`    // a sentence for people, or ""
+	// Missing says what of a connected agent is not in place any more, or not yet:
+	// entries that somebody took out, hooks that are not trusted. Connecting it
+	// again mends that.
+	Missing []string `json:"missing"`
+}
+
+// List looks for every kind of agent CLI. It starts each that it finds, for its
+// version, and so takes a second or two.
+func (a Agents) List(ctx context.Context) []Agent {
+	connected, err := a.Connected()
+	if err != nil {
+		connected = nil // they are then shown as not connected
+	}
+	kinds := bridge.Kinds()
+	list := make([]Agent, len(kinds))
+	var looks sync.WaitGroup
+	for i, kind := range kinds {
+		looks.Go(func() { list[i] = a.look(ctx, kind, slices.Contains(connected, kind)) })
+	}
+	looks.Wait()
+	return list
+}
+
+func (a Agents) look(ctx context.Context, kind bridge.AgentKind, connected bool) Agent {
+	shown := Agent{Kind: kind, Connected: connected, Missing: []string{}}
+	found, err := agent.Detect(ctx, kind, a.lookup(kind))
+	if err != nil {
+		shown.Detail = err.Error()
+		return shown
+	}
+	shown.Found, shown.Path, shown.Version, shown.Detail = true, found.Path, found.Version, found.Note
+	if connected {
+		shown.Missing = a.missing(ctx, kind, found)
+	}
+	return shown
+}
+
+// missing says what connecting a connected agent again would change.
+func (a Agents) missing(ctx context.Context, kind bridge.AgentKind, found agent.Found) []string {
+	plan, err := a.plan(ctx, kind, found)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	missing := []string{}
+	for _, edit := range plan.Edits {
+		missing = append(missing, edit.Path+" is not as Bridge left it. Connecting it again mends that: "+edit.Adds)
+	}
+	return append(missing, plan.Notes...)
+}
+
+// Plan works out how to connect the CLI of kind. It changes nothing; its code is
+// NotFound where there is no such CLI and Conflict where somebody else's entry
+// is in the way.
+func (a Agents) Plan(ctx context.Context, kind bridge.AgentKind) (agent.Plan, error) {
+	if err := a.allowed(); err != nil {
+		return agent.Plan{}, err
+	}
+	found, err := agent.Detect(ctx, kind, a.lookup(kind))
+	if err != nil {
+		return agent.Plan{}, err
+	}
+	return a.plan(ctx, kind, found)
+}
+
+func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Found) (agent.Plan, error) {
+	program, err := a.program()
+	if err != nil {
+		return agent.Plan{}, err
+	}
+	userHome, err := os.UserHomeDir()
+	if err != nil {
+		return agent.Plan{}, bridge.Errorf(bridge.Invalid, "there is no user home folder: set HOME")
+	}
+	in := agent.Input{Home: userHome, Env: a.Getenv, Bridge: program, State: a.state(), CLI: found}
+	if !a.Home.IsDefault() {
+		in.BridgeHome = a.Home.Dir()
+	}
+	return agent.PlanInstall(ctx, kind, in)
+}
+
+// PlanRemoval works out how to take back what connecting the kind changed.
+func (a Agents) PlanRemoval(kind bridge.AgentKind) (agent.Plan, error) {
+	if err := a.allowed(); err != nil {
+		return agent.Plan{}, err
+	}
+	return agent.PlanRemoval(kind, a.state())
+}
+
+// Connected lists the kinds that are connected to this home.
+func (a Agents) Connected() ([]bridge.AgentKind, error) { return agent.Installed(a.state()) }
+
+// Apply carries a plan out, all of it or nothing. The home is made when this is
+// the first use.
+func (a Agents) Apply(plan agent.Plan) error {
+	if err := a.Home.Ensure(); err != nil {
+		return err
+	}
+	return agent.Apply(plan)
+}
+
+// CommandLine is what a person types to run the program on this home: its path,
+// the words, and --home where that is not the default one.
+func (a Agents) CommandLine(words ...string) string {
+	program, err := a.program()
+	if err != nil {
+		program = "bridge"
+	}
+	line := quoteWord(program) + " " + strings.Join(words, " ")
+	if !a.Home.IsDefault() {
+		line += " --home " + quoteWord(a.Home.Dir())
+	}
+	return line
+}
+
+func quoteWord(word string) string {
+	if strings.ContainsAny(word, " \t\"'") {
+		return `"` + word + `"`
+	}
+	return word
+}
+
+// Refused says why nothing may be connected from here, "" where it may.
+func (a Agents) Refused() string { return a.Refusal }
+
+func (a Agents) allowed() error {
+	if a.Refusal == "" {
+		return nil
+	}
+	return bridge.Errorf(bridge.Conflict, "%s", a.Refusal)
+}
+
+func (a Agents) program() (string, error) {
+	if a.Program != "" {
+		return a.Program, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find this program: %w", err)
+	}
+	return self, nil
+}
+
+// state is the folder of the home that holds the copies and the manifest of what
+// was connected.
+func (a Agents) state() string { return filepath.Join(a.Home.Dir(), "install") }
+
+func (a Agents) lookup(kind bridge.AgentKind) agent.Lookup {
+	where := agent.Lookup{Env: a.Getenv}
+	if settings, err := a.Home.Settings(a.Getenv); err == nil {
+		where.Configured = settings.Bin(kind)
+	}
+	return where
+}

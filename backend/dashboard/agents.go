@@ -1,0 +1,157 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"bridge/backend/agent"
+	"bridge/backend/bridge"
+	"bridge/backend/connect"
+)
+
+// agentsAge is how long a list of the agent CLIs is kept: looking starts every
+// one of them.
+const agentsAge = 5 * time.Second
+
+// agents keeps the last list and lets one change be made at a time.
+type agents struct {
+	of  Agents
+	now func() time.Time
+
+	looking sync.Mutex // guards list and at; held while looking
+	list    []connect.Agent
+	at      time.Time
+
+	changing sync.Mutex // held while a plan is applied
+}
+
+// known returns the list, at most agentsAge old. Of many that ask at once one
+// looks.
+func (a *agents) known(ctx context.Context) []connect.Agent {
+	a.looking.Lock()
+	defer a.looking.Unlock()
+	if a.list == nil || a.now().Sub(a.at) >= agentsAge {
+		list := a.of.List(ctx)
+		if ctx.Err() != nil {
+			return list // looked at half only
+		}
+		a.list, a.at = list, a.now()
+	}
+	return a.list
+}
+
+func (a *agents) forget() {
+	a.looking.Lock()
+	defer a.looking.Unlock()
+	a.list = nil
+}
+
+// agentsWire is the answer of GET /api/agents.
+type agentsWire struct {
+	Agents  []connect.Agent `json:"agents"`
+	Command string          `json:"command"` // connects them from a terminal
+	Refused string          `json:"refused"` // why none may be connected from here, or ""
+}
+
+// listAgents answers GET /api/agents: which agent CLIs there are, and which of
+// them Bridge is connected to.
+func (d *Dashboard) listAgents(w http.ResponseWriter, r *http.Request) error {
+	if d.agents.of == nil {
+		return writeJSON(w, agentsWire{Agents: []connect.Agent{}, Command: "bridge install"})
+	}
+	return writeJSON(w, agentsWire{
+		Agents: list(d.agents.known(r.Context())), Command: d.agents.of.CommandLine("install"), Refused: d.agents.of.Refused(),
+	})
+}
+
+// changeRequest is the body of a request to connect or disconnect an agent. One
+// without consent asks what would be changed; one with it names by its digest
+// the change that was shown.
+type changeRequest struct {
+	Consent bool   `json:"consent"`
+	Digest  string `json:"digest"`
+}
+
+// changeWire is the answer: what would be changed, or was.
+type changeWire struct {
+	Kind   bridge.AgentKind `json:"kind"`
+	Done   bool             `json:"done"`
+	Digest string           `json:"digest"`
+	Edits  []editWire       `json:"edits"`
+	Notes  []string         `json:"notes"`
+}
+
+// editWire is one file of a change.
+type editWire struct {
+	Path string   `json:"path"`
+	Verb string   `json:"verb"` // makes, changes or removes
+	Adds string   `json:"adds"`
+	Diff []string `json:"diff"` // lines, each beginning with a space, + or -; "…" stands for lines left out
+}
+
+// connectAgent answers POST /api/agents/<kind>/connect.
+func (d *Dashboard) connectAgent(w http.ResponseWriter, r *http.Request) error {
+	return d.changeAgent(w, r, d.agents.plan)
+}
+
+// disconnectAgent answers POST /api/agents/<kind>/disconnect.
+func (d *Dashboard) disconnectAgent(w http.ResponseWriter, r *http.Request) error {
+	return d.changeAgent(w, r, d.agents.planRemoval)
+}
+
+func (a *agents) plan(ctx context.Context, kind bridge.AgentKind) (agent.Plan, error) {
+	return a.of.Plan(ctx, kind)
+}
+
+func (a *agents) planRemoval(_ context.Context, kind bridge.AgentKind) (agent.Plan, error) {
+	return a.of.PlanRemoval(kind)
+}
+
+// changeAgent shows a change, or makes exactly the one that was shown: the plan
+// is made anew and must have the digest that the owner saw.
+func (d *Dashboard) changeAgent(w http.ResponseWriter, r *http.Request, plan func(context.Context, bridge.AgentKind) (agent.Plan, error)) error {
+	kind, err := bridge.ParseKind(r.PathValue("kind"))
+	if err != nil {
+		return bridge.Errorf(bridge.NotFound, "there is no agent CLI of the kind %q", r.PathValue("kind"))
+	}
+	var request changeRequest
+	if err := readJSON(w, r, &request); err != nil {
+		return err
+	}
+	if request.Consent != (request.Digest != "") {
+		return bridge.Errorf(bridge.Invalid, "consent and digest belong together: ask without both for the change, then consent to its digest")
+	}
+	if d.agents.of == nil {
+		return bridge.Errorf(bridge.Unavailable, "agents can not be connected from here: run `bridge install`")
+	}
+	if !d.agents.changing.TryLock() {
+		return bridge.Errorf(bridge.Conflict, "another agent is being connected: wait until that is done")
+	}
+	defer d.agents.changing.Unlock()
+	planned, err := plan(r.Context(), kind)
+	if err != nil {
+		return err
+	}
+	if !request.Consent {
+		return writeJSON(w, changeOf(planned, false))
+	}
+	if planned.Digest() != request.Digest {
+		return bridge.Errorf(bridge.Conflict, "the files are not as they were when the change was shown: nothing was changed, look at it again")
+	}
+	if err := d.agents.of.Apply(planned); err != nil {
+		return err
+	}
+	d.agents.forget()
+	d.opts.Log.Info("an agent's settings were changed from the page", "agent", kind, "files", len(planned.Edits))
+	return writeJSON(w, changeOf(planned, true))
+}
+
+func changeOf(plan agent.Plan, done bool) changeWire {
+	wire := changeWire{Kind: plan.Kind, Done: done, Digest: plan.Digest(), Edits: []editWire{}, Notes: list(plan.Notes)}
+	for _, edit := range plan.Edits {
+		wire.Edits = append(wire.Edits, editWire{Path: edit.Path, Verb: edit.Verb(), Adds: edit.Adds, Diff: edit.Diff()})
+	}
+	return wire
+}

@@ -1,0 +1,214 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"bridge/backend/agent"
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+	"bridge/backend/connect"
+)
+
+// toldAgents answers with a fixed list; nothing can be connected to it.
+type toldAgents struct{ list func() []connect.Agent }
+
+func (a toldAgents) List(context.Context) []connect.Agent {
+	if a.list == nil {
+		return nil
+	}
+	return a.list()
+}
+
+func (toldAgents) Plan(context.Context, bridge.AgentKind) (agent.Plan, error) {
+	return agent.Plan{}, bridge.Errorf(bridge.NotFound, "it is not on this PC")
+}
+
+func (toldAgents) PlanRemoval(kind bridge.AgentKind) (agent.Plan, error) {
+	return agent.Plan{Kind: kind}, nil
+}
+func (toldAgents) Apply(agent.Plan) error { return nil }
+func (toldAgents) Refused() string        { return "" }
+func (toldAgents) CommandLine(words ...string) string {
+	return "/usr/bin/bridge " + strings.Join(words, " ")
+}
+
+// withClaude is a world whose computer has a claude that only knows its version,
+// and the path of claude's settings.
+func withClaude(t *testing.T, change ...func(*connect.Agents)) (w *world, settings string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the stand-in is a shell script")
+	}
+	userHome, bin := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", userHome)
+	if err := os.WriteFile(filepath.Join(bin, "claude"), []byte("#!/bin/sh\necho 2.1.329\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	getenv := func(name string) string { return map[string]string{"HOME": userHome, "PATH": bin}[name] }
+	home, err := config.ResolveHome(filepath.Join(t.TempDir(), "home"), getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents := connect.Agents{Home: home, Getenv: getenv, Program: "/usr/bin/bridge"}
+	for _, c := range change {
+		c(&agents)
+	}
+	return newWorld(t, func(o *Options) { o.Agents = agents }), filepath.Join(userHome, ".claude", "settings.json")
+}
+
+func claudeOf(t *testing.T, w *world) connect.Agent {
+	t.Helper()
+	for _, one := range decode[agentsWire](t, w.get("/api/agents")).Agents {
+		if one.Kind == bridge.Claude {
+			return one
+		}
+	}
+	t.Fatal("claude is not listed")
+	return connect.Agent{}
+}
+
+func TestDSK_06_AnAgentIsConnectedInTwoStepsAndTakenBack(t *testing.T) {
+	w, settings := withClaude(t)
+	if one := claudeOf(t, w); !one.Found || one.Connected {
+		t.Fatalf("before: %+v", one)
+	}
+	const path = "/api/agents/claude/connect"
+	shown := decode[changeWire](t, w.post(path, `{}`))
+	if shown.Done || len(shown.Edits) == 0 || shown.Edits[0].Verb != "makes" || len(shown.Edits[0].Diff) == 0 {
+		t.Fatalf("the change is not shown: %+v", shown)
+	}
+	if _, err := os.Stat(settings); !os.IsNotExist(err) {
+		t.Fatalf("looking at the change made it: %v", err)
+	}
+	refused(t, "consent without what was shown", w.post(path, `{"consent":true}`), http.StatusBadRequest)
+	refused(t, "a digest without consent", w.post(path, `{"digest":"`+shown.Digest+`"}`), http.StatusBadRequest)
+	refused(t, "another change", w.post(path, `{"consent":true,"digest":"0000"}`), http.StatusConflict)
+
+	if done := decode[changeWire](t, w.post(path, `{"consent":true,"digest":"`+shown.Digest+`"}`)); !done.Done {
+		t.Fatalf("not done: %+v", done)
+	}
+	if text, err := os.ReadFile(settings); err != nil || !strings.Contains(string(text), "/usr/bin/bridge") {
+		t.Fatalf("settings %q, %v", text, err)
+	}
+	if one := claudeOf(t, w); !one.Connected || len(one.Missing) != 0 {
+		t.Errorf("after: %+v", one)
+	}
+
+	back := decode[changeWire](t, w.post("/api/agents/claude/disconnect", `{}`))
+	decode[changeWire](t, w.post("/api/agents/claude/disconnect", `{"consent":true,"digest":"`+back.Digest+`"}`))
+	if _, err := os.Stat(settings); !os.IsNotExist(err) {
+		t.Errorf("the settings are still there: %v", err)
+	}
+	if claudeOf(t, w).Connected {
+		t.Error("still connected")
+	}
+}
+
+func TestDSK_06_AChangedFileIsNotOverwrittenByAnOldConsent(t *testing.T) {
+	w, settings := withClaude(t)
+	shown := decode[changeWire](t, w.post("/api/agents/claude/connect", `{}`))
+	if err := os.MkdirAll(filepath.Dir(settings), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(settings, []byte(`{"mine":true}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, "the file changed meanwhile", w.post("/api/agents/claude/connect", `{"consent":true,"digest":"`+shown.Digest+`"}`), http.StatusConflict)
+	if text, _ := os.ReadFile(settings); string(text) != `{"mine":true}` {
+		t.Errorf("settings %s", text)
+	}
+}
+
+func TestDSK_06_WhatIsMissingOfAConnectedAgentIsTold(t *testing.T) {
+	w, settings := withClaude(t)
+	shown := decode[changeWire](t, w.post("/api/agents/claude/connect", `{}`))
+	decode[changeWire](t, w.post("/api/agents/claude/connect", `{"consent":true,"digest":"`+shown.Digest+`"}`))
+	if err := os.WriteFile(settings, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Advance(agentsAge)
+	if one := claudeOf(t, w); len(one.Missing) != 1 || !strings.Contains(one.Missing[0], settings) {
+		t.Errorf("missing %q", one.Missing)
+	}
+}
+
+func TestTheShapeOfAChangeIsThatOfTheGoldenFile(t *testing.T) {
+	edit := agent.Edit{Path: "/home/anna/.codex/hooks.json", Adds: "Adds hooks.", Before: []byte("{\n}\n"), After: []byte("{\n  \"hooks\": {}\n}\n")}
+	wire := changeOf(agent.Plan{Kind: bridge.Codex, Edits: []agent.Edit{edit}, Notes: []string{"Codex has to trust them."}}, false)
+	wire.Digest = "a digest"
+	body, err := json.Marshal(wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "agent-change", string(body))
+}
+
+func TestDSK_06_WhatCanNotBeConnectedIsRefusedInWords(t *testing.T) {
+	w, _ := withClaude(t)
+	refused(t, "no such kind", w.post("/api/agents/owner/connect", `{}`), http.StatusNotFound)
+	refused(t, "a CLI that is not there", w.post("/api/agents/codex/connect", `{}`), http.StatusNotFound)
+	refused(t, "an unknown member", w.post("/api/agents/claude/connect", `{"yes":true}`), http.StatusBadRequest)
+	demo, settings := withClaude(t, func(a *connect.Agents) { a.Refusal = "this home goes away" })
+	refused(t, "a demo", demo.post("/api/agents/claude/connect", `{}`), http.StatusConflict)
+	if _, err := os.Stat(settings); !os.IsNotExist(err) {
+		t.Errorf("a demo wrote settings: %v", err)
+	}
+}
+
+// slowAgents takes as long for a plan as the test wants.
+type slowAgents struct {
+	toldAgents
+	held, release chan struct{}
+}
+
+func (a slowAgents) Plan(context.Context, bridge.AgentKind) (agent.Plan, error) {
+	close(a.held)
+	<-a.release
+	return agent.Plan{Kind: bridge.Claude}, nil
+}
+
+func TestDSK_06_OneAgentIsChangedAtATime(t *testing.T) {
+	slow := slowAgents{held: make(chan struct{}), release: make(chan struct{})}
+	w := newWorld(t, func(o *Options) { o.Agents = slow })
+	first := make(chan answer)
+	go func() { first <- w.post("/api/agents/claude/connect", `{}`) }()
+	<-slow.held
+	refused(t, "a second change", w.post("/api/agents/codex/disconnect", `{}`), http.StatusConflict)
+	close(slow.release)
+	decode[changeWire](t, <-first)
+	decode[changeWire](t, w.post("/api/agents/codex/disconnect", `{}`))
+}
+
+func TestDSK_06_AgentsAreLookedAtAgainWhenTheListIsOld(t *testing.T) {
+	looks := 0
+	w := newWorld(t, func(o *Options) {
+		o.Agents = toldAgents{list: func() []connect.Agent { looks++; return []connect.Agent{} }}
+	})
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	for _, step := range []struct {
+		name  string
+		after time.Duration
+		asked context.Context
+		looks int
+	}{
+		{"a page that left while it was looked", 0, left, 1},
+		{"the next page", 0, t.Context(), 2},
+		{"another one soon after", agentsAge - 1, t.Context(), 2},
+		{"one later", 1, t.Context(), 3},
+	} {
+		w.clock.Advance(step.after)
+		w.board.agents.known(step.asked)
+		if looks != step.looks {
+			t.Errorf("%s: looked %d times, want %d", step.name, looks, step.looks)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"bridge/backend/bridge"
+)
+
+// openPatience is how long a browser's start may take to fail: one that lasts
+// longer has started.
+const openPatience = 3 * time.Second
+
+// openLink answers POST /api/open: a link of the page is opened in the owner's
+// browser, as the native window asks, which has no other pages.
+func (d *Dashboard) openLink(w http.ResponseWriter, r *http.Request) error {
+	var request struct {
+		URL string `json:"url"`
+	}
+	if err := readJSON(w, r, &request); err != nil {
+		return err
+	}
+	link, err := url.Parse(request.URL)
+	if err != nil || link.Scheme != "http" && link.Scheme != "https" || link.Host == "" {
+		return bridge.Errorf(bridge.Invalid, "only a link to a web page is opened: it begins with http:// or https://")
+	}
+	if d.opts.OpenLink == nil {
+		return bridge.Errorf(bridge.Unsupported, "no browser can be started from here")
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- d.opts.OpenLink(context.WithoutCancel(r.Context()), link.String()) }()
+	select {
+	case err := <-failed:
+		if err != nil {
+			return bridge.WithCause(bridge.Unavailable, err, "no browser could be started")
+		}
+	case <-time.After(openPatience):
+	}
+	return writeJSON(w, struct{}{})
+}

@@ -1,0 +1,105 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/decision"
+	"bridge/backend/search"
+	"bridge/backend/store"
+)
+
+// found asks for words until the index has everything.
+func (w *world) found(query string) searchWire {
+	w.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		answer := w.get("/api/search?" + query)
+		if answer.status != http.StatusServiceUnavailable { // the index is being opened
+			if wire := decode[searchWire](w.t, answer); wire.Behind == 0 {
+				return wire
+			}
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("the index never had everything: %s", answer.body)
+		}
+	}
+}
+
+func TestSearchFindsWordsWithSnippetsAndLinks(t *testing.T) {
+	w := furnished(t)
+	w.append(bridge.Message{ID: "m?5", From: bridge.OwnerAddress(), To: "*", ConversationID: "c", Body: "<b>Use</b> SQLite, port 4777", CreatedAt: 1}, "peer-1", "peer-2")
+	w.found("q=sqlite")
+	golden(t, "search", w.get("/api/search?q=sqlite").body)
+	for _, tt := range []struct {
+		query string
+		want  string // ids
+	}{
+		{"q=4777", "m2 m?5"},
+		{"q=port+4777", "m?5"},
+		{"q=SQLite&kind=decision", "d1"},
+		{"q=SQLite&kind=message", "m?5"},
+		{"q=sqlite&before=2", "m?5"},
+		{"q=sqlite&limit=1", "d1"},
+		{"q=nowhere", ""},
+		{"q=" + url.QueryEscape(`"use sqlite" OR (`), ""},
+		{"q=" + url.QueryEscape(`"use sqlite" -^*:{`), "d1"},
+	} {
+		var got []string
+		for _, hit := range w.found(tt.query).Results {
+			got = append(got, hit.ID)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s finds %q, want %q", tt.query, got, tt.want)
+		}
+	}
+}
+
+func TestSearchRefusesWhatItCannotRead(t *testing.T) {
+	w := furnished(t)
+	for _, bad := range []string{
+		"", "q=", "q=+", "q=%25_", "q=%22%22", "q=%FF", "q=a&limit=0", "q=a&limit=101", "q=a&limit=x", "q=a&limit=", "q=a&before=0", "q=a&before=-1", "q=a&before=1.5",
+		"q=a&kind=run", "q=a&kind=Message", "q=a&q=b", "q=%zz", "q=" + strings.Repeat("a", bridge.MaxQueryChars+1), "q=" + strings.Repeat("a+", 40),
+	} {
+		refused(t, bad, w.get("/api/search?"+bad), http.StatusBadRequest)
+	}
+}
+
+// Without an index the search says so; the rest of the page works.
+func TestSearchWithoutAnIndexSaysSo(t *testing.T) {
+	w := newWorld(t)
+	plain, err := store.OpenReader(t.Context(), w.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	w.board.opts.Reader = func(context.Context) (Reader, error) { return plain, nil }
+	refused(t, "no index", w.get("/api/search?q=a"), http.StatusServiceUnavailable)
+	decode[archivesWire](t, w.get("/api/archive/messages?query=a"))
+}
+
+func TestSearchGives20HitsUnlessAskedForMore(t *testing.T) {
+	w := newWorld(t)
+	for n := range usualHits + 1 {
+		w.append(bridge.Message{ID: fmt.Sprintf("m%d", n), From: bridge.OwnerAddress(), To: "*", ConversationID: "c", Body: "common", CreatedAt: 1}, "peer-1")
+	}
+	for query, want := range map[string]int{"q=common": 20, "q=common&limit=21": 21, "q=common&limit=100": 21} {
+		if got := len(w.found(query).Results); got != want {
+			t.Errorf("%s gives %d hits, want %d", query, got, want)
+		}
+	}
+}
+
+func TestAHitOfADecisionLinksToItsTopicWhateverItIsCalled(t *testing.T) {
+	for topic, want := range map[string]string{"ports": "#/decisions/ports", "go/test?": "#/decisions/go%2Ftest%3F"} {
+		hit := (&directory{}).hit(store.WordHit{Kind: search.Decision, Decision: decision.Revision{Topic: topic}}, search.Query{})
+		if hit.Link != want {
+			t.Errorf("%s: the link is %s, want %s", topic, hit.Link, want)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package dashboard
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+)
+
+// Settings is what the dashboard asks about config.json; config.Home is one.
+type Settings interface {
+	Config() (config.Config, error)
+	// UpdateConfig keeps members that it does not know, and changes nothing when
+	// the result is out of bounds.
+	UpdateConfig(change func(*config.Config) error) (config.Config, error)
+}
+
+var _ Settings = config.Home{}
+
+// Login starts the desktop app when its owner logs in; app.Autostart is one. It is
+// no setting of config.json: what the system says is in force.
+type Login interface {
+	Enabled() bool
+	// Unavailable says why it can not be switched on, "" where it can.
+	Unavailable() string
+	Set(on bool) error
+}
+
+// settings lets one change be made at a time: each reads and writes the file.
+type settings struct {
+	of    Settings // nil where there are none
+	login Login    // nil where no desktop app serves the page
+
+	changing sync.Mutex
+}
+
+// settingsWire is the answer of GET and PUT /api/settings: what config.json
+// says, or the defaults.
+type settingsWire struct {
+	Port         int         `json:"port"` // 0 picks a free one
+	AutoWake     bool        `json:"autoWake"`
+	WakeOnDirect bool        `json:"wakeOnDirect"`
+	Desktop      desktopWire `json:"desktop"`
+	// Login is null where no desktop app serves the page.
+	Login *loginWire `json:"login"`
+	// ServedPort is where this page is served now. Another port in the settings
+	// counts from the next start.
+	ServedPort int `json:"servedPort"`
+}
+
+type desktopWire struct {
+	Notifications bool `json:"notifications"`
+}
+
+type loginWire struct {
+	On  bool   `json:"on"`
+	Why string `json:"why"` // it can not be switched on, "" where it can
+}
+
+// settingsRequest is the body of PUT /api/settings. What is left out stays.
+type settingsRequest struct {
+	Port         *int            `json:"port"`
+	AutoWake     *bool           `json:"autoWake"`
+	WakeOnDirect *bool           `json:"wakeOnDirect"`
+	Desktop      *desktopRequest `json:"desktop"`
+	Login        *bool           `json:"login"`
+}
+
+type desktopRequest struct {
+	Notifications *bool `json:"notifications"`
+}
+
+// applyTo changes what the request names.
+func (s settingsRequest) applyTo(c *config.Config) {
+	set(&c.Port, s.Port)
+	set(&c.AutoWake, s.AutoWake)
+	set(&c.WakeOnDirect, s.WakeOnDirect)
+	if s.Desktop != nil {
+		set(&c.Desktop.Notifications, s.Desktop.Notifications)
+	}
+}
+
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// showSettings answers GET /api/settings.
+func (d *Dashboard) showSettings(w http.ResponseWriter, r *http.Request) error {
+	if d.settings.of == nil {
+		return noSettings()
+	}
+	config, err := d.settings.of.Config()
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, d.settingsOf(r.Context(), config))
+}
+
+// changeSettings answers PUT /api/settings with the settings after the change.
+func (d *Dashboard) changeSettings(w http.ResponseWriter, r *http.Request) error {
+	var request settingsRequest
+	if err := readJSON(w, r, &request); err != nil {
+		return err
+	}
+	if d.settings.of == nil {
+		return noSettings()
+	}
+	d.settings.changing.Lock()
+	defer d.settings.changing.Unlock()
+	changed, err := d.settings.of.UpdateConfig(func(c *config.Config) error {
+		request.applyTo(c)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if request.Login != nil {
+		if err := d.switchLogin(*request.Login); err != nil {
+			return err
+		}
+	}
+	return writeJSON(w, d.settingsOf(r.Context(), changed))
+}
+
+// switchLogin switches whether the desktop app starts at login (DSK-04).
+func (d *Dashboard) switchLogin(on bool) error {
+	if d.settings.login == nil {
+		return bridge.Errorf(bridge.Unsupported, "the start at login belongs to the desktop app, which does not serve this page")
+	}
+	return d.settings.login.Set(on)
+}
+
+func noSettings() error {
+	return bridge.Errorf(bridge.Unavailable, "the settings can not be changed from here: they are in config.json")
+}
+
+func (d *Dashboard) settingsOf(ctx context.Context, c config.Config) settingsWire {
+	wire := settingsWire{
+		Port: c.Port, AutoWake: c.AutoWake, WakeOnDirect: c.WakeOnDirect,
+		Desktop: desktopWire{Notifications: c.Desktop.Notifications}, ServedPort: servedPort(ctx),
+	}
+	if login := d.settings.login; login != nil {
+		wire.Login = &loginWire{On: login.Enabled(), Why: login.Unavailable()}
+	}
+	return wire
+}
+
+// servedPort is the port on which the request came in, which the guard has read
+// already.
+func servedPort(ctx context.Context) int {
+	local, _ := ctx.Value(http.LocalAddrContextKey).(net.Addr)
+	if local == nil {
+		return 0
+	}
+	_, text, _ := net.SplitHostPort(local.String())
+	port, _ := strconv.Atoi(text)
+	return port
+}

@@ -1,0 +1,312 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/maintain"
+)
+
+const (
+	// keptWorks is how many works that ended are remembered.
+	keptWorks = 10
+	// workPace is the shortest time between two pieces of news of a running work.
+	workPace = 100 * time.Millisecond
+)
+
+// works does maintenance of the home on the owner's word, one work at a time.
+type works struct {
+	care func() maintain.Caretaker // nil where nothing can be done
+	now  func() time.Time
+	news func() // something of what is shown changed
+
+	mu      sync.Mutex // guards below
+	closed  bool
+	running *workWire
+	told    time.Time  // when news of the running one went out last
+	ended   []workWire // the newest first
+	tasks   sync.WaitGroup
+}
+
+// workWire is one work, running or ended.
+type workWire struct {
+	Action maintain.Work `json:"action"`
+	State  string        `json:"state"` // running, done or failed
+	Began  int64         `json:"began"`
+	Ended  *int64        `json:"ended"`
+	// Step, Done and All say how far a running work is: of All bytes or rows, where
+	// that is known, else of 0.
+	Step string `json:"step"`
+	Done int64  `json:"done"`
+	All  int64  `json:"all"`
+	// Result says in a sentence what came of it.
+	Result string `json:"result"`
+}
+
+// offerWire says what a work would do, and whether it can be done from here.
+type offerWire struct {
+	Action   maintain.Work `json:"action"`
+	Explains string        `json:"explains"`
+	Consent  bool          `json:"consent"` // it is done only with consent
+	// Refused says why it can not be done from here, "" where it can.
+	Refused string `json:"refused"`
+	Command string `json:"command"` // does it from a terminal
+}
+
+// worksWire is the answer of GET /api/storage/work.
+type worksWire struct {
+	Running *workWire                `json:"running"`
+	Ended   []workWire               `json:"ended"` // since this broker started, the newest first
+	Offers  []offerWire              `json:"offers"`
+	Hints   map[maintain.Code]string `json:"hints"` // what to do about a finding
+}
+
+// workRequest is the body of POST /api/storage/work.
+type workRequest struct {
+	Action  maintain.Work `json:"action"`
+	Consent bool          `json:"consent"`
+}
+
+// offered are the works in the order in which people meet them.
+var offered = []maintain.Work{
+	maintain.WorkBackup, maintain.WorkDrill, maintain.WorkCheck, maintain.WorkArchive,
+	maintain.WorkFix, maintain.WorkMerge, maintain.WorkRestore,
+}
+
+// needsConsent: looking is free, everything else writes to the home.
+func needsConsent(work maintain.Work) bool { return work != maintain.WorkCheck }
+
+// notHere says why a work needs the home for itself, "" for one that goes on
+// beside live writers (STO-09).
+func notHere(work maintain.Work) string {
+	switch work {
+	case maintain.WorkFix, maintain.WorkMerge:
+		return "It needs the home for itself, and the broker that shows this page is one of its writers: stop the sessions and the broker, then run the command."
+	case maintain.WorkRestore:
+		return "It replaces files that the broker and the sessions are writing: stop them all, then run the command."
+	default:
+		return ""
+	}
+}
+
+func (d *Dashboard) offer(work maintain.Work, care maintain.Caretaker) offerWire {
+	offer := offerWire{Action: work, Explains: care.Explain(work, ""), Consent: needsConsent(work), Refused: notHere(work)}
+	if work == maintain.WorkArchive && care.ArchiveAge == 0 {
+		offer.Refused = offer.Explains
+	}
+	words := []string{"doctor"}
+	switch work {
+	case maintain.WorkCheck:
+	case maintain.WorkRestore, maintain.WorkMerge:
+		words = append(words, "--"+string(work), "latest")
+	default:
+		words = append(words, "--"+string(work))
+	}
+	offer.Command = "bridge doctor"
+	if d.opts.Agents != nil {
+		offer.Command = d.opts.Agents.CommandLine(words...)
+	}
+	return offer
+}
+
+// showWorks answers GET /api/storage/work: what runs, what came of the last
+// works, and which there are.
+func (d *Dashboard) showWorks(w http.ResponseWriter, _ *http.Request) error {
+	wire := d.works.wire()
+	wire.Offers, wire.Hints = []offerWire{}, map[maintain.Code]string{}
+	if d.works.care != nil {
+		care := d.works.care()
+		for _, work := range offered {
+			wire.Offers = append(wire.Offers, d.offer(work, care))
+		}
+	}
+	for code, kind := range maintain.Kinds() {
+		wire.Hints[code] = kind.Hint
+	}
+	return writeJSON(w, wire)
+}
+
+// startWork answers POST /api/storage/work: it begins a work and tells what runs;
+// how that goes is told by the events and GET.
+func (d *Dashboard) startWork(w http.ResponseWriter, r *http.Request) error {
+	var request workRequest
+	if err := readJSON(w, r, &request); err != nil {
+		return err
+	}
+	if !slices.Contains(offered, request.Action) {
+		return bridge.Errorf(bridge.Invalid, "action must be one of %v", offered)
+	}
+	if d.works.care == nil {
+		return bridge.Errorf(bridge.Unavailable, "the storage can not be worked on from here: run `bridge doctor`")
+	}
+	care := d.works.care()
+	offer := d.offer(request.Action, care)
+	if offer.Refused != "" {
+		return bridge.Errorf(bridge.Conflict, "%s can not be done from here. %s The command is: %s", request.Action, offer.Refused, offer.Command)
+	}
+	if offer.Consent && !request.Consent {
+		return bridge.Errorf(bridge.Invalid, "consent must be true for %s. %s", request.Action, offer.Explains)
+	}
+	if err := d.works.begin(d.ctx, request.Action, func(ctx context.Context) (string, error) { return d.work(ctx, request.Action, care) }); err != nil {
+		return err
+	}
+	return d.showWorks(w, r)
+}
+
+// begin starts do unless another work runs.
+func (s *works) begin(ctx context.Context, action maintain.Work, do func(context.Context) (string, error)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return bridge.Errorf(bridge.Unavailable, "the dashboard is closing")
+	case s.running != nil:
+		return bridge.Errorf(bridge.Conflict, "one thing at a time: %s is still running", s.running.Action)
+	}
+	s.running = &workWire{Action: action, State: "running", Began: s.now().UnixMilli()}
+	s.tasks.Go(func() {
+		result, err := do(ctx)
+		s.end(result, err)
+	})
+	s.news()
+	return nil
+}
+
+// end puts the running work among those that ended.
+func (s *works) end(result string, err error) {
+	s.mu.Lock()
+	at := s.now().UnixMilli()
+	done := *s.running
+	done.State, done.Ended, done.Step, done.Result = "done", &at, "", result
+	if err != nil {
+		done.State = "failed"
+		_, done.Result = answerFor(err)
+	}
+	s.running, s.told = nil, time.Time{}
+	s.ended = append([]workWire{done}, s.ended...)[:min(len(s.ended)+1, keptWorks)]
+	s.mu.Unlock()
+	s.news()
+}
+
+// tell is the caretaker's Told: how far the running work is.
+func (s *works) tell(step string, done, all int64) {
+	s.mu.Lock()
+	if s.running == nil {
+		s.mu.Unlock()
+		return
+	}
+	s.running.Step, s.running.Done, s.running.All = filepath.ToSlash(step), done, all
+	quiet := s.now().Sub(s.told) < workPace
+	if !quiet {
+		s.told = s.now()
+	}
+	s.mu.Unlock()
+	if !quiet {
+		s.news()
+	}
+}
+
+func (s *works) wire() worksWire {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wire := worksWire{Ended: slices.Clone(list(s.ended))}
+	if s.running != nil {
+		running := *s.running
+		wire.Running = &running
+	}
+	return wire
+}
+
+// event is what the event stream says of the running work.
+func (s *works) event() string {
+	body, err := json.Marshal(struct {
+		Running *workWire `json:"running"`
+	}{s.wire().Running})
+	if err != nil {
+		panic(err) // strings and numbers only
+	}
+	return string(body)
+}
+
+// close lets no work begin and waits for the running one, whose context has
+// ended.
+func (s *works) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.tasks.Wait()
+}
+
+// work does one work and says what came of it. Whatever it was, the storage is
+// looked at anew and its size recorded: every page shows what is true now.
+func (d *Dashboard) work(ctx context.Context, work maintain.Work, care maintain.Caretaker) (string, error) {
+	care.Told = d.works.tell
+	result, err := carryOut(ctx, work, care)
+	d.opts.Log.Info("maintenance from the page", "work", work, "result", result, "err", err)
+	if recordErr := care.RecordSizes(ctx); recordErr != nil && ctx.Err() == nil {
+		d.opts.Log.Warn("the storage's size could not be recorded", "err", recordErr)
+	}
+	report, lookErr := d.storage.look(ctx)
+	if err == nil && work == maintain.WorkCheck {
+		return verdict(report), lookErr
+	}
+	return result, err
+}
+
+// carryOut does a work and says in a sentence what came of it.
+func carryOut(ctx context.Context, work maintain.Work, care maintain.Caretaker) (string, error) {
+	switch work {
+	case maintain.WorkBackup:
+		made, err := care.Backup(ctx)
+		if err != nil {
+			return "", err
+		}
+		result := fmt.Sprintf("%d files were copied and verified: %s.", made.Files, filepath.Base(made.Path))
+		if len(made.Moved) > 0 {
+			result += fmt.Sprintf(" Older ones moved to the archive: %d.", len(made.Moved))
+		}
+		return result, nil
+	case maintain.WorkDrill:
+		proof, err := care.Drill(ctx, "")
+		if err != nil {
+			return "", err
+		}
+		return proof.Detail + ": " + proof.Snapshot + ".", nil
+	case maintain.WorkArchive:
+		done, err := care.Archive(ctx)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("Messages moved to the archive: %d.", done.Messages), nil
+	default: // a check is the look that follows every work
+		return "", nil
+	}
+}
+
+func verdict(report maintain.Report) string {
+	return fmt.Sprintf("Everything was read: %d errors, %d warnings.", report.Count(maintain.Error), report.Count(maintain.Warning))
+}
+
+// sizesWire is the answer of GET /api/storage/sizes.
+type sizesWire struct {
+	Points []maintain.SizePoint `json:"points"` // one a day, the oldest first
+}
+
+// listSizes answers GET /api/storage/sizes: how much the home took over time.
+func (d *Dashboard) listSizes(w http.ResponseWriter, _ *http.Request) error {
+	if d.works.care == nil {
+		return writeJSON(w, sizesWire{Points: []maintain.SizePoint{}})
+	}
+	points, err := d.works.care().Sizes()
+	if err != nil {
+		return fmt.Errorf("read the record of sizes: %w", err)
+	}
+	return writeJSON(w, sizesWire{Points: list(points)})
+}

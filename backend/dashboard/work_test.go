@@ -1,0 +1,307 @@
+package dashboard
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+	"bridge/backend/maintain"
+	"bridge/backend/store"
+)
+
+// kept is a world over a real home with a store in it, cared for by a real
+// caretaker that holds a lease as a broker's does.
+func kept(t *testing.T, change ...func(*maintain.Caretaker)) (*world, config.Home) {
+	t.Helper()
+	home, err := config.ResolveHome(filepath.Join(t.TempDir(), "home"), func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := home.Ensure(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(t.Context(), home.DB(), store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	care := maintain.Caretaker{Home: home, Program: "the broker", Now: time.Now, Retention: 7, ArchiveAge: 24 * time.Hour}
+	for _, c := range change {
+		c(&care)
+	}
+	lease, err := care.Register()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lease.Release() })
+	w := newWorld(t, func(o *Options) {
+		o.Storage, o.Now = care, time.Now
+		o.Caretaker = func() maintain.Caretaker { return care }
+	})
+	return w, home
+}
+
+// ended waits for the newest work to end.
+func (w *world) ended() workWire {
+	w.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+		works := decode[worksWire](w.t, w.get("/api/storage/work"))
+		if works.Running == nil && len(works.Ended) > 0 {
+			return works.Ended[0]
+		}
+	}
+	w.t.Fatal("the work does not end")
+	return workWire{}
+}
+
+func (w *world) workDone(body string) workWire {
+	w.t.Helper()
+	decode[worksWire](w.t, w.post("/api/storage/work", body))
+	return w.ended()
+}
+
+func TestSTO_04_DSK_06_TheOwnerBacksUpProvesAndChecksFromThePage(t *testing.T) {
+	w, home := kept(t)
+	if before := decode[maintain.Report](t, w.get("/api/storage")); len(before.Backups) != 0 {
+		t.Fatalf("backups before: %+v", before.Backups)
+	}
+	for _, step := range []struct{ action, want string }{
+		{"backup", "were copied and verified: snapshot-"}, {"drill", "found whole: snapshot-"}, {"archive", "Messages moved to the archive: 0."}, {"check", "0 errors"},
+	} {
+		done := w.workDone(`{"action":"` + step.action + `","consent":true}`)
+		if done.State != "done" || string(done.Action) != step.action || !strings.Contains(done.Result, step.want) || done.Ended == nil {
+			t.Errorf("%s: %+v", step.action, done)
+		}
+	}
+	report := decode[maintain.Report](t, w.get("/api/storage"))
+	if len(report.Backups) != 1 {
+		t.Errorf("the report after the work is an old one: %+v", report.Backups)
+	}
+	if entries, err := os.ReadDir(home.Backups()); err != nil || len(entries) == 0 {
+		t.Errorf("%v, %v", entries, err)
+	}
+	if sizes := decode[sizesWire](t, w.get("/api/storage/sizes")); len(sizes.Points) != 1 || sizes.Points[0].Total == 0 {
+		t.Errorf("sizes %+v", sizes)
+	}
+}
+
+func TestSTO_09_DSK_06_NothingIsDoneWithoutConsentOrWhereItIsRefused(t *testing.T) {
+	w, home := kept(t)
+	for _, tt := range []struct {
+		body, says string
+		status     int
+	}{
+		{`{"action":"backup"}`, "consent must be true", http.StatusBadRequest},
+		{`{"action":"archive","consent":false}`, "consent must be true", http.StatusBadRequest},
+		{`{"action":"burn","consent":true}`, "action must be one of", http.StatusBadRequest},
+		{`{"action":"backup","consent":"yes"}`, "", http.StatusBadRequest},
+		{`{"action":"fix","consent":true}`, "--fix", http.StatusConflict},
+		{`{"action":"restore","consent":true}`, "--restore latest", http.StatusConflict},
+		{`{"action":"merge","consent":true}`, "--merge latest", http.StatusConflict},
+	} {
+		a := w.post("/api/storage/work", tt.body)
+		refused(t, tt.body, a, tt.status)
+		if !strings.Contains(a.body, tt.says) {
+			t.Errorf("%s: %s does not say %q", tt.body, a.body, tt.says)
+		}
+	}
+	if _, err := os.Stat(home.Backups()); !os.IsNotExist(err) {
+		t.Errorf("something was done: %v", err)
+	}
+	if works := decode[worksWire](t, w.get("/api/storage/work")); works.Running != nil || len(works.Ended) != 0 {
+		t.Errorf("%+v", works)
+	}
+}
+
+func TestDSK_06_WhatCanBeDoneIsOfferedInWords(t *testing.T) {
+	w, _ := kept(t, func(c *maintain.Caretaker) { c.ArchiveAge = 0 })
+	offers := map[maintain.Work]offerWire{}
+	works := decode[worksWire](t, w.get("/api/storage/work"))
+	for _, offer := range works.Offers {
+		offers[offer.Action] = offer
+		if offer.Explains == "" || !strings.Contains(offer.Command, "doctor") {
+			t.Errorf("%+v", offer)
+		}
+	}
+	for action, here := range map[maintain.Work]bool{"backup": true, "drill": true, "check": true, "archive": false, "fix": false, "merge": false, "restore": false} {
+		if (offers[action].Refused == "") != here {
+			t.Errorf("%s: refused %q", action, offers[action].Refused)
+		}
+	}
+	for code, kind := range maintain.Kinds() {
+		if works.Hints[code] != kind.Hint || kind.Hint == "" {
+			t.Errorf("%s has the hint %q", code, works.Hints[code])
+		}
+	}
+}
+
+// TestTheShapesOfMaintenanceAreThoseOfTheGoldenFiles has the page's tests read
+// what the server says; the hints, which grow, are not kept.
+func TestTheShapesOfMaintenanceAreThoseOfTheGoldenFiles(t *testing.T) {
+	w, home := kept(t)
+	at := fixedTime.UnixMilli()
+	ended := at + 1200
+	w.board.works.running = &workWire{Action: "backup", State: "running", Began: at, Step: "copying bridge.db", Done: 3, All: 9}
+	w.board.works.ended = []workWire{{Action: "drill", State: "failed", Began: at, Ended: &ended, Result: "there is no snapshot yet"}}
+	works := decode[worksWire](t, w.get("/api/storage/work"))
+	w.board.works.running = nil
+	works.Hints = map[maintain.Code]string{maintain.TempAbandoned: works.Hints[maintain.TempAbandoned]}
+	body, err := json.Marshal(works)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "works", strings.ReplaceAll(string(body), home.Dir(), "/home/anna/.bridge"))
+	if err := os.MkdirAll(home.Logs(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	line := `{"at":1772632800000,"total":245772,"parts":{"bridge.db":245760,"jobs.json":12}}` + "\n"
+	if err := os.WriteFile(filepath.Join(home.Logs(), "sizes.jsonl"), []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "sizes", w.get("/api/storage/sizes").body)
+}
+
+func TestDSK_06_OneWorkAtATimeWithItsProgressInTheEvents(t *testing.T) {
+	held, release := make(chan struct{}), make(chan struct{})
+	w, _ := kept(t)
+	care := w.board.works.care()
+	told := false
+	w.board.works.care = func() maintain.Caretaker {
+		slow := care
+		slow.Now = func() time.Time { // the first thing that a work asks
+			if !told {
+				told = true
+				close(held)
+				<-release
+			}
+			return time.Now()
+		}
+		return slow
+	}
+	stream := w.openStream(t)
+	decode[worksWire](t, w.post("/api/storage/work", `{"action":"backup","consent":true}`))
+	<-held
+	refused(t, "a second work", w.post("/api/storage/work", `{"action":"drill","consent":true}`), http.StatusConflict)
+	running := nextWork(t, stream)
+	if running == nil || running.Action != "backup" || running.State != "running" {
+		t.Errorf("the events tell %+v", running)
+	}
+	close(release)
+	if done := w.ended(); done.State != "done" {
+		t.Errorf("%+v", done)
+	}
+	for nextWork(t, stream) != nil { // progress, then the end
+		continue
+	}
+}
+
+// openStream opens the event stream, which ends after a while.
+func (w *world) openStream(t *testing.T) *bufio.Scanner {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(stop)
+	response, err := w.server.Client().Do(w.request(http.MethodGet, "/api/events", "").WithContext(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = response.Body.Close() })
+	return bufio.NewScanner(response.Body)
+}
+
+// nextWork reads the stream's next word on maintenance.
+func nextWork(t *testing.T, stream *bufio.Scanner) *workWire {
+	t.Helper()
+	for stream.Scan() {
+		if stream.Text() != "event: storage" {
+			continue
+		}
+		stream.Scan()
+		var event struct{ Running *workWire }
+		if err := json.Unmarshal([]byte(strings.TrimPrefix(stream.Text(), "data: ")), &event); err != nil {
+			t.Fatal(err)
+		}
+		return event.Running
+	}
+	t.Fatal("the stream ended")
+	return nil
+}
+
+func TestDSK_06_AFailedWorkSaysWhy(t *testing.T) {
+	w, _ := kept(t)
+	done := w.workDone(`{"action":"drill","consent":true}`)
+	if done.State != "failed" || !strings.Contains(done.Result, "there is no snapshot yet") {
+		t.Errorf("%+v", done)
+	}
+}
+
+func TestDSK_06_TheLastTenWorksAreRemembered(t *testing.T) {
+	s := &works{now: time.Now, news: func() {}}
+	for n := range keptWorks + 2 {
+		if err := s.begin(t.Context(), maintain.WorkCheck, func(context.Context) (string, error) { return fmt.Sprint(n), nil }); err != nil {
+			t.Fatal(err)
+		}
+		s.tasks.Wait()
+	}
+	if ended := s.wire().Ended; len(ended) != 10 || ended[0].Result != "11" || ended[9].Result != "2" {
+		t.Errorf("remembered: %+v", ended)
+	}
+}
+
+func TestDSK_06_NewsOfARunningWorkIsPaced(t *testing.T) {
+	clock, news, release := &clock{now: fixedTime}, 0, make(chan struct{})
+	s := &works{now: clock.Now, news: func() { news++ }}
+	s.tell("nothing runs", 1, 2)
+	if err := s.begin(t.Context(), maintain.WorkBackup, func(context.Context) (string, error) { <-release; return "", nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		after time.Duration
+		news  int // since the work was asked for, its beginning included
+	}{{0, 2}, {0, 2}, {workPace - 1, 2}, {1, 3}, {0, 3}} {
+		clock.Advance(step.after)
+		s.tell("copying", int64(step.after), 10)
+		if news != step.news || s.wire().Running.Done != int64(step.after) {
+			t.Errorf("after %v more: %d pieces of news, %+v", step.after, news, s.wire().Running)
+		}
+	}
+	close(release)
+	s.close()
+	if news != 4 {
+		t.Errorf("%d pieces of news: the end is told at once", news)
+	}
+}
+
+func TestDSK_06_ClosingWaitsForTheRunningWorkAndLetsNoneBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &works{now: time.Now, news: func() {}}
+		ctx, stop := context.WithCancel(t.Context())
+		err := s.begin(ctx, maintain.WorkBackup, func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			<-time.After(time.Second) // it tidies up
+			return "", ctx.Err()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		s.close()
+		if works := s.wire(); works.Running != nil || len(works.Ended) != 1 {
+			t.Errorf("closed while it ran: %+v", works)
+		}
+		err = s.begin(t.Context(), maintain.WorkCheck, func(context.Context) (string, error) { return "", nil })
+		if bridge.CodeOf(err) != bridge.Unavailable {
+			t.Errorf("a work after the end: %v", err)
+		}
+	})
+}

@@ -1,0 +1,56 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+var program string // the real binary
+
+func TestMain(m *testing.M) {
+	if os.Getenv(filterEnv) != "" {
+		fmt.Fprintln(os.Stderr, becomeFiltered()) // it returns only when it fails
+		os.Exit(1)
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if err := os.Setenv("BRIDGE_PORT", "0"); err != nil { // the default port is the developer's own
+		panic(err)
+	}
+	if program = os.Getenv("BRIDGE_TEST_BIN"); program != "" {
+		return m.Run()
+	}
+	dir, err := os.MkdirTemp("", "faults-bin")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "bridge")
+	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/bridge").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building bridge: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// stride is how many calls are passed over between two that fail: with
+// BRIDGE_FAULTS_STRIDE=1 every call of every command fails once.
+func stride(t *testing.T, everyDay int) int {
+	t.Helper()
+	text := os.Getenv("BRIDGE_FAULTS_STRIDE")
+	if text == "" {
+		return everyDay
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("BRIDGE_FAULTS_STRIDE: %q is no number of calls", text)
+	}
+	return n
+}

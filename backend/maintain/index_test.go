@@ -1,0 +1,82 @@
+package maintain
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/search"
+	"bridge/backend/store"
+)
+
+// indexed has the home's store keep its search index until it has everything,
+// and returns how many messages hold the word.
+func indexed(t *testing.T, c Caretaker, word string) int {
+	t.Helper()
+	db, err := store.Open(context.Background(), c.Home.DB(), store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler), Index: c.Home.History()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	words, err := search.Parse(word)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+		hits, behind, err := db.SearchWords(t.Context(), store.WordQuery{Words: words, Kinds: search.Kinds(), Limit: 100})
+		if err == nil && behind == 0 {
+			return len(hits)
+		}
+	}
+	t.Fatal("the index never had everything")
+	return 0
+}
+
+// The doctor knows the search index; a damaged one that is nothing else is put
+// away by a fix and made anew.
+func TestSTO_01_STO_06_TheDoctorKnowsTheSearchIndex(t *testing.T) {
+	c := newHome(t)
+	there := indexed(t, c, "message")
+	if there == 0 {
+		t.Fatal("the home has no messages")
+	}
+	sound := findings(report(t, c))
+	if has(sound, "index-damaged history.db") || has(sound, "index-behind history.db") || has(sound, "unknown-file history.db") {
+		t.Errorf("a sound index gives %v", sound)
+	}
+	makeDatabase(t, c, "bridge.db", fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+		INSERT INTO messages SELECT printf('far-%%d', i), 'bob', 'alice', 'alice', 'claude', 'bob', 'c', NULL, 0, 'message', 5000, NULL FROM n`, farBehind))
+	if got := findings(report(t, c)); !has(got, "index-behind history.db") {
+		t.Errorf("an index that is far behind gives %v", got)
+	}
+	makeDatabase(t, c, "bridge.db", "DELETE FROM messages WHERE id LIKE 'far-%'")
+	var damaged []byte
+	spoil(t, c, "history.db", func(data []byte) []byte {
+		for i := range data[4096:] {
+			data[4096+i] = 0xa5
+		}
+		damaged = data
+		return data
+	})
+	r := report(t, c)
+	if !has(findings(r), "index-damaged history.db") || !r.OK {
+		t.Errorf("a damaged index gives %v", findings(r))
+	}
+	moved, err := c.Fix(t.Context())
+	if err != nil || len(moved) == 0 {
+		t.Fatalf("moved %v, %v", moved, err)
+	}
+	kept, err := os.ReadFile(filepath.Join(filepath.Dir(moved[0].To), "history.db"))
+	if err != nil || !cmp.Equal(kept, damaged) {
+		t.Errorf("the damaged index is not kept byte for byte: %v", err)
+	}
+	if again := indexed(t, c, "message"); again != there {
+		t.Errorf("the new index finds %d messages, the old one found %d", again, there)
+	}
+}

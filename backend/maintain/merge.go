@@ -1,0 +1,98 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"bridge/backend/bridge"
+	"bridge/backend/store"
+)
+
+// Merged says what a merge did.
+type Merged struct {
+	Snapshot string `json:"snapshot"` // absolute
+	// Recovery is the set of what was there before, for good; "" when nothing was
+	// missing, so that nothing changed.
+	Recovery string `json:"recovery"`
+	store.Merged
+}
+
+// Merge brings back what the home lacks of a backup of messages (STO-16):
+// missing rows only, nothing is overwritten. The backup is read whole first and
+// compared; what this home has with other content is named and stops it. Then
+// every managed file is copied to a recovery set that stays, as before a
+// restore, and the rows come in one transaction.
+func (c Caretaker) Merge(ctx context.Context, typed string) (done Merged, err error) {
+	dir, err := c.findScoped(typed)
+	if err != nil {
+		return done, err
+	}
+	if err := c.openScoped(ctx, dir); err != nil {
+		return done, err
+	}
+	if err := c.Home.Ensure(); err != nil {
+		return done, err
+	}
+	err = c.exclusively(workMerge, false, func() error {
+		rule := store.Merge{
+			Store: c.Home.DB(), Archive: c.Home.Archive(), From: filepath.Join(dir, scopedFile), Step: c.at,
+			Told: func(done, all int) { c.told("merging messages", int64(done), int64(all)) },
+		}
+		done.Snapshot = dir
+		if err := c.haveStore(ctx); err != nil {
+			return err
+		}
+		if done.Merged, err = store.LookMerge(ctx, rule); err != nil {
+			return err
+		}
+		if done.Missing() == 0 {
+			return c.settleMerge(dir)
+		}
+		set, _, err := c.displace(ctx, dir, workMerge)
+		if err != nil {
+			return fmt.Errorf("copy the present files to a recovery set: %w", c.notBegun(set, err))
+		}
+		done.Recovery = set
+		return c.mergeInto(ctx, rule, set)
+	})
+	return done, err
+}
+
+// haveStore makes an empty store where the home has lost its own.
+func (c Caretaker) haveStore(ctx context.Context) error {
+	switch there, logged := sizeOf(c.Home.DB()) > 0, sizeOf(c.Home.DB()+"-wal") > 0; {
+	case there:
+		return nil
+	case logged:
+		return bridge.Errorf(bridge.Storage, "%s is gone or empty, but the log beside it is there: restore a full snapshot first, then merge", c.Home.DB())
+	}
+	db, err := store.Open(ctx, c.Home.DB(), store.Options{Now: c.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	return db.Close()
+}
+
+// mergeInto merges and notes the outcome in the recovery set. A failure has
+// changed nothing: the store itself took the rows back.
+func (c Caretaker) mergeInto(ctx context.Context, rule store.Merge, set string) error {
+	_, err := store.MergeMessages(ctx, rule)
+	return errors.Join(err, c.writeOutcome(set, err == nil))
+}
+
+// settleMerge notes the outcome of a merge of the same backup that was
+// interrupted after all was in.
+func (c Caretaker) settleMerge(dir string) error {
+	newest, interrupted, err := c.interrupted()
+	if err != nil || !interrupted {
+		return err
+	}
+	described, err := readRecovery(newest)
+	if err == nil && described.Work == workMerge && described.Snapshot == dir {
+		return c.writeOutcome(newest, true)
+	}
+	return nil //nolint:nilerr // another work's, or unreadable: the doctor goes on naming it
+}

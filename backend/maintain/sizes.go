@@ -1,0 +1,142 @@
+package maintain
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"bridge/backend/disk"
+)
+
+// SizePoint is how much the home took at one time.
+type SizePoint struct {
+	At    int64            `json:"at"`    // Unix milliseconds
+	Total int64            `json:"total"` // bytes
+	Parts map[string]int64 `json:"parts"` // bytes by file or folder right in the home, side files with their database
+}
+
+// The record of sizes is a log of its own, one JSON line for each point.
+const (
+	sizesName = "sizes.jsonl"
+	// keptSizes is how many days are kept: more than a year.
+	keptSizes = 400
+	// mostSizes is how many lines the record may grow to before the older points of
+	// each day, and the oldest days, leave it.
+	mostSizes = 2 * keptSizes
+)
+
+// NextSizes says when the next point of the record is due: a day after the last
+// one, at once where there is none.
+func (c Caretaker) NextSizes() time.Time {
+	points, err := c.readSizes()
+	if err != nil || len(points) == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(points[len(points)-1].At).Add(24 * time.Hour)
+}
+
+// RecordSizes measures the home, which must exist, and adds a point to the
+// record. It looks at no file's content.
+func (c Caretaker) RecordSizes(ctx context.Context) error {
+	point := SizePoint{At: c.Now().UnixMilli(), Parts: map[string]int64{}}
+	err := walk(ctx, c.Home.Dir(), func(path string, entry fs.DirEntry) error {
+		info, err := entry.Info()
+		if err == nil && info.Mode().IsRegular() { // it may be gone meanwhile
+			point.Total += info.Size()
+			point.Parts[partOf(path)] += info.Size()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(point)
+	if err != nil {
+		return err
+	}
+	if err := disk.MakeDir(c.Home.Logs()); err != nil {
+		return err
+	}
+	if err := c.files().AppendSync(c.sizesFile(), line, disk.PrivateFile); err != nil {
+		return err
+	}
+	return c.boundSizes()
+}
+
+// partOf is what a file counts to: the file or folder right in the home, and its
+// database for a side file.
+func partOf(path string) string {
+	top, _, _ := strings.Cut(path, "/")
+	for _, suffix := range sideFiles {
+		if base, isSide := strings.CutSuffix(top, suffix); isSide && isDatabase(base) {
+			return base
+		}
+	}
+	return top
+}
+
+// boundSizes writes the record anew when it has grown long.
+func (c Caretaker) boundSizes() error {
+	points, err := c.readSizes()
+	if err != nil || len(points) <= mostSizes {
+		return err
+	}
+	var kept bytes.Buffer
+	for _, point := range daily(points) {
+		line, err := json.Marshal(point)
+		if err != nil {
+			return err
+		}
+		kept.Write(append(line, '\n'))
+	}
+	return c.files().WriteAtomic(c.sizesFile(), kept.Bytes(), disk.PrivateFile)
+}
+
+// Sizes returns the record, the oldest first: the last point of each day.
+func (c Caretaker) Sizes() ([]SizePoint, error) {
+	points, err := c.readSizes()
+	return daily(points), err
+}
+
+// daily keeps the last point of each of the newest days (UTC).
+func daily(points []SizePoint) []SizePoint {
+	kept := []SizePoint{}
+	day := func(p SizePoint) string { return time.UnixMilli(p.At).UTC().Format(time.DateOnly) }
+	for _, point := range points {
+		if last := len(kept) - 1; last >= 0 && day(kept[last]) == day(point) {
+			kept[last] = point
+		} else {
+			kept = append(kept, point)
+		}
+	}
+	return kept[max(0, len(kept)-keptSizes):]
+}
+
+// readSizes returns every point. Lines that cannot be read, as a crash may leave
+// one, are passed over.
+func (c Caretaker) readSizes() ([]SizePoint, error) {
+	data, err := disk.ReadLimited(c.sizesFile(), maxJSONBytes)
+	if isGone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var points []SizePoint
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var point SizePoint
+		if json.Unmarshal(lines.Bytes(), &point) == nil && point.At > 0 && point.Parts != nil {
+			points = append(points, point)
+		}
+	}
+	return points, lines.Err()
+}
+
+func (c Caretaker) sizesFile() string { return filepath.Join(c.Home.Logs(), sizesName) }

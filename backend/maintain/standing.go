@@ -1,0 +1,53 @@
+package maintain
+
+import "context"
+
+// Summary is a report in numbers.
+type Summary struct {
+	OK         bool   `json:"ok"` // no finding is an error
+	Errors     int    `json:"errors"`
+	Warnings   int    `json:"warnings"`
+	LastBackup *int64 `json:"lastBackup"` // when the newest set of either kind was made, Unix milliseconds
+}
+
+// Summary sums the report up: the one rule for everybody who shows it.
+func (r Report) Summary() Summary {
+	sum := Summary{OK: r.OK, Errors: r.Count(Error), Warnings: r.Count(Warning)}
+	if len(r.Backups) > 0 {
+		sum.LastBackup = &r.Backups[0].CreatedAt
+	}
+	return sum
+}
+
+// Standing is how the storage stands at a quick look. What was never made is nil.
+type Standing struct {
+	Summary
+	CheckedAt    int64   `json:"checkedAt"`    // Unix milliseconds
+	LastSnapshot *Backup `json:"lastSnapshot"` // the newest full one
+	LastMessages *Backup `json:"lastMessages"` // the newest set of messages
+	LastProof    *Proof  `json:"lastProof"`    // the newest drill that succeeded
+}
+
+// Look says how the storage stands without reading databases and backups whole:
+// what lies in the home, versions, shapes and sizes. It changes nothing. Damage
+// inside a database or a backup is only Check's to find.
+func (c Caretaker) Look(ctx context.Context) (Standing, error) {
+	report, err := c.check(ctx, true)
+	if err != nil {
+		return Standing{}, err
+	}
+	standing := Standing{Summary: report.Summary(), CheckedAt: report.CheckedAt}
+	for i, set := range report.Backups { // the newest first
+		name := baseOf(set.Path)
+		switch {
+		case standing.LastSnapshot == nil && snapshotName.MatchString(name):
+			standing.LastSnapshot = &report.Backups[i]
+		case standing.LastMessages == nil && scopedName.MatchString(name):
+			standing.LastMessages = &report.Backups[i]
+		}
+	}
+	if proof, ok := c.LastProof(); ok {
+		standing.LastProof = &proof
+	}
+	return standing, nil
+}

@@ -1,0 +1,157 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/bridge"
+)
+
+func look(t *testing.T, c Caretaker) Standing {
+	t.Helper()
+	before := listing(t, c.Home.Dir())
+	standing, err := c.Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, listing(t, c.Home.Dir())); diff != "" {
+		t.Errorf("the look changed the home:\n%s", diff)
+	}
+	return standing
+}
+
+func TestSTO_01_ALookTellsBackupsAndProofsApart(t *testing.T) {
+	c := newHome(t)
+	if got := look(t, c); !got.OK || got.LastBackup != nil || got.LastSnapshot != nil || got.LastMessages != nil || got.LastProof != nil {
+		t.Errorf("a home without backups: %+v", got)
+	}
+	full, messages := mustBackup(t, c), mustBackupMessages(t, c)
+	if _, err := c.Drill(t.Context(), full.Path); err != nil {
+		t.Fatal(err)
+	}
+	got := look(t, c)
+	if filepath.Base(got.LastSnapshot.Path) != filepath.Base(full.Path) || filepath.Base(got.LastMessages.Path) != filepath.Base(messages.Path) {
+		t.Errorf("the sets: %+v and %+v", got.LastSnapshot, got.LastMessages)
+	}
+	if *got.LastBackup != got.LastMessages.CreatedAt {
+		t.Errorf("the newest of both is of %d", *got.LastBackup)
+	}
+	if got.LastProof == nil || got.LastProof.Snapshot != filepath.Base(full.Path) {
+		t.Errorf("the proof: %+v", got.LastProof)
+	}
+	if diff := cmp.Diff(report(t, c).Summary(), got.Summary); diff != "" {
+		t.Errorf("the look and the doctor differ:\n%s", diff)
+	}
+}
+
+// A quick look reads no database whole; what it says of it must still be true.
+func TestSTO_01_ALookSeesVersionsAndShapes(t *testing.T) {
+	c := newHome(t)
+	makeDatabase(t, c, "bridge.db", "PRAGMA user_version = 77")
+	write(t, c.Home.Dir(), "jobs.json", "{")
+	if got := look(t, c); got.OK || got.Errors != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestSTO_10_ADrillProvesASetOfMessages(t *testing.T) {
+	c := newHome(t)
+	made := mustBackupMessages(t, c)
+	proof, err := c.Drill(t.Context(), made.Path)
+	if err != nil || !proof.OK || proof.Rows != 40 || proof.Snapshot != filepath.Base(made.Path) {
+		t.Errorf("Drill = %+v, %v", proof, err)
+	}
+	if last, ok := c.LastProof(); !ok || last != proof {
+		t.Errorf("the last proof is %+v", last)
+	}
+
+	path := filepath.Join(made.Path, scopedFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)/2] ^= 1
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if proof, err := c.Drill(t.Context(), made.Path); err == nil || proof.OK {
+		t.Errorf("a damaged set: %+v, %v", proof, err)
+	}
+	folder := "message-backups/" + filepath.Base(made.Path)
+	if found := findings(report(t, c)); !has(found, "drill-failed "+folder) || !has(found, "snapshot-damaged "+folder) {
+		t.Errorf("found %v", found)
+	}
+	if got := look(t, c); got.OK {
+		t.Error("a quick look does not tell the failed drill")
+	}
+
+	// A set that proves whole later is no finding any more.
+	data[len(data)/2] ^= 1
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Drill(t.Context(), made.Path); err != nil {
+		t.Error(err)
+	}
+	if got := report(t, c); !got.OK {
+		t.Errorf("found %v", got.Findings)
+	}
+}
+
+func TestSTO_01_ALookNamesTheNewestSetOfEachKind(t *testing.T) {
+	c := newHome(t)
+	mustBackup(t, c)
+	mustBackupMessages(t, c)
+	full, messages := mustBackup(t, c), mustBackupMessages(t, c)
+	got := look(t, c)
+	if filepath.Base(got.LastSnapshot.Path) != filepath.Base(full.Path) || filepath.Base(got.LastMessages.Path) != filepath.Base(messages.Path) {
+		t.Errorf("the sets: %+v and %+v", got.LastSnapshot, got.LastMessages)
+	}
+}
+
+func TestSTO_09_AWorkSaysWhatItWouldDo(t *testing.T) {
+	home := newHome(t)
+	for _, tt := range []struct {
+		work   Work
+		change func(*Caretaker)
+		says   string
+	}{
+		{WorkArchive, func(c *Caretaker) { c.ArchiveAge = 0 }, "nothing is archived"},
+		{WorkArchive, func(c *Caretaker) { c.ArchiveAge = 30 * 24 * time.Hour }, "more than 30 days ago"},
+		{WorkBackup, func(c *Caretaker) { c.Retention = 0 }, "All snapshots stay in place."},
+		{WorkBackup, func(c *Caretaker) { c.Retention = 7 }, "The newest 7 snapshots stay in place"},
+	} {
+		c := home
+		tt.change(&c)
+		if got := c.Explain(tt.work, ""); !strings.Contains(got, tt.says) {
+			t.Errorf("%s says %q, not %q", tt.work, got, tt.says)
+		}
+	}
+}
+
+func TestSTO_08_ADrillWaitsForMaintenanceAndRecordsNoBrokenOffOne(t *testing.T) {
+	c := newHome(t)
+	mustBackup(t, c)
+	write(t, c.Home.Dir(), ".maintenance-lock", `{"pid":999999,"identity":"gone:1","program":"bridge doctor","what":"restore"}`)
+	if _, err := c.Drill(t.Context(), ""); bridge.CodeOf(err) != bridge.Denied {
+		t.Errorf("beside a restore: %v", err)
+	}
+	if err := os.Remove(c.Home.MaintenanceLock()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c.step = func(string) error { cancel(); return nil }
+	if _, err := c.Drill(ctx, ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("a drill that was broken off: %v", err)
+	}
+	if proofs, err := c.Drills(); err != nil || len(proofs) != 0 {
+		t.Errorf("recorded: %+v, %v", proofs, err)
+	}
+}

@@ -1,0 +1,116 @@
+package mcpserver
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+)
+
+func TestMSG_03_ALineThatIsNoRequestLeavesTheSession(t *testing.T) {
+	for name, c := range map[string]struct {
+		line string
+		code int
+		id   any
+	}{
+		"words":          {"hello", -32700, nil},
+		"half an object": {`{"jsonrpc":"2.0","id":7,`, -32700, nil},
+		"no UTF-8":       {"\xff\xfe", -32700, nil},
+		"too long":       {`{"jsonrpc":"2.0","id":7,"method":"` + strings.Repeat("x", maxLineBytes) + `"}`, -32600, nil},
+		"a number":       {"5", -32600, nil},
+		"empty list":     {"[]", -32600, nil},
+		"a batch":        {`[{"jsonrpc":"2.0","id":7,"method":"ping"}]`, -32600, nil},
+		"empty object":   {"{}", -32600, nil},
+		"old version":    {`{"jsonrpc":"1.0","id":7,"method":"ping"}`, -32600, 7.0},
+		"no such id":     {`{"jsonrpc":"2.0","id":{},"method":"ping"}`, -32600, nil},
+		"named by words": {`{"jsonrpc":"1.0","id":"a","method":"ping"}`, -32600, "a"},
+	} {
+		t.Run("MSG-03 "+name, func(t *testing.T) {
+			w := open(t, ipc.Register{Kind: bridge.Codex})
+			w.begin()
+			w.say(c.line)
+			got := w.next("refusal", func(line map[string]any) bool { return line["error"] != nil })
+			refused, _ := got["error"].(map[string]any)
+			if refused["code"] != float64(c.code) || got["id"] != c.id {
+				t.Errorf("the line is answered with %v, want code %d and id %v", got, c.code, c.id)
+			}
+			w.call(3, "peers", `{}`)
+			if got := w.text(3); !strings.Contains(got, `"self":"me"`) {
+				t.Errorf("the next call answers %s", got)
+			}
+		})
+	}
+}
+
+func TestMSG_03_RequestsThatEndWithTheInputAreAnswered(t *testing.T) {
+	w := open(t, ipc.Register{Kind: bridge.Codex})
+	go func() {
+		_, _ = io.WriteString(w.in, `{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+
+{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"peers","arguments":{}}}`)
+		w.in.Close()
+	}()
+	w.answer(2)
+	if got := w.text(3); !strings.Contains(got, `"self":"me"`) {
+		t.Errorf("the call before the end answers %s", got)
+	}
+}
+
+func TestLongLinesAreCutAtTheBound(t *testing.T) {
+	input := bufio.NewReader(strings.NewReader(strings.Repeat("x", 3*maxLineBytes) + "\nnext\nlast"))
+	var lengths []string
+	for {
+		line, err := readLine(input)
+		lengths = append(lengths, fmt.Sprint(len(line)))
+		if err != nil {
+			break
+		}
+	}
+	if got, want := strings.Join(lengths, " "), fmt.Sprintf("%d 5 4", maxLineBytes+1); got != want {
+		t.Errorf("the lines have lengths %s, want %s", got, want)
+	}
+}
+
+func TestMSG_03_TheEndComesWithTheLastAnswerThatIsDue(t *testing.T) {
+	id, err := jsonrpc.MakeID("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		answer *jsonrpc.Response
+		want   time.Duration
+	}{
+		"it is answered":         {&jsonrpc.Response{ID: id, Result: []byte("{}")}, 0},
+		"nobody ever answers it": {nil, answerPatience},
+	} {
+		t.Run("MSG-03 "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLines(strings.NewReader(`{"jsonrpc":"2.0","id":"a","method":"ping"}`), io.Discard)
+				began := time.Now()
+				if _, err := l.Connect(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := l.Read(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if tt.answer != nil {
+					if err := l.Write(t.Context(), tt.answer); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if _, err := l.Read(t.Context()); err != io.EOF || time.Since(began) != tt.want {
+					t.Errorf("Read = %v after %v, want the end after %v", err, time.Since(began), tt.want)
+				}
+			})
+		})
+	}
+}

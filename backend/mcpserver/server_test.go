@@ -1,0 +1,50 @@
+package mcpserver
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+)
+
+func TestMSG_03_AServerThatIsToldToEndEndsWithoutAnError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	input, host := io.Pipe() // the host keeps it open
+	defer host.Close()
+	err := Run(ctx, Options{
+		Register: ipc.Register{Kind: bridge.Codex},
+		Target:   ipc.Target{Socket: filepath.Join(t.TempDir(), "nobody.sock")},
+		Now:      time.Now, Log: slog.New(slog.DiscardHandler),
+	}, input, io.Discard)
+	if err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+func TestMSG_04_ArgumentsThatAreNoObjectAreRefused(t *testing.T) {
+	s := &Server{opts: Options{Register: ipc.Register{Kind: bridge.Claude}}}
+	for name, tt := range map[string]struct {
+		arguments string
+		want      string // "" is a refusal
+	}{
+		"left out":  {"", "{}"},
+		"nothing":   {"null", "{}"},
+		"an object": {`{"limit":1}`, `{"limit":1}`},
+		"a list":    {"[]", ""},
+		"a word":    {`"limit"`, ""},
+		"a number":  {"1", ""},
+	} {
+		got, err := s.readCall(&mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Arguments: []byte(tt.arguments)}})
+		if string(got.args) != tt.want || (tt.want == "") != (bridge.CodeOf(err) == bridge.Invalid) {
+			t.Errorf("%s: %s, %v", name, got.args, err)
+		}
+	}
+}

@@ -1,0 +1,293 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"modernc.org/sqlite"
+
+	"bridge/backend/bridge"
+	"bridge/backend/disk"
+)
+
+// While older programs of the home are alive, their store keeps its schema
+// (VER-04): a DB hosts it as it is, and what this build needs beyond it is in
+// compat.db, which every connection attaches. SQLite looks a name up in the
+// store first, so that each statement finds the store's own table where the
+// store has it and the supplement's where it has not. The next DB that no older
+// program waits for upgrades the store and carries the supplement over.
+//
+// Both files have a log of their own, and SQLite commits the store's first: a
+// crash in between leaves the store without the other half. So nothing that must
+// hold together is written across them: notices of decisions go by an outbox
+// where decisions are in the supplement, mail does not expire, and the rest is
+// derived from messages and mended by catchUp.
+
+// CompatVersion is the schema version of compat.db.
+const CompatVersion = 1
+
+const compatName = "compat.db"
+
+// compatOf is the place of the supplement of the store at path.
+func compatOf(path string) string { return filepath.Join(filepath.Dir(path), compatName) }
+
+// defers reports whether a store must keep its schema: there is something to
+// upgrade, and a live program that could not read it any more.
+func (o Options) defers(is found) bool {
+	return o.OldestReader > 0 && o.OldestReader < SchemaVersion && is.version < SchemaVersion && !is.empty
+}
+
+// prepareCompat makes or completes the supplement of a store of the version: the
+// tables of every schema step that the store lacks.
+func prepareCompat(ctx context.Context, path string, version int) error {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := createEmpty(path); err != nil {
+			return err
+		}
+	}
+	if _, err := checkCompat(ctx, path); err != nil {
+		return err
+	}
+	pool, err := sql.Open("sqlite", writerDSN(path))
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", path, err)
+	}
+	defer pool.Close()
+	pool.SetMaxOpenConns(1)
+	scripts := []string{"compat", "deliveries"}
+	for step := max(version, 1) + 1; step <= SchemaVersion; step++ {
+		scripts = append(scripts, fmt.Sprint(step))
+	}
+	all := "BEGIN IMMEDIATE;"
+	for _, name := range scripts {
+		script, err := schemaFiles.ReadFile("schema/" + name + ".sql")
+		if err != nil {
+			return err
+		}
+		all += string(script) + ";"
+	}
+	_, err = pool.ExecContext(ctx, all+"COMMIT")
+	return storageError(path, err)
+}
+
+// checkCompat refuses a file that is no supplement, or a newer one. A supplement
+// without tables is one that a crash cut off before it held anything.
+func checkCompat(ctx context.Context, path string) (empty bool, err error) {
+	var seen found
+	var tables map[string]string
+	err = quietly(ctx, path, true, func(pool *sql.DB) (err error) {
+		seen, tables, err = readSchema(ctx, pool)
+		return err
+	})
+	_, ours := tables["outbox"]
+	switch {
+	case err != nil:
+		return false, storageError(path, err)
+	case seen.version > CompatVersion:
+		return false, bridge.Errorf(bridge.Unsupported, "the compatibility store %s has schema version %d and this Bridge knows version %d: use a newer Bridge", path, seen.version, CompatVersion)
+	case len(tables) > 0 && !ours:
+		return false, bridge.Errorf(bridge.Unsupported, "the file %s is not a compatibility store of Bridge", path)
+	}
+	return len(tables) == 0, nil
+}
+
+// attached opens connections that have the supplement attached, if it is there.
+type attached struct {
+	dsn    string
+	compat string // path; "" for none
+	params string // of its file: name
+}
+
+// openAttached is sql.Open with the supplement; compat "" is none.
+func openAttached(dsn, compat, params string) *sql.DB {
+	return sql.OpenDB(attached{dsn: dsn, compat: compat, params: params})
+}
+
+// Connect opens a connection (driver.Connector).
+func (a attached) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := a.Driver().Open(a.dsn)
+	if err != nil || a.compat == "" {
+		return conn, err
+	}
+	if _, err := os.Lstat(a.compat); errors.Is(err, fs.ErrNotExist) {
+		return conn, nil // a broker upgraded the store and put it away
+	}
+	execer, ok := conn.(driver.ExecerContext)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("the driver %T can not attach a database", conn), conn.Close())
+	}
+	name := driver.NamedValue{Ordinal: 1, Value: "file:" + escapePath(a.compat) + a.params}
+	if _, err := execer.ExecContext(ctx, "ATTACH DATABASE ? AS compat", []driver.NamedValue{name}); err != nil {
+		return nil, errors.Join(storageError(a.compat, err), conn.Close())
+	}
+	return conn, nil
+}
+
+// Driver returns the driver (driver.Connector).
+func (attached) Driver() driver.Driver { return &sqlite.Driver{} }
+
+// insertOutbox is insertMessage into the outbox.
+var insertOutbox = strings.Replace(insertMessage, "INTO messages", "INTO compat.outbox", 1)
+
+// flushOutbox gives the notices of decisions to their recipients. The store
+// commits first: after a crash in between the same rows come again, and are
+// there already.
+func flushOutbox(t *tx) error {
+	_, err := t.exec("INSERT OR IGNORE INTO main.messages (" + archiveColumns + ") SELECT " + archiveColumns + " FROM compat.outbox ORDER BY rowid")
+	if err == nil {
+		_, err = t.exec("DELETE FROM compat.outbox")
+	}
+	return err
+}
+
+// mendHosted makes whole what a crash between the two commits may have left: it
+// is the supplement's part of the last messages that is missing then.
+func mendHosted(t *tx) error {
+	if err := flushOutbox(t); err != nil {
+		return err
+	}
+	_, err := t.exec(`INSERT INTO delivery_stages (message_id, recipient, answered_at, answered_by)
+		SELECT m.reply_to, m.from_id, m.created_at, 'reply ' || m.id FROM messages m
+		WHERE m.rowid > (SELECT message FROM message_peers_upto) AND m.reply_to IS NOT NULL
+			AND (EXISTS (SELECT 1 FROM messages a WHERE a.id = m.reply_to AND a.recipient = m.from_id)
+				OR EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.reply_to AND a.recipient = m.from_id))
+		ON CONFLICT (message_id, recipient) DO UPDATE SET answered_at = excluded.answered_at, answered_by = excluded.answered_by WHERE answered_at IS NULL`)
+	return err
+}
+
+// notCarried are the tables of the supplement that the store makes anew or that
+// are the supplement's own.
+var notCarried = []string{"outbox", "bridge_components", "message_peers", "message_peers_upto", "messages"}
+
+// carryOver brings what a supplement holds into the upgraded store, in one
+// transaction, and puts the file away for good (VER-04). It may be interrupted
+// at any step and done again: a row that the store has is left as it is.
+func carryOver(ctx context.Context, path string, opts Options) error {
+	compat := compatOf(path)
+	if _, err := os.Lstat(compat); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	empty, err := checkCompat(ctx, compat)
+	if err != nil {
+		return err
+	}
+	if empty {
+		return putAway(compat, opts)
+	}
+	pool := openAttached(writerDSN(path), compat, "")
+	defer pool.Close()
+	pool.SetMaxOpenConns(1)
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return storageError(path, err)
+	}
+	work := newTx(conn)
+	err = work.begin()
+	if err == nil {
+		err = carryTables(ctx, work, opts)
+	}
+	if err != nil {
+		work.rollback()
+		return errors.Join(storageError(path, err), work.close())
+	}
+	whole, err := emptyLog(ctx, conn)
+	if err := errors.Join(err, work.close(), pool.Close()); err != nil || !whole {
+		return storageError(compat, err) // somebody still reads it: the next broker puts it away
+	}
+	return putAway(compat, opts)
+}
+
+// carryTables copies every table and commits.
+func carryTables(ctx context.Context, t *tx, opts Options) error {
+	if _, err := t.exec("INSERT OR IGNORE INTO main.messages (" + archiveColumns + ") SELECT " + archiveColumns + " FROM compat.outbox ORDER BY rowid"); err != nil {
+		return err
+	}
+	names, err := texts(ctx, t, `SELECT c.name FROM compat.sqlite_schema c JOIN main.sqlite_schema m ON m.name = c.name AND m.type = 'table'
+		WHERE c.type = 'table' AND c.name NOT LIKE 'sqlite\_%' ESCAPE '\' AND c.name NOT LIKE 'history\_fts%' ESCAPE '\' ORDER BY c.name`)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if slices.Contains(notCarried, name) {
+			continue
+		}
+		if err := opts.at("carry " + name); err != nil {
+			return err
+		}
+		if err := carryTable(ctx, t, name); err != nil {
+			return fmt.Errorf("carrying %s over: %w", name, err)
+		}
+	}
+	if err := opts.at("commit what was carried"); err != nil {
+		return err
+	}
+	if _, err := t.exec("COMMIT"); err != nil {
+		return err
+	}
+	return opts.at("carried over")
+}
+
+// carryTable copies the rows that the store lacks. Decisions get the store's
+// next revisions, in their order: the store may have got some of its own.
+func carryTable(ctx context.Context, t *tx, name string) error {
+	list, err := texts(ctx, t, `SELECT c.name FROM pragma_table_info('`+name+`', 'compat') c JOIN pragma_table_info('`+name+`', 'main') m ON m.name = c.name ORDER BY c.cid`)
+	if err != nil {
+		return err
+	}
+	where := ""
+	if name == "decisions" {
+		list = slices.DeleteFunc(list, func(column string) bool { return column == "revision" })
+		where = " WHERE NOT EXISTS (SELECT 1 FROM main.decisions d WHERE d.id = c.id) ORDER BY revision"
+	}
+	columns := strings.Join(list, ", ")
+	_, err = t.exec(fmt.Sprintf("INSERT OR IGNORE INTO main.%[1]s (%[2]s) SELECT %[2]s FROM compat.%[1]s c%[3]s", name, columns, where))
+	return err
+}
+
+// emptyLog moves the supplement's log into its file; whole is false while
+// another process keeps part of it.
+func emptyLog(ctx context.Context, conn *sql.Conn) (whole bool, err error) {
+	var busy, logged, moved int
+	err = conn.QueryRowContext(ctx, "PRAGMA compat.wal_checkpoint(TRUNCATE)").Scan(&busy, &logged, &moved)
+	return busy == 0, err
+}
+
+// putAway moves the supplement to where what migrations keep is.
+func putAway(compat string, opts Options) error {
+	if err := opts.at("put the compatibility store away"); err != nil {
+		return err
+	}
+	dir := filepath.Join(filepath.Dir(compat), ".migration-snapshots")
+	if err := disk.MakeDir(dir); err != nil {
+		return err
+	}
+	final := filepath.Join(dir, compatName+".carried-"+stampName(opts.Now()))
+	err := disk.Publish(compat, final)
+	for n := 2; errors.Is(err, fs.ErrExist); n++ {
+		err = disk.Publish(compat, fmt.Sprintf("%s-%d", final, n))
+	}
+	if err == nil {
+		opts.Log.Info("what was kept beside the older schema is in the upgraded store", "file", final)
+	}
+	return err
+}
+
+// texts runs a query of one text column.
+func texts(ctx context.Context, t *tx, query string) (found []string, err error) {
+	rows, err := t.query(ctx, query)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var one string
+		err := rows.Scan(&one)
+		found = append(found, one)
+		return err
+	})
+	return found, err
+}

@@ -1,0 +1,343 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"bridge/backend/bridge"
+)
+
+// historyVersion is the newest schema version of history.db that this build
+// works beside; searchVersion that of our component in it.
+const (
+	historyVersion = 2
+	searchVersion  = 1
+)
+
+// indexCacheKiB is what each connection to the index keeps of it: little, because
+// the broker is small and most questions touch other pages.
+const indexCacheKiB = 1024
+
+// index keeps the search index in history.db. One goroutine follows the store's
+// commits from cursors that are durable with what they stand for: an index that
+// a crash left behind goes on where it was. No sender waits for it, and while
+// they are busy it takes a tenth of the time.
+type index struct {
+	path  string
+	store *Reader // what is indexed
+	log   *slog.Logger
+	now   func() time.Time
+	// enough documents are made a group.
+	enough int
+
+	commits atomic.Int64          // the store's, counted by its writer
+	damage  atomic.Pointer[error] // what a question met, for the goroutine to mend
+	nudge   chan struct{}         // capacity 1: a nudge while one waits adds nothing
+	ended   chan struct{}
+	cancel  context.CancelFunc
+
+	mu      sync.RWMutex // held for reading while a question runs
+	file    *indexFile   // nil while the index can not be used
+	problem error        // why, in words for people
+}
+
+// indexFile is the open history.db: one connection writes, others read.
+type indexFile struct {
+	pool *sql.DB
+	tx   *tx
+	read *connection
+}
+
+func startIndex(path string, store *Reader, opts Options) *index {
+	ctx, cancel := context.WithCancel(context.Background())
+	x := &index{
+		path: path, store: store, log: opts.Log, now: opts.Now, cancel: cancel, enough: groupDocuments,
+		nudge: make(chan struct{}, 1), ended: make(chan struct{}),
+		problem: bridge.Errorf(bridge.Unavailable, "the search index is being opened: try again in a moment"),
+	}
+	if opts.group > 0 {
+		x.enough = opts.group
+	}
+	go x.loop(ctx)
+	return x
+}
+
+// committed is called by the store's writer after each batch. A nil index has
+// nothing to do.
+func (x *index) committed() {
+	if x == nil {
+		return
+	}
+	x.commits.Add(1)
+	x.poke()
+}
+
+func (x *index) poke() {
+	select {
+	case x.nudge <- struct{}{}:
+	default:
+	}
+}
+
+func (x *index) close() error {
+	if x == nil {
+		return nil
+	}
+	x.cancel()
+	<-x.ended
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.shut()
+}
+
+// shut closes the file; the lock is the caller's.
+func (x *index) shut() error {
+	if x.file == nil {
+		return nil
+	}
+	file := x.file
+	x.file = nil
+	return errors.Join(file.read.pool.Close(), file.tx.close(), file.pool.Close())
+}
+
+// The share of the time that the index takes while senders are busy is one of
+// restFactor + 1; the rest after a step is bounded.
+const (
+	restFactor  = 9
+	shortestNap = 10 * time.Millisecond
+	longestNap  = time.Second
+)
+
+// loop follows the store until ctx ends. A failure is told once and tried again
+// with the next commit.
+func (x *index) loop(ctx context.Context) {
+	defer close(x.ended)
+	told := ""
+	for {
+		err := x.catchUp(ctx)
+		if err != nil && ctx.Err() == nil && err.Error() != told {
+			told = err.Error()
+			x.log.Warn("the search index could not be kept up; it is tried again", "error", err)
+		}
+		if err != nil {
+			nap(ctx, longestNap) // a full disk does not pass by trying at every commit
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-x.nudge:
+		}
+	}
+}
+
+// catchUp goes on until nothing is left to index, giving way to senders.
+func (x *index) catchUp(ctx context.Context) error {
+	if met := x.damage.Swap(nil); met != nil {
+		return x.renew(ctx, *met)
+	}
+	if err := x.open(ctx); err != nil {
+		return err
+	}
+	for {
+		pace := x.pace()
+		more, err := x.step(ctx)
+		if isDamage(err) {
+			return x.renew(ctx, err)
+		}
+		if err != nil || !more {
+			return storageError(x.path, err)
+		}
+		if err := pace.rest(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// pace remembers when a piece of work began.
+type pace struct {
+	x       *index
+	commits int64
+	start   time.Time
+}
+
+func (x *index) pace() pace { return pace{x, x.commits.Load(), x.now()} }
+
+// rest waits after a piece of work, if senders were busy meanwhile.
+func (p pace) rest(ctx context.Context) error {
+	if p.x.commits.Load() != p.commits {
+		nap(ctx, min(max(restFactor*p.x.now().Sub(p.start), shortestNap), longestNap))
+	}
+	return ctx.Err()
+}
+
+func nap(ctx context.Context, rest time.Duration) {
+	select {
+	case <-time.After(rest):
+	case <-ctx.Done():
+	}
+}
+
+// open makes the index ready, unless it is.
+func (x *index) open(ctx context.Context) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.file != nil {
+		return nil
+	}
+	file, err := openIndex(ctx, x.path)
+	if isDamage(err) {
+		if err = x.setAside(ctx, err); err == nil {
+			file, err = openIndex(ctx, x.path)
+		}
+	}
+	x.file, x.problem = file, storageError(x.path, err)
+	return x.problem
+}
+
+// renew makes the index anew after damage was found in it, where that loses
+// nothing.
+func (x *index) renew(ctx context.Context, damage error) error {
+	x.mu.Lock()
+	err := errors.Join(x.shut(), x.setAside(ctx, damage))
+	x.problem = storageError(x.path, err)
+	x.mu.Unlock()
+	if err == nil {
+		x.poke()
+	}
+	return storageError(x.path, errors.Join(damage, err))
+}
+
+// suspect has the index made anew after a question met damage in it.
+func (x *index) suspect(err error) {
+	if isDamage(err) {
+		x.damage.Store(&err)
+		x.poke()
+	}
+}
+
+// sourceError is an error of what is indexed, not of the index.
+type sourceError struct{ error }
+
+func (e sourceError) Unwrap() error { return e.error }
+
+func ofSource(err error) error {
+	if err == nil {
+		return nil
+	}
+	return sourceError{err}
+}
+
+// isDamage reports whether err says that the index itself is damaged.
+func isDamage(err error) bool {
+	var source sourceError
+	var reported *sqlite.Error
+	return !errors.As(err, &source) && errors.As(err, &reported) && (reported.Code()&0xff == sqlite3.SQLITE_CORRUPT || reported.Code()&0xff == sqlite3.SQLITE_NOTADB)
+}
+
+// openIndex opens history.db for the index, and makes it when there is none.
+func openIndex(ctx context.Context, path string) (*indexFile, error) {
+	info, err := os.Lstat(path)
+	made := errors.Is(err, fs.ErrNotExist)
+	if made {
+		if err := createEmpty(path); err != nil {
+			return nil, err
+		}
+	} else if err == nil && !info.Mode().IsRegular() {
+		return nil, bridge.Errorf(bridge.Storage, "the search index %s is not a regular file", path)
+	} else if err := indexFits(ctx, path); err != nil {
+		return nil, err
+	}
+	pool, err := sql.Open("sqlite", dsn(path, "_txlock=immediate", "_pragma=journal_mode(WAL)", "_pragma=synchronous(NORMAL)",
+		fmt.Sprintf("_pragma=journal_size_limit(%d)", logBytes), fmt.Sprintf("_pragma=cache_size(-%d)", indexCacheKiB)))
+	if err != nil {
+		return nil, fmt.Errorf("opening the search index %s: %w", path, err)
+	}
+	pool.SetMaxOpenConns(1)
+	file, err := prepareIndex(ctx, path, pool)
+	if err != nil {
+		err = errors.Join(err, pool.Close())
+		if made {
+			err = dropEmpty(path, err)
+		}
+		return nil, err
+	}
+	return file, nil
+}
+
+// indexFits refuses a history.db that this build can not work beside, and leaves
+// its bytes as they are (VER-06).
+func indexFits(ctx context.Context, path string) error {
+	return quietly(ctx, path, true, func(pool *sql.DB) error {
+		seen, tables, err := readSchema(ctx, pool)
+		version := 0
+		if err == nil && tables["bridge_components"] != "" {
+			err = pool.QueryRowContext(ctx, "SELECT ifnull(max(version), 0) FROM bridge_components WHERE name = 'search'").Scan(&version)
+		}
+		switch {
+		case err != nil:
+			return err
+		case seen.version > historyVersion:
+			return bridge.Errorf(bridge.Unsupported, "%s has schema version %d and this Bridge knows versions up to %d: use a newer Bridge", path, seen.version, historyVersion)
+		case version > searchVersion:
+			return bridge.Errorf(bridge.Unsupported, "the search index %s has version %d and this Bridge knows version %d: use a newer Bridge", path, version, searchVersion)
+		case tables["messages"] != "" || tables["archived_messages"] != "":
+			return bridge.Errorf(bridge.Unsupported, "%s is a message store in the place of the search index", path)
+		}
+		return nil
+	})
+}
+
+func prepareIndex(ctx context.Context, path string, pool *sql.DB) (*indexFile, error) {
+	seen, tables, err := readSchema(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	script, err := schemaFiles.ReadFile("schema/search.sql")
+	if fresh := seen.version == 0 && len(tables) == 0; err == nil && fresh {
+		_, err = pool.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", historyVersion))
+	}
+	if err == nil {
+		_, err = pool.ExecContext(ctx, "BEGIN IMMEDIATE; "+string(script)+"; COMMIT")
+	}
+	if err != nil {
+		return nil, err
+	}
+	read, err := sql.Open("sqlite", dsn(path, "mode=ro", "_pragma=query_only(1)", fmt.Sprintf("_pragma=cache_size(-%d)", indexCacheKiB)))
+	if err != nil {
+		return nil, err
+	}
+	read.SetMaxOpenConns(readConnections)
+	read.SetMaxIdleConns(1)
+	read.SetConnMaxIdleTime(time.Minute)
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return nil, errors.Join(err, read.Close())
+	}
+	return &indexFile{pool: pool, tx: newTx(conn), read: &connection{pool: read, statements: map[string]*sql.Stmt{}}}, nil
+}
+
+// asked runs ask on the index; its error says why there is none.
+func (x *index) asked(ask func(asker) error) error {
+	if x == nil {
+		return bridge.Errorf(bridge.Unavailable, "there is no search index here")
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if x.file == nil {
+		return x.problem
+	}
+	err := ask(x.file.read)
+	x.suspect(err)
+	return storageError(x.path, err)
+}

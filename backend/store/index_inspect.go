@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"slices"
+)
+
+// IndexState is how far a search index is, for people.
+type IndexState struct {
+	Version int   // of the index; 0 where history.db holds none
+	Newest  int   // the newest version that this build knows
+	Behind  int64 // rows that it does not reach yet
+}
+
+// InspectIndex looks at the index in history, which belongs to the store at
+// primary and the archive at cold, and leaves all of them as they are, like
+// Inspect.
+func InspectIndex(ctx context.Context, history, primary, cold string, live bool) (IndexState, error) {
+	state := IndexState{Newest: searchVersion}
+	upto := map[string]int64{}
+	err := quietly(ctx, history, live, func(pool *sql.DB) error {
+		names, err := lines(ctx, pool, "SELECT name FROM sqlite_schema WHERE type = 'table'")
+		if err != nil || !slices.Contains(names, "search_upto") || !slices.Contains(names, "bridge_components") {
+			return err
+		}
+		if err := pool.QueryRowContext(ctx, "SELECT ifnull(max(version), 0) FROM bridge_components WHERE name = 'search'").Scan(&state.Version); err != nil {
+			return err
+		}
+		rows, err := pool.QueryContext(ctx, "SELECT source, row FROM search_upto")
+		return each(rows, err, func(rows *sql.Rows) error {
+			var name string
+			var row int64
+			err := rows.Scan(&name, &row)
+			upto[name] = row
+			return err
+		})
+	})
+	if err != nil || state.Version == 0 {
+		return state, storageError(history, err)
+	}
+	for _, from := range sources {
+		path := primary
+		if from.cold {
+			path = cold
+		}
+		last, err := lastPlace(ctx, path, from, live)
+		if err != nil {
+			return state, storageError(path, err)
+		}
+		state.Behind += max(0, last-upto[from.name])
+	}
+	return state, nil
+}
+
+// lastPlace is the last place of a source, 0 where it has no rows.
+func lastPlace(ctx context.Context, path string, from source, live bool) (row int64, err error) {
+	err = quietly(ctx, path, live, func(pool *sql.DB) error {
+		names, err := lines(ctx, pool, "SELECT name FROM sqlite_schema WHERE type = 'table'")
+		if err != nil || !slices.Contains(names, from.table) {
+			return err
+		}
+		var last sql.NullInt64
+		err = pool.QueryRowContext(ctx, from.last).Scan(&last)
+		row = last.Int64
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	return row, err
+}

@@ -1,0 +1,22 @@
+import { gzipSync } from 'node:zlib';
+import { expect, open, test } from './dashboard';
+
+/** What the page may weigh: everything that it loads to show itself, compressed. */
+const MOST = 150_000;
+
+test('DSK-06 the page weighs less than 150 kB and loads nothing from elsewhere', async ({ page }) => {
+  const bodies: Promise<Buffer>[] = [];
+  const elsewhere: string[] = [];
+  const origin = new URL((await page.request.get('/')).url()).origin;
+  page.on('response', (response) => {
+    const url = new URL(response.url());
+    if (url.origin !== origin && url.protocol !== 'data:') elsewhere.push(response.url());
+    else if (url.pathname === '/' || url.pathname.startsWith('/assets/')) bodies.push(response.body());
+  });
+  await open(page, 'overview');
+  const files = await Promise.all(bodies);
+  const weight = files.reduce((sum, body) => sum + gzipSync(body).length, 0);
+  expect(files.length).toBeGreaterThanOrEqual(3);
+  expect(weight).toBeLessThan(MOST);
+  expect(elsewhere).toEqual([]);
+});

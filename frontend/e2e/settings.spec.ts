@@ -1,0 +1,154 @@
+import { spawn } from 'node:child_process';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from '@playwright/test';
+import { violations } from './axe';
+import { BINARY, open } from './dashboard';
+import { test } from './fresh';
+import { overlaps } from './overlaps';
+
+test('DSK-06 the guide connects a found agent after showing the exact change', async ({ fresh }) => {
+  const { page, home } = fresh;
+  const settings = join(home, '.claude', 'settings.json');
+  const before = '{\n  "model": "opus"\n}\n';
+  await mkdir(join(home, '.claude'));
+  await writeFile(settings, before);
+  await open(page, 'overview');
+  const guide = page.getByRole('region', { name: 'No session is connected yet' });
+  const row = guide
+    .getByRole('listitem')
+    .filter({ has: page.locator('strong', { hasText: 'claude' }) })
+    .last();
+  await expect(row).toContainText('not connected');
+  await expect(guide.locator('strong', { hasText: 'codex' }).locator('..')).toContainText('not found');
+  await row.getByRole('button', { name: 'Connect… claude' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Connect claude?' });
+  const diff = dialog.getByRole('region', { name: `Change of ${settings}` });
+  await expect(diff).toContainText('"model": "opus"');
+  await expect(diff).toContainText('hook claude SessionStart');
+  await dialog.getByRole('button', { name: 'Not now' }).click();
+  expect(await readFile(settings, 'utf8')).toBe(before);
+
+  await row.getByRole('button', { name: 'Connect… claude' }).click();
+  await dialog.getByRole('button', { name: 'Connect', exact: true }).click();
+  await expect(row).toContainText('✓ connected');
+  await expect(guide).toContainText('claude is connected. Sessions that run already need a restart.');
+  expect(await readFile(settings, 'utf8')).toContain('hook claude SessionStart');
+
+  await row.getByRole('button', { name: 'Disconnect… claude' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Disconnect', exact: true }).click();
+  await expect(row).toContainText('not connected');
+  expect(await readFile(settings, 'utf8')).toBe(before);
+});
+
+test('DSK-06 a file that changed while it was shown is not overwritten', async ({ fresh }) => {
+  const { page, home } = fresh;
+  await open(page, 'settings');
+  await page.getByRole('button', { name: 'Connect… claude' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Connect claude?' });
+  await expect(dialog.getByRole('region').first()).toBeVisible();
+  await mkdir(join(home, '.claude'));
+  await writeFile(join(home, '.claude', 'settings.json'), '{"mine":true}');
+  await dialog.getByRole('button', { name: 'Connect', exact: true }).click();
+  await expect(dialog.getByRole('alert')).toContainText('nothing was changed');
+  expect(await readFile(join(home, '.claude', 'settings.json'), 'utf8')).toBe('{"mine":true}');
+});
+
+test('DSK-06 the guide is gone when the first session appears', async ({ fresh }) => {
+  const { page, env } = fresh;
+  await open(page, 'overview');
+  const guide = page.getByRole('heading', { name: 'No session is connected yet' });
+  await expect(guide).toBeVisible();
+  const args = ['mcp', '--agent', 'claude', '--name', 'first', '--cwd', fresh.home, '--session', 'one'];
+  const session = spawn(BINARY, args, { env, stdio: ['pipe', 'ignore', 'inherit'] });
+  session.stdin.write(
+    `${JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'initialize',
+      params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 't', version: '1' } },
+    })}\n`,
+  );
+  await expect(guide).toHaveCount(0);
+  await expect(page.locator('main [data-session="first"]')).toBeVisible();
+  session.stdin.end();
+});
+
+test('DSK-06 settings are kept in config.json, and a port counts from the next start', async ({ fresh }) => {
+  const { page, home } = fresh;
+  const config = join(home, '.bridge', 'config.json');
+  await writeFile(config, '{\n  "theirs": [1]\n}\n');
+  await open(page, 'settings');
+  await page.getByRole('checkbox', { name: 'Desktop notifications' }).uncheck();
+  await expect(page.getByText('Notifications are off.')).toBeVisible();
+  await page.getByRole('checkbox', { name: 'Auto-wake: any mail wakes' }).check();
+  await expect(page.getByText('Auto-wake is on for new sessions.')).toBeVisible();
+  const port = page.getByRole('textbox', { name: 'Dashboard port' });
+  await port.fill('70000');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByRole('alert')).toContainText('port must be between 0 and 65535');
+  await port.fill('4999');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByText('It counts from the next start of the broker.')).toBeVisible();
+  await expect(page.getByText(/Served on \d+ now; from the next start on 4999/)).toBeVisible();
+  expect(JSON.parse(await readFile(config, 'utf8'))).toEqual({
+    theirs: [1],
+    port: 4999,
+    autoWake: true,
+    desktop: { notifications: false },
+  });
+  await page.reload();
+  await expect(page.getByRole('checkbox', { name: 'Desktop notifications' })).not.toBeChecked();
+});
+
+test('DSK-06 version, folder and licences are told', async ({ fresh }) => {
+  const { page, home } = fresh;
+  await open(page, 'settings');
+  const about = page.getByRole('region', { name: 'About' });
+  await expect(about).toContainText(/Bridge\s*\S+/);
+  await expect(about.getByRole('code').filter({ hasText: join(home, '.bridge') })).toBeVisible();
+  await about.getByText('Licences of what is built in').click();
+  for (const [name, licence] of [
+    ['modernc.org/sqlite', 'BSD-3-Clause'],
+    ['svelte', 'MIT'],
+  ] as const) {
+    const row = about.locator('li').filter({ has: page.getByText(name, { exact: true }) });
+    await expect(row).toContainText(licence);
+  }
+  expect(await about.getByText('see its text').count()).toBe(0);
+  await about.getByRole('button', { name: 'MIT of svelte' }).click();
+  await expect(page.getByRole('dialog', { name: 'svelte' })).toContainText('Permission is hereby granted');
+});
+
+for (const scheme of ['light', 'dark'] as const) {
+  test(`DSK-06 the guide, the change of an agent and a licence pass axe in ${scheme}`, async ({ fresh }) => {
+    const { page } = fresh;
+    await page.emulateMedia({ colorScheme: scheme });
+    await open(page, 'overview');
+    await page.getByRole('button', { name: 'Connect… claude' }).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Connect… claude' }).click();
+    await page.getByRole('dialog').getByRole('region').first().waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.keyboard.press('Escape');
+    await open(page, 'settings');
+    await page.getByText('Licences of what is built in').click();
+    await page.getByRole('button', { name: 'MIT of svelte' }).click();
+    expect(await violations(page)).toEqual([]);
+  });
+}
+
+for (const width of [360, 800, 1600]) {
+  test(`DSK-06 the guide and the change of an agent fit ${width} pixels`, async ({ fresh }) => {
+    const { page } = fresh;
+    await page.setViewportSize({ width, height: 800 });
+    await open(page, 'overview');
+    await page.getByRole('button', { name: 'Connect… claude' }).waitFor();
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+    expect(await page.evaluate(overlaps)).toEqual([]);
+    await page.getByRole('button', { name: 'Connect… claude' }).click();
+    await page.getByRole('dialog').getByRole('region').first().waitFor();
+    const box = await page.getByRole('dialog').boundingBox();
+    expect((box?.x ?? -1) >= 0 && (box?.x ?? 0) + (box?.width ?? 0) <= width).toBe(true);
+  });
+}

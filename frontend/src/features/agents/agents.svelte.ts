@@ -1,0 +1,87 @@
+// The agent CLIs of this computer: found, connected, and the change that
+// connecting one makes. What is shown is what is consented to, by its digest.
+
+import { api, type AgentChange, type AgentFound, type Agents } from '../../lib/api';
+import { Loaded } from '../../lib/loaded.svelte';
+
+/** What is done to an agent: first its change is shown, then it is made. */
+export interface Change {
+  agent: AgentFound;
+  does: 'connect' | 'disconnect';
+  /** Null while it is worked out. */
+  shown: AgentChange | null;
+  problem: string;
+  /** It is being made. */
+  making: boolean;
+}
+
+class AgentsHere {
+  readonly found = new Loaded<Agents>();
+  /** The change that is looked at, else null. */
+  change: Change | null = $state(null);
+  /** What was done last, in a sentence. */
+  done = $state('');
+
+  get list(): AgentFound[] | null {
+    return this.found.value?.agents ?? null;
+  }
+
+  async load(): Promise<void> {
+    await this.found.load(api.agents);
+  }
+
+  /** Works the change out and shows it. */
+  async look(agent: AgentFound, does: Change['does']): Promise<void> {
+    this.done = '';
+    this.change = { agent, does, shown: null, problem: '', making: false };
+    const { change } = this;
+    try {
+      change.shown = await api.changeAgent(agent.kind, does);
+    } catch (error) {
+      change.problem = sentenceOf(error);
+    }
+  }
+
+  leave(): void {
+    this.change = null;
+  }
+
+  /** Makes exactly the change that is shown. */
+  async make(): Promise<void> {
+    const { change } = this;
+    if (change?.shown == null || change.making) return;
+    change.making = true;
+    change.problem = '';
+    try {
+      await api.changeAgent(change.agent.kind, change.does, change.shown.digest);
+      this.done =
+        change.does === 'connect'
+          ? `${change.agent.kind} is connected. Sessions that run already need a restart.`
+          : `${change.agent.kind} is disconnected. Your messages and decisions are kept.`;
+      if (this.change === change) this.change = null;
+    } catch (error) {
+      change.problem = sentenceOf(error);
+      change.making = false;
+    }
+    await this.load();
+  }
+}
+
+function sentenceOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+export const agents = new AgentsHere();
+
+/** The state of an agent as shape and word. */
+export function agentState(agent: AgentFound): {
+  shape: string;
+  word: string;
+  sort: 'good' | 'warn' | 'soft';
+} {
+  if (agent.connected && agent.missing.length > 0) return { shape: '△', word: 'incomplete', sort: 'warn' };
+  if (agent.connected) return { shape: '✓', word: 'connected', sort: 'good' };
+  return agent.found
+    ? { shape: '○', word: 'not connected', sort: 'soft' }
+    : { shape: '–', word: 'not found', sort: 'soft' };
+}
