@@ -26,12 +26,15 @@ func tasks() []task {
 		{"run", "build everything and start Bridge with its dashboard; arguments go to `bridge serve`", runBridge},
 		{"test", "run every check there is; ends with a summary and fails when one failed", runTests},
 		{"bench", "measure against baselines of the same run, as one table; arguments go to build/bench (-quick)", runBench},
-		{"soak", "kill brokers and sessions under load, a thousand times each; arguments go to `go test` (-run, -v)", runSoak},
+		{"soak", "kill brokers and sessions under load, a thousand times each, and let every write and sync fail; arguments go to `go test` (-run, -v)", runSoak},
 		{"demo", "build and show a throw-away Bridge with scripted sessions; arguments go to `bridge demo`", runDemo},
 		{"lint", "check style and mistakes in Go and in the page", runLint},
 		{"cross", "build bin/bridge-<system>-<processor> for every supported system", runCross},
+		{"desktop", "build bin/bridge-desktop, the app with window and tray; installs its window's libraries when missing", runDesktop},
+		{"package", "build the installers into bin/: deb, rpm and a Windows setup; `package linux` or `package windows` for some", runPackage},
 		{"clis", "install the agent CLIs, at the versions that the tests drive, into .cache/clis", runCLIs},
 		{"page", "build the dashboard page when its sources changed", runPage},
+		{"icon", "draw build/appicon.png anew", runIcon},
 	}
 }
 
@@ -72,7 +75,7 @@ func dispatch(ctx context.Context, args []string, output io.Writer) error {
 	}
 	fmt.Fprintln(output, "Usage: go run ./build <task> [arguments]")
 	for _, task := range tasks() {
-		fmt.Fprintf(output, "  %-6s %s\n", task.name, task.about)
+		fmt.Fprintf(output, "  %-7s %s\n", task.name, task.about)
 	}
 	return errUsage
 }

@@ -23,7 +23,7 @@ import (
 var minNode = [2]int{20, 19}
 
 // runPage builds the dashboard page when it is missing or older than its
-// sources.
+// sources, and puts into it whose work the product is made from.
 func runPage(ctx context.Context, p project, _ []string) error {
 	if err := checkNode(ctx); err != nil {
 		return err
@@ -39,7 +39,7 @@ func runPage(ctx context.Context, p project, _ []string) error {
 	built, err := os.ReadFile(stamp)
 	if _, missing := os.Stat(p.at("frontend", "dist", "index.html")); missing == nil && err == nil && string(built) == sum {
 		p.say("the page is up to date")
-		return nil
+		return writeLicences(ctx, p)
 	}
 	if err := p.npm(ctx, "frontend", "run", "build"); err != nil {
 		return err
@@ -47,7 +47,10 @@ func runPage(ctx context.Context, p project, _ []string) error {
 	if err := os.MkdirAll(filepath.Dir(stamp), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(stamp, []byte(sum), 0o644)
+	if err := os.WriteFile(stamp, []byte(sum), 0o644); err != nil {
+		return err
+	}
+	return writeLicences(ctx, p)
 }
 
 // installPage installs the page's packages unless they are those of the lock

@@ -35,6 +35,8 @@ func stages() []stage {
 		{name: "page-lint", after: []string{"page"}, run: pageScript("lint")},
 		{name: "page-unit", after: []string{"page"}, run: pageScript("test")},
 		{name: "binary", after: []string{"page"}, run: buildBridge},
+		{name: "package", after: []string{"page"}, run: packageTests},
+		{name: "desktop", after: []string{"tools", "binary"}, run: desktopTests},
 		{name: "browser", after: []string{"tools", "binary"}, run: browserTests},
 		{name: "clis", after: []string{"tools"}, run: func(ctx context.Context, p project) error { return runCLIs(ctx, p, nil) }},
 		{name: "real-clis", after: []string{"clis", "binary"}, run: realCLITests},
@@ -143,7 +145,7 @@ func vet(ctx context.Context, p project) error {
 // which the race detector makes many times slower, or in other processes, where
 // it sees nothing. They run without it.
 var slowUnderRace = []string{
-	"bridge/backend/maintain", "bridge/backend/soak", "bridge/backend/store", "bridge/cmd/bridge",
+	"bridge/backend/faults", "bridge/backend/maintain", "bridge/backend/soak", "bridge/backend/store", "bridge/cmd/bridge",
 }
 
 // goTests runs the tests of every package that needs no agent CLI, with the
@@ -214,6 +216,16 @@ func browserTests(ctx context.Context, p project) error {
 	})
 }
 
+// packageTests builds this machine's packages, twice, and installs, upgrades and
+// removes them in a folder that stands for a machine.
+func packageTests(ctx context.Context, p project) error {
+	if runtime.GOOS != "linux" {
+		p.say("the packages are tested on Linux")
+		return nil
+	}
+	return p.do(ctx, step{env: []string{"BRIDGE_TEST_PACKAGES=1"}, name: "go", args: []string{"test", "-count=1", "-run", "DSK_05", "./build"}})
+}
+
 // realCLITests runs the tests that drive the agent CLIs. On Linux it is a
 // failure when they cannot be run; elsewhere those tests skip themselves.
 func realCLITests(ctx context.Context, p project) error {
@@ -232,15 +244,15 @@ func realCLITests(ctx context.Context, p project) error {
 	return p.do(ctx, test)
 }
 
-// runSoak builds the binary and kills it under load; args go to go test. It takes
-// about half an hour.
+// runSoak builds the binary, kills it under load and lets its writes and syncs
+// fail, each once; args go to go test. It takes about half an hour.
 func runSoak(ctx context.Context, p project, args []string) error {
 	if err := buildBridge(ctx, p); err != nil {
 		return err
 	}
 	return p.do(ctx, step{
-		env:  []string{"BRIDGE_TEST_BIN=" + p.binary(), "BRIDGE_SOAK_KILLS=1000"},
-		name: "go", args: append([]string{"test", "-count=1", "-timeout", "2h", "-v", "./backend/soak"}, args...),
+		env:  []string{"BRIDGE_TEST_BIN=" + p.binary(), "BRIDGE_SOAK_KILLS=1000", "BRIDGE_FAULTS_STRIDE=1"},
+		name: "go", args: append([]string{"test", "-count=1", "-p=1", "-timeout", "2h", "-v", "./backend/soak", "./backend/faults"}, args...),
 	})
 }
 

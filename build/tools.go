@@ -105,8 +105,11 @@ func needs() []need {
 		{"a browser for the tests of the page", browsers(), []string{"chromium", "fonts-dejavu-core"}},
 		{"git", []string{"git"}, []string{"git"}},
 		{"a terminal that the agent CLIs run in", []string{"tmux"}, []string{"tmux"}},
+		{"a screen for the tests of the desktop app", []string{"Xvfb"}, []string{"xvfb"}},
+		{"a session bus for the same", []string{"dbus-daemon"}, []string{"dbus"}},
 		{"a network of their own for the agent CLIs", []string{"ip"}, []string{"iproute2"}},
 		{"sessions of their own for test processes", []string{"setsid"}, []string{"util-linux"}},
+		{"a service manager for the tests of the service", []string{"systemctl"}, []string{"systemd"}},
 	}
 }
 
@@ -122,6 +125,11 @@ func installNeeds(ctx context.Context, p project) error {
 	if runtime.GOOS != "linux" {
 		wanted = wanted[:2]
 	}
+	return p.install(ctx, wanted)
+}
+
+// install brings what is missing of wanted.
+func (p project) install(ctx context.Context, wanted []need) error {
 	missing := missingNeeds(wanted, onPath)
 	if len(missing) == 0 {
 		return nil
@@ -134,13 +142,21 @@ func installNeeds(ctx context.Context, p project) error {
 	for _, need := range missing {
 		packages = append(packages, need.packages...)
 	}
+	if err := p.apt(ctx, packages); err != nil {
+		return err
+	}
+	if missing = missingNeeds(wanted, onPath); len(missing) > 0 {
+		return fmt.Errorf("apt-get did not bring %s", describe(missing))
+	}
+	return nil
+}
+
+// apt installs packages of Debian or Ubuntu.
+func (p project) apt(ctx context.Context, packages []string) error {
 	for _, args := range [][]string{{"update"}, append([]string{"install", "-y", "--no-install-recommends"}, packages...)} {
 		if err := p.do(ctx, aptGet(os.Geteuid() == 0, args)); err != nil {
 			return err
 		}
-	}
-	if missing = missingNeeds(wanted, onPath); len(missing) > 0 {
-		return fmt.Errorf("apt-get did not bring %s", describe(missing))
 	}
 	return nil
 }

@@ -46,6 +46,9 @@ func (l *lab) grown(ctx context.Context, name string, n int) (taken times, err e
 	if err := b.stuff(ctx, clients[0], n); err != nil {
 		return nil, err
 	}
+	if err := b.settled(ctx); err != nil { // days that really were left an index that has them
+		return nil, err
+	}
 	return repeat(nil, 1000, func() error { return sendTo(ctx, clients[0], "to") })
 }
 

@@ -51,17 +51,18 @@ func (l *lab) add(r row) { l.rows = append(l.rows, r) }
 func main() {
 	binary := flag.String("bridge", "bin/bridge", "the bridge binary to measure")
 	dir := flag.String("dir", "", "folder on the disk to measure; a temporary one by default")
-	quick := flag.Bool("quick", false, "fewer rounds, and no store of five million messages")
+	quick := flag.Bool("quick", false, "fewer rounds, small stores, and none of five million messages")
+	only := flag.String("only", "", "one part: sends, pushes, crowd, hooks, owner, storage or growth; all by default")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *binary, *dir, *quick); err != nil {
+	if err := run(ctx, *binary, *dir, *only, *quick); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, binary, dir string, quick bool) (err error) {
+func run(ctx context.Context, binary, dir, only string, quick bool) (err error) {
 	binary, err = filepath.Abs(binary)
 	if err != nil {
 		return err
@@ -72,16 +73,45 @@ func run(ctx context.Context, binary, dir string, quick bool) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	l := &lab{binary: binary, dir: scratch, quick: quick}
-	for _, measure := range []func(context.Context) error{l.sends, l.pushes, l.crowd, l.hooks, l.owner, l.growth} {
-		if err := measure(ctx); err != nil {
+	defer l.print() // what was measured before a part failed counts
+	known := false
+	for _, part := range l.parts() {
+		if only != "" && part.name != only {
+			continue
+		}
+		known = true
+		if err := part.measure(ctx); err != nil {
 			return err
 		}
 	}
-	l.print()
+	if !known {
+		return fmt.Errorf("there is no part %q", only)
+	}
 	return nil
 }
 
+// part is some of the measurements, by name.
+type part struct {
+	name    string
+	measure func(context.Context) error
+}
+
+func (l *lab) parts() []part {
+	return []part{
+		{"sends", l.sends},
+		{"pushes", l.pushes},
+		{"crowd", l.crowd},
+		{"hooks", l.hooks},
+		{"owner", l.owner},
+		{"storage", l.storage},
+		{"growth", l.growth},
+	}
+}
+
 func (l *lab) print() {
+	if len(l.rows) == 0 {
+		return
+	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "MEASURED\tFIGURE\tRATIO OR VALUE\tGOAL\t")
 	for _, r := range l.rows {

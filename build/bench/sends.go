@@ -203,11 +203,21 @@ func pushLane(ctx context.Context, from, to *ipc.Client, name string, n int, eve
 		if err := sendTo(ctx, from, name); err != nil {
 			return nil, err
 		}
-		event, open := <-to.Events()
-		if !open || event.Name != ipc.EventMail {
-			return nil, bridge.Errorf(bridge.Internal, "the signal of a message did not come: %+v", event)
+		if err := mailSignal(to); err != nil {
+			return nil, err
 		}
 		taken = append(taken, time.Since(before))
 	}
 	return taken, nil
+}
+
+// mailSignal waits for the signal of a message; a session hears of other things,
+// too.
+func mailSignal(to *ipc.Client) error {
+	for event := range to.Events() {
+		if event.Name == ipc.EventMail {
+			return nil
+		}
+	}
+	return bridge.Errorf(bridge.Unavailable, "the connection ended before the signal of a message came")
 }

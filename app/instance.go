@@ -1,0 +1,122 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+	"bridge/backend/daemon"
+	"bridge/backend/ipc"
+	"bridge/backend/store"
+)
+
+// errShown says that another desktop app of this home runs and was told to show
+// its window.
+var errShown = errors.New("another desktop app of this home was shown")
+
+// instance is this process's claim to be the home's only desktop app (DSK-02).
+type instance struct {
+	version string
+	shown   chan<- struct{} // holds one: somebody started the app again
+
+	lock     *store.Lock
+	listener net.Listener
+	server   *ipc.Server
+	serving  sync.WaitGroup
+}
+
+const (
+	// claimPatience is how long another app may take to answer, or to end.
+	claimPatience = 5 * time.Second
+	claimPause    = 50 * time.Millisecond
+)
+
+// claim takes the home's lock; shown, which holds one signal, then tells of every
+// further start. Where another app has the lock, that one is shown, unless this
+// start is a hidden one, and the error is errShown.
+func claim(ctx context.Context, opts daemon.Options, hidden bool, shown chan<- struct{}) (*instance, error) {
+	if err := opts.Home.Ensure(); err != nil {
+		return nil, err
+	}
+	token, err := opts.Home.Token()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, claimPatience)
+	defer cancel()
+	for {
+		lock, err := store.AcquireLock(ctx, opts.Home.DesktopLock())
+		if err == nil {
+			return listen(opts, string(token), lock, shown)
+		}
+		if !errors.Is(err, store.ErrLocked) {
+			return nil, err
+		}
+		if hidden || showOther(ctx, opts.Home, string(token), opts.Version) == nil {
+			return nil, errShown
+		}
+		if !ipc.Pause(ctx, claimPause) {
+			return nil, bridge.Errorf(bridge.Unavailable, "another desktop app of this home runs but does not answer: end it and try again")
+		}
+	}
+}
+
+func showOther(ctx context.Context, home config.Home, token, version string) error {
+	target := ipc.Target{Socket: home.DesktopSocket(), Token: token}
+	client, err := ipc.Dial(ctx, target, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: version})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return client.Show(ctx)
+}
+
+func listen(opts daemon.Options, token string, lock *store.Lock, shown chan<- struct{}) (*instance, error) {
+	i := &instance{version: opts.Version, shown: shown, lock: lock}
+	var err error
+	if i.listener, err = ipc.Listen(opts.Home.DesktopSocket()); err != nil {
+		return nil, errors.Join(err, lock.Release())
+	}
+	i.server = ipc.NewServer(token, i, opts.Log)
+	i.serving.Go(func() {
+		if err := i.server.Serve(i.listener); err != nil {
+			opts.Log.Error("a second start of the desktop app can not be heard", "err", err)
+		}
+	})
+	return i, nil
+}
+
+// Connected, Handle and Disconnected serve a second start (ipc.Handler).
+func (i *instance) Connected(*ipc.Conn) (ipc.Welcome, error) {
+	return ipc.Welcome{Version: i.version, PID: os.Getpid()}, nil
+}
+
+// Handle knows one operation.
+func (i *instance) Handle(_ context.Context, _ *ipc.Conn, op string, _ json.RawMessage) (any, error) {
+	if op != ipc.OpShow {
+		return nil, bridge.Errorf(bridge.Unsupported, "a desktop app does not serve %q", op)
+	}
+	select {
+	case i.shown <- struct{}{}:
+	default: // it is about to be shown
+	}
+	return ipc.Empty{}, nil
+}
+
+// Disconnected has nothing to tidy up.
+func (i *instance) Disconnected(*ipc.Conn) {}
+
+// Close gives the claim up; the lock last, so that the next app finds the
+// endpoint free.
+func (i *instance) Close() error {
+	err := i.listener.Close()
+	i.server.Close()
+	i.serving.Wait()
+	return errors.Join(err, i.lock.Release())
+}

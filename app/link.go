@@ -1,0 +1,263 @@
+package app
+
+import (
+	"context"
+	"os"
+	"sync"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/daemon"
+	"bridge/backend/ipc"
+	"bridge/backend/mail"
+	"bridge/backend/store"
+)
+
+// link keeps the app connected to the home's broker, and makes this process that
+// broker where no other is (DSK-01).
+type link struct {
+	opts    daemon.Options
+	changed func() // something may have changed: gather the facts anew
+	again   chan struct{}
+
+	brokers sync.WaitGroup // this process's own
+
+	begun chan struct{} // closed when there is a keeper, or a reason for none
+	begin sync.Once
+
+	mu     sync.Mutex  // guards below
+	keeper *ipc.Keeper // nil while the home can not be used
+	reason error       // why there is no keeper
+	client *ipc.Client // the present connection, nil without
+	first  bool        // the first attempt to connect has ended
+}
+
+func newLink(opts daemon.Options, changed func()) *link {
+	opts.Host = "desktop"
+	return &link{opts: opts, changed: changed, again: make(chan struct{}, 1), begun: make(chan struct{})}
+}
+
+// run connects, and connects again, until ctx ends. When it returns this
+// process's own broker has ended in order.
+func (l *link) run(ctx context.Context) {
+	defer l.brokers.Wait()
+	target, ok := l.prepare(ctx)
+	if !ok {
+		return
+	}
+	_, err := l.startBroker(ctx) // one that sessions started makes room for it
+	keeper := &ipc.Keeper{
+		Target: target,
+		Hello:  ipc.Hello{Role: ipc.RoleDashboard, PID: os.Getpid(), Version: l.opts.Version},
+		Start:  func() (<-chan struct{}, error) { return l.startBroker(ctx) },
+		Joined: l.joined,
+		Event:  func(ipc.Event) { l.changed() },
+	}
+	l.mu.Lock()
+	l.keeper, l.first = keeper, err != nil && bridge.CodeOf(err) != bridge.Conflict
+	l.mu.Unlock()
+	l.begin.Do(func() { close(l.begun) })
+	l.changed()
+	keeper.Run(ctx)
+}
+
+// prepareAgain is the pause before an unusable home is looked at again.
+const prepareAgain = 4 * time.Second
+
+// prepare makes the home usable, waiting until it is.
+func (l *link) prepare(ctx context.Context) (ipc.Target, bool) {
+	for ctx.Err() == nil {
+		err := l.opts.Home.Ensure()
+		if err == nil {
+			token, tokenErr := l.opts.Home.Token()
+			if tokenErr == nil {
+				return ipc.Target{Socket: l.opts.Home.Socket(), Token: string(token)}, true
+			}
+			err = tokenErr
+		}
+		l.mu.Lock()
+		l.reason, l.first = err, true
+		l.mu.Unlock()
+		l.begin.Do(func() { close(l.begun) })
+		l.changed()
+		select {
+		case <-time.After(prepareAgain):
+		case <-l.again:
+		case <-ctx.Done():
+		}
+	}
+	return ipc.Target{}, false
+}
+
+// retry looks at once again at what failed.
+func (l *link) retry() {
+	select {
+	case l.again <- struct{}{}:
+	default: // it is about to
+	}
+}
+
+// startBroker makes this process the home's broker and returns a channel that is
+// closed at its end. Where another is the broker the code is Conflict. A port in
+// use does not keep Bridge from working: it takes a free one instead, and the
+// tray says so.
+func (l *link) startBroker(ctx context.Context) (<-chan struct{}, error) {
+	running, err := daemon.Start(ctx, l.opts)
+	if bridge.CodeOf(err) == bridge.Conflict {
+		free, elsewhere := 0, l.opts
+		elsewhere.Port = &free
+		running, err = daemon.Start(ctx, elsewhere)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.opts.Log.Info("ready", "url", running.URL(), "host", l.opts.Host, "pid", os.Getpid(), "version", l.opts.Version)
+	ended := make(chan struct{})
+	l.brokers.Go(func() {
+		defer close(ended)
+		select {
+		case <-ctx.Done():
+		case <-running.Done():
+		}
+		if err := running.Close(); err != nil {
+			l.opts.Log.Error("the broker did not end in order", "err", err)
+		}
+	})
+	return ended, nil
+}
+
+// joined is called with each new connection.
+func (l *link) joined(ctx context.Context, client *ipc.Client) error {
+	if err := client.Subscribe(ctx); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.client, l.first = client, true
+	l.mu.Unlock()
+	l.changed()
+	go func() {
+		<-client.Done()
+		l.mu.Lock()
+		if l.client == client {
+			l.client = nil
+		}
+		l.mu.Unlock()
+		l.changed()
+	}()
+	return nil
+}
+
+// reach returns the connection, waiting for one as long as ctx lets it.
+func (l *link) reach(ctx context.Context) (*ipc.Client, error) {
+	select {
+	case <-l.begun:
+	case <-ctx.Done():
+		return nil, bridge.Errorf(bridge.Unavailable, "Bridge is starting")
+	}
+	l.mu.Lock()
+	keeper, reason := l.keeper, l.reason
+	l.mu.Unlock()
+	if keeper == nil {
+		return nil, reason
+	}
+	return keeper.Client(ctx)
+}
+
+// ticket brings an address that opens the dashboard once (AUT-04).
+func (l *link) ticket(ctx context.Context) (string, error) {
+	client, err := l.reach(ctx)
+	if err != nil {
+		return "", err
+	}
+	return client.Ticket(ctx)
+}
+
+// lookPatience bounds how long the facts wait for a broker or its answer.
+const lookPatience = 2 * time.Second
+
+// look fills in what the broker knows.
+func (l *link) look(ctx context.Context, f *Facts) {
+	l.mu.Lock()
+	client, first := l.client, l.first
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	if client == nil {
+		f.Starting = !first
+		f.Problem = l.problem(ctx)
+		return
+	}
+	status, err := client.Status(ctx)
+	if err != nil {
+		f.Problem = err.Error()
+		return
+	}
+	f.URL, f.Sessions = status.URL, len(status.Peers)
+	idleWithMail := map[string]string{} // names by peer id
+	for _, peer := range status.Peers {
+		switch {
+		case peer.State == "busy":
+			f.Busy++
+		case peer.Unread > 0:
+			idleWithMail[peer.ID] = peer.Name
+		}
+	}
+	if len(idleWithMail) > 0 {
+		f.Waiting = l.waiting(ctx, idleWithMail)
+	}
+}
+
+// problem says why there is no broker now.
+func (l *link) problem(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, time.Millisecond) // what is known, not what comes
+	defer cancel()
+	if _, err := l.reach(ctx); err != nil {
+		return err.Error()
+	}
+	return "connecting"
+}
+
+// unreadTooLong is how long mail may wait for an idle session before the owner
+// is told: as long as the page's own rule says.
+const unreadTooLong = 15 * time.Minute
+
+// waiting finds the mail that these sessions have not read for long.
+func (l *link) waiting(ctx context.Context, names map[string]string) []Waiting {
+	reader, err := store.OpenReader(ctx, l.opts.Home.DB())
+	if err != nil {
+		return nil // the storage's own findings say what is wrong with it
+	}
+	defer reader.Close()
+	rows, err := reader.Recent(ctx, bridge.RecentMessages)
+	if err != nil {
+		return nil
+	}
+	return waitingIn(rows, names, l.opts.Now())
+}
+
+// waitingIn picks, by session and in the order of the names' first mail, what
+// has been unread for long. Decisions wake nobody and wait by design.
+func waitingIn(rows []mail.HistoryRow, names map[string]string, now time.Time) []Waiting {
+	var found []Waiting
+	at := map[string]int{}
+	for i := range rows {
+		row := &rows[len(rows)-1-i] // the oldest first
+		came := time.UnixMilli(row.CreatedAt)
+		if row.Hop == bridge.DecisionHop || now.Sub(came) < unreadTooLong {
+			continue
+		}
+		for _, d := range row.Deliveries {
+			name, ours := names[d.Recipient]
+			if stage := d.Stage(); !ours || stage != bridge.StageDurable && stage != bridge.StageWoken {
+				continue
+			}
+			if known, ok := at[name]; ok {
+				found[known].Messages++
+				continue
+			}
+			at[name] = len(found)
+			found = append(found, Waiting{Session: name, Messages: 1, Since: came})
+		}
+	}
+	return found
+}

@@ -1,0 +1,273 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"bridge/backend/daemon"
+	"bridge/backend/ipc"
+	"bridge/backend/maintain"
+)
+
+// storage knows how the home's storage stands: by a quick look whenever
+// something other than mail changed in the home, and by a whole check when the
+// quick look tells another story than before, when the owner asks, and now and
+// then.
+type storage struct {
+	opts    daemon.Options
+	changed func() // gather the facts anew
+
+	asked chan work // what the owner wants done; one waits
+
+	mu       sync.Mutex // guards below
+	known    Storage
+	quick    maintain.Summary // the last quick look
+	atCheck  maintain.Summary // the quick look before the last whole check
+	whole    maintain.Report  // the last whole check
+	checked  bool
+	lastTook time.Duration // of the last whole check
+	lastEnd  time.Time
+}
+
+// work is something that the owner can ask for.
+type work struct {
+	doing string
+	do    func(context.Context, *storage) (result string, err error)
+}
+
+const (
+	// settle is how long the home must be quiet before it is looked at: what
+	// belongs together is seen together.
+	settle = 200 * time.Millisecond
+	// checkEvery is the longest time between two whole checks of an app that
+	// nobody asks.
+	checkEvery = time.Hour
+	// checkRest is how many times longer than a check the time between two is.
+	checkRest = 20
+)
+
+func newStorage(opts daemon.Options, changed func()) *storage {
+	return &storage{opts: opts, changed: changed, asked: make(chan work, 1)}
+}
+
+// facts are what is known now.
+func (s *storage) facts() Storage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.known
+	known.Summary = worse(s.quick, s.whole.Summary())
+	if len(s.whole.Findings) > 0 {
+		first := s.whole.Findings[0]
+		known.First = first.Path + ": " + first.Detail
+	}
+	return known
+}
+
+// worse joins a quick look and a whole check: what either found is there.
+func worse(quick, whole maintain.Summary) maintain.Summary {
+	sum := quick
+	sum.Errors, sum.Warnings = max(quick.Errors, whole.Errors), max(quick.Warnings, whole.Warnings)
+	sum.OK = sum.Errors == 0
+	return sum
+}
+
+// run watches the home and does what is asked until ctx ends.
+func (s *storage) run(ctx context.Context) {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		s.opts.Log.Warn("changes of the home can not be watched; it is looked at once an hour", "err", err)
+		watcher = &fsnotify.Watcher{} // its channels are nil: they never bring anything
+	} else {
+		defer func() { _ = watcher.Close() }() // it holds nothing
+	}
+	hourly := time.NewTicker(checkEvery)
+	defer hourly.Stop()
+	later := s.look(ctx, watcher)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event := <-watcher.Events:
+			if !telling(event) {
+				continue
+			}
+			s.untilQuiet(ctx, watcher)
+		case err := <-watcher.Errors:
+			s.opts.Log.Warn("changes of the home may have been missed", "err", err)
+		case work := <-s.asked:
+			s.perform(ctx, work)
+		case <-hourly.C:
+			_ = s.check(ctx) // the facts tell it
+		case <-later:
+		}
+		later = s.look(ctx, watcher)
+	}
+}
+
+// telling reports whether an event may change what a look finds. Mail writes to
+// the databases and logs all day; that they are written to tells nothing.
+func telling(event fsnotify.Event) bool {
+	name := filepath.Base(event.Name)
+	for _, suffix := range []string{"-wal", "-shm", "-journal", ".sock", ".lock"} {
+		if strings.HasSuffix(name, suffix) {
+			return false
+		}
+	}
+	return event.Op != fsnotify.Write || strings.HasSuffix(name, ".json")
+}
+
+// untilQuiet waits while more happens, but not for long.
+func (s *storage) untilQuiet(ctx context.Context, watcher *fsnotify.Watcher) {
+	const most = 3 // a home that never rests is looked at all the same
+	for range most {
+		if !ipc.Pause(ctx, settle) {
+			return
+		}
+		if drain(watcher.Events) == 0 {
+			return
+		}
+	}
+}
+
+// drain takes what waits and returns how much of it tells something.
+func drain(events <-chan fsnotify.Event) int {
+	count := 0
+	for {
+		select {
+		case event := <-events:
+			if telling(event) {
+				count++
+			}
+		default:
+			return count
+		}
+	}
+}
+
+// caretaker works on the home for the app, with the settings in force.
+func (s *storage) caretaker() maintain.Caretaker {
+	c := maintain.Caretaker{Home: s.opts.Home, Program: "the desktop app", Now: s.opts.Now}
+	if settings, err := s.opts.Home.Settings(s.opts.Getenv); err == nil {
+		c.Retention = settings.BackupRetention
+	}
+	return c
+}
+
+// look takes a quick look, and a whole one when that tells another story. It
+// returns when to look again because the last whole check was just now, or nil.
+func (s *storage) look(ctx context.Context, watcher *fsnotify.Watcher) (later <-chan time.Time) {
+	s.watch(watcher)
+	standing, err := s.caretaker().Look(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	s.mu.Lock()
+	s.known.Problem = ""
+	if err != nil {
+		s.known.Problem = err.Error()
+	} else {
+		s.quick = standing.Summary
+	}
+	news := err == nil && (!s.checked || s.quick.Errors != s.atCheck.Errors || s.quick.Warnings != s.atCheck.Warnings)
+	rest := checkRest*s.lastTook - s.opts.Now().Sub(s.lastEnd)
+	s.mu.Unlock()
+	s.changed()
+	if !news {
+		return nil
+	}
+	if rest > 0 {
+		return time.After(rest)
+	}
+	_ = s.check(ctx) // the facts tell it
+	return nil
+}
+
+// watch looks after the folders in which backups and settings come and go; those
+// that are not there yet are watched once they are.
+func (s *storage) watch(watcher *fsnotify.Watcher) {
+	if watcher.Events == nil {
+		return
+	}
+	for _, dir := range []string{s.opts.Home.Dir(), s.opts.Home.Backups(), s.opts.Home.MessageBackups()} {
+		if err := watcher.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			s.opts.Log.Warn("a folder can not be watched; it is looked at once an hour", "path", dir, "err", err)
+		}
+	}
+}
+
+// check reads everything.
+func (s *storage) check(ctx context.Context) error {
+	began := s.opts.Now()
+	s.mu.Lock()
+	before := s.quick
+	s.mu.Unlock()
+	report, err := s.caretaker().Check(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	s.checked, s.lastEnd = true, s.opts.Now()
+	s.lastTook = s.lastEnd.Sub(began)
+	s.known.Problem = ""
+	if err != nil {
+		s.known.Problem = err.Error()
+	} else {
+		s.whole, s.atCheck = report, before
+	}
+	s.mu.Unlock()
+	s.changed()
+	return err
+}
+
+// ask has something done, unless something else is under way.
+func (s *storage) ask(w work) {
+	select {
+	case s.asked <- w:
+	default: // the menu says what is under way
+	}
+}
+
+func (s *storage) perform(ctx context.Context, w work) {
+	s.tell(func(known *Storage) { known.Doing = w.doing })
+	result, err := w.do(ctx, s)
+	at := s.opts.Now().Format("15:04")
+	s.tell(func(known *Storage) {
+		known.Doing, known.Failed, known.Result = "", err != nil, fmt.Sprintf("%s, at %s", result, at)
+		if err != nil {
+			known.Result = fmt.Sprintf("%s failed at %s: %s", strings.TrimSuffix(w.doing, "…"), at, err)
+		}
+	})
+}
+
+func (s *storage) tell(change func(*Storage)) {
+	s.mu.Lock()
+	change(&s.known)
+	s.mu.Unlock()
+	s.changed()
+}
+
+// backUp makes a full snapshot, as `bridge doctor --backup` does.
+var backUp = work{backingUp, func(ctx context.Context, s *storage) (string, error) {
+	made, err := s.caretaker().Backup(ctx)
+	return "Backed up and verified: " + counted(made.Files, "file"), err
+}}
+
+// checkNow reads everything, as `bridge doctor` does.
+var checkNow = work{checking, func(ctx context.Context, s *storage) (string, error) {
+	err := s.check(ctx)
+	switch sum := s.facts().Summary; {
+	case sum.Errors > 0:
+		return "Checked: " + counted(sum.Errors, "error") + ", " + counted(sum.Warnings, "warning"), err
+	case sum.Warnings > 0:
+		return "Checked: " + counted(sum.Warnings, "warning"), err
+	}
+	return "Checked: all is well", err
+}}
