@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -175,7 +176,10 @@ func TestSummaryFailsForWhatFailedOrDidNotRun(t *testing.T) {
 	}
 	all := []stage{
 		{name: "good", run: runs(nil)},
-		{name: "bad", run: runs(broken)},
+		{name: "bad", run: func(_ context.Context, p project) error {
+			fmt.Fprint(p.output, strings.Repeat("early\n", endingBytes), strings.Repeat("late\n", endingLines-1), "why\n")
+			return broken
+		}},
 		{name: "after-bad", after: []string{"bad"}, run: runs(nil)},
 		{name: "after-that", after: []string{"after-bad"}, run: runs(nil)},
 		{name: "after-good", after: []string{"good"}, run: runs(nil)},
@@ -190,7 +194,7 @@ func TestSummaryFailsForWhatFailedOrDidNotRun(t *testing.T) {
 	if err := summarize(&output, results); err == nil {
 		t.Error("summarize = nil although a stage failed")
 	}
-	want := `
+	want := "\n==> [bad] failed; it ended with\n" + strings.Repeat("late\n", endingLines-1) + "why\n" + `
 ok       good            1.0 s
 FAILED   bad             1.0 s  it broke
 NOT RUN  after-bad       1.0 s  needs bad

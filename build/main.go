@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // task is one thing the runner can do.
@@ -122,6 +123,10 @@ type step struct {
 	args []string
 }
 
+// leftBehind is how long a program's output is awaited after its end, when
+// something that it started still holds it open.
+const leftBehind = 10 * time.Second
+
 // do runs a program and shows what it prints.
 func (p project) do(ctx context.Context, s step) error {
 	p.say("%s", strings.Join(append(append(append([]string{}, s.env...), s.name), s.args...), " "))
@@ -129,7 +134,12 @@ func (p project) do(ctx context.Context, s step) error {
 	cmd.Dir = p.at(s.dir)
 	cmd.Env = append(os.Environ(), s.env...)
 	cmd.Stdout, cmd.Stderr = p.output, p.output
-	if err := cmd.Run(); err != nil {
+	cmd.WaitDelay = leftBehind
+	switch err := cmd.Run(); {
+	case errors.Is(err, exec.ErrWaitDelay):
+		p.say("%s has ended well; something that it started has not and is no longer listened to", s.name)
+		return nil
+	case err != nil:
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return nil

@@ -89,6 +89,7 @@ type result struct {
 	took    time.Duration
 	err     error
 	skipped string // why it did not run
+	ending  string // the last lines that it printed
 }
 
 func perform(ctx context.Context, p project, s stage, before []result) result {
@@ -98,15 +99,41 @@ func perform(ctx context.Context, p project, s stage, before []result) result {
 		}
 	}
 	p.say("[%s]", s.name)
+	var printed ending
+	p.output = io.MultiWriter(p.output, &printed)
 	began := time.Now()
 	err := s.run(ctx, p)
-	return result{name: s.name, took: time.Since(began), err: err}
+	return result{name: s.name, took: time.Since(began), err: err, ending: printed.lines()}
 }
 
-// summarize prints one line for each stage and then the count of all. Stages
-// that could not run count as failed.
+// ending keeps the last lines of what is written to it.
+type ending struct{ text []byte }
+
+const endingLines, endingBytes = 100, 1 << 16
+
+func (e *ending) Write(text []byte) (int, error) {
+	e.text = append(e.text, text...)
+	if excess := len(e.text) - endingBytes; excess > endingBytes { // seldom, so that little is copied
+		e.text = append([]byte(nil), e.text[excess:]...)
+	}
+	return len(text), nil
+}
+
+func (e *ending) lines() string {
+	lines := slices.Collect(strings.Lines(string(e.text)))
+	return strings.Join(lines[max(0, len(lines)-endingLines):], "")
+}
+
+// summarize repeats the last lines of each stage that failed, because a log is
+// read from its end, prints one line for each stage and then the count of all.
+// Stages that could not run count as failed.
 func summarize(output io.Writer, results []result) error {
 	passed, failed := 0, 0
+	for _, r := range results {
+		if r.err != nil {
+			fmt.Fprintf(output, "\n==> [%s] failed; it ended with\n%s", r.name, r.ending)
+		}
+	}
 	fmt.Fprintln(output)
 	for _, r := range results {
 		word, why := "ok", ""
