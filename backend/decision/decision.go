@@ -107,7 +107,7 @@ func (s Scope) Reaches(t Target) bool {
 
 // Lookup says which revisions a question asks for.
 type Lookup struct {
-	Query   string // case-insensitive substring of topic or text
+	Query   string // case-insensitive substring of topic or text, "" for any
 	Topic   string // exact normalized topic, "" for any
 	Scope   *Scope // nil: every scope
 	History bool   // superseded revisions too
@@ -122,11 +122,9 @@ func (l Lookup) Matches(r Revision) bool {
 	if l.Topic != "" && r.Topic != l.Topic {
 		return false
 	}
-	if l.Query != "" {
-		query := strings.ToLower(l.Query)
-		if !strings.Contains(r.Topic, query) && !strings.Contains(strings.ToLower(r.Text), query) {
-			return false
-		}
+	query := strings.ToLower(l.Query)
+	if !strings.Contains(r.Topic, query) && !strings.Contains(strings.ToLower(r.Text), query) {
+		return false
 	}
 	return l.inScope(r.Scope)
 }

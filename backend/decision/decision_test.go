@@ -174,6 +174,8 @@ func TestDEC_04_ScopeForms(t *testing.T) {
 		{"a relative project", `{"project":"app"}`, Scope{}, "absolute"},
 		{"a dot", `{"project":"."}`, Scope{}, "absolute"},
 		{"a home", `{"project":"~/app"}`, Scope{}, "absolute"},
+		{"one letter", `{"project":"c"}`, Scope{}, "absolute"},
+		{"two letters", `{"project":"ab/c"}`, Scope{}, "absolute"},
 		{"relative to a drive", `{"project":"C:app"}`, Scope{}, "absolute"},
 		{"relative to the present drive", `{"project":"\\app"}`, Scope{}, "absolute"},
 		{"too long a project", `{"project":"/` + strings.Repeat("x", bridge.MaxPathChars) + `"}`, Scope{}, "at most"},
@@ -431,6 +433,14 @@ func TestDEC_15_Note(t *testing.T) {
 				t.Errorf("got %q (%d characters), want %q", got, utf8.RuneCountInString(got), tt.want)
 			}
 		})
+	}
+}
+
+func TestDEC_10_ANotificationIsAddressedAsItsScopeIs(t *testing.T) {
+	for want, scope := range map[string]Scope{"*": AllSessions(), "/work/app": ProjectOf("/work/app"), "alice, p-2": sessions("alice", "p-2")} {
+		if got := scope.Target(); got != want {
+			t.Errorf("the target of %+v is %q, want %q", scope, got, want)
+		}
 	}
 }
 

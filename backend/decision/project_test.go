@@ -34,7 +34,10 @@ func TestDEC_04_OneSpellingOfAFolder(t *testing.T) {
 		{`C:`, "c:"},
 		{`C:\..`, "c:"},
 		{`C:\..\..\Work`, "c:/work"},
+		{`A:\Work`, "a:/work"},
 		{`Z:\ÄRGER`, "z:/ärger"},
+		{`1:\Work`, `/1:\Work`}, // no drive has such a letter
+		{`[:\Work`, `/[:\Work`},
 
 		{`\\Host\Share\App`, `\\host/share/app`},
 		{`\\host\share\`, `\\host/share`},

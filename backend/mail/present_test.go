@@ -32,10 +32,14 @@ func idsOf(p Presentation) string {
 func TestMSG_08_Element(t *testing.T) {
 	m := from(bridge.Codex, "m1", "hello\nworld").Message
 	m.Hop, m.ReplyTo = 3, "m0"
-	want := `<bridge-message id="m1" from="bob" agent="codex" conversation="c-m1" hop="3" sent="2025-06-15T15:06:40Z" reply_to="m0">` +
-		"\nhello\nworld\n</bridge-message>"
-	if diff := cmp.Diff(want, Element(m)); diff != "" {
+	head := `<bridge-message id="m1" from="bob" agent="codex" conversation="c-m1" hop="3" sent="2025-06-15T15:06:40Z"`
+	tail := ">\nhello\nworld\n</bridge-message>"
+	if diff := cmp.Diff(head+` reply_to="m0"`+tail, Element(m)); diff != "" {
 		t.Errorf("element (-want +got):\n%s", diff)
+	}
+	m.ReplyTo = ""
+	if diff := cmp.Diff(head+tail, Element(m)); diff != "" {
+		t.Errorf("element of a message that answers none (-want +got):\n%s", diff)
 	}
 }
 
@@ -53,7 +57,7 @@ func TestMSG_08_AttributesCannotBeLeft(t *testing.T) {
 			if rest != "body\n</bridge-message>" {
 				t.Fatalf("the envelope is broken:\n%s", element)
 			}
-			shape := regexp.MustCompile(`^<bridge-message id="[^"<>\p{Cc}]*" from="[^"<>\p{Cc}]*" agent="[^"<>\p{Cc}]*" conversation="[^"<>\p{Cc}]*" hop="0" sent="[^"]+" reply_to="[^"<>\p{Cc}]*"$`)
+			shape := regexp.MustCompile(strings.ReplaceAll(`^<bridge-message id="VALUE" from="VALUE" agent="VALUE" conversation="VALUE" hop="0" sent="[^"]+" reply_to="VALUE"$`, "VALUE", `[^"<>\p{Cc}\p{Zl}\p{Zp}]*`))
 			if !shape.MatchString(head) {
 				t.Errorf("an attribute was left:\n%s", head)
 			}
@@ -190,6 +194,33 @@ func TestMSG_06_WhatDoesNotFitStaysUnread(t *testing.T) {
 			}
 			if count := strings.Count(p.Text, "<bridge-message "); count != tt.shown {
 				t.Errorf("the text has %d messages, %d count as shown", count, tt.shown)
+			}
+		})
+	}
+}
+
+func TestMSG_06_TheBoundIsMetToTheByte(t *testing.T) {
+	body := func(size int) string { // of a message that takes so many bytes of the text
+		return strings.Repeat("x", size-len("\n"+Element(from(bridge.Claude, "m", "").Message)))
+	}
+	for _, tt := range []struct {
+		name  string
+		sizes []int
+		shown int
+		says  string
+	}{
+		{"one that fills it", []int{maxHookBytes}, 1, ""},
+		{"one that is a byte too long", []int{maxHookBytes + 1}, 0, "A long message"},
+		{"two that fill it", []int{5000, maxHookBytes - 5000}, 2, ""},
+		{"two that are a byte too long", []int{5000, maxHookBytes - 5000 + 1}, 1, ""},
+	} {
+		t.Run("MSG-06 "+tt.name, func(t *testing.T) {
+			var unread []Delivery
+			for _, size := range tt.sizes {
+				unread = append(unread, from(bridge.Claude, "m", body(size)))
+			}
+			if p := Present(unread, map[string]bool{}); len(p.Shown) != tt.shown || !strings.Contains(p.Text, tt.says) {
+				t.Errorf("%d are shown, want %d, and the text says %.100q", len(p.Shown), tt.shown, p.Text)
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package session
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -32,8 +31,7 @@ func NewRoster(known []Known) *Roster {
 	return r
 }
 
-func hostKey(kind bridge.AgentKind, sessionID string) string { return string(kind) + ":" + sessionID }
-
+// remember keeps k. Without a host session nobody is bound, so "" finds nobody.
 func (r *Roster) remember(k Known) {
 	r.known[k.ID] = k
 	r.names[k.Name] = k.ID
@@ -41,6 +39,8 @@ func (r *Roster) remember(k Known) {
 		r.bound[hostKey(k.Kind, k.SessionID)] = k.ID
 	}
 }
+
+func hostKey(kind bridge.AgentKind, sessionID string) string { return string(kind) + ":" + sessionID }
 
 // Get returns the live session with that peer id.
 func (r *Roster) Get(id string) (*Session, bool) {
@@ -50,9 +50,6 @@ func (r *Roster) Get(id string) (*Session, bool) {
 
 // ByHost returns the live session of that host session id.
 func (r *Roster) ByHost(kind bridge.AgentKind, sessionID string) (*Session, bool) {
-	if sessionID == "" {
-		return nil, false
-	}
 	s, ok := r.live[r.bound[hostKey(kind, sessionID)]]
 	if !ok || s.SessionID != sessionID {
 		return nil, false // it went on to another host session
@@ -87,9 +84,6 @@ func (r *Roster) Len() int { return len(r.live) }
 
 // PriorID returns the peer id that a host session had before, "" if it is new.
 func (r *Roster) PriorID(kind bridge.AgentKind, sessionID string) string {
-	if sessionID == "" {
-		return ""
-	}
 	return r.bound[hostKey(kind, sessionID)]
 }
 
@@ -139,7 +133,6 @@ func (r *Roster) Rekey(s *Session, id string) {
 	delete(r.live, s.ID)
 	if s.SessionID == "" {
 		delete(r.known, s.ID)
-		maps.DeleteFunc(r.names, func(_, had string) bool { return had == s.ID })
 	}
 	prior := r.known[id]
 	s.ID, s.SessionID = id, ""

@@ -128,6 +128,7 @@ func TestMSG_05_Targets(t *testing.T) {
 		{"another case of a name", "Alice", nil, bridge.NotFound, []string{"alice"}},
 		{"part of a name", "ali", nil, bridge.NotFound, []string{"alice"}},
 		{"nothing", "", nil, bridge.NotFound, []string{"alice"}},
+		{"a long target", strings.Repeat("x", 80), nil, bridge.NotFound, []string{`x"; choose`}},
 		{"a very long target", strings.Repeat("😀", 500), nil, bridge.NotFound, []string{"😀…"}},
 	} {
 		t.Run("MSG-05 "+tt.name, func(t *testing.T) {
@@ -195,6 +196,12 @@ func TestMSG_05_ManyCandidatesAreCut(t *testing.T) {
 			t.Errorf("%s: %v", target, err)
 		}
 	}
+	for r.Len() > maxCandidates {
+		r.Leave(r.Live()[0].ID)
+	}
+	if _, err := r.Resolve("nobody", ""); err == nil || strings.Contains(err.Error(), "more") || strings.Count(err.Error(), ", ") != maxCandidates-1 {
+		t.Errorf("as many as are named: %v", err)
+	}
 }
 
 func TestMSG_12_AReusedNameNeverInherits(t *testing.T) {
@@ -251,22 +258,23 @@ func TestTheNewestOfKnownSessionsHasASharedName(t *testing.T) {
 }
 
 func TestMSG_03_LearningWhoASessionIs(t *testing.T) {
-	prior := Known{ID: "p-old", Name: "old", Kind: bridge.Claude, SessionID: "h-old"}
 	for _, tt := range []struct {
 		name     string
+		known    string // its name, as far as that is known
 		wanted   string // asked for, "" for the default
 		present  string // host session id before, "" for none
 		taken    bool   // somebody else has the known name meanwhile
 		wantName string
 		away     string // how the present peer id is found afterwards, "" for not at all
 	}{
-		{"an unnamed one takes the known name", "", "", false, "old", ""},
-		{"a named one keeps its name", "mine", "", false, "mine", ""},
-		{"the known name is taken", "", "", true, "claude-app", ""},
-		{"one that was another before leaves that behind", "", "h-now", false, "old", "claude-app"},
+		{"an unnamed one takes the known name", "old", "", "", false, "old", ""},
+		{"a named one keeps its name", "old", "mine", "", false, "mine", ""},
+		{"the known name is taken", "old", "", "", true, "claude-app", ""},
+		{"one that was another before leaves that behind", "old", "", "h-now", false, "old", "claude-app"},
+		{"an old store's name that is none", "name with spaces\n", "", "", false, "claude-app", ""},
 	} {
 		t.Run("MSG-03 "+tt.name, func(t *testing.T) {
-			r := NewRoster([]Known{prior})
+			r := NewRoster([]Known{{ID: "p-old", Name: tt.known, Kind: bridge.Claude, SessionID: "h-old"}})
 			if tt.taken {
 				r.Join(&Session{ID: "p-else", Kind: bridge.Codex}, "old")
 			}
@@ -376,6 +384,10 @@ func TestChildren(t *testing.T) {
 	if len(s.Children) != maxChildren || s.Children[0].ID != "10" {
 		t.Errorf("%d children, the first is %s", len(s.Children), s.Children[0].ID)
 	}
+	r.Bind(s, "h")
+	if len(s.Children) != maxChildren {
+		t.Errorf("to hear its own host session again left it %d children", len(s.Children))
+	}
 	r.Bind(s, "h2")
 	if len(s.Children) != 0 {
 		t.Errorf("another host session has the %d children of the one before", len(s.Children))
@@ -388,28 +400,38 @@ func TestCHT_10_TheNewerWordAboutAChildCounts(t *testing.T) {
 		return Child{ID: "c", Title: title, Done: done, At: at, Stored: stored}
 	}
 	for _, tt := range []struct {
-		name  string
-		words []Child
-		title string
-		done  bool
+		name    string
+		words   []Child
+		title   string
+		done    bool
+		changed bool // by the last word
 	}{
-		{"its end does not say its title", []Child{word(event, 1, "explorer", false), word(event, 2, "", true)}, "explorer", true},
-		{"the store knows its task", []Child{word(event, 1, "explorer", false), word(stored, 1, "find the bug", false)}, "find the bug", false},
-		{"an event does not take the task away", []Child{word(stored, 1, "find the bug", false), word(event, 2, "explorer", true)}, "find the bug", true},
-		{"a store that is behind does not revive it", []Child{word(event, 5, "", true), word(stored, 2, "t", false)}, "t", true},
-		{"a missed end is learned from the store", []Child{word(event, 5, "", false), word(stored, 9, "t", true)}, "t", true},
-		{"it is taken up again", []Child{word(stored, 5, "t", true), word(event, 6, "", false), word(stored, 5, "t", true)}, "t", false},
+		{"the first word", []Child{word(event, 1, "explorer", false)}, "explorer", false, true},
+		{"the same again", []Child{word(event, 1, "explorer", false), word(event, 2, "explorer", false)}, "explorer", false, false},
+		{"its end does not say its title", []Child{word(event, 1, "explorer", false), word(event, 2, "", true)}, "explorer", true, true},
+		{"of two at one moment the later", []Child{word(event, 1, "explorer", false), word(event, 1, "", true)}, "explorer", true, true},
+		{"its title is said late", []Child{word(event, 1, "", false), word(event, 2, "explorer", false)}, "explorer", false, true},
+		{"the store knows its task", []Child{word(event, 1, "explorer", false), word(stored, 1, "find the bug", false)}, "find the bug", false, true},
+		{"its task changes", []Child{word(stored, 1, "find it", false), word(stored, 2, "find the bug", false)}, "find the bug", false, true},
+		{"an event does not take the task away", []Child{word(stored, 1, "find the bug", false), word(event, 2, "explorer", true)}, "find the bug", true, true},
+		{"nor do two", []Child{word(stored, 1, "find the bug", false), word(event, 2, "", false), word(event, 3, "explorer", false)}, "find the bug", false, false},
+		{"nor one after it was known by events", []Child{word(event, 1, "explorer", false), word(stored, 1, "find the bug", false), word(event, 2, "explorer", false)}, "find the bug", false, false},
+		{"a store that is behind does not revive it", []Child{word(event, 5, "", true), word(stored, 2, "t", false)}, "t", true, true},
+		{"a missed end is learned from the store", []Child{word(event, 5, "", false), word(stored, 9, "t", true)}, "t", true, true},
+		{"it is taken up again", []Child{word(stored, 5, "t", true), word(event, 6, "", false), word(stored, 5, "t", true)}, "t", false, false},
 	} {
 		t.Run("CHT-10 "+tt.name, func(t *testing.T) {
 			r, live := joined(nil, Session{ID: "p", Name: "x", Kind: bridge.Claude, SessionID: "h"})
+			changed := false
 			for _, said := range tt.words {
-				if _, ok := r.SetChild(live["p"], said); !ok {
+				var ok bool
+				if changed, ok = r.SetChild(live["p"], said); !ok {
 					t.Fatalf("%+v is refused", said)
 				}
 			}
 			got := live["p"].Children
-			if len(got) != 1 || got[0].Title != tt.title || got[0].Done != tt.done {
-				t.Errorf("children %+v, want %q done %t", got, tt.title, tt.done)
+			if len(got) != 1 || got[0].Title != tt.title || got[0].Done != tt.done || changed != tt.changed {
+				t.Errorf("children %+v, changed %t; want %q done %t, changed %t", got, changed, tt.title, tt.done, tt.changed)
 			}
 		})
 	}
@@ -446,6 +468,17 @@ func TestCHT_13_ForgedParentsAreRefused(t *testing.T) {
 				t.Errorf("the other session has %+v", live["o"].Children)
 			}
 		})
+	}
+}
+
+func TestCHT_13_ChildrenOfTwoKindsMayHaveOneID(t *testing.T) {
+	r, live := joined(nil,
+		Session{ID: "p", Name: "x", Kind: bridge.Codex, SessionID: "h"},
+		Session{ID: "o", Name: "y", Kind: bridge.OpenCode, SessionID: "h-other"})
+	for id, s := range live {
+		if _, ok := r.SetChild(s, Child{ID: "c", Stored: true}); !ok {
+			t.Errorf("the child of %s is refused", id)
+		}
 	}
 }
 
