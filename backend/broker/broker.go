@@ -57,9 +57,9 @@ type Broker struct {
 	conns  map[*ipc.Conn]*link
 	linked int                 // connections so far
 	boxes  map[string]*mailbox // by peer id, for live sessions
-	// childCalls are tool calls that a hook saw inside a native child, by tool
-	// use id: the child must not take its parent's mail.
-	childCalls map[string]string
+	// childCalls are the tool use ids of calls that a hook saw inside a native
+	// child: the child must not take its parent's mail.
+	childCalls map[string]bool
 	watchers   map[chan struct{}]struct{} // in-process revision watchers
 
 	// tasks are the broker's own goroutines: wakes under way.
@@ -87,7 +87,7 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 		roster:     session.NewRoster(known),
 		conns:      map[*ipc.Conn]*link{},
 		boxes:      map[string]*mailbox{},
-		childCalls: map[string]string{},
+		childCalls: map[string]bool{},
 		watchers:   map[chan struct{}]struct{}{},
 	}
 	if b.prefs, err = openPrefs(config.Shared{Home: opts.Home, Now: opts.Now, Hold: opts.HoldShared}); err != nil {

@@ -319,10 +319,11 @@ func TestMSG_05_AnIDThatIsInTheArchiveIsNotSentAgain(t *testing.T) {
 	_, err := from.Send(t.Context(), ipc.SendArgs{To: "to", Body: "another text", MessageID: "m-1", Again: true})
 	wantCode(t, "the same id with another text", err, bridge.Conflict)
 	wantBodies(t, "no second copy", to.read())
+	b.stop() // which would write its log over the damage
 	if err := os.WriteFile(b.home.Archive(), []byte(strings.Repeat("damaged ", 2000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.restart()
+	b.start()
 	from, to = b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "to"})
 	_, err = from.Send(t.Context(), args)
 	wantCode(t, "with an archive that can not be read", err, bridge.Unavailable)
@@ -470,6 +471,10 @@ func TestMSG_06_ANativeChildNeverTakesItsParentsMail(t *testing.T) {
 	b.hook(session.HookCall{Event: session.EventPreTool, SessionID: "s1", ChildID: "c1", ToolUseID: "tool-7"}, true)
 	_, err = parent.Wait(t.Context(), ipc.WaitArgs{Caller: ipc.Caller{ToolUseID: "tool-7"}, TimeoutMillis: 1000})
 	wantCode(t, "a child's wait that a hook saw", err, bridge.Denied)
+	b.hook(session.HookCall{Event: session.EventPreTool, SessionID: "s1", ChildID: "c1", ToolUseID: "tool-8"}, true)
+	_, err = parent.Inbox(t.Context(), ipc.InboxArgs{Caller: ipc.Caller{ToolUseID: "tool-7"}, MarkRead: true})
+	wantCode(t, "the first of two calls at once", err, bridge.Denied)
+	b.hook(session.HookCall{Event: session.EventPreTool, SessionID: "s1", ChildID: "c1"}, true) // a call without an id says nothing of others
 	wantBodies(t, "the parent still has it", parent.read(), "for the parent")
 }
 

@@ -22,7 +22,7 @@ func (b *Broker) noteChild(s *session.Session, call session.HookCall) {
 		if len(b.childCalls) >= maxChildCalls {
 			clear(b.childCalls)
 		}
-		b.childCalls[call.ToolUseID] = call.ChildID
+		b.childCalls[call.ToolUseID] = true
 	}
 	said := session.Child{ID: call.ChildID, Title: call.ChildTitle, Done: call.Event == session.EventChildStop, At: b.nowMillis()}
 	changed, ok := b.roster.SetChild(s, said)

@@ -74,6 +74,9 @@ func TestCHT_10_ChildrenFromBeforeTheBrokerAreFoundInTheStore(t *testing.T) {
 	describe("c1", `{"agentType":"general-purpose","description":"find the bug"}`)
 	app := b.join(ipc.Register{Name: "app", SessionID: "s1", Store: folder})
 	b.childrenOf("app", "c1 busy find the bug\n")
+	describe("c1", `{"agentType":"general-purpose","description":"find the cause"}`)
+	b.broker.LookAtChildren(app.ID)
+	b.childrenOf("app", "c1 busy find the cause\n")
 
 	describe("c1", `{"agentType":"general-purpose","description":"find the bug","finished":true}`)
 	b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, true)
@@ -94,6 +97,45 @@ func TestCHT_10_ChildrenFromBeforeTheBrokerAreFoundInTheStore(t *testing.T) {
 	defer stop()
 	for !strings.Contains(b.childrenOf("app", both).Detail, "form that this Bridge does not know") {
 		<-changes
+	}
+}
+
+func TestCHT_10_OnlyWhatChangesAChildIsTold(t *testing.T) {
+	b := newBench(t)
+	b.join(ipc.Register{Name: "app", SessionID: "s1"})
+	for _, tt := range []struct {
+		name string
+		call session.HookCall
+		told int64
+	}{
+		{"a child begins", session.HookCall{Event: session.EventChildStart, ChildID: "c1", ChildTitle: "explorer"}, 1},
+		{"it uses a tool", session.HookCall{Event: session.EventTool, ChildID: "c1"}, 0},
+		{"it ends", session.HookCall{Event: session.EventChildStop, ChildID: "c1"}, 1},
+		{"one that is refused", session.HookCall{Event: session.EventChildStart, ChildID: "s1"}, 0},
+	} {
+		before := b.broker.revision.Load()
+		tt.call.SessionID = "s1"
+		b.hook(tt.call, true)
+		if told := b.broker.revision.Load() - before; told != tt.told {
+			t.Errorf("%s: %d changes are told, want %d", tt.name, told, tt.told)
+		}
+	}
+}
+
+func TestMSG_06_TheCallsOfChildrenAreRememberedWithinABound(t *testing.T) {
+	b := newBench(t)
+	app := b.join(ipc.Register{Name: "app", SessionID: "s1"})
+	b.broker.mu.Lock()
+	s, _ := b.broker.roster.Get(app.ID)
+	b.broker.mu.Unlock()
+	for i := range maxChildCalls + 1 {
+		b.broker.noteChild(s, session.HookCall{Event: session.EventPreTool, ChildID: "c1", ToolUseID: fmt.Sprint(i)})
+		if count := len(b.broker.childCalls); count != i%maxChildCalls+1 {
+			t.Fatalf("after %d calls %d are remembered", i+1, count)
+		}
+	}
+	if !b.broker.childCalls[fmt.Sprint(maxChildCalls)] {
+		t.Error("the last call is not remembered")
 	}
 }
 

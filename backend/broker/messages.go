@@ -310,7 +310,7 @@ func (b *Broker) isChild(caller ipc.Caller) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return caller.ToolUseID != "" && b.childCalls[caller.ToolUseID] != ""
+	return b.childCalls[caller.ToolUseID]
 }
 
 func inboxMessage(m bridge.Message) ipc.InboxMessage {

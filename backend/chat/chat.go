@@ -135,10 +135,7 @@ func ToChild(sessionName, childID string) string {
 
 // ChildOf is the id of the native child that a message is for, "" for none.
 func ChildOf(to string) string {
-	_, id, found := strings.Cut(to, childMark)
-	if !found {
-		return ""
-	}
+	_, id, _ := strings.Cut(to, childMark)
 	return strings.TrimSuffix(id, ")")
 }
 
