@@ -1,21 +1,22 @@
 // The plugin's child in the plugin's tests: it notes every line and answers by
 // the file `mode` of the project: answer (with the file `text`, once, as a broker
-// would), late (the same, but too late), mute, or die (end at the next line, and
-// answer from then on).
+// would), late (the same, but the mail only once the mode is answer again), mute,
+// or die (end at the next line, and answer from then on).
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createInterface } from "node:readline"
 
 const dir = process.cwd()
 const say = (line) => process.stdout.write(JSON.stringify(line) + "\n")
+const mode = () => readFileSync(dir + "/mode", "utf8")
 const note = (line) => appendFileSync(dir + "/lines", JSON.stringify(line) + "\n")
 
 note({ start: true })
 createInterface({ input: process.stdin }).on("line", (line) => {
   const request = JSON.parse(line)
-  const mode = readFileSync(dir + "/mode", "utf8")
+  const asked = mode() // before the test, which reads the note, may change it
   note(request)
-  if (mode === "mute") return
-  if (mode === "die") {
+  if (asked === "mute") return
+  if (asked === "die") {
     writeFileSync(dir + "/mode", "answer")
     process.exit(1)
   }
@@ -25,5 +26,10 @@ createInterface({ input: process.stdin }).on("line", (line) => {
     reply.loan = { id: "L", recipient: "P", messages: ["M"] }
     rmSync(dir + "/text")
   }
-  setTimeout(say, mode === "late" && reply.loan ? 1300 : 0, reply)
+  answer(reply)
 })
+
+function answer(reply) {
+  if (reply.loan && mode() === "late") setTimeout(answer, 10, reply)
+  else say(reply)
+}

@@ -1,18 +1,22 @@
 // Tests of opencode/bridge.js without opencode: node plugin_test.mjs PLUGIN DIR.
 import assert from "node:assert/strict"
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
+import { mock } from "node:test"
 import { pathToFileURL } from "node:url"
 
 const [, , plugin, root] = process.argv
 setInterval(() => {}, 1000) // the plugin keeps no process alive; this does
+const { setTimeout: afterwards } = globalThis
+mock.timers.enable({ apis: ["setTimeout"] }) // the plugin's time passes when a test says so
 const { BridgePlugin } = await import(pathToFileURL(plugin))
 
-const lines = () => (existsSync(dir + "/lines") ? readFileSync(dir + "/lines", "utf8").trim().split("\n").map((l) => JSON.parse(l)) : [])
+// lines are what the child has noted, without the one that it may be writing.
+const lines = () => (existsSync(dir + "/lines") ? readFileSync(dir + "/lines", "utf8").split("\n").slice(0, -1).map((l) => JSON.parse(l)) : [])
 const events = () => lines().map((l) => l.event ?? (l.confirm ? "confirm" : "start"))
 const until = async (what, holds) => {
   for (const end = Date.now() + 20000; !holds(); ) {
     assert.ok(Date.now() < end, `waiting for ${what}: ${JSON.stringify(lines())}`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
+    await new Promise((resolve) => afterwards(resolve, 10))
   }
 }
 
@@ -47,7 +51,10 @@ const tests = {
     const { hooks, prompts } = await load("mute")
     await hooks.event(created(main))
     const args = { limit: 1 }
-    await hooks["chat.message"]({ sessionID: "ses_1" }, { message: { id: "m1" }, parts: [{ type: "text", text: "hi" }] })
+    const told = hooks["chat.message"]({ sessionID: "ses_1" }, { message: { id: "m1" }, parts: [{ type: "text", text: "hi" }] })
+    await until("the child to hear the prompt", () => events().includes("chat.message"))
+    mock.timers.tick(1000)
+    await told
     await hooks["tool.execute.before"]({ tool: "bridge_inbox", sessionID: "ses_1" }, { args })
     assert.deepEqual(args, { limit: 1, _bridge_session: "ses_1" })
     assert.deepEqual(prompts, [])
@@ -110,7 +117,11 @@ const tests = {
     const { hooks, prompts } = await load("late")
     await hooks.event(created(main))
     writeFileSync(dir + "/text", "MAIL")
-    await hooks.event(idle("ses_1"))
+    const told = hooks.event(idle("ses_1"))
+    await until("the child to hear of it", () => events().includes("session.idle"))
+    mock.timers.tick(1000)
+    await told
+    writeFileSync(dir + "/mode", "answer")
     await until("the mail to be given back", () => lines().some((l) => l.back === "L"))
     await until("the idle session to ask again", () => events().filter((e) => e === "session.idle").length === 2)
     assert.deepEqual(prompts, [])
@@ -159,6 +170,7 @@ const tests = {
     await until("the report", () => events().length === 2)
     writeFileSync(dir + "/mode", "die")
     await hooks["tool.execute.after"]({ tool: "bash", sessionID: "ses_1", callID: "c1" })
+    mock.timers.tick(500)
     await until("the second start", () => events().filter((e) => e === "session.created").length === 2)
     assert.deepEqual(events(), ["start", "session.created", "tool.execute.after", "start", "session.created"])
     await hooks.dispose()
