@@ -3,13 +3,18 @@ package cli
 import (
 	"errors"
 	"os"
+	"os/user"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/broker"
+	"bridge/backend/config"
+	"bridge/backend/ipc"
 )
 
 func TestDSK_03_TheLogsEndIsShown(t *testing.T) {
@@ -70,5 +75,109 @@ func TestDSK_03_WhoseServiceItIs(t *testing.T) {
 	want := map[string]bool{"alice": true, "a.b-c_1": true, "-x": false, "../x": false, "a b": false, "a/b": false, "a%n": false, "": false}
 	if diff := cmp.Diff(want, plain); diff != "" {
 		t.Errorf("names of accounts that may be part of a service's:\n%s", diff)
+	}
+}
+
+func TestDSK_03_WhoServesTheHomeIsSaid(t *testing.T) {
+	current, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := func(host string) *ipc.Status { return &ipc.Status{Host: host, PID: 7, Version: "1.2"} }
+	mine := service{name: "bridge", account: current.Username}
+	for _, tt := range []struct {
+		name   string
+		of     service
+		state  string
+		broker *ipc.Status
+		says   string
+		waits  bool
+	}{
+		{"nobody", mine, serviceRunning, nil, "none serves", false},
+		{"the service", mine, serviceRunning, by(hostService), "this service, version 1.2", false},
+		{"a person's broker", mine, serviceRunning, by("serve"), "process 7 (serve) serves this home; the service waits", true},
+		{"a person's broker beside a service that is stopped", mine, serviceStopped, by("serve"), "process 7 (serve) serves this home\n", false},
+		{"a broker that leaves for it", mine, serviceRunning, by(broker.HostBackground), "process 7 (background) serves this home\n", false},
+		{"somebody else's", service{name: "bridge", account: "nobody like this"}, serviceRunning, nil, "only nobody like this may ask it", false},
+	} {
+		t.Run("DSK-03 "+tt.name, func(t *testing.T) {
+			report := serviceReport{serviceState: serviceState{Installed: true, State: tt.state}, Broker: tt.broker}
+			if text := serviceText(tt.of, report); !strings.Contains(text, "Broker   "+tt.says) {
+				t.Errorf("the text does not say %q:\n%s", tt.says, text)
+			}
+			serves := tt.broker != nil && tt.broker.Host == hostService
+			if report.waits() != tt.waits || report.serves() != serves {
+				t.Errorf("it waits: %v, it serves: %v", report.waits(), report.serves())
+			}
+		})
+	}
+}
+
+func TestDSK_03_AServiceIsNamedByTheCommandThatMeansIt(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there a service is always the machine's")
+	}
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	usual, err := config.ResolveHome("", func(name string) string { return map[string]string{"HOME": dir}[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := config.ResolveHome(filepath.Join(dir, "other"), func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		of            service
+		command, args string
+	}{
+		{service{home: usual}, "bridge service start", "service run"},
+		{service{home: other}, `bridge service start --home "` + other.Dir() + `"`, "service run --home " + other.Dir()},
+		{service{home: usual, system: true, account: "al"}, "sudo bridge service start --system --user al", "service run"},
+	} {
+		if got := tt.of.command("start"); got != tt.command {
+			t.Errorf("command %q, want %q", got, tt.command)
+		}
+		if got := strings.Join(tt.of.args(), " "); got != tt.args {
+			t.Errorf("args %q, want %q", got, tt.args)
+		}
+	}
+}
+
+// TestDSK_03_AnAccountsServiceHasTheAccountsHome: whoever types the command.
+func TestDSK_03_AnAccountsServiceHasTheAccountsHome(t *testing.T) {
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		t.Skip("NOT TESTED: no account `nobody` on this machine")
+	}
+	t.Setenv("HOME", t.TempDir())
+	asSudo := func(name string) string { return map[string]string{"SUDO_USER": "nobody", "HOME": "/root"}[name] }
+	for _, tt := range []struct {
+		name   string
+		flags  serviceFlags
+		getenv func(string) string
+		want   bool
+	}{
+		{"named", serviceFlags{system: true, account: "nobody"}, os.Getenv, true},
+		{"who called sudo", serviceFlags{system: true}, asSudo, os.Geteuid() == 0},
+		{"one's own", serviceFlags{}, asSudo, false},
+	} {
+		t.Run("DSK-03 "+tt.name, func(t *testing.T) {
+			a := &App{Getenv: tt.getenv}
+			s, err := a.service(tt.flags)
+			if err != nil {
+				t.Fatal(err)
+			}
+			home := os.Getenv("HOME")
+			if tt.want {
+				home = nobody.HomeDir
+			}
+			if (s.account == "nobody") != tt.want || s.home.Dir() != filepath.Join(home, ".bridge") || !s.home.IsDefault() {
+				t.Errorf("the service of %s has the home %s, usual: %v", s.account, s.home.Dir(), s.home.IsDefault())
+			}
+			if want := map[bool]string{true: "bridge-nobody", false: "bridge"}[tt.want]; s.name != want {
+				t.Errorf("it is called %s, want %s", s.name, want)
+			}
+		})
 	}
 }
