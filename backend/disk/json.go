@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -12,8 +13,16 @@ import (
 var ErrTooLarge = errors.New("the file is larger than allowed")
 
 // ReadLimited returns the whole file at path, or ErrTooLarge when it holds more
-// than limitBytes. A missing file is fs.ErrNotExist.
+// than limitBytes. A missing file is fs.ErrNotExist. What is no regular file is
+// not opened: a pipe would wait for a writer.
 func ReadLimited(path string, limitBytes int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("it is not a regular file")}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read: %w", err)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read: %w", err)
