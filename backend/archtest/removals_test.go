@@ -18,7 +18,7 @@ var removals = map[string]string{
 	"backend/maintain.Lease.Release os.Remove":         "a lease holds no data, and its process has ended its work or is gone for certain",
 	"backend/maintain.Caretaker.releaseLock os.Remove": "the maintenance lock that this very process took",
 	"backend/maintain.Caretaker.dropStaged os.Remove":  "a copy that was made beside its place and not put there; the set has the file",
-	"backend/maintain.dropScratch os.RemoveAll":        "the scratch home of a drill, made by the same call from a snapshot that stays",
+	"backend/maintain.dropScratch os.RemoveAll":        "the scratch home of a drill, or the copy of a damaged index, made by the same call from what stays",
 
 	"backend/agent.Edit.write os.Remove":          "a settings file that Bridge itself made, checked to be as Bridge left it",
 	"backend/agent.dropEmptyDirs os.Remove":       "folders that Bridge made; the system refuses those that hold anything",
@@ -31,7 +31,7 @@ var removals = map[string]string{
 	"backend/ipc.Listen os.Remove":             "the socket of a broker that died; it holds no bytes, and the election lock is held",
 
 	"backend/store.dropEmpty os.Remove":                "a database of no bytes that could not be made",
-	"backend/store.dropUnmade os.Remove":               "an archive that never got its name and holds no row",
+	"backend/store.dropUnmade os.Remove":               "a database that never got its name and holds no row",
 	"backend/store.safeCopy.discard os.Remove":         "a copy that was never published; the store still has all it holds",
 	"backend/store.migration.restoreTable DELETE FROM": "a table whose contents are put back from the checked copy in the same transaction",
 	"backend/store.flushOutbox DELETE FROM":            "notices that the same transaction has put into the store, which commits first",

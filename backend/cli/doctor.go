@@ -122,6 +122,9 @@ func (a *App) doctorBackup(ctx context.Context, c maintain.Caretaker, progress *
 		return err
 	}
 	text := fmt.Sprintf("Snapshot made and verified: %s\n  %d files, %s. Prove that it can be restored: bridge doctor --drill\n", made.Path, made.Files, sizeText(made.Bytes))
+	for _, omitted := range made.Omitted {
+		text += "  left out: " + omitted + ", a damaged search index that the broker makes anew (see bridge doctor)\n"
+	}
 	for _, moved := range made.Moved {
 		text += "  an older one moved to " + moved + "\n"
 	}

@@ -107,7 +107,7 @@ func (k *checker) checkBeside(folder string, name *regexp.Regexp, entry fs.DirEn
 func (k *checker) checkRecoveries() error {
 	newest, interrupted, err := k.interrupted()
 	if err != nil || !interrupted {
-		return err
+		return nil //nolint:nilerr // a folder that cannot be listed is a finding already
 	}
 	recovery, _ := readRecovery(newest)
 	k.find(RestoreUnfinished, "backups/"+filepath.Base(newest),

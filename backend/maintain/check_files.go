@@ -9,26 +9,33 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"bridge/backend/disk"
 )
 
-// known is what may lie right in a home, our own and what the same layout has
-// in the field.
+// folders are those that Bridge keeps in a home.
+var folders = []string{
+	"install", "network", "approvals", "jobs", "runs", "read-journal", "pending-job-writes", "backups", "message-backups", "archive",
+	".migration-snapshots", ".storage-users", "logs", "storage-capabilities",
+	"pending-job-writes/v1", "archive/orphaned", "archive/pending-job-writes", "backups/archive", "message-backups/archive",
+}
+
+// known is what may lie right in a home beside these, our own and what the same
+// layout has in the field.
 var known = []string{
-	"config.json", "token", "launch-secret", "jobs.json", "remote-jobs.json", "install", "broker.lock", "bridge.sock",
+	"config.json", "token", "launch-secret", "jobs.json", "remote-jobs.json", "broker.lock", "bridge.sock",
 	"window.lock", "window.sock",
-	"network", "approvals", "jobs", "runs", "read-journal", "pending-job-writes", "backups", "message-backups", "archive",
-	".migration-snapshots", ".storage-users", ".maintenance-lock", "logs", "worktrees", "inbox", "transfers", "locks",
+	".maintenance-lock", "worktrees", "inbox", "transfers", "locks",
 	"dashboard.json", "dashboard-key", "read-state", "message-waits", "sessions", "auto-wake.json", "job-outcomes",
-	"local-result-receipts", "storage-capabilities", "plugin-versions", "plugin-sessions", "permission-repairs",
+	"local-result-receipts", "plugin-versions", "plugin-sessions", "permission-repairs",
 	"antigravity-hooks", "owner-questions.db", "store-compatibility.db", "job-archive.db", "resource-slots.sqlite", "root-limits.sqlite",
 }
 
 // isKnown reports whether a name right in the home is Bridge's: a known one, a
 // database, or what belongs beside a known one (side files, copies, locks).
 func isKnown(name string) bool {
-	if isDatabase(name) || slices.Contains(known, name) || disk.IsTemp(name) {
+	if isDatabase(name) || slices.Contains(known, name) || slices.Contains(folders, name) || disk.IsTemp(name) {
 		return true
 	}
 	for _, suffix := range append([]string{".lock"}, sideFiles...) {
@@ -54,6 +61,15 @@ func (k *checker) checkFiles(ctx context.Context) error {
 			}
 		} else if rest == "" && entry.Type().IsRegular() {
 			k.checkRights(name)
+		}
+		if slices.Contains(folders, name) && !entry.IsDir() && entry.Type()&fs.ModeSymlink == 0 {
+			k.find(NotAFolder, name, "it is "+kindOf(entry.Type())+", not a folder")
+		}
+		if name == "broker.lock" {
+			k.regular(name)
+		}
+		if !utf8.ValidString(name) && !inQuarantine(name) {
+			k.find(UnknownFile, name, "its name is not valid UTF-8: Bridge writes no such name, and no snapshot holds it")
 		}
 		if entry.Type()&fs.ModeSymlink != 0 && !inQuarantine(name) && !k.found(name) {
 			k.find(Link, name, "it is a symbolic link")

@@ -37,6 +37,7 @@ const (
 	JournalDamaged     Code = "journal-damaged"
 	SecretDamaged      Code = "secret-damaged"
 	NotAFile           Code = "not-a-file"
+	NotAFolder         Code = "not-a-folder"
 	Link               Code = "symlink"
 	OpenToOthers       Code = "open-to-others"
 	TempAbandoned      Code = "temp-abandoned"
@@ -84,6 +85,7 @@ func Kinds() map[Code]Kind {
 		JournalDamaged:     {Error, false, "move the receipt away by hand: messages that it names may be shown once more"},
 		SecretDamaged:      {Error, false, "stop all bridge processes and remove the file: a new secret is made"},
 		NotAFile:           {Error, false, "move it away: a regular file belongs there"},
+		NotAFolder:         {Error, false, "move it away: Bridge makes the folder that belongs there when it needs it"},
 		Link:               {Warning, false, "put the file itself there: links are not followed by snapshots, and a store refuses them"},
 		OpenToOthers:       {Warning, false, "take the rights of others away: chmod go= on it"},
 		TempAbandoned:      {Warning, true, "`bridge doctor --fix` moves it to archive/orphaned, byte for byte"},

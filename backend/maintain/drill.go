@@ -95,7 +95,7 @@ func (c Caretaker) rehearse(ctx context.Context, dir string, proof *Proof) error
 		return err
 	}
 	return c.inScratch(func(there Caretaker) error {
-		if err := there.install(ctx, from); err != nil {
+		if err := there.install(ctx, from, nil); err != nil {
 			return err
 		}
 		proof.Files = len(manifest.Files)
@@ -145,7 +145,8 @@ func (c Caretaker) inScratch(work func(there Caretaker) error) (err error) {
 	return work(there)
 }
 
-// dropScratch removes the scratch home, a copy that this very drill made.
+// dropScratch removes a copy that this very call made: a scratch home, or what was
+// captured of a damaged index.
 func dropScratch(dir string) error { return os.RemoveAll(dir) }
 
 // proveCounts compares the rows of every table with the manifest.

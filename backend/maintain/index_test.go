@@ -80,3 +80,24 @@ func TestSTO_01_STO_06_TheDoctorKnowsTheSearchIndex(t *testing.T) {
 		t.Errorf("the new index finds %d messages, the old one found %d", again, there)
 	}
 }
+
+func TestSTO_04_ADamagedSearchIndexIsNoReasonToHaveNoSnapshot(t *testing.T) {
+	c := newHome(t)
+	indexed(t, c, "message")
+	spoil(t, c, "history.db", func(data []byte) []byte {
+		for i := 4096; i < len(data); i++ { // the first page says what the file holds
+			data[i] = 0x5a
+		}
+		return data
+	})
+	made := mustBackup(t, c)
+	if manifestOf(t, made.Path).has(history) || len(made.Omitted) != 1 || made.Omitted[0] != history {
+		t.Errorf("the snapshot omits %v", made.Omitted)
+	}
+	if _, err := os.Lstat(in(made.Path, history)); !isGone(err) {
+		t.Errorf("half a copy is in the snapshot: %v", err)
+	}
+	if _, err := c.Drill(t.Context(), made.Path); err != nil {
+		t.Error(err)
+	}
+}

@@ -10,6 +10,7 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -17,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"bridge/backend/config"
 	"bridge/backend/disk"
@@ -116,11 +118,31 @@ func isManaged(path string) bool {
 	}
 	inCopies := strings.HasPrefix(path, "install/") && path != "install/install.json"
 	isJSON := strings.HasSuffix(path, ".json") || strings.HasSuffix(path, ".jsonl")
-	return isJSON && !disk.IsTemp(path) && !inCopies
+	return isJSON && !disk.IsTemp(path) && !inCopies && utf8.ValidString(path) // a manifest holds no other names
 }
 
-// managed lists the managed files of dir, relative with slashes, databases
-// first. Links are left out: what they lead to is not the home's.
+// turn says when a copy of the home takes a managed file, smaller first. Data
+// moves on: from a journal into its store, from the compatibility store into the
+// primary one, from there into the archive. Taken in this order, what moves
+// meanwhile is copied twice and never missed.
+func turn(path string) int {
+	switch {
+	case strings.HasPrefix(path, "read-journal/"), strings.HasPrefix(path, "pending-job-writes/"):
+		return 0
+	case path == compatibility:
+		return 2
+	case path == primary:
+		return 3
+	case isDatabase(path):
+		return 4
+	case strings.HasPrefix(path, "archive/"):
+		return 5
+	}
+	return 1
+}
+
+// managed lists the managed files of dir, relative with slashes, in their turns.
+// Links are left out: what they lead to is not the home's.
 func managed(ctx context.Context, dir string) ([]string, error) {
 	var found []string
 	err := walk(ctx, dir, func(path string, entry fs.DirEntry) error {
@@ -129,15 +151,7 @@ func managed(ctx context.Context, dir string) ([]string, error) {
 		}
 		return nil
 	})
-	slices.SortStableFunc(found, func(a, b string) int {
-		switch {
-		case isDatabase(a) == isDatabase(b):
-			return strings.Compare(a, b)
-		case isDatabase(a):
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(turn(a), turn(b)), strings.Compare(a, b)) })
 	return found, err
 }
 

@@ -89,13 +89,19 @@ func readManifest(dir string) (Manifest, error) {
 func (m Manifest) checkPaths(dir string) error {
 	seen := map[string]bool{}
 	for _, file := range m.Files {
-		isLocal := filepath.IsLocal(filepath.FromSlash(file.Path))
-		if !isLocal || !isManaged(file.Path) || seen[file.Path] || file.Bytes < 0 {
+		if !isPlain(file.Path) || !isManaged(file.Path) || seen[file.Path] || file.Bytes < 0 {
 			return bridge.Errorf(bridge.Unsupported, "the manifest of %s names %q, which no snapshot holds", dir, file.Path)
 		}
 		seen[file.Path] = true
 	}
 	return nil
+}
+
+// isPlain reports whether path, of a manifest, stays below the folder that it is
+// relative to, and names its file in the one way that isManaged judges.
+func isPlain(path string) bool {
+	native := filepath.FromSlash(path)
+	return filepath.IsLocal(native) && filepath.ToSlash(filepath.Clean(native)) == path
 }
 
 // checkSizes compares names and sizes of the set's files with the manifest.

@@ -124,6 +124,13 @@ var damages = []struct {
 		remove(t, c, "jobs.json")
 		write(t, c.Home.Dir(), "jobs.json/inside", "x")
 	}},
+	{"not-a-folder backups", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+		rename(t, c, "backups", "runs/elsewhere")
+		write(t, c.Home.Dir(), "backups", "")
+	}},
+	{"not-a-folder archive/orphaned", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "archive/orphaned", "") }},
+	{"not-a-file broker.lock", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "broker.lock/inside", "") }},
+	{"unknown-file jobs/\xff.json", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "jobs/\xff.json", "{}") }},
 	{"json-damaged jobs.json", func(t *testing.T, c Caretaker, random *rand.Rand) {
 		spoil(t, c, "jobs.json", func(data []byte) []byte { return data[:1+random.IntN(len(data)-2)] })
 	}},

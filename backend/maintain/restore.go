@@ -132,7 +132,7 @@ func readRecovery(dir string) (recovery, error) {
 		return described, bridge.WithCause(bridge.Unsupported, err, fmt.Sprintf("%s is no recovery set that this Bridge knows", dir))
 	}
 	for _, file := range described.Files {
-		if !filepath.IsLocal(filepath.FromSlash(file.Path)) || !isManaged(file.Path) && !isSideFile(file.Path) {
+		if !isPlain(file.Path) || !isManaged(file.Path) && !isSideFile(file.Path) {
 			return described, bridge.Errorf(bridge.Unsupported, "the recovery set %s names %q, which no restore displaces", dir, file.Path)
 		}
 	}
@@ -163,12 +163,20 @@ func checkRestorable(ctx context.Context, one database, path string) error {
 	return nil
 }
 
-// checkTargets refuses to replace what is no regular file.
+// checkTargets refuses to replace what is no regular file, and to write through
+// a link: what that leads to is not the home's, and no recovery set would have it.
 func (c Caretaker) checkTargets(files []File) error {
 	for _, file := range files {
-		info, err := os.Lstat(in(c.Home.Dir(), file.Path))
+		target := in(c.Home.Dir(), file.Path)
+		info, err := os.Lstat(target)
 		if err == nil && !info.Mode().IsRegular() {
-			return bridge.Errorf(bridge.Conflict, "%s is %s: move it away first, a restore replaces only files", in(c.Home.Dir(), file.Path), kindOf(info.Mode()))
+			return bridge.Errorf(bridge.Conflict, "%s is %s: move it away first, a restore replaces only files", target, kindOf(info.Mode()))
+		}
+		for folder := filepath.Dir(target); folder != c.Home.Dir(); folder = filepath.Dir(folder) {
+			info, err := os.Lstat(folder)
+			if err == nil && !info.IsDir() {
+				return bridge.Errorf(bridge.Conflict, "%s is %s: put a folder there first, a restore writes only to the home itself", folder, kindOf(info.Mode()))
+			}
 		}
 	}
 	return nil
@@ -190,7 +198,10 @@ func (c Caretaker) present(ctx context.Context) ([]string, error) {
 // displace copies every present file into a new recovery set and publishes it:
 // work with the snapshot comes next.
 func (c Caretaker) displace(ctx context.Context, snapshot, work string) (set string, displaced []File, err error) {
-	at := c.Now().UnixMilli()
+	at, err := c.nextTime(c.Home.Backups(), recoveryName)
+	if err != nil {
+		return "", nil, err
+	}
 	set = filepath.Join(c.Home.Backups(), fmt.Sprintf("recovery-%013d-%s", at, uuid.NewString()))
 	pending := filepath.Join(c.Home.Backups(), pendingPrefix+filepath.Base(set))
 	root := filepath.Join(pending, displacedDir)
@@ -236,11 +247,11 @@ func (c Caretaker) notBegun(set string, why error) error {
 // displaced files come back; only if that fails too is the home left half done,
 // and the recovery set without its outcome says so.
 func (c Caretaker) replaceOrRollBack(ctx context.Context, files []File, temps staged, set string, displaced []File) error {
-	err := c.putInPlace(ctx, files, temps)
+	err := c.putInPlace(ctx, files, temps, displaced)
 	if err != nil {
 		// The caller's context may be what failed; bringing back must not.
 		back := source{dir: set, root: filepath.Join(set, displacedDir), files: displaced}
-		if backErr := c.install(context.WithoutCancel(ctx), back); backErr != nil {
+		if backErr := c.install(context.WithoutCancel(ctx), back, slices.Concat(files, displaced)); backErr != nil {
 			return bridge.WithCause(bridge.Storage, errors.Join(err, backErr), fmt.Sprintf(
 				"the restore failed and so did bringing the files back: what was there is in %s; run the restore again", set))
 		}
@@ -264,16 +275,16 @@ func (c Caretaker) writeOutcome(set string, done bool) error {
 	return nil
 }
 
-// install makes the managed files of the home those of the source. All of them
-// are copied beside their places first, so that a full disk is met before
-// anything is replaced.
-func (c Caretaker) install(ctx context.Context, from source) (err error) {
+// install puts the files of the source in the place of those of the home that
+// the caller has copies of. All of them are copied beside their places first, so
+// that a full disk is met before anything is replaced.
+func (c Caretaker) install(ctx context.Context, from source, copied []File) (err error) {
 	temps, err := c.stage(ctx, from)
 	defer func() { err = errors.Join(err, c.dropStaged(temps)) }()
 	if err != nil {
 		return err
 	}
-	return c.putInPlace(ctx, from.files, temps)
+	return c.putInPlace(ctx, from.files, temps, copied)
 }
 
 // staged are copies beside the places of the files that they are for.
@@ -304,11 +315,11 @@ func (c Caretaker) stage(ctx context.Context, from source) (staged, error) {
 	return temps, nil
 }
 
-// putInPlace replaces the managed files of the home by the staged ones. A log
-// never stands beside a database that is not its own: what is not staged goes
-// before the first file comes.
-func (c Caretaker) putInPlace(ctx context.Context, files []File, temps staged) error {
-	if err := c.clear(ctx, files); err != nil {
+// putInPlace replaces files of the home by the staged ones; copied are those of
+// which there are copies elsewhere. A log never stands beside a database that is
+// not its own: what is not staged goes before the first file comes.
+func (c Caretaker) putInPlace(ctx context.Context, files []File, temps staged, copied []File) error {
+	if err := c.clear(ctx, files, copied); err != nil {
 		return err
 	}
 	for _, file := range files {
@@ -320,19 +331,30 @@ func (c Caretaker) putInPlace(ctx context.Context, files []File, temps staged) e
 	return nil
 }
 
-// clear takes away the present files that the source does not have, the
-// databases' side files among them. The recovery set has them.
-func (c Caretaker) clear(ctx context.Context, keep []File) error {
+// clear takes away the present files that are not among those to keep, and the
+// databases' side files in any case. What came after the copies were made stays:
+// a receipt of a hook, which waits for no broker and asks for no lease.
+func (c Caretaker) clear(ctx context.Context, keep, copied []File) error {
 	paths, err := c.present(ctx)
 	if err != nil {
 		return err
 	}
+	kept, safe := map[string]bool{}, map[string]bool{}
+	for _, file := range keep {
+		kept[file.Path] = !isSideFile(file.Path)
+	}
+	for _, file := range copied {
+		safe[file.Path] = true
+	}
 	for _, path := range paths {
-		kept := slices.ContainsFunc(keep, func(f File) bool { return f.Path == path })
-		if !kept || isSideFile(path) {
+		switch {
+		case kept[path]:
+		case safe[path], strings.HasSuffix(path, "-shm"): // a -shm holds nothing that is nowhere else
 			if err := c.files().RemoveCopied(in(c.Home.Dir(), path)); err != nil {
 				return err
 			}
+		case isSideFile(path) && sizeOf(in(c.Home.Dir(), path)) > 0:
+			return bridge.Errorf(bridge.Conflict, "a program that asks for no lease writes to the home: %s is new", path)
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/disk"
 )
 
 // snapshotBytes are the managed files as the set has them.
@@ -256,4 +257,78 @@ func TestSTO_08_ADrillProvesASnapshotAndRecordsIt(t *testing.T) {
 			t.Errorf("LastProof = %+v, %v", last, ok)
 		}
 	})
+}
+
+func TestSTO_08_ARestoreWritesThroughNoLink(t *testing.T) {
+	c := newHome(t)
+	write(t, c.Home.Dir(), "network/keys.json", `{"key": "old"}`)
+	made := mustBackup(t, c)
+	elsewhere := t.TempDir()
+	remove(t, c, "network/keys.json")
+	remove(t, c, "network")
+	write(t, elsewhere, "keys.json", `{"key": "precious"}`)
+	if err := os.Symlink(elsewhere, in(c.Home.Dir(), "network")); err != nil {
+		t.Fatal(err)
+	}
+	before := managedBytes(t, c)
+	if _, err := c.Restore(t.Context(), made.Path); bridge.CodeOf(err) != bridge.Conflict || !strings.Contains(err.Error(), "network is a symbolic link") {
+		t.Errorf("restored through a link: %v", err)
+	}
+	if data := read(t, elsewhere, "keys.json"); string(data) != `{"key": "precious"}` {
+		t.Errorf("what the link leads to is %s", data)
+	}
+	if diff := cmp.Diff(before, managedBytes(t, c)); diff != "" {
+		t.Errorf("the refusal changed the home:\n%s", diff)
+	}
+}
+
+func TestSTO_08_AManifestNamesOnlyWhatSnapshotsHold(t *testing.T) {
+	for _, path := range []string{
+		"../evil.json", "/evil.json", "x/../backups/evil.json", "x/../dashboard.json", "./evil.json", "jobs//evil.json", "backups/evil.json", "token", "",
+	} {
+		t.Run(path, func(t *testing.T) {
+			c := newHome(t)
+			made := mustBackup(t, c)
+			manifest := manifestOf(t, made.Path)
+			if path != "" {
+				write(t, made.Path, path, "{}")
+			}
+			manifest.Files = append(manifest.Files, File{Path: path, SHA256: sumOf([]byte("{}")), Bytes: 2})
+			if err := disk.WriteJSON(in(made.Path, manifestName), manifest); err != nil {
+				t.Fatal(err)
+			}
+			before := listing(t, c.Home.Dir())
+			if _, err := c.Restore(t.Context(), made.Path); bridge.CodeOf(err) != bridge.Unsupported {
+				t.Errorf("restored a manifest that names %q: %v", path, err)
+			}
+			if diff := cmp.Diff(before, listing(t, c.Home.Dir())); diff != "" {
+				t.Errorf("the refusal changed the home:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSTO_14_WhatComesDuringARestoreIsNotTakenAway(t *testing.T) {
+	for name, fails := range map[string]bool{"restored": false, "rolled back": true} {
+		t.Run(name, func(t *testing.T) {
+			c := newHome(t)
+			made := mustBackup(t, c)
+			c.step = func(name string) error {
+				// The recovery set has just got its name; a hook keeps a receipt.
+				if strings.HasPrefix(name, "remove ") || strings.HasPrefix(name, "publish jobs.json") {
+					write(t, c.Home.Dir(), "read-journal/late.json", "[]")
+					if fails {
+						return errors.New("the disk is tired")
+					}
+				}
+				return nil
+			}
+			if _, err := c.Restore(t.Context(), made.Path); (err != nil) != fails {
+				t.Fatal(err)
+			}
+			if data := read(t, c.Home.Dir(), "read-journal/late.json"); string(data) != "[]" {
+				t.Errorf("the receipt is %q", data)
+			}
+		})
+	}
 }

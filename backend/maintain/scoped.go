@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -56,7 +57,10 @@ func (c Caretaker) BackupMessages(ctx context.Context, pause func(context.Contex
 
 // makeScoped captures, verifies and publishes one set.
 func (c Caretaker) makeScoped(ctx context.Context, live bool, pause func(context.Context) error) (made Snapshot, err error) {
-	at := c.Now().UnixMilli()
+	at, err := c.nextTime(c.Home.MessageBackups(), scopedName)
+	if err != nil {
+		return made, err
+	}
 	final := filepath.Join(c.Home.MessageBackups(), fmt.Sprintf("messages-%013d-%s", at, uuid.NewString()))
 	pending := filepath.Join(c.Home.MessageBackups(), pendingPrefix+filepath.Base(final))
 	if err := disk.MakeDir(pending); err != nil {
@@ -69,7 +73,7 @@ func (c Caretaker) makeScoped(ctx context.Context, live bool, pause func(context
 	if err := c.publish(pending, final, manifest); err != nil {
 		return made, fmt.Errorf("publish the backup of the messages: %w", err)
 	}
-	made = Snapshot{Path: final, Files: len(manifest.Files), Bytes: manifest.bytes()}
+	made = Snapshot{Path: final, Files: len(manifest.Files), Bytes: manifest.bytes(), Omitted: []string{}}
 	made.Moved, err = c.rotateSets(c.Home.MessageBackups(), scopedName)
 	return made, err
 }
@@ -114,7 +118,15 @@ func (c Caretaker) NextMessageBackup(interval time.Duration) (time.Time, error) 
 	if err != nil || len(found) == 0 {
 		return time.Time{}, err
 	}
-	return time.UnixMilli(found[0].CreatedAt).Add(interval), nil
+	newest := time.UnixMilli(found[0].CreatedAt)
+	if newest.After(c.Now()) { // the clock was set back: the disk knows by which clock the set was made
+		info, err := os.Lstat(filepath.Join(c.Home.MessageBackups(), found[0].Path))
+		if err != nil || info.ModTime().After(c.Now()) {
+			return time.Time{}, err
+		}
+		newest = info.ModTime()
+	}
+	return newest.Add(interval), nil
 }
 
 // readScoped reads the manifest of a set of messages and refuses every other set.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -28,6 +29,8 @@ type Snapshot struct {
 	Files int      `json:"files"`
 	Bytes int64    `json:"bytes"`
 	Moved []string `json:"moved"` // older ones that went to backups/archive
+	// Omitted are databases that are damaged and hold nothing but what is made anew.
+	Omitted []string `json:"omitted"`
 }
 
 // Backup captures a full snapshot, also beside a live broker (STO-04, STO-05):
@@ -47,7 +50,13 @@ func (c Caretaker) Backup(ctx context.Context) (made Snapshot, err error) {
 		return made, err
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
-	at := c.Now().UnixMilli()
+	if err := c.checkWhole(); err != nil {
+		return made, err
+	}
+	at, err := c.nextTime(c.Home.Backups(), snapshotName)
+	if err != nil {
+		return made, err
+	}
 	final := filepath.Join(c.Home.Backups(), fmt.Sprintf("snapshot-%013d-%s", at, uuid.NewString()))
 	pending := filepath.Join(c.Home.Backups(), pendingPrefix+filepath.Base(final))
 	if err := disk.MakeDir(pending); err != nil {
@@ -60,34 +69,92 @@ func (c Caretaker) Backup(ctx context.Context) (made Snapshot, err error) {
 	if err := c.publish(pending, final, manifest); err != nil {
 		return made, fmt.Errorf("publish the snapshot: %w", err)
 	}
-	made = Snapshot{Path: final, Files: len(manifest.Files), Bytes: manifest.bytes()}
+	made = Snapshot{Path: final, Files: len(manifest.Files), Bytes: manifest.bytes(), Omitted: []string{}}
+	if !manifest.has(history) && sizeOf(c.Home.History()) > 0 {
+		made.Omitted = append(made.Omitted, history)
+	}
 	made.Moved, err = c.rotate(c.Home.Backups())
 	return made, err
 }
 
-// capture copies and verifies every managed file.
+// nextTime is the time that a new set of the folder is named by: now, or after a
+// clock was set back just after the newest one, so that the newest is the last made.
+func (c Caretaker) nextTime(folder string, name *regexp.Regexp) (int64, error) {
+	found, err := sets(folder, name)
+	at := c.Now().UnixMilli()
+	if len(found) > 0 {
+		at = max(at, found[0].CreatedAt+1)
+	}
+	return at, err
+}
+
+// capture copies and verifies every managed file. It looks again until nothing
+// new is there: what was copied may have moved on to a file that is new, as into
+// the first archive.
 func (c Caretaker) capture(ctx context.Context, pending string, manifest *Manifest, live bool) error {
-	paths, err := managed(ctx, c.Home.Dir())
+	taken := map[string]bool{}
+	for {
+		paths, err := managed(ctx, c.Home.Dir())
+		if err != nil {
+			return err
+		}
+		paths = slices.DeleteFunc(paths, func(path string) bool { return taken[path] })
+		if len(paths) == 0 {
+			break
+		}
+		for _, path := range paths {
+			taken[path] = true
+			if err := c.captureOne(ctx, pending, path, manifest, live); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+		}
+	}
+	if len(manifest.Files) == 0 {
+		return bridge.Errorf(bridge.NotFound, "there is nothing to back up in %s yet", c.Home.Dir())
+	}
+	return nil
+}
+
+// checkWhole refuses a home that has lost a database, or has something else in
+// its place: a snapshot without it would pass for a whole one.
+func (c Caretaker) checkWhole() error {
+	backups, err := sets(c.Home.Backups(), snapshotName)
 	if err != nil {
 		return err
 	}
-	if len(paths) == 0 {
-		return bridge.Errorf(bridge.NotFound, "there is nothing to back up in %s yet", c.Home.Dir())
-	}
-	for _, path := range paths {
-		if err := c.makeDirs(pending, path); err != nil {
-			return err
+	k := &checker{Caretaker: c, dir: c.Home.Dir(), report: Report{Backups: backups}}
+	for _, one := range databases {
+		if !k.hasContent(one) && k.found(one.name) {
+			lost := k.report.Findings[0]
+			return bridge.Errorf(bridge.Storage, "a snapshot would lack %s: %s; %s", lost.Path, lost.Detail, lost.Code.Hint())
 		}
-		file, err := c.captureFile(ctx, pending, path, manifest, live)
-		if isGone(err) && !isDatabase(path) {
-			continue // a receipt or a job that ended while we looked
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		manifest.Files = append(manifest.Files, file)
 	}
 	return nil
+}
+
+// captureOne adds one file to the set, if it is still there.
+func (c Caretaker) captureOne(ctx context.Context, pending, path string, manifest *Manifest, live bool) error {
+	if err := c.makeDirs(pending, path); err != nil {
+		return err
+	}
+	file, err := c.captureFile(ctx, pending, path, manifest, live)
+	switch {
+	case err != nil && path == history && c.isSpoiltIndex(ctx, live):
+		return dropScratch(in(pending, path))
+	case isGone(err) && (path == compatibility || !isDatabase(path)):
+		return nil // what it held has moved on: to a store, or to where a broker puts it away
+	case err == nil:
+		manifest.Files = append(manifest.Files, file)
+	}
+	return err
+}
+
+// isSpoiltIndex reports whether history.db is damaged and holds nothing but the
+// search index, which the broker makes anew: it is no reason to have no snapshot.
+func (c Caretaker) isSpoiltIndex(ctx context.Context, live bool) bool {
+	path := in(c.Home.Dir(), history)
+	seen, err := store.Inspect(ctx, path, live)
+	return (err != nil || len(seen.Problems) > 0) && ctx.Err() == nil && store.OnlyIndex(ctx, path, live)
 }
 
 // makeDirs makes the folders of path below dir, each durable.

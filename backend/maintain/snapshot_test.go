@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -38,8 +40,8 @@ func TestSTO_04_ASnapshotHoldsTheStoresAndNoSecretAndNoRunLog(t *testing.T) {
 		}
 	}
 	want := []string{
-		"bridge.db", "archive/jobs/old.json", "config.json", "install/install.json", "jobs.json",
-		"read-journal/0b5f.json", "remote-jobs.json", "runs/one.json",
+		"read-journal/0b5f.json", "config.json", "install/install.json", "jobs.json", "remote-jobs.json", "runs/one.json",
+		"bridge.db", "archive/jobs/old.json",
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Error(diff)
@@ -204,5 +206,128 @@ func TestSTO_04_TheManifestIsExact(t *testing.T) {
 	}
 	if string(members["kind"]) != `"full"` || string(members["version"]) != "1" {
 		t.Errorf("%s", data)
+	}
+}
+
+func TestSTO_04_WhatMovesToTheFirstArchiveMeanwhileIsInTheSnapshot(t *testing.T) {
+	c := newHome(t)
+	onStore(t, c, "UPDATE messages SET read_at = 2000")
+	want := storedMessages(t, c)
+	c.ArchiveAge = time.Hour
+	archived := false
+	c.step = func(name string) error {
+		if archived || !strings.HasPrefix(name, "copy ") {
+			return nil // before the first database is copied
+		}
+		archived = true
+		beside := c
+		beside.step = nil
+		done, err := beside.Archive(t.Context())
+		if err == nil && done.Messages == 0 {
+			err = errors.New("nothing was archived")
+		}
+		return err
+	}
+	made := mustBackup(t, c)
+	if !archived {
+		t.Fatal("no database was copied")
+	}
+	counts := manifestOf(t, made.Path).Counts
+	if got := counts["bridge.db"]["messages"] + counts["archive.db"]["archived_messages"]; got < want {
+		t.Errorf("the snapshot has %d of %d messages: %v", got, want, counts)
+	}
+}
+
+func TestSTO_04_ASnapshotTakesWhatMovesOnBeforeWhereItGoes(t *testing.T) {
+	c := newHome(t)
+	write(t, c.Home.Dir(), "read-journal/a.json", "[]")
+	write(t, c.Home.Dir(), "pending-job-writes/v1/a.json", "{}")
+	write(t, c.Home.Dir(), "archive/jobs/a.json", "{}")
+	write(t, c.Home.Dir(), "archive.db", "")
+	paths, err := managed(t.Context(), c.Home.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pair := range [][2]string{
+		{"read-journal/a.json", "bridge.db"}, {"pending-job-writes/v1/a.json", "jobs.json"}, {"bridge.db", "archive.db"}, {"jobs.json", "archive/jobs/a.json"},
+	} {
+		if from, to := slices.Index(paths, pair[0]), slices.Index(paths, pair[1]); from < 0 || to < from {
+			t.Errorf("%s is not before %s: %v", pair[0], pair[1], paths)
+		}
+	}
+	if turn("compat.db") >= turn("bridge.db") {
+		t.Error("the compatibility store is taken after the store that its content goes to")
+	}
+}
+
+func TestSTO_04_AHomeThatLostADatabaseIsNoWholeSnapshot(t *testing.T) {
+	for name, lose := range map[string]func(c Caretaker, t *testing.T){
+		"gone":   func(c Caretaker, t *testing.T) { remove(t, c, "bridge.db") },
+		"empty":  func(c Caretaker, t *testing.T) { spoil(t, c, "bridge.db", func([]byte) []byte { return nil }) },
+		"folder": func(c Caretaker, t *testing.T) { remove(t, c, "bridge.db"); write(t, c.Home.Dir(), "bridge.db/x", "") },
+		"archive is a link": func(c Caretaker, t *testing.T) {
+			if err := os.Symlink(c.Home.DB(), c.Home.Archive()); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newHome(t)
+			mustBackup(t, c)
+			lose(c, t)
+			before := listing(t, c.Home.Backups())
+			_, err := c.Backup(t.Context())
+			if bridge.CodeOf(err) != bridge.Storage || !strings.Contains(err.Error(), "would lack") {
+				t.Errorf("a snapshot without a database: %v", err)
+			}
+			if diff := cmp.Diff(before, listing(t, c.Home.Backups())); diff != "" {
+				t.Errorf("the refusal left something:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSTO_05_ANameThatNoManifestHoldsDoesNotSpoilASnapshot(t *testing.T) {
+	c := newHome(t)
+	write(t, c.Home.Dir(), "jobs/\xff.json", "{}")
+	made := mustBackup(t, c)
+	if _, err := c.Drill(t.Context(), made.Path); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Restore(t.Context(), made.Path); err != nil {
+		t.Error(err)
+	}
+	if data := read(t, c.Home.Dir(), "jobs/\xff.json"); string(data) != "{}" {
+		t.Errorf("the restore changed what no recovery set could hold: %q", data)
+	}
+}
+
+func TestSTO_11_AClockThatWasSetBackKeepsTheNewestSetTheNewest(t *testing.T) {
+	c := newHome(t)
+	c.Retention = 1
+	first := mustBackup(t, c)
+	later := c.Now
+	c.Now = func() time.Time { return later().Add(-48 * time.Hour) }
+	second := mustBackup(t, c)
+	if _, err := os.Stat(second.Path); err != nil || len(second.Moved) != 1 || baseOf(second.Moved[0]) != baseOf(first.Path) {
+		t.Errorf("made %s, moved %v, want the first one moved: %v", second.Path, second.Moved, err)
+	}
+	if found, err := c.findSnapshot("latest"); err != nil || found != second.Path {
+		t.Errorf("the latest is %s, want %s: %v", found, second.Path, err)
+	}
+}
+
+func TestSTO_10_AClockThatWasSetBackDoesNotEndTheDailyBackups(t *testing.T) {
+	c := newHome(t)
+	now := time.Now()
+	c.Now = func() time.Time { return now.Add(365 * 24 * time.Hour) }
+	mustBackupMessages(t, c)
+	c.Now = func() time.Time { return now.Add(time.Minute) }
+	for range 2 {
+		due, err := c.NextMessageBackup(24 * time.Hour)
+		if err != nil || due.After(now.Add(25*time.Hour)) {
+			t.Errorf("the next set is due %v, a year from %v: %v", due, now, err)
+		}
+		mustBackupMessages(t, c)
 	}
 }
