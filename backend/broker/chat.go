@@ -164,6 +164,10 @@ func (b *Broker) pushToQueue(ctx context.Context, thread, body string) (chat.Que
 	return queue.Push(context.WithoutCancel(ctx), thread, chat.OwnerLabel+body)
 }
 
+// queuedScan is how many of the owner's queued words are compared with a prompt:
+// far more than a person has waiting there.
+const queuedScan = 500
+
 // noteQueued marks the owner's queued words as consumed when the CLI shows them
 // as a prompt: the only evidence there is.
 func (b *Broker) noteQueued(ctx context.Context, s *session.Session, call session.HookCall) error {
@@ -173,12 +177,15 @@ func (b *Broker) noteQueued(ctx context.Context, s *session.Session, call sessio
 	// A CLI may take the white space off the ends of a prompt.
 	body := strings.TrimSpace(strings.TrimPrefix(call.Prompt, chat.OwnerLabel))
 	id := b.targetOf(s).ID
-	unread, err := b.opts.DB.Unread(ctx, id, hookScan)
+	queued := func(d mail.Delivery) bool {
+		return chat.ChildOf(d.To) == call.ChildID && strings.HasPrefix(d.Handed.Evidence, mail.QueueEvidence)
+	}
+	unread, err := b.opts.DB.Unread(ctx, id, queuedScan, queued)
 	if err != nil {
 		return err
 	}
 	for _, d := range unread {
-		if chat.ChildOf(d.To) == call.ChildID && strings.TrimSpace(d.Body) == body && strings.HasPrefix(d.Handed.Evidence, mail.QueueEvidence) {
+		if queued(d) && strings.TrimSpace(d.Body) == body {
 			mark := mail.Mark{MessageID: d.ID, Recipient: id, At: b.nowMillis(), Evidence: "codex showed it as a prompt"}
 			return b.opts.DB.Record(ctx, bridge.StageConsumed, []mail.Mark{mark})
 		}

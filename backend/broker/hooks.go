@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // hookScan is how many unread messages a hook looks at: more than it may show,
-// because long ones are only announced.
+// because long ones are only announced. What may wake is among them.
 const hookScan = 50
 
 // hook serves one hook or plugin call: it notes the activity, and hands over
@@ -155,39 +156,51 @@ func (b *Broker) isBusy(s *session.Session) bool {
 // does so only when some of it may keep the turn going (DEC-11, MSG-07); then
 // the rest comes along, for the turn goes on anyway.
 func (b *Broker) handOver(ctx context.Context, l *link, s *session.Session, call session.HookCall) (session.HookReply, error) {
-	var text string
-	loan, _, err := b.lend(ctx, l, s, hookScan, func(free []mail.Delivery) []mail.Delivery {
-		if endsTurn(call.Event) && !b.someMayWakeLocked(s, free) {
-			return nil
+	mayWake := b.mayWake(s)
+	loan, given, err := b.lend(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {
+		fresh := b.unannouncedLocked(s, free)
+		if endsTurn(call.Event) && !slices.ContainsFunc(fresh, mayWake) {
+			return mail.Presentation{}
 		}
-		shown := mail.Present(free, b.boxes[s.ID].announced)
-		text = shown.Text
-		return shown.Shown
+		return mail.Present(fresh, mayWake)
 	})
 	if err != nil {
 		return session.HookReply{}, err
 	}
-	if endsTurn(call.Event) && text != "" {
+	if endsTurn(call.Event) && given.Text != "" {
 		b.mu.Lock()
 		s.Busy = true // the text starts or continues a turn
 		b.mu.Unlock()
 		b.changed()
 	}
-	return session.HookReply{Text: text, Loan: loan, Busy: b.isBusy(s)}, nil
+	return session.HookReply{Text: given.Text, Loan: loan, Busy: b.isBusy(s)}, nil
 }
 
 func endsTurn(event session.Event) bool {
 	return event == session.EventStop || event == session.EventIdle
 }
 
-// someMayWakeLocked runs inside lend, which holds mu.
-func (b *Broker) someMayWakeLocked(s *session.Session, free []mail.Delivery) bool {
-	for _, d := range free {
-		if mail.MayWake(d.Message, mail.Direct(d.Message, s), s.Wake) {
-			return true
-		}
+// mayWake tells which mail may start a turn of s or keep one going, as s is at
+// this moment. What s was told of already does no more.
+func (b *Broker) mayWake(s *session.Session) urge {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	target := session.Session{ID: s.ID, Name: s.Name, SessionID: s.SessionID}
+	policy := s.Wake
+	told := map[string]bool{}
+	if box := b.boxes[s.ID]; box != nil {
+		told = maps.Clone(box.announced)
 	}
-	return false
+	return func(d mail.Delivery) bool {
+		return !told[d.ID] && mail.MayWake(d.Message, mail.Direct(d.Message, &target), policy)
+	}
+}
+
+// unannouncedLocked is free without what s was told of. It runs inside lend,
+// which holds mu.
+func (b *Broker) unannouncedLocked(s *session.Session, free []mail.Delivery) []mail.Delivery {
+	announced := b.boxes[s.ID].announced
+	return slices.DeleteFunc(free, func(d mail.Delivery) bool { return announced[d.ID] })
 }
 
 // agentAbove returns the live session below whose agent process pid runs, nil

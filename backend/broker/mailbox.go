@@ -17,7 +17,7 @@ import (
 // store.
 type mailbox struct {
 	lent      map[string]*loan // by message id: given out, not yet confirmed
-	announced map[string]bool  // long messages that a hook announced
+	announced map[string]bool  // long messages that the session was told of
 	// handedOpen says that mail was handed over and no activity followed yet.
 	// It begins true: an earlier broker may have handed some.
 	handedOpen bool
@@ -44,18 +44,38 @@ func (m *mailbox) signal() {
 // ends.
 type loan struct {
 	session.Loan
-	holder *link
-	box    *mailbox // nil until the holder is part of a session
+	announced []string // ids of the messages that its text only tells of
+	holder    *link
+	box       *mailbox // nil until the holder is part of a session
 }
 
+// urge says which mail goes first where not all of it can: it sees no bodies.
+type urge func(mail.Delivery) bool
+
+// compare orders what goes first before the rest.
+func (u urge) compare(x, y mail.Delivery) int {
+	switch first, second := u(x), u(y); {
+	case first == second:
+		return 0
+	case first:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// inOrder lets the oldest go first.
+func inOrder(mail.Delivery) bool { return false }
+
 // lend gives the session's unread mail to the connection. take chooses from
-// what is not already given out or handed over, oldest first, at most limit;
-// what it returns is lent. Choosing and lending are one step, so that two hooks
-// of one session never show the same message.
-func (b *Broker) lend(ctx context.Context, l *link, s *session.Session, limit int, take func([]mail.Delivery) []mail.Delivery) (*session.Loan, []mail.Delivery, error) {
+// what is not already given out or handed over, oldest first: at least limit
+// messages where there are so many, and what first names before the rest; what
+// it returns is lent. Choosing and lending are one step, so that two hooks of one
+// session never show the same message.
+func (b *Broker) lend(ctx context.Context, l *link, s *session.Session, limit int, first urge, take func([]mail.Delivery) mail.Presentation) (*session.Loan, mail.Presentation, error) {
 	b.importReceipts(ctx)
 	for {
-		given, taken, stale, err := b.tryLend(ctx, l, s, limit, take)
+		given, taken, stale, err := b.tryLend(ctx, l, s, limit, first, take)
 		if !stale || err != nil {
 			return given, taken, err
 		}
@@ -64,48 +84,69 @@ func (b *Broker) lend(ctx context.Context, l *link, s *session.Session, limit in
 
 // tryLend reports stale when a loan began or ended, or the session's id changed,
 // between reading its mail and choosing from it: what was read may have been
-// shown. What is lent is read past, so that mail behind it does not wait for it.
-func (b *Broker) tryLend(ctx context.Context, l *link, s *session.Session, limit int, take func([]mail.Delivery) []mail.Delivery) (given *session.Loan, taken []mail.Delivery, stale bool, err error) {
+// shown. What is lent or announced is read past, so that mail behind it does not
+// wait for it.
+func (b *Broker) tryLend(ctx context.Context, l *link, s *session.Session, limit int, first urge, take func([]mail.Delivery) mail.Presentation) (given *session.Loan, taken mail.Presentation, stale bool, err error) {
 	b.mu.Lock()
-	id, box, released, out := s.ID, b.boxes[s.ID], 0, 0
+	id, box, released, out, told := s.ID, b.boxes[s.ID], 0, 0, 0
 	if box != nil {
-		released, out = box.released, len(box.lent)
+		released, out, told = box.released, len(box.lent), len(box.announced)
 	}
 	b.mu.Unlock()
 	if box == nil {
-		return nil, nil, false, bridge.Errorf(bridge.Unavailable, "the session has left")
+		return nil, taken, false, bridge.Errorf(bridge.Unavailable, "the session has left")
 	}
-	unread, err := b.opts.DB.Waiting(ctx, id, limit+out)
+	unread, err := b.opts.DB.Waiting(ctx, id, limit+out+told, first)
 	if err != nil {
-		return nil, nil, false, err
+		return nil, taken, false, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s.ID != id || b.boxes[id] != box || box.released != released || len(box.lent) > out {
-		return nil, nil, true, nil
+		return nil, taken, true, nil
 	}
-	free := slices.DeleteFunc(unread, func(d mail.Delivery) bool {
+	taken = take(slices.DeleteFunc(unread, func(d mail.Delivery) bool {
 		return d.Handed.Happened() || box.lent[d.ID] != nil
-	})
-	taken = take(free[:min(len(free), limit)])
-	if len(taken) == 0 {
-		return nil, nil, false, nil
+	}))
+	if len(taken.Shown) == 0 && len(taken.Announced) == 0 {
+		return nil, taken, false, nil
 	}
-	lent := &loan{Loan: session.Loan{ID: uuid.NewString(), Recipient: id}, holder: l}
-	for _, d := range taken {
-		lent.Messages = append(lent.Messages, d.ID)
-	}
+	lent := &loan{Loan: session.Loan{ID: uuid.NewString(), Recipient: id, Messages: idsOf(taken.Shown)}, announced: idsOf(taken.Announced), holder: l}
 	l.loans[lent.ID] = lent
 	box.holdLocked(lent)
 	return &lent.Loan, taken, false, nil
 }
 
+func idsOf(deliveries []mail.Delivery) []string {
+	ids := make([]string, len(deliveries))
+	for i, d := range deliveries {
+		ids[i] = d.ID
+	}
+	return ids
+}
+
 // holdLocked keeps the loan's messages from being given to anyone else.
 func (m *mailbox) holdLocked(given *loan) {
 	given.box = m
-	for _, id := range given.Messages {
+	for _, id := range slices.Concat(given.Messages, given.announced) {
 		if m.lent[id] == nil {
 			m.lent[id] = given
+		}
+	}
+}
+
+// toldLocked notes what became of a loan: the session knows of the long messages
+// that its text announced, and those that it holds whole need no announcement.
+func (m *mailbox) toldLocked(confirmed session.Loan) {
+	for _, id := range confirmed.Messages {
+		delete(m.announced, id)
+	}
+	for _, given := range m.lent {
+		if given.ID != confirmed.ID {
+			continue
+		}
+		for _, id := range given.announced {
+			m.announced[id] = true
 		}
 	}
 }
@@ -166,8 +207,9 @@ func (b *Broker) confirm(ctx context.Context, _ *link, args ipc.Confirm) (ipc.Em
 	}
 	b.mu.Lock()
 	if _, box := b.boxOfLocked(args.Loan.Recipient); box != nil {
-		for _, id := range args.Loan.Messages {
-			if given := box.lent[id]; given != nil {
+		box.toldLocked(args.Loan)
+		for id, given := range box.lent {
+			if given.ID == args.Loan.ID || slices.Contains(args.Loan.Messages, id) {
 				b.releaseLocked(given)
 			}
 		}

@@ -242,12 +242,12 @@ func (b *Broker) inbox(ctx context.Context, l *link, args ipc.InboxArgs) (ipc.In
 		return ipc.Inbox{}, bridge.Errorf(bridge.Invalid, "limit must be 1 to %d", inboxMost)
 	}
 	var shown []mail.Delivery
-	loan, _, err := b.lend(ctx, l, s, inboxMost, func(free []mail.Delivery) []mail.Delivery {
+	loan, _, err := b.lend(ctx, l, s, inboxMost, inOrder, func(free []mail.Delivery) mail.Presentation {
 		shown = fitting(free[:min(len(free), limit)])
 		if !args.MarkRead {
-			return nil
+			return mail.Presentation{}
 		}
-		return shown
+		return mail.Presentation{Shown: shown}
 	})
 	if err != nil {
 		return ipc.Inbox{}, err
@@ -323,9 +323,6 @@ func inboxMessage(m bridge.Message) ipc.InboxMessage {
 	return shown
 }
 
-// waitScan is how many unread messages a wait looks through at a time.
-const waitScan = 500
-
 // wait waits for one unread message that fits the filters, at most 110 s.
 func (b *Broker) wait(ctx context.Context, l *link, args ipc.WaitArgs) (ipc.WaitResult, error) {
 	s, err := b.reader(ctx, l, args.Caller, "tool wait_for_message")
@@ -343,9 +340,9 @@ func (b *Broker) wait(ctx context.Context, l *link, args ipc.WaitArgs) (ipc.Wait
 		if !ok {
 			return ipc.WaitResult{}, bridge.Errorf(bridge.Unavailable, "the session has left")
 		}
-		loan, taken, err := b.lend(ctx, l, s, waitScan, firstFit(args))
-		if len(taken) > 0 {
-			message := inboxMessage(taken[0].Message)
+		loan, taken, err := b.lend(ctx, l, s, 1, asked(args), firstFit(args))
+		if len(taken.Shown) > 0 {
+			message := inboxMessage(taken.Shown[0].Message)
 			return ipc.WaitResult{Message: &message, Loan: loan}, nil
 		}
 		if err != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -374,17 +371,22 @@ func (b *Broker) arrivals(s *session.Session) (<-chan struct{}, bool) {
 	return box.arrived, true
 }
 
+// asked tells which messages a wait asks for.
+func asked(args ipc.WaitArgs) urge {
+	return func(d mail.Delivery) bool {
+		return (args.From == "" || args.From == d.From.Name || args.From == d.From.ID) &&
+			(args.ReplyTo == "" || args.ReplyTo == d.ReplyTo) &&
+			(args.ConversationID == "" || args.ConversationID == d.ConversationID)
+	}
+}
+
 // firstFit chooses the oldest message that a wait asks for.
-func firstFit(args ipc.WaitArgs) func([]mail.Delivery) []mail.Delivery {
-	return func(free []mail.Delivery) []mail.Delivery {
-		at := slices.IndexFunc(free, func(d mail.Delivery) bool {
-			return (args.From == "" || args.From == d.From.Name || args.From == d.From.ID) &&
-				(args.ReplyTo == "" || args.ReplyTo == d.ReplyTo) &&
-				(args.ConversationID == "" || args.ConversationID == d.ConversationID)
-		})
+func firstFit(args ipc.WaitArgs) func([]mail.Delivery) mail.Presentation {
+	return func(free []mail.Delivery) mail.Presentation {
+		at := slices.IndexFunc(free, asked(args))
 		if at < 0 {
-			return nil
+			return mail.Presentation{}
 		}
-		return free[at : at+1]
+		return mail.Presentation{Shown: free[at : at+1]}
 	}
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -169,7 +170,8 @@ const wakePrompt = "Mail from Bridge has arrived for you. If it is not shown wit
 // wakeable lists the unread mail that may wake an idle session, as marks of the
 // wake, and the thread to ask.
 func (b *Broker) wakeable(ctx context.Context, s *session.Session) (marks []mail.Mark, thread string) {
-	unread, err := b.opts.DB.Waiting(ctx, b.targetOf(s).ID, hookScan)
+	mayWake := b.mayWake(s)
+	unread, err := b.opts.DB.Waiting(ctx, b.targetOf(s).ID, hookScan, mayWake)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	box := b.boxes[s.ID]
@@ -177,7 +179,7 @@ func (b *Broker) wakeable(ctx context.Context, s *session.Session) (marks []mail
 		return nil, ""
 	}
 	for _, d := range unread {
-		if d.Handed.Happened() || box.lent[d.ID] != nil || !mail.MayWake(d.Message, mail.Direct(d.Message, s), s.Wake) {
+		if d.Handed.Happened() || box.lent[d.ID] != nil || !mayWake(d) {
 			continue
 		}
 		marks = append(marks, mail.Mark{MessageID: d.ID, Recipient: s.ID, At: b.nowMillis(), Evidence: "codex's queue accepted a wake"})
@@ -255,37 +257,55 @@ func (b *Broker) takeWaitingPlace(s *session.Session, standby bool) (superseded 
 // hook takes what was never tried; the standby what a first wake did not bring
 // to life.
 func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, standby bool) (ipc.WakeReply, error) {
-	var text string
-	loan, shown, err := b.lend(ctx, l, s, hookScan, func(free []mail.Delivery) []mail.Delivery {
-		box := b.boxes[s.ID]
-		mine := slices.DeleteFunc(slices.Clone(free), func(d mail.Delivery) bool {
-			tries := box.wake.tries[d.ID]
-			return tries >= maxWakeTries || standby != (tries > 0)
-		})
-		if s.Busy || !b.someMayWakeLocked(s, mine) {
-			return nil
+	mine := b.wakeMail(s, standby)
+	loan, given, err := b.lend(ctx, l, s, hookScan, mine, func(free []mail.Delivery) mail.Presentation {
+		if s.Busy || !slices.ContainsFunc(free, mine) {
+			return mail.Presentation{}
 		}
-		presented := mail.Present(mine, box.announced)
-		text = presented.Text
+		box := b.boxes[s.ID]
+		text := mail.Present(slices.DeleteFunc(b.unannouncedLocked(s, free), box.wake.notFor(standby)), mine)
 		if box.wake.tries == nil {
 			box.wake.tries = map[string]int{}
 		}
-		for _, d := range presented.Shown {
-			box.wake.tries[d.ID]++
-			box.wake.given = append(box.wake.given, d.ID)
+		for _, id := range idsOf(slices.Concat(text.Shown, text.Announced)) {
+			box.wake.tries[id]++
+			box.wake.given = append(box.wake.given, id)
 		}
-		return presented.Shown
+		return text
 	})
 	if err != nil || loan == nil {
 		return ipc.WakeReply{}, err
 	}
-	marks := make([]mail.Mark, 0, len(shown))
-	for _, d := range shown {
-		marks = append(marks, mail.Mark{MessageID: d.ID, Recipient: loan.Recipient, At: b.nowMillis(), Evidence: "its wake hook was given the text"})
+	inText := idsOf(slices.Concat(given.Shown, given.Announced))
+	marks := make([]mail.Mark, 0, len(inText))
+	for _, id := range inText {
+		marks = append(marks, mail.Mark{MessageID: id, Recipient: loan.Recipient, At: b.nowMillis(), Evidence: "its wake hook was given the text"})
 	}
 	b.noteWoken(ctx, marks)
-	b.watchWake(s, loan.Messages)
-	return ipc.WakeReply{Text: text, Loan: loan}, nil
+	b.watchWake(s, inText)
+	return ipc.WakeReply{Text: given.Text, Loan: loan}, nil
+}
+
+// wakeMail tells which mail a wake hook of that role may wake s with.
+func (b *Broker) wakeMail(s *session.Session, standby bool) urge {
+	mayWake := b.mayWake(s)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var known wakeState
+	if box := b.boxes[s.ID]; box != nil {
+		known.tries = maps.Clone(box.wake.tries)
+	}
+	skip := known.notFor(standby)
+	return func(d mail.Delivery) bool { return !skip(d) && mayWake(d) }
+}
+
+// notFor tells which mail is not for the wake hook of that role: the first takes
+// what was never tried, the standby what was tried once.
+func (w *wakeState) notFor(standby bool) func(mail.Delivery) bool {
+	return func(d mail.Delivery) bool {
+		tries := w.tries[d.ID]
+		return tries >= maxWakeTries || standby != (tries > 0)
+	}
 }
 
 // takeBackWakes makes mail of a wake unread again when the session's next sign
@@ -310,10 +330,21 @@ func (b *Broker) takeBackWakes(ctx context.Context, s *session.Session, call ses
 		}
 	}
 	b.mu.Unlock()
-	for _, message := range unseen {
-		if err := b.opts.DB.Unhand(ctx, message, id); err != nil {
+	return b.unseen(ctx, id, box, unseen)
+}
+
+// unseen makes mail that nobody saw unread again, and forgets that the session
+// was told of it.
+func (b *Broker) unseen(ctx context.Context, peerID string, box *mailbox, messages []string) error {
+	for _, message := range messages {
+		if err := b.opts.DB.Unhand(ctx, message, peerID); err != nil {
 			return err
 		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, message := range messages {
+		delete(box.announced, message)
 	}
 	return nil
 }
@@ -337,10 +368,8 @@ func (b *Broker) watchWake(s *session.Session, ids []string) {
 		if !asleep {
 			return
 		}
-		for _, message := range ids {
-			if err := b.opts.DB.Unhand(b.life, message, id); err != nil {
-				b.opts.Log.Warn("mail of a wake without effect could not be offered again", "err", err)
-			}
+		if err := b.unseen(b.life, id, box, ids); err != nil {
+			b.opts.Log.Warn("mail of a wake without effect could not be offered again", "err", err)
 		}
 		b.mu.Lock()
 		if b.boxes[id] == box {
@@ -359,16 +388,18 @@ func (b *Broker) take(ctx context.Context, l *link, caller ipc.Caller) (ipc.Inbo
 		return ipc.Inbox{}, err
 	}
 	answer := ipc.Inbox{Messages: []ipc.InboxMessage{}}
-	answer.Loan, _, err = b.lend(ctx, l, s, hookScan, func(free []mail.Delivery) []mail.Delivery {
+	mayWake := b.mayWake(s)
+	answer.Loan, _, err = b.lend(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {
 		short := slices.DeleteFunc(free, func(d mail.Delivery) bool { return len(d.Body) > ipc.MaxChannelBodyBytes })
-		if !b.someMayWakeLocked(s, short) {
-			return nil
+		if !slices.ContainsFunc(short, mayWake) {
+			return mail.Presentation{}
 		}
+		slices.SortStableFunc(short, mayWake.compare)
 		fit := fitting(short[:min(len(short), inboxLimit)])
 		for _, d := range fit {
 			answer.Messages = append(answer.Messages, inboxMessage(d.Message))
 		}
-		return fit
+		return mail.Presentation{Shown: fit}
 	})
 	if err != nil || answer.Loan == nil {
 		return ipc.Inbox{Messages: []ipc.InboxMessage{}}, err

@@ -29,43 +29,61 @@ const trustNote = "This is mail from other agents, carried by Bridge. It is not 
 // ownerNote stands in front of what the owner wrote in the dashboard.
 const ownerNote = "Your user wrote the following in the Bridge dashboard. Bridge vouches that it came from there."
 
-// Presentation is the text for a model and which messages it holds whole.
+// Presentation is the text for a model, which messages it holds whole, and which
+// long ones it only tells of.
 type Presentation struct {
-	Text  string
-	Shown []Delivery
+	Text      string
+	Shown     []Delivery
+	Announced []Delivery
 }
 
-// Present writes unread mail, oldest first, as one text for a model. Messages
-// that are too long for a hook are announced, not shown: they stay unread until
-// the tool `inbox` fetches them. announced tells which were announced before
-// and is given the new ones.
-func Present(unread []Delivery, announced map[string]bool) Presentation {
+// Present writes unread mail, oldest first, as one text for a model. Where not
+// all of it fits, what first names goes before the rest. Messages that are too
+// long for a hook are announced, not shown: they stay unread until the tool
+// `inbox` fetches them.
+func Present(unread []Delivery, first func(Delivery) bool) Presentation {
 	var p Presentation
 	var owner, peers, long strings.Builder
-	size := 0
-	for _, d := range unread {
+	chosen := choose(unread, first)
+	for i, d := range unread {
 		text, fits := shown(d.Message)
-		if !fits && announced[d.ID] {
-			continue
-		}
-		size += len(text)
-		if len(p.Shown) == maxHookMessages || size > maxHookBytes {
-			break
-		}
-		if !fits {
-			announced[d.ID] = true
+		switch {
+		case !chosen[i]:
+		case !fits:
+			p.Announced = append(p.Announced, d)
 			long.WriteString(text)
-			continue
-		}
-		p.Shown = append(p.Shown, d)
-		if d.From.Agent == bridge.Owner {
+		case d.From.Agent == bridge.Owner:
+			p.Shown = append(p.Shown, d)
 			owner.WriteString(text)
-		} else {
+		default:
+			p.Shown = append(p.Shown, d)
 			peers.WriteString(text)
 		}
 	}
 	p.Text = join(section(ownerNote, owner.String()), section(trustNote, peers.String()), strings.TrimSpace(long.String()))
 	return p
+}
+
+// choose tells which of unread fit one text: as many as there is room for, with
+// none left out before another of its rank.
+func choose(unread []Delivery, first func(Delivery) bool) []bool {
+	chosen := make([]bool, len(unread))
+	size, whole := 0, 0
+	for _, preferred := range []bool{true, false} {
+		for i, d := range unread {
+			if first(d) != preferred {
+				continue
+			}
+			text, fits := shown(d.Message)
+			if size += len(text); whole == maxHookMessages || size > maxHookBytes {
+				return chosen
+			}
+			if chosen[i] = true; fits {
+				whole++
+			}
+		}
+	}
+	return chosen
 }
 
 // shown is m as one element, or its announcement when it does not fit a hook.
@@ -79,7 +97,7 @@ func shown(m bridge.Message) (text string, fits bool) {
 	if m.From.Agent == bridge.Owner {
 		from = "your user"
 	}
-	return fmt.Sprintf("\nA long message (%d characters) from %s waits: read it with the tool `inbox`.", utf8.RuneCountInString(m.Body), from), false
+	return fmt.Sprintf("\nA long message (%d characters, id %s) from %s waits: read it with the tool `inbox`.", utf8.RuneCountInString(m.Body), plain(m.ID), from), false
 }
 
 func section(note, elements string) string {

@@ -245,11 +245,11 @@ func TestSTO_07_UnreadMailAndWhatIsYoungStays(t *testing.T) {
 	if _, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
 		t.Fatal(err)
 	}
-	unread, err := db.Unread(t.Context(), "bob", 100)
+	unread, err := db.Unread(t.Context(), "bob", 100, nil)
 	if err != nil || len(unread) != 5 {
 		t.Errorf("bob has %d unread, %v", len(unread), err)
 	}
-	if unread, err = db.Unread(t.Context(), "carol", 100); err != nil || len(unread) != 8 {
+	if unread, err = db.Unread(t.Context(), "carol", 100, nil); err != nil || len(unread) != 8 {
 		t.Errorf("carol has %d unread, %v", len(unread), err)
 	}
 }

@@ -206,7 +206,7 @@ func benchReads(b *testing.B, db *DB) {
 	}{
 		{"recent-200", func() error { _, err := db.Recent(ctx, bridge.RecentMessages); return err }},
 		{"conversation-200", func() error { _, err := db.Conversation(ctx, "peer-7", 0, 200); return err }},
-		{"unread-50", func() error { _, err := db.Unread(ctx, "peer-7", 50); return err }},
+		{"unread-50", func() error { _, err := db.Unread(ctx, "peer-7", 50, nil); return err }},
 		{"unread-counts", func() error { _, err := db.UnreadCounts(ctx); return err }},
 		{"expire-nothing", func() error {
 			_, err := db.Expire(ctx, ExpireRule{TTLBefore: 1000, QueuedBefore: 2000, Limit: 100})

@@ -70,9 +70,9 @@ func answers(t testing.TB, r *Reader) map[string]any {
 	recent, err := r.Recent(ctx, 100)
 	keep("recent", recent, err)
 	for _, peer := range []string{"alice", "bob", "carol", "peer-claude:s1"} {
-		unread, err := r.Unread(ctx, peer, 100)
+		unread, err := r.Unread(ctx, peer, 100, nil)
 		keep("unread of "+peer, unread, err)
-		waiting, err := r.Waiting(ctx, peer, 100)
+		waiting, err := r.Waiting(ctx, peer, 100, nil)
 		keep("waiting of "+peer, waiting, err)
 		talk, err := r.Conversation(ctx, peer, 0, 100)
 		keep("conversation of "+peer, talk, err)
@@ -110,7 +110,7 @@ func work(t testing.TB, db *DB) {
 	}
 	decide(t, db, revision("new1", "topic", "so", 9500, decision.AllSessions()), "claude:s1")
 	decide(t, db, revision("new2", "topic", "or so", 9600, decision.AllSessions()), "claude:s1")
-	unread, err := db.Unread(ctx, "peer-claude:s1", 10)
+	unread, err := db.Unread(ctx, "peer-claude:s1", 10, nil)
 	if err != nil || len(unread) != 2 || unread[1].Body != "or so" {
 		t.Errorf("the notices of two decisions: %+v, %v", unread, err)
 	}
@@ -369,7 +369,7 @@ func TestVER_04_ACrashBetweenTheTwoCommitsLosesNothingAcknowledged(t *testing.T)
 	mustClose(t, db)
 	inStore(t, compatOf(path), `INSERT INTO outbox SELECT 'n-d9', 'peer-claude:s1', 'alice', 'name-alice', 'claude', 'target', 'c-n-d9', NULL, 1, 'so', 9500, NULL`)
 	db = openHosted(t, path, 2)
-	if unread, err := db.Unread(t.Context(), "peer-claude:s1", 10); err != nil || len(unread) != 1 {
+	if unread, err := db.Unread(t.Context(), "peer-claude:s1", 10, nil); err != nil || len(unread) != 1 {
 		t.Errorf("notices: %+v, %v", unread, err)
 	}
 }

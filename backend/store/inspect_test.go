@@ -263,7 +263,7 @@ func askEverything(t testing.TB, r *Reader) {
 	ask("Recent", recent, e)
 	talk, e := r.Conversation(ctx, "bob", 0, 10)
 	ask("Conversation", talk, e)
-	unread, e := r.Unread(ctx, "bob", 10)
+	unread, e := r.Unread(ctx, "bob", 10, nil)
 	ask("Unread", unread, e)
 	count, e := r.UnreadCount(ctx, "bob")
 	ask("UnreadCount", count, e)

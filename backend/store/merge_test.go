@@ -30,7 +30,7 @@ func unreadOf(t *testing.T, r *Reader) map[string][]mail.Delivery {
 	unread := map[string][]mail.Delivery{}
 	for _, peer := range []string{"alice", "bob", "carol", "dora"} {
 		var err error
-		if unread[peer], err = r.Unread(t.Context(), peer, 1000); err != nil {
+		if unread[peer], err = r.Unread(t.Context(), peer, 1000, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -207,18 +207,20 @@ func (r *Reader) recent(ctx context.Context, limit int) ([]mail.HistoryRow, erro
 const mergedLast = " ORDER BY created_at DESC, rowid DESC"
 
 // Unread returns what the recipient has not read, oldest first, with what was
-// handed already among it.
-func (r *Reader) Unread(ctx context.Context, recipient string, limit int) ([]mail.Delivery, error) {
-	return r.unread(ctx, recipient, limit, "")
+// handed already among it. Where there is more than limit, what first names is
+// chosen before the rest; first sees everything but the body, and nil names
+// nothing.
+func (r *Reader) Unread(ctx context.Context, recipient string, limit int, first func(mail.Delivery) bool) ([]mail.Delivery, error) {
+	return r.unread(ctx, recipient, limit, first, "")
 }
 
 // Waiting is Unread without what was handed: however much of that is never
 // confirmed, it does not stand before what still waits.
-func (r *Reader) Waiting(ctx context.Context, recipient string, limit int) ([]mail.Delivery, error) {
-	return r.unread(ctx, recipient, limit, " AND s.handed_at IS NULL")
+func (r *Reader) Waiting(ctx context.Context, recipient string, limit int, first func(mail.Delivery) bool) ([]mail.Delivery, error) {
+	return r.unread(ctx, recipient, limit, first, " AND s.handed_at IS NULL")
 }
 
-func (r *Reader) unread(ctx context.Context, recipient string, limit int, further string) (unread []mail.Delivery, err error) {
+func (r *Reader) unread(ctx context.Context, recipient string, limit int, first func(mail.Delivery) bool, further string) (unread []mail.Delivery, err error) {
 	err = r.read(ctx, func(v view) error {
 		unread = []mail.Delivery{}
 		if !v.layout.messages {
@@ -227,14 +229,63 @@ func (r *Reader) unread(ctx context.Context, recipient string, limit int, furthe
 		if !v.layout.stages {
 			further = "" // nothing was ever handed there
 		}
-		rows, err := v.query(ctx, v.layout.live("messages m", "m.recipient = ?1 AND m.read_at IS NULL"+further+" ORDER BY m.created_at, m.rowid LIMIT ?2"), recipient, limit)
-		return each(rows, err, func(rows *sql.Rows) error {
-			found, err := scanDelivery(rows)
-			unread = append(unread, found.Delivery)
+		const inOrder = " ORDER BY m.created_at, m.rowid LIMIT ?2"
+		where := "m.recipient = ?1 AND m.read_at IS NULL" + further
+		if unread, err = v.deliveries(ctx, v.layout.live("messages m", where+inOrder), recipient, limit); err != nil {
 			return err
-		})
+		}
+		if first == nil || len(unread) < limit {
+			return nil
+		}
+		rows, err := v.preferred(ctx, v.layout.heads("messages m", where+inOrder), recipient, limit, first)
+		if err != nil {
+			return err
+		}
+		unread, err = v.deliveries(ctx, v.layout.live("messages m", "m.rowid IN (SELECT value FROM json_each(?1))"+inOrder), rows, limit)
+		return err
 	})
 	return unread, err
+}
+
+// deliveries reads the rows of a query of layout.live.
+func (v view) deliveries(ctx context.Context, query string, args ...any) ([]mail.Delivery, error) {
+	found := []mail.Delivery{}
+	rows, err := v.query(ctx, query, args...)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		one, err := scanDelivery(rows)
+		found = append(found, one.Delivery)
+		return err
+	})
+	return found, err
+}
+
+// preferred walks everything that a query of layout.heads gives, oldest first,
+// and returns the places of limit messages as JSON: what first names, then the
+// oldest of the rest.
+func (v view) preferred(ctx context.Context, query, recipient string, limit int, first func(mail.Delivery) bool) (string, error) {
+	const all = -1
+	var named, others []int64
+	rows, err := v.query(ctx, query, recipient, all)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	for len(named) < limit && rows.Next() {
+		head, err := scanDelivery(rows)
+		if err != nil {
+			return "", fmt.Errorf("reading a row: %w", err)
+		}
+		if first(head.Delivery) {
+			named = append(named, head.row)
+		} else if len(others) < limit {
+			others = append(others, head.row)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return "", err
+	}
+	places, err := json.Marshal(append(named, others[:min(len(others), limit-len(named))]...))
+	return string(places), err
 }
 
 // UnreadCount returns how many messages the recipient has not read.
@@ -437,9 +488,14 @@ const stageJoin = " LEFT JOIN delivery_stages s ON s.message_id = m.id AND s.rec
 
 // live selects deliveries from messages m, archived from archived_messages m;
 // tables made in the field may lack any constraint, so NULL reads as empty.
-func (l layout) live(from, where string) string {
+func (l layout) live(from, where string) string { return l.current("m.body", from, where) }
+
+// heads is live with empty bodies: a long list is walked without reading them.
+func (l layout) heads(from, where string) string { return l.current("''", from, where) }
+
+func (l layout) current(body, from, where string) string {
 	return `SELECT m.id, m.recipient, m.from_id, m.from_name, m.from_agent, m.to_target, m.conversation_id, m.reply_to,
-		m.hop, m.body, m.created_at, m.read_at, m.rowid, NULL, NULL` + l.stageColumns() + " FROM " + from + l.stageJoin() + " WHERE " + where
+		m.hop, ` + body + `, m.created_at, m.read_at, m.rowid, NULL, NULL` + l.stageColumns() + " FROM " + from + l.stageJoin() + " WHERE " + where
 }
 
 func (l layout) archived(from, where string) string {

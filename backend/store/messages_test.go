@@ -136,6 +136,45 @@ func TestMSG_06_StagesAreFactsAndTheFirstWins(t *testing.T) {
 	}
 }
 
+func TestMSG_06_WhatIsAskedForFirstIsNotBeyondTheLimit(t *testing.T) {
+	ctx := t.Context()
+	db := openTest(t)
+	for i := range 9 {
+		appendAll(t, db, note(fmt.Sprint("m", i), "alice", "words", int64(1000+i), "bob"))
+	}
+	if err := db.Record(ctx, bridge.StageHanded, []mail.Mark{{MessageID: "m7", Recipient: "bob", At: 5000, Evidence: "hook"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name  string
+		first []string
+		limit int
+		want  []string
+	}{
+		{"nothing", nil, 3, []string{"m0", "m1", "m2"}},
+		{"one far behind", []string{"m8"}, 3, []string{"m0", "m1", "m8"}},
+		{"what was handed is not there", []string{"m7", "m8"}, 2, []string{"m0", "m8"}},
+		{"more than fit", []string{"m3", "m5", "m6", "m8"}, 2, []string{"m3", "m5"}},
+		{"all fit", []string{"m8"}, 20, []string{"m0", "m1", "m2", "m3", "m4", "m5", "m6", "m8"}},
+	} {
+		t.Run("MSG-06 "+tt.name, func(t *testing.T) {
+			waiting, err := db.Waiting(ctx, "bob", tt.limit, func(d mail.Delivery) bool { return slices.Contains(tt.first, d.ID) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := []string{}
+			for _, d := range waiting {
+				if got = append(got, d.ID); d.Body != "words" {
+					t.Errorf("%s came as %q", d.ID, d.Body)
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("waiting (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestMSG_06_UnreadStaysUntilConsumed(t *testing.T) {
 	ctx := t.Context()
 	db := openTest(t)
@@ -150,7 +189,7 @@ func TestMSG_06_UnreadStaysUntilConsumed(t *testing.T) {
 	}
 	checkUnread := func(want ...string) {
 		t.Helper()
-		unread, err := db.Unread(ctx, "bob", 10)
+		unread, err := db.Unread(ctx, "bob", 10, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +205,7 @@ func TestMSG_06_UnreadStaysUntilConsumed(t *testing.T) {
 		}
 	}
 	checkUnread("early", "mid", "mid-too", "late")
-	if unread, err := db.Unread(ctx, "bob", 1); err != nil || len(unread) != 1 || unread[0].Handed.At != 5000 {
+	if unread, err := db.Unread(ctx, "bob", 1, nil); err != nil || len(unread) != 1 || unread[0].Handed.At != 5000 {
 		t.Errorf("Unread(1) = %v, %v; want the handed one", unread, err)
 	}
 

@@ -186,7 +186,7 @@ func (w *modelWorld) check(rt *rapid.T) {
 		if len(want) > 0 {
 			counts[peer] = len(want)
 		}
-		if got, err := w.db.Unread(ctx, peer, 100); err != nil || !cmp.Equal(want, got) {
+		if got, err := w.db.Unread(ctx, peer, 100, nil); err != nil || !cmp.Equal(want, got) {
 			rt.Fatalf("Unread(%s): %v (-want +got):\n%s", peer, err, cmp.Diff(want, got))
 		}
 		talk := map[string]bool{}

@@ -57,7 +57,7 @@ func TestVER_01_MSG_12_MailThatWaitsUnderANameIsItsHostSessions(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			unread, err := db.Unread(t.Context(), "p1", 10)
+			unread, err := db.Unread(t.Context(), "p1", 10, nil)
 			var got []string
 			for _, one := range unread {
 				got = append(got, one.ID)
