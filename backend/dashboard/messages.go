@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -81,10 +82,12 @@ func readPage(params url.Values, usual, most int) (pageSpan, error) {
 	span := pageSpan{limit: usual}
 	if params.Has("before") {
 		before, err := strconv.ParseInt(params.Get("before"), 10, 64)
-		if err != nil || before < 1 {
+		if err != nil || before < 0 {
 			return pageSpan{}, bridge.Errorf(bridge.Invalid, "before must be a time in epoch milliseconds")
 		}
-		span.before = before
+		if span.before = before; before == 0 {
+			span.before = math.MinInt64 // the epoch is a time like any other: nothing came before it
+		}
 	}
 	if params.Has("limit") {
 		limit, err := strconv.Atoi(params.Get("limit"))

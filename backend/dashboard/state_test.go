@@ -285,7 +285,7 @@ func TestMessagesOfOneSession(t *testing.T) {
 	}
 	refused(t, "unknown session", w.get("/api/messages?peer=nobody"), http.StatusNotFound)
 	refused(t, "no session", w.get("/api/messages"), http.StatusNotFound)
-	for _, bad := range []string{"limit=0", "limit=201", "limit=x", "limit=", "before=0", "before=-1", "before=x", "before=1.5"} {
+	for _, bad := range []string{"limit=0", "limit=201", "limit=x", "limit=", "before=-1", "before=x", "before=1.5"} {
 		refused(t, bad, w.get("/api/messages?peer=codex-api&"+bad), http.StatusBadRequest)
 	}
 }
@@ -328,6 +328,7 @@ func TestSTO_12_ArchiveSearch(t *testing.T) {
 		{"?query=a_x", []string{"m1"}},
 		{"?query=nothing", nil},
 		{"?before=3000", []string{"m1", "m0"}},
+		{"?before=0", nil},
 		{"?limit=2", []string{"m3", "m2"}},
 		{"?query=alpha&before=4000&limit=1", []string{"m0"}},
 	}
@@ -354,7 +355,7 @@ func TestSTO_12_ArchiveSearch(t *testing.T) {
 	if len(first) != 9 {
 		t.Errorf("the row has %d members, want exactly 9: %v", len(first), first)
 	}
-	for _, bad := range []string{"limit=0", "limit=1001", "limit=-1", "limit=ten", "limit=", "limit=1e2", "before=0", "before=", "before=x", "before=99999999999999999999", "query=" + strings.Repeat("a", bridge.MaxQueryChars+1)} {
+	for _, bad := range []string{"limit=0", "limit=1001", "limit=-1", "limit=ten", "limit=", "limit=1e2", "before=-1", "before=", "before=x", "before=99999999999999999999", "query=" + strings.Repeat("a", bridge.MaxQueryChars+1)} {
 		refused(t, bad, w.get("/api/archive/messages?"+bad), http.StatusBadRequest)
 	}
 }
