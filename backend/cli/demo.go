@@ -21,31 +21,43 @@ import (
 )
 
 func (a *App) demoCommand() *cobra.Command {
-	var keep, noOpen bool
-	port := 0
+	options := demoOptions{}
 	cmd := &cobra.Command{
 		Use: "demo", Short: "Show a live dashboard with scripted sessions in a throw-away home",
 		Long:    "Start broker and dashboard in a throw-away home, with three scripted sessions that are real MCP server\nprocesses: they write to each other and pin a decision. No agent and no account is needed. Ctrl-C ends it.",
 		Example: "  bridge demo\n  bridge demo --keep", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), port, keep, noOpen) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if options.rounds < 0 {
+				return &usageError{errors.New("--rounds must not be negative")}
+			}
+			return a.demo(cmd.Context(), options)
+		},
 	}
-	cmd.Flags().BoolVar(&keep, "keep", false, "keep the throw-away home afterwards and say where it is")
-	cmd.Flags().BoolVar(&noOpen, "no-open", false, "only print the link")
-	cmd.Flags().IntVar(&port, "port", 0, "dashboard port; 0 picks a free one")
+	cmd.Flags().BoolVar(&options.keep, "keep", false, "keep the throw-away home afterwards and say where it is")
+	cmd.Flags().BoolVar(&options.noOpen, "no-open", false, "only print the link")
+	cmd.Flags().IntVar(&options.port, "port", 0, "dashboard port; 0 picks a free one")
+	cmd.Flags().IntVar(&options.rounds, "rounds", 0, "go through the script so many times at once, then say nothing more")
+	_ = cmd.Flags().MarkHidden("rounds") // a scene that stands still is for tests; the flag exists: it cannot fail
 	return cmd
+}
+
+type demoOptions struct {
+	keep, noOpen bool
+	port         int
+	rounds       int // 0 talks on and on
 }
 
 // demoPause is the rhythm of the scripted sessions: slow enough to follow.
 const demoPause = 3 * time.Second
 
-func (a *App) demo(ctx context.Context, port int, keep, noOpen bool) (err error) {
+func (a *App) demo(ctx context.Context, options demoOptions) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	dir, err := os.MkdirTemp("", "bridge-demo-")
 	if err != nil {
 		return fmt.Errorf("make a throw-away home: %w", err)
 	}
-	defer func() { err = errors.Join(err, a.endDemo(dir, keep)) }()
+	defer func() { err = errors.Join(err, a.endDemo(dir, options.keep)) }()
 	home, err := config.ResolveHome(filepath.Join(dir, "home"), a.Getenv)
 	if err != nil {
 		return err
@@ -55,23 +67,43 @@ func (a *App) demo(ctx context.Context, port int, keep, noOpen bool) (err error)
 	agents := a.agents(home)
 	agents.Refusal = "this is a demo whose home goes away: run `bridge install` to connect your agents to your own"
 	running, err := daemon.Start(ctx, daemon.Options{
-		Home: home, Getenv: a.Getenv, Host: "serve", Port: &port, Page: a.Page, Version: a.Version, Now: a.Now, Log: log,
+		Home: home, Getenv: a.Getenv, Host: "serve", Port: &options.port, Page: a.Page, Version: a.Version, Now: a.Now, Log: log,
 		Agents: agents,
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, running.Close()) }()
+	actors, err := startActors(ctx, home, filepath.Join(dir, "shop"))
+	defer actors.leave()
+	if err != nil {
+		return err
+	}
+	for round := range options.rounds {
+		if err := actors.play(ctx, round, 0); err != nil {
+			return err
+		}
+	}
 	link, err := running.LaunchURL()
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(a.Stdout, "bridge: ready %s\n", link)
-	if !noOpen && openBrowser(ctx, link) != nil {
+	if !options.noOpen && openBrowser(ctx, link) != nil {
 		fmt.Fprintln(a.Stdout, "Open the link above in a browser.")
 	}
+	if options.rounds > 0 {
+		fmt.Fprintln(a.Stdout, "Three scripted sessions have talked; Ctrl-C ends the demo.")
+		<-ctx.Done()
+		return nil
+	}
 	fmt.Fprintln(a.Stdout, "Three scripted sessions are talking; Ctrl-C ends the demo.")
-	return runDemo(ctx, home, dir)
+	for round := 0; ctx.Err() == nil; round++ {
+		if err := actors.play(ctx, round, demoPause); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // endDemo clears the throw-away home, which holds nothing of the owner's.
@@ -89,26 +121,40 @@ type actor struct {
 	name string
 }
 
-func runDemo(ctx context.Context, home config.Home, dir string) error {
-	cast := map[string]*actor{}
+// actors are those who play, by name.
+type actors map[string]*actor
+
+// startActors returns those that have begun also with an error.
+func startActors(ctx context.Context, home config.Home, project string) (actors, error) {
+	begun := actors{}
 	for name, kind := range map[string]bridge.AgentKind{"api": bridge.Claude, "web": bridge.Codex, "docs": bridge.OpenCode} {
-		a, err := startActor(ctx, home, filepath.Join(dir, "shop"), name, kind)
+		a, err := startActor(ctx, home, project, name, kind)
 		if err != nil {
+			return begun, err
+		}
+		begun[name] = a
+	}
+	return begun, nil
+}
+
+func (a actors) leave() {
+	for _, one := range a {
+		_ = one.Close() // the demo is over
+	}
+}
+
+// play goes through the script once, with a pause before each line; rounds count
+// from 0. That ctx ends is no error.
+func (a actors) play(ctx context.Context, round int, pause time.Duration) error {
+	for _, line := range demoScript {
+		if !ipc.Pause(ctx, pause) {
+			return nil
+		}
+		if err := line.play(ctx, a, round); err != nil && ctx.Err() == nil {
 			return err
 		}
-		defer a.Close() //nolint:errcheck // the demo is over
-		cast[name] = a
 	}
-	for round := 1; ; round++ {
-		for _, line := range demoScript {
-			if !ipc.Pause(ctx, demoPause) {
-				return nil
-			}
-			if err := line.play(ctx, cast, round); err != nil && ctx.Err() == nil {
-				return err
-			}
-		}
-	}
+	return nil
 }
 
 func startActor(ctx context.Context, home config.Home, project, name string, kind bridge.AgentKind) (*actor, error) {
@@ -148,8 +194,8 @@ var demoScript = []demoLine{
 	{who: "web", tool: "decide", args: map[string]any{"topic": "error format", "text": "Every endpoint answers errors as {\"error\": \"<sentence>\", \"code\": \"<word>\"}: the page chooses by the code, people read the sentence."}, once: true},
 }
 
-func (l demoLine) play(ctx context.Context, cast map[string]*actor, round int) error {
-	if l.once && round > 1 {
+func (l demoLine) play(ctx context.Context, cast actors, round int) error {
+	if l.once && round > 0 {
 		return nil
 	}
 	result, err := cast[l.who].CallTool(ctx, &mcp.CallToolParams{Name: l.tool, Arguments: l.args})

@@ -97,7 +97,7 @@ func (a *App) doctor(ctx context.Context, flags doctorFlags, snapshot string) er
 	case flags.merge != "":
 		return a.doctorMerge(ctx, c, flags, progress)
 	case flags.fix:
-		return a.doctorFix(ctx, c, flags)
+		return a.doctorFix(ctx, c, flags, progress)
 	case flags.archive:
 		return a.doctorArchive(ctx, c, flags, progress)
 	}
@@ -191,12 +191,13 @@ type fixed struct {
 	Moved []maintain.Moved `json:"moved"`
 }
 
-func (a *App) doctorFix(ctx context.Context, c maintain.Caretaker, flags doctorFlags) error {
+func (a *App) doctorFix(ctx context.Context, c maintain.Caretaker, flags doctorFlags, progress *progress) error {
 	a.explain(c.Explain(maintain.WorkFix, ""))
 	if err := a.consent(flags.yes); err != nil {
 		return err
 	}
 	moved, err := c.Fix(ctx)
+	progress.end()
 	if err != nil {
 		return err
 	}

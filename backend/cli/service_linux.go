@@ -202,7 +202,7 @@ func (m systemd) state(ctx context.Context) (serviceState, error) {
 		return state, nil
 	}
 	state.Installed = true
-	shown, err := m.ctl(ctx, "show", "--property=ActiveState,SubState,MainPID,UnitFileState", m.unitName())
+	shown, err := m.ctl(ctx, "show", "--property=ActiveState,MainPID,UnitFileState", m.unitName())
 	if err != nil {
 		return state, err
 	}
@@ -213,12 +213,12 @@ func (m systemd) state(ctx context.Context) (serviceState, error) {
 	}
 	state.Automatic = properties["UnitFileState"] == "enabled"
 	state.PID, _ = strconv.Atoi(properties["MainPID"]) // 0 when it is not told
-	switch active, sub := properties["ActiveState"], properties["SubState"]; {
-	case active == "active":
+	switch properties["ActiveState"] {
+	case "active":
 		state.State = serviceRunning
-	case sub == "auto-restart" || active == "activating":
+	case "activating": // for the first time, or again
 		state.State = serviceRestarting
-	case active == "failed":
+	case "failed":
 		state.State = serviceFailed
 	}
 	return state, nil

@@ -26,6 +26,13 @@ func TestDSK_03_TheUnitNamesProgramAndHomeWhateverTheyAreCalled(t *testing.T) {
 		"User=alice",
 		"WantedBy=multi-user.target",
 		"KillMode=process",
+		"[Unit]",
+		"Description=Bridge between coding-agent sessions (" + strings.ReplaceAll(home.Dir(), "%", "%%") + ")",
+		"StartLimitBurst=10",
+		"[Service]",
+		"Type=exec",
+		"Restart=on-failure",
+		"[Install]",
 	} {
 		if !strings.Contains(unit, "\n"+line+"\n") {
 			t.Errorf("no line %s in\n%s", line, unit)

@@ -55,7 +55,7 @@ func (c Caretaker) Older() (Older, error) {
 		return older, err
 	}
 	for _, writer := range writers {
-		if writer.PID != os.Getpid() && writer.Schema > 0 && writer.JSON > 0 && writer.blocks() {
+		if writer.PID != os.Getpid() && writer.Schema > 0 && writer.blocks() {
 			older.add(writer.Schema, writer.JSON, writer.String())
 		}
 	}

@@ -24,20 +24,25 @@ func TestVER_04_OlderProgramsAreThoseThatLiveAndKnowLess(t *testing.T) {
 	tests := []struct {
 		name, path, text string
 		schema, json     int
+		who              string
 	}{
-		{"nobody", "", "", 0, 0},
-		{"a record of the field", record, fmt.Sprintf(`{"schemaVersion":1,"json":3,"sqlite":7,"pid":%d,"name":"tool","version":"0.29.12","processIdentity":%q}`, parent, identity), 7, 3},
-		{"a record without an identity", record, `{"json":4,"sqlite":7}`, 7, 4},
-		{"a record of another process with this number", record, `{"json":4,"sqlite":7,"processIdentity":"another boot:1"}`, 0, 0},
-		{"a record of a process that is gone", "storage-capabilities/999999.json", `{"json":4,"sqlite":7}`, 0, 0},
-		{"a record that cannot be read", record, `{"json":`, 1, 1},
-		{"a record of the field that knows the newest schema", record, `{"json":4,"sqlite":9}`, 0, 4},
-		{"a record that knows all", record, `{"json":5,"sqlite":9}`, 0, 0},
-		{"a stranger's file", "storage-capabilities/notes.json", `{"sqlite":1}`, 0, 0},
-		{"a lease of an older build", lease, fmt.Sprintf(`{"pid":%d,"identity":%q,"program":"bridge","schema":8,"json":4}`, parent, identity), 8, 4},
-		{"a lease of a build that named none", lease, fmt.Sprintf(`{"pid":%d,"identity":%q,"program":"bridge"}`, parent, identity), 0, 0},
-		{"a lease of a process that is gone", ".storage-users/999999-a", `{"pid":999999,"identity":"gone:1","program":"bridge","schema":8,"json":4}`, 0, 0},
-		{"this very process", fmt.Sprintf("storage-capabilities/%d.json", os.Getpid()), `{"json":1,"sqlite":1}`, 0, 0},
+		{"nobody", "", "", 0, 0, ""},
+		{"a record of the field", record, fmt.Sprintf(`{"schemaVersion":1,"json":3,"sqlite":7,"pid":%d,"name":"tool","version":"0.29.12","processIdentity":%q}`, parent, identity), 7, 3, "tool 0.29.12 (process "},
+		{"a record without an identity", record, `{"json":4,"sqlite":7}`, 7, 4, "a program (process "},
+		{"a record of another process with this number", record, `{"json":4,"sqlite":7,"processIdentity":"another boot:1"}`, 0, 0, ""},
+		{"a record of a process that is gone", "storage-capabilities/999999.json", `{"json":4,"sqlite":7}`, 0, 0, ""},
+		{"one that cannot be read of a process that is gone", "storage-capabilities/999999.json", `{"json":`, 0, 0, ""},
+		{"a record that cannot be read", record, `{"json":`, 1, 1, "cannot be read"},
+		{"a record of the field that knows the newest schema", record, `{"json":4,"sqlite":9}`, 0, 4, "a program"},
+		{"a record that knows the newest JSON stores", record, `{"json":5,"sqlite":8}`, 8, 0, "a program"},
+		{"a record that knows all", record, `{"json":5,"sqlite":9}`, 0, 0, ""},
+		{"a stranger's file", "storage-capabilities/notes.json", `{"sqlite":1}`, 0, 0, ""},
+		{"a stranger's file with a number", fmt.Sprintf("storage-capabilities/%d", parent), `{"sqlite":1}`, 0, 0, ""},
+		{"a lease of an older build", lease, fmt.Sprintf(`{"pid":%d,"identity":%q,"program":"bridge","schema":8,"json":4}`, parent, identity), 8, 4, "bridge (process "},
+		{"a lease of a build that named none", lease, fmt.Sprintf(`{"pid":%d,"identity":%q,"program":"bridge"}`, parent, identity), 0, 0, ""},
+		{"a lease of a process that is gone", ".storage-users/999999-a", `{"pid":999999,"identity":"gone:1","program":"bridge","schema":8,"json":4}`, 0, 0, ""},
+		{"this very process", fmt.Sprintf("storage-capabilities/%d.json", os.Getpid()), `{"json":1,"sqlite":1}`, 0, 0, ""},
+		{"this very process's lease", fmt.Sprintf(".storage-users/%d-a", os.Getpid()), fmt.Sprintf(`{"pid":%d,"program":"bridge","schema":8,"json":4}`, os.Getpid()), 0, 0, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -48,6 +53,9 @@ func TestVER_04_OlderProgramsAreThoseThatLiveAndKnowLess(t *testing.T) {
 			older, err := c.Older()
 			if err != nil || older.Schema != tt.schema || older.JSON != tt.json || (len(older.Programs) > 0) != (tt.schema+tt.json > 0) {
 				t.Errorf("Older = %+v, %v", older, err)
+			}
+			if who := strings.Join(older.Programs, ", "); !strings.Contains(who, tt.who) {
+				t.Errorf("they are %q, want %q", who, tt.who)
 			}
 		})
 	}
