@@ -96,6 +96,66 @@ func TestSTO_16_AMergeBringsBackWhatIsMissingAndCanBeUndone(t *testing.T) {
 	})
 }
 
+// TestSTO_16_AMergeSettlesOnlyItself: it found nothing missing, and a set of an
+// interrupted work is there.
+func TestSTO_16_AMergeSettlesOnlyItself(t *testing.T) {
+	c := lossyHome(t)
+	done, err := c.Merge(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	described, noted := string(read(t, done.Recovery, recoveryFile)), string(read(t, done.Recovery, outcomeName))
+	for _, tt := range []struct {
+		name, described string
+		settled         bool
+	}{
+		{"the same merge", described, true},
+		{"a restore", strings.Replace(described, `"work": "merge"`, `"work": "restore"`, 1), false},
+		{"a merge of another backup", strings.Replace(described, done.Snapshot, "another", 1), false},
+		{"one that cannot be read", strings.Replace(described, `"version": 1`, `"version": 99`, 1), false},
+	} {
+		t.Run("STO-16 "+tt.name, func(t *testing.T) {
+			if tt.settled == (tt.described != described) {
+				t.Fatalf("the set is described by\n%s", tt.described)
+			}
+			write(t, done.Recovery, recoveryFile, tt.described)
+			if err := os.Remove(filepath.Join(done.Recovery, outcomeName)); err != nil {
+				t.Fatal(err)
+			}
+			if again, err := c.Merge(t.Context(), ""); err != nil || again.Missing() != 0 {
+				t.Fatalf("Merge = %+v, %v", again, err)
+			}
+			named := has(findings(report(t, c)), "restore-unfinished backups/"+filepath.Base(done.Recovery))
+			if _, err := os.Lstat(filepath.Join(done.Recovery, outcomeName)); (err == nil) != tt.settled || named == tt.settled {
+				t.Errorf("the outcome: %v; the doctor names the set: %v", err, named)
+			}
+			write(t, done.Recovery, outcomeName, noted)
+		})
+	}
+	t.Run("STO-16 one that ended", func(t *testing.T) {
+		write(t, done.Recovery, recoveryFile, described)
+		if _, err := c.Merge(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		if now := string(read(t, done.Recovery, outcomeName)); now != noted {
+			t.Errorf("its outcome was %s and is %s", noted, now)
+		}
+	})
+}
+
+func TestSTO_16_AMergeSaysHowFarItIs(t *testing.T) {
+	c := lossyHome(t)
+	var last, most int64
+	c.Told = func(what string, done, all int64) {
+		if what == "merging messages" {
+			last, most = done, all
+		}
+	}
+	if _, err := c.Merge(t.Context(), ""); err != nil || last != 20 || most != 20 {
+		t.Errorf("told %d of %d, %v", last, most, err)
+	}
+}
+
 func TestSTO_16_AHomeThatLostItsStoreGetsItsMessagesBack(t *testing.T) {
 	c := newHome(t)
 	mustBackupMessages(t, c)
