@@ -10,7 +10,6 @@ import (
 	"os"
 
 	"bridge/backend/bridge"
-	"bridge/backend/disk"
 )
 
 // ArchiveVersion is the schema version of the message archive, archive.db.
@@ -77,7 +76,7 @@ func ArchiveMessages(ctx context.Context, path, cold string, rule ArchiveRule) (
 // prepareArchive makes the archive, or checks that it is one of a known version.
 func prepareArchive(ctx context.Context, cold string) error {
 	if _, err := os.Lstat(cold); errors.Is(err, fs.ErrNotExist) {
-		if err := makeArchive(ctx, cold); err != nil {
+		if err := makeWhole(ctx, cold, describeArchive); err != nil {
 			return err
 		}
 	}
@@ -101,34 +100,6 @@ func prepareArchive(ctx context.Context, cold string) error {
 		err = settle(ctx, pool) // rows of an earlier attempt let others leave the primary store
 	}
 	return storageError(cold, err)
-}
-
-// makeArchive makes an empty archive. It gets its name when it is whole: a disk
-// that fails meanwhile leaves no archive rather than a broken one.
-func makeArchive(ctx context.Context, cold string) error {
-	temp := disk.TempName(cold)
-	if err := createEmpty(temp); err != nil {
-		return err
-	}
-	pool, err := sql.Open("sqlite", dsn(temp, "_pragma=journal_mode(MEMORY)", "_pragma=synchronous(FULL)"))
-	if err == nil {
-		err = errors.Join(describeArchive(ctx, pool), pool.Close())
-	}
-	if err == nil {
-		err = disk.Publish(temp, cold)
-	}
-	if err != nil {
-		return errors.Join(storageError(cold, err), dropUnmade(temp))
-	}
-	return nil
-}
-
-// dropUnmade takes a database away that never got its name.
-func dropUnmade(temp string) error {
-	if err := os.Remove(temp); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil // it got its name, and only that could not be made durable
 }
 
 func describeArchive(ctx context.Context, pool *sql.DB) error {

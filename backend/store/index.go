@@ -248,14 +248,15 @@ func isDamage(err error) bool {
 // openIndex opens history.db for the index, and makes it when there is none.
 func openIndex(ctx context.Context, path string) (*indexFile, error) {
 	info, err := os.Lstat(path)
-	made := errors.Is(err, fs.ErrNotExist)
-	if made {
-		if err := createEmpty(path); err != nil {
-			return nil, err
-		}
-	} else if err == nil && !info.Mode().IsRegular() {
-		return nil, bridge.Errorf(bridge.Storage, "the search index %s is not a regular file", path)
-	} else if err := indexFits(ctx, path); err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = makeWhole(ctx, path, describeIndex)
+	case err == nil && !info.Mode().IsRegular():
+		err = bridge.Errorf(bridge.Storage, "the search index %s is not a regular file", path)
+	default:
+		err = indexFits(ctx, path)
+	}
+	if err != nil {
 		return nil, err
 	}
 	pool, err := sql.Open("sqlite", dsn(path, "_txlock=immediate", "_pragma=journal_mode(WAL)", "_pragma=synchronous(NORMAL)",
@@ -266,11 +267,7 @@ func openIndex(ctx context.Context, path string) (*indexFile, error) {
 	pool.SetMaxOpenConns(1)
 	file, err := prepareIndex(ctx, path, pool)
 	if err != nil {
-		err = errors.Join(err, pool.Close())
-		if made {
-			err = dropEmpty(path, err)
-		}
-		return nil, err
+		return nil, errors.Join(err, pool.Close())
 	}
 	return file, nil
 }
@@ -298,10 +295,11 @@ func indexFits(ctx context.Context, path string) error {
 	})
 }
 
-func prepareIndex(ctx context.Context, path string, pool *sql.DB) (*indexFile, error) {
+// describeIndex adds the index to whatever else the database holds.
+func describeIndex(ctx context.Context, pool *sql.DB) error {
 	seen, tables, err := readSchema(ctx, pool)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	script, err := schemaFiles.ReadFile("schema/search.sql")
 	if fresh := seen.version == 0 && len(tables) == 0; err == nil && fresh {
@@ -310,7 +308,11 @@ func prepareIndex(ctx context.Context, path string, pool *sql.DB) (*indexFile, e
 	if err == nil {
 		_, err = pool.ExecContext(ctx, "BEGIN IMMEDIATE; "+string(script)+"; COMMIT")
 	}
-	if err != nil {
+	return err
+}
+
+func prepareIndex(ctx context.Context, path string, pool *sql.DB) (*indexFile, error) {
+	if err := describeIndex(ctx, pool); err != nil {
 		return nil, err
 	}
 	read, err := sql.Open("sqlite", dsn(path, "mode=ro", "_pragma=query_only(1)", fmt.Sprintf("_pragma=cache_size(-%d)", indexCacheKiB)))

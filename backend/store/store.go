@@ -8,6 +8,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,6 +21,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"bridge/backend/bridge"
+	"bridge/backend/disk"
 )
 
 // SchemaVersion is the number of the newest schema step this build knows.
@@ -134,6 +136,35 @@ func createEmpty(path string) error {
 		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s can not be created: %v", path, reason(err)))
 	}
 	return file.Close()
+}
+
+// makeWhole makes a database that describe fills. It gets its name when it is
+// whole: whoever looks meanwhile, and a disk that fails, finds none rather than
+// a broken one.
+func makeWhole(ctx context.Context, path string, describe func(context.Context, *sql.DB) error) error {
+	temp := disk.TempName(path)
+	if err := createEmpty(temp); err != nil {
+		return err
+	}
+	pool, err := sql.Open("sqlite", dsn(temp, "_pragma=journal_mode(MEMORY)", "_pragma=synchronous(FULL)"))
+	if err == nil {
+		err = errors.Join(describe(ctx, pool), pool.Close())
+	}
+	if err == nil {
+		err = disk.Publish(temp, path)
+	}
+	if err != nil {
+		return errors.Join(storageError(path, err), dropUnmade(temp))
+	}
+	return nil
+}
+
+// dropUnmade takes a database away that never got its name.
+func dropUnmade(temp string) error {
+	if err := os.Remove(temp); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil // it got its name, and only that could not be made durable
 }
 
 // dropEmpty takes a database away again that its maker could put nothing in: an
