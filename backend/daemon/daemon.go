@@ -189,7 +189,7 @@ func (d *Daemon) ownBrokerHasPort(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	client, err := d.dialBroker(ctx)
+	client, err := d.dialBroker(ctx, time.Second)
 	if err != nil {
 		return false
 	}
@@ -215,58 +215,70 @@ func (d *Daemon) elect(ctx context.Context) error {
 	return err
 }
 
-// takeOverPatience is how long a retiring broker may take to finish.
-const takeOverPatience = 5 * time.Second
+// takeOverPatience is how long the broker that holds the election may take to
+// finish, or to begin so that it can be asked.
+const takeOverPatience = 10 * time.Second
 
+const takeOverPause = 20 * time.Millisecond
+
+// takeOver takes the place of a background broker, which is asked to leave. A
+// broker that holds the election and is not to be reached is about to end, or
+// has just begun: it is looked at again.
 func (d *Daemon) takeOver(ctx context.Context) (*store.Lock, error) {
 	if d.opts.Host == broker.HostBackground {
 		return nil, bridge.Errorf(bridge.Conflict, "another broker already serves this home")
 	}
 	ctx, cancel := context.WithTimeout(ctx, takeOverPatience)
 	defer cancel()
-	if err := d.askToRetire(ctx); err != nil {
-		return nil, err
-	}
-	for {
+	for asked := false; ; {
 		lock, err := store.AcquireLock(ctx, d.opts.Home.BrokerLock())
 		if !errors.Is(err, store.ErrLocked) {
 			return lock, err
 		}
-		select {
-		case <-time.After(takeOverPause):
-		case <-ctx.Done():
+		if !asked {
+			if asked, err = d.askToRetire(ctx); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case ipc.Pause(ctx, takeOverPause):
+		case asked:
 			return nil, bridge.Errorf(bridge.Conflict, "another broker serves this home and did not make room")
+		default:
+			return nil, bridge.Errorf(bridge.Conflict, "another broker holds this home but does not answer")
 		}
 	}
 }
 
-const takeOverPause = 20 * time.Millisecond
-
-func (d *Daemon) askToRetire(ctx context.Context) error {
-	client, err := d.dialBroker(ctx)
-	if errors.Is(err, ipc.ErrSilent) {
-		return bridge.WithCause(bridge.Conflict, err, "another broker holds this home: "+err.Error())
-	}
-	if err != nil {
-		return bridge.WithCause(bridge.Conflict, err, "another broker holds this home but does not answer")
+// askToRetire asks the broker that serves the home to leave, and reports whether
+// it was there to be asked.
+func (d *Daemon) askToRetire(ctx context.Context) (asked bool, err error) {
+	client, err := d.dialBroker(ctx, 0)
+	switch {
+	case errors.Is(err, ipc.ErrSilent):
+		return false, bridge.WithCause(bridge.Conflict, err, "another broker holds this home: "+err.Error())
+	case bridge.CodeOf(err) == bridge.Unavailable, bridge.CodeOf(err) == bridge.NotFound: // the latter: it makes the token yet
+		return false, nil
+	case err != nil:
+		return false, bridge.WithCause(bridge.Conflict, err, "another broker holds this home but does not answer")
 	}
 	defer client.Close()
 	err = client.Retire(ctx)
 	if bridge.CodeOf(err) == bridge.Unavailable {
-		return nil // it was gone before its answer was out
+		err = nil // it was gone before its answer was out
 	}
-	return err
+	return true, err
 }
 
-// dialBroker connects to the broker that serves this home now. It makes nothing
-// in the home.
-func (d *Daemon) dialBroker(ctx context.Context) (*ipc.Client, error) {
+// dialBroker connects to the broker that serves this home, or will within
+// patience. It makes nothing in the home.
+func (d *Daemon) dialBroker(ctx context.Context, patience time.Duration) (*ipc.Client, error) {
 	token, err := d.opts.Home.ExistingToken()
 	if err != nil {
 		return nil, err
 	}
 	target := ipc.Target{Socket: d.opts.Home.Socket(), Token: string(token)}
-	return ipc.DialPatiently(ctx, target, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: d.opts.Version}, time.Second)
+	return ipc.DialPatiently(ctx, target, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: d.opts.Version}, patience)
 }
 
 // caretaker looks after the home's storage by the settings in force; damaged

@@ -17,6 +17,7 @@ import (
 	"bridge/backend/broker"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
+	"bridge/backend/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -85,6 +86,16 @@ func done(t *testing.T, what string, signal <-chan struct{}) {
 	case <-signal:
 	case <-time.After(20 * time.Second):
 		t.Fatalf("never: %s", what)
+	}
+}
+
+// leaves reports whether the daemon wants to end. It serves on until it is closed.
+func leaves(d *Daemon) bool {
+	select {
+	case <-d.Done():
+		return true
+	default:
+		return false
 	}
 }
 
@@ -167,6 +178,33 @@ func TestMSG_01_TakeOver(t *testing.T) {
 	end(t, d)
 }
 
+// A broker that holds the election and takes no calls any more, or none yet, is
+// waited for.
+func TestMSG_01_ABrokerThatIsEndingIsWaitedFor(t *testing.T) {
+	home := newHome(t)
+	end(t, start(t, options(home, "serve"))) // which leaves the token
+	lock, err := store.AcquireLock(t.Context(), home.BrokerLock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket, err := ipc.Listen(home.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := make(chan error, 1)
+	go func() { // it ends as the call comes
+		call, err := socket.Accept()
+		if err == nil {
+			err = errors.Join(call.Close(), socket.Close())
+		}
+		released <- errors.Join(err, lock.Release())
+	}()
+	end(t, start(t, options(home, "serve")))
+	if err := <-released; err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A start that fails leaves nothing behind that keeps the next from starting.
 func TestMSG_01_AFailedStartLeavesNothing(t *testing.T) {
 	home := newHome(t)
@@ -215,6 +253,15 @@ func TestMSG_01_ABackgroundBrokerLeavesWhenIdle(t *testing.T) {
 	opts.IdleExit = 50 * time.Millisecond
 	d := start(t, opts)
 	client := join(t, home, "alpha")
+	for leaves(d) { // it did before the session came: that took longer
+		client.Close()
+		end(t, d)
+		if opts.IdleExit *= 2; opts.IdleExit > time.Minute {
+			t.Fatal("it leaves at once")
+		}
+		d = start(t, opts)
+		client = join(t, home, "alpha")
+	}
 	select {
 	case <-d.Done():
 		t.Error("it left although a session needs it")

@@ -149,12 +149,16 @@ func dialUntil(ctx context.Context, target Target, hello Hello, ended <-chan str
 	return dialPatiently(ctx, target, hello)
 }
 
-// DialPatiently dials until a broker that is just starting answers, for at most
-// patience.
+// DialPatiently dials until a broker that is just starting answers. After
+// patience it dials no more; a broker that has taken the call still has its time
+// to answer.
 func DialPatiently(ctx context.Context, target Target, hello Hello, patience time.Duration) (*Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return dialPatiently(ctx, target, hello)
+	for last := time.Now().Add(patience); ; {
+		client, err := Dial(ctx, target, hello)
+		if bridge.CodeOf(err) != bridge.Unavailable || errors.Is(err, ErrSilent) || time.Now().After(last) || !Pause(ctx, pollPause) {
+			return client, err
+		}
+	}
 }
 
 func dialPatiently(ctx context.Context, target Target, hello Hello) (*Client, error) {
