@@ -23,7 +23,7 @@ func TestMSG_06_AWaitFindsItsMessageBehindAnyOther(t *testing.T) {
 	from, to := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "to"})
 	pileUp(from, "to")
 	from.mustSend(ipc.SendArgs{To: "to", Body: "the answer", ConversationID: "talk"})
-	found, err := to.Wait(t.Context(), ipc.WaitArgs{TimeoutMillis: 1, ConversationID: "talk"})
+	found, err := to.Wait(t.Context(), ipc.WaitArgs{TimeoutMillis: 100_000, ConversationID: "talk"})
 	if err != nil || found.Message == nil || found.Message.Body != "the answer" {
 		t.Errorf("the wait brought %+v, %v", found, err)
 	}

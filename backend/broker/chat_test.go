@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -272,6 +273,33 @@ func TestCHT_19_ARefusedWakeLeavesTheMailUnreadAndSaysWhy(t *testing.T) {
 		return err == nil && peers[1].Wake == ipc.WakeFailed && strings.Contains(peers[1].Detail, "too old")
 	})
 	wantBodies(t, "the mail is unread", web.look(), "wake up")
+}
+
+// An idle codex reports nothing: what was known of its hooks comes with it to the
+// next broker, or mail would wake it no more.
+func TestCHT_18_MSG_01_AnIdleCodexIsWokenAfterItsBrokerDied(t *testing.T) {
+	b := newBench(t)
+	b.quick()
+	b.codex("exit 0")
+	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+	if web.Hooks {
+		t.Error("hooks are said to report before any did")
+	}
+	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStop, SessionID: "t1"}, true)
+	var told ipc.Registered
+	for !told.Hooks {
+		event := <-web.Events()
+		if event.Name == ipc.EventJoined && json.Unmarshal(event.Data, &told) != nil {
+			t.Fatalf("the session is told %s", event.Data)
+		}
+	}
+	b.restart()
+	again := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1", Previous: told.ID, Hooks: told.Hooks})
+	if !again.Hooks {
+		t.Error("the next broker does not know of the hooks")
+	}
+	sent := b.join(ipc.Register{Name: "from"}).mustSend(ipc.SendArgs{To: "web", Body: "wake up"})
+	eventually(t, "the wake is noted", func() bool { return b.stage(sent.ID) == bridge.StageWoken })
 }
 
 // wakeHook is a wake hook that waits in the background.

@@ -138,8 +138,14 @@ func (b *Broker) noteState(s *session.Session, call session.HookCall) {
 		busy = false
 	default: // a child's coming and going says nothing of its parent
 	}
-	changed := busy != s.Busy || !s.HooksSeen
+	first := !s.HooksSeen
+	changed := busy != s.Busy || first
 	s.Busy, s.HooksSeen = busy, true
+	for _, l := range b.conns {
+		if first && l.sessions[s.ID] {
+			l.conn.Push(ipc.EventJoined, joined(s)) // so that the next broker knows
+		}
+	}
 	b.mu.Unlock()
 	if changed {
 		b.changed()

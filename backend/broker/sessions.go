@@ -39,7 +39,11 @@ func (b *Broker) register(ctx context.Context, l *link, args ipc.Register) (ipc.
 	note, err := b.note(ctx, b.targetOf(s))
 	b.lookSoon(s, args.Store)
 	b.changed()
-	return ipc.Registered{ID: s.ID, Name: s.Name, Note: note}, err
+	b.mu.Lock()
+	answer := joined(s)
+	b.mu.Unlock()
+	answer.Note = note
+	return answer, err
 }
 
 func checkRegister(args ipc.Register) error {
@@ -139,7 +143,7 @@ func (b *Broker) freeIDLocked(previous string) string {
 func (b *Broker) newSession(args ipc.Register, id string) *session.Session {
 	return &session.Session{
 		ID: id, Kind: args.Kind, Cwd: args.Cwd, AgentPID: args.AgentPID, Since: b.nowMillis(),
-		Runner: args.Runner, Channel: args.Channel, Threads: args.Threads, Wake: b.wakePolicy(args),
+		Runner: args.Runner, Channel: args.Channel, Threads: args.Threads, HooksSeen: args.Hooks, Wake: b.wakePolicy(args),
 	}
 }
 
@@ -173,7 +177,7 @@ func (b *Broker) applyPrefsLocked(s *session.Session) {
 // who it was to the next broker.
 func (b *Broker) attachLocked(l *link, s *session.Session) {
 	if !l.sessions[s.ID] {
-		l.conn.Push(ipc.EventJoined, ipc.Registered{ID: s.ID, Name: s.Name})
+		l.conn.Push(ipc.EventJoined, joined(s))
 	}
 	l.sessions[s.ID] = true
 	for _, given := range l.loans {
@@ -184,6 +188,11 @@ func (b *Broker) attachLocked(l *link, s *session.Session) {
 	if l.conn.Hello().Role == ipc.RolePlugin {
 		s.Plugin = true
 	}
+}
+
+// joined is what a process is told of the session that it is part of.
+func joined(s *session.Session) ipc.Registered {
+	return ipc.Registered{ID: s.ID, Name: s.Name, Hooks: s.HooksSeen}
 }
 
 // unboundLocked returns the connection's session whose host session id is not
@@ -229,7 +238,7 @@ func (b *Broker) rekeyLocked(s *session.Session, id string) {
 		if l.sessions[old] {
 			delete(l.sessions, old)
 			l.sessions[id] = true
-			l.conn.Push(ipc.EventJoined, ipc.Registered{ID: id, Name: s.Name})
+			l.conn.Push(ipc.EventJoined, joined(s))
 		}
 	}
 }

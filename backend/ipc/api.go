@@ -74,6 +74,9 @@ type Register struct {
 	Shared    bool        `json:"shared,omitempty"`     // one process for many sessions: it is none itself
 	Threads   bool        `json:"threads,omitempty"`    // the host serves many sessions, with a registering process for each
 	WakePrefs *WakePolicy `json:"wakePolicy,omitempty"` // nil: as configured
+	// Hooks says that an earlier broker heard hooks of the session: the next one
+	// need not wait for another to know that there are some.
+	Hooks bool `json:"hooks,omitempty"`
 	// Loans is mail that an earlier broker lent to this process and that it did
 	// not confirm yet: it stays lent, so that nobody shows it a second time.
 	Loans []session.Loan `json:"loans,omitempty"`
@@ -92,6 +95,8 @@ type Registered struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	Note string `json:"note"` // decisions in force, for the MCP instructions
+	// Hooks says that hooks reported from the session.
+	Hooks bool `json:"hooks,omitempty"`
 }
 
 // Leave ends one session of a plugin's connection.
@@ -324,7 +329,7 @@ type RevisionEvent struct {
 }
 
 // Event names. EventJoined carries Registered, without a note: the connection
-// became part of that session.
+// became part of that session, or the session's first hook reported.
 const (
 	EventMail     = "mail"
 	EventJoined   = "joined"

@@ -31,7 +31,7 @@ func experimental(register ipc.Register) map[string]any {
 func (s *Server) event(event ipc.Event) {
 	var became ipc.Registered
 	if event.Name == ipc.EventJoined && json.Unmarshal(event.Data, &became) == nil {
-		s.joined.became(became.ID)
+		s.joined.became(became)
 		return
 	}
 	var arrived ipc.MailEvent

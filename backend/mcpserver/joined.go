@@ -21,14 +21,24 @@ func (j *joined) set(answer ipc.Registered) {
 	if answer.ID == "" {
 		answer.ID = j.answer.ID
 	}
+	answer.Hooks = answer.Hooks || j.answer.Hooks
 	j.answer = answer
 }
 
-// became notes which session this process turned out to be part of.
-func (j *joined) became(id string) {
+// became notes which session this process turned out to be part of, and whether
+// hooks report from it.
+func (j *joined) became(session ipc.Registered) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.answer.ID = id
+	j.answer.ID, j.answer.Hooks = session.ID, j.answer.Hooks || session.Hooks
+}
+
+// hooks reports whether hooks ever reported from the session: they are the
+// host's, and stay over a broker restart.
+func (j *joined) hooks() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.answer.Hooks
 }
 
 func (j *joined) id() string {

@@ -85,7 +85,7 @@ func (s *Server) awaitJoin(ctx context.Context) {
 // restart.
 func (s *Server) join(ctx context.Context, client *ipc.Client) error {
 	args := s.opts.Register
-	args.Previous, args.Loans = s.joined.id(), s.acks.held()
+	args.Previous, args.Hooks, args.Loans = s.joined.id(), s.joined.hooks(), s.acks.held()
 	answer, err := client.Register(ctx, args)
 	if err != nil {
 		return err

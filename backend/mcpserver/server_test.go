@@ -48,3 +48,13 @@ func TestMSG_04_ArgumentsThatAreNoObjectAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestMSG_01_WhatIsKnownOfTheSessionOutlivesABroker(t *testing.T) {
+	var j joined
+	j.set(ipc.Registered{ID: "p1", Name: "app"})
+	j.became(ipc.Registered{ID: "p2", Name: "app", Hooks: true})
+	j.set(ipc.Registered{}) // the next broker does not know yet whose server this is
+	if j.id() != "p2" || !j.hooks() {
+		t.Errorf("it is %q, hooks: %v", j.id(), j.hooks())
+	}
+}
