@@ -86,8 +86,10 @@ func (a *App) report(err error) {
 	fmt.Fprintf(a.Stderr, "bridge: %s\n", oneLine(err))
 }
 
-// oneLine writes several errors after one another.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+// oneLine writes several errors after one another, for people.
+func oneLine(err error) string {
+	return strings.NewReplacer("\n", "; ", context.Canceled.Error(), "it was interrupted").Replace(err.Error())
+}
 
 // reported is a failure whose details are printed already.
 type reported struct{ code int }

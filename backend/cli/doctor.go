@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -71,6 +73,22 @@ func (f doctorFlags) check(restoring, merging bool) error {
 	return nil
 }
 
+// asks returns the work that needs consent and the set that it is about; "" where
+// nothing that is there changes.
+func (f doctorFlags) asks(c maintain.Caretaker) (work maintain.Work, set string) {
+	switch {
+	case f.restore != "":
+		return maintain.WorkRestore, f.restore
+	case f.merge != "":
+		return maintain.WorkMerge, f.merge
+	case f.fix:
+		return maintain.WorkFix, ""
+	case f.archive && c.ArchiveAge > 0:
+		return maintain.WorkArchive, ""
+	}
+	return "", ""
+}
+
 func (a *App) doctor(ctx context.Context, flags doctorFlags, snapshot string) error {
 	home, err := a.home()
 	if err != nil {
@@ -87,19 +105,29 @@ func (a *App) doctor(ctx context.Context, flags doctorFlags, snapshot string) er
 		Home: home, Program: "bridge doctor", Now: a.Now,
 		Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge, Told: progress.tell,
 	}
+	if work, set := flags.asks(c); work != "" {
+		a.explain(c.Explain(work, set))
+		if err := a.consent(flags.yes); err != nil {
+			return err
+		}
+	}
+	// From here on an interruption ends the work in order: what a restore replaced
+	// comes back, leases and locks are given up.
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	switch {
 	case flags.backup:
 		return a.doctorBackup(ctx, c, progress)
 	case flags.drill:
 		return a.doctorDrill(ctx, c, snapshot, progress)
 	case flags.restore != "":
-		return a.doctorRestore(ctx, c, flags, progress)
+		return a.doctorRestore(ctx, c, flags.restore, progress)
 	case flags.merge != "":
-		return a.doctorMerge(ctx, c, flags, progress)
+		return a.doctorMerge(ctx, c, flags.merge, progress)
 	case flags.fix:
-		return a.doctorFix(ctx, c, flags, progress)
+		return a.doctorFix(ctx, c, progress)
 	case flags.archive:
-		return a.doctorArchive(ctx, c, flags, progress)
+		return a.doctorArchive(ctx, c, progress)
 	}
 	report, err := c.Check(ctx)
 	if err != nil {
@@ -150,12 +178,8 @@ func (a *App) doctorDrill(ctx context.Context, c maintain.Caretaker, snapshot st
 	return err
 }
 
-func (a *App) doctorRestore(ctx context.Context, c maintain.Caretaker, flags doctorFlags, progress *progress) error {
-	a.explain(c.Explain(maintain.WorkRestore, flags.restore))
-	if err := a.consent(flags.yes); err != nil {
-		return err
-	}
-	done, err := c.Restore(ctx, flags.restore)
+func (a *App) doctorRestore(ctx context.Context, c maintain.Caretaker, snapshot string, progress *progress) error {
+	done, err := c.Restore(ctx, snapshot)
 	progress.end()
 	if err != nil {
 		return err
@@ -164,12 +188,8 @@ func (a *App) doctorRestore(ctx context.Context, c maintain.Caretaker, flags doc
 		done.Files, done.Snapshot, done.Recovery, done.Recovery))
 }
 
-func (a *App) doctorMerge(ctx context.Context, c maintain.Caretaker, flags doctorFlags, progress *progress) error {
-	a.explain(c.Explain(maintain.WorkMerge, flags.merge))
-	if err := a.consent(flags.yes); err != nil {
-		return err
-	}
-	done, err := c.Merge(ctx, flags.merge)
+func (a *App) doctorMerge(ctx context.Context, c maintain.Caretaker, set string, progress *progress) error {
+	done, err := c.Merge(ctx, set)
 	progress.end()
 	if err != nil {
 		return err
@@ -191,11 +211,7 @@ type fixed struct {
 	Moved []maintain.Moved `json:"moved"`
 }
 
-func (a *App) doctorFix(ctx context.Context, c maintain.Caretaker, flags doctorFlags, progress *progress) error {
-	a.explain(c.Explain(maintain.WorkFix, ""))
-	if err := a.consent(flags.yes); err != nil {
-		return err
-	}
+func (a *App) doctorFix(ctx context.Context, c maintain.Caretaker, progress *progress) error {
 	moved, err := c.Fix(ctx)
 	progress.end()
 	if err != nil {
@@ -211,13 +227,9 @@ func (a *App) doctorFix(ctx context.Context, c maintain.Caretaker, flags doctorF
 	return a.print(fixed{moved}, text)
 }
 
-func (a *App) doctorArchive(ctx context.Context, c maintain.Caretaker, flags doctorFlags, progress *progress) error {
+func (a *App) doctorArchive(ctx context.Context, c maintain.Caretaker, progress *progress) error {
 	if c.ArchiveAge == 0 {
 		return a.print(maintain.Archived{}, c.Explain(maintain.WorkArchive, "")+"\n")
-	}
-	a.explain(c.Explain(maintain.WorkArchive, ""))
-	if err := a.consent(flags.yes); err != nil {
-		return err
 	}
 	done, err := c.Archive(ctx)
 	progress.end()

@@ -133,8 +133,12 @@ func (k *checker) regular(path string) (fs.FileInfo, bool) {
 
 func kindOf(mode fs.FileMode) string {
 	switch {
+	case mode.IsRegular():
+		return "a file"
 	case mode.IsDir():
 		return "a folder"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a pipe"
 	case mode&fs.ModeSymlink != 0:
 		return "a symbolic link"
 	case mode&fs.ModeSocket != 0:
