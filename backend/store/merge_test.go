@@ -161,20 +161,23 @@ func TestSTO_16_MailIsDeliveredOnce(t *testing.T) {
 		name, since string
 		waiting     []string // bob's unread messages after the merge
 		dora        []string
+		back        int // rows that the merge brings
 	}{
-		{"unread mail waits again", "DELETE FROM messages WHERE recipient = 'bob'", []string{"m1", "m3", "m5", "m7", "m9"}, nil},
-		{"what was read in the copy stays read", "DELETE FROM messages WHERE id = 'm8'", []string{"m1", "m3", "m5", "m7", "m9"}, nil},
-		{"what was read here stays read", "UPDATE messages SET read_at = 77 WHERE id = 'm3'", []string{"m1", "m5", "m7", "m9"}, nil},
-		{"what the stages say was read", `INSERT INTO delivery_stages (message_id, recipient, consumed_at) VALUES ('m5', 'bob', 78); DELETE FROM messages WHERE id = 'm5'`, []string{"m1", "m3", "m7", "m9"}, nil},
-		{"what went to another recipient", "UPDATE messages SET recipient = 'dora' WHERE id = 'm7' AND recipient = 'bob'", []string{"m1", "m3", "m5", "m9"}, []string{"m7"}},
-		{"what was read and is another's too", "UPDATE messages SET recipient = 'dora' WHERE id = 'm8' AND recipient = 'bob'", []string{"m1", "m3", "m5", "m7", "m9"}, nil},
-		{"what expired since", `INSERT INTO archived_messages SELECT *, 'ttl', 90 FROM messages WHERE id = 'm9'; DELETE FROM messages WHERE id = 'm9'`, []string{"m1", "m3", "m5", "m7"}, nil},
+		{"unread mail waits again", "DELETE FROM messages WHERE recipient = 'bob'", []string{"m1", "m3", "m5", "m7", "m9"}, nil, 8},
+		{"what was read in the copy stays read", "DELETE FROM messages WHERE id = 'm8'", []string{"m1", "m3", "m5", "m7", "m9"}, nil, 2},
+		{"what was read here stays read", "UPDATE messages SET read_at = 77 WHERE id = 'm3'", []string{"m1", "m5", "m7", "m9"}, nil, 0},
+		{"what the stages say was read", `INSERT INTO delivery_stages (message_id, recipient, consumed_at) VALUES ('m5', 'bob', 78); DELETE FROM messages WHERE id = 'm5'`, []string{"m1", "m3", "m7", "m9"}, nil, 2},
+		{"what went to another recipient", "UPDATE messages SET recipient = 'dora' WHERE id = 'm7' AND recipient = 'bob'", []string{"m1", "m3", "m5", "m9"}, []string{"m7"}, 0},
+		{"what went to another recipient and expired there", `UPDATE messages SET recipient = 'dora' WHERE id = 'm7' AND recipient = 'bob';
+			INSERT INTO archived_messages SELECT *, 'ttl', 90 FROM messages WHERE recipient = 'dora'; DELETE FROM messages WHERE recipient = 'dora'`, []string{"m1", "m3", "m5", "m9"}, nil, 0},
+		{"what was read and is another's too", "UPDATE messages SET recipient = 'dora' WHERE id = 'm8' AND recipient = 'bob'", []string{"m1", "m3", "m5", "m7", "m9"}, nil, 1},
+		{"what expired since", `INSERT INTO archived_messages SELECT *, 'ttl', 90 FROM messages WHERE id = 'm9'; DELETE FROM messages WHERE id = 'm9'`, []string{"m1", "m3", "m5", "m7"}, nil, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l := loseRows(t, tt.since)
-			if _, err := MergeMessages(t.Context(), l.merge()); err != nil {
-				t.Fatal(err)
+			if done, err := MergeMessages(t.Context(), l.merge()); err != nil || done.Missing() != tt.back {
+				t.Fatalf("MergeMessages = %+v, %v; want %d rows back", done, err, tt.back)
 			}
 			unread := unreadOf(t, openAt(t, l.path).Reader)
 			for peer, want := range map[string][]string{"bob": tt.waiting, "dora": tt.dora} {
@@ -187,6 +190,16 @@ func TestSTO_16_MailIsDeliveredOnce(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSTO_16_MailThatAnotherReadAndArchivedStaysAway: it went to another
+// recipient, and its only trace is in the archive.
+func TestSTO_16_MailThatAnotherReadAndArchivedStaysAway(t *testing.T) {
+	l := loseRows(t, "DELETE FROM messages WHERE id = 'm7' AND recipient = 'bob'")
+	inStore(t, l.cold, "INSERT INTO archived_messages ("+archiveColumns+") SELECT 'm7', 'dora'"+strings.TrimPrefix(archiveColumns, "id, recipient")+" FROM archived_messages LIMIT 1")
+	if done, err := MergeMessages(t.Context(), l.merge()); err != nil || done.Missing() != 0 {
+		t.Errorf("MergeMessages = %+v, %v", done, err)
 	}
 }
 
