@@ -208,11 +208,14 @@ func (b *bench) stage(messageID string) bridge.Stage {
 	return row.Stage()
 }
 
+// patience is how long anything may take before a test gives up.
+const patience = time.Minute
+
 // eventually waits for a condition that another goroutine of the broker brings
 // about.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for !done() {
 		select {

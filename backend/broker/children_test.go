@@ -22,7 +22,7 @@ func (b *bench) childrenOf(name, want string) ipc.Peer {
 	b.t.Helper()
 	changes, stop := b.broker.Watch()
 	defer stop()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()
 	for {
 		peers, err := b.broker.Peers(ctx)

@@ -350,23 +350,29 @@ func (b *Broker) unseen(ctx context.Context, peerID string, box *mailbox, messag
 }
 
 // watchWake looks after a wake: without any activity of the session in time,
-// its mail is unread again, for the standby and for the next turn.
+// its mail is unread again, for the standby and for the next turn. A hook that
+// still holds the mail has not handed it over yet: its time has not begun.
 func (b *Broker) watchWake(s *session.Session, ids []string) {
 	given := b.nowMillis()
 	b.tasks.Go(func() {
 		timer := time.NewTimer(b.opts.Pace.Confirm)
 		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-b.life.Done():
-			return
-		}
-		b.mu.Lock()
-		id, box := s.ID, b.boxes[s.ID]
-		asleep := box != nil && box.lastActive <= given
-		b.mu.Unlock()
-		if !asleep {
-			return
+		var id string
+		var box *mailbox
+		for held := true; held; timer.Reset(b.opts.Pace.Confirm) {
+			select {
+			case <-timer.C:
+			case <-b.life.Done():
+				return
+			}
+			b.mu.Lock()
+			id, box = s.ID, b.boxes[s.ID]
+			asleep := box != nil && box.lastActive <= given
+			held = asleep && slices.ContainsFunc(ids, func(message string) bool { return box.lent[message] != nil })
+			b.mu.Unlock()
+			if !asleep {
+				return
+			}
 		}
 		if err := b.unseen(b.life, id, box, ids); err != nil {
 			b.opts.Log.Warn("mail of a wake without effect could not be offered again", "err", err)
