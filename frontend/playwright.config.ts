@@ -11,7 +11,9 @@ export default defineConfig({
   // A test that needs its second try is named as flaky: a bug to fix, no reason to hold back a release.
   retries: process.env['CI'] === undefined ? 0 : 1,
   reporter: 'list',
-  timeout: 30_000,
+  // Waits are for work, on a machine that may be busy: what passes does not wait.
+  timeout: 90_000,
+  expect: { timeout: 20_000 },
   use: {
     viewport: { width: 1280, height: 800 },
     launchOptions: {

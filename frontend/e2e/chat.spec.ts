@@ -4,16 +4,17 @@ test('CHT-17 drafts survive switching chats', async ({ page }) => {
   const [a, b] = [await someSession(page, 0), await someSession(page, 1)];
   await open(page, `sessions/${a}`);
   const tree = page.getByRole('navigation', { name: 'Main' });
+  const session = (name: string) => tree.locator(`a[href="#/sessions/${name}"]`);
   await page.getByRole('textbox', { name: `Message to ${a}` }).fill('half a thought');
-  await tree.getByRole('link', { name: b }).click();
+  await session(b).click();
   const other = page.getByRole('textbox', { name: `Message to ${b}` });
   await expect(other).toHaveValue('');
   await other.fill('another');
-  await tree.getByRole('link', { name: a }).click();
+  await session(a).click();
   await expect(page.getByRole('textbox', { name: `Message to ${a}` })).toHaveValue('half a thought');
   await tree.getByRole('link', { name: 'Overview' }).click();
   await expect(page.getByRole('textbox', { name: 'Write a message' })).toHaveValue('');
-  await tree.getByRole('link', { name: b }).click();
+  await session(b).click();
   await expect(page.getByRole('textbox', { name: `Message to ${b}` })).toHaveValue('another');
 });
 

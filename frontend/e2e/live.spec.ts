@@ -1,5 +1,16 @@
 import { STEP_NAMES, STEPS } from '../src/features/delivery/delivery';
-import { expect, open, someSession, stateOf, tellEveryone, test, unique } from './dashboard';
+import {
+  BINARY,
+  expect,
+  open,
+  someSession,
+  start,
+  stateOf,
+  stop,
+  tellEveryone,
+  test,
+  unique,
+} from './dashboard';
 
 test('DSK-06 the overview names every live session with state, kind, folder and age', async ({ page }) => {
   await open(page, 'overview');
@@ -22,6 +33,17 @@ test('DSK-06 a new message appears without reload, with its delivery strip', asy
   await expect(row).toBeVisible();
   await expect(row.getByRole('button', { name: /^Delivery: / })).toBeVisible();
   expect(await page.evaluate(() => 'neverReloaded' in window)).toBe(true);
+});
+
+test('DSK-06 the sessions of a demo talk by themselves, and the page shows it', async ({ page }) => {
+  const { url, child } = await start(BINARY, ['demo', '--no-open', '--port', '0']);
+  try {
+    await page.goto(url);
+    await expect(page.locator('main [data-session]')).toHaveCount(3);
+    await expect(page.locator('main [data-message]').nth(1)).toBeVisible({ timeout: 60_000 });
+  } finally {
+    await stop(child);
+  }
 });
 
 test('DSK-06 opening the strip shows each step of each recipient with its time or why not', async ({

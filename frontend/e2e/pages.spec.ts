@@ -1,5 +1,4 @@
-import type { Page } from '@playwright/test';
-import { addressOf, expect, open, test } from './dashboard';
+import { addressOf, expect, open, settled, test } from './dashboard';
 import { violations } from './axe';
 import { overlaps } from './overlaps';
 
@@ -15,19 +14,6 @@ const PLACES = [
   'storage',
   'settings',
 ];
-
-/** Some pages show what they are for a moment later. */
-async function settled(page: Page, place: string): Promise<void> {
-  if (place === 'search') {
-    await page.getByRole('searchbox').fill('error');
-    await page.locator('main mark').first().waitFor();
-  }
-  if (place === 'settings') await page.getByText('Wakes, notices, port').waitFor();
-  if (place !== 'storage') return;
-  await page.getByRole('heading', { name: 'Backups' }).waitFor();
-  await page.getByRole('searchbox').fill('e');
-  await page.locator('main mark').first().waitFor();
-}
 
 for (const scheme of ['light', 'dark'] as const) {
   test.describe(scheme, () => {

@@ -1,9 +1,8 @@
-import { spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { violations } from './axe';
-import { BINARY, open } from './dashboard';
+import { open } from './dashboard';
 import { test } from './fresh';
 import { overlaps } from './overlaps';
 
@@ -55,23 +54,13 @@ test('DSK-06 a file that changed while it was shown is not overwritten', async (
 });
 
 test('DSK-06 the guide is gone when the first session appears', async ({ fresh }) => {
-  const { page, env } = fresh;
+  const { page } = fresh;
   await open(page, 'overview');
   const guide = page.getByRole('heading', { name: 'No session is connected yet' });
   await expect(guide).toBeVisible();
-  const args = ['mcp', '--agent', 'claude', '--name', 'first', '--cwd', fresh.home, '--session', 'one'];
-  const session = spawn(BINARY, args, { env, stdio: ['pipe', 'ignore', 'inherit'] });
-  session.stdin.write(
-    `${JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'initialize',
-      params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 't', version: '1' } },
-    })}\n`,
-  );
+  await fresh.begin('--agent', 'claude', '--name', 'first', '--cwd', fresh.home, '--session', 'one');
   await expect(guide).toHaveCount(0);
   await expect(page.locator('main [data-session="first"]')).toBeVisible();
-  session.stdin.end();
 });
 
 test('DSK-06 settings are kept in config.json, and a port counts from the next start', async ({ fresh }) => {
