@@ -11,9 +11,9 @@ import (
 	"bridge/backend/session"
 )
 
-// MaxHookBytes bounds what is read of one hook call. Tool results are part of
+// maxHookInput bounds what is read of one hook call. Tool results are part of
 // it, so it is generous; what is larger is refused, not cut.
-const MaxHookBytes = 16 << 20
+const maxHookInput = 16 << 20
 
 // maxPromptChars bounds the prompt that is kept of a hook call: the owner's
 // longest words as codex's queue shows them, for they are recognised by it
@@ -24,8 +24,8 @@ const maxPromptChars = bridge.MaxOwnerBodyChars + len(chat.OwnerLabel)
 // member of a wrong type counts as absent instead of spoiling the others: the
 // hosts change these shapes between releases.
 func decodeHook(stdin []byte, dst any) error {
-	if len(stdin) > MaxHookBytes {
-		return bridge.Errorf(bridge.TooLarge, "the hook input is larger than %d bytes", MaxHookBytes)
+	if len(stdin) > maxHookInput {
+		return bridge.Errorf(bridge.TooLarge, "the hook input is larger than %d bytes", maxHookInput)
 	}
 	if err := json.Unmarshal(bytes.TrimPrefix(stdin, []byte("\ufeff")), dst); err != nil {
 		return bridge.Errorf(bridge.Invalid, "the hook input is not a JSON object")

@@ -219,7 +219,7 @@ func TestHookInputOfWrongTypes(t *testing.T) {
 			t.Errorf("input %.40q: %v", bad, err)
 		}
 	}
-	huge := bytes.Repeat([]byte(" "), MaxHookBytes+1)
+	huge := bytes.Repeat([]byte(" "), maxHookInput+1)
 	if _, err := For(bridge.Codex).ParseHook("Stop", huge); bridge.CodeOf(err) != bridge.TooLarge {
 		t.Errorf("a huge input: %v", err)
 	}

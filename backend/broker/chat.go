@@ -98,7 +98,7 @@ func (b *Broker) chatByQueue(ctx context.Context, target chat.Target, thread str
 		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: target.Name, Body: request.Body, CreatedAt: b.nowMillis(),
 	}
 	if message.ID == "" {
-		message.ID = NewMessageID()
+		message.ID = newMessageID()
 	}
 	message.ConversationID = message.ID
 	if err := b.opts.DB.AppendHanded(ctx, message, mail.QueueEvidence+": launched, outcome not known"); err != nil {
@@ -145,7 +145,7 @@ func (b *Broker) chatToChild(ctx context.Context, target chat.Target, thread str
 		CreatedAt: b.nowMillis(),
 	}
 	if message.ID == "" {
-		message.ID = NewMessageID()
+		message.ID = newMessageID()
 	}
 	message.ConversationID = message.ID
 	if err := b.opts.DB.AppendHanded(context.WithoutCancel(ctx), message, evidence); err != nil {

@@ -27,7 +27,7 @@ func (b *Broker) decide(ctx context.Context, l *link, args ipc.DecideArgs) (ipc.
 		return ipc.DecideResult{}, err
 	}
 	targets := b.inScope(rev.Scope)
-	messageID := NewMessageID()
+	messageID := newMessageID()
 	rev, queued, err := b.opts.DB.RecordDecision(ctx, rev, func(r decision.Revision) []store.Notification {
 		return notifications(r, messageID, targets)
 	})
@@ -174,7 +174,7 @@ func (b *Broker) catchUp(ctx context.Context, target decision.Target) error {
 		if told[current[i].ID] {
 			continue
 		}
-		one := notifications(current[i], NewMessageID(), []decision.Target{target})
+		one := notifications(current[i], newMessageID(), []decision.Target{target})
 		one[0].Message.CreatedAt = b.nowMillis()
 		missing = append(missing, one...)
 	}

@@ -137,7 +137,7 @@ func TestMSG_06_ManyReadersOfOneSessionShareItsMail(t *testing.T) {
 	}
 	counts := map[string]int{}
 	for range messages {
-		writer.mustSend(ipc.SendArgs{To: reader.Name, Body: NewMessageID()})
+		writer.mustSend(ipc.SendArgs{To: reader.Name, Body: newMessageID()})
 	}
 	for len(counts) < messages {
 		counts[<-seen]++

@@ -105,7 +105,7 @@ func (b *Broker) compose(ctx context.Context, from bridge.Address, args ipc.Send
 		ReplyTo: args.ReplyTo, Body: args.Body, CreatedAt: b.nowMillis(),
 	}
 	if message.ID == "" {
-		message.ID = NewMessageID()
+		message.ID = newMessageID()
 	}
 	if args.ReplyTo != "" {
 		parent, err := b.opts.DB.Find(ctx, args.ReplyTo)
@@ -126,9 +126,9 @@ func (b *Broker) compose(ctx context.Context, from bridge.Address, args ipc.Send
 	return message, nil
 }
 
-// NewMessageID returns an id that sorts by time, so that new rows go to the end
+// newMessageID returns an id that sorts by time, so that new rows go to the end
 // of the store's indexes.
-func NewMessageID() string { return uuid.Must(uuid.NewV7()).String() }
+func newMessageID() string { return uuid.Must(uuid.NewV7()).String() }
 
 func checkSend(args ipc.SendArgs) error {
 	if err := bridge.CheckText("the message", args.Body, bridge.MaxBodyChars); err != nil {

@@ -91,9 +91,6 @@ func (h Home) Archive() string { return h.at("archive.db") }
 // History is the conversation history store.
 func (h Home) History() string { return h.at("history.db") }
 
-// Questions is the owner-question store.
-func (h Home) Questions() string { return h.at("questions.db") }
-
 // Compat is the compatibility store (VER-04).
 func (h Home) Compat() string { return h.at("compat.db") }
 
@@ -103,24 +100,6 @@ func (h Home) BrokerLock() string { return h.at("broker.lock") }
 // DesktopLock is the file whose lock makes a desktop app the only one of the
 // home (DSK-02).
 func (h Home) DesktopLock() string { return h.at("window.lock") }
-
-// Jobs is the registry of delegated jobs.
-func (h Home) Jobs() string { return h.at("jobs.json") }
-
-// RemoteJobs is the registry of jobs on paired PCs.
-func (h Home) RemoteJobs() string { return h.at("remote-jobs.json") }
-
-// Network is the folder of the paired PCs.
-func (h Home) Network() string { return h.at("network") }
-
-// Approvals is the folder of pending approvals.
-func (h Home) Approvals() string { return h.at("approvals") }
-
-// JobState is the folder in which each job's runner keeps its state.
-func (h Home) JobState() string { return h.at("jobs") }
-
-// Runs is the folder of run logs.
-func (h Home) Runs() string { return h.at("runs") }
 
 // ReadJournal is the folder of receipts that no broker has taken in yet.
 func (h Home) ReadJournal() string { return h.at("read-journal") }
@@ -140,10 +119,6 @@ func (h Home) ArchiveDir() string { return h.at("archive") }
 
 // Orphaned is the quarantine of abandoned temporary files (STO-06).
 func (h Home) Orphaned() string { return h.at("archive", "orphaned") }
-
-// MigrationSnapshots is the folder of snapshots that no rotation touches
-// (STO-13).
-func (h Home) MigrationSnapshots() string { return h.at(".migration-snapshots") }
 
 // StorageCapabilities is where programs of the field say which versions of the
 // stores they can read.

@@ -29,15 +29,6 @@ type Revision struct {
 	Current         bool           `json:"current"`
 }
 
-// Request is what a session asks to record. Scope nil means the session's
-// project (DEC-06).
-type Request struct {
-	Topic           string
-	Text            string
-	Scope           *Scope
-	SourceMessageID string
-}
-
 // NormalizeTopic returns the form under which revisions share one history:
 // outer white space removed, lower case, 1 to 200 characters (DEC-03).
 func NormalizeTopic(raw string) (string, error) {
@@ -84,8 +75,8 @@ func (t Target) SessionKey() string {
 	return string(t.Agent) + ":" + t.ID
 }
 
-// Addresses returns the words by which a sessions scope may name t.
-func (t Target) Addresses() []string {
+// addresses returns the words by which a sessions scope may name t.
+func (t Target) addresses() []string {
 	addresses := []string{t.Name, t.ID}
 	if t.SessionID != "" {
 		addresses = append(addresses, t.SessionID)
@@ -99,9 +90,9 @@ func (s Scope) Reaches(t Target) bool {
 	case s.All:
 		return true
 	case s.Project != "":
-		return t.Cwd != "" && s.Project == NormalizeProject(t.Cwd)
+		return t.Cwd != "" && s.Project == normalizeProject(t.Cwd)
 	default:
-		return slices.ContainsFunc(t.Addresses(), func(a string) bool { return slices.Contains(s.Sessions, a) })
+		return slices.ContainsFunc(t.addresses(), func(a string) bool { return slices.Contains(s.Sessions, a) })
 	}
 }
 
@@ -164,7 +155,7 @@ type Scope struct {
 func AllSessions() Scope { return Scope{All: true} }
 
 // ProjectOf is the scope of the sessions of one folder.
-func ProjectOf(folder string) Scope { return Scope{Project: NormalizeProject(folder)} }
+func ProjectOf(folder string) Scope { return Scope{Project: normalizeProject(folder)} }
 
 // MarshalJSON gives "all", {"project":…} or {"sessions":[…]}.
 func (s Scope) MarshalJSON() ([]byte, error) {

@@ -2,13 +2,13 @@ package decision
 
 import "strings"
 
-// NormalizeProject returns the one spelling of a project folder: forward
+// normalizeProject returns the one spelling of a project folder: forward
 // slashes, no doubled or trailing ones, no "." or ".." parts, and lower case
 // when the folder has a Windows spelling (a drive letter or a \\host share),
 // because Windows ignores case (seed 2.2, DEC-04). A share keeps its two leading
 // backslashes, so that it stays apart from a Unix path and normalizes to itself.
 // It is pure: the same folder gives the same text on every system.
-func NormalizeProject(folder string) string {
+func normalizeProject(folder string) string {
 	root, fixed := "/", 0 // what stands in front, and how many parts ".." cannot leave
 	if isWindowsPath(folder) {
 		root, fixed = "", 1 // the drive

@@ -46,11 +46,11 @@ func TestDEC_04_OneSpellingOfAFolder(t *testing.T) {
 		{`\\host\share\..`, `\\host/share`},
 	} {
 		t.Run("DEC-04 "+tt.folder, func(t *testing.T) {
-			got := NormalizeProject(tt.folder)
+			got := normalizeProject(tt.folder)
 			if got != tt.want {
-				t.Errorf("NormalizeProject(%q) = %q, want %q", tt.folder, got, tt.want)
+				t.Errorf("normalizeProject(%q) = %q, want %q", tt.folder, got, tt.want)
 			}
-			if again := NormalizeProject(got); again != got {
+			if again := normalizeProject(got); again != got {
 				t.Errorf("a second time: %q", again)
 			}
 		})
@@ -71,8 +71,8 @@ var folders = rapid.Custom(func(t *rapid.T) string {
 func TestDEC_04_NormalizingIsStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		folder := folders.Draw(t, "folder")
-		once := NormalizeProject(folder)
-		if twice := NormalizeProject(once); twice != once {
+		once := normalizeProject(folder)
+		if twice := normalizeProject(once); twice != once {
 			t.Fatalf("%q gives %q and then %q", folder, once, twice)
 		}
 		if !isAbsolute(once) {
@@ -87,7 +87,7 @@ func TestDEC_04_NormalizingIsStable(t *testing.T) {
 			}
 		}
 		// What is below a folder never has the folder's own spelling.
-		if below := NormalizeProject(once + "/x"); below == once {
+		if below := normalizeProject(once + "/x"); below == once {
 			t.Fatalf("%q and what is below it are both %q", folder, once)
 		}
 	})

@@ -73,10 +73,6 @@ func AppendSync(path string, line []byte, perm fs.FileMode) error {
 	return Files{}.AppendSync(path, line, perm)
 }
 
-// Copy copies the regular file src to dst, which must not exist yet, and
-// compares what arrived. It returns the SHA-256 (hex) and size of the copy.
-func Copy(src, dst string) (sum string, size int64, err error) { return Files{}.Copy(src, dst) }
-
 // Move moves the regular file src to dst, which must not exist yet, across file
 // systems too. After a crash there may be both files, but never neither.
 func Move(src, dst string) error { return Files{}.Move(src, dst) }
@@ -147,7 +143,9 @@ func (f Files) AppendSync(path string, line []byte, perm fs.FileMode) (err error
 	return f.SyncDir(filepath.Dir(path))
 }
 
-// Copy is the package function of that name.
+// Copy copies the regular file src to dst, which must not exist yet, and
+// compares what arrived. It returns the SHA-256 (hex) and the size in bytes of
+// the copy.
 func (f Files) Copy(src, dst string) (sum string, size int64, err error) {
 	temp, sum, size, err := f.copyTemp(src, dst)
 	if err != nil {

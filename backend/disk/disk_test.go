@@ -240,7 +240,7 @@ func TestCopyReportsWhatArrived(t *testing.T) {
 	dir := t.TempDir()
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	put(t, src, "abc")
-	sum, size, err := Copy(src, dst)
+	sum, size, err := Files{}.Copy(src, dst)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestCopyReportsWhatArrived(t *testing.T) {
 	if want := "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"; sum != want {
 		t.Errorf("sum = %s, want SHA-256 of abc", sum)
 	}
-	if _, _, err := Copy(src, dst); !errors.Is(err, fs.ErrExist) {
+	if _, _, err := (Files{}).Copy(src, dst); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("second Copy = %v, want fs.ErrExist", err)
 	}
 }

@@ -89,7 +89,7 @@ func choose(unread []Delivery, first func(Delivery) bool) []bool {
 // shown is m as one element, or its announcement when it does not fit a hook.
 func shown(m bridge.Message) (text string, fits bool) {
 	if len(m.Body) <= maxHookBytes {
-		if text = "\n" + Element(m); len(text) <= maxHookBytes {
+		if text = "\n" + element(m); len(text) <= maxHookBytes {
 			return text, true
 		}
 	}
@@ -120,9 +120,9 @@ func join(parts ...string) string {
 // elementName is the tag around every message shown to a model.
 const elementName = "bridge-message"
 
-// Element writes one message with its envelope. The envelope is ours; the body
+// element writes one message with its envelope. The envelope is ours; the body
 // cannot close it or open another.
-func Element(m bridge.Message) string {
+func element(m bridge.Message) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<%s id="%s" from="%s" agent="%s" conversation="%s" hop="%d" sent="%s"`, elementName, plain(m.ID), plain(m.From.Name),
 		plain(string(m.From.Agent)), plain(m.ConversationID), m.Hop, time.UnixMilli(m.CreatedAt).UTC().Format(time.RFC3339))

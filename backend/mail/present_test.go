@@ -37,11 +37,11 @@ func TestMSG_08_Element(t *testing.T) {
 	m.Hop, m.ReplyTo = 3, "m0"
 	head := `<bridge-message id="m1" from="bob" agent="codex" conversation="c-m1" hop="3" sent="2025-06-15T15:06:40Z"`
 	tail := ">\nhello\nworld\n</bridge-message>"
-	if diff := cmp.Diff(head+` reply_to="m0"`+tail, Element(m)); diff != "" {
+	if diff := cmp.Diff(head+` reply_to="m0"`+tail, element(m)); diff != "" {
 		t.Errorf("element (-want +got):\n%s", diff)
 	}
 	m.ReplyTo = ""
-	if diff := cmp.Diff(head+tail, Element(m)); diff != "" {
+	if diff := cmp.Diff(head+tail, element(m)); diff != "" {
 		t.Errorf("element of a message that answers none (-want +got):\n%s", diff)
 	}
 }
@@ -55,7 +55,7 @@ func TestMSG_08_AttributesCannotBeLeft(t *testing.T) {
 			m := bridge.Message{
 				ID: hostile, From: bridge.Address{Name: hostile, Agent: bridge.AgentKind(hostile)}, ConversationID: hostile, ReplyTo: hostile, Body: "body",
 			}
-			element := Element(m)
+			element := element(m)
 			head, rest, _ := strings.Cut(element, ">\n")
 			if rest != "body\n</bridge-message>" {
 				t.Fatalf("the envelope is broken:\n%s", element)
@@ -117,7 +117,7 @@ func TestMSG_08_OneEnvelopeWhateverTheBody(t *testing.T) {
 	), 0, 30)
 	rapid.Check(t, func(t *rapid.T) {
 		body := strings.Join(pieces.Draw(t, "pieces"), "")
-		element := Element(bridge.Message{Body: body})
+		element := element(bridge.Message{Body: body})
 		inner, ok := strings.CutSuffix(element, "\n</bridge-message>")
 		if _, inner, _ = strings.Cut(inner, ">\n"); !ok || inner != neutral(body) {
 			t.Fatalf("%q is not inside its envelope:\n%s", body, element)
@@ -204,7 +204,7 @@ func TestMSG_06_WhatDoesNotFitStaysUnread(t *testing.T) {
 
 func TestMSG_06_TheBoundIsMetToTheByte(t *testing.T) {
 	body := func(size int) string { // of a message that takes so many bytes of the text
-		return strings.Repeat("x", size-len("\n"+Element(from(bridge.Claude, "m", "").Message)))
+		return strings.Repeat("x", size-len("\n"+element(from(bridge.Claude, "m", "").Message)))
 	}
 	for _, tt := range []struct {
 		name  string
@@ -299,7 +299,7 @@ func TestMSG_06_TheTextFitsEveryHost(t *testing.T) {
 			shown := map[string]bool{}
 			for _, d := range p.Shown {
 				shown[d.ID] = true
-				if !strings.Contains(p.Text, Element(d.Message)) {
+				if !strings.Contains(p.Text, element(d.Message)) {
 					t.Fatalf("%s counts as shown but is not", d.ID)
 				}
 			}

@@ -137,12 +137,6 @@ func Started(pid int) (time.Time, error) {
 	return calendar(process.start)
 }
 
-// Same reports whether process pid runs and is the one that had identity.
-func Same(pid int, identity string) bool {
-	current, err := Identity(pid)
-	return err == nil && current == identity
-}
-
 // Ancestors returns the processes above pid, nearest first, at most limit of
 // them. It ends early where the system does not tell further.
 func Ancestors(pid, limit int) []Process {

@@ -96,17 +96,17 @@ func TestIdentityTellsProcessesApart(t *testing.T) {
 	if boot, start, found := strings.Cut(identity, ":"); !found || boot == "" || start == "" {
 		t.Errorf("identity = %q, want <boot id>:<start time>", identity)
 	}
-	if !Same(first.PID, identity) {
-		t.Error("the same process is not the Same")
+	if again, err := Identity(first.PID); err != nil || again != identity {
+		t.Errorf("the identity of the same process is %q and then %q, %v", identity, again, err)
 	}
-	if self, err := Identity(os.Getpid()); err != nil || Same(first.PID, self) {
-		t.Errorf("another process's identity %q, %v is the Same", self, err)
+	if self, err := Identity(os.Getpid()); err != nil || self == identity {
+		t.Errorf("another process's identity is %q, %v, too", self, err)
 	}
 	if err := KillTree(first.PID); err != nil {
 		t.Fatal(err)
 	}
 	<-first.Done()
-	if Alive(first.PID) || Same(first.PID, identity) {
+	if Alive(first.PID) {
 		t.Error("an ended process is alive")
 	}
 	if _, err := Identity(first.PID); !errors.Is(err, ErrGone) {
