@@ -42,7 +42,7 @@ var heights = map[string]int{
 	"daemon": 45,
 	"cli":    50,
 	// Tests only: no product package may import these.
-	"archtest": 100, "realcli": 100,
+	"archtest": 100, "brokertest": 100, "realcli": 100,
 }
 
 // lowestAdapter is the height from which packages may touch the machine.

@@ -6,59 +6,15 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
-	"bridge/backend/broker"
-	"bridge/backend/config"
+	"bridge/backend/brokertest"
 	"bridge/backend/ipc"
-	"bridge/backend/store"
 )
-
-const token = "a-token-of-sufficient-length"
-
-// serveHome runs a broker on a home of its own until the test ends.
-func serveHome(t *testing.T) (config.Home, *store.DB) {
-	t.Helper()
-	noEnv := func(string) string { return "" }
-	home, err := config.ResolveHome(filepath.Join(t.TempDir(), "h"), noEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := home.Ensure(); err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.DiscardHandler)
-	db, err := store.Open(t.Context(), home.DB(), store.Options{Now: time.Now, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := broker.New(t.Context(), broker.Options{
-		Home: home, Settings: func() (config.Settings, error) { return home.Settings(noEnv) }, DB: db, Now: time.Now, Log: log, Host: "serve",
-		Version: "test", URL: func() string { return "" }, Ticket: func() string { return "" }, Retire: func() {},
-		Queue: func() (agent.Queue, error) { return agent.Queue{}, nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	socket, err := ipc.Listen(home.Socket())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := ipc.NewServer(token, b, log)
-	go server.Serve(socket)
-	t.Cleanup(func() {
-		socket.Close()
-		server.Close()
-		b.Close()
-		db.Close()
-	})
-	return home, db
-}
 
 // plugin is opencode's side of the lines.
 type plugin struct {
@@ -67,15 +23,14 @@ type plugin struct {
 	lines *bufio.Scanner
 }
 
-func startPlugin(t *testing.T, home config.Home) plugin {
+func startPlugin(t *testing.T, b brokertest.Running) plugin {
 	t.Helper()
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
 	ended := make(chan error, 1)
-	options := Options{Home: home, Version: "test", Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	options := Options{Home: b.Home, Version: "test", Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	go func() {
-		target := ipc.Target{Socket: home.Socket(), Token: token}
-		ended <- RunPlugin(context.WithoutCancel(t.Context()), options, bridge.OpenCode, target, nil, inRead, outWrite)
+		ended <- RunPlugin(context.WithoutCancel(t.Context()), options, bridge.OpenCode, b.Target, nil, inRead, outWrite)
 	}()
 	t.Cleanup(func() {
 		inWrite.Close()
@@ -112,13 +67,13 @@ func (p plugin) reply() agent.PluginReply {
 }
 
 func TestCHT_07_MSG_06_APluginsLinesKeepTheirOrder(t *testing.T) {
-	home, db := serveHome(t)
-	p := startPlugin(t, home)
+	b := brokertest.Serve(t)
+	p := startPlugin(t, b)
 	p.say(`{"id":1,"event":"session.created","call":{"sessionId":"ses_1","cwd":"/work/shop"}}`)
 	if got := p.reply(); got.ID != 1 || got.Error != "" {
 		t.Fatalf("registering answered %+v", got)
 	}
-	owner, err := ipc.Dial(t.Context(), ipc.Target{Socket: home.Socket(), Token: token}, ipc.Hello{Role: ipc.RoleOwner, PID: 1})
+	owner, err := ipc.Dial(t.Context(), b.Target, ipc.Hello{Role: ipc.RoleOwner, PID: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +107,7 @@ func TestCHT_07_MSG_06_APluginsLinesKeepTheirOrder(t *testing.T) {
 			t.Fatalf("answer %+v, want %d without text", got, id)
 		}
 	}
-	row, err := db.Find(t.Context(), sent.ID)
+	row, err := b.DB.Find(t.Context(), sent.ID)
 	if err != nil || row.Stage() != bridge.StageConsumed {
 		t.Errorf("stage %s, %v; want consumed by the event after the confirmation", row.Stage(), err)
 	}

@@ -7,20 +7,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"bridge/backend/agent"
 	"bridge/backend/bridge"
-	"bridge/backend/broker"
-	"bridge/backend/config"
+	"bridge/backend/brokertest"
 	"bridge/backend/ipc"
 	"bridge/backend/store"
 )
-
-const token = "a-token-of-sufficient-length"
 
 // wire is a host that speaks to one session's server line by line, with a real
 // broker behind it.
@@ -35,41 +30,8 @@ type wire struct {
 
 func open(t *testing.T, register ipc.Register) *wire {
 	t.Helper()
-	noEnv := func(string) string { return "" }
-	home, err := config.ResolveHome(filepath.Join(t.TempDir(), "h"), noEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := home.Ensure(); err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.DiscardHandler)
-	db, err := store.Open(t.Context(), home.DB(), store.Options{Now: time.Now, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := broker.New(t.Context(), broker.Options{
-		Home: home, Settings: func() (config.Settings, error) { return home.Settings(noEnv) }, DB: db, Now: time.Now, Log: log, Host: "serve",
-		Version: "test", URL: func() string { return "" }, Ticket: func() string { return "" }, Retire: func() {},
-		Queue: func() (agent.Queue, error) { return agent.Queue{}, nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	socket, err := ipc.Listen(home.Socket())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := ipc.NewServer(token, b, log)
-	go server.Serve(socket) //nolint:errcheck // ends with the listener
-	t.Cleanup(func() {
-		socket.Close()
-		server.Close()
-		b.Close()
-		db.Close()
-	})
-	target := ipc.Target{Socket: home.Socket(), Token: token}
-	owner, err := ipc.Dial(t.Context(), target, ipc.Hello{Role: ipc.RoleOwner, PID: 1})
+	b := brokertest.Serve(t)
+	owner, err := ipc.Dial(t.Context(), b.Target, ipc.Hello{Role: ipc.RoleOwner, PID: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,11 +39,12 @@ func open(t *testing.T, register ipc.Register) *wire {
 
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
-	w := &wire{t: t, db: db, owner: owner, in: inWrite, lines: make(chan map[string]any, 100), ended: make(chan error, 1)}
+	w := &wire{t: t, db: b.DB, owner: owner, in: inWrite, lines: make(chan map[string]any, 100), ended: make(chan error, 1)}
 	register.Name, register.Cwd = "me", "/work/shop"
 	go func() {
 		w.ended <- Run(context.WithoutCancel(t.Context()), Options{
-			Register: register, Target: target, Journal: ipc.Journal{Dir: home.ReadJournal()}, Version: "test", Now: time.Now, Log: log,
+			Register: register, Target: b.Target, Journal: ipc.Journal{Dir: b.Home.ReadJournal()}, Version: "test", Now: time.Now,
+			Log: slog.New(slog.DiscardHandler),
 		}, inRead, outWrite)
 		outWrite.Close()
 	}()
