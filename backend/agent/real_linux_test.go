@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds one real CLI run on a busy machine.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // world is a home with the real CLIs, the model behind them, and the stand-in
 // under a path with spaces and a quote.
@@ -121,6 +121,9 @@ func (w *world) entries() []entry {
 	must(w.T, err)
 	var all []entry
 	for line := range strings.Lines(string(data)) {
+		if !strings.HasSuffix(line, "\n") {
+			break // it is being written
+		}
 		var e entry
 		must(w.T, json.Unmarshal([]byte(line), &e))
 		if e.Failed != "" {

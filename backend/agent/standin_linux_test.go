@@ -111,10 +111,12 @@ func standInHook(log *journal, kind bridge.AgentKind, event string) error {
 	return err
 }
 
-// standInPlugin hands out each text of DIR/mail-EVENT once. DIR/push-EVENT makes
-// it push news of mail, once, behind the answer to that event.
+// standInPlugin hands out each text of DIR/mail-EVENT once, and again when the
+// plugin gives it back. DIR/push-EVENT makes it push news of mail, once, behind
+// the answer to that event.
 func standInPlugin(log *journal, home string) error {
 	log.add(map[string]any{"plugin": "start"})
+	lent := map[string]string{}
 	out := json.NewEncoder(os.Stdout)
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, bridge.MaxFrameBytes)
@@ -124,9 +126,12 @@ func standInPlugin(log *journal, home string) error {
 			return err
 		}
 		reply := agent.PluginReply{ID: request.ID}
-		if request.Confirm != nil {
+		switch {
+		case request.Confirm != nil:
 			log.add(map[string]any{"plugin": "confirm", "confirm": request.Confirm})
-		} else {
+		case request.Back != "":
+			give(home, strings.TrimPrefix(request.Back, "loan-"), lent[request.Back])
+		default:
 			call, err := agent.For(bridge.OpenCode).ParseHook(request.Event, request.Call)
 			if err != nil {
 				return err
@@ -135,7 +140,8 @@ func standInPlugin(log *journal, home string) error {
 			pushed, push := take(home, "push-"+request.Event)
 			if text, given := take(home, "mail-"+request.Event); given && !push && call.ChildID == "" {
 				reply.Text = text
-				reply.Loan = &session.Loan{ID: "loan-" + request.Event, Recipient: "peer", Messages: []string{"m"}}
+				reply.Loan = &session.Loan{ID: "loan-mail-" + request.Event, Recipient: "peer", Messages: []string{"m"}}
+				lent[reply.Loan.ID] = text
 			} else if given {
 				give(home, "mail-"+request.Event, text)
 			}

@@ -37,33 +37,12 @@ func TestMain(m *testing.M) {
 		unusable = err
 		os.Exit(m.Run())
 	}
-	os.Exit(isolate(m))
-}
-
-// folder holds all that the tests make; its name is short, for Unix sockets.
-var folder = os.Getenv(folderVar)
-
-const folderVar = "BRIDGE_TEST_FOLDER"
-
-// isolate runs the tests in the namespace and removes what they leave, even
-// when they die.
-func isolate(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "cli")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if err := os.Setenv(folderVar, dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
 	code, err := realcli.Isolate()
 	if err != nil {
 		unusable = fmt.Errorf("this system permits no network namespace: %w", err)
-		return m.Run()
+		code = m.Run()
 	}
-	return code
+	os.Exit(code)
 }
 
 // unusable says why no real CLI can be run.
@@ -113,7 +92,7 @@ func newWorld(t *testing.T, projects ...string) *world {
 	must(t, err)
 	model, err := realcli.StartFakeModel()
 	must(t, err)
-	root, err := os.MkdirTemp(folder, "")
+	root, err := os.MkdirTemp("", "")
 	must(t, err)
 	home, err := realcli.NewHome(root, clis, model, projects...)
 	must(t, err)

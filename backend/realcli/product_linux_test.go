@@ -35,7 +35,7 @@ func (w *world) install() {
 // product is the binary under test, beside the homes that link to it: the one
 // that BRIDGE_TEST_BIN names, else one that is built here once.
 var product = sync.OnceValues(func() (string, error) {
-	to := filepath.Join(folder, "bridge")
+	to := filepath.Join(os.TempDir(), "bridge")
 	if built := os.Getenv("BRIDGE_TEST_BIN"); built != "" {
 		raw, err := os.ReadFile(built)
 		if err != nil {

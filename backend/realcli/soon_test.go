@@ -8,7 +8,7 @@ import (
 
 // patience bounds every wait. It is no measure of speed: the machine may be
 // busy with other things.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // soon is a context for one wait.
 func soon(t *testing.T) context.Context {
