@@ -307,7 +307,7 @@ func (a *App) serviceStart(ctx context.Context, s service, m serviceManager) err
 }
 
 // startPatience is how long start watches what becomes of the service.
-const startPatience = 10 * time.Second
+const startPatience = 30 * time.Second
 
 // awaitService waits until the service serves, waits for another broker, or has
 // failed. Of another account's service only the manager's word is to be had.
@@ -389,7 +389,7 @@ func (a *App) serviceReport(ctx context.Context, s service, m serviceManager) (s
 	if err != nil {
 		return report, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
 	defer cancel()
 	client, err := ipc.Dial(ctx, target, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: a.Version})
 	if err != nil {

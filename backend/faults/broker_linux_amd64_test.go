@@ -80,8 +80,8 @@ func (b *broker) join(name string) *ipc.Client {
 	return client
 }
 
-// prompt is how soon a disk that fails must be told of.
-const prompt = 5 * time.Second
+// prompt is how soon a disk that fails must be told of: a tool asks no longer.
+const prompt = 20 * time.Second
 
 // send sends one message and says whether it was acknowledged. A refusal must
 // be prompt and name the store and the disk.

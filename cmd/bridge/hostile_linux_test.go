@@ -21,8 +21,9 @@ import (
 	"time"
 )
 
-// prompt is how soon everything must say that a home can not be served.
-const prompt = 10 * time.Second
+// prompt is how soon everything must say that a home can not be served: hosts
+// give a server half a minute to start.
+const prompt = 30 * time.Second
 
 // ran is what one command did.
 type ran struct {

@@ -126,8 +126,8 @@ func exitCode(err error) int {
 	}
 }
 
-// patience is how long a script waits for what must come.
-const patience = 40 * time.Second
+// patience is how long a test waits for what must come.
+const patience = 2 * time.Minute
 
 // await CODE COMMAND...: repeats the command until it exits with that code.
 func await(ts *testscript.TestScript, _ bool, args []string) {
