@@ -12,8 +12,8 @@ export default defineConfig({
   retries: process.env['CI'] === undefined ? 0 : 1,
   reporter: 'list',
   // Waits are for work, on a machine that may be busy: what passes does not wait.
-  timeout: 90_000,
-  expect: { timeout: 20_000 },
+  timeout: 180_000,
+  expect: { timeout: 30_000 },
   use: {
     viewport: { width: 1280, height: 800 },
     launchOptions: {

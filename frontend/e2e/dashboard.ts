@@ -70,7 +70,7 @@ async function waitForLife(context: BrowserContext, origin: string): Promise<voi
     expect(decisions.some((d) => d.supersedes !== null)).toBe(true);
     expect(storage.ok).not.toBeNull();
     expect(behind).toBe(0);
-  }).toPass({ timeout: 60_000 });
+  }).toPass({ timeout: 120_000 });
 }
 
 export const test = base.extend<object, { dashboard: Dashboard }>({
@@ -87,7 +87,7 @@ export const test = base.extend<object, { dashboard: Dashboard }>({
         await use({ origin: new URL(url).origin, storage });
       });
     },
-    { scope: 'worker', timeout: 90_000 },
+    { scope: 'worker', timeout: 180_000 },
   ],
   baseURL: async ({ dashboard }, use) => use(dashboard.origin),
   storageState: async ({ dashboard }, use) => use(dashboard.storage),
@@ -208,7 +208,7 @@ export async function tellEveryone(page: Page, body: string): Promise<void> {
   // A test that is repeated soon writes more than the owner may in one minute.
   if (response.status() === 429) {
     const again = async () => (response = await send()).status();
-    await expect.poll(again, { timeout: 70_000 }).not.toBe(429);
+    await expect.poll(again, { timeout: 120_000 }).not.toBe(429);
   }
   if (!response.ok()) throw new Error(`sending answered ${response.status()}: ${await response.text()}`);
 }
