@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
@@ -109,6 +110,7 @@ const announcement = "A long message (20000 characters"
 
 func TestCHT_03_LongWordsWakeAnIdleClaudeToo(t *testing.T) {
 	b := newBench(t)
+	pass := b.clock()
 	app := b.join(ipc.Register{Name: "app", SessionID: "s1"})
 	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
 	waiting := b.wakeHook(false)
@@ -126,7 +128,8 @@ func TestCHT_03_LongWordsWakeAnIdleClaudeToo(t *testing.T) {
 	if got := b.stage("m-1"); got != bridge.StageWoken {
 		t.Errorf("the announcement made it %s, want woken", got)
 	}
-	t.Run("a dropped wake is made good by the next prompt", func(t *testing.T) {
+	t.Run("a dropped wake is made good by a later prompt", func(t *testing.T) {
+		pass(time.Minute)
 		prompt := session.HookCall{Event: session.EventPrompt, SessionID: "s1", Prompt: "something else"}
 		if reply := b.hook(prompt, true); strings.Count(reply.Text, announcement) != 1 {
 			t.Errorf("the next prompt says %q, want the announcement", reply.Text)

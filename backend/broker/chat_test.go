@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -331,7 +332,7 @@ func (b *bench) wakeHook(standby bool) <-chan ipc.WakeReply {
 			return
 		}
 		if reply.Loan != nil {
-			_ = client.Confirm(b.t.Context(), ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Evidence: "wake hook"})
+			_ = client.Confirm(b.t.Context(), ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Evidence: mail.WakeEvidence})
 		}
 		replies <- reply
 	}()
@@ -375,36 +376,141 @@ func TestCHT_03_AnIdleClaudeIsWokenByItsWaitingHook(t *testing.T) {
 	}
 }
 
-func TestMSG_06_MailOfADroppedWakeComesWithTheNextPrompt(t *testing.T) {
+// clock is a time that a test moves on.
+func (b *bench) clock() (pass func(time.Duration)) {
+	b.t.Helper()
+	var passed atomic.Int64
+	b.now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+	b.restart()
+	return func(d time.Duration) { passed.Add(int64(d)) }
+}
+
+// A host reads the end of a wake hook some time later. A person's prompt may come
+// first: then it shows the mail in the midst of that turn or after it, or it
+// dropped the wake. Whatever it does, the session sees the mail once.
+func TestMSG_06_CHT_03_MailOfAWakeIsSeenOnce(t *testing.T) {
+	const settle = 10 * time.Second
+	type sign struct {
+		after time.Duration
+		event session.Event
+		wakes bool // the prompt holds the wake's text
+		shows bool // the hook shows the mail
+		stage bridge.Stage
+	}
 	for _, tt := range []struct {
-		name   string
-		before session.HookCall // what the session does next, before the person's prompt
+		name  string
+		signs []sign
 	}{
-		{"a person's prompt comes instead", session.HookCall{}},
-		{"the conversation is compacted first", session.HookCall{Event: session.EventStart, SessionID: "s1", Source: "compact"}},
+		{"the host begins a turn with it", []sign{
+			{event: session.EventPrompt, wakes: true, stage: bridge.StageConsumed},
+		}},
+		{"it comes in the midst of a person's turn", []sign{
+			{event: session.EventPrompt, stage: bridge.StageHanded},
+			{after: settle, event: session.EventTool, stage: bridge.StageHanded},
+			{event: session.EventPrompt, wakes: true, stage: bridge.StageConsumed},
+			{event: session.EventStop, stage: bridge.StageConsumed},
+		}},
+		{"it comes after a person's turn", []sign{
+			{event: session.EventPrompt, stage: bridge.StageHanded},
+			{after: settle, event: session.EventStop, stage: bridge.StageHanded},
+			{event: session.EventPrompt, wakes: true, stage: bridge.StageConsumed},
+		}},
+		{"it is dropped in a turn with steps", []sign{
+			{event: session.EventPrompt, stage: bridge.StageHanded},
+			{event: session.EventTool, stage: bridge.StageHanded},
+			{after: settle, event: session.EventTool, stage: bridge.StageHanded},
+			{event: session.EventStop, shows: true, stage: bridge.StageHanded},
+			{event: session.EventStop, stage: bridge.StageConsumed},
+		}},
+		{"it is dropped in a turn without steps", []sign{
+			{event: session.EventPrompt, stage: bridge.StageHanded},
+			{after: settle, event: session.EventStop, stage: bridge.StageHanded},
+			{event: session.EventPrompt, shows: true, stage: bridge.StageHanded},
+			{event: session.EventStop, stage: bridge.StageConsumed},
+		}},
+		{"it is dropped, and a person comes later", []sign{
+			{after: settle, event: session.EventPrompt, shows: true, stage: bridge.StageHanded},
+			{event: session.EventTool, stage: bridge.StageConsumed},
+		}},
+		{"the conversation is compacted first", []sign{
+			{event: session.EventStart, stage: bridge.StageHanded},
+			{after: settle, event: session.EventStop, stage: bridge.StageHanded},
+			{event: session.EventPrompt, shows: true, stage: bridge.StageHanded},
+		}},
+		{"the session ends first", []sign{
+			{event: session.EventEnd, stage: bridge.StageWoken},
+			{event: session.EventPrompt, shows: true, stage: bridge.StageHanded},
+		}},
+		{"the woken turn's prompt is not heard of", []sign{
+			{event: session.EventTool, stage: bridge.StageConsumed},
+			{after: settle, event: session.EventStop, stage: bridge.StageConsumed},
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
+			pass := b.clock()
+			from, app := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "app", SessionID: "s1"})
+			b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+			pass(time.Second)
+			waiting := b.wakeHook(false)
+			eventually(t, "the hook waits", func() bool { return b.waits(app.ID, false) })
+			sent := from.mustSend(ipc.SendArgs{To: "app", Body: "wake up"})
+			woken := (<-waiting).Text
+			eventually(t, "it is handed over", func() bool { return b.stage(sent.ID) == bridge.StageHanded })
+			for i, sign := range tt.signs {
+				pass(sign.after + time.Millisecond)
+				call := session.HookCall{Event: sign.event, SessionID: "s1", Prompt: "a person's words"}
+				if sign.event == session.EventStart {
+					call.Source = "compact"
+				}
+				if sign.wakes {
+					call.Prompt = "<task-notification>\nStop hook blocking error: " + woken + "\n</task-notification>"
+				}
+				reply := b.hook(call, true)
+				if got := strings.Contains(reply.Text, "wake up"); got != sign.shows {
+					t.Errorf("sign %d, %s: it is shown: %v", i, sign.event, got)
+				}
+				if got := b.stage(sent.ID); got != sign.stage {
+					t.Errorf("sign %d, %s: it is %s, want %s", i, sign.event, got, sign.stage)
+				}
+			}
+		})
+	}
+}
+
+// What a wake became is judged by the next broker, too.
+func TestMSG_06_AWakeOutlivesItsBroker(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		call session.HookCall
+		want bridge.Stage
+	}{
+		{"its prompt", session.HookCall{Event: session.EventPrompt, Prompt: "wake"}, bridge.StageConsumed},
+		{"a person's prompt", session.HookCall{Event: session.EventPrompt, Prompt: "a person's words"}, bridge.StageHanded},
+		{"a step, for the prompt was lost with the broker", session.HookCall{Event: session.EventTool}, bridge.StageConsumed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			pass := b.clock()
 			from, app := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "app", SessionID: "s1"})
 			b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
 			waiting := b.wakeHook(false)
 			eventually(t, "the hook waits", func() bool { return b.waits(app.ID, false) })
 			sent := from.mustSend(ipc.SendArgs{To: "app", Body: "wake up"})
-			<-waiting
+			woken := (<-waiting).Text
 			eventually(t, "it is handed over", func() bool { return b.stage(sent.ID) == bridge.StageHanded })
-			if tt.before.Event != "" {
-				b.hook(tt.before, true)
+			b.restart()
+			pass(time.Second)
+			b.join(ipc.Register{Name: "app", SessionID: "s1"})
+			if tt.call.Prompt == "wake" {
+				tt.call.Prompt = woken
 			}
-			prompt := session.HookCall{Event: session.EventPrompt, SessionID: "s1", Prompt: "something else"}
-			if reply := b.hook(prompt, true); strings.Count(reply.Text, "wake up") != 1 {
-				t.Errorf("the next prompt shows %q, want the mail once", reply.Text)
+			tt.call.SessionID = "s1"
+			if reply := b.hook(tt.call, true); reply.Text != "" {
+				t.Errorf("it is shown again: %q", reply.Text)
 			}
-			b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, true)
-			if reply := b.hook(prompt, true); reply.Text != "" {
-				t.Errorf("the prompt after it shows %q again", reply.Text)
-			}
-			if got := b.stage(sent.ID); got != bridge.StageConsumed {
-				t.Errorf("in the end: %s, want consumed", got)
+			if got := b.stage(sent.ID); got != tt.want {
+				t.Errorf("it is %s, want %s", got, tt.want)
 			}
 		})
 	}

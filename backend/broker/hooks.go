@@ -38,10 +38,10 @@ func (b *Broker) hook(ctx context.Context, l *link, call session.HookCall) (sess
 		b.noteChild(s, call)
 		return session.HookReply{}, b.noteQueued(ctx, s, call)
 	}
-	if err := b.takeBackWakes(ctx, s, call); err != nil {
+	if err := b.judgeWakes(ctx, s, call); err != nil {
 		return session.HookReply{}, err
 	}
-	if err := b.active(ctx, s, "next activity: "+call.HostEvent); err != nil {
+	if err := b.consumeHanded(ctx, s, "next activity: "+call.HostEvent); err != nil {
 		return session.HookReply{}, err
 	}
 	if err := b.noteQueued(ctx, s, call); err != nil {

@@ -25,13 +25,16 @@ type mailbox struct {
 	arrived    chan struct{} // closed when mail arrives, then replaced
 	formerIDs  []string      // peer ids whose mail is this session's too
 	released   int           // counts loans that ended: mail read before one may be out of date
-	lastActive int64         // last sign of activity, Unix epoch milliseconds
+	lastActive int64         // last sign of activity, Unix epoch milliseconds; 0 for none yet
 	wake       wakeState
 	looking    bool // a look into the CLI's own store is coming
 }
 
 func newMailbox() *mailbox {
-	return &mailbox{lent: map[string]*loan{}, announced: map[string]bool{}, handedOpen: true, arrived: make(chan struct{})}
+	return &mailbox{
+		lent: map[string]*loan{}, announced: map[string]bool{}, handedOpen: true, arrived: make(chan struct{}),
+		wake: wakeState{open: true}, // an earlier broker may have given some
+	}
 }
 
 // signal wakes everyone who waits for mail of this box.
@@ -152,10 +155,11 @@ func (m *mailbox) toldLocked(confirmed session.Loan) {
 }
 
 // handedLocked notes that mail was handed over: the next activity counts it as
-// read.
-func (m *mailbox) handedLocked() {
+// read, or judges the wake that it came by.
+func (m *mailbox) handedLocked(evidence string) {
 	m.handedOpen = true
 	m.handovers++
+	m.wake.open = m.wake.open || evidence == mail.WakeEvidence
 }
 
 // keepLoansLocked notes the mail that an earlier broker lent to the process of
@@ -214,7 +218,7 @@ func (b *Broker) confirm(ctx context.Context, _ *link, args ipc.Confirm) (ipc.Em
 			}
 		}
 		if args.Stage == bridge.StageHanded {
-			box.handedLocked()
+			box.handedLocked(args.Evidence)
 		}
 	}
 	b.changedLocked()
@@ -259,6 +263,13 @@ const maxEvidenceChars = 200
 // active records a sign of activity: everything handed to the session before
 // counts as read from now on.
 func (b *Broker) active(ctx context.Context, s *session.Session, evidence string) error {
+	if err := b.judgeWakes(ctx, s, session.HookCall{HostEvent: evidence}); err != nil {
+		return err
+	}
+	return b.consumeHanded(ctx, s, evidence)
+}
+
+func (b *Broker) consumeHanded(ctx context.Context, s *session.Session, evidence string) error {
 	at := b.nowMillis()
 	b.mu.Lock()
 	id, box := s.ID, b.boxes[s.ID]
@@ -314,7 +325,7 @@ func (b *Broker) recordLines(ctx context.Context, lines []ipc.JournalLine) error
 	defer b.mu.Unlock()
 	for _, mark := range byStage[bridge.StageHanded] {
 		if _, box := b.boxOfLocked(mark.Recipient); box != nil {
-			box.handedLocked()
+			box.handedLocked(mark.Evidence)
 		}
 	}
 	return nil

@@ -21,9 +21,13 @@ type wakeState struct {
 	// the first, true the standby. A newer one supersedes it.
 	waiting map[bool]chan struct{}
 	tries   map[string]int // wakes that came to nothing, by message id
-	// given are the ids of the mail that wake hooks were given and no sign of the
-	// session has spoken of yet.
-	given []string
+	// open says that wake hooks may have given mail to the host of which no sign of
+	// the session has spoken yet; told is what they only announced, with when, by
+	// message id. lastStep and lastStop are when steps and turns last ended.
+	open     bool
+	told     map[string]int64
+	lastStep int64
+	lastStop int64
 	// scheduled says that a wake by queue is being prepared; asked is when one
 	// was accepted and not yet answered by activity, Unix epoch milliseconds.
 	scheduled bool
@@ -32,7 +36,7 @@ type wakeState struct {
 }
 
 // answered notes activity: an outstanding wake has done its work.
-func (w *wakeState) answered() { w.asked, w.given = 0, nil }
+func (w *wakeState) answered() { w.asked = 0 }
 
 // Pace is the rhythm of wakes. A zero member means the usual one.
 type Pace struct {
@@ -41,6 +45,8 @@ type Pace struct {
 	// Confirm is how long a woken session may take to show activity before its
 	// mail is offered to the standby.
 	Confirm time.Duration
+	// Settle is how long a host may take to read what a wake hook gave it.
+	Settle time.Duration
 	// Look is how long after a sign of life the CLI's own store is looked into
 	// for native children: what happens together is one look.
 	Look time.Duration
@@ -49,6 +55,9 @@ type Pace struct {
 func (p Pace) orUsual() Pace {
 	if p.Look == 0 {
 		p.Look = 500 * time.Millisecond
+	}
+	if p.Settle == 0 {
+		p.Settle = 10 * time.Second
 	}
 	if p.Debounce == 0 {
 		p.Debounce = 1500 * time.Millisecond
@@ -118,15 +127,7 @@ func (b *Broker) queueWakeLocked(s *session.Session) {
 		return
 	}
 	wake.scheduled = true
-	b.tasks.Go(func() {
-		timer := time.NewTimer(b.opts.Pace.Debounce)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			b.queueWake(b.life, s)
-		case <-b.life.Done():
-		}
-	})
+	b.soon(b.opts.Pace.Debounce, func(ctx context.Context) { b.queueWake(ctx, s) })
 }
 
 // queueWake asks codex's queue for a turn, if the session is still idle and
@@ -269,8 +270,8 @@ func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, stand
 		}
 		for _, id := range idsOf(slices.Concat(text.Shown, text.Announced)) {
 			box.wake.tries[id]++
-			box.wake.given = append(box.wake.given, id)
 		}
+		box.wake.given(idsOf(text.Announced), b.nowMillis())
 		return text
 	})
 	if err != nil || loan == nil {
@@ -284,6 +285,17 @@ func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, stand
 	b.noteWoken(ctx, marks)
 	b.watchWake(s, inText)
 	return ipc.WakeReply{Text: given.Text, Loan: loan}, nil
+}
+
+// given notes that a wake hook has mail for the host, some of it only announced.
+func (w *wakeState) given(announced []string, at int64) {
+	w.open = true
+	if w.told == nil {
+		w.told = map[string]int64{}
+	}
+	for _, id := range announced {
+		w.told[id] = at
+	}
 }
 
 // wakeMail tells which mail a wake hook of that role may wake s with.
@@ -308,29 +320,123 @@ func (w *wakeState) notFor(standby bool) func(mail.Delivery) bool {
 	}
 }
 
-// takeBackWakes makes mail of a wake unread again when the session's next sign
-// shows that the wake did not come first: claude drops a wake now and then, and
-// a person may type before it. The woken turn's prompt holds the wake's text,
-// so a prompt without it, and a start or end, say that nobody saw the mail. It
-// then comes with this very call (MSG-06).
-func (b *Broker) takeBackWakes(ctx context.Context, s *session.Session, call session.HookCall) error {
-	switch call.Event {
-	case session.EventPrompt, session.EventStart, session.EventEnd:
-	default: // only a turn does this, and the wake began it
-		return nil
-	}
+// judgeWakes finds out what became of the mail that wake hooks gave to the host,
+// from the session's next sign: a hook call, or a tool call without an event. A
+// host that shows it says so by a prompt that holds it. It may be late with that:
+// a turn that a person began meanwhile comes first, and the mail is shown in its
+// midst, or after it. So it counts as dropped, and is unread again, only when the
+// host had its chances: then it comes with this very call (MSG-06).
+func (b *Broker) judgeWakes(ctx context.Context, s *session.Session, call session.HookCall) error {
+	now := b.nowMillis()
 	b.mu.Lock()
 	id, box := s.ID, b.boxes[s.ID]
-	var unseen []string
-	if box != nil {
-		for _, message := range box.wake.given {
-			if box.lent[message] == nil && !strings.Contains(call.Prompt, message) {
-				unseen = append(unseen, message)
-			}
-		}
+	if box == nil || s.Kind != bridge.Claude {
+		b.mu.Unlock()
+		return nil
+	}
+	handovers, told := box.handovers, maps.Clone(box.wake.told)
+	signs := signs{active: box.lastActive, step: box.wake.lastStep, stop: box.wake.lastStop, settle: b.opts.Pace.Settle.Milliseconds()}
+	open := box.wake.open
+	switch call.Event {
+	case session.EventTool:
+		box.wake.lastStep = now
+	case session.EventStop:
+		box.wake.lastStop = now
+	default: // no point at which the host looks for what waits
 	}
 	b.mu.Unlock()
-	return b.unseen(ctx, id, box, unseen)
+	if !open {
+		return nil
+	}
+	given, err := b.givenByWakes(ctx, id)
+	if err != nil {
+		return err
+	}
+	maps.Copy(given, told)
+	var shown []mail.Mark
+	var dropped []string
+	for message, at := range given {
+		switch signs.verdict(call, message, at, now) {
+		case wakeShown:
+			shown = append(shown, mail.Mark{MessageID: message, Recipient: id, At: now, Evidence: "next activity: " + call.HostEvent})
+		case wakeDropped:
+			dropped = append(dropped, message)
+		case wakeOpen:
+			continue
+		}
+		delete(given, message)
+	}
+	whole := slices.DeleteFunc(shown, func(m mail.Mark) bool { return told[m.MessageID] != 0 }) // an announcement is no reading
+	if err := b.opts.DB.Record(ctx, bridge.StageConsumed, whole); err != nil {
+		return err
+	}
+	if err := b.unseen(ctx, id, box, dropped); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	maps.DeleteFunc(box.wake.told, func(message string, _ int64) bool { return told[message] != 0 && given[message] == 0 })
+	box.wake.open = len(given) > 0 || len(box.wake.told) > 0 || box.handovers != handovers
+	b.mu.Unlock()
+	if len(whole) > 0 {
+		b.changed()
+	}
+	return nil
+}
+
+// givenByWakes is the unread mail that wake hooks gave to the host, with when.
+func (b *Broker) givenByWakes(ctx context.Context, peerID string) (map[string]int64, error) {
+	byWake := func(d mail.Delivery) bool { return d.Handed.Evidence == mail.WakeEvidence }
+	unread, err := b.opts.DB.Unread(ctx, peerID, hookScan, byWake)
+	given := map[string]int64{}
+	for _, d := range unread {
+		if byWake(d) {
+			given[d.ID] = d.Handed.At
+		}
+	}
+	return given, err
+}
+
+// signs are the last signs of a session before the present one, Unix epoch
+// milliseconds: of any kind, the end of a step and the end of a turn.
+type signs struct{ active, step, stop, settle int64 }
+
+type wakeVerdict int
+
+const (
+	wakeOpen wakeVerdict = iota
+	wakeShown
+	wakeDropped
+)
+
+// verdict judges mail that was given at a time from the present sign.
+func (s signs) verdict(call session.HookCall, message string, given, now int64) wakeVerdict {
+	quietSince := s.active <= given // no sign before this one
+	settled := given + s.settle     // by then the host has read it, if it ever does
+	switch call.Event {
+	case session.EventPrompt:
+		switch {
+		case strings.Contains(call.Prompt, message):
+			return wakeShown
+		case quietSince && s.active != 0 && now >= settled, s.step >= settled, s.stop >= settled:
+			return wakeDropped // an idle host would have begun with it; a busy one looks after each step and turn
+		default:
+			return wakeOpen
+		}
+	case session.EventStart, session.EventEnd:
+		if call.Source == "compact" {
+			return wakeOpen
+		}
+		return wakeDropped // what waited went with the process
+	default:
+		switch {
+		case quietSince:
+			return wakeShown // this turn began with it, and its prompt was not heard of
+		case call.Event == session.EventStop && s.step >= settled:
+			return wakeDropped
+		default:
+			return wakeOpen
+		}
+	}
 }
 
 // unseen makes mail that nobody saw unread again, and forgets that the session
@@ -345,6 +451,7 @@ func (b *Broker) unseen(ctx context.Context, peerID string, box *mailbox, messag
 	defer b.mu.Unlock()
 	for _, message := range messages {
 		delete(box.announced, message)
+		delete(box.wake.told, message)
 	}
 	return nil
 }

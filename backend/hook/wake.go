@@ -9,6 +9,7 @@ import (
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/mail"
 	"bridge/backend/proc"
 )
 
@@ -81,7 +82,7 @@ func waitOnce(ctx context.Context, opts Options, wait ipc.WakeWait, errorOutput 
 	if _, err := io.WriteString(errorOutput, reply.Text+"\n"); err != nil {
 		return 0, true // the loan lapses with the connection: the mail stays unread
 	}
-	confirmHanded(ctx, opts, client, ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Evidence: "wake hook"})
+	confirmHanded(ctx, opts, client, ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Evidence: mail.WakeEvidence})
 	return ExitWake, true
 }
 

@@ -104,3 +104,8 @@ func rank(s bridge.Stage) int {
 // own queue. The session's next activity says nothing about such a message: its
 // turn may come much later. Only the prompt that shows it does.
 const QueueEvidence = "codex queue"
+
+// WakeEvidence is the evidence of a message that a wake hook gave to its host:
+// the host starts a turn with it some seconds later, shows it in a turn that a
+// person began meanwhile, or drops it.
+const WakeEvidence = "wake hook"

@@ -371,6 +371,20 @@ func TestOwnerReachesClaude(t *testing.T) {
 		w.idle("claude-p")
 	})
 
+	w.step("CHT-03 words too long for a hook wake it, too, and are told of once", func(w *world) {
+		const told = "A long message (20000 characters"
+		w.waitsOnce()
+		since := time.Now()
+		w.write("claude-p", words{Body: strings.Repeat("c", 20_000)})
+		w.arrives(since, "word of long mail at an idle claude", holds(told))
+		w.idle("claude-p")
+		if got := w.afterwards(claude, "after-the-long").Count(told); got != 1 {
+			w.Errorf("it was told of %d times", got)
+		}
+		w.idle("claude-p")
+		w.waitsOnce()
+	})
+
 	w.step("CHT-03 after /clear it is still reached, and by one hook", func(w *world) {
 		const text = "Are you still there?"
 		must(w.T, claude.Keys(soon(w.T), "-l", "/clear"))

@@ -1,7 +1,10 @@
 package realcli_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,6 +40,55 @@ func TestAStandbyWakesClaude(t *testing.T) {
 	if got := shows(r, text); got != 1 || r.Count(text) != 1 {
 		t.Errorf("CHT-06: it was shown %d times in an envelope, %d times in all", got, r.Count(text))
 	}
+	w.consumed(text)
+	if got := w.receipt(answer.Receipt); got != "delivered" {
+		t.Errorf("CHT-09: consumed, the receipt says %s", got)
+	}
+	w.idle("claude-p")
+	if got := shows(w.afterwards(claude, "look-back"), text); got != 1 {
+		t.Errorf("CHT-06: afterwards it was shown %d times", got)
+	}
+}
+
+// TestAPersonComesBeforeTheWake: claude reads the end of the waiting hook only
+// after a person began a turn, and shows the words in its midst. They are not
+// shown by a hook as well.
+func TestAPersonComesBeforeTheWake(t *testing.T) {
+	w := newWorld(t, "p")
+	w.install()
+	gate := filepath.Join(t.TempDir(), "gate")
+	must(t, syscall.Mkfifo(gate, 0o600))
+	must(t, w.home.Edit(".claude/settings.json", func(settings map[string]any) {
+		for _, group := range settings["hooks"].(map[string]any)["Stop"].([]any) {
+			hook := group.(map[string]any)["hooks"].([]any)[0].(map[string]any)
+			if line := hook["command"].(string); strings.HasSuffix(line, " Wake") {
+				hook["command"] = line + "; code=$?; cat " + gate + " >&2; exit $code"
+			}
+		}
+	}))
+	claude := w.open("claude", "p", "❯", realcli.ClaudeCommand("bridge")...)
+	w.meet(claude, "claude-p")
+	w.waitsOnce()
+
+	const text = "Which port does the server use?"
+	answer := w.write("claude-p", words{Body: text})
+	w.shown("the words to be given to the hook", func(s state) bool { return s.message(text).to("claude-p").at("handed") != 0 })
+	w.model.Script("busy", claudeShell.After("wake-comes"), claudeShell.After("busy-goes-on"), realcli.Say("worked"))
+	w.prompt(claude, "busy")
+	must(t, w.model.AtGate(soon(t), "wake-comes"))
+	if got := w.request("the person's turn", asks("busy", 0)).Count(text); got != 0 {
+		t.Errorf("the person's prompt shows it %d times, want the wake to", got)
+	}
+	if got := w.receipt(answer.Receipt); got != "queued" {
+		t.Errorf("CHT-09: not shown yet, the receipt says %s", got)
+	}
+	open, err := os.OpenFile(gate, os.O_WRONLY, 0)
+	must(t, err)
+	must(t, open.Close())
+	w.model.Open("wake-comes")
+	must(t, w.model.AtGate(soon(t), "busy-goes-on"))
+	w.model.Open("busy-goes-on")
+	w.arrives(time.Now(), "CHT-03 the owner's words beside the person's", holds(text))
 	w.consumed(text)
 	if got := w.receipt(answer.Receipt); got != "delivered" {
 		t.Errorf("CHT-09: consumed, the receipt says %s", got)
