@@ -441,6 +441,9 @@ func TestVER_04_OnlyAnOlderProgramDefersAnUpgrade(t *testing.T) {
 			if db := openHosted(t, path, tt.known); db.Version() != tt.want {
 				t.Errorf("Version = %d, want %d", db.Version(), tt.want)
 			}
+			if _, err := os.Lstat(compatOf(path)); (err == nil) != (tt.want < SchemaVersion) {
+				t.Errorf("a supplement beside version %d: %v", tt.want, err)
+			}
 		})
 	}
 	t.Run("there is no store yet", func(t *testing.T) {

@@ -318,10 +318,13 @@ func TestSTO_16_WhenAMessageWasAnswered(t *testing.T) {
 	for script, want := range map[string]int64{
 		"DELETE FROM messages WHERE id = 'm9'; DELETE FROM delivery_stages":                                              9500,
 		"DELETE FROM messages WHERE id = 'm9'; UPDATE delivery_stages SET answered_at = 9300 WHERE answered_at NOT NULL": 9300,
+		`DELETE FROM messages WHERE id = 'm9'; DELETE FROM delivery_stages;
+			INSERT INTO archived_messages SELECT *, 'ttl', 90 FROM messages WHERE id = 'm8'; DELETE FROM messages WHERE id = 'm8'`: 9500,
 	} {
 		l := loseRows(t, script)
 		inStore(t, l.copied, `INSERT INTO messages (id, recipient, from_id, from_name, from_agent, to_target, conversation_id, reply_to, hop, body, created_at, read_at)
-			SELECT 'r2', recipient, from_id, from_name, from_agent, to_target, conversation_id, reply_to, hop, 'once more', 9600, read_at FROM messages WHERE id = 'r1'`)
+			SELECT 'r2', recipient, from_id, from_name, from_agent, to_target, conversation_id, reply_to, hop, 'once more', 9600, read_at FROM messages WHERE id = 'r1'
+			UNION ALL SELECT 'r3', recipient, 'dora', from_name, from_agent, to_target, conversation_id, reply_to, hop, 'from one who never had it', 9700, read_at FROM messages WHERE id = 'r1'`)
 		if _, err := MergeMessages(t.Context(), l.merge()); err != nil {
 			t.Fatal(err)
 		}
@@ -333,6 +336,14 @@ func TestSTO_16_WhenAMessageWasAnswered(t *testing.T) {
 			if d.Recipient == "bob" && d.Answered.At != want {
 				t.Errorf("%s: answered at %d, want %d", script, d.Answered.At, want)
 			}
+		}
+		pool, err := sql.Open("sqlite", dsn(l.path, "mode=ro"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		if strangers := column(t, pool, "SELECT message_id FROM delivery_stages WHERE recipient = 'dora'"); len(strangers) > 0 {
+			t.Errorf("%s: an answer of somebody who never had %v counts", script, strangers)
 		}
 	}
 }
