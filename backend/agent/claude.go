@@ -15,8 +15,8 @@ type claude struct{}
 
 func (claude) Kind() bridge.AgentKind { return bridge.Claude }
 
-// claudeEvents are the hook events that Bridge registers.
-var claudeEvents = map[string]session.Event{
+// commandEvents are the hook events that Bridge registers with claude and codex.
+var commandEvents = map[string]session.Event{
 	"SessionStart":     session.EventStart,
 	"UserPromptSubmit": session.EventPrompt,
 	"PreToolUse":       session.EventPreTool,
@@ -28,7 +28,7 @@ var claudeEvents = map[string]session.Event{
 }
 
 func (claude) ParseHook(event string, stdin []byte) (session.HookCall, error) {
-	return parseCommandHook(bridge.Claude, claudeEvents, event, stdin)
+	return parseCommandHook(bridge.Claude, event, stdin)
 }
 
 // FormatHook adds context at a stop too, which keeps the turn going: the reason
@@ -65,8 +65,8 @@ type commandHook struct {
 	ToolUseID      text  `json:"tool_use_id"`
 }
 
-func parseCommandHook(kind bridge.AgentKind, events map[string]session.Event, host string, stdin []byte) (session.HookCall, error) {
-	event, err := eventOf(kind, events, host)
+func parseCommandHook(kind bridge.AgentKind, host string, stdin []byte) (session.HookCall, error) {
+	event, err := eventOf(kind, commandEvents, host)
 	if err != nil {
 		return session.HookCall{}, err
 	}

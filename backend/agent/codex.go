@@ -14,20 +14,8 @@ type codex struct{}
 
 func (codex) Kind() bridge.AgentKind { return bridge.Codex }
 
-// codexEvents are the hook events that Bridge registers.
-var codexEvents = map[string]session.Event{
-	"SessionStart":     session.EventStart,
-	"UserPromptSubmit": session.EventPrompt,
-	"PreToolUse":       session.EventPreTool,
-	"PostToolUse":      session.EventTool,
-	"Stop":             session.EventStop,
-	"SubagentStart":    session.EventChildStart,
-	"SubagentStop":     session.EventChildStop,
-	"SessionEnd":       session.EventEnd,
-}
-
 func (codex) ParseHook(event string, stdin []byte) (session.HookCall, error) {
-	return parseCommandHook(bridge.Codex, codexEvents, event, stdin)
+	return parseCommandHook(bridge.Codex, event, stdin)
 }
 
 func (codex) FormatHook(call session.HookCall, text string) []byte {

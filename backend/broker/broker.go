@@ -62,7 +62,7 @@ type Broker struct {
 	childCalls map[string]bool
 	watchers   map[chan struct{}]struct{} // in-process revision watchers
 
-	// tasks are the broker's own goroutines: wakes under way.
+	// tasks are the broker's own goroutines: wakes and looks under way.
 	tasks  sync.WaitGroup
 	life   context.Context //nolint:containedctx // the broker's own life, for tasks
 	cancel context.CancelFunc
@@ -103,6 +103,19 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 func (b *Broker) Close() {
 	b.cancel()
 	b.tasks.Wait()
+}
+
+// soon runs do by itself after a pause, unless the broker ends before.
+func (b *Broker) soon(pause time.Duration, do func(context.Context)) {
+	b.tasks.Go(func() {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			do(b.life)
+		case <-b.life.Done():
+		}
+	})
 }
 
 // link is what the broker keeps of one connection.

@@ -62,15 +62,7 @@ func (b *Broker) lookSoon(s *session.Session, store string) {
 		return
 	}
 	box.looking = true
-	b.tasks.Go(func() {
-		timer := time.NewTimer(b.opts.Pace.Look)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			b.look(b.life, s, box)
-		case <-b.life.Done():
-		}
-	})
+	b.soon(b.opts.Pace.Look, func(ctx context.Context) { b.look(ctx, s, box) })
 }
 
 // look takes in what the CLI's own store tells of the session's children.
