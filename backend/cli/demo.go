@@ -79,6 +79,11 @@ func (a *App) demo(ctx context.Context, options demoOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	return a.showDemo(ctx, running, actors, options)
+}
+
+// showDemo lets the actors talk until ctx ends.
+func (a *App) showDemo(ctx context.Context, running *daemon.Daemon, actors actors, options demoOptions) error {
 	for round := range options.rounds {
 		if err := actors.play(ctx, round, 0); err != nil {
 			return err

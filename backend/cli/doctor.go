@@ -129,11 +129,15 @@ func (a *App) doctor(ctx context.Context, flags doctorFlags, snapshot string) er
 	case flags.archive:
 		return a.doctorArchive(ctx, c, progress)
 	}
+	return a.doctorCheck(ctx, c, progress)
+}
+
+func (a *App) doctorCheck(ctx context.Context, c maintain.Caretaker, progress *progress) error {
 	report, err := c.Check(ctx)
+	progress.end()
 	if err != nil {
 		return err
 	}
-	progress.end()
 	if err := a.print(report, reportText(report, c, a.Now())); err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func (k *checker) checkDrills() {
 	}
 	judged := map[string]bool{}
 	for _, proof := range proofs { // the newest first
-		inPlace := slices.IndexFunc(k.report.Backups, func(b Backup) bool { return baseOf(b.Path) == proof.Snapshot })
+		inPlace := slices.IndexFunc(k.report.Backups, func(b Backup) bool { return filepath.Base(b.Path) == proof.Snapshot })
 		if !proof.OK && !judged[proof.Snapshot] && inPlace >= 0 {
 			k.find(DrillFailed, k.report.Backups[inPlace].Path, "its last drill failed: "+proof.Detail)
 		}

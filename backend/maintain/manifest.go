@@ -1,6 +1,7 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -174,12 +175,7 @@ func sets(dir string, name *regexp.Regexp) ([]Backup, error) {
 		found = append(found, Backup{Path: entry.Name(), CreatedAt: at})
 	}
 	slices.SortStableFunc(found, func(a, b Backup) int {
-		if a.CreatedAt != b.CreatedAt {
-			return int(b.CreatedAt - a.CreatedAt)
-		}
-		return strings.Compare(b.Path, a.Path)
+		return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), strings.Compare(b.Path, a.Path))
 	})
 	return found, nil
 }
-
-func baseOf(path string) string { return filepath.Base(path) }

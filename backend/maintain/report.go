@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -163,7 +164,7 @@ func (k *checker) checkLeases(context.Context) error {
 		k.live = true
 	}
 	for _, writer := range writers {
-		path := ".storage-users/" + baseOf(writer.path)
+		path := ".storage-users/" + filepath.Base(writer.path)
 		switch {
 		case !writer.readable:
 			k.live = true

@@ -195,7 +195,7 @@ var damages = []struct {
 	}},
 	{"snapshot-damaged MESSAGES", func(t *testing.T, c Caretaker, _ *rand.Rand) { remove(t, c, newestMessages(t, c)+"/manifest.json") }},
 	{"drill-failed MESSAGES", func(t *testing.T, c Caretaker, _ *rand.Rand) {
-		line := fmt.Sprintf(`{"at": 1, "snapshot": %q, "ok": false, "detail": "the copy is torn"}`, baseOf(newestMessages(t, c)))
+		line := fmt.Sprintf(`{"at": 1, "snapshot": %q, "ok": false, "detail": "the copy is torn"}`, filepath.Base(newestMessages(t, c)))
 		write(t, c.Home.Dir(), "backups/drills.jsonl", line+"\n")
 	}},
 	{"snapshot-unfinished backups/.pending-x", func(t *testing.T, c Caretaker, _ *rand.Rand) {

@@ -309,7 +309,7 @@ func TestSTO_11_AClockThatWasSetBackKeepsTheNewestSetTheNewest(t *testing.T) {
 	later := c.Now
 	c.Now = func() time.Time { return later().Add(-48 * time.Hour) }
 	second := mustBackup(t, c)
-	if _, err := os.Stat(second.Path); err != nil || len(second.Moved) != 1 || baseOf(second.Moved[0]) != baseOf(first.Path) {
+	if _, err := os.Stat(second.Path); err != nil || len(second.Moved) != 1 || filepath.Base(second.Moved[0]) != filepath.Base(first.Path) {
 		t.Errorf("made %s, moved %v, want the first one moved: %v", second.Path, second.Moved, err)
 	}
 	if found, err := c.findSnapshot("latest"); err != nil || found != second.Path {

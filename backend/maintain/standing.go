@@ -1,6 +1,9 @@
 package maintain
 
-import "context"
+import (
+	"context"
+	"path/filepath"
+)
 
 // Summary is a report in numbers.
 type Summary struct {
@@ -38,7 +41,7 @@ func (c Caretaker) Look(ctx context.Context) (Standing, error) {
 	}
 	standing := Standing{Summary: report.Summary(), CheckedAt: report.CheckedAt}
 	for i, set := range report.Backups { // the newest first
-		name := baseOf(set.Path)
+		name := filepath.Base(set.Path)
 		switch {
 		case standing.LastSnapshot == nil && snapshotName.MatchString(name):
 			standing.LastSnapshot = &report.Backups[i]
