@@ -49,14 +49,21 @@ func newOwnerPage(w *world) *ownerPage {
 	if err != nil {
 		w.Fatal(err)
 	}
-	p := &ownerPage{w: w, client: &http.Client{Jar: jar, Timeout: 30 * time.Second}}
+	p := &ownerPage{w: w, client: &http.Client{Jar: jar, Timeout: settle}}
 	w.await("the page opens", settle, p.open)
 	return p
 }
 
+// ended counts the messages whose fate is known, also when that is not to know it.
+func (p *ownerPage) ended() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.queued + p.unconfirmed + p.failed
+}
+
 // open finds the broker that serves now and signs in to it.
 func (p *ownerPage) open() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), settle)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, program, "url", "--home", p.w.home.Dir()).Output()
 	link := strings.TrimSpace(string(out))
@@ -172,7 +179,7 @@ func TestCHT_06_TheOwnersWordsArriveOnceOrAreUnconfirmed(t *testing.T) {
 	}
 	written := make(chan struct{})
 	go func() { writing.Wait(); close(written) }()
-	deaths := w.killUntil(written, kills(t, 1_000))
+	deaths := w.killUntil(written, page.ended, kills(t, 1_000))
 	ending()
 
 	w.readQueues(queues)
@@ -206,14 +213,22 @@ func (w *world) readers() (ending func()) {
 	}
 }
 
+// betweenDeaths is how many messages at least have an end between two deaths:
+// where the machine is slow, most would be cut off otherwise.
+const betweenDeaths = 8
+
 // killUntil kills a broker or a session again and again, at most so often.
-func (w *world) killUntil(over <-chan struct{}, most int) (deaths int) {
-	for {
+func (w *world) killUntil(over <-chan struct{}, ended func() int, most int) (deaths int) {
+	for last := 0; ; {
 		select {
 		case <-over:
 			return deaths
 		case <-time.After(rand.N(600 * time.Millisecond)):
 		}
+		if ended() < last+betweenDeaths {
+			continue
+		}
+		last = ended()
 		switch {
 		case deaths == most:
 			<-over
