@@ -11,10 +11,12 @@ export default defineConfig({
   // A test that needs its second try is named as flaky: a bug to fix, no reason to hold back a release.
   retries: process.env['CI'] === undefined ? 0 : 1,
   reporter: 'list',
-  // Waits are for work, on a machine that may be busy: what passes does not wait.
-  timeout: 180_000,
+  // Waits are for work, on a machine that may be very busy: what passes does not wait.
+  timeout: 300_000,
   expect: { timeout: 30_000 },
   use: {
+    actionTimeout: 60_000,
+    navigationTimeout: 60_000,
     viewport: { width: 1280, height: 800 },
     launchOptions: {
       executablePath: process.env['BRIDGE_CHROMIUM'] ?? '/usr/bin/chromium',

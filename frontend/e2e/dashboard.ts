@@ -20,7 +20,7 @@ export const BINARY =
   process.env['BRIDGE_BIN'] ?? fileURLToPath(new URL('../../bin/bridge', import.meta.url));
 
 /** How often the scripted sessions go through their script: more than fits on a screen. */
-const ROUNDS = '8';
+const ROUNDS = '5';
 
 const LAUNCH = /https?:\/\/[^\s/]+\/launch\?\S+/;
 
