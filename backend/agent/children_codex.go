@@ -160,10 +160,10 @@ func (t codexThread) child(root *os.Root, folder string) session.Child {
 	title := strings.Trim(t.nickname+": "+t.title, ": ") // either may be missing
 	child := session.Child{ID: t.id, Title: childTitleOf(title), Stored: true, Done: t.status != "open", At: t.updated * 1000}
 	name, err := filepath.Rel(folder, t.rollout)
-	if err != nil || !filepath.IsLocal(name) {
+	if err != nil {
 		return child
 	}
-	tail, changed, err := readStored(root, name, true)
+	tail, changed, err := readStored(root, name, true) // root lets no name out
 	if err != nil {
 		return child
 	}

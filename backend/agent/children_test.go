@@ -132,6 +132,20 @@ func TestCHT_10_ClaudesStoreTellsItsChildren(t *testing.T) {
 	}
 }
 
+// TestCHT_10_AnIDInTwoProjects: the project of the session's folder counts, as
+// claude writes its name.
+func TestCHT_10_AnIDInTwoProjects(t *testing.T) {
+	dir := t.TempDir()
+	for n, project := range []string{"-azAZ09--b-", "a", "-", "-azAZ09_.b+", "-az----b-", "z"} {
+		put(t, dir, "projects/"+project+"/s-1.jsonl", "")
+		put(t, dir, fmt.Sprintf("projects/%s/s-1/subagents/agent-a%d.meta.json", project, n), `{"agentType":"x"}`)
+	}
+	got, err := Children(t.Context(), bridge.Claude, dir, claudeRoot, "/azAZ09_.b+")
+	if err != nil || len(got) != 1 || got[0].ID != "a0" {
+		t.Errorf("children %+v, %v", got, err)
+	}
+}
+
 func checkChildren(t *testing.T, got []session.Child, err error, want []session.Child, fails string) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -264,6 +278,9 @@ func TestCHT_10_CodexsStoreTellsItsChildren(t *testing.T) {
 		{"a child of a child", func(f string) []string {
 			return []string{codexThreadRows(f, "c-2", "c-1", "c-1", "open"), codexThreadRows(f, "c-1", "r", "r", "open")}
 		}, map[string]string{"c-1": started, "c-2": started}, []session.Child{child("c-1", false, second(1)), child("c-2", false, second(1))}, ""},
+		{"two, the younger one written first", func(f string) []string {
+			return []string{codexThreadRows(f, "c-2", "r", "r", "closed"), codexThreadRows(f, "c-1", "r", "r", "closed")}
+		}, nil, []session.Child{child("c-1", true, 2_000), child("c-2", true, 2_000)}, ""},
 		{"another one's", func(f string) []string { return []string{codexThreadRows(f, "c-1", "r2", "r2", "open")} }, nil, nil, ""},
 		{"a forged edge, and what hangs on it", func(f string) []string {
 			return []string{codexThreadRows(f, "c-1", "r", "r2", "open"), codexThreadRows(f, "c-2", "c-1", "c-1", "open")}
