@@ -110,6 +110,8 @@ func (k *checker) judge(ctx context.Context, one database, seen store.Inspection
 		k.find(DatabaseForeign, one.name, "it is a database, but no store of Bridge's")
 	case one.table != "" && !slices.Contains(seen.Tables, one.table):
 		k.find(DatabaseForeign, one.name, "it is a database, but has no table "+one.table)
+	case one.name == history && !store.IsHistory(seen.Version, seen.Tables):
+		k.find(DatabaseForeign, one.name, "it is a database, but no history of Bridge's")
 	case one.name == primary && seen.Version < one.version:
 		k.findOlder(one, seen.Version)
 	}
@@ -147,6 +149,8 @@ func (k *checker) checkIndex(ctx context.Context) error {
 		k.find(DatabaseUnreadable, history, sentence(err))
 	case state.Version > state.Newest:
 		k.find(DatabaseNewer, history, fmt.Sprintf("its search index has version %d and this Bridge knows versions up to %d", state.Version, state.Newest))
+	case state.Archive > 0 && isMissing(in(k.dir, cold)):
+		k.find(DatabaseMissing, cold, "it is gone, but the search index knows messages of it")
 	case state.Version > 0 && state.Behind >= farBehind:
 		k.find(IndexBehind, history, fmt.Sprintf("the search index does not reach the newest %d rows yet", state.Behind))
 	}
@@ -203,6 +207,11 @@ func story(err error) string {
 		return known.Message
 	}
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
+}
+
+func isMissing(path string) bool {
+	_, err := os.Lstat(path)
+	return isGone(err)
 }
 
 // sizeOf is the file's size, 0 when it cannot be told.

@@ -101,3 +101,20 @@ func TestSTO_04_ADamagedSearchIndexIsNoReasonToHaveNoSnapshot(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestSTO_01_ALostArchiveIsFound(t *testing.T) {
+	c := newHome(t)
+	onStore(t, c, "UPDATE messages SET read_at = 2000")
+	c.ArchiveAge = time.Hour
+	if done, err := c.Archive(t.Context()); err != nil || done.Messages == 0 {
+		t.Fatalf("archived %+v, %v", done, err)
+	}
+	indexed(t, c, "message")
+	if found := findings(report(t, c)); has(found, "database-missing archive.db") {
+		t.Errorf("the archive is there: %v", found)
+	}
+	remove(t, c, "archive.db")
+	if found := findings(report(t, c)); !has(found, "database-missing archive.db") {
+		t.Errorf("the archive is gone: %v", found)
+	}
+}

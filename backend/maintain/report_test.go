@@ -105,6 +105,9 @@ var damages = []struct {
 	{"database-foreign archive.db", func(t *testing.T, c Caretaker, _ *rand.Rand) { // swapped
 		spoil(t, c, "bridge.db", func(data []byte) []byte { write(t, c.Home.Dir(), "archive.db", string(data)); return data })
 	}},
+	{"database-foreign history.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+		makeDatabase(t, c, "history.db", "CREATE TABLE recipes (name TEXT)")
+	}},
 	{"database-newer bridge.db", func(t *testing.T, c Caretaker, random *rand.Rand) {
 		makeDatabase(t, c, "bridge.db", fmt.Sprintf("PRAGMA user_version = %d", 10+random.IntN(1000)))
 	}},

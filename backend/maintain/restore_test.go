@@ -332,3 +332,12 @@ func TestSTO_14_WhatComesDuringARestoreIsNotTakenAway(t *testing.T) {
 		})
 	}
 }
+
+func TestSTO_08_ADrillProvesWhatWasCapturedAsItIs(t *testing.T) {
+	c := newHome(t)
+	onStore(t, c, "PRAGMA foreign_keys = 0; CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE q (p REFERENCES p(id)); INSERT INTO q VALUES (7)")
+	made := mustBackup(t, c)
+	if proof, err := c.Drill(t.Context(), made.Path); err != nil || !proof.OK {
+		t.Errorf("a faithful copy of broken references: %+v, %v", proof, err)
+	}
+}

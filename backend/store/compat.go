@@ -49,6 +49,9 @@ func (o Options) defers(is found) bool {
 // tables of every schema step that the store lacks.
 func prepareCompat(ctx context.Context, path string, version int) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		if hasLog(path) {
+			return loneLog(path)
+		}
 		if err := createEmpty(path); err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ func storageError(path string, err error) error {
 	case errors.As(err, &own), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &reported):
-		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s %s", path, sqliteReason(reported.Code())))
+		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s %s", path, sqliteReason(reported)))
 	}
 	return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s refused the operation", path))
 }
@@ -44,8 +44,8 @@ func copyError(from, to string, err error) error {
 }
 
 // sqliteReason continues a sentence that begins with the store's name.
-func sqliteReason(code int) string {
-	switch code & 0xff {
+func sqliteReason(reported *sqlite.Error) string {
+	switch reported.Code() & 0xff {
 	case sqlite3.SQLITE_FULL:
 		return "could not be written: the disk is full"
 	case sqlite3.SQLITE_IOERR:
@@ -61,7 +61,7 @@ func sqliteReason(code int) string {
 	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
 		return "can not be opened: check that its owner may read and write it"
 	}
-	return "refused the operation"
+	return "refused the operation: " + reported.Error()
 }
 
 // isDiskError reports whether the disk refused to read, write or sync.

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -290,12 +293,22 @@ func indexFits(ctx context.Context, path string) error {
 			return bridge.Errorf(bridge.Unsupported, "the search index %s has version %d and this Bridge knows version %d: use a newer Bridge", path, version, searchVersion)
 		case tables["messages"] != "" || tables["archived_messages"] != "":
 			return bridge.Errorf(bridge.Unsupported, "%s is a message store in the place of the search index", path)
+		case !IsHistory(seen.version, slices.Collect(maps.Keys(tables))):
+			return bridge.Errorf(bridge.Unsupported, "%s is a database, but no history of Bridge's: move it away", path)
 		}
 		return nil
 	})
 }
 
 // describeIndex adds the index to whatever else the database holds.
+// IsHistory reports whether a history.db of that version with these tables may be
+// Bridge's: one without a number is, when it is new or has a table of ours.
+func IsHistory(version int, tables []string) bool {
+	return version > 0 || len(tables) == 0 || slices.ContainsFunc(tables, func(table string) bool {
+		return strings.HasPrefix(table, "history_") || strings.HasPrefix(table, "search_")
+	})
+}
+
 func describeIndex(ctx context.Context, pool *sql.DB) error {
 	seen, tables, err := readSchema(ctx, pool)
 	if err != nil {

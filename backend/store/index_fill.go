@@ -136,7 +136,7 @@ func (x *index) read(ctx context.Context, from source, row int64, limit int) (fo
 		rows, err := v.query(ctx, from.rows, row, limit)
 		return each(rows, err, func(rows *sql.Rows) error {
 			var d document
-			err := rows.Scan(&d.row, &d.id, &d.at, &d.text)
+			err := rows.Scan(&d.row, text{&d.id}, number{&d.at}, text{&d.text})
 			if size += len(d.text); size <= stepBytes || len(found) < 2 {
 				found = append(found, d)
 			}

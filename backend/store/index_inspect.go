@@ -13,6 +13,7 @@ type IndexState struct {
 	Version int   // of the index; 0 where history.db holds none
 	Newest  int   // the newest version that this build knows
 	Behind  int64 // rows that it does not reach yet
+	Archive int64 // the last place of archive.db that it reached, 0 where there never was one
 }
 
 // InspectIndex looks at the index in history, which belongs to the store at
@@ -44,7 +45,7 @@ func InspectIndex(ctx context.Context, history, primary, cold string, live bool)
 	for _, from := range sources {
 		path := primary
 		if from.cold {
-			path = cold
+			path, state.Archive = cold, upto[from.name]
 		}
 		last, err := lastPlace(ctx, path, from, live)
 		if err != nil {

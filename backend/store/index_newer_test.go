@@ -15,6 +15,7 @@ func TestVER_06_AHistoryThatIsNotForThisBuildIsLeftAsItIs(t *testing.T) {
 	for name, script := range map[string]string{
 		"a newer history":      "CREATE TABLE history_documents (x); PRAGMA user_version = 3",
 		"a newer search index": "CREATE TABLE bridge_components (name TEXT PRIMARY KEY, version INTEGER NOT NULL); INSERT INTO bridge_components VALUES ('search', 2)",
+		"somebody else's":      "CREATE TABLE recipes (name TEXT)",
 		"a message store":      "CREATE TABLE messages (id TEXT)",
 	} {
 		t.Run(name, func(t *testing.T) {

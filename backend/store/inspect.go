@@ -28,6 +28,8 @@ type found struct {
 func inspect(ctx context.Context, path string) (found, error) {
 	info, err := os.Lstat(path)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && hasLog(path):
+		return found{}, loneLog(path)
 	case errors.Is(err, fs.ErrNotExist):
 		return found{}, bridge.WithCause(bridge.NotFound, err, fmt.Sprintf("there is no store at %s", path))
 	case err != nil:
@@ -45,6 +47,12 @@ func inspect(ctx context.Context, path string) (found, error) {
 		return found{}, bridge.Errorf(bridge.Storage, "the store %s is empty but its log %s-wal is not: restore a backup", path, path)
 	}
 	return inspectSchema(ctx, path, logged)
+}
+
+// loneLog is why no new database is made where the log of a lost one is: SQLite
+// would drop it, and it may hold what is nowhere else.
+func loneLog(path string) error {
+	return bridge.Errorf(bridge.Storage, "the store %s is gone but its log %s-wal is there: restore a backup, or move the log away", path, path)
 }
 
 // hasLog reports whether commits wait in the write-ahead log beside path.

@@ -127,6 +127,9 @@ func (d *DB) SentBefore(ctx context.Context, msg bridge.Message) ([]bridge.Messa
 	one := func(r *Reader) ([]mail.HistoryRow, error) {
 		return r.history(ctx, func(view) ([]stamp, error) { return []stamp{{id: msg.ID}}, nil })
 	}
+	if err := d.writer.stillThere(); err != nil {
+		return nil, err
+	}
 	// The store first: what leaves it meanwhile is in the archive by then.
 	own, err := one(d.Reader)
 	if err != nil {
@@ -362,7 +365,7 @@ func (v view) stamps(ctx context.Context, limit int, query string, args ...any) 
 	seen := make(map[string]bool, limit)
 	for len(list) < limit && rows.Next() {
 		var s stamp
-		if err := rows.Scan(&s.id, &s.at); err != nil {
+		if err := rows.Scan(text{&s.id}, number{&s.at}); err != nil {
 			return nil, fmt.Errorf("reading a row: %w", err)
 		}
 		if !seen[s.id] {
@@ -486,8 +489,7 @@ func deliveriesOf(ctx context.Context, q asker, l layout, ids []string) ([]*stor
 
 const stageJoin = " LEFT JOIN delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient"
 
-// live selects deliveries from messages m, archived from archived_messages m;
-// tables made in the field may lack any constraint, so NULL reads as empty.
+// live selects deliveries from messages m, archived from archived_messages m.
 func (l layout) live(from, where string) string { return l.current("m.body", from, where) }
 
 // heads is live with empty bodies: a long list is walked without reading them.
@@ -499,8 +501,8 @@ func (l layout) current(body, from, where string) string {
 }
 
 func (l layout) archived(from, where string) string {
-	return `SELECT m.id, m.recipient, ifnull(m.from_id, ''), ifnull(m.from_name, ''), ifnull(m.from_agent, ''), ifnull(m.to_target, ''),
-		ifnull(m.conversation_id, ''), m.reply_to, ifnull(m.hop, 0), ifnull(m.body, ''), ifnull(m.created_at, 0), m.read_at, m.rowid,
+	return `SELECT m.id, m.recipient, m.from_id, m.from_name, m.from_agent, m.to_target,
+		m.conversation_id, m.reply_to, m.hop, m.body, m.created_at, m.read_at, m.rowid,
 		ifnull(m.archived_at, 0), ifnull(m.archive_reason, '')` + l.stageColumns() + " FROM " + from + l.stageJoin() + " WHERE " + where
 }
 
@@ -523,16 +525,17 @@ func (l layout) stageJoin() string {
 func scanDelivery(rows *sql.Rows) (storedDelivery, error) {
 	var d storedDelivery
 	var replyTo, archiveReason sql.NullString
-	var readAt, archivedAt sql.NullInt64
+	var archivedAt sql.NullInt64
+	var hop int64
 	var at [5]sql.NullInt64
 	var by [5]sql.NullString
-	err := rows.Scan(&d.ID, &d.Recipient, &d.From.ID, &d.From.Name, &d.From.Agent, &d.To, &d.ConversationID, &replyTo,
-		&d.Hop, &d.Body, &d.CreatedAt, &readAt, &d.row, &archivedAt, &archiveReason,
+	err := rows.Scan(text{&d.ID}, text{&d.Recipient}, text{&d.From.ID}, text{&d.From.Name}, text{(*string)(&d.From.Agent)}, text{&d.To},
+		text{&d.ConversationID}, &replyTo, number{&hop}, text{&d.Body}, number{&d.CreatedAt}, number{&d.ReadAt}, &d.row, &archivedAt, &archiveReason,
 		&at[0], &by[0], &at[1], &by[1], &at[2], &by[2], &at[3], &by[3], &at[4], &by[4])
 	if err != nil {
 		return d, err
 	}
-	d.ReplyTo, d.ReadAt, d.archived = replyTo.String, readAt.Int64, archivedAt.Valid
+	d.ReplyTo, d.Hop, d.archived = replyTo.String, int(hop), archivedAt.Valid
 	for i, fact := range []*mail.Fact{&d.Woken, &d.Handed, &d.Consumed, &d.Answered, &d.Expired} {
 		*fact = mail.Fact{At: at[i].Int64, Evidence: by[i].String}
 	}

@@ -224,7 +224,7 @@ func (r *Reader) holds(ctx context.Context, from source, at place) (there bool, 
 		rows, err := v.query(ctx, from.rows, at.row, 1)
 		return each(rows, err, func(rows *sql.Rows) error {
 			var d document
-			err := rows.Scan(&d.row, &d.id, &d.at, &d.text)
+			err := rows.Scan(&d.row, text{&d.id}, number{&d.at}, text{&d.text})
 			there = d.place == at
 			return err
 		})

@@ -142,6 +142,9 @@ func createEmpty(path string) error {
 // whole: whoever looks meanwhile, and a disk that fails, finds none rather than
 // a broken one.
 func makeWhole(ctx context.Context, path string, describe func(context.Context, *sql.DB) error) error {
+	if hasLog(path) {
+		return loneLog(path)
+	}
 	temp := disk.TempName(path)
 	if err := createEmpty(temp); err != nil {
 		return err

@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -30,6 +32,7 @@ type writer struct {
 	compat string // the supplement of an older schema, "" for none
 	pool   *sql.DB
 	tx     *tx
+	file   fs.FileInfo // the store as it was opened
 	keeper *housekeeper
 	told   atomic.Pointer[index] // hears of every commit; nil where there is none
 
@@ -66,7 +69,11 @@ func openWriter(ctx context.Context, path, compat string, log *slog.Logger) (*wr
 	if _, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil { // begin waits itself
 		return nil, errors.Join(storageError(path, err), conn.Close(), pool.Close())
 	}
-	w := &writer{path: path, compat: compat, pool: pool, tx: newTx(conn), idle: make(chan struct{})}
+	file, err := os.Stat(path)
+	if err != nil {
+		return nil, errors.Join(storageError(path, err), conn.Close(), pool.Close())
+	}
+	w := &writer{path: path, compat: compat, file: file, pool: pool, tx: newTx(conn), idle: make(chan struct{})}
 	if compat != "" {
 		// What older programs lack is not in their store: its notices go by the outbox.
 		w.tx.apart, err = w.tx.exists("SELECT EXISTS (SELECT 1 FROM compat.sqlite_schema WHERE name = 'decisions') AND NOT EXISTS (SELECT 1 FROM main.sqlite_schema WHERE name = 'decisions')")
@@ -203,6 +210,9 @@ func (w *writer) pass() {
 func (w *writer) commitBatch(batch []*write) {
 	failed, err := w.tx.commit(batch)
 	if err == nil {
+		failed, err = false, w.stillThere()
+	}
+	if err == nil {
 		return
 	}
 	if !failed || len(batch) == 1 {
@@ -214,6 +224,17 @@ func (w *writer) commitBatch(batch []*write) {
 	for _, one := range batch {
 		_, one.err = w.tx.commit([]*write{one})
 	}
+}
+
+// stillThere refuses what was committed to a file that has no name any more:
+// whoever looks under the store's name would not find it.
+func (w *writer) stillThere() error {
+	file, err := os.Stat(w.path)
+	if err == nil && os.SameFile(file, w.file) {
+		return nil
+	}
+	return bridge.WithCause(bridge.Unavailable, err, fmt.Sprintf(
+		"the store %s was removed or replaced while the broker ran, so nothing can be stored: stop the broker, then put the store back or restore a snapshot", w.path))
 }
 
 func (w *writer) close() error {

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"bridge/backend/bridge"
+)
+
+// What is written to a file without a name is lost with the broker: nobody may
+// be told that it is stored.
+func TestMSG_04_NothingIsAcknowledgedForAStoreThatWasTakenAway(t *testing.T) {
+	for name, take := range map[string]func(path string) error{
+		"removed":  os.Remove,
+		"replaced": func(path string) error { return os.Rename(path+".other", path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "bridge.db")
+			db := openAt(t, path)
+			if _, _, err := db.Append(t.Context(), note("before", "a", "x", 1, "b")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path+".other", nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := take(path); err != nil {
+				t.Skipf("this system lets nobody take an open file away: %v", err)
+			}
+			for _, id := range []string{"after", "after", "later"} { // a retry finds it in the file without a name
+				if _, _, err := db.Append(t.Context(), note(id, "a", "x", 2, "b")); bridge.CodeOf(err) != bridge.Unavailable {
+					t.Errorf("%s was acknowledged: %v", id, err)
+				}
+				if _, err := db.SentBefore(t.Context(), note(id, "a", "x", 2, "b")[0]); bridge.CodeOf(err) != bridge.Unavailable {
+					t.Errorf("%s counts as sent: %v", id, err)
+				}
+			}
+		})
+	}
+}
+
+// The log of a lost database may hold what is nowhere else, and SQLite drops it
+// beside an empty one.
+func TestSTO_14_TheLogOfALostDatabaseIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bridge.db")
+	lost := func(t *testing.T, path string) {
+		if err := os.WriteFile(path+"-wal", []byte("commits"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := func(t *testing.T, path string, err error) {
+		t.Helper()
+		if data, readErr := os.ReadFile(path + "-wal"); bridge.CodeOf(err) != bridge.Storage || readErr != nil || string(data) != "commits" {
+			t.Errorf("%v; the log is %q, %v", err, data, readErr)
+		}
+	}
+	lost(t, path)
+	_, err := Open(t.Context(), path, testOptions())
+	kept(t, path, err)
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("an empty store is in the place of the lost one")
+	}
+	if err := os.Remove(path + "-wal"); err != nil {
+		t.Fatal(err)
+	}
+	db := openAt(t, path)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cold := filepath.Join(filepath.Dir(path), archiveName)
+	lost(t, cold)
+	_, err = ArchiveMessages(t.Context(), path, cold, ArchiveRule{Before: 2, Now: 3})
+	kept(t, cold, err)
+	lost(t, compatOf(path))
+	kept(t, compatOf(path), prepareCompat(t.Context(), compatOf(path), 2))
+}
