@@ -1,0 +1,102 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/decision"
+)
+
+// TestVER_04_DecisionsOfBothStoresAreKept: the store was upgraded, and got
+// decisions of its own, while the supplement was away.
+func TestVER_04_DecisionsOfBothStoresAreKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bridge.db")
+	buildField(t, path, 2)
+	db := openHosted(t, path, 2)
+	decide(t, db, revision("first", "one", "so", 100, decision.AllSessions()), "claude:s1")
+	decide(t, db, revision("second", "two", "so", 200, decision.AllSessions()), "claude:s1")
+	mustClose(t, db)
+	supplement, err := os.ReadFile(compatOf(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(compatOf(path)); err != nil {
+		t.Fatal(err)
+	}
+	db = openAt(t, path)
+	decide(t, db, revision("own", "three", "so", 300, decision.AllSessions()), "claude:s1")
+	mustClose(t, db)
+	for _, when := range []string{"carried over", "carried over again, as after a crash before it was put away"} {
+		if err := os.WriteFile(compatOf(path), supplement, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		db = openAt(t, path)
+		found, err := db.Decisions(t.Context(), decision.Lookup{History: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, rev := range found {
+			ids = append(ids, rev.ID)
+			if !rev.Current {
+				t.Errorf("%s: %s is not in force", when, rev.ID)
+			}
+		}
+		if diff := cmp.Diff([]string{"second", "first", "own"}, ids); diff != "" {
+			t.Errorf("%s, the newest first:\n%s", when, diff)
+		}
+		if told, err := db.Delivered(t.Context(), "claude:s1"); err != nil || len(told) != 3 {
+			t.Errorf("%s: told of %v, %v", when, told, err)
+		}
+		mustClose(t, db)
+	}
+}
+
+// TestVER_04_WhatWasPutAwayIsNeverReplaced: the clock gives two of them one name.
+func TestVER_04_WhatWasPutAwayIsNeverReplaced(t *testing.T) {
+	path, want := hostedStore(t, 3)
+	kept := filepath.Join(filepath.Dir(path), ".migration-snapshots", compatName+".carried-"+stampName(testTime))
+	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{kept, kept + "-2"} {
+		if err := os.WriteFile(name, []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := openAt(t, path)
+	if diff := cmp.Diff(want, answers(t, db.Reader)); diff != "" {
+		t.Errorf("after the upgrade (-hosted +upgraded):\n%.2000s", diff)
+	}
+	for _, name := range []string{kept, kept + "-2"} {
+		if data, err := os.ReadFile(name); err != nil || string(data) != name {
+			t.Errorf("%s holds %.40q, %v", name, data, err)
+		}
+	}
+	checkWhole(t, kept+"-3")
+	if _, err := os.Lstat(compatOf(path)); !os.IsNotExist(err) {
+		t.Errorf("the supplement is still in place: %v", err)
+	}
+}
+
+// TestVER_04_ANoticeThatWasReadAndArchivedDoesNotComeAgain: the outbox is empty
+// once its notices are with their recipients.
+func TestVER_04_ANoticeThatWasReadAndArchivedDoesNotComeAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bridge.db")
+	buildField(t, path, 2)
+	db := openHosted(t, path, 2)
+	decide(t, db, revision("d1", "one", "so", 100, decision.AllSessions()), "claude:s1")
+	mustClose(t, db)
+	inStore(t, path, "DELETE FROM messages WHERE id = 'n-d1'") // as the archive leaves the store
+	db = openHosted(t, path, 2)
+	if unread, err := db.Unread(t.Context(), "peer-claude:s1", 10, nil); err != nil || len(unread) != 0 {
+		t.Errorf("the next broker hands out %+v, %v", unread, err)
+	}
+	mustClose(t, db)
+	if unread, err := openAt(t, path).Unread(t.Context(), "peer-claude:s1", 10, nil); err != nil || len(unread) != 0 {
+		t.Errorf("after the upgrade it is handed out: %+v, %v", unread, err)
+	}
+}
