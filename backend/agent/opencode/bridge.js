@@ -5,7 +5,9 @@
 // It talks to one long-lived child process in JSON lines. opencode never waits
 // for that child: a reply that is not there within a second counts as nothing,
 // and a child that died is started again, later each time. Mail is confirmed
-// only after opencode stored it, so what goes wrong here is offered again.
+// only after opencode stored it, so what goes wrong here is offered again; a
+// confirmation that no child heard is repeated to the next one, before anything
+// that may bring mail.
 
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
@@ -40,6 +42,7 @@ class Link {
     this.heard = new Set() // ids of events, prompts and tool calls
     this.waiting = new Map() // request id -> function that takes the reply
     this.late = new Map() // request id -> session, where the reply did not come in time
+    this.unheard = new Map() // loan id -> confirmation that no child has answered
     this.lastID = 0
     this.failures = 0
     this.start()
@@ -66,6 +69,7 @@ class Link {
     createInterface({ input: child.stdout }).on("line", (line) => this.receive(line))
     // The child must not keep opencode from ending.
     for (const handle of [child, child.stdin, child.stdout]) handle?.unref?.()
+    this.heardOf = Promise.all([...this.unheard.values()].map((confirmation) => this.confirm(confirmation)))
     for (const [id, session] of this.sessions) if (session.reported) this.report(id, session)
   }
 
@@ -127,6 +131,16 @@ class Link {
     })
   }
 
+  // confirm says what became of a loan. Without an answer the next child is told,
+  // too: the broker would offer the mail again.
+  async confirm(confirmation) {
+    const { id } = confirmation.loan
+    this.unheard.set(id, confirmation)
+    if (this.unheard.size > MAX_REMEMBERED) this.unheard.delete(this.unheard.keys().next().value)
+    const reply = await this.ask({ confirm: confirmation })
+    if (reply.id && !reply.error) this.unheard.delete(id)
+  }
+
   // giveBack says that the mail of a reply reached no session: it is offered
   // again.
   giveBack(loan) {
@@ -178,6 +192,7 @@ class Link {
   async tell(event, id, more) {
     const call = await this.who(id)
     if (!call) return
+    await this.heardOf
     const root = this.sessions.get(call.sessionId)
     if (root && !root.reported) this.report(call.sessionId, root)
     const reply = await this.ask({ event, call: { ...call, ...more } })
@@ -202,7 +217,7 @@ class Link {
       return
     }
     const evidence = quiet ? "opencode stored it in the running turn" : "opencode started a turn with it"
-    if (loan) this.ask({ confirm: { loan, stage: "handed", evidence } })
+    if (loan) this.confirm({ loan, stage: "handed", evidence })
   }
 
   // ring answers news of mail that may wake: an idle session asks for it, a busy

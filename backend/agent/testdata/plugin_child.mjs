@@ -1,7 +1,8 @@
 // The plugin's child in the plugin's tests: it notes every line and answers by
 // the file `mode` of the project: answer (with the file `text`, once, as a broker
 // would), late (the same, but the mail only once the mode is answer again), mute,
-// or die (end at the next line, and answer from then on).
+// die (end at the next line, and answer from then on), or die confirming (the same
+// at the next confirmation).
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createInterface } from "node:readline"
 
@@ -16,7 +17,7 @@ createInterface({ input: process.stdin }).on("line", (line) => {
   const asked = mode() // before the test, which reads the note, may change it
   note(request)
   if (asked === "mute") return
-  if (asked === "die") {
+  if (asked === "die" || (asked === "die confirming" && request.confirm)) {
     writeFileSync(dir + "/mode", "answer")
     process.exit(1)
   }

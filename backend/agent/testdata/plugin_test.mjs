@@ -175,6 +175,25 @@ const tests = {
     assert.deepEqual(events(), ["start", "session.created", "tool.execute.after", "start", "session.created"])
     await hooks.dispose()
   },
+  async "a confirmation that a child died over is made to the next one first"() {
+    const { hooks, prompts } = await load("answer")
+    await hooks.event(created(main))
+    await until("the report", () => events().length === 2)
+    writeFileSync(dir + "/text", "MAIL")
+    writeFileSync(dir + "/mode", "die confirming")
+    await hooks["tool.execute.after"]({ tool: "bash", sessionID: "ses_1", callID: "c1" })
+    assert.equal(prompts.length, 1)
+    await until("the confirmation", () => events().includes("confirm"))
+    await until("the next child's confirmation", () => {
+      mock.timers.tick(500) // as soon as the end of the child is seen
+      return events().filter((e) => e === "confirm").length === 2
+    })
+    await hooks["tool.execute.after"]({ tool: "bash", sessionID: "ses_1", callID: "c2" })
+    const last = events().slice(events().lastIndexOf("start"))
+    assert.deepEqual(last, ["start", "confirm", "session.created", "tool.execute.after"])
+    assert.equal(prompts.length, 1)
+    await hooks.dispose()
+  },
 }
 
 for (const [name, test] of Object.entries(tests)) {
