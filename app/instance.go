@@ -33,7 +33,7 @@ type instance struct {
 
 const (
 	// claimPatience is how long another app may take to answer, or to end.
-	claimPatience = 5 * time.Second
+	claimPatience = 15 * time.Second
 	claimPause    = 50 * time.Millisecond
 )
 

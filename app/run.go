@@ -267,7 +267,7 @@ func (d *desktop) switchLogin() {
 }
 
 // endPatience is how long an end in order may take.
-const endPatience = 5 * time.Second
+const endPatience = 10 * time.Second
 
 // quit ends the app in order, and at last without: what is stored is safe at any
 // moment.
@@ -319,7 +319,7 @@ func (d *desktop) facts(ctx context.Context) Facts {
 }
 
 // noticePatience is how long the desktop's notice service may take.
-const noticePatience = 2 * time.Second
+const noticePatience = 10 * time.Second
 
 // announce shows notices of what is new, where the owner wants them.
 func (d *desktop) announce(ctx context.Context, s Status) {

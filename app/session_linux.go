@@ -31,7 +31,7 @@ const (
 	watcherName   = "org.kde.StatusNotifierWatcher"
 	watcherPath   = "/StatusNotifierWatcher"
 	// watcherPatience is how long the tray may take to say that it is there.
-	watcherPatience = time.Second
+	watcherPatience = 5 * time.Second
 )
 
 // openSession connects to the session bus, and starts none.

@@ -64,7 +64,7 @@ func desktopTests(ctx context.Context, p project) error {
 	}
 	return p.do(ctx, step{
 		env:  []string{"BRIDGE_DESKTOP_BIN=" + p.desktopBinary()},
-		name: "go", args: []string{"test", "-count=1", "-timeout", "10m", "./cmd/bridge-desktop"},
+		name: "go", args: []string{"test", "-count=1", "-timeout", "20m", "./cmd/bridge-desktop"},
 	})
 }
 

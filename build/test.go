@@ -191,12 +191,12 @@ func goTests(ctx context.Context, p project) error {
 		}
 	}
 	if len(watched) > 0 {
-		race := step{env: []string{"CGO_ENABLED=1"}, name: "go", args: append([]string{"test", "-race", "-timeout", "10m"}, watched...)}
+		race := step{env: []string{"CGO_ENABLED=1"}, name: "go", args: append([]string{"test", "-race", "-timeout", "20m"}, watched...)}
 		if err := p.do(ctx, race); err != nil {
 			return err
 		}
 	}
-	return p.do(ctx, step{name: "go", args: append([]string{"test", "-timeout", "15m"}, plain...)})
+	return p.do(ctx, step{name: "go", args: append([]string{"test", "-timeout", "20m"}, plain...)})
 }
 
 // packages lists the packages whose tests need no agent CLI and those whose

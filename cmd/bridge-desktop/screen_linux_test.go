@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long anything may take before a test gives up.
-const patience = 20 * time.Second
+const patience = 90 * time.Second
 
 // until polls for a condition.
 func until(t *testing.T, what string, holds func() bool) {
