@@ -13,7 +13,7 @@ import (
 // finds asks until the index has everything and returns topics and snippets.
 func (p peer) finds(args ipc.SearchArgs) []string {
 	p.b.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		result, err := p.SearchHistory(p.b.t.Context(), args)
 		if err == nil && result.Behind == 0 {
 			found := []string{}

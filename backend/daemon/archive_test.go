@@ -56,7 +56,7 @@ func TestSTO_15_TheStateIsToldWithADamagedArchive(t *testing.T) {
 	var state struct {
 		Storage struct{ Errors *int }
 	}
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for get(d.URL()+"/api/state", &state); state.Storage.Errors == nil || *state.Storage.Errors == 0; get(d.URL()+"/api/state", &state) {
 		select {
 		case <-deadline:

@@ -394,10 +394,13 @@ func (w *world) append(message bridge.Message, to ...string) {
 	w.broker.changed()
 }
 
+// patience is how long anything may take before a test gives up.
+const patience = time.Minute
+
 // eventually polls until ok or the deadline.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(patience)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

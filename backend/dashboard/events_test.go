@@ -44,7 +44,7 @@ func openEvents(t *testing.T, w *world) (<-chan string, *http.Response) {
 // awaitLine reads until the wanted line comes.
 func awaitLine(t *testing.T, lines <-chan string, want string) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(patience)
 	for {
 		select {
 		case line, open := <-lines:
@@ -122,7 +122,7 @@ func TestCloseEndsTheStreamsAndRefusesNewOnes(t *testing.T) {
 	if err := w.board.Close(); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(patience)
 	for open := true; open; {
 		select {
 		case _, open = <-lines:
@@ -299,7 +299,7 @@ func TestASlowClientIsDropped(t *testing.T) {
 	if err := w.request(http.MethodGet, "/api/events", "").Write(conn); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := io.ReadAll(conn); err != nil {

@@ -18,7 +18,7 @@ import (
 // found asks for words until the index has everything.
 func (w *world) found(query string) searchWire {
 	w.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		answer := w.get("/api/search?" + query)
 		if answer.status != http.StatusServiceUnavailable { // the index is being opened
 			if wire := decode[searchWire](w.t, answer); wire.Behind == 0 {

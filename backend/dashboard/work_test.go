@@ -55,7 +55,7 @@ func kept(t *testing.T, change ...func(*maintain.Caretaker)) (*world, config.Hom
 // ended waits for the newest work to end.
 func (w *world) ended() workWire {
 	w.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		works := decode[worksWire](w.t, w.get("/api/storage/work"))
 		if works.Running == nil && len(works.Ended) > 0 {
 			return works.Ended[0]
@@ -209,7 +209,7 @@ func TestDSK_06_OneWorkAtATimeWithItsProgressInTheEvents(t *testing.T) {
 // openStream opens the event stream, which ends after a while.
 func (w *world) openStream(t *testing.T) *bufio.Scanner {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(stop)
 	response, err := w.server.Client().Do(w.request(http.MethodGet, "/api/events", "").WithContext(ctx))
 	if err != nil {

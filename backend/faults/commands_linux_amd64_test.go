@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds every command: none may hang because of a disk.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // work is one of the doctor's, or what the daemon has done by itself.
 type work struct {

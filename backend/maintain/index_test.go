@@ -28,7 +28,7 @@ func indexed(t *testing.T, c Caretaker, word string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		hits, behind, err := db.SearchWords(t.Context(), store.WordQuery{Words: words, Kinds: search.Kinds(), Limit: 100})
 		if err == nil && behind == 0 {
 			return len(hits)

@@ -61,6 +61,9 @@ func open(t *testing.T, register ipc.Register) *wire {
 	return w
 }
 
+// patience is how long anything may take before a test gives up.
+const patience = time.Minute
+
 // close ends the host's side and waits for the server to end.
 func (w *wire) close() {
 	w.in.Close()
@@ -70,7 +73,7 @@ func (w *wire) close() {
 			w.t.Errorf("the server ended with %v", err)
 		}
 		w.ended <- nil
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		w.t.Fatal("the server did not end with its input")
 	}
 }
@@ -85,7 +88,7 @@ func (w *wire) say(line string) {
 // next waits for the next line that fits.
 func (w *wire) next(what string, fits func(map[string]any) bool) map[string]any {
 	w.t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(patience)
 	for {
 		select {
 		case line, ok := <-w.lines:
@@ -149,7 +152,7 @@ func (w *wire) send(body string) string {
 // reaches waits until a message is at a stage.
 func (w *wire) reaches(id string, stage bridge.Stage) {
 	w.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {
 		row, err := w.db.Find(w.t.Context(), id)
 		if err == nil && row.Stage() == stage {
 			return

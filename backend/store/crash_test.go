@@ -14,7 +14,7 @@ import (
 // await polls a condition until it holds.
 func await(t testing.TB, holds func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(30 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

@@ -69,7 +69,7 @@ func wordIDs(t testing.TB, db *DB, q WordQuery) []string {
 
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); {
+	for deadline := time.Now().Add(time.Minute); !is(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}
