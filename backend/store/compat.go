@@ -157,13 +157,7 @@ func mendHosted(t *tx) error {
 	if err := flushOutbox(t); err != nil {
 		return err
 	}
-	_, err := t.exec(`INSERT INTO delivery_stages (message_id, recipient, answered_at, answered_by)
-		SELECT m.reply_to, m.from_id, m.created_at, 'reply ' || m.id FROM messages m
-		WHERE m.rowid > (SELECT message FROM message_peers_upto) AND m.reply_to IS NOT NULL
-			AND (EXISTS (SELECT 1 FROM messages a WHERE a.id = m.reply_to AND a.recipient = m.from_id)
-				OR EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.reply_to AND a.recipient = m.from_id))
-		ON CONFLICT (message_id, recipient) DO UPDATE SET answered_at = excluded.answered_at, answered_by = excluded.answered_by WHERE answered_at IS NULL`)
-	return err
+	return markAnswers(t, "messages", "m.rowid > (SELECT message FROM message_peers_upto)")
 }
 
 // notCarried are the tables of the supplement that the store makes anew or that

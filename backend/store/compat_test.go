@@ -339,16 +339,22 @@ func TestVER_04_ACrashBetweenTheTwoCommitsLosesNothingAcknowledged(t *testing.T)
 	path := filepath.Join(t.TempDir(), "bridge.db")
 	buildField(t, path, 2)
 	db := openHosted(t, path, 2)
-	appendAll(t, db, note("w1", "alice", "a question", 9000, "bob"))
+	appendAll(t, db, note("w1", "alice", "a question", 9000, "bob"), note("w2", "alice", "another one", 9001, "bob"))
 	mustClose(t, db)
+	inStore(t, path, "INSERT INTO archived_messages SELECT *, 'old', 9002 FROM messages WHERE id = 'w2'; DELETE FROM messages WHERE id = 'w2'")
 	older, err := os.ReadFile(compatOf(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	db = openHosted(t, path, 2)
-	reply := note("r1", "bob", "an answer", 9400, "alice")
-	reply[0].ReplyTo = "w1"
-	appendAll(t, db, reply)
+	for id, reply := range map[string]struct {
+		from, to string
+		at       int64
+	}{"r1": {"bob", "w1", 9400}, "r2": {"bob", "w2", 9300}, "r3": {"carol", "w1", 9200}} { // carol never had w1
+		note := note(id, reply.from, "an answer", reply.at, "alice")
+		note[0].ReplyTo = reply.to
+		appendAll(t, db, note)
+	}
 	if err := db.Record(t.Context(), bridge.StageConsumed, []mail.Mark{{MessageID: "w1", Recipient: "bob", At: 9100, Evidence: "a hook"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -361,9 +367,22 @@ func TestVER_04_ACrashBetweenTheTwoCommitsLosesNothingAcknowledged(t *testing.T)
 	if found.Consumed.At != 9100 || found.Answered.At != 9400 {
 		t.Errorf("w1 = %+v", found)
 	}
+	if found := mustFind(t, db.Reader, "w2").Deliveries[0]; found.Answered.At != 9300 {
+		t.Errorf("w2 = %+v", found)
+	}
 	if talk, err := db.Conversation(t.Context(), "bob", 0, 10); err != nil || len(talk) == 0 || talk[0].ID != "r1" {
 		t.Errorf("bob's conversation: %v, %v", ids(talk), err)
 	}
+	mustClose(t, db)
+	supplement, err := sql.Open("sqlite", dsn(compatOf(path), "mode=ro"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strangers := column(t, supplement, "SELECT message_id FROM delivery_stages WHERE recipient = 'carol'"); len(strangers) > 0 {
+		t.Errorf("an answer of somebody who never had %v counts", strangers)
+	}
+	supplement.Close()
+	db = openHosted(t, path, 2)
 	// A notice whose message is in the store already does not come twice.
 	decide(t, db, revision("d9", "topic", "so", 9500, decision.AllSessions()), "claude:s1")
 	mustClose(t, db)

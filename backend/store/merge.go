@@ -345,13 +345,7 @@ func (w *merger) bringLists(context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = w.tx.exec(`INSERT INTO main.delivery_stages (message_id, recipient, answered_at, answered_by)
-			SELECT m.reply_to, m.from_id, min(m.created_at), 'reply ' || m.id FROM snap.` + table + ` m
-			WHERE m.reply_to IS NOT NULL AND (EXISTS (SELECT 1 FROM main.messages a WHERE a.id = m.reply_to AND a.recipient = m.from_id)
-				OR EXISTS (SELECT 1 FROM main.archived_messages a WHERE a.id = m.reply_to AND a.recipient = m.from_id))
-			GROUP BY m.reply_to, m.from_id
-			ON CONFLICT (message_id, recipient) DO UPDATE SET answered_at = excluded.answered_at, answered_by = excluded.answered_by WHERE answered_at IS NULL`)
-		if err != nil {
+		if err := markAnswers(w.tx, "snap."+table, "true"); err != nil {
 			return err
 		}
 	}
