@@ -103,18 +103,22 @@ func TestDSK_01_AnotherProgramsPortDoesNotKeepBridgeFromWorking(t *testing.T) {
 	opts := daemonOptions(t)
 	opts.Port = &taken.Addr().(*net.TCPAddr).Port
 	ctx, stop := context.WithCancel(t.Context())
-	ended, err := newLink(opts, func() {}).startBroker(ctx)
+	var said []string
+	ended, err := newLink(opts, func() {}, func(err error) { said = append(said, err.Error()) }).startBroker(ctx)
 	stop()
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-ended
+	if len(said) != 1 || !strings.Contains(said[0], "in use by another program: the dashboard is at http://127.0.0.1:") {
+		t.Errorf("it said %q", said)
+	}
 }
 
 // The ticket opens the dashboard of the broker that this process carries.
 func TestAUT_04_TheTicketComesOverTheLocalSocket(t *testing.T) {
 	opts := daemonOptions(t)
-	l := newLink(opts, func() {})
+	l := newLink(opts, func() {}, func(error) {})
 	ended := make(chan struct{})
 	ctx, stop := contextOf(t)
 	go func() {
@@ -151,7 +155,7 @@ func TestDSK_01_AnUnusableHomeIsSaidAndTriedAgain(t *testing.T) {
 	if err := os.WriteFile(opts.Home.Dir(), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := newLink(opts, func() {})
+	l := newLink(opts, func() {}, func(error) {})
 	ctx, stop := contextOf(t)
 	ended := make(chan struct{})
 	go func() {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -17,7 +18,8 @@ import (
 // broker where no other is (DSK-01).
 type link struct {
 	opts    daemon.Options
-	changed func() // something may have changed: gather the facts anew
+	changed func()      // something may have changed: gather the facts anew
+	warn    func(error) // says what is not as it should be
 	again   chan struct{}
 
 	brokers sync.WaitGroup // this process's own
@@ -32,9 +34,9 @@ type link struct {
 	first  bool        // the first attempt to connect has ended
 }
 
-func newLink(opts daemon.Options, changed func()) *link {
+func newLink(opts daemon.Options, changed func(), warn func(error)) *link {
 	opts.Host = "desktop"
-	return &link{opts: opts, changed: changed, again: make(chan struct{}, 1), begun: make(chan struct{})}
+	return &link{opts: opts, changed: changed, warn: warn, again: make(chan struct{}, 1), begun: make(chan struct{})}
 }
 
 // run connects, and connects again, until ctx ends. When it returns this
@@ -99,14 +101,15 @@ func (l *link) retry() {
 
 // startBroker makes this process the home's broker and returns a channel that is
 // closed at its end. Where another is the broker the code is Conflict. A port in
-// use does not keep Bridge from working: it takes a free one instead, and the
-// tray says so.
+// use does not keep Bridge from working: it takes a free one instead and says so.
 func (l *link) startBroker(ctx context.Context) (<-chan struct{}, error) {
 	running, err := daemon.Start(ctx, l.opts)
 	if bridge.CodeOf(err) == bridge.Conflict {
 		free, elsewhere := 0, l.opts
 		elsewhere.Port = &free
-		running, err = daemon.Start(ctx, elsewhere)
+		if running, err = daemon.Start(ctx, elsewhere); err == nil {
+			l.warn(fmt.Errorf("the port that the settings ask for is in use by another program: the dashboard is at %s until the next start", running.URL()))
+		}
 	}
 	if err != nil {
 		return nil, err

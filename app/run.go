@@ -48,10 +48,11 @@ func Run(ctx context.Context, opts Options) (err error) {
 		if errors.Is(err, errShown) {
 			return nil
 		}
-		if bridge.CodeOf(err) == bridge.Unavailable {
+		// Without a window nobody would see the app go on trying.
+		if bridge.CodeOf(err) == bridge.Unavailable || screenProblem(opts.Daemon.Getenv) != nil {
 			return err
 		}
-		opts.warn(err) // the window says it too, and goes on trying
+		opts.warn(err) // the window says it too
 	}
 	defer func() { err = errors.Join(err, d.release()) }()
 	if err := d.prepare(); err != nil {
@@ -88,7 +89,7 @@ func (d *desktop) prepare() (err error) {
 		return err
 	}
 	d.opts.Daemon.Login = loginSwitch{d.autostart, d.changed}
-	d.link, d.storage = newLink(d.opts.Daemon, d.changed), newStorage(d.opts.Daemon, d.changed)
+	d.link, d.storage = newLink(d.opts.Daemon, d.changed, d.opts.warn), newStorage(d.opts.Daemon, d.changed)
 	d.window = &window{link: d.link, hidden: d.opts.Hidden, keeps: d.hasTray, began: d.catchSignals}
 	if d.session, err = openSession(); err != nil {
 		d.opts.warn(err)

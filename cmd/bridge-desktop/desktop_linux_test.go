@@ -558,6 +558,18 @@ func TestDSK_01_WhatIsMissing(t *testing.T) {
 		d.awaitPage(status.URL)
 		until(t, "the menu says where the dashboard is", func() bool { _, there := d.bus.find(t, "The dashboard is at 127.0.0.1:"); return there })
 	})
+	t.Run("DSK-01 no display and a home that is no folder: one sentence, and the end", func(t *testing.T) {
+		home := filepath.Join(t.TempDir(), "h")
+		if err := os.WriteFile(home, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		app := exec.CommandContext(t.Context(), desktopApp(t))
+		app.Env = append(os.Environ(), "BRIDGE_HOME="+home, "DISPLAY=", "WAYLAND_DISPLAY=")
+		output, err := app.CombinedOutput()
+		if app.ProcessState.ExitCode() != 1 || strings.Count(string(output), "\n") != 1 || !strings.Contains(string(output), "is a file: remove it") {
+			t.Errorf("%v, it printed %s", err, output)
+		}
+	})
 	t.Run("DSK-01 a home that is no folder: the window says so, and goes on once it is", func(t *testing.T) {
 		d := newDesk(t, true)
 		if err := os.WriteFile(d.home.Dir(), nil, 0o600); err != nil {
