@@ -474,6 +474,9 @@ func (a *App) serviceLogsCommand(flags *serviceFlags) *cobra.Command {
 			}
 			lines, err := lastLines(s.home.Log(), count)
 			if errors.Is(err, fs.ErrNotExist) {
+				if _, err := a.serviceManager(s); err != nil {
+					return bridge.Errorf(bridge.NotFound, "no broker has written %s yet", s.home.Log())
+				}
 				return bridge.Errorf(bridge.NotFound, "no broker has written %s yet; %s may know why", s.home.Log(), s.journal())
 			}
 			if err != nil {

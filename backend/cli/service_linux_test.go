@@ -66,3 +66,13 @@ func TestDSK_03_AUnitStartsWithTheLoginOrTheMachine(t *testing.T) {
 		}
 	}
 }
+
+func TestDSK_03_NoJournalIsNamedWhereNoneIsKept(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no systemctl
+	a := &App{Getenv: func(string) string { return "" }, homeFlag: filepath.Join(t.TempDir(), "h")}
+	logs := a.serviceLogsCommand(&serviceFlags{})
+	err := logs.RunE(logs, nil)
+	if bridge.CodeOf(err) != bridge.NotFound || strings.Contains(err.Error(), "journalctl") {
+		t.Errorf("logs = %v", err)
+	}
+}
