@@ -45,4 +45,8 @@ it('renders what agents write', () => {
   expect(html('a `b` **c**')).toBe('<p>a <code>b</code> <strong>c</strong></p>\n');
   expect(html('1. x\n2. y')).toContain('<ol>');
   expect(html('# Title')).toContain('<p><strong>Title</strong></p>');
+  expect(html('- [ ] to do\n- [x] **done**\n- [y] no')).toBe(
+    '<ul>\n<li class="task">☐ to do</li>\n<li class="task">☑ <strong>done</strong></li>\n<li>[y] no</li>\n</ul>\n',
+  );
+  expect(html('| a | b |\n|---|--:|\n| 1 | 2 |')).toContain('<td>1</td>\n<td align="right">2</td>');
 });

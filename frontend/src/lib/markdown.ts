@@ -10,6 +10,15 @@ const parser = new MarkdownIt({ html: false, linkify: false, breaks: true, typog
 parser.disable('image');
 parser.validateLink = (url) => /^https?:\/\//i.test(url.trim());
 
+// Tables say by `align` how a column stands: a style would pass too much.
+for (const cell of ['th_open', 'td_open'] as const) {
+  parser.renderer.rules[cell] = (tokens, at, options, _env, renderer) => {
+    const side = /^text-align:(left|center|right)$/.exec(String(tokens[at]?.attrGet('style')))?.[1];
+    if (tokens[at] !== undefined) tokens[at].attrs = side === undefined ? null : [['align', side]];
+    return renderer.renderToken(tokens, at, options);
+  };
+}
+
 const ALLOWED_TAGS = (
   'p br strong em s code pre blockquote ul ol li a h1 h2 h3 h4 h5 h6 hr ' + 'table thead tbody tr th td'
 ).split(' ');
@@ -18,12 +27,13 @@ const ALLOWED_TAGS = (
 export function markdown(text: string): DocumentFragment {
   const fragment = DOMPurify.sanitize(parser.render(text), {
     ALLOWED_TAGS,
-    ALLOWED_ATTR: ['href', 'start'],
+    ALLOWED_ATTR: ['href', 'start', 'align'],
     RETURN_DOM_FRAGMENT: true,
   });
   fragment.querySelectorAll('a').forEach(openOutside);
   // Headings of a message must not join the headings of the page.
   fragment.querySelectorAll('h1, h2, h3, h4, h5, h6').forEach(asStrongParagraph);
+  fragment.querySelectorAll('li').forEach(tickTask);
   return fragment;
 }
 
@@ -36,6 +46,15 @@ function openOutside(link: HTMLAnchorElement): void {
   where.className = 'link-host';
   where.textContent = ` (${new URL(link.href).host})`;
   link.append(where);
+}
+
+/** "[ ] to do" and "[x] done" at the beginning of an item, as a list of tasks has them. */
+function tickTask(item: HTMLLIElement): void {
+  const start = document.createTreeWalker(item, NodeFilter.SHOW_TEXT).nextNode();
+  const task = /^\s*\[([ xX])\] /.exec(start?.nodeValue ?? '');
+  if (start === null || task === null) return;
+  start.nodeValue = `${task[1] === ' ' ? '☐' : '☑'} ${start.nodeValue?.slice(task[0].length) ?? ''}`;
+  item.classList.add('task');
 }
 
 function asStrongParagraph(heading: Element): void {

@@ -4,7 +4,8 @@ import { excerpt, oneLine } from './text';
 describe('excerpt', () => {
   it.each([
     ['short enough', 12, 'short enough', false],
-    ['never cuts words', 13, 'never cuts…', true],
+    ['never cuts words', 12, 'never cuts…', true],
+    ['a little longer', 13, 'a little longer', false],
     ['ends at a whole word', 11, 'ends at a…', true],
     ['line\nbreaks count as well', 12, 'line\nbreaks…', true],
     ['aaaaaaaaaaaaaaaaaaaa', 10, 'aaaaaaaaaa…', true],
@@ -16,4 +17,6 @@ describe('excerpt', () => {
 it('puts text on one line without marks, keeping what only looks like one', () => {
   expect(oneLine('use `a.go`\n\n**not** `b`')).toBe('use a.go not b');
   expect(oneLine('```go\nx := 1\n```\nthen *.go')).toBe('x := 1 then *.go');
+  expect(oneLine('## Review\n\nmade *inside* the loop\n> said')).toBe('Review made inside the loop said');
+  expect(oneLine('*.go and *.ts, 2 * 3 * 4, #7')).toBe('*.go and *.ts, 2 * 3 * 4, #7');
 });

@@ -1,8 +1,11 @@
 // Long text made short without cutting words.
 
-/** At most about `max` characters, ending at a word; '…' says that more follows. */
+/**
+ * About `max` characters, ending at a word; '…' says that more follows. A text
+ * that is little longer stays whole: "more" must be worth the click.
+ */
 export function excerpt(text: string, max: number): { text: string; more: boolean } {
-  if (text.length <= max) return { text, more: false };
+  if (text.length <= max * 1.2) return { text, more: false };
   const cut = text.slice(0, max + 1);
   const space = Math.max(cut.lastIndexOf(' '), cut.lastIndexOf('\n'));
   // One very long word (a path, a hash) has to be cut somewhere.
@@ -15,8 +18,10 @@ export function oneLine(text: string): string {
   return text
     .replace(/```\w*\n/g, '')
     .replace(/```/g, '')
+    .replace(/^ {0,3}(#{1,6}|>) /gm, '')
     .replace(/`([^`\n]+)`/g, '$1')
     .replace(/\*\*([^*\n]+)\*\*/g, '$1')
+    .replace(/(?<![\w*])\*([^*\s](?:[^*\n]*[^*\s])?)\*(?![\w*])/g, '$1')
     .replace(/\s+/g, ' ')
     .trim();
 }
