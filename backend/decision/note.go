@@ -37,7 +37,8 @@ func clip(text string, maxRunes int) string {
 	return text
 }
 
-// NotificationBody is the text of the message that tells a session of r.
+// NotificationBody is the text of the message that tells a session of r. The
+// dashboard's page shows people its topic and decision alone, so it knows this form.
 func NotificationBody(r Revision) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Decision on %q", r.Topic)

@@ -35,7 +35,7 @@ test('CHT-10 CHT-17 a child is opened from the tree and always shows its limitat
   const { peer, child } = await childOf(page, 'claude');
   await open(page, `sessions/${encodeURIComponent(peer.name)}`);
   const tree = page.getByRole('list', { name: `Children of ${peer.name}` }).first();
-  await expect(tree.locator('li', { hasText: child.title })).toContainText('only by its parent');
+  await expect(tree.locator('li', { hasText: child.title })).toContainText('only through its parent');
   await tree.getByRole('link', { name: child.title }).click();
   await expect(page.getByRole('heading', { level: 1, name: child.title })).toBeFocused();
   const limitation = page.getByText('A native child of claude takes no direct input.');
@@ -176,8 +176,8 @@ test('CHT-18 CHT-19 diagnostics say what is open, which mail wakes, and what to 
   });
   await open(page, `sessions/${encodeURIComponent(one.name)}`);
   await expect(page.getByText('It could not be woken.')).toBeVisible();
-  await expect(page.locator('main header code', { hasText: 'queue' })).toBeVisible();
+  await expect(page.locator('main code', { hasText: 'queue' })).toBeVisible();
   await expect(page.locator('main form')).toContainText('if that fails as it did last time');
   await page.getByText('Diagnostics').click();
-  await expect(page.locator('main header dd').nth(1)).toContainText('only mail to exactly its name or id');
+  await expect(page.locator('main dd').nth(1)).toContainText('only mail to exactly its name or id');
 });

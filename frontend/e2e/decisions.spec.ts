@@ -59,3 +59,15 @@ test('DEC-21 a topic shows its whole history: what superseded what, by whom and 
   await page.getByRole('searchbox', { name: 'Search this history' }).fill('zzz nothing says this zzz');
   await expect(entries).toHaveCount(0);
 });
+
+test('DSK-06 the stream shows a decision by its topic and text, the details what its sessions read', async ({
+  page,
+}) => {
+  const [first] = await decisionsOf(page);
+  if (first === undefined) throw new Error('the dashboard under test has no decisions');
+  await open(page, 'overview');
+  const row = page.locator('main [data-message]', { hasText: `decision: ${first.topic}` }).first();
+  await expect(row).not.toContainText('pinned for');
+  await row.getByRole('button').first().click();
+  await expect(page.getByRole('complementary', { name: 'Details' })).toContainText('pinned for');
+});

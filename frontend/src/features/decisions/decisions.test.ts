@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { decision, message } from '../../lib/sample';
-import { groupDecisions, notification, scopeTitle, scopeWords } from './decisions';
+import { groupDecisions, notification, pinned, scopeTitle, scopeWords } from './decisions';
 
 describe('DEC-21 scope of a decision', () => {
   it.each([
@@ -33,4 +33,25 @@ it('finds the message that told of a decision, and takes no other for it', () =>
   const told = message({ kind: 'decision', conversation_id: 'decision-d-1' });
   expect(notification(decision(), [message({ conversation_id: 'decision-d-1' }), told])).toBe(told);
   expect(notification(decision({ id: 'd-2' }), [told])).toBeUndefined();
+});
+
+describe('what a notification tells people', () => {
+  const note = (first: string, text: string) =>
+    `${first}:\n\n${text}\n\nThe tool \`decisions\` lists what is in force; \`history: true\` adds what was replaced.`;
+  it.each([
+    ['Decision on "db", pinned for all sessions by api', 'PostgreSQL.', 'db'],
+    [
+      'Decision on "say \\"no\\"" (it replaces the earlier one), pinned for /x by a',
+      'One.\n\nThe tool says: two.',
+      'say "no"',
+    ],
+  ])('%s', (first, text, topic) => {
+    expect(pinned(message({ kind: 'decision', body: note(first, text) }))).toEqual({ topic, text });
+  });
+  it('is nothing for other messages, and for words that it does not know', () => {
+    expect(
+      pinned(message({ body: note('Decision on "db", pinned for all sessions by api', 'x') })),
+    ).toBeNull();
+    expect(pinned(message({ kind: 'decision', body: 'We use PostgreSQL.' }))).toBeNull();
+  });
 });

@@ -47,3 +47,17 @@ export function groupDecisions(decisions: Decision[]): Group[] {
 export function notification(decision: Decision, messages: Message[]): Message | undefined {
   return messages.find((m) => m.kind === 'decision' && m.conversation_id === `decision-${decision.id}`);
 }
+
+/**
+ * What a notification tells people: the topic, and the decision as it was put.
+ * The rest of its body is for the session that reads it. Null for any other message.
+ */
+export function pinned(message: Message): { topic: string; text: string } | null {
+  if (message.kind !== 'decision') return null;
+  const parts = /^Decision on "((?:[^"\\]|\\.)+)"[^\n]*:\n\n([^]+)\n\nThe tool `decisions` [^\n]*$/.exec(
+    message.body,
+  );
+  const [, topic, text] = parts ?? [];
+  if (topic === undefined || text === undefined) return null;
+  return { topic: topic.replace(/\\(.)/g, '$1'), text };
+}

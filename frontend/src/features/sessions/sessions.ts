@@ -96,7 +96,7 @@ export function takesDirect(agent: string): boolean {
 
 /** What the owner can not do with a native child, in a few words. */
 export function shortLimitation(agent: string): string {
-  return takesDirect(agent) ? 'direct input where codex takes it' : 'only by its parent';
+  return takesDirect(agent) ? 'direct input where codex takes it' : 'only through its parent';
 }
 
 /** What the owner can not do with a native child of this session. */

@@ -14,6 +14,7 @@ import {
   sentence,
   storageLine,
   summarize,
+  worthALine,
 } from './storage';
 import { ArchiveSearch } from './storage.svelte';
 
@@ -130,6 +131,13 @@ describe('DSK-06 maintenance in words', () => {
       { path: 'bridge.db', bytes: 50 },
       { path: 'backups', bytes: 40 },
     ]);
+  });
+  it('gives a line to what takes room, and not to what is small', () => {
+    const sizes = (...all: number[]) => all.map((n) => ({ bytes: n }));
+    expect(worthALine(sizes(900, 80, 10, 9, 1))).toBe(3);
+    expect(worthALine(sizes(5, 5))).toBe(2);
+    expect(worthALine(sizes(...Array.from({ length: 20 }, () => 5)))).toBe(8);
+    expect(worthALine([])).toBe(0);
   });
   it('draws sizes from zero, in the time they were measured', () => {
     const at = (day: number, total: number) => ({ at: day, total, parts: {} });

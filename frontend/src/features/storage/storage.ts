@@ -62,6 +62,12 @@ export function bySize(report: DoctorReport): { path: string; bytes: number }[] 
     .sort((a, b) => b.bytes - a.bytes);
 }
 
+/** How many of these, the largest first, take room worth a line: at least a hundredth of all. */
+export function worthALine(sizes: { bytes: number }[]): number {
+  const all = sizes.reduce((sum, s) => sum + s.bytes, 0);
+  return Math.min(8, sizes.filter((s) => s.bytes * 100 >= all).length);
+}
+
 /** What a published set holds: everything, or only messages and job routes. */
 export function backupSort(path: string): string {
   return path.startsWith('message-backups/') ? 'messages only' : 'full';
