@@ -175,7 +175,11 @@ func TestDSK_03_AnAccountsServiceHasTheAccountsHome(t *testing.T) {
 			if (s.account == "nobody") != tt.want || s.home.Dir() != filepath.Join(home, ".bridge") || !s.home.IsDefault() {
 				t.Errorf("the service of %s has the home %s, usual: %v", s.account, s.home.Dir(), s.home.IsDefault())
 			}
-			if want := map[bool]string{true: "bridge-nobody", false: "bridge"}[tt.want]; s.name != want {
+			want := "bridge"
+			if tt.flags.system {
+				want += "-" + s.account
+			}
+			if s.name != want {
 				t.Errorf("it is called %s, want %s", s.name, want)
 			}
 		})
