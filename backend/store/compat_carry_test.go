@@ -100,3 +100,19 @@ func TestVER_04_ANoticeThatWasReadAndArchivedDoesNotComeAgain(t *testing.T) {
 		t.Errorf("after the upgrade it is handed out: %+v, %v", unread, err)
 	}
 }
+
+// TestVER_04_NoticesThatWaitInTheOutboxAreCarriedOver: the broker that recorded
+// their decisions died before it handed them on, and no older program is left.
+func TestVER_04_NoticesThatWaitInTheOutboxAreCarriedOver(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bridge.db")
+	buildField(t, path, 2)
+	mustClose(t, openHosted(t, path, 2))
+	inStore(t, compatOf(path), `INSERT INTO outbox VALUES
+		('n1', 'peer-claude:s1', 'alice', 'name-alice', 'claude', 'target', 'c1', NULL, 1, 'so', 9400, NULL),
+		('n2', 'peer-claude:s1', 'alice', 'name-alice', 'claude', 'target', 'c2', NULL, 1, 'or so', 9500, NULL)`)
+	unread, err := openAt(t, path).Unread(t.Context(), "peer-claude:s1", 10, nil)
+	if err != nil || len(unread) != 2 || unread[0].ID != "n1" || unread[1].ID != "n2" {
+		t.Errorf("notices: %+v, %v", unread, err)
+	}
+	requireCarried(t, path)
+}
