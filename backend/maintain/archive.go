@@ -26,5 +26,5 @@ func (c Caretaker) Archive(ctx context.Context) (done Archived, err error) {
 		})
 		return err
 	})
-	return done, err
+	return done, c.whileDeferred(err)
 }

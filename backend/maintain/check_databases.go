@@ -159,14 +159,16 @@ func (k *checker) checkIndex(ctx context.Context) error {
 
 // findOlder reports a store that waits for its upgrade, and for whom.
 func (k *checker) findOlder(one database, version int) {
-	k.find(DatabaseOlder, one.name, fmt.Sprintf("it has schema version %d, the newest is %d", version, one.version))
+	detail := fmt.Sprintf("it has schema version %d, the newest is %d", version, one.version)
 	older, err := k.Older()
-	switch {
-	case err != nil:
+	if err != nil {
 		k.find(FileUnreadable, "storage-capabilities", reason(err))
-	case older.Schema > 0:
-		k.find(UpgradeDeferred, one.name, "its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
 	}
+	if older.Schema > 0 {
+		k.find(UpgradeDeferred, one.name, detail+": its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
+		return
+	}
+	k.find(DatabaseOlder, one.name, detail)
 }
 
 // checkCompat reports a compatibility store beside a store that needs it no more.

@@ -58,7 +58,7 @@ func (c Caretaker) Merge(ctx context.Context, typed string) (done Merged, err er
 		done.Recovery = set
 		return c.mergeInto(ctx, rule, set)
 	})
-	return done, err
+	return done, c.whileDeferred(err)
 }
 
 // haveStore makes an empty store where the home has lost its own.

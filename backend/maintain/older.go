@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/disk"
 	"bridge/backend/proc"
@@ -107,6 +108,16 @@ func (o *Older) look(pid int, path string) {
 		who = "a program"
 	}
 	o.add(max(record.SQLite, unknownVersion), max(record.JSON, unknownVersion), fmt.Sprintf("%s (process %d)", who, pid))
+}
+
+// whileDeferred adds to an error that sends people to an upgrade whom that waits
+// for.
+func (c Caretaker) whileDeferred(err error) error {
+	older, lookErr := c.Older()
+	if bridge.CodeOf(err) != bridge.Unsupported || lookErr != nil || older.Schema == 0 {
+		return err
+	}
+	return bridge.WithCause(bridge.Unsupported, err, sentence(err)+"; its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
 }
 
 // ApplyPending does the writes to JSON stores that waited until older programs

@@ -6,9 +6,11 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/proc"
 )
@@ -95,11 +97,15 @@ func TestVER_04_TheDoctorSaysWhomAnUpgradeWaitsFor(t *testing.T) {
 	}
 	write(t, c.Home.Dir(), fmt.Sprintf("storage-capabilities/%d.json", os.Getppid()), `{"json":4,"sqlite":7,"name":"tool","version":"0.29.13"}`)
 	r := report(t, c)
-	if diff := cmp.Diff(append(want, "upgrade-deferred bridge.db"), findings(r)); diff != "" {
+	if diff := cmp.Diff([]string{"upgrade-deferred bridge.db"}, findings(r)); diff != "" {
 		t.Error(diff)
 	}
-	if !r.OK || !strings.Contains(r.Findings[1].Detail, "tool 0.29.13 (process ") {
+	if !r.OK || !strings.Contains(r.Findings[0].Detail, "tool 0.29.13 (process ") {
 		t.Errorf("%+v", r)
+	}
+	c.ArchiveAge = time.Hour
+	if _, err := c.Archive(t.Context()); bridge.CodeOf(err) != bridge.Unsupported || !strings.Contains(err.Error(), "waits until older programs have left: tool 0.29.13") {
+		t.Errorf("the archive says %v", err)
 	}
 }
 

@@ -493,3 +493,18 @@ func TestVER_04_AForeignOrNewerCompatibilityStoreIsRefusedUnchanged(t *testing.T
 		})
 	}
 }
+
+// A copy of a store, or one of a program that keeps no log, is in the journal
+// mode that SQLite begins with.
+func TestVER_04_AStoreWithoutALogIsHostedToo(t *testing.T) {
+	for version := 1; version < SchemaVersion; version++ {
+		path := filepath.Join(t.TempDir(), "bridge.db")
+		buildField(t, path, version)
+		execSQL(t, path, "PRAGMA journal_mode = DELETE")
+		db := openHosted(t, path, version)
+		appendAll(t, db, note("new", "alice", "hosted", 1000, "bob"))
+		if db.Version() != version {
+			t.Errorf("version %d became %d", version, db.Version())
+		}
+	}
+}

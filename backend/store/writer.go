@@ -63,7 +63,15 @@ func openWriter(ctx context.Context, path, compat string, log *slog.Logger) (*wr
 		_ = pool.Close()
 		return nil, storageError(path, err)
 	}
-	if err := settle(ctx, conn); err != nil {
+	if compat != "" {
+		// A store that was in another journal mode has a log only once something was
+		// read; SQLite refuses to move two logs of which it knows one.
+		_, err = conn.ExecContext(ctx, "SELECT count(*) FROM main.sqlite_schema; SELECT count(*) FROM compat.sqlite_schema")
+	}
+	if err == nil {
+		err = settle(ctx, conn)
+	}
+	if err != nil {
 		return nil, errors.Join(storageError(path, err), conn.Close(), pool.Close())
 	}
 	if _, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil { // begin waits itself
