@@ -28,6 +28,22 @@ func at(t *testing.T, dir string) Home {
 	return home
 }
 
+// shortDir is a folder whose path leaves room for a Unix socket, wherever the
+// temporary folder is.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "bridge-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
 func mode(t *testing.T, path string) os.FileMode {
 	t.Helper()
 	info, err := os.Lstat(path)
@@ -101,15 +117,7 @@ func TestEnsureRefusesAReadOnlyHome(t *testing.T) {
 		}
 		return
 	}
-	root, err := os.MkdirTemp("/tmp", "bridge-test-") // t.TempDir is closed to other users
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(root); err != nil {
-			t.Error(err)
-		}
-	})
+	root := shortDir(t) // t.TempDir is closed to other users
 	dir, program := filepath.Join(root, "home"), filepath.Join(root, "test")
 	copyProgram(t, program)
 	if err := os.Mkdir(dir, 0o500); err != nil {
@@ -155,7 +163,7 @@ func copyProgram(t *testing.T, to string) {
 }
 
 func TestSocketOfALongHomeIsShortAndPrivate(t *testing.T) {
-	short, long := newHome(t), at(t, filepath.Join(t.TempDir(), strings.Repeat("long-", 30)))
+	short, long := at(t, shortDir(t)), at(t, filepath.Join(t.TempDir(), strings.Repeat("long-", 30)))
 	if got := short.Socket(); got != filepath.Join(short.Dir(), "bridge.sock") {
 		t.Errorf("Socket = %q, want it inside the home", got)
 	}
@@ -191,7 +199,7 @@ func TestOneHomeHasOneSocket(t *testing.T) {
 }
 
 func TestMSG_02_CheckSocketRefusesAFolderOfOthers(t *testing.T) {
-	root := t.TempDir()
+	root := shortDir(t)
 	home := at(t, root)
 	if err := os.Chmod(root, 0o777); err != nil {
 		t.Fatal(err)
