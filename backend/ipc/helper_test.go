@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -108,10 +109,15 @@ type running struct {
 	stop   func()
 }
 
-// newSocket is a path short enough for a socket's name, whatever the test's.
+// newSocket is a path short enough for a socket's name, whatever the test's and
+// that of the temporary folder.
 func newSocket(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ipc")
+	parent := "/tmp"
+	if runtime.GOOS == "windows" {
+		parent = ""
+	}
+	dir, err := os.MkdirTemp(parent, "ipc")
 	if err != nil {
 		t.Fatal(err)
 	}

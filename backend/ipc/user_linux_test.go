@@ -46,7 +46,7 @@ func TestMSG_02_AnotherUserIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT PROVEN HERE: only root can run a process as another user")
 	}
-	dir, err := os.MkdirTemp("", "ipc")
+	dir, err := os.MkdirTemp("/tmp", "ipc")
 	if err != nil {
 		t.Fatal(err)
 	}
