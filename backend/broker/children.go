@@ -42,6 +42,7 @@ func (b *Broker) LookAtChildren(peerID string) {
 	s, live := b.roster.Get(peerID)
 	b.mu.Unlock()
 	if live {
+		b.lookIdle(s)
 		b.lookSoon(s, "")
 	}
 }

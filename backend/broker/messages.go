@@ -167,6 +167,9 @@ func (b *Broker) storedBefore(ctx context.Context, message bridge.Message, resol
 // arrived tells live recipients that mail is durable for them.
 func (b *Broker) arrived(ctx context.Context, stored []bridge.Message) {
 	var woken []mail.Mark
+	for _, m := range stored {
+		b.lookIdleEverywhere(m.Recipient)
+	}
 	b.mu.Lock()
 	for _, m := range stored {
 		s, live := b.roster.Get(m.Recipient)

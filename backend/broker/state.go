@@ -22,6 +22,7 @@ func (b *Broker) peers(ctx context.Context, l *link, caller ipc.Caller) (ipc.Pee
 		}
 		result.Self = b.targetOf(s).Name
 	}
+	b.lookIdleEverywhere()
 	var err error
 	result.Peers, err = b.Peers(ctx)
 	return result, err

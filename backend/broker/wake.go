@@ -47,6 +47,9 @@ type Pace struct {
 	Confirm time.Duration
 	// Settle is how long a host may take to read what a wake hook gave it.
 	Settle time.Duration
+	// Doubt is how often a session that is at work, with mail that waits for the
+	// end of its turn, is asked whether it still is.
+	Doubt time.Duration
 	// Look is how long after a sign of life the CLI's own store is looked into
 	// for native children: what happens together is one look.
 	Look time.Duration
@@ -55,6 +58,9 @@ type Pace struct {
 func (p Pace) orUsual() Pace {
 	if p.Look == 0 {
 		p.Look = 500 * time.Millisecond
+	}
+	if p.Doubt == 0 {
+		p.Doubt = 15 * time.Second
 	}
 	if p.Settle == 0 {
 		p.Settle = 10 * time.Second
@@ -211,15 +217,21 @@ func (b *Broker) wakeWait(ctx context.Context, l *link, args ipc.WakeWait) (ipc.
 		if !ok {
 			return ipc.WakeReply{Superseded: true}, nil
 		}
-		reply, err := b.wakeNow(ctx, l, s, args.Standby)
+		reply, held, err := b.wakeNow(ctx, l, s, args.Standby)
 		if bridge.CodeOf(err) == bridge.Unavailable {
 			return ipc.WakeReply{Superseded: true}, nil // the session has left
 		}
 		if err != nil || reply.Text != "" {
 			return reply, err
 		}
+		var doubt <-chan time.Time // never, unless mail waits for a turn to end
+		if held {
+			doubt = time.After(b.opts.Pace.Doubt)
+		}
 		select {
 		case <-arrived:
+		case <-doubt:
+			b.lookIdle(s)
 		case <-superseded:
 			return ipc.WakeReply{Superseded: true}, nil
 		case <-ctx.Done():
@@ -256,11 +268,12 @@ func (b *Broker) takeWaitingPlace(s *session.Session, standby bool) (superseded 
 
 // wakeNow lends the mail that may wake the session, if it is idle. The first
 // hook takes what was never tried; the standby what a first wake did not bring
-// to life.
-func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, standby bool) (ipc.WakeReply, error) {
+// to life. held says that there is such mail and the session is busy.
+func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, standby bool) (reply ipc.WakeReply, held bool, err error) {
 	mine := b.wakeMail(s, standby)
 	loan, given, err := b.lend(ctx, l, s, hookScan, mine, func(free []mail.Delivery) mail.Presentation {
-		if s.Busy || !slices.ContainsFunc(free, mine) {
+		some := slices.ContainsFunc(free, mine)
+		if held = some && s.Busy; held || !some {
 			return mail.Presentation{}
 		}
 		box := b.boxes[s.ID]
@@ -275,7 +288,7 @@ func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, stand
 		return text
 	})
 	if err != nil || loan == nil {
-		return ipc.WakeReply{}, err
+		return ipc.WakeReply{}, held, err
 	}
 	inText := idsOf(slices.Concat(given.Shown, given.Announced))
 	marks := make([]mail.Mark, 0, len(inText))
@@ -284,7 +297,7 @@ func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, stand
 	}
 	b.noteWoken(ctx, marks)
 	b.watchWake(s, inText)
-	return ipc.WakeReply{Text: given.Text, Loan: loan}, nil
+	return ipc.WakeReply{Text: given.Text, Loan: loan}, false, nil
 }
 
 // given notes that a wake hook has mail for the host, some of it only announced.

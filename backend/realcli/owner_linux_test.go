@@ -411,6 +411,28 @@ func TestOwnerReachesClaude(t *testing.T) {
 			w.Errorf("it was shown %d times", got)
 		}
 	})
+
+	// It comes last, for claude puts the broken-off prompt back into its input.
+	w.step("CHT-03 a turn that a person broke off does not hold it up", func(w *world) {
+		const text = "Never mind, what about the tests?"
+		w.model.Script("broken-off", claudeShell.After("never-comes"), realcli.Say("worked"))
+		w.prompt(claude, "broken-off")
+		must(w.T, w.model.AtGate(soon(w.T), "never-comes"))
+		w.shown("claude to be busy", func(s state) bool { return s.peer("claude-p").State == "busy" })
+		must(w.T, claude.Keys(soon(w.T), "Escape"))
+		since := time.Now()
+		answer := w.write("claude-p", words{Body: text})
+		r := w.arrives(since, "the owner's words after a broken-off turn", holds(text))
+		if got := shows(r, text); got != 1 {
+			w.Errorf("it was shown %d times", got)
+		}
+		w.consumed(text)
+		if got := w.receipt(answer.Receipt); got != "delivered" {
+			w.Errorf("consumed, the receipt says %s", got)
+		}
+		w.model.Open("never-comes")
+		w.idle("claude-p")
+	})
 }
 
 // peer is a live session as the page shows it now.
