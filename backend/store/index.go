@@ -52,7 +52,7 @@ type index struct {
 
 	mu      sync.RWMutex // held for reading while a question runs
 	file    *indexFile   // nil while the index can not be used
-	problem error        // why, in words for people
+	problem error        // why, in words for people; nil with a file
 }
 
 // indexFile is the open history.db: one connection writes, others read.
@@ -62,12 +62,15 @@ type indexFile struct {
 	read *connection
 }
 
+// errOpening is what a question hears before there is a file, and between two.
+var errOpening = bridge.Errorf(bridge.Unavailable, "the search index is being opened: try again in a moment")
+
 func startIndex(path string, store *Reader, opts Options) *index {
 	ctx, cancel := context.WithCancel(context.Background())
 	x := &index{
 		path: path, store: store, log: opts.Log, now: opts.Now, cancel: cancel, enough: groupDocuments,
 		nudge: make(chan struct{}, 1), ended: make(chan struct{}),
-		problem: bridge.Errorf(bridge.Unavailable, "the search index is being opened: try again in a moment"),
+		problem: errOpening,
 	}
 	if opts.group > 0 {
 		x.enough = opts.group
@@ -110,7 +113,7 @@ func (x *index) shut() error {
 		return nil
 	}
 	file := x.file
-	x.file = nil
+	x.file, x.problem = nil, errOpening
 	return errors.Join(file.read.pool.Close(), file.tx.close(), file.pool.Close())
 }
 
@@ -213,7 +216,9 @@ func (x *index) open(ctx context.Context) error {
 func (x *index) renew(ctx context.Context, damage error) error {
 	x.mu.Lock()
 	err := errors.Join(x.shut(), x.setAside(ctx, damage))
-	x.problem = storageError(x.path, err)
+	if err != nil {
+		x.problem = storageError(x.path, err)
+	}
 	x.mu.Unlock()
 	if err == nil {
 		x.poke()
