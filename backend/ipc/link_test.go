@@ -352,9 +352,14 @@ func TestMSG_10_ASlowReaderStallsNobody(t *testing.T) {
 	for range 10_000 {
 		slowConn.Push("big", strings.Repeat("x", 10_000))
 	}
+	var frames []byte
 	for i := range 100 {
-		slow.send(envelope{ID: uint64(i + 2), Op: "echo", Args: json.RawMessage(`"` + strings.Repeat("y", 100) + `"`)})
+		var err error
+		if frames, err = appendFrame(frames, envelope{ID: uint64(i + 2), Op: "echo", Args: json.RawMessage(`"` + strings.Repeat("y", 100) + `"`)}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	_, _ = slow.conn.Write(frames) // where the machine is slow, its time is over by now
 	other := r.dial(t)
 	for range 100 {
 		if _, err := call[string](t.Context(), other, "echo", "x"); err != nil {
