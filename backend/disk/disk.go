@@ -206,7 +206,11 @@ func MakeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
 	}
-	if err := os.MkdirAll(dir, PrivateDir); err != nil {
+	err := os.MkdirAll(dir, PrivateDir)
+	if err == nil {
+		err = os.Chmod(dir, PrivateDir) // the umask may have taken bits away from its owner
+	}
+	if err != nil {
 		return fmt.Errorf("make folder %s: %w", dir, err)
 	}
 	return SyncDir(filepath.Dir(dir))

@@ -53,7 +53,7 @@ func isKnown(name string) bool {
 func (k *checker) checkFiles(ctx context.Context) error {
 	bytes := map[string]int64{}
 	k.checkRights(".")
-	err := walk(ctx, k.dir, func(name string, entry fs.DirEntry) error {
+	err := k.walk(ctx, func(name string, entry fs.DirEntry) error {
 		top, rest, _ := strings.Cut(name, "/")
 		if !isKnown(top) && (!entry.Type().IsRegular() || !isLeftover(name)) {
 			if rest == "" {

@@ -50,7 +50,7 @@ func (k *checker) checkJSON(ctx context.Context) error {
 			k.checkStore(one)
 		}
 	}
-	return walk(ctx, k.dir, func(name string, entry fs.DirEntry) error {
+	return k.walk(ctx, func(name string, entry fs.DirEntry) error {
 		top, _, _ := strings.Cut(name, "/")
 		isFile := entry.Type().IsRegular() && strings.HasSuffix(name, ".json") && !disk.IsTemp(name)
 		switch {

@@ -237,7 +237,10 @@ func (c Caretaker) exclusively(what string, beside bool, work func() error) erro
 	}
 	err = c.files().WriteNew(c.Home.MaintenanceLock(), data, disk.PrivateFile)
 	if errors.Is(err, fs.ErrExist) {
-		found, _ := c.readLock()
+		found, there := c.readLock()
+		if !there && isMissing(c.Home.MaintenanceLock()) {
+			return bridge.Errorf(bridge.Denied, "other maintenance of this home has just ended: try again")
+		}
 		return c.lockRefusal(found)
 	}
 	if err != nil {

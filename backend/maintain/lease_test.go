@@ -196,3 +196,19 @@ func TestSTO_06_AFixPutsAbandonedFilesAwayByteForByte(t *testing.T) {
 		t.Errorf("a second fix = %v, %v", moved, err)
 	}
 }
+
+func TestSTO_06_AFixPassesOverWhatEndsMeanwhile(t *testing.T) {
+	c := newHome(t)
+	write(t, c.Home.Dir(), "..maintenance-lock.bridge-tmp-RIVAL", "asking for the lock")
+	write(t, c.Home.Dir(), ".jobs.json.bridge-tmp-LEFT", "half")
+	c.step = func(name string) error {
+		if name == "publish ..maintenance-lock.bridge-tmp-RIVAL" {
+			return os.Remove(in(c.Home.Dir(), "..maintenance-lock.bridge-tmp-RIVAL"))
+		}
+		return nil
+	}
+	moved, err := c.Fix(t.Context())
+	if err != nil || len(moved) != 1 || filepath.Base(moved[0].From) != ".jobs.json.bridge-tmp-LEFT" {
+		t.Errorf("moved %v, %v", moved, err)
+	}
+}

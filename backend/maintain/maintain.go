@@ -158,22 +158,29 @@ func managed(ctx context.Context, dir string) ([]string, error) {
 // walk visits everything below dir by its relative path with slashes. What
 // vanishes meanwhile is passed over; the broker goes on working.
 func walk(ctx context.Context, dir string, visit func(path string, entry fs.DirEntry) error) error {
+	return walkOn(ctx, dir, visit, func(_ string, err error) error { return fmt.Errorf("look through %s: %w", dir, err) })
+}
+
+// walkOn is walk that leaves it to closed what a folder below dir that cannot be
+// read means.
+func walkOn(ctx context.Context, dir string, visit func(path string, entry fs.DirEntry) error, closed func(path string, err error) error) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if isGone(err) {
+		switch {
+		case isGone(err):
 			return nil
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
+		case ctx.Err() != nil:
+			return fmt.Errorf("look through %s: %w", dir, ctx.Err())
+		case path == dir && err != nil:
 			return fmt.Errorf("look through %s: %w", dir, err)
-		}
-		if path == dir {
+		case path == dir:
 			return nil
 		}
-		relative, err := filepath.Rel(dir, path)
+		relative, relErr := filepath.Rel(dir, path)
+		if relErr != nil {
+			return relErr
+		}
 		if err != nil {
-			return err
+			return closed(filepath.ToSlash(relative), err)
 		}
 		return visit(filepath.ToSlash(relative), entry)
 	})

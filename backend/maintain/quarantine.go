@@ -39,7 +39,11 @@ func (c Caretaker) Fix(ctx context.Context) ([]Moved, error) {
 				return err
 			}
 			one := Moved{From: in(c.Home.Dir(), finding.Path), To: in(target, finding.Path)}
-			if err := c.files().Move(one.From, one.To); err != nil {
+			err := c.files().Move(one.From, one.To)
+			if isGone(err) && isMissing(one.From) {
+				continue // its process was just ending it, as one that asked for the same lock
+			}
+			if err != nil {
 				return err
 			}
 			moved = append(moved, one)

@@ -132,6 +132,16 @@ func (k *checker) regular(path string) (fs.FileInfo, bool) {
 	return nil, false
 }
 
+// walk visits everything in the home; a folder that cannot be read is a finding.
+func (k *checker) walk(ctx context.Context, visit func(path string, entry fs.DirEntry) error) error {
+	return walkOn(ctx, k.dir, visit, func(path string, err error) error {
+		if !k.found(path) {
+			k.find(FileUnreadable, path, reason(err))
+		}
+		return nil
+	})
+}
+
 func kindOf(mode fs.FileMode) string {
 	switch {
 	case mode.IsRegular():

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -359,5 +360,26 @@ func TestSTO_01_ACancelledLookEnds(t *testing.T) {
 	cancel()
 	if _, err := c.Check(ctx); err == nil {
 		t.Error("Check went on without a context")
+	}
+}
+
+func TestSTO_01_AFolderThatCannotBeReadIsAFinding(t *testing.T) {
+	if os.Geteuid() == 0 || runtime.GOOS == "windows" {
+		t.Skip("rights keep this user from nothing")
+	}
+	c := newHome(t)
+	for _, folder := range []string{"logs", "backups", ".storage-users"} {
+		if err := os.MkdirAll(in(c.Home.Dir(), folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(in(c.Home.Dir(), folder), 0); err != nil {
+			t.Fatal(err)
+		}
+		if found := findings(report(t, c)); !has(found, "file-unreadable "+folder) {
+			t.Errorf("%s: %v", folder, found)
+		}
+		if err := os.Chmod(in(c.Home.Dir(), folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -22,11 +22,17 @@ func storageError(path string, err error) error {
 		return nil
 	case errors.As(err, &own), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
+	case errors.As(err, &reported) && reported.Code()&0xff == sqlite3.SQLITE_CANTOPEN && len(path) > longestPath:
+		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s can not be opened: a path of %d bytes is too long for a database, choose a shorter home", path, len(path)))
 	case errors.As(err, &reported):
 		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s %s", path, sqliteReason(reported)))
 	}
 	return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s refused the operation", path))
 }
+
+// longestPath is how long the path of a database may be: SQLite takes 512 bytes,
+// those of the files beside it included.
+const longestPath = 500
 
 // copyError is storageError for the copying of one database to another: it names
 // the one that the disk was refused for, as far as that can be told.

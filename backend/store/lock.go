@@ -59,7 +59,7 @@ func touch(path string) error {
 	if err != nil {
 		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the lock %s can not be created: %v", path, reason(err)))
 	}
-	return file.Close()
+	return errors.Join(file.Chmod(0o600), file.Close()) // the umask may have taken bits away
 }
 
 func lockError(path string, err error) error {

@@ -135,7 +135,7 @@ func createEmpty(path string) error {
 	if err != nil {
 		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s can not be created: %v", path, reason(err)))
 	}
-	return file.Close()
+	return errors.Join(file.Chmod(0o600), file.Close()) // the umask may have taken bits away
 }
 
 // makeWhole makes a database that describe fills. It gets its name when it is
