@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -245,12 +244,12 @@ func (o *OpenCodeServer) Prompt(ctx context.Context, line string) error {
 	return o.prompted(ctx, line)
 }
 
-// Close ends the server.
+// Close ends the server, which was seen to outlive an interrupt.
 func (o *OpenCodeServer) Close(context.Context) error {
-	if err := o.server.Process.Signal(os.Interrupt); err != nil {
+	if err := o.server.Process.Kill(); err != nil {
 		return fmt.Errorf("ending opencode: %w", err)
 	}
-	o.server.Wait() //nolint:errcheck // how it takes the signal is its own matter
+	o.server.Wait() //nolint:errcheck // it was killed, and says so
 	return nil
 }
 
