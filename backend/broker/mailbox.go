@@ -159,7 +159,7 @@ func (m *mailbox) toldLocked(confirmed session.Loan) {
 func (m *mailbox) handedLocked(evidence string) {
 	m.handedOpen = true
 	m.handovers++
-	m.wake.open = m.wake.open || evidence == mail.WakeEvidence
+	m.wake.open = m.wake.open || mail.IsWake(evidence)
 }
 
 // keepLoansLocked notes the mail that an earlier broker lent to the process of

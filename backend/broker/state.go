@@ -75,7 +75,7 @@ func (b *Broker) transportLocked(s *session.Session) (word string, wake ipc.Wake
 	again := "run `bridge install " + string(s.Kind) + "` and start the session again."
 	switch {
 	case s.Channel:
-		return "channel", ipc.WakeOpen, "Mail is pushed into the session's channel as it arrives."
+		return "channel", ipc.WakeOpen, "While it is idle, mail is pushed into the session's channel as it arrives; at work, its hooks hand it over at the next step."
 	case s.Plugin:
 		return "plugin", ipc.WakeOpen, "Its plugin hands mail over at the next step, and starts a turn when it is idle and the wake policy allows it."
 	case !s.HooksSeen && s.Kind == bridge.Codex:

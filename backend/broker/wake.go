@@ -21,10 +21,11 @@ type wakeState struct {
 	// the first, true the standby. A newer one supersedes it.
 	waiting map[bool]chan struct{}
 	tries   map[string]int // wakes that came to nothing, by message id
-	// open says that wake hooks may have given mail to the host of which no sign of
-	// the session has spoken yet; told is what they only announced, with when, by
+	// open says that wake hooks or the channel may have given mail to the host of
+	// which no sign of the session has spoken yet; pushed is the channel's of it; told is what they only announced, with when, by
 	// message id. lastStep and lastStop are when steps and turns last ended.
 	open     bool
+	pushed   map[string]bool
 	told     map[string]int64
 	lastStep int64
 	lastStop int64
@@ -37,6 +38,16 @@ type wakeState struct {
 
 // answered notes activity: an outstanding wake has done its work.
 func (w *wakeState) answered() { w.asked = 0 }
+
+// tried counts a wake by each of the messages.
+func (w *wakeState) tried(messages []string) {
+	if w.tries == nil {
+		w.tries = map[string]int{}
+	}
+	for _, id := range messages {
+		w.tries[id]++
+	}
+}
 
 // Pace is the rhythm of wakes. A zero member means the usual one.
 type Pace struct {
@@ -85,7 +96,7 @@ const (
 // wakesLocked reports whether m asks for a wake of s now: the policy allows it,
 // the session is idle, and its host has a way to be woken (seed 4.4).
 func (b *Broker) wakesLocked(s *session.Session, m bridge.Message) bool {
-	return (!s.Busy || s.Channel) && b.canWakeLocked(s) && mail.MayWake(m, mail.Direct(m, s), s.Wake)
+	return !s.Busy && b.canWakeLocked(s) && mail.MayWake(m, mail.Direct(m, s), s.Wake)
 }
 
 // canWakeLocked says whether the kind offers an idle wake here: opencode by its
@@ -278,12 +289,7 @@ func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, stand
 		}
 		box := b.boxes[s.ID]
 		text := mail.Present(slices.DeleteFunc(b.unannouncedLocked(s, free), box.wake.notFor(standby)), mine)
-		if box.wake.tries == nil {
-			box.wake.tries = map[string]int{}
-		}
-		for _, id := range idsOf(slices.Concat(text.Shown, text.Announced)) {
-			box.wake.tries[id]++
-		}
+		box.wake.tried(idsOf(slices.Concat(text.Shown, text.Announced)))
 		box.wake.given(idsOf(text.Announced), b.nowMillis())
 		return text
 	})
@@ -333,8 +339,8 @@ func (w *wakeState) notFor(standby bool) func(mail.Delivery) bool {
 	}
 }
 
-// judgeWakes finds out what became of the mail that wake hooks gave to the host,
-// from the session's next sign: a hook call, or a tool call without an event. A
+// judgeWakes finds out what became of the mail that wake hooks or the channel
+// gave to the host, from the session's next sign: a hook call, or a tool call without an event. A
 // host that shows it says so by a prompt that holds it. It may be late with that:
 // a turn that a person began meanwhile comes first, and the mail is shown in its
 // midst, or after it. So it counts as dropped, and is unread again, only when the
@@ -383,11 +389,14 @@ func (b *Broker) judgeWakes(ctx context.Context, s *session.Session, call sessio
 	if err := b.opts.DB.Record(ctx, bridge.StageConsumed, whole); err != nil {
 		return err
 	}
-	if err := b.unseen(ctx, id, box, dropped); err != nil {
+	if err := b.unseen(ctx, s, id, box, dropped); err != nil {
 		return err
 	}
 	b.mu.Lock()
 	maps.DeleteFunc(box.wake.told, func(message string, _ int64) bool { return told[message] != 0 && given[message] == 0 })
+	for _, mark := range shown {
+		delete(box.wake.pushed, mark.MessageID)
+	}
 	box.wake.open = len(given) > 0 || len(box.wake.told) > 0 || box.handovers != handovers
 	b.mu.Unlock()
 	if len(whole) > 0 {
@@ -396,9 +405,10 @@ func (b *Broker) judgeWakes(ctx context.Context, s *session.Session, call sessio
 	return nil
 }
 
-// givenByWakes is the unread mail that wake hooks gave to the host, with when.
+// givenByWakes is the unread mail that wake hooks or the channel gave to the host,
+// with when.
 func (b *Broker) givenByWakes(ctx context.Context, peerID string) (map[string]int64, error) {
-	byWake := func(d mail.Delivery) bool { return d.Handed.Evidence == mail.WakeEvidence }
+	byWake := func(d mail.Delivery) bool { return mail.IsWake(d.Handed.Evidence) }
 	unread, err := b.opts.DB.Unread(ctx, peerID, hookScan, byWake)
 	given := map[string]int64{}
 	for _, d := range unread {
@@ -453,8 +463,9 @@ func (s signs) verdict(call session.HookCall, message string, given, now int64) 
 }
 
 // unseen makes mail that nobody saw unread again, and forgets that the session
-// was told of it.
-func (b *Broker) unseen(ctx context.Context, peerID string, box *mailbox, messages []string) error {
+// was told of it. A channel that did not show it is none: claude may be asked for
+// one and drop all that comes, without a word, where its maker permits none.
+func (b *Broker) unseen(ctx context.Context, s *session.Session, peerID string, box *mailbox, messages []string) error {
 	for _, message := range messages {
 		if err := b.opts.DB.Unhand(ctx, message, peerID); err != nil {
 			return err
@@ -465,6 +476,10 @@ func (b *Broker) unseen(ctx context.Context, peerID string, box *mailbox, messag
 	for _, message := range messages {
 		delete(box.announced, message)
 		delete(box.wake.told, message)
+		if box.wake.pushed[message] {
+			delete(box.wake.pushed, message)
+			s.Channel = false
+		}
 	}
 	return nil
 }
@@ -494,7 +509,7 @@ func (b *Broker) watchWake(s *session.Session, ids []string) {
 				return
 			}
 		}
-		if err := b.unseen(b.life, id, box, ids); err != nil {
+		if err := b.unseen(b.life, s, id, box, ids); err != nil {
 			b.opts.Log.Warn("mail of a wake without effect could not be offered again", "err", err)
 		}
 		b.mu.Lock()
@@ -506,8 +521,9 @@ func (b *Broker) watchWake(s *session.Session, ids []string) {
 	})
 }
 
-// take lends the mail that is to be pushed into a session's channel (CHT-03):
-// the session decides when it looks, so it is offered while busy too.
+// take lends the mail that is to be pushed into a session's channel (CHT-03).
+// Nothing answers a push, so it is a wake: the next signs of an idle session tell
+// whether the channel showed it. One at work has its hooks.
 func (b *Broker) take(ctx context.Context, l *link, caller ipc.Caller) (ipc.Inbox, error) {
 	s, err := b.callerOf(ctx, l, caller)
 	if err != nil {
@@ -517,7 +533,7 @@ func (b *Broker) take(ctx context.Context, l *link, caller ipc.Caller) (ipc.Inbo
 	mayWake := b.mayWake(s)
 	answer.Loan, _, err = b.lend(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {
 		short := slices.DeleteFunc(free, func(d mail.Delivery) bool { return len(d.Body) > ipc.MaxChannelBodyBytes })
-		if !slices.ContainsFunc(short, mayWake) {
+		if s.Busy || !s.Channel || !slices.ContainsFunc(short, mayWake) {
 			return mail.Presentation{}
 		}
 		slices.SortStableFunc(short, mayWake.compare)
@@ -525,10 +541,19 @@ func (b *Broker) take(ctx context.Context, l *link, caller ipc.Caller) (ipc.Inbo
 		for _, d := range fit {
 			answer.Messages = append(answer.Messages, inboxMessage(d.Message))
 		}
+		wake := &b.boxes[s.ID].wake
+		wake.tried(idsOf(fit))
+		if wake.pushed == nil {
+			wake.pushed = map[string]bool{}
+		}
+		for _, id := range idsOf(fit) {
+			wake.pushed[id] = true
+		}
 		return mail.Presentation{Shown: fit}
 	})
 	if err != nil || answer.Loan == nil {
 		return ipc.Inbox{Messages: []ipc.InboxMessage{}}, err
 	}
+	b.watchWake(s, answer.Loan.Messages)
 	return answer, nil
 }

@@ -86,7 +86,7 @@ func RouteTo(t Target, child string) Route {
 		return Route{Transport: Native, Thread: t.SessionID, Detail: queueWords(t)}
 	case t.Kind == bridge.Codex:
 		return Route{Transport: Bridge, Detail: t.Name + " has not told its thread yet, so it goes to its inbox."}
-	case t.Channel:
+	case t.Channel && !t.Busy:
 		return Route{Transport: Bridge, Detail: "It goes to " + t.Name + "'s channel."}
 	case t.Kind == bridge.Antigravity:
 		return Route{Transport: Bridge, Detail: "It waits in the inbox; " + t.Name + " reads it on its next turn."}

@@ -109,3 +109,10 @@ const QueueEvidence = "codex queue"
 // the host starts a turn with it some seconds later, shows it in a turn that a
 // person began meanwhile, or drops it.
 const WakeEvidence = "wake hook"
+
+// ChannelEvidence is the evidence of a message that was pushed into a session's
+// channel: the host does with it what it does with that of a wake hook.
+const ChannelEvidence = "channel notification"
+
+// IsWake reports whether the evidence is that of a wake by the message itself.
+func IsWake(evidence string) bool { return evidence == WakeEvidence || evidence == ChannelEvidence }

@@ -8,6 +8,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/mail"
 )
 
 // channelCapability is how an MCP server tells claude that it has a channel, and
@@ -71,7 +72,7 @@ func (s *Server) pushAll(ctx context.Context, out *ackWriter) error {
 				return err // the loan lapses with the connection
 			}
 		}
-		s.confirm(ipc.Confirm{Loan: *taken.Loan, Stage: bridge.StageHanded, Evidence: "channel notification"})
+		s.confirm(ipc.Confirm{Loan: *taken.Loan, Stage: bridge.StageHanded, Evidence: mail.ChannelEvidence})
 	}
 }
 

@@ -76,16 +76,16 @@ func markAnswers(t *tx, table, condition string) error {
 
 // ConsumeHanded marks everything that was handed to the recipient up to the
 // given time and is still unread as consumed: its session was active after it.
-// What went to the agent CLI's own queue or to a wake hook is left, for it may be
-// shown much later (mail.QueueEvidence, mail.WakeEvidence). It returns what it
-// marked.
+// What went to the agent CLI's own queue, to a wake hook or into a channel is left,
+// for it may be shown much later, or never (mail.QueueEvidence, mail.IsWake). It
+// returns what it marked.
 func (d *DB) ConsumeHanded(ctx context.Context, recipient string, handedUpTo, at int64, evidence string) (marks []mail.Mark, err error) {
 	err = d.writer.do(ctx, func(t *tx) error {
 		marks = []mail.Mark{}
 		rows, err := t.query(ctx, `SELECT m.id FROM messages m CROSS JOIN delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient
 			WHERE m.recipient = ?1 AND m.read_at IS NULL AND s.handed_at <= ?2
-				AND substr(s.handed_by, 1, length(?3)) <> ?3 AND s.handed_by <> ?4
-			ORDER BY m.created_at, m.rowid`, recipient, handedUpTo, mail.QueueEvidence, mail.WakeEvidence)
+				AND substr(s.handed_by, 1, length(?3)) <> ?3 AND s.handed_by NOT IN (?4, ?5)
+			ORDER BY m.created_at, m.rowid`, recipient, handedUpTo, mail.QueueEvidence, mail.WakeEvidence, mail.ChannelEvidence)
 		err = each(rows, err, func(rows *sql.Rows) error {
 			mark := mail.Mark{Recipient: recipient, At: at, Evidence: evidence}
 			err := rows.Scan(&mark.MessageID)

@@ -1,0 +1,100 @@
+package broker
+
+import (
+	"strings"
+	"testing"
+
+	"bridge/backend/bridge"
+	"bridge/backend/chat"
+	"bridge/backend/ipc"
+	"bridge/backend/mail"
+	"bridge/backend/session"
+)
+
+// push takes what the session's channel is given, as its MCP server does, and
+// answers how many messages that were.
+func (b *bench) push(app peer) int {
+	b.t.Helper()
+	inbox, err := app.Take(b.t.Context(), ipc.Caller{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if inbox.Loan != nil {
+		confirm := ipc.Confirm{Loan: *inbox.Loan, Stage: bridge.StageHanded, Evidence: mail.ChannelEvidence}
+		if err := app.Confirm(b.t.Context(), confirm); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	return len(inbox.Messages)
+}
+
+// Nothing answers what is pushed into a channel, and a claude that was asked for
+// one may still drop it all. What was not shown is never called read, and comes
+// another way.
+func TestCHT_03_AChannelIsBelievedByTheTurnThatItStarts(t *testing.T) {
+	const words = "the owner's words"
+	const id = "m-1"
+	open := func(b *bench) peer {
+		app := b.join(ipc.Register{Name: "app", SessionID: "s1", Channel: true})
+		b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+		return app
+	}
+	prompt := func(text string) session.HookCall {
+		return session.HookCall{Event: session.EventPrompt, SessionID: "s1", Prompt: text}
+	}
+	t.Run("shown", func(t *testing.T) {
+		b := newBench(t)
+		app := open(b)
+		b.chat(chat.Request{Session: app.ID, Body: words, MessageID: id})
+		if got := b.push(app); got != 1 {
+			t.Fatalf("the channel is given %d messages", got)
+		}
+		reply := b.hook(prompt(`<channel source="bridge" message_id="`+id+`">`+words+`</channel>`), true)
+		if got := b.stage(id); got != bridge.StageConsumed || strings.Contains(reply.Text, words) {
+			t.Errorf("it is %s, and the prompt's hook adds %q", got, reply.Text)
+		}
+		b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+		b.chat(chat.Request{Session: app.ID, Body: "more", MessageID: "m-2"})
+		if got := b.push(app); got != 1 {
+			t.Errorf("afterwards the channel is given %d messages", got)
+		}
+	})
+	t.Run("dropped, and the next turn is another's", func(t *testing.T) {
+		b := newBench(t)
+		pass := b.clock()
+		app := open(b)
+		b.chat(chat.Request{Session: app.ID, Body: words, MessageID: id})
+		b.push(app)
+		pass(Pace{}.orUsual().Settle) // a host that shows it has begun with it by now
+		reply := b.hook(prompt("something else"), true)
+		if !strings.Contains(reply.Text, words) || b.stage(id) != bridge.StageHanded {
+			t.Errorf("the prompt's hook shows %q; the words are %s", reply.Text, b.stage(id))
+		}
+		b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+		if out := b.chat(chat.Request{Session: app.ID, Body: "more", MessageID: "m-2"}); b.push(app) != 0 || strings.Contains(out.Detail, "channel") {
+			t.Errorf("the channel that showed nothing is used again: %q", out.Detail)
+		}
+	})
+	t.Run("dropped, and nothing follows", func(t *testing.T) {
+		b := newBench(t)
+		b.quick()
+		app := open(b)
+		b.chat(chat.Request{Session: app.ID, Body: words, MessageID: id})
+		b.push(app)
+		standby := b.wakeHook(true)
+		if reply := <-standby; !strings.Contains(reply.Text, words) {
+			t.Errorf("the standby's wake says %q", reply.Text)
+		}
+	})
+	t.Run("at work its hooks do it", func(t *testing.T) {
+		b := newBench(t)
+		app := open(b)
+		b.hook(prompt("work"), true)
+		if out := b.chat(chat.Request{Session: app.ID, Body: words, MessageID: id}); b.push(app) != 0 || strings.Contains(out.Detail, "channel") {
+			t.Errorf("a session at work has it pushed: %q", out.Detail)
+		}
+		if reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, true); !strings.Contains(reply.Text, words) {
+			t.Errorf("the tool's hook shows %q", reply.Text)
+		}
+	})
+}
