@@ -1,11 +1,13 @@
 package disk
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -253,6 +255,33 @@ func TestCopyReportsWhatArrived(t *testing.T) {
 	}
 	if _, _, err := (Files{}).Copy(src, dst); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("second Copy = %v, want fs.ErrExist", err)
+	}
+}
+
+func TestStartSyncChangesNoByteAndTellsWhatFailed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []byte
+	for range 3 {
+		if _, err := file.Write([]byte("more")); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, "more"...)
+		if err := StartSync(file); err != nil {
+			t.Error(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("the file holds %q, not %q: %v", got, want, err)
+		}
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := StartSync(file); runtime.GOOS == "linux" && err == nil {
+		t.Error("a closed file was written")
 	}
 }
 

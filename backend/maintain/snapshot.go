@@ -8,11 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
-	"golang.org/x/sync/errgroup"
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
@@ -63,7 +61,8 @@ func (c Caretaker) Backup(ctx context.Context) (made Snapshot, err error) {
 		return made, err
 	}
 	manifest := Manifest{Version: manifestVersion, Kind: kindFull, CreatedAt: at, Files: []File{}, Counts: map[string]map[string]int{}}
-	if err := c.capture(ctx, pending, &manifest, len(live) > 0); err != nil {
+	set := &capture{Caretaker: c, pending: pending, live: len(live) > 0}
+	if err := set.gather(ctx, &manifest); err != nil {
 		return made, fmt.Errorf("capture a snapshot (the attempt is kept as %s): %w", pending, err)
 	}
 	if err := c.publish(pending, final, manifest); err != nil {
@@ -88,33 +87,6 @@ func (c Caretaker) nextTime(folder string, name *regexp.Regexp) (int64, error) {
 	return at, err
 }
 
-// capture copies and verifies every managed file. It looks again until nothing
-// new is there: what was copied may have moved on to a file that is new, as into
-// the first archive.
-func (c Caretaker) capture(ctx context.Context, pending string, manifest *Manifest, live bool) error {
-	taken := map[string]bool{}
-	for {
-		paths, err := managed(ctx, c.Home.Dir())
-		if err != nil {
-			return err
-		}
-		paths = slices.DeleteFunc(paths, func(path string) bool { return taken[path] })
-		if len(paths) == 0 {
-			break
-		}
-		for _, path := range paths {
-			taken[path] = true
-			if err := c.captureOne(ctx, pending, path, manifest, live); err != nil {
-				return fmt.Errorf("%s: %w", path, err)
-			}
-		}
-	}
-	if len(manifest.Files) == 0 {
-		return bridge.Errorf(bridge.NotFound, "there is nothing to back up in %s yet", c.Home.Dir())
-	}
-	return nil
-}
-
 // checkWhole refuses a home that has lost a database, or has something else in
 // its place: a snapshot without it would pass for a whole one.
 func (c Caretaker) checkWhole() error {
@@ -132,31 +104,6 @@ func (c Caretaker) checkWhole() error {
 	return nil
 }
 
-// captureOne adds one file to the set, if it is still there.
-func (c Caretaker) captureOne(ctx context.Context, pending, path string, manifest *Manifest, live bool) error {
-	if err := c.makeDirs(pending, path); err != nil {
-		return err
-	}
-	file, err := c.captureFile(ctx, pending, path, manifest, live)
-	switch {
-	case err != nil && path == history && c.isSpoiltIndex(ctx, live):
-		return dropScratch(in(pending, path))
-	case isGone(err) && (path == compatibility || !isDatabase(path)):
-		return nil // what it held has moved on: to a store, or to where a broker puts it away
-	case err == nil:
-		manifest.Files = append(manifest.Files, file)
-	}
-	return err
-}
-
-// isSpoiltIndex reports whether history.db is damaged and holds nothing but the
-// search index, which the broker makes anew: it is no reason to have no snapshot.
-func (c Caretaker) isSpoiltIndex(ctx context.Context, live bool) bool {
-	path := in(c.Home.Dir(), history)
-	seen, err := store.Inspect(ctx, path, live)
-	return (err != nil || len(seen.Problems) > 0) && ctx.Err() == nil && store.OnlyIndex(ctx, path, live)
-}
-
 // makeDirs makes the folders of path below dir, each durable.
 func (c Caretaker) makeDirs(dir, path string) error {
 	parts := strings.Split(path, "/")
@@ -167,44 +114,6 @@ func (c Caretaker) makeDirs(dir, path string) error {
 		}
 	}
 	return nil
-}
-
-func (c Caretaker) captureFile(ctx context.Context, pending, path string, manifest *Manifest, live bool) (File, error) {
-	from, to := in(c.Home.Dir(), path), in(pending, path)
-	if !isDatabase(path) {
-		sum, size, err := c.files().Copy(from, to)
-		return File{Path: path, SHA256: sum, Bytes: size}, err
-	}
-	if err := c.at("copy " + path); err != nil {
-		return File{}, err
-	}
-	pages := func(done, all int) { c.told("copying "+path, int64(done), int64(all)) }
-	if err := store.CopyDatabase(ctx, from, to, live, pages); err != nil {
-		return File{}, err
-	}
-	if err := c.at("verify " + path); err != nil {
-		return File{}, err
-	}
-	if err := c.at("checksum " + path); err != nil {
-		return File{}, err
-	}
-	file := File{Path: path}
-	err := both(func() (err error) {
-		manifest.Counts[path], err = verifyDatabase(ctx, to)
-		return err
-	}, func() (err error) {
-		file.SHA256, file.Bytes, err = disk.Checksum(to)
-		return err
-	})
-	return file, err
-}
-
-// both runs two pieces of work at once that only read.
-func both(one, other func() error) error {
-	var group errgroup.Group
-	group.Go(one)
-	group.Go(other)
-	return group.Wait()
 }
 
 // verifyDatabase reads the whole database at path, which nobody writes, and

@@ -99,18 +99,25 @@ func TestSTO_04_ASnapshotBesideALiveBrokerIsWhole(t *testing.T) {
 }
 
 func TestSTO_05_ADamagedStoreIsNotPublishedAsASnapshot(t *testing.T) {
-	c := newHome(t)
-	spoil(t, c, "bridge.db", func(data []byte) []byte {
-		for i := 4096; i < 3*4096; i++ {
-			data[i] = 0xee
-		}
-		return data
-	})
-	if made, err := c.Backup(context.Background()); err == nil {
-		t.Errorf("Backup of a damaged store = %+v", made)
-	}
-	if found, _ := sets(c.Home.Backups(), snapshotName); len(found) > 0 {
-		t.Errorf("published: %v", found)
+	for _, name := range []string{"bridge.db", "archive.db"} { // also one that is copied while another is verified
+		t.Run(name, func(t *testing.T) {
+			c := newHome(t)
+			makeDatabase(t, c, "archive.db", `CREATE TABLE archived_messages (id TEXT, body TEXT);
+				WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
+				INSERT INTO archived_messages SELECT i, printf('%500d', i) FROM n`)
+			spoil(t, c, name, func(data []byte) []byte {
+				for i := 4096; i < 3*4096; i++ {
+					data[i] = 0xee
+				}
+				return data
+			})
+			if made, err := c.Backup(context.Background()); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("Backup of a damaged store = %+v, %v", made, err)
+			}
+			if found, _ := sets(c.Home.Backups(), snapshotName); len(found) > 0 {
+				t.Errorf("published: %v", found)
+			}
+		})
 	}
 }
 

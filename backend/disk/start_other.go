@@ -1,0 +1,8 @@
+//go:build !linux
+
+package disk
+
+import "os"
+
+// StartSync does nothing where the system has no such call.
+func StartSync(*os.File) error { return nil }

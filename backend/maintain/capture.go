@@ -1,0 +1,146 @@
+package maintain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"bridge/backend/bridge"
+	"bridge/backend/disk"
+	"bridge/backend/store"
+)
+
+// capture fills a pending set with verified copies of every managed file.
+type capture struct {
+	Caretaker
+	pending  string
+	live     bool       // a process may be writing
+	gathered []*File    // one without a checksum is left out
+	copied   chan *File // the databases, in the order of their copies
+	counts   map[string]map[string]int
+}
+
+// gather copies and verifies everything and puts it into the manifest. While one
+// database is verified, which is work for the processor, the next is copied, which
+// is work for the disk.
+func (c *capture) gather(ctx context.Context, manifest *Manifest) error {
+	c.copied, c.counts = make(chan *File, len(databases)), manifest.Counts
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer close(c.copied)
+		return c.copyAll(ctx)
+	})
+	group.Go(func() error {
+		for file := range c.copied {
+			if err := c.verify(ctx, file); err != nil {
+				return fmt.Errorf("%s: %w", file.Path, err)
+			}
+		}
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for _, file := range c.gathered {
+		if file.SHA256 != "" {
+			manifest.Files = append(manifest.Files, *file)
+		}
+	}
+	if len(manifest.Files) == 0 {
+		return bridge.Errorf(bridge.NotFound, "there is nothing to back up in %s yet", c.Home.Dir())
+	}
+	return nil
+}
+
+// copyAll looks again until nothing new is there: what was copied may have moved
+// on to a file that is new, as into the first archive.
+func (c *capture) copyAll(ctx context.Context) error {
+	taken := map[string]bool{}
+	for {
+		paths, err := managed(ctx, c.Home.Dir())
+		if err != nil {
+			return err
+		}
+		paths = slices.DeleteFunc(paths, func(path string) bool { return taken[path] })
+		if len(paths) == 0 {
+			return nil
+		}
+		for _, path := range paths {
+			taken[path] = true
+			if err := c.copyOne(ctx, path); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+		}
+	}
+}
+
+// copyOne copies one file, if it is still there, and passes a database on.
+func (c *capture) copyOne(ctx context.Context, path string) (err error) {
+	if err := c.makeDirs(c.pending, path); err != nil {
+		return err
+	}
+	file := &File{Path: path}
+	if isDatabase(path) {
+		err = c.copyDatabase(ctx, file)
+	} else {
+		file.SHA256, file.Bytes, err = c.files().Copy(in(c.Home.Dir(), path), in(c.pending, path))
+	}
+	switch {
+	case isGone(err) && (path == compatibility || !isDatabase(path)):
+		return nil // what it held has moved on: to a store, or to where a broker puts it away
+	case err != nil:
+		return c.spare(ctx, file, err)
+	}
+	c.gathered = append(c.gathered, file)
+	if isDatabase(path) {
+		c.copied <- file
+	}
+	return nil
+}
+
+func (c *capture) copyDatabase(ctx context.Context, file *File) (err error) {
+	to := in(c.pending, file.Path)
+	if err := c.at("copy " + file.Path); err != nil {
+		return err
+	}
+	pages := func(done, all int) { c.told("copying "+file.Path, int64(done), int64(all)) }
+	if err := store.CopyDatabase(ctx, in(c.Home.Dir(), file.Path), to, c.live, pages); err != nil {
+		return err
+	}
+	if err := c.at("checksum " + file.Path); err != nil {
+		return err
+	}
+	if file.SHA256, file.Bytes, err = disk.Checksum(to); err != nil {
+		return err
+	}
+	return c.at("verify " + file.Path)
+}
+
+// verify reads a copied database whole.
+func (c *capture) verify(ctx context.Context, file *File) error {
+	counts, err := verifyDatabase(ctx, in(c.pending, file.Path))
+	if err != nil {
+		return c.spare(ctx, file, err)
+	}
+	c.counts[file.Path] = counts
+	return nil
+}
+
+// spare leaves a history.db out of the set that could not be captured because it
+// is damaged, and holds nothing but the search index, which the broker makes anew:
+// it is no reason to have no snapshot.
+func (c *capture) spare(ctx context.Context, file *File, failure error) error {
+	if file.Path != history {
+		return failure
+	}
+	from := in(c.Home.Dir(), history)
+	seen, err := store.Inspect(ctx, from, c.live)
+	isDamaged := err != nil || len(seen.Problems) > 0
+	if !isDamaged || ctx.Err() != nil || !store.OnlyIndex(ctx, from, c.live) {
+		return failure
+	}
+	file.SHA256 = ""
+	return dropScratch(in(c.pending, history))
+}
