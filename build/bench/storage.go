@@ -47,11 +47,7 @@ func (l *lab) storage(ctx context.Context) (err error) {
 	if err := l.searches(ctx, b, vocabulary); err != nil {
 		return err
 	}
-	quiet, err := repeat(nil, 500, func() error { return sendTo(ctx, clients[0], "to") })
-	if err != nil {
-		return err
-	}
-	if err := l.snapshot(ctx, b, clients[0], quiet); err != nil {
+	if err := l.snapshot(ctx, b, clients[0]); err != nil {
 		return err
 	}
 	if err := l.doctor(ctx, b); err != nil {
@@ -253,11 +249,16 @@ func (b *running) during(ctx context.Context, client *ipc.Client, cmd *exec.Cmd)
 			return took, sends, err
 		default:
 		}
-		if sends, err = repeat(sends, 1, func() error { return sendTo(ctx, client, "to") }); err != nil {
+		if sends, err = sendAndPause(ctx, client, sends); err != nil {
 			return 0, nil, errors.Join(err, <-done)
 		}
-		ipc.Pause(ctx, 5*time.Millisecond)
 	}
+}
+
+func sendAndPause(ctx context.Context, client *ipc.Client, taken times) (times, error) {
+	taken, err := repeat(taken, 1, func() error { return sendTo(ctx, client, "to") })
+	ipc.Pause(ctx, 5*time.Millisecond)
+	return taken, err
 }
 
 func (b *running) command(ctx context.Context, env string, args ...string) *exec.Cmd {
@@ -277,12 +278,12 @@ func (b *running) databases() (paths []string) {
 }
 
 // snapshot measures a full snapshot against copying and hashing the same bytes,
-// in turns, and what the sends feel of it.
-func (l *lab) snapshot(ctx context.Context, b *running, client *ipc.Client, quiet times) error {
-	var plain, snapshots, sends times
+// in turns, and what the sends feel of it, against sends in the same rhythm just
+// before.
+func (l *lab) snapshot(ctx context.Context, b *running, client *ipc.Client) error {
+	var plain, snapshots, quiet, sends times
 	var bytes int64
-	rounds := 3
-	for round := range rounds {
+	for round := range 3 {
 		bytes = 0
 		start := time.Now()
 		for i, path := range b.databases() {
@@ -295,6 +296,16 @@ func (l *lab) snapshot(ctx context.Context, b *running, client *ipc.Client, quie
 			bytes += sizeOf(path)
 		}
 		plain = append(plain, time.Since(start))
+		// What this turn left to write is not for the next one to wait for.
+		if err := exec.CommandContext(ctx, "sync").Run(); err != nil {
+			return fmt.Errorf("the baseline of the snapshot: %w", err)
+		}
+		for range 500 {
+			var err error
+			if quiet, err = sendAndPause(ctx, client, quiet); err != nil {
+				return err
+			}
+		}
 		took, felt, err := b.during(ctx, client, b.command(ctx, "", "doctor", "--backup"))
 		if err != nil {
 			return fmt.Errorf("snapshot: %w", err)
