@@ -263,7 +263,7 @@ func realCLITests(ctx context.Context, p project) error {
 	// One package at a time: each starts many large programs.
 	test := step{
 		env:  []string{"BRIDGE_TEST_BIN=" + p.binary(), "BRIDGE_TEST_CLIS=" + p.at(".cache", "clis")},
-		name: "go", args: append([]string{"test", "-timeout", "40m", "-count=1", "-p=1"}, packages...),
+		name: "go", args: append([]string{"test", "-timeout", "60m", "-count=1", "-p=1"}, packages...),
 	}
 	if runtime.GOOS == "linux" {
 		test.env = append(test.env, "BRIDGE_REQUIRE_CLIS=1")

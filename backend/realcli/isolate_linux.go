@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"syscall"
 
@@ -43,9 +44,15 @@ func Isolate() (code int, err error) {
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("making a network namespace: %w", err)
 	}
+	go func() {
+		<-stop
+		cmd.Process.Kill() //nolint:errcheck // it may be at its end
+	}()
 	err = cmd.Wait()
 	killOrphans()
 	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
