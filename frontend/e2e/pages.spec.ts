@@ -90,3 +90,33 @@ test('DSK-06 the longest name breaks where a line must end', async ({ page }) =>
   );
   expect(sideways).toEqual([]);
 });
+
+test('DSK-06 the menu is one row at 360 pixels, whatever is counted in it', async ({ page }) => {
+  await page.setViewportSize({ width: 360, height: 800 });
+  await page.route('**/api/state', async (route) => {
+    const response = await route.fetch();
+    const state = (await response.json()) as State;
+    const [message] = state.messages;
+    const [delivery] = message?.deliveries ?? [];
+    if (message === undefined || delivery === undefined)
+      throw new Error('the dashboard under test has no messages');
+    const deliveries = Array.from({ length: 24 }, (_, i) => ({
+      ...delivery,
+      name: `s${i}`,
+      stage: 'durable' as const,
+    }));
+    state.messages = [
+      { ...message, kind: 'message', created_at: message.created_at - 3_600_000, deliveries },
+    ];
+    state.storage = { ...state.storage, ok: false, errors: 12 };
+    await route.fulfill({ response, json: state });
+  });
+  await open(page, 'overview');
+  const links = page.getByRole('navigation', { name: 'Main' }).getByRole('link');
+  await expect(links.first()).toContainText('25');
+  const boxes = await links.evaluateAll((all) =>
+    all.filter((e) => e.checkVisibility()).map((e) => e.getBoundingClientRect().toJSON() as DOMRect),
+  );
+  expect(new Set(boxes.map((box) => Math.round(box.top + box.height / 2))).size).toBe(1);
+  expect(Math.max(...boxes.map((box) => box.right))).toBeLessThanOrEqual(360);
+});
