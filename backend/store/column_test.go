@@ -11,7 +11,7 @@ import (
 // keep the others from being read.
 func TestVER_01_OneOddRowHidesNoOther(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bridge.db")
-	execSQL(t, path, `CREATE TABLE messages (id, recipient, from_id, from_name, from_agent, to_target, conversation_id, reply_to, hop, body, created_at, read_at, PRIMARY KEY (id, recipient));
+	inStore(t, path, `CREATE TABLE messages (id, recipient, from_id, from_name, from_agent, to_target, conversation_id, reply_to, hop, body, created_at, read_at, PRIMARY KEY (id, recipient));
 		INSERT INTO messages VALUES ('plain', 'bob', 'a', 'a', 'claude', 'bob', 'c', NULL, 0, 'hello', 1000, NULL),
 			('nulls', 'bob', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
 			('texts', 'bob', 'a', 'a', 'claude', 'bob', 'c', NULL, '2', X'68656c6c6f', '2000', 'long ago'),

@@ -500,7 +500,7 @@ func TestVER_04_AStoreWithoutALogIsHostedToo(t *testing.T) {
 	for version := 1; version < SchemaVersion; version++ {
 		path := filepath.Join(t.TempDir(), "bridge.db")
 		buildField(t, path, version)
-		execSQL(t, path, "PRAGMA journal_mode = DELETE")
+		inStore(t, path, "PRAGMA journal_mode = DELETE")
 		db := openHosted(t, path, version)
 		appendAll(t, db, note("new", "alice", "hosted", 1000, "bob"))
 		if db.Version() != version {

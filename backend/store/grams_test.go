@@ -100,7 +100,7 @@ func indexAgainstScan(t *testing.T, r *rand.Rand) {
 	send(20)
 	indexed(t, db)
 	compare("some expired and more came")
-	execSQL(t, path, "UPDATE messages SET read_at = created_at")
+	inStore(t, path, "UPDATE messages SET read_at = created_at")
 	if moved, err := ArchiveMessages(t.Context(), path, cold, ArchiveRule{Before: 1040, Now: at}); err != nil || moved == 0 {
 		t.Fatalf("moved %d, %v", moved, err)
 	}

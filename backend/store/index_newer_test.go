@@ -20,7 +20,7 @@ func TestVER_06_AHistoryThatIsNotForThisBuildIsLeftAsItIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "bridge.db")
-			execSQL(t, indexPath(path), script)
+			inStore(t, indexPath(path), script)
 			before, err := os.ReadFile(indexPath(path))
 			if err != nil {
 				t.Fatal(err)

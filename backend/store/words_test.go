@@ -3,7 +3,6 @@ package store
 import (
 	"bufio"
 	"context"
-	"database/sql"
 	"fmt"
 	"io"
 	"log/slog"
@@ -79,18 +78,6 @@ func eventually(t testing.TB, what string, is func() bool) {
 	}
 }
 
-func execSQL(t testing.TB, path, script string) {
-	t.Helper()
-	pool, err := sql.Open("sqlite", dsn(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	if _, err := pool.ExecContext(t.Context(), script); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func decideAt(t testing.TB, db *DB, id, topic, text string, at int64) {
 	t.Helper()
 	rev := decision.Revision{ID: id, Topic: topic, Text: text, Scope: decision.AllSessions(), Author: bridge.OwnerAddress(), CreatedAt: at}
@@ -149,7 +136,7 @@ func TestWordsFindMessagesAndDecisions(t *testing.T) {
 func TestCommonWordsGiveTheNewest(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bridge.db")
 	db := openIndexed(t, path)
-	execSQL(t, path, fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+	inStore(t, path, fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 		INSERT INTO messages SELECT printf('m%%d', i), 'bob', 'alice', 'alice', 'claude', 'bob', 'c', NULL, 0,
 			CASE i WHEN 10 THEN 'common rare' WHEN 20 THEN 'common and much more besides what is rare here' ELSE 'common' END, i, NULL FROM n`, rankedDocuments+50))
 	appendAll(t, db, note("last", "alice", "common common common", 1_000_000, "bob"))
@@ -293,7 +280,7 @@ func TestADamagedIndex(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tt.foreign {
-				execSQL(t, indexPath(path), "CREATE TABLE conversation_records (raw BLOB); INSERT INTO conversation_records VALUES ('only here')")
+				inStore(t, indexPath(path), "CREATE TABLE conversation_records (raw BLOB); INSERT INTO conversation_records VALUES ('only here')")
 			}
 			info, err := os.Stat(indexPath(path))
 			if err != nil {
@@ -399,7 +386,7 @@ func TestTheIndexSurvivesSIGKILL(t *testing.T) {
 	if err != nil || len(rows) != counts["messages"] {
 		t.Errorf("%d of %d messages are found by a piece of text, %v", len(rows), counts["messages"], err)
 	}
-	execSQL(t, indexPath(path), "INSERT INTO search_words (search_words) VALUES ('integrity-check')")
+	inStore(t, indexPath(path), "INSERT INTO search_words (search_words) VALUES ('integrity-check')")
 	if seen, err := Inspect(t.Context(), indexPath(path), true); err != nil || len(seen.Problems) > 0 {
 		t.Errorf("the index: %v, %v", seen.Problems, err)
 	}
