@@ -1,3 +1,4 @@
+import type { State } from '../src/lib/api';
 import { addressOf, expect, open, settled, test } from './dashboard';
 import { violations } from './axe';
 import { overlaps } from './overlaps';
