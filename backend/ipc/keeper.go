@@ -153,9 +153,11 @@ func dialUntil(ctx context.Context, target Target, hello Hello, ended <-chan str
 // patience it dials no more; a broker that has taken the call still has its time
 // to answer.
 func DialPatiently(ctx context.Context, target Target, hello Hello, patience time.Duration) (*Client, error) {
-	for last := time.Now().Add(patience); ; {
+	patient, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
 		client, err := Dial(ctx, target, hello)
-		if bridge.CodeOf(err) != bridge.Unavailable || errors.Is(err, ErrSilent) || time.Now().After(last) || !Pause(ctx, pollPause) {
+		if bridge.CodeOf(err) != bridge.Unavailable || errors.Is(err, ErrSilent) || !Pause(patient, pollPause) {
 			return client, err
 		}
 	}

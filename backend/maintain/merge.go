@@ -94,5 +94,5 @@ func (c Caretaker) settleMerge(dir string) error {
 	if err == nil && described.Work == workMerge && described.Snapshot == dir {
 		return c.writeOutcome(newest, true)
 	}
-	return nil //nolint:nilerr // another work's, or unreadable: the doctor goes on naming it
+	return nil // another work's, or unreadable: the doctor goes on naming it
 }

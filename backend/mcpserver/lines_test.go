@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -107,7 +108,7 @@ func TestMSG_03_TheEndComesWithTheLastAnswerThatIsDue(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if _, err := l.Read(t.Context()); err != io.EOF || time.Since(began) != tt.want {
+				if _, err := l.Read(t.Context()); !errors.Is(err, io.EOF) || time.Since(began) != tt.want {
 					t.Errorf("Read = %v after %v, want the end after %v", err, time.Since(began), tt.want)
 				}
 			})
