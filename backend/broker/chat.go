@@ -16,7 +16,7 @@ import (
 // kind offers, and says honestly how far they came (CHT-02 to CHT-11). No turn
 // is interrupted and nothing is sent twice.
 func (b *Broker) Chat(ctx context.Context, request chat.Request) (chat.Outcome, error) {
-	b.lookIdleEverywhere(request.Session)
+	b.lookIdleAt(request.Session)
 	target, child, err := b.chatTarget(request)
 	if err != nil {
 		return chat.Outcome{}, err

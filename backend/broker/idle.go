@@ -28,19 +28,20 @@ func (b *Broker) lookIdle(s *session.Session) {
 	}
 }
 
-// lookIdleEverywhere is lookIdle for the live sessions of the given peer ids, or
-// for all without any.
-func (b *Broker) lookIdleEverywhere(peerIDs ...string) {
+// lookIdleAt is lookIdle for the session of a peer id, if it is live.
+func (b *Broker) lookIdleAt(peerID string) {
+	b.mu.Lock()
+	s, live := b.roster.Get(peerID)
+	b.mu.Unlock()
+	if live {
+		b.lookIdle(s)
+	}
+}
+
+// lookIdleEverywhere is lookIdle for all live sessions.
+func (b *Broker) lookIdleEverywhere() {
 	b.mu.Lock()
 	sessions := b.roster.Live()
-	if len(peerIDs) > 0 {
-		sessions = sessions[:0]
-		for _, id := range peerIDs {
-			if s, live := b.roster.Get(id); live {
-				sessions = append(sessions, s)
-			}
-		}
-	}
 	b.mu.Unlock()
 	for _, s := range sessions {
 		b.lookIdle(s)

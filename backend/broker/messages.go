@@ -168,7 +168,7 @@ func (b *Broker) storedBefore(ctx context.Context, message bridge.Message, resol
 func (b *Broker) arrived(ctx context.Context, stored []bridge.Message) {
 	var woken []mail.Mark
 	for _, m := range stored {
-		b.lookIdleEverywhere(m.Recipient)
+		b.lookIdleAt(m.Recipient)
 	}
 	b.mu.Lock()
 	for _, m := range stored {

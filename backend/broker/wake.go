@@ -22,8 +22,9 @@ type wakeState struct {
 	waiting map[bool]chan struct{}
 	tries   map[string]int // wakes that came to nothing, by message id
 	// open says that wake hooks or the channel may have given mail to the host of
-	// which no sign of the session has spoken yet; pushed is the channel's of it; told is what they only announced, with when, by
-	// message id. lastStep and lastStop are when steps and turns last ended.
+	// which no sign of the session has spoken yet. Of that, pushed is the channel's
+	// and told is what was only announced, with when; both by message id. lastStep
+	// and lastStop are when steps and turns last ended.
 	open     bool
 	pushed   map[string]bool
 	told     map[string]int64
@@ -340,11 +341,12 @@ func (w *wakeState) notFor(standby bool) func(mail.Delivery) bool {
 }
 
 // judgeWakes finds out what became of the mail that wake hooks or the channel
-// gave to the host, from the session's next sign: a hook call, or a tool call without an event. A
-// host that shows it says so by a prompt that holds it. It may be late with that:
-// a turn that a person began meanwhile comes first, and the mail is shown in its
-// midst, or after it. So it counts as dropped, and is unread again, only when the
-// host had its chances: then it comes with this very call (MSG-06).
+// gave to the host, from the session's next sign: a hook call, or a tool call
+// without an event. A host that shows it says so by a prompt that holds it. It may
+// be late with that: a turn that a person began meanwhile comes first, and the
+// mail is shown in its midst, or after it. So it counts as dropped, and is unread
+// again, only when the host had its chances: then it comes with this very call
+// (MSG-06).
 func (b *Broker) judgeWakes(ctx context.Context, s *session.Session, call session.HookCall) error {
 	now := b.nowMillis()
 	b.mu.Lock()
