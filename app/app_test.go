@@ -94,6 +94,29 @@ func TestDSK_02_AnAppServesOneOperationAndNeverWaitsForItsWindow(t *testing.T) {
 	}
 }
 
+func TestJOB_11_OnlyTheOwnersSecondStartShowsTheWindow(t *testing.T) {
+	opts := daemonOptions(t)
+	first, err := claim(t.Context(), opts, false, make(chan struct{}, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	token, err := opts.Home.ExistingToken()
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := ipc.Target{Socket: opts.Home.DesktopSocket(), Token: string(token)}
+	for _, role := range []ipc.Role{"session", "plugin", "hook", "dashboard", ""} {
+		client, err := ipc.Dial(t.Context(), target, ipc.Hello{Role: role, PID: 1, Version: "test"})
+		if err == nil {
+			client.Close()
+		}
+		if bridge.CodeOf(err) != bridge.Denied {
+			t.Errorf("as %q: %v; want denied", role, err)
+		}
+	}
+}
+
 func TestDSK_01_AnotherProgramsPortDoesNotKeepBridgeFromWorking(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -93,7 +93,10 @@ func listen(opts daemon.Options, token string, lock *store.Lock, shown chan<- st
 }
 
 // Connected, Handle and Disconnected serve a second start (ipc.Handler).
-func (i *instance) Connected(*ipc.Conn) (ipc.Welcome, error) {
+func (i *instance) Connected(conn *ipc.Conn) (ipc.Welcome, error) {
+	if err := ipc.CheckCaller(ipc.OpShow, conn.Hello().Role); err != nil {
+		return ipc.Welcome{}, err
+	}
 	return ipc.Welcome{Version: i.version, PID: os.Getpid()}, nil
 }
 

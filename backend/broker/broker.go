@@ -132,10 +132,8 @@ type link struct {
 
 // Connected admits a connection (ipc.Handler).
 func (b *Broker) Connected(conn *ipc.Conn) (ipc.Welcome, error) {
-	switch conn.Hello().Role {
-	case ipc.RoleSession, ipc.RolePlugin, ipc.RoleHook, ipc.RoleOwner, ipc.RoleDashboard:
-	default:
-		return ipc.Welcome{}, bridge.Errorf(bridge.Invalid, "unknown role %q", conn.Hello().Role)
+	if err := ipc.CheckRole(conn.Hello().Role); err != nil {
+		return ipc.Welcome{}, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -182,6 +180,9 @@ func (b *Broker) Handle(ctx context.Context, conn *ipc.Conn, op string, args jso
 	if !ok {
 		return nil, bridge.Errorf(bridge.Invalid, "unknown operation %q", op)
 	}
+	if err := ipc.CheckCaller(op, conn.Hello().Role); err != nil {
+		return nil, err
+	}
 	b.mu.Lock()
 	l := b.conns[conn]
 	b.mu.Unlock()
@@ -207,7 +208,7 @@ func (b *Broker) explain(op string, err error) error {
 
 type operation func(ctx context.Context, b *Broker, l *link, args json.RawMessage) (any, error)
 
-// operations is the index of the local link.
+// operations is the index of the local link; ipc says who may call which.
 var operations = map[string]operation{
 	ipc.OpRegister:  serve((*Broker).register),
 	ipc.OpLeave:     serve((*Broker).leave),
@@ -289,10 +290,7 @@ func (b *Broker) subscribe(_ context.Context, l *link, _ ipc.Empty) (ipc.Empty, 
 	return ipc.Empty{}, nil
 }
 
-func (b *Broker) ticket(_ context.Context, l *link, _ ipc.Empty) (string, error) {
-	if role := l.conn.Hello().Role; role == ipc.RoleHook {
-		return "", bridge.Errorf(bridge.Denied, "a hook gets no ticket")
-	}
+func (b *Broker) ticket(context.Context, *link, ipc.Empty) (string, error) {
 	address := b.opts.Ticket()
 	if address == "" {
 		return "", bridge.Errorf(bridge.Unavailable, "this broker serves no dashboard; its log says why")
@@ -305,12 +303,9 @@ const HostBackground = "background"
 
 // retire makes room for a broker that a person starts: only one that runs in
 // the background leaves for another.
-func (b *Broker) retire(_ context.Context, l *link, _ ipc.Empty) (ipc.Empty, error) {
+func (b *Broker) retire(context.Context, *link, ipc.Empty) (ipc.Empty, error) {
 	if b.opts.Host != HostBackground {
 		return ipc.Empty{}, bridge.Errorf(bridge.Conflict, "a broker already serves this home (process %d, started by %q)", ownPID(), b.opts.Host)
-	}
-	if l.conn.Hello().Role != ipc.RoleOwner {
-		return ipc.Empty{}, bridge.Errorf(bridge.Denied, "only the owner's own command may end the broker")
 	}
 	b.opts.Retire()
 	return ipc.Empty{}, nil

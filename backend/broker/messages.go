@@ -33,17 +33,13 @@ func (b *Broker) SendOwner(ctx context.Context, args ipc.SendArgs) (ipc.SendResu
 // arguments. The owner's command line counts as the session it was started in,
 // if an agent did: no agent speaks with the owner's voice (MSG-08).
 func (b *Broker) senderOf(ctx context.Context, l *link, caller ipc.Caller) (bridge.Address, error) {
-	switch l.conn.Hello().Role {
-	case ipc.RoleOwner, ipc.RoleDashboard:
+	if l.conn.Hello().Role == ipc.RoleOwner {
 		if s := b.agentAbove(l.conn.PeerPID()); s != nil {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			return s.Address(), nil
 		}
 		return bridge.OwnerAddress(), nil
-	case ipc.RoleHook:
-		return bridge.Address{}, bridge.Errorf(bridge.Denied, "a hook sends no messages")
-	default: // a session, by its own server or plugin
 	}
 	s, err := b.callerOf(ctx, l, caller)
 	if err != nil {

@@ -12,18 +12,6 @@ import (
 // Protocol is the version of the local link. A broker refuses another one.
 const Protocol = 1
 
-// Role says what a connection is. It bounds what it may ask.
-type Role string
-
-// The roles.
-const (
-	RoleSession   Role = "session"   // the MCP server of a session
-	RolePlugin    Role = "plugin"    // a host's plugin: several sessions
-	RoleHook      Role = "hook"      // one hook call
-	RoleOwner     Role = "owner"     // the owner's command line
-	RoleDashboard Role = "dashboard" // the owner's page
-)
-
 // Hello opens every connection.
 type Hello struct {
 	Protocol int    `json:"protocol"`
@@ -339,7 +327,7 @@ const (
 // Empty is the arguments or the answer of an operation that has none.
 type Empty struct{}
 
-// The operations, each with its typed call.
+// The operations, each with its typed call. Who may call which stands in callers.
 const (
 	opHello     = "hello"
 	opCancel    = "cancel" // names a request by its id; it has no answer of its own
