@@ -5,71 +5,13 @@ import (
 	"path/filepath"
 
 	"bridge/backend/bridge"
-	"bridge/backend/session"
 )
 
-// antigravity is kind D. Its hooks come from a plugin folder; text reaches the
-// model as an injected step before it is asked, and as the reason to go on at a
-// stop. It has no way to wake an idle session.
+// antigravity is kind D. Its hooks come from a plugin folder. It has no way to
+// wake an idle session.
 type antigravity struct{}
 
 func (antigravity) Kind() bridge.AgentKind { return bridge.Antigravity }
-
-// antigravityEvents are the hook events that Bridge registers. PreInvocation
-// comes before every request to the model, so each is a safe step.
-var antigravityEvents = map[string]session.Event{
-	"PreInvocation": session.EventTool,
-	"PreToolUse":    session.EventPreTool,
-	"Stop":          session.EventStop,
-}
-
-// antigravityHook is the host's input. A native child has a conversation id of
-// its own and nothing that names its parent: the broker tells it by the process.
-type antigravityHook struct {
-	ConversationID text   `json:"conversationId"`
-	WorkspacePaths []text `json:"workspacePaths"`
-	StopHookActive truth  `json:"stopHookActive"`
-	ToolCall       struct {
-		Name text `json:"name"`
-	} `json:"toolCall"`
-}
-
-func (antigravity) ParseHook(event string, stdin []byte) (session.HookCall, error) {
-	known, err := eventOf(bridge.Antigravity, antigravityEvents, event)
-	if err != nil {
-		return session.HookCall{}, err
-	}
-	var in antigravityHook
-	if err := decodeHook(stdin, &in); err != nil {
-		return session.HookCall{}, err
-	}
-	call := session.HookCall{
-		Kind:       bridge.Antigravity,
-		Event:      known,
-		HostEvent:  event,
-		SessionID:  string(in.ConversationID),
-		StopActive: bool(in.StopHookActive),
-		Tool:       shorten(string(in.ToolCall.Name), bridge.MaxIDChars),
-	}
-	if len(in.WorkspacePaths) > 0 {
-		call.Cwd = shorten(string(in.WorkspacePaths[0]), bridge.MaxPathChars)
-	}
-	return call, checkIdentity(call)
-}
-
-func (antigravity) FormatHook(call session.HookCall, text string) []byte {
-	if silent(call, text) {
-		return nothing()
-	}
-	switch call.Event {
-	case session.EventStart, session.EventPrompt, session.EventTool:
-		return encode(map[string]any{"injectSteps": []map[string]string{{"ephemeralMessage": text}}})
-	case session.EventStop:
-		return encode(map[string]string{"decision": "continue", "reason": text})
-	default:
-		return nothing()
-	}
-}
 
 // antigravityServer is the name under which the model sees our MCP server: the
 // plugin's, then the server's.

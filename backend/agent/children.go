@@ -17,6 +17,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"bridge/backend/bridge"
+	"bridge/backend/host"
 	"bridge/backend/session"
 )
 
@@ -31,23 +32,6 @@ const (
 	maxStoredFamily   = 2_000    // of all generations; the newest maxStoredChildren are shown
 	storeTimeout      = 2 * time.Second
 )
-
-// StoreFolder is the folder where the CLI of kind keeps what it knows of its
-// sessions: the one that env names, else the usual one below home. "" for a kind
-// whose store is not read.
-func StoreFolder(kind bridge.AgentKind, home string, env func(string) string) string {
-	in := Input{Home: home, Env: env}
-	switch kind {
-	case bridge.Claude:
-		return in.folder("CLAUDE_CONFIG_DIR", ".claude")
-	case bridge.Codex:
-		return in.folder("CODEX_HOME", ".codex")
-	case bridge.OpenCode:
-		return filepath.Join(in.folder("XDG_DATA_HOME", ".local", "share"), "opencode")
-	default:
-		return ""
-	}
-}
 
 // Children lists the native children of a session as the CLI's own store in
 // folder holds them, oldest first: children of children too, since they are at
@@ -104,7 +88,7 @@ func childTitleOf(words string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(words[:min(len(words), maxStoredBytes)], ""))
-	return shorten(strings.Join(strings.Fields(printable), " "), maxChildTitle)
+	return host.Shorten(strings.Join(strings.Fields(printable), " "), maxChildTitle)
 }
 
 // unknownForm says that a store is not as this Bridge knows it.

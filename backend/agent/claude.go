@@ -6,98 +6,19 @@ import (
 	"path/filepath"
 
 	"bridge/backend/bridge"
-	"bridge/backend/session"
+	"bridge/backend/host"
 )
 
-// claude is kind A. Its hooks are commands in settings.json; text reaches the
-// model as additional context, which at a stop keeps the turn going.
+// claude is kind A. Its hooks are commands in settings.json.
 type claude struct{}
 
 func (claude) Kind() bridge.AgentKind { return bridge.Claude }
-
-// commandEvents are the hook events that Bridge registers with claude and codex.
-var commandEvents = map[string]session.Event{
-	"SessionStart":     session.EventStart,
-	"UserPromptSubmit": session.EventPrompt,
-	"PreToolUse":       session.EventPreTool,
-	"PostToolUse":      session.EventTool,
-	"Stop":             session.EventStop,
-	"SubagentStart":    session.EventChildStart,
-	"SubagentStop":     session.EventChildStop,
-	"SessionEnd":       session.EventEnd,
-}
-
-func (claude) ParseHook(event string, stdin []byte) (session.HookCall, error) {
-	return parseCommandHook(bridge.Claude, event, stdin)
-}
-
-// FormatHook adds context at a stop too, which keeps the turn going: the reason
-// of a "block" reaches the model twice and is shown as a problem.
-func (claude) FormatHook(call session.HookCall, text string) []byte {
-	if silent(call, text) {
-		return nothing()
-	}
-	switch call.Event {
-	case session.EventStart, session.EventPrompt, session.EventTool, session.EventStop:
-		return addContext(call, text)
-	default:
-		return nothing()
-	}
-}
 
 // ClaudeToolUse returns the tool use id of an MCP tools/call from claude. Its
 // _meta names no agent: the PreToolUse hook with the same id does.
 func ClaudeToolUse(meta map[string]any) (toolUseID string, ok bool) {
 	toolUseID, _ = meta["claudecode/toolUseId"].(string)
 	return toolUseID, bridge.CheckID("the tool use id", toolUseID) == nil
-}
-
-// commandHook is the input that claude and codex share.
-type commandHook struct {
-	SessionID      text  `json:"session_id"`
-	AgentID        text  `json:"agent_id"` // inside a native child
-	AgentType      text  `json:"agent_type"`
-	Cwd            text  `json:"cwd"`
-	Source         text  `json:"source"`
-	Prompt         text  `json:"prompt"`
-	StopHookActive truth `json:"stop_hook_active"`
-	ToolName       text  `json:"tool_name"`
-	ToolUseID      text  `json:"tool_use_id"`
-}
-
-func parseCommandHook(kind bridge.AgentKind, host string, stdin []byte) (session.HookCall, error) {
-	event, err := eventOf(kind, commandEvents, host)
-	if err != nil {
-		return session.HookCall{}, err
-	}
-	var in commandHook
-	if err := decodeHook(stdin, &in); err != nil {
-		return session.HookCall{}, err
-	}
-	call := session.HookCall{
-		Kind:       kind,
-		Event:      event,
-		HostEvent:  host,
-		SessionID:  string(in.SessionID),
-		ChildID:    string(in.AgentID),
-		ChildTitle: shorten(string(in.AgentType), bridge.MaxNameChars),
-		Cwd:        shorten(string(in.Cwd), bridge.MaxPathChars),
-		Source:     shorten(string(in.Source), bridge.MaxNameChars),
-		Prompt:     shorten(string(in.Prompt), maxPromptChars),
-		StopActive: bool(in.StopHookActive),
-		Tool:       shorten(string(in.ToolName), bridge.MaxIDChars),
-		ToolUseID:  shorten(string(in.ToolUseID), bridge.MaxIDChars),
-	}
-	return call, checkIdentity(call)
-}
-
-// addContext is the answer of claude and codex that the model reads beside what
-// happened.
-func addContext(call session.HookCall, text string) []byte {
-	return encode(map[string]any{"hookSpecificOutput": map[string]string{
-		"hookEventName":     call.HostEvent,
-		"additionalContext": text,
-	}})
 }
 
 // claudeExecForm is the first version seen to take a hook's arguments as a
@@ -128,7 +49,7 @@ func (claude) connect(_ context.Context, in Input, _ *installed) (layout, error)
 		group := hookGroup{Matcher: hook.matcher, Hooks: []hookEntry{in.claudeHook(hook.event, hook.seconds)}}
 		settings.parts = append(settings.parts, part{Path: []string{"hooks", hook.event}, Element: true, Value: encode(group)})
 	}
-	for _, event := range []string{WakeEvent, WakeStandbyEvent} {
+	for _, event := range []string{host.WakeEvent, host.WakeStandbyEvent} {
 		waiting := in.claudeHook(event, wakeSeconds)
 		waiting.AsyncRewake = true
 		settings.parts = append(settings.parts, part{Path: []string{"hooks", "Stop"}, Element: true, Value: encode(hookGroup{Hooks: []hookEntry{waiting}})})
@@ -171,15 +92,6 @@ type hookGroup struct {
 	Matcher string      `json:"matcher,omitempty"`
 	Hooks   []hookEntry `json:"hooks"`
 }
-
-// The events under which claude's wake hooks call `bridge hook claude`: they
-// start at a stop, wait in the background of the idle session and start a turn
-// when mail may wake it. The standby serves when the first one's wake came to
-// nothing.
-const (
-	WakeEvent        = "Wake"
-	WakeStandbyEvent = "WakeStandby"
-)
 
 // wakeSeconds is how long the host lets a wake hook wait.
 const wakeSeconds = 7200

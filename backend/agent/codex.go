@@ -5,32 +5,13 @@ import (
 	"path/filepath"
 
 	"bridge/backend/bridge"
-	"bridge/backend/session"
 )
 
-// codex is kind B. Its hooks speak claude's shapes; inside a native child
-// session_id is the root thread and agent_id the child's.
+// codex is kind B. Its hooks are commands in hooks.json, each of which it must
+// be told to trust.
 type codex struct{}
 
 func (codex) Kind() bridge.AgentKind { return bridge.Codex }
-
-func (codex) ParseHook(event string, stdin []byte) (session.HookCall, error) {
-	return parseCommandHook(bridge.Codex, event, stdin)
-}
-
-func (codex) FormatHook(call session.HookCall, text string) []byte {
-	if silent(call, text) {
-		return nothing()
-	}
-	switch call.Event {
-	case session.EventStart, session.EventPrompt, session.EventTool:
-		return addContext(call, text)
-	case session.EventStop:
-		return encode(map[string]string{"decision": "block", "reason": text})
-	default:
-		return nothing()
-	}
-}
 
 // CodexIdentity returns who makes an MCP tools/call, as codex tells it in every
 // call's _meta: sessionID is the root thread, childID the calling thread when
@@ -48,8 +29,7 @@ func CodexIdentity(meta map[string]any) (sessionID, childID string, ok bool) {
 	if thread != root {
 		childID = thread
 	}
-	call := session.HookCall{SessionID: root, ChildID: childID}
-	if checkIdentity(call) != nil {
+	if bridge.CheckID("the session id", root) != nil || childID != "" && bridge.CheckID("the child's id", childID) != nil {
 		return "", "", false
 	}
 	return root, childID, true

@@ -14,6 +14,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/host"
 )
 
 // maxConfigBytes bounds a settings file that is edited. claude keeps histories
@@ -36,12 +37,7 @@ func (in Input) windows() bool { return in.OS == "windows" || in.OS == "" && run
 // folder returns the folder that an environment variable names, or elements
 // below the user's home.
 func (in Input) folder(variable string, elements ...string) string {
-	if in.Env != nil {
-		if dir := in.Env(variable); filepath.IsAbs(dir) {
-			return filepath.Clean(dir)
-		}
-	}
-	return filepath.Join(append([]string{in.Home}, elements...)...)
+	return host.Folder(in.Home, in.Env, variable, elements...)
 }
 
 // Edit is one change of a file. Before is nil when the file is made, After when

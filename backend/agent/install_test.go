@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/host"
 )
 
 // person is a user's home folder with a Bridge beside it.
@@ -514,7 +515,7 @@ func TestMSG_11_SeveralHooksOfOneEvent(t *testing.T) {
 	p.in.Bridge = "/moved/bridge"
 	p.install(bridge.Claude)
 	settings := p.get(".claude/settings.json")
-	for _, event := range []string{"Stop", WakeEvent, WakeStandbyEvent} {
+	for _, event := range []string{"Stop", host.WakeEvent, host.WakeStandbyEvent} {
 		if n := strings.Count(settings, "/moved/bridge hook claude "+event+" "); n != 1 {
 			t.Errorf("%d hooks for %s:\n%s", n, event, settings)
 		}

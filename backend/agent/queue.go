@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bridge/backend/chat"
+	"bridge/backend/host"
 )
 
 // queueTimeout bounds one run of `codex queue`. Starting a cold CLI takes part
@@ -78,5 +79,5 @@ func shortReason(words string) string {
 	if words == "" {
 		return "it said nothing"
 	}
-	return shorten(words, maxReasonChars)
+	return host.Shorten(words, maxReasonChars)
 }

@@ -16,6 +16,7 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
+	"bridge/backend/host"
 	"bridge/backend/realcli"
 )
 
@@ -111,7 +112,7 @@ type entry struct {
 	Hook    string
 	Plugin  string
 	Call    struct{ Event, SessionID, ChildID, Cwd, Prompt, Tool, ToolUseID string }
-	Confirm agent.PluginConfirm
+	Confirm host.PluginConfirm
 	Failed  string
 }
 
@@ -231,7 +232,7 @@ func TestMSG_11_RealClaude(t *testing.T) {
 	_, err = w.home.Claude(w.soon(), w.home.Project("p"), "play script:turn", "--allowedTools", "Bash")
 	must(t, err)
 
-	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SubagentStart", "SubagentStop", "SessionEnd", agent.WakeEvent, agent.WakeStandbyEvent} {
+	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SubagentStart", "SubagentStop", "SessionEnd", host.WakeEvent, host.WakeStandbyEvent} {
 		w.first("hook "+event, func(e entry) bool { return e.Hook == event })
 	}
 	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"} {

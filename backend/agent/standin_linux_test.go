@@ -14,8 +14,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"bridge/backend/agent"
 	"bridge/backend/bridge"
+	"bridge/backend/host"
 	"bridge/backend/session"
 )
 
@@ -94,11 +94,11 @@ func standInHook(log *journal, kind bridge.AgentKind, event string) error {
 	if err != nil {
 		return err
 	}
-	if event == agent.WakeEvent || event == agent.WakeStandbyEvent { // nothing wakes this session
+	if event == host.WakeEvent || event == host.WakeStandbyEvent { // nothing wakes this session
 		log.add(map[string]any{"hook": event})
 		return nil
 	}
-	call, err := agent.For(kind).ParseHook(event, stdin)
+	call, err := host.For(kind).ParseHook(event, stdin)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func standInHook(log *journal, kind bridge.AgentKind, event string) error {
 	if call.StopActive {
 		mail = ""
 	}
-	_, err = os.Stdout.Write(agent.For(kind).FormatHook(call, mail))
+	_, err = os.Stdout.Write(host.For(kind).FormatHook(call, mail))
 	return err
 }
 
@@ -121,18 +121,18 @@ func standInPlugin(log *journal, home string) error {
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, bridge.MaxFrameBytes)
 	for lines.Scan() {
-		var request agent.PluginRequest
+		var request host.PluginRequest
 		if err := json.Unmarshal(lines.Bytes(), &request); err != nil {
 			return err
 		}
-		reply := agent.PluginReply{ID: request.ID}
+		reply := host.PluginReply{ID: request.ID}
 		switch {
 		case request.Confirm != nil:
 			log.add(map[string]any{"plugin": "confirm", "confirm": request.Confirm})
 		case request.Back != "":
 			give(home, strings.TrimPrefix(request.Back, "loan-"), lent[request.Back])
 		default:
-			call, err := agent.For(bridge.OpenCode).ParseHook(request.Event, request.Call)
+			call, err := host.For(bridge.OpenCode).ParseHook(request.Event, request.Call)
 			if err != nil {
 				return err
 			}
@@ -146,7 +146,7 @@ func standInPlugin(log *journal, home string) error {
 				give(home, "mail-"+request.Event, text)
 			}
 			if push {
-				if err := errors.Join(out.Encode(reply), out.Encode(agent.PluginPush{Mail: call.SessionID, Wake: pushed == "wake"})); err != nil {
+				if err := errors.Join(out.Encode(reply), out.Encode(host.PluginPush{Mail: call.SessionID, Wake: pushed == "wake"})); err != nil {
 					return err
 				}
 				continue

@@ -28,10 +28,10 @@ var heights = map[string]int{
 	// Words.
 	"bridge": 0,
 	// Rules: no I/O. A session is a target of decisions; mail asks for a
-	// session's wake policy; a remote job is a job.
+	// session's wake policy; a remote job is a job; a host's hook names a session.
 	"decision": 10, "chat": 10, "job": 10, "search": 10,
 	"session": 11, "remote": 11,
-	"mail": 12,
+	"mail": 12, "host": 12,
 	// Adapters: one per technology.
 	"disk": 20, "proc": 20,
 	"config": 21, "store": 21, "agent": 21, "link": 21, "ipc": 21,

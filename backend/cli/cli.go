@@ -19,10 +19,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/hook"
+	"bridge/backend/host"
 )
 
 // Exit codes (contract: Commands).
@@ -270,11 +270,11 @@ func (a *App) runHook(ctx context.Context, args []string) int {
 		fmt.Fprintln(a.Stdout, "{}")
 		return exitDone
 	}
-	if kind == bridge.Claude && (words[1] == agent.WakeEvent || words[1] == agent.WakeStandbyEvent) {
+	if kind == bridge.Claude && (words[1] == host.WakeEvent || words[1] == host.WakeStandbyEvent) {
 		if a.headless() {
 			return exitDone // it would keep a run without a person from ending
 		}
-		return hook.RunWake(ctx, a.hookOptions(home, kind), words[1] == agent.WakeStandbyEvent, a.Stdin, a.Stderr)
+		return hook.RunWake(ctx, a.hookOptions(home, kind), words[1] == host.WakeStandbyEvent, a.Stdin, a.Stderr)
 	}
 	hook.Run(ctx, a.hookOptions(home, kind), kind, words[1], a.Stdin, a.Stdout)
 	return exitDone
@@ -294,7 +294,7 @@ func (a *App) storeOf(kind bridge.AgentKind) string {
 	if err != nil {
 		return ""
 	}
-	return agent.StoreFolder(kind, home, a.Getenv)
+	return host.StoreFolder(kind, home, a.Getenv)
 }
 
 // lazyLog opens the log only when a line is written: most hook calls say

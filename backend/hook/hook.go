@@ -12,10 +12,10 @@ import (
 	"os"
 	"time"
 
-	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/decision"
+	"bridge/backend/host"
 	"bridge/backend/ipc"
 	"bridge/backend/proc"
 	"bridge/backend/session"
@@ -46,7 +46,7 @@ const (
 func Run(ctx context.Context, opts Options, kind bridge.AgentKind, event string, input io.Reader, output io.Writer) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
-	adapter := agent.For(kind)
+	adapter := host.For(kind)
 	stdin := readInput(ctx, input)
 	call, err := adapter.ParseHook(event, stdin)
 	if err != nil {
@@ -61,7 +61,7 @@ func Run(ctx context.Context, opts Options, kind bridge.AgentKind, event string,
 // answer asks the broker, writes the host's answer, and only then confirms what
 // was in it: handing over is not consuming, and not handing over either until
 // the bytes are out.
-func answer(ctx context.Context, opts Options, adapter agent.Adapter, call session.HookCall, output io.Writer) {
+func answer(ctx context.Context, opts Options, adapter host.Adapter, call session.HookCall, output io.Writer) {
 	note := "" // read first: a broker that hangs must not cost it
 	if call.Event == session.EventStart && call.ChildID == "" {
 		note = startNote(ctx, opts, call)

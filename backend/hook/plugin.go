@@ -9,8 +9,8 @@ import (
 	"os"
 	"sync"
 
-	"bridge/backend/agent"
 	"bridge/backend/bridge"
+	"bridge/backend/host"
 	"bridge/backend/ipc"
 	"bridge/backend/proc"
 	"bridge/backend/session"
@@ -18,13 +18,13 @@ import (
 
 // Plugin serves an agent's plugin for as long as it lives: events and
 // confirmations come in as JSON lines, answers and mail signals go out
-// (agent.PluginRequest). It keeps connected to the broker and registers each
+// (host.PluginRequest). It keeps connected to the broker and registers each
 // root session that the plugin reports.
 type Plugin struct {
 	opts    Options
 	kind    bridge.AgentKind
 	keeper  *ipc.Keeper
-	adapter agent.Adapter
+	adapter host.Adapter
 	host    proc.Process // the agent's process
 
 	outMu sync.Mutex
@@ -51,7 +51,7 @@ type registered struct {
 // RunPlugin serves until input ends. start starts a background broker.
 func RunPlugin(ctx context.Context, opts Options, kind bridge.AgentKind, target ipc.Target, start ipc.Starter, input io.Reader, output io.Writer) error {
 	p := &Plugin{
-		opts: opts, kind: kind, adapter: agent.For(kind), out: json.NewEncoder(output), sessions: map[string]registered{}, loans: map[string]lent{}, tails: map[string]chan struct{}{},
+		opts: opts, kind: kind, adapter: host.For(kind), out: json.NewEncoder(output), sessions: map[string]registered{}, loans: map[string]lent{}, tails: map[string]chan struct{}{},
 	}
 	if above := proc.Ancestors(os.Getpid(), 1); len(above) == 1 {
 		p.host = above[0]
@@ -85,7 +85,7 @@ func (p *Plugin) serve(ctx context.Context, running *sync.WaitGroup, input io.Re
 		if err != nil {
 			return err
 		}
-		var request agent.PluginRequest
+		var request host.PluginRequest
 		if err := json.Unmarshal(line, &request); err != nil {
 			p.opts.Log.Warn("a plugin's line is not understood", "err", err)
 			continue
@@ -105,7 +105,7 @@ func (p *Plugin) serve(ctx context.Context, running *sync.WaitGroup, input io.Re
 }
 
 // keyOf names the session that a line belongs to.
-func (p *Plugin) keyOf(request agent.PluginRequest) string {
+func (p *Plugin) keyOf(request host.PluginRequest) string {
 	if request.Back != "" {
 		return p.loanOf(request.Back).sessionID
 	}
@@ -168,22 +168,22 @@ func readLine(lines *bufio.Reader, limitBytes int) ([]byte, error) {
 	}
 }
 
-func (p *Plugin) answer(ctx context.Context, request agent.PluginRequest) agent.PluginReply {
+func (p *Plugin) answer(ctx context.Context, request host.PluginRequest) host.PluginReply {
 	switch {
 	case request.Confirm != nil:
-		return agent.PluginReply{ID: request.ID, Error: words(p.confirm(ctx, *request.Confirm))}
+		return host.PluginReply{ID: request.ID, Error: words(p.confirm(ctx, *request.Confirm))}
 	case request.Back != "":
-		return agent.PluginReply{ID: request.ID, Error: words(p.giveBack(ctx, request.Back))}
+		return host.PluginReply{ID: request.ID, Error: words(p.giveBack(ctx, request.Back))}
 	}
 	call, err := p.adapter.ParseHook(request.Event, request.Call)
 	if err != nil {
-		return agent.PluginReply{ID: request.ID, Error: words(err)}
+		return host.PluginReply{ID: request.ID, Error: words(err)}
 	}
 	reply, err := p.report(ctx, call)
 	if err != nil {
 		p.opts.Log.Warn("a plugin's event was not reported", "event", request.Event, "err", err)
 	}
-	return agent.PluginReply{ID: request.ID, Text: reply.Text, Loan: reply.Loan, Error: words(err)}
+	return host.PluginReply{ID: request.ID, Text: reply.Text, Loan: reply.Loan, Error: words(err)}
 }
 
 // report makes sure that the session is registered and passes the event on.
@@ -273,7 +273,7 @@ func (p *Plugin) join(ctx context.Context, client *ipc.Client) error {
 }
 
 // confirm passes on what became of a loan, or keeps it for the next broker.
-func (p *Plugin) confirm(ctx context.Context, c agent.PluginConfirm) error {
+func (p *Plugin) confirm(ctx context.Context, c host.PluginConfirm) error {
 	defer p.settled(c.Loan.ID)
 	confirm := ipc.Confirm{Loan: c.Loan, Stage: c.Stage, Evidence: c.Evidence}
 	err := p.keeper.Do(ctx, func(client *ipc.Client) error { return client.Confirm(ctx, confirm) })
@@ -311,7 +311,7 @@ func (p *Plugin) event(event ipc.Event) {
 	if event.Name != ipc.EventMail || json.Unmarshal(event.Data, &arrived) != nil {
 		return
 	}
-	p.write(agent.PluginPush{Mail: arrived.SessionID, Wake: arrived.Wake})
+	p.write(host.PluginPush{Mail: arrived.SessionID, Wake: arrived.Wake})
 }
 
 // signalAll follows dropped signals: each session may have mail that wakes it,
@@ -320,7 +320,7 @@ func (p *Plugin) signalAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id := range p.sessions {
-		p.write(agent.PluginPush{Mail: id, Wake: true})
+		p.write(host.PluginPush{Mail: id, Wake: true})
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/brokertest"
+	"bridge/backend/host"
 	"bridge/backend/ipc"
 )
 
@@ -51,10 +51,10 @@ func (p plugin) say(lines ...string) {
 }
 
 // reply returns the next answer, passing over pushes.
-func (p plugin) reply() agent.PluginReply {
+func (p plugin) reply() host.PluginReply {
 	p.t.Helper()
 	for p.lines.Scan() {
-		var reply agent.PluginReply
+		var reply host.PluginReply
 		if err := json.Unmarshal(p.lines.Bytes(), &reply); err != nil {
 			p.t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func (p plugin) reply() agent.PluginReply {
 		}
 	}
 	p.t.Fatalf("the plugin's child ended: %v", p.lines.Err())
-	return agent.PluginReply{}
+	return host.PluginReply{}
 }
 
 func TestCHT_07_MSG_06_APluginsLinesKeepTheirOrder(t *testing.T) {

@@ -6,15 +6,15 @@ import (
 	"os"
 	"time"
 
-	"bridge/backend/agent"
 	"bridge/backend/bridge"
+	"bridge/backend/host"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
 	"bridge/backend/proc"
 )
 
 // The host's names of the hooks that wait in the background of an idle session
-// (agent.WakeEvent): the first, and the standby for a wake that came to nothing.
+// (host.WakeEvent): the first, and the standby for a wake that came to nothing.
 const (
 	// wakeLife bounds one wait; the host's own limit is a little longer.
 	wakeLife = 7000 * time.Second
@@ -34,7 +34,7 @@ const ExitWake = 2
 func RunWake(ctx context.Context, opts Options, standby bool, input io.Reader, errorOutput io.Writer) int {
 	ctx, cancel := context.WithTimeout(ctx, wakeLife)
 	defer cancel()
-	call, err := agent.For(bridge.Claude).ParseHook("Stop", readInputWithin(ctx, input))
+	call, err := host.For(bridge.Claude).ParseHook("Stop", readInputWithin(ctx, input))
 	if err != nil || call.ChildID != "" {
 		return 0
 	}

@@ -52,7 +52,7 @@ type Register struct {
 	HostKnown bool   `json:"hostKnown,omitempty"`
 	SessionID string `json:"sessionId,omitempty"` // host session id, "" until known
 	// Store is the folder of the CLI's own store, as far as the environment of
-	// the registering process tells (agent.StoreFolder).
+	// the registering process tells (host.StoreFolder).
 	Store string `json:"store,omitempty"`
 	// Previous is the peer id of an earlier registration of the same process:
 	// after a broker restart it keeps its identity.

@@ -31,7 +31,7 @@ type HookCall struct {
 	ChildTitle string `json:"childTitle,omitempty"`
 	Cwd        string `json:"cwd,omitempty"`
 	// Store is the folder of the CLI's own store, as the environment that the
-	// CLI gave to the hook tells (agent.StoreFolder).
+	// CLI gave to the hook tells (host.StoreFolder).
 	Store      string `json:"store,omitempty"`
 	Source     string `json:"source,omitempty"` // session-start: startup, resume, clear
 	Prompt     string `json:"prompt,omitempty"`

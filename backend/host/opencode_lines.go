@@ -1,4 +1,4 @@
-package agent
+package host
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"bridge/backend/session"
 )
 
-// The lines between opencode's plugin (opencode/bridge.js) and its child
+// The lines between opencode's plugin (agent/opencode/bridge.js) and its child
 // process `bridge plugin opencode [--home DIR]`: one JSON object a line, in both
 // directions, UTF-8, at most bridge.MaxFrameBytes each.
 //
@@ -42,13 +42,13 @@ type PluginRequest struct {
 // PluginCall is what the plugin says about an event. A call from a child
 // session names its root in SessionID and itself in ChildID.
 type PluginCall struct {
-	SessionID  text `json:"sessionId"`
-	ChildID    text `json:"childId,omitempty"`
-	ChildTitle text `json:"childTitle,omitempty"`
-	Cwd        text `json:"cwd,omitempty"`
-	Prompt     text `json:"prompt,omitempty"`
-	Tool       text `json:"tool,omitempty"`
-	ToolUseID  text `json:"toolUseId,omitempty"`
+	SessionID  Text `json:"sessionId"`
+	ChildID    Text `json:"childId,omitempty"`
+	ChildTitle Text `json:"childTitle,omitempty"`
+	Cwd        Text `json:"cwd,omitempty"`
+	Prompt     Text `json:"prompt,omitempty"`
+	Tool       Text `json:"tool,omitempty"`
+	ToolUseID  Text `json:"toolUseId,omitempty"`
 }
 
 // PluginConfirm says that the text of a loan was stored in the session.

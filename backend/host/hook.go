@@ -1,4 +1,4 @@
-package agent
+package host
 
 import (
 	"bytes"
@@ -33,23 +33,23 @@ func decodeHook(stdin []byte, dst any) error {
 	return nil
 }
 
-// text is a JSON string; any other value reads as "".
-type text string
+// Text is a JSON string; any other value reads as "".
+type Text string
 
 // UnmarshalJSON never fails: see decodeHook.
-func (t *text) UnmarshalJSON(data []byte) error {
+func (t *Text) UnmarshalJSON(data []byte) error {
 	var s string
 	if json.Unmarshal(data, &s) == nil {
-		*t = text(s)
+		*t = Text(s)
 	}
 	return nil
 }
 
-// truth is a JSON boolean, or its word in a string as some hosts send it.
-type truth bool
+// Truth is a JSON boolean, or its word in a string as some hosts send it.
+type Truth bool
 
 // UnmarshalJSON never fails: see decodeHook.
-func (f *truth) UnmarshalJSON(data []byte) error {
+func (f *Truth) UnmarshalJSON(data []byte) error {
 	word := strings.ToLower(strings.Trim(string(data), `" `))
 	*f = word == "true" || word == "1"
 	return nil
@@ -75,8 +75,8 @@ func eventOf(kind bridge.AgentKind, events map[string]session.Event, host string
 	return "", bridge.Errorf(bridge.Invalid, "%s has no hook event %q that Bridge uses", kind, host)
 }
 
-// shorten cuts s to at most maxChars characters of valid UTF-8.
-func shorten(s string, maxChars int) string {
+// Shorten cuts s to at most maxChars characters of valid UTF-8.
+func Shorten(s string, maxChars int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= maxChars || utf8.RuneCountInString(s) <= maxChars {
 		return s
@@ -84,9 +84,9 @@ func shorten(s string, maxChars int) string {
 	return string([]rune(s)[:maxChars])
 }
 
-// encode returns value as one line of JSON without HTML escapes: the text goes
+// Encode returns value as one line of JSON without HTML escapes: the text goes
 // to a model, not to a page.
-func encode(value any) []byte {
+func Encode(value any) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -94,16 +94,6 @@ func encode(value any) []byte {
 		return []byte("{}") // unreachable: only maps and strings come here
 	}
 	return bytes.TrimRight(out.Bytes(), "\n")
-}
-
-// indented is encode over several lines, for a file.
-func indented(value any) []byte {
-	var out bytes.Buffer
-	if err := json.Indent(&out, encode(value), "", "  "); err != nil {
-		return []byte("{}") // unreachable: encode writes JSON
-	}
-	out.WriteByte('\n')
-	return out.Bytes()
 }
 
 // nothing is the answer that every host understands as "go on".

@@ -1,0 +1,27 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"bridge/backend/host"
+)
+
+// text and truth read a CLI's JSON whatever its types: see package host.
+type (
+	text  = host.Text
+	truth = host.Truth
+)
+
+// encode returns value as one line of JSON without HTML escapes.
+func encode(value any) []byte { return host.Encode(value) }
+
+// indented is encode over several lines, for a file.
+func indented(value any) []byte {
+	var out bytes.Buffer
+	if err := json.Indent(&out, encode(value), "", "  "); err != nil {
+		return []byte("{}") // unreachable: encode writes JSON
+	}
+	out.WriteByte('\n')
+	return out.Bytes()
+}
