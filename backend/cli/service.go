@@ -74,6 +74,7 @@ type serviceManager interface {
 	uninstall(ctx context.Context) ([]string, error)
 	start(ctx context.Context) error
 	stop(ctx context.Context) error
+	restart(ctx context.Context) error
 	state(ctx context.Context) (serviceState, error)
 }
 
@@ -109,7 +110,7 @@ func (a *App) serviceCommand() *cobra.Command {
 	parent := &cobra.Command{
 		Use: "service", Short: "Run the broker as a service, without a screen", Args: noArgs,
 		Long: "The broker as a service: on Linux a systemd unit that starts when you log in, or with --system when the\n" +
-			"machine starts; on Windows a service of the machine that runs as your account.",
+			"machine starts; on macOS the same by launchd; on Windows a service of the machine that runs as your account.",
 		Example: "  bridge service install\n  bridge service start\n  sudo bridge service install --system --user alice\n  bridge service uninstall",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -120,6 +121,7 @@ func (a *App) serviceCommand() *cobra.Command {
 		a.serviceVerb(flags, "uninstall", "Stop the service and remove what install wrote; your data stays", changes(a.serviceUninstall)),
 		a.serviceVerb(flags, "start", "Start the service now", changes(a.serviceStart)),
 		a.serviceVerb(flags, "stop", "Stop the service until the next login or boot", changes(a.serviceStop)),
+		a.serviceVerb(flags, "restart", "End the service and start it again", changes(a.serviceRestart)),
 		a.serviceVerb(flags, "status", "Show the service and who serves the home", a.serviceStatus),
 		a.serviceLogsCommand(flags), a.serviceRunCommand(),
 	)
@@ -287,10 +289,20 @@ func installedState(ctx context.Context, s service, m serviceManager) (serviceSt
 }
 
 func (a *App) serviceStart(ctx context.Context, s service, m serviceManager) error {
+	return a.bringUp(ctx, s, m, m.start)
+}
+
+func (a *App) serviceRestart(ctx context.Context, s service, m serviceManager) error {
+	return a.bringUp(ctx, s, m, m.restart)
+}
+
+// bringUp has the service manager start an installed service and says what came
+// of it.
+func (a *App) bringUp(ctx context.Context, s service, m serviceManager, start func(context.Context) error) error {
 	if _, err := installedState(ctx, s, m); err != nil {
 		return err
 	}
-	if err := m.start(ctx); err != nil {
+	if err := start(ctx); err != nil {
 		return err
 	}
 	report, err := a.awaitService(ctx, s, m)

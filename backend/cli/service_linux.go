@@ -11,17 +11,22 @@ import (
 	"strconv"
 	"strings"
 
+	kardianos "github.com/kardianos/service"
+
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 )
 
-// systemd keeps the service on Linux. The units are written here and not by
-// kardianos/service: its user units ask for a target that no login reaches, and
-// merely importing it searches PATH and the disk at the start of every process,
-// each hook's included.
+// systemd keeps the service on Linux through kardianos/service, with a unit of
+// ours. By hand here is only what that package lacks: a unit that a login pulls
+// in and that quotes every path, systemd's own words when it refuses, whether the
+// service starts by itself and which process it is, a user manager that is not in
+// the environment or keeps its units elsewhere, and taking back an installation
+// that failed half-way.
 type systemd struct {
 	service
 	file    string // the unit file
+	link    string // where an account's manager looks for it, "" for the file itself
 	runtime string // XDG_RUNTIME_DIR of the account, for its own manager
 }
 
@@ -36,15 +41,17 @@ func (a *App) serviceManager(s service) (serviceManager, error) {
 	if s.system {
 		return m, nil
 	}
-	settings := a.Getenv("XDG_CONFIG_HOME")
-	if !filepath.IsAbs(settings) {
-		userHome, err := os.UserHomeDir()
-		if err != nil {
-			return nil, bridge.Errorf(bridge.Invalid, "there is no user home folder: set HOME")
-		}
-		settings = filepath.Join(userHome, ".config")
+	userHome, err := os.UserHomeDir()
+	if err != nil {
+		return nil, bridge.Errorf(bridge.Invalid, "there is no user home folder: set HOME")
 	}
-	m.file = filepath.Join(settings, "systemd", "user", s.name+".service")
+	m.file = filepath.Join(userHome, ".config", "systemd", "user", s.name+".service")
+	if settings := a.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(settings) {
+		m.link = filepath.Join(settings, "systemd", "user", s.name+".service")
+	}
+	if m.link == m.file {
+		m.link = ""
+	}
 	m.runtime = a.Getenv("XDG_RUNTIME_DIR")
 	if m.runtime == "" {
 		m.runtime = "/run/user/" + strconv.Itoa(os.Geteuid()) // su and sudo do not set it
@@ -62,37 +69,65 @@ func (m systemd) mayChange() error {
 	return bridge.Errorf(bridge.Denied, "a service of the machine is root's to change: put sudo in front, or leave out --system for a service of your own")
 }
 
-// unit is the unit file's text. It restricts nothing: the broker starts agents,
-// and whatever a unit forbids is forbidden to everything below it; they must be
-// able to do what their owner can, sudo included.
-func (m systemd) unit() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Written by `bridge service install`; `bridge service uninstall` removes it.\n[Unit]\n")
-	fmt.Fprintf(&b, "Description=Bridge between coding-agent sessions (%s)\n", escapeSpecifiers(m.home.Dir()))
-	fmt.Fprintf(&b, "ConditionFileIsExecutable=%s\n", escapeSpecifiers(m.program))
-	b.WriteString("StartLimitIntervalSec=60\nStartLimitBurst=10\n\n[Service]\nType=exec\n")
-	if m.system {
-		fmt.Fprintf(&b, "User=%s\nWorkingDirectory=~\n", m.account)
-	}
-	fmt.Fprintf(&b, "ExecStart=%s", quoteUnit(m.program))
-	for _, arg := range m.args() {
-		b.WriteString(" " + strings.ReplaceAll(quoteUnit(arg), "$", "$$"))
-	}
-	b.WriteString("\nRestart=on-failure\nRestartSec=2\n")
-	b.WriteString("# Runs and their agents go on when the broker ends or one of them is out of memory.\nKillMode=process\nOOMPolicy=continue\n")
-	for _, entry := range m.env {
-		fmt.Fprintf(&b, "Environment=%s\n", quoteUnit(entry))
-	}
-	fmt.Fprintf(&b, "\n[Install]\nWantedBy=%s\n", m.target())
-	return b.String()
-}
+// unitTemplate is the unit file in the template language of kardianos/service.
+// Its Arguments are one whole command line, and everything in it is quoted by us.
+// It restricts nothing: the broker starts agents, and whatever a unit forbids is
+// forbidden to everything below it; they must be able to do what their owner can,
+// sudo included.
+const unitTemplate = "# Written by `bridge service install`; `bridge service uninstall` removes it." + `
+[Unit]
+Description={{Description}}
+{{range Dependencies}}{{.}}
+{{end}}StartLimitIntervalSec=60
+StartLimitBurst=10
 
-// target is what pulls the service in: every login, or a machine that is up.
-func (m systemd) target() string {
-	if m.system {
-		return "multi-user.target"
+[Service]
+Type=exec
+{{if UserName}}User={{UserName}}
+WorkingDirectory=~
+{{end}}{{range Arguments}}ExecStart={{.}}
+{{end}}Restart=on-failure
+RestartSec=2
+# Runs and their agents go on when the broker ends or one of them is out of memory.
+KillMode=process
+OOMPolicy=continue
+{{range EnvVars}}{{.}}
+{{end}}
+[Install]
+WantedBy={{if UserName}}multi-user.target{{else}}default.target{{end}}
+`
+
+// manager is the library's view of this service.
+func (m systemd) manager() (kardianos.Service, error) {
+	command := quoteUnit(m.program)
+	for _, arg := range m.args() {
+		command += " " + strings.ReplaceAll(quoteUnit(arg), "$", "$$")
 	}
-	return "default.target"
+	config := &kardianos.Config{
+		Name: m.name, Description: "Bridge between coding-agent sessions (" + escapeSpecifiers(m.home.Dir()) + ")",
+		Executable: m.program, Arguments: []string{command},
+		Dependencies: []string{"ConditionFileIsExecutable=" + escapeSpecifiers(m.program)},
+		EnvVars:      map[string]string{},
+		Option:       kardianos.KeyValue{"UserService": !m.system, "SystemdScript": unitTemplate},
+	}
+	for _, entry := range m.env {
+		name, value, _ := strings.Cut(entry, "=")
+		config.EnvVars[name] = quoteUnit(value)
+	}
+	if m.system {
+		config.UserName = m.account
+	}
+	if m.runtime != "" { // su and sudo do not set it, and the library's systemctl needs it
+		if err := os.Setenv("XDG_RUNTIME_DIR", m.runtime); err != nil {
+			return nil, err
+		}
+	}
+	for _, system := range kardianos.AvailableSystems() { // its own guess may be another one
+		if system.String() == "linux-systemd" {
+			return system.New(&serviceProgram{}, config)
+		}
+	}
+	return nil, bridge.Errorf(bridge.Unsupported, "this program was built without systemd")
 }
 
 func escapeSpecifiers(text string) string { return strings.ReplaceAll(text, "%", "%%") }
@@ -106,18 +141,29 @@ func (m systemd) install(ctx context.Context) ([]string, error) {
 	if strings.ContainsFunc(m.program+m.home.Dir(), isControl) {
 		return nil, bridge.Errorf(bridge.Invalid, "the path of the program or of the home holds a control character, which no unit file can")
 	}
-	if err := disk.MakeDir(filepath.Dir(m.file)); err != nil {
-		return nil, bridge.Errorf(bridge.Storage, "%w", err)
+	for _, file := range m.files() {
+		if _, err := os.Lstat(file); err == nil {
+			return nil, bridge.Errorf(bridge.Conflict, "%s is there already and was left alone", file)
+		}
+		if err := disk.MakeDir(filepath.Dir(file)); err != nil {
+			return nil, bridge.Errorf(bridge.Storage, "%w", err)
+		}
 	}
-	err := disk.WriteNew(m.file, []byte(m.unit()), 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return nil, bridge.Errorf(bridge.Conflict, "%s is there already and was left alone", m.file)
-	}
+	manager, err := m.manager()
 	if err != nil {
-		return nil, bridge.Errorf(bridge.Storage, "the unit file cannot be written: %w", err)
+		return nil, err
 	}
-	if err := m.register(ctx); err != nil {
+	if m.link != "" {
+		if err := os.Symlink(m.file, m.link); err != nil {
+			return nil, bridge.Errorf(bridge.Storage, "the unit file cannot be linked: %w", err)
+		}
+	}
+	if err := m.explain(ctx, manager.Install(), "enable", m.unitName()); err != nil {
+		_, _ = m.ctl(ctx, "disable", m.unitName()) // as far as it got
 		return nil, errors.Join(err, m.dropUnit(), m.reload(ctx))
+	}
+	if err := m.syncUnit(); err != nil {
+		return nil, bridge.Errorf(bridge.Storage, "the unit file is written but not safe on the disk: %w", err)
 	}
 	lines := []string{"Wrote " + m.file, "Runs  " + m.program + " " + strings.Join(m.args(), " ")}
 	if len(m.env) > 0 {
@@ -128,6 +174,29 @@ func (m systemd) install(ctx context.Context) ([]string, error) {
 		lines = append(lines, "It ends when you log out. To have it run without a login: sudo loginctl enable-linger "+m.account)
 	}
 	return lines, nil
+}
+
+// files are the unit file and the link to it, where there is one.
+func (m systemd) files() []string {
+	if m.link == "" {
+		return []string{m.file}
+	}
+	return []string{m.file, m.link}
+}
+
+// explain turns the library's bare exit status into systemd's own words, by
+// asking systemctl once more for the same, which may be asked any number of
+// times. When it succeeds then, it is done. Other errors are the library's own.
+func (m systemd) explain(ctx context.Context, err error, verb ...string) error {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	if err := m.reload(ctx); err != nil {
+		return err
+	}
+	_, err = m.ctl(ctx, verb...)
+	return err
 }
 
 func names(environ []string) []string {
@@ -152,14 +221,6 @@ func (m systemd) lingers() bool {
 	return err == nil
 }
 
-func (m systemd) register(ctx context.Context) error {
-	if err := m.reload(ctx); err != nil {
-		return err
-	}
-	_, err := m.ctl(ctx, "enable", m.unitName())
-	return err
-}
-
 func (m systemd) reload(ctx context.Context) error {
 	_, err := m.ctl(ctx, "daemon-reload")
 	return err
@@ -167,19 +228,44 @@ func (m systemd) reload(ctx context.Context) error {
 
 func (m systemd) unitName() string { return m.name + ".service" }
 
+// syncUnit makes what the library wrote survive a loss of power.
+func (m systemd) syncUnit() error {
+	unit, err := os.OpenFile(m.file, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(unit.Sync(), unit.Close())
+	for _, file := range m.files() {
+		err = errors.Join(err, disk.SyncDir(filepath.Dir(file)))
+	}
+	return err
+}
+
 // dropUnit removes the unit file, which holds only what install wrote.
 func (m systemd) dropUnit() error {
-	if err := os.Remove(m.file); err != nil {
-		return fmt.Errorf("remove the unit file: %w", err)
+	for _, file := range m.files() {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the unit file: %w", err)
+		}
+		if err := disk.SyncDir(filepath.Dir(file)); err != nil {
+			return err
+		}
 	}
-	return disk.SyncDir(filepath.Dir(m.file))
+	return nil
 }
 
 func (m systemd) uninstall(ctx context.Context) ([]string, error) {
-	if _, err := m.ctl(ctx, "disable", "--now", m.unitName()); err != nil {
+	if err := m.stop(ctx); err != nil {
 		return nil, err
 	}
-	if err := m.dropUnit(); err != nil {
+	manager, err := m.manager()
+	if err != nil {
+		return nil, err
+	}
+	if err := m.explain(ctx, manager.Uninstall(), "disable", m.unitName()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := m.dropUnit(); err != nil { // the link, and whatever the library left
 		return nil, err
 	}
 	_, _ = m.ctl(ctx, "reset-failed", m.unitName()) // systemd may have forgotten it already
@@ -187,21 +273,35 @@ func (m systemd) uninstall(ctx context.Context) ([]string, error) {
 }
 
 func (m systemd) start(ctx context.Context) error {
-	_, err := m.ctl(ctx, "start", m.unitName())
-	return err
+	return m.order(ctx, "start", kardianos.Service.Start)
 }
 
 func (m systemd) stop(ctx context.Context) error {
-	_, err := m.ctl(ctx, "stop", m.unitName())
-	return err
+	return m.order(ctx, "stop", kardianos.Service.Stop)
+}
+
+func (m systemd) restart(ctx context.Context) error {
+	return m.order(ctx, "restart", kardianos.Service.Restart)
+}
+
+// order has systemd do one thing with the installed service.
+func (m systemd) order(ctx context.Context, verb string, do func(kardianos.Service) error) error {
+	manager, err := m.manager()
+	if err != nil {
+		return err
+	}
+	return m.explain(ctx, do(manager), verb, m.unitName())
 }
 
 func (m systemd) state(ctx context.Context) (serviceState, error) {
 	state := serviceState{File: m.file, State: serviceStopped}
-	if _, err := os.Stat(m.file); errors.Is(err, fs.ErrNotExist) {
+	for _, file := range m.files() { // an earlier version wrote the unit where the link is
+		_, err := os.Stat(file)
+		state.Installed = state.Installed || err == nil
+	}
+	if !state.Installed {
 		return state, nil
 	}
-	state.Installed = true
 	shown, err := m.ctl(ctx, "show", "--property=ActiveState,MainPID,UnitFileState", m.unitName())
 	if err != nil {
 		return state, err
@@ -252,6 +352,3 @@ func (m systemd) ctl(ctx context.Context, args ...string) (string, error) {
 	}
 	return string(output), nil
 }
-
-// runAsService runs the broker in the foreground, as systemd wants it.
-func runAsService(ctx context.Context, run func(context.Context) error) error { return run(ctx) }

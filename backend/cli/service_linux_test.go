@@ -11,20 +11,22 @@ import (
 )
 
 func TestDSK_03_TheUnitNamesProgramAndHomeWhateverTheyAreCalled(t *testing.T) {
-	nowhere := func(string) string { return "" }
-	home, err := config.ResolveHome(t.TempDir()+`/100% of $HOME "x"`, nowhere)
+	d := newDesk(t)
+	home, err := config.ResolveHome(d.dir+`/100% of {{$HOME}} "x"`, func(string) string { return "" })
 	if err != nil {
 		t.Fatal(err)
 	}
-	unit := systemd{service: service{
-		name: "bridge", program: `/opt/my tools/bri"dge$1%`, home: home, system: true, account: "alice", env: []string{"PATH=/a b:/c%d"},
-	}}.unit()
+	d.home, d.program, d.env = home, `/opt/my {{tools}}/bri"dge$1%`, []string{"PATH=/a b:/c%d", `BRIDGE_X="`}
+	if _, err := d.install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	unit := d.unitText()
 	for _, line := range []string{
-		`ExecStart="/opt/my tools/bri\"dge$1%%" "service" "run" "--home" "` + strings.TrimSuffix(home.Dir(), `100% of $HOME "x"`) + `100%% of $$HOME \"x\""`,
-		`ConditionFileIsExecutable=/opt/my tools/bri"dge$1%%`,
-		`Environment="PATH=/a b:/c%%d"`,
-		"User=alice",
-		"WantedBy=multi-user.target",
+		`ExecStart="/opt/my {{tools}}/bri\"dge$1%%" "service" "run" "--home" "` + d.dir + `/100%% of {{$$HOME}} \"x\""`,
+		`ConditionFileIsExecutable=/opt/my {{tools}}/bri"dge$1%%`,
+		`Environment=PATH="/a b:/c%%d"`,
+		`Environment=BRIDGE_X="\""`,
+		"WantedBy=default.target",
 		"KillMode=process",
 		"[Unit]",
 		"Description=Bridge between coding-agent sessions (" + strings.ReplaceAll(home.Dir(), "%", "%%") + ")",
@@ -36,6 +38,41 @@ func TestDSK_03_TheUnitNamesProgramAndHomeWhateverTheyAreCalled(t *testing.T) {
 	} {
 		if !strings.Contains(unit, "\n"+line+"\n") {
 			t.Errorf("no line %s in\n%s", line, unit)
+		}
+	}
+}
+
+// TestDSK_03_AUserManagerWithAFolderOfItsOwnFindsTheUnit: the library writes to
+// the usual folder only.
+func TestDSK_03_AUserManagerWithAFolderOfItsOwnFindsTheUnit(t *testing.T) {
+	d := newDesk(t)
+	d.link = filepath.Join(d.dir, "settings", "systemd", "user", "bridge.service")
+	if _, err := d.install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	linked, err := os.ReadFile(d.link)
+	if err != nil || string(linked) != d.unitText() {
+		t.Errorf("where that manager looks stands %q, %v", linked, err)
+	}
+	d.removes(t)
+	if err := os.WriteFile(d.link, nil, 0o600); err != nil { // as an earlier version left it
+		t.Fatal(err)
+	}
+	if state, err := d.state(t.Context()); err != nil || !state.Installed {
+		t.Errorf("the state is %+v, %v", state, err)
+	}
+	d.removes(t)
+}
+
+// removes uninstalls the service and looks for what is left.
+func (d desk) removes(t *testing.T) {
+	t.Helper()
+	if _, err := d.uninstall(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, gone := range d.files() {
+		if _, err := os.Lstat(gone); !os.IsNotExist(err) {
+			t.Errorf("%s is still there: %v", gone, err)
 		}
 	}
 }
@@ -55,15 +92,6 @@ func TestDSK_03_APathThatNoUnitCanHoldIsRefusedAndNothingIsWritten(t *testing.T)
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("a unit was written: %v", err)
-	}
-}
-
-func TestDSK_03_AUnitStartsWithTheLoginOrTheMachine(t *testing.T) {
-	for system, want := range map[bool]string{false: "WantedBy=default.target\n", true: "WantedBy=multi-user.target\n"} {
-		m := systemd{service: service{name: "bridge", program: "/opt/bridge", system: system, account: "alice"}}
-		if unit := m.unit(); !strings.HasSuffix(unit, want) || strings.Contains(unit, "User=alice\n") != system {
-			t.Errorf("system %v:\n%s", system, unit)
-		}
 	}
 }
 

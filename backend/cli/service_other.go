@@ -1,4 +1,4 @@
-//go:build !linux && !windows
+//go:build !linux && !windows && !darwin
 
 package cli
 
@@ -9,7 +9,7 @@ import (
 )
 
 func (a *App) serviceManager(service) (serviceManager, error) {
-	return nil, bridge.Errorf(bridge.Unsupported, "services are for Linux with systemd and for Windows; here, start `bridge serve` by the system's own means")
+	return nil, bridge.Errorf(bridge.Unsupported, "services are for Linux with systemd, macOS and Windows; here, start `bridge serve` by the system's own means")
 }
 
 func (service) journal() string { return "the system's log" }

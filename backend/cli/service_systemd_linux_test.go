@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,11 +31,13 @@ func newDesk(t *testing.T) desk {
 	t.Helper()
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho \"$XDG_RUNTIME_DIR $*\" >> " + dir + "/calls\n" +
-		"case \"$*\" in *\"$(cat " + dir + "/refuses)\"*) echo 'systemd says no' >&2; exit 1;; *show*) cat " + dir + "/shows;; esac\n"
+		"case \"$(echo \"$*\" | sed 's/--user //')\" in *\"$(cat " + dir + "/refuses)\"*) echo 'systemd says no' >&2; exit 1;; *show*) cat " + dir + "/shows;; esac\n"
 	if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("HOME", dir)
+	t.Setenv("XDG_RUNTIME_DIR", "/nowhere")
 	home, err := config.ResolveHome(filepath.Join(dir, "home"), func(string) string { return "" })
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +48,7 @@ func newDesk(t *testing.T) desk {
 	}
 	d := desk{T: t, output: &bytes.Buffer{}, dir: dir, systemd: systemd{
 		service: service{name: "bridge", program: "/opt/bridge", home: home, account: current.Username, env: []string{"PATH=/bin", "BRIDGE_PORT=0"}},
-		file:    filepath.Join(dir, "units", "bridge.service"), runtime: "/run/user/7",
+		file:    filepath.Join(dir, ".config", "systemd", "user", "bridge.service"), runtime: "/run/user/7",
 	}}
 	d.app = &App{Getenv: func(string) string { return "" }, Stdout: d.output}
 	d.put("refuses", "nothing")
@@ -71,12 +74,13 @@ func (d desk) asked() string {
 	d.put("calls", "")
 	var orders []string
 	for line := range strings.Lines(string(raw)) {
-		order, own := strings.CutPrefix(line, "/run/user/7 --user ")
-		if !own {
+		order, own := strings.CutPrefix(strings.TrimSpace(line), "/run/user/7 ")
+		words := slices.DeleteFunc(strings.Fields(order), func(word string) bool { return word == "--user" })
+		if !own || len(words) == len(strings.Fields(order)) {
 			d.Errorf("systemctl is asked %q, which is not the account's own", line)
 		}
-		if !strings.HasPrefix(order, "show ") {
-			orders = append(orders, strings.TrimSpace(order))
+		if words[0] != "show" {
+			orders = append(orders, strings.Join(words, " "))
 		}
 	}
 	return strings.Join(orders, ", ")
@@ -111,7 +115,7 @@ func (d desk) unitText() string {
 
 func TestDSK_03_InstallAndUninstallLeaveNothingBehind(t *testing.T) {
 	d := newDesk(t)
-	d.did(d.app.serviceInstall, exitDone, "Wrote "+d.file, "daemon-reload, enable bridge.service")
+	d.did(d.app.serviceInstall, exitDone, "Wrote "+d.file, "enable bridge.service, daemon-reload")
 	for _, words := range []string{"Keeps PATH, BRIDGE_PORT as", "whenever you log in", d.command("start")} {
 		if !strings.Contains(d.output.String(), words) {
 			t.Errorf("install does not say %q:\n%s", words, d.output)
@@ -120,14 +124,15 @@ func TestDSK_03_InstallAndUninstallLeaveNothingBehind(t *testing.T) {
 	if strings.Contains(d.output.String(), "loginctl enable-linger "+d.account) == d.lingers() {
 		t.Errorf("the account lingers: %v, and install says\n%s", d.lingers(), d.output)
 	}
-	if d.unitText() != d.unit() {
-		t.Errorf("the unit file holds\n%s", d.unitText())
+	written := d.unitText()
+	if !strings.Contains(written, "\nExecStart=\"/opt/bridge\" \"service\" \"run\" \"--home\" ") {
+		t.Errorf("the unit file holds\n%s", written)
 	}
 	d.did(d.app.serviceInstall, exitFailed, "installed already", "")
-	if _, err := d.install(t.Context()); bridge.CodeOf(err) != bridge.Conflict || d.unitText() != d.unit() {
+	if _, err := d.install(t.Context()); bridge.CodeOf(err) != bridge.Conflict || d.unitText() != written {
 		t.Errorf("another unit file in the place: %v", err)
 	}
-	d.did(d.app.serviceUninstall, exitDone, "kept in "+d.home.Dir(), "disable --now bridge.service, reset-failed bridge.service, daemon-reload")
+	d.did(d.app.serviceUninstall, exitDone, "kept in "+d.home.Dir(), "stop bridge.service, disable bridge.service, daemon-reload, reset-failed bridge.service, daemon-reload")
 	if _, err := os.Lstat(d.file); !os.IsNotExist(err) {
 		t.Errorf("the unit file is still there: %v", err)
 	}
@@ -138,8 +143,8 @@ func TestDSK_03_InstallAndUninstallLeaveNothingBehind(t *testing.T) {
 
 func TestDSK_03_WhatSystemdRefusesIsTakenBack(t *testing.T) {
 	for refused, orders := range map[string]string{
-		"daemon-reload": "daemon-reload, daemon-reload",
-		"enable":        "daemon-reload, enable bridge.service, daemon-reload",
+		"daemon-reload": "enable bridge.service, daemon-reload, daemon-reload, disable bridge.service, daemon-reload",
+		"enable":        "enable bridge.service, daemon-reload, enable bridge.service, disable bridge.service, daemon-reload",
 	} {
 		t.Run("DSK-03 "+refused, func(t *testing.T) {
 			d := newDesk(t)
@@ -152,11 +157,17 @@ func TestDSK_03_WhatSystemdRefusesIsTakenBack(t *testing.T) {
 	}
 	t.Run("DSK-03 disable", func(t *testing.T) {
 		d := newDesk(t)
-		d.did(d.app.serviceInstall, exitDone, "Wrote", "daemon-reload, enable bridge.service")
-		d.put("refuses", "disable")
-		d.did(d.app.serviceUninstall, exitFailed, "systemctl --user disable --now bridge.service: systemd says no", "disable --now bridge.service")
-		if d.unitText() != d.unit() {
-			t.Error("the unit file of a service that runs is gone")
+		d.did(d.app.serviceInstall, exitDone, "Wrote", "enable bridge.service, daemon-reload")
+		written := d.unitText()
+		for refused, orders := range map[string]string{
+			"stop":    "stop bridge.service, daemon-reload, stop bridge.service",
+			"disable": "stop bridge.service, disable bridge.service, daemon-reload, disable bridge.service",
+		} {
+			d.put("refuses", refused)
+			d.did(d.app.serviceUninstall, exitFailed, "systemctl --user "+refused+" bridge.service: systemd says no", orders)
+			if d.unitText() != written {
+				t.Error("the unit file of a service that may run is gone")
+			}
 		}
 	})
 }
@@ -195,7 +206,7 @@ func TestDSK_03_TheStateIsWhatSystemdSays(t *testing.T) {
 	} {
 		t.Run("DSK-03 "+tt.name, func(t *testing.T) {
 			d := newDesk(t)
-			d.did(d.app.serviceInstall, exitDone, "Wrote", "daemon-reload, enable bridge.service")
+			d.did(d.app.serviceInstall, exitDone, "Wrote", "enable bridge.service, daemon-reload")
 			d.put("shows", tt.shows)
 			d.did(d.app.serviceStatus, tt.code, "File     "+d.file, "")
 			for _, words := range append(tt.words, "Home     "+d.home.Dir()) {
@@ -227,7 +238,7 @@ func TestDSK_03_TheStateIsWhatSystemdSays(t *testing.T) {
 	})
 	t.Run("DSK-03 systemd does not answer", func(t *testing.T) {
 		d := newDesk(t)
-		d.did(d.app.serviceInstall, exitDone, "Wrote", "daemon-reload, enable bridge.service")
+		d.did(d.app.serviceInstall, exitDone, "Wrote", "enable bridge.service, daemon-reload")
 		d.put("refuses", "show")
 		for _, do := range []serviceDeed{d.app.serviceStatus, d.app.serviceInstall, d.app.serviceUninstall, d.app.serviceStart, d.app.serviceStop} {
 			d.did(do, exitFailed, "systemd says no", "")
@@ -237,18 +248,20 @@ func TestDSK_03_TheStateIsWhatSystemdSays(t *testing.T) {
 
 func TestDSK_03_StartAndStopSayWhatCameOfIt(t *testing.T) {
 	d := newDesk(t)
-	d.did(d.app.serviceInstall, exitDone, "Wrote", "daemon-reload, enable bridge.service")
+	d.did(d.app.serviceInstall, exitDone, "Wrote", "enable bridge.service, daemon-reload")
 	d.put("shows", "ActiveState=failed\n")
 	d.did(d.app.serviceStart, exitFailed, "State    failed", "start bridge.service")
 	d.did(d.app.serviceStop, exitDone, "bridge is stopped", "stop bridge.service")
 	d.put("shows", "ActiveState=inactive\n")
 	d.did(d.app.serviceStart, exitFailed, "State    stopped", "start bridge.service")
 	d.did(d.app.serviceStop, exitDone, "did not run", "")
-	d.put("refuses", "start")
-	d.did(d.app.serviceStart, exitFailed, "systemd says no", "start bridge.service")
-	d.put("refuses", "stop")
+	d.put("shows", "ActiveState=failed\n")
+	d.did(d.app.serviceRestart, exitFailed, "State    failed", "restart bridge.service")
 	d.put("shows", "ActiveState=active\n")
-	d.did(d.app.serviceStop, exitFailed, "systemd says no", "stop bridge.service")
+	for verb, do := range map[string]serviceDeed{"start": d.app.serviceStart, "stop": d.app.serviceStop, "restart": d.app.serviceRestart} {
+		d.put("refuses", verb+" bridge")
+		d.did(do, exitFailed, "systemd says no", verb+" bridge.service, daemon-reload, "+verb+" bridge.service")
+	}
 }
 
 func TestDSK_03_AServiceOfTheMachineIsRootsToChange(t *testing.T) {

@@ -74,7 +74,7 @@ func environment(entries []string) map[string]string {
 }
 
 func (m windowsService) manager(password string) (kardianos.Service, error) {
-	return kardianos.New(&windowsRun{}, m.config(password))
+	return kardianos.New(&serviceProgram{}, m.config(password))
 }
 
 func (m windowsService) install(context.Context) ([]string, error) {
@@ -122,6 +122,14 @@ func (m windowsService) start(context.Context) error {
 		return nil
 	}
 	return m.explain("started", err)
+}
+
+func (m windowsService) restart(context.Context) error {
+	manager, err := m.manager("")
+	if err != nil {
+		return err
+	}
+	return m.explain("restarted", manager.Restart())
 }
 
 func (m windowsService) stop(context.Context) error {
@@ -198,45 +206,3 @@ func startsByItself(handle windows.Handle) bool {
 
 // journal is where Windows keeps what it saw of the service.
 func (service) journal() string { return "the Windows event viewer" }
-
-// runAsService runs the broker under the service control manager, or in the
-// foreground when a person started it.
-func runAsService(ctx context.Context, run func(context.Context) error) error {
-	if kardianos.Interactive() {
-		return run(ctx)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	manager, err := kardianos.New(&windowsRun{run: func() error { return run(ctx) }, end: cancel, done: make(chan struct{})}, &kardianos.Config{Name: "bridge"})
-	if err != nil {
-		return err
-	}
-	return manager.Run()
-}
-
-// windowsRun is the broker as the service control manager sees it.
-type windowsRun struct {
-	run  func() error
-	end  context.CancelFunc
-	done chan struct{}
-}
-
-// Start returns at once, as the manager asks. A broker that ends by itself takes
-// the process with it, which makes the manager start it again.
-func (r *windowsRun) Start(kardianos.Service) error {
-	go func() {
-		err := r.run()
-		if err != nil {
-			os.Exit(exitFailed) // the log says why
-		}
-		close(r.done)
-	}()
-	return nil
-}
-
-// Stop ends the broker cleanly and waits for it.
-func (r *windowsRun) Stop(kardianos.Service) error {
-	r.end()
-	<-r.done
-	return nil
-}
