@@ -42,6 +42,19 @@ type Options struct {
 	HoldShared bool
 	Pace       Pace   // of wakes; tests are quicker
 	Retire     func() // ends this process in good order; only a background broker is asked
+
+	// step, when set, is told each named point of work that tests hold there, so
+	// that what may happen at once happens in an order of theirs.
+	step func(point)
+}
+
+// point is a moment in the broker's work that a test can hold.
+type point string
+
+func (b *Broker) at(p point) {
+	if b.opts.step != nil {
+		b.opts.step(p)
+	}
 }
 
 // Broker serves one home.

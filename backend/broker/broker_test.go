@@ -32,6 +32,7 @@ type bench struct {
 	now    func() time.Time
 	queue  agent.Queue
 	pace   Pace
+	step   func(point)
 
 	broker *Broker
 	db     *store.DB
@@ -66,6 +67,7 @@ func (b *bench) start() {
 	b.broker, err = New(ctx, Options{
 		Home: b.home, Settings: func() (config.Settings, error) { return b.home.Settings(b.getenv) }, DB: b.db, Now: b.now, Log: log,
 		Host: "serve", Version: "test", URL: func() string { return "" }, Ticket: func() string { return "" }, Retire: func() {}, Queue: func() (agent.Queue, error) { return b.queue, nil }, Pace: b.pace,
+		step: b.step,
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -26,9 +26,11 @@ func (b *Broker) decide(ctx context.Context, l *link, args ipc.DecideArgs) (ipc.
 	if err != nil {
 		return ipc.DecideResult{}, err
 	}
-	targets := b.inScope(rev.Scope)
 	messageID := newMessageID()
+	b.at(recording)
 	rev, queued, err := b.opts.DB.RecordDecision(ctx, rev, func(r decision.Revision) []store.Notification {
+		targets := b.inScope(r.Scope) // inside the write, so that settle finds what was written without a session
+		b.at(recipientsChosen)
 		return notifications(r, messageID, targets)
 	})
 	if err != nil {
@@ -37,6 +39,13 @@ func (b *Broker) decide(ctx context.Context, l *link, args ipc.DecideArgs) (ipc.
 	b.deliver(ctx, queued)
 	return ipc.DecideResult{Decision: rev, DeliveredTo: b.namesOf(queued)}, nil
 }
+
+// Points between which a session may join.
+const (
+	recording        point = "a decision is about to be written"
+	recipientsChosen point = "a decision is being written, and its recipients are chosen"
+	settling         point = "a session that joined is about to be written"
+)
 
 // revisionOf checks the request and turns it into the revision to record.
 func (b *Broker) revisionOf(s *session.Session, args ipc.DecideArgs) (decision.Revision, error) {

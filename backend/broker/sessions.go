@@ -256,6 +256,10 @@ func (b *Broker) settle(ctx context.Context, s *session.Session) error {
 	}
 	runner := s.Runner
 	b.mu.Unlock()
+	b.at(settling)
+	// The session is on the list already. A decision whose recipients were chosen
+	// before it came is written before this, for writes come one after another:
+	// the catch-up below sees it. Every later one is addressed to the session.
 	if err := b.opts.DB.SavePeer(ctx, peer); err != nil {
 		return err
 	}

@@ -23,8 +23,9 @@ type Notification struct {
 // one transaction (DEC-10). It keeps rev's source message only if that is
 // stored (DEC-09) and sets what rev supersedes: the newest revision of its
 // topic (DEC-07). It returns the revision as stored and what was really
-// queued: a session with a receipt is passed over. notify may run twice and
-// must be pure. A revision that is stored already is returned unchanged.
+// queued: a session with a receipt is passed over. notify runs inside the write,
+// perhaps twice: it must not wait for another write and has no effect but what it
+// returns. A revision that is stored already is returned unchanged.
 func (d *DB) RecordDecision(ctx context.Context, rev decision.Revision, notify func(decision.Revision) []Notification) (decision.Revision, []Notification, error) {
 	var stored decision.Revision
 	var queued []Notification
