@@ -2,10 +2,12 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"strings"
 	"time"
 
@@ -45,37 +47,86 @@ func (q Queue) Push(ctx context.Context, thread, message string) (result chat.Qu
 		return chat.QueueRefused, "codex could not be started: " + shortReason(err.Error())
 	}
 	err := cmd.Wait()
-	if err == nil {
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) { // it ended well, though something that it started holds its output
 		return chat.QueueAccepted, ""
 	}
 	if ctx.Err() != nil {
 		return chat.QueueUnclear, fmt.Sprintf("codex did not answer in %s", timeout)
 	}
-	return judgeExit(err, output.String())
+	return judgeExit(err, thread, output.String())
 }
 
-// judgeExit tells a refusal, which certainly queued nothing, from an end that
-// leaves it open.
-func judgeExit(err error, output string) (chat.QueueResult, string) {
+// judgeExit tells a refusal, which certainly queued nothing, from every other
+// end: those leave it open, for the words may be in.
+func judgeExit(err error, thread, output string) (chat.QueueResult, string) {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || !exit.Exited() {
 		return chat.QueueUnclear, "codex died after it was started"
 	}
-	if unknownCommand(output) {
-		return chat.QueueUnsupported, "this codex is too old to know the command `queue`"
+	failure, certain := failureIn(output)
+	for _, known := range refusals {
+		found := known.line.FindStringSubmatch(failure)
+		if certain && exit.ExitCode() == known.code && found != nil && (len(found) == 1 || found[1] == thread) {
+			return known.result, known.reason
+		}
 	}
-	return chat.QueueRefused, fmt.Sprintf("codex exited with %d: %s", exit.ExitCode(), shortReason(output))
+	return chat.QueueUnclear, fmt.Sprintf("codex exited with %d: %s", exit.ExitCode(), shortReason(cmp.Or(failure, output)))
 }
 
-// unknownCommand recognises how argument parsers refuse a command they lack.
-func unknownCommand(output string) bool {
-	lower := strings.ToLower(output)
-	return strings.Contains(lower, "unrecognized subcommand") || strings.Contains(lower, "unexpected argument") ||
-		strings.Contains(lower, "unknown command")
+// refusals are the ends that are known to have queued nothing, by exit code and
+// by the one line that says why, as the real CLI prints them (CHT-06). A line that
+// names a thread has to name ours.
+var refusals = []struct {
+	code   int
+	line   *regexp.Regexp
+	result chat.QueueResult
+	reason string
+}{
+	{
+		2, regexp.MustCompile(`^error: (?:unrecognized subcommand|unexpected argument|unknown command|unknown option)`),
+		chat.QueueUnsupported, "this codex is too old to know the command `queue`",
+	},
+	{
+		1, regexp.MustCompile("^Error: .*thread/queue/add failed: (?:Method not found|Invalid request: unknown variant `thread/queue/add`)"),
+		chat.QueueUnsupported, "codex's background server is too old to know the queue; restart that server",
+	},
+	{
+		1, regexp.MustCompile(`^Error: .*thread/queue/add failed: .*no rollout found for thread id (\S+)`),
+		chat.QueueRefused, "codex knows no thread of this id: no rollout found",
+	},
+	{
+		1, regexp.MustCompile(`^Error: No active session found matching '(.*)'\.$`),
+		chat.QueueRefused, "codex knows no session of this id",
+	},
+	{
+		1, regexp.MustCompile(`^Error: .*thread/queue/add failed: direct app-server input is not allowed for unloaded spawned sub-agents`),
+		chat.QueueRefused, "another codex process runs this child",
+	},
+}
+
+// wentOn are the lines of a run that went further than a refusal would have.
+var wentOn = regexp.MustCompile(`^Queued message |^thread '.*' .*panicked at `)
+
+// failureIn is the last line of an output that tells an error. It is certain when
+// nothing speaks against it: an output may hold two errors, or quote the very
+// words that were to be queued.
+func failureIn(output string) (line string, certain bool) {
+	certain = true
+	for said := range strings.Lines(output) {
+		said = strings.TrimSpace(said)
+		switch {
+		case wentOn.MatchString(said):
+			certain = false
+		case strings.HasPrefix(strings.ToLower(said), "error: "):
+			certain = certain && line == ""
+			line = said
+		}
+	}
+	return line, certain
 }
 
 func shortReason(words string) string {
-	words = strings.Join(strings.Fields(words), " ")
+	words = strings.TrimRight(strings.Join(strings.Fields(words), " "), ".:")
 	if words == "" {
 		return "it said nothing"
 	}

@@ -109,12 +109,14 @@ func (b *Broker) chatByQueue(ctx context.Context, target chat.Target, thread str
 	outcome, fallback := chat.Settle(target, "", result, reason)
 	// What happened is noted even when the page has gone meanwhile.
 	ctx = context.WithoutCancel(ctx)
+	b.mu.Lock()
+	b.noteQueueLocked(request.Session, result, reason)
+	b.mu.Unlock()
 	if fallback {
 		if err := b.opts.DB.Unhand(ctx, message.ID, message.Recipient); err != nil {
 			return chat.Outcome{}, err
 		}
 		outcome.Message = message.ID
-		b.noteWakeProblem(request.Session, reason)
 		b.arrived(ctx, []bridge.Message{message})
 		return outcome, nil
 	}

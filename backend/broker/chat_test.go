@@ -37,6 +37,9 @@ func (b *bench) codex(script string) (arrived func() []string) {
 	}
 }
 
+// refuses is a codex that certainly took nothing: it knows no such session.
+const refuses = `echo "Error: No active session found matching '$3'." >&2; exit 1`
+
 func (b *bench) chat(request chat.Request) chat.Outcome {
 	b.t.Helper()
 	outcome, err := b.broker.Chat(b.t.Context(), request)
@@ -57,9 +60,13 @@ func TestCHT_04_CHT_05_CHT_06_CHT_15_CodexGetsTheOwnersWordsOnceOrHonestlyNot(t 
 		evidence string
 	}{
 		{"accepted", "exit 0", chat.Queued, chat.Native, 1, false, "took it"},
-		{"refused", "exit 1", chat.Queued, chat.Bridge, 1, true, ""},
+		{"refused", refuses, chat.Queued, chat.Bridge, 1, true, ""},
 		{"too old", "echo 'error: unrecognized subcommand' >&2; exit 2", chat.Queued, chat.Bridge, 1, true, ""},
 		{"hangs", "exec sleep 600", chat.Unconfirmed, chat.Native, 1, false, "unconfirmed"},
+		{"fails without a word", "exit 1", chat.Unconfirmed, chat.Native, 1, false, "unconfirmed"},
+		{"panics", "echo \"thread 'main' panicked at src/main.rs:1:1\" >&2; exit 101", chat.Unconfirmed, chat.Native, 1, false, "unconfirmed"},
+		{"takes it, then fails", "echo 'Queued message m for thread thread-1.'; exit 1", chat.Unconfirmed, chat.Native, 1, false, "unconfirmed"},
+		{"loses its server", "echo 'Error: timed out waiting for the server' >&2; exit 1", chat.Unconfirmed, chat.Native, 1, false, "timed out waiting"},
 		{"dies after launch", "kill -9 $$", chat.Unconfirmed, chat.Native, 1, false, "unconfirmed"},
 	}
 	for _, tt := range tests {
@@ -197,7 +204,7 @@ func TestCHT_06_UnclearWordsToAChildAreKeptAsUnconfirmed(t *testing.T) {
 
 func TestCHT_05_ACodexChildThatCannotBeAddressedOffersTheParent(t *testing.T) {
 	b := newBench(t)
-	b.codex("exit 1")
+	b.codex(refuses)
 	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
 	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventChildStart, SessionID: "t1", ChildID: "t2"}, true)
 	if got := b.chat(chat.Request{Session: web.ID, Child: "t2", Body: "x"}); got.State != chat.NotSupported || got.Transport != chat.Parent {
@@ -291,6 +298,110 @@ func TestCHT_19_ARefusedWakeLeavesTheMailUnreadAndSaysWhy(t *testing.T) {
 		return err == nil && peers[1].Wake == ipc.WakeFailed && strings.Contains(peers[1].Detail, "too old")
 	})
 	wantBodies(t, "the mail is unread", web.look(), "wake up")
+}
+
+// Whether a wake is in codex's queue is not known after an unclear end, and one
+// that is in stays there until the session reads it: asking again and again
+// would make it a turn for each.
+func TestCHT_06_CHT_19_WakesDoNotPileUpInTheQueue(t *testing.T) {
+	tests := []struct {
+		name, script string
+		most         int // wakes without a sign of the session in between
+		said         string
+	}{
+		{"unclear", "exit 101", 1, "exited with 101"},
+		{"taken", "exit 0", 2, ""},
+		{"refused", refuses, 4, "no session of this id"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			var passed atomic.Int64
+			b.now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+			b.quick()
+			arrived := b.codex(tt.script)
+			from := b.join(ipc.Register{Name: "from"})
+			web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+			stop := func() {
+				b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStop, SessionID: "t1"}, true)
+			}
+			// settled waits until a wake that was scheduled has been asked for.
+			settled := func() {
+				eventually(t, "no wake is under way", func() bool {
+					b.broker.mu.Lock()
+					defer b.broker.mu.Unlock()
+					return !b.broker.boxes[web.ID].wake.scheduled
+				})
+			}
+			stop()
+			for range 4 {
+				from.mustSend(ipc.SendArgs{To: "web", Body: "wake up"})
+				settled()
+				passed.Add(int64(time.Hour))
+			}
+			if got := len(arrived()); got != tt.most {
+				t.Errorf("codex was asked %d times without a sign of the session, want %d", got, tt.most)
+			}
+			peers, err := b.broker.Peers(t.Context())
+			if err != nil || !strings.Contains(peers[1].Detail, tt.said) {
+				t.Errorf("the diagnosis is %+v, %v; want %q", peers[1], err, tt.said)
+			}
+			wantBodies(t, "the mail is unread", web.look(), "wake up", "wake up", "wake up", "wake up")
+
+			stop() // it reads them at its turn's end
+			stop()
+			from.mustSend(ipc.SendArgs{To: "web", Body: "again"})
+			settled()
+			if got := len(arrived()); got != tt.most+1 {
+				t.Errorf("after a sign of the session codex was asked %d times, want %d", got, tt.most+1)
+			}
+		})
+	}
+}
+
+// Why the queue refused is said whatever else is known of the session, until it
+// takes something.
+func TestCHT_19_WhyTheQueueRefusedIsSaidWhateverElseIsKnown(t *testing.T) {
+	call := func(event session.Event) session.HookCall {
+		return session.HookCall{Kind: bridge.Codex, Event: event, SessionID: "t1"}
+	}
+	tests := []struct {
+		name, script, reason string
+		hooks                []session.Event // that reported before
+		transport            string
+	}{
+		{"no hook has reported", refuses, "codex knows no session of this id", nil, "tools only"},
+		{"busy", refuses, "codex knows no session of this id", []session.Event{session.EventPrompt}, "hooks"},
+		{"idle", "echo \"error: unrecognized subcommand 'queue'\" >&2; exit 2", "too old to know the command `queue`", []session.Event{session.EventStop}, "hooks"},
+		{"unclear", "exit 7", "It is not known whether codex's queue took what it was given last: codex exited with 7", nil, "tools only"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			b.codex(tt.script)
+			web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+			for _, event := range tt.hooks {
+				b.hook(call(event), true)
+			}
+			diagnosis := func() ipc.Peer {
+				peers, err := b.broker.Peers(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return peers[0]
+			}
+			b.chat(chat.Request{Session: web.ID, Body: "hello"})
+			got := diagnosis()
+			if got.Transport != tt.transport || got.Wake != ipc.WakeFailed || !strings.Contains(got.Problem, tt.reason) || !strings.HasSuffix(got.Detail, got.Problem) {
+				t.Errorf("the diagnosis is %+v, want why: %q", got, tt.reason)
+			}
+			b.codex("exit 0")
+			b.chat(chat.Request{Session: web.ID, Body: "hello again"})
+			if got := diagnosis(); got.Wake == ipc.WakeFailed || got.Problem != "" {
+				t.Errorf("after the queue took something the diagnosis is %+v", got)
+			}
+		})
+	}
 }
 
 // An idle codex reports nothing: what was known of its hooks comes with it to the
@@ -583,7 +694,7 @@ func TestCHT_05_WhatTheQueueNeverConfirmedDoesNotHideNewMail(t *testing.T) {
 	for range hookScan + inboxLimit { // taken, and no hook ever showed them
 		b.chat(chat.Request{Session: web.ID, Body: "to the queue"})
 	}
-	b.codex("exit 1")
+	b.codex(refuses)
 	b.chat(chat.Request{Session: web.ID, Body: "by mail"})
 	wantBodies(t, "the session", web.read(), "by mail")
 }

@@ -63,6 +63,10 @@ func (b *Broker) peerLocked(s *session.Session, unread int) ipc.Peer {
 		peer.Children = append(peer.Children, ipc.Child{ID: c.ID, Title: c.Title, State: state})
 	}
 	peer.Transport, peer.Wake, peer.Detail = b.transportLocked(s)
+	if problem := b.boxes[s.ID].wake.problem; problem != "" {
+		peer.Wake, peer.Problem = ipc.WakeFailed, problem
+		peer.Detail += " " + problem
+	}
 	if s.ChildrenNote != "" {
 		peer.Detail += " Its native children are known from its events only: " + s.ChildrenNote + "."
 	}
@@ -84,11 +88,11 @@ func (b *Broker) transportLocked(s *session.Session) (word string, wake ipc.Wake
 		return "tools only", ipc.WakeNone, "No hook has reported from this session yet: mail waits until it calls inbox. If that stays so, " + again
 	}
 	const byHooks = "Its hooks hand mail over at the next tool call, prompt or end of a turn"
-	switch problem := b.boxes[s.ID].wake.problem; {
+	switch {
 	case s.Kind == bridge.Antigravity:
 		return "hooks", ipc.WakeNone, byHooks + "; it cannot be woken while idle, so mail then waits for its next turn."
-	case s.Kind == bridge.Codex && problem != "":
-		return "hooks", ipc.WakeFailed, byHooks + "; it could not be woken while idle: " + problem + "."
+	case s.Kind == bridge.Codex && b.boxes[s.ID].wake.problem != "":
+		return "hooks", ipc.WakeFailed, byHooks + "; it could not be woken while idle."
 	case b.canWakeLocked(s) && s.Kind == bridge.Codex && s.Threads:
 		return "hooks", ipc.WakeOpen, byHooks + "; while it is idle, codex's queue wakes it when the wake policy allows it."
 	case b.canWakeLocked(s) && s.Kind == bridge.Codex:

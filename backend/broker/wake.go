@@ -30,15 +30,17 @@ type wakeState struct {
 	told     map[string]int64
 	lastStep int64
 	lastStop int64
-	// scheduled says that a wake by queue is being prepared; asked is when one
-	// was accepted and not yet answered by activity, Unix epoch milliseconds.
+	// scheduled says that a wake by queue is being prepared. queued counts those
+	// that may be in the queue without any activity since, and asked is when the
+	// last of them was, Unix epoch milliseconds.
 	scheduled bool
+	queued    int
 	asked     int64
-	problem   string // why the last wake was refused, "" when it was not
+	problem   string // what the queue made of the last push, "" when it took it
 }
 
 // answered notes activity: an outstanding wake has done its work.
-func (w *wakeState) answered() { w.asked = 0 }
+func (w *wakeState) answered() { w.queued = 0 }
 
 // tried counts a wake by each of the messages.
 func (w *wakeState) tried(messages []string) {
@@ -88,8 +90,10 @@ func (p Pace) orUsual() Pace {
 
 const (
 	// wakeOutstanding is how long an accepted wake is believed in without any
-	// activity: then the next mail may ask again.
+	// activity: then the next mail may ask again, maxQueuedWakes in all. Each
+	// stays in the queue until the session reads it, as a turn of its own.
 	wakeOutstanding = 2 * time.Minute
+	maxQueuedWakes  = 2
 	// maxWakeTries is how often one message may be given to wake hooks.
 	maxWakeTries = 2
 )
@@ -127,12 +131,18 @@ func (b *Broker) noteWoken(ctx context.Context, marks []mail.Mark) {
 	}
 }
 
-// noteWakeProblem keeps why a queue refused, for the diagnostics (CHT-19).
-func (b *Broker) noteWakeProblem(peerID, reason string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if box := b.boxes[peerID]; box != nil {
-		box.wake.problem = reason
+// noteQueueLocked keeps what the queue made of what it was given last, for the
+// diagnostics (CHT-19).
+func (b *Broker) noteQueueLocked(peerID string, result chat.QueueResult, reason string) {
+	box := b.boxes[peerID]
+	switch {
+	case box == nil:
+	case result == chat.QueueAccepted:
+		box.wake.problem = ""
+	case result == chat.QueueUnclear:
+		box.wake.problem = "It is not known whether codex's queue took what it was given last: " + reason + "."
+	default:
+		box.wake.problem = "codex's queue did not take what it was given last: " + reason + "."
 	}
 }
 
@@ -140,8 +150,8 @@ func (b *Broker) noteWakeProblem(peerID, reason string) {
 // until it runs joins it; while one is outstanding nothing is asked.
 func (b *Broker) queueWakeLocked(s *session.Session) {
 	wake := &b.boxes[s.ID].wake
-	outstanding := wake.asked != 0 && b.nowMillis()-wake.asked < wakeOutstanding.Milliseconds()
-	if wake.scheduled || outstanding {
+	outstanding := wake.queued > 0 && b.nowMillis()-wake.asked < wakeOutstanding.Milliseconds()
+	if wake.scheduled || outstanding || wake.queued >= maxQueuedWakes {
 		return
 	}
 	wake.scheduled = true
@@ -166,13 +176,16 @@ func (b *Broker) queueWake(ctx context.Context, s *session.Session) {
 	if box := b.boxes[s.ID]; box != nil {
 		box.wake.scheduled = false
 		switch result {
-		case chat.QueueAccepted, chat.QueueUnclear:
-			box.wake.asked = b.nowMillis() // unclear is not asked again either
+		case chat.QueueAccepted:
+			box.wake.queued++
+		case chat.QueueUnclear: // it may be in: no other until the session shows a sign
+			box.wake.queued = maxQueuedWakes
 		default: // refused: the next mail may ask again
 		}
-		if result != "" {
-			box.wake.problem = reason
-		}
+		box.wake.asked = b.nowMillis()
+	}
+	if result != "" {
+		b.noteQueueLocked(s.ID, result, reason)
 	}
 	b.mu.Unlock()
 	if result == chat.QueueAccepted {

@@ -147,9 +147,9 @@ type QueueResult string
 // The results. Only what certainly did not happen may be tried another way.
 const (
 	QueueAccepted    QueueResult = "accepted"    // the CLI took it
-	QueueRefused     QueueResult = "refused"     // it certainly did not: exit code, or never started
-	QueueUnsupported QueueResult = "unsupported" // this CLI is too old to know the command
-	QueueUnclear     QueueResult = "unclear"     // time-out, or it died after it was launched
+	QueueRefused     QueueResult = "refused"     // it certainly did not: never started, or it does not know the thread
+	QueueUnsupported QueueResult = "unsupported" // this CLI, or its background server, is too old to know the command
+	QueueUnclear     QueueResult = "unclear"     // every other end after it was launched
 )
 
 // Settle turns the end of a queue run into the owner's answer (CHT-04 to

@@ -170,6 +170,11 @@ func statusText(s ipc.Status, home, storage string, now time.Time) string {
 		fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\t%s\n", p.Name, p.Agent, p.State, p.Unread, p.Transport, p.Cwd)
 	}
 	_ = table.Flush() // a strings.Builder never fails
+	for _, p := range s.Peers {
+		if p.Problem != "" {
+			fmt.Fprintf(&b, "\n  ! %s: %s\n", p.Name, p.Detail)
+		}
+	}
 	return b.String()
 }
 

@@ -255,7 +255,8 @@ type Peer struct {
 	Unread       int    `json:"unread"`
 	Transport    string `json:"transport"` // how mail reaches it, in a word
 	Wake         Wake   `json:"wake"`      // what mail can do while it is idle
-	Detail       string `json:"detail"`    // both in a sentence
+	Detail       string `json:"detail"`    // both in a sentence, and the problem
+	Problem      string `json:"problem"`   // what is wrong with its agent CLI, in sentences; "" when nothing is
 }
 
 // Wake is what mail can do for an idle session, as far as its transport goes;

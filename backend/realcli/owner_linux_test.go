@@ -630,11 +630,15 @@ func TestHookTextArrivesWhole(t *testing.T) {
 const brokenCodex = `#!/bin/sh
 [ "$1" = queue ] || exec %[1]s "$@"
 case $(cat %[2]s) in
-refuses) echo "Error: the queue is closed" >&2; exit 1;;
+refuses) echo "Error: No active session found matching '$3'." >&2; exit 1;;
 old) echo "error: unrecognized subcommand 'queue'" >&2; exit 2;;
 hangs) exec sleep 600;;
 takes-and-hangs) %[1]s "$@" >/dev/null; exec sleep 600;;
 takes-and-dies) %[1]s "$@" >/dev/null; kill -9 $$;;
+takes-and-fails) %[1]s "$@"; exit 1;;
+takes-and-panics) %[1]s "$@" >/dev/null; echo "thread 'main' panicked at src/main.rs:1:1:" >&2; exit 101;;
+loses-its-server) echo "Error: failed to queue session message: timed out waiting for the server" >&2; exit 1;;
+fails-in-silence) exit 1;;
 esac
 `
 
@@ -661,7 +665,11 @@ func TestOwnerAndABrokenCodex(t *testing.T) {
 		{"hangs", "unconfirmed", "native-prompt", "not sent again", false, 0},
 		{"takes-and-hangs", "unconfirmed", "native-prompt", "not sent again", false, 1},
 		{"takes-and-dies", "unconfirmed", "native-prompt", "not sent again", false, 1},
-		{"refuses", "queued", "bridge", "the queue is closed", true, 1},
+		{"takes-and-fails", "unconfirmed", "native-prompt", "not sent again", false, 1},
+		{"takes-and-panics", "unconfirmed", "native-prompt", "not sent again", false, 1},
+		{"loses-its-server", "unconfirmed", "native-prompt", "timed out waiting for the server", false, 0},
+		{"fails-in-silence", "unconfirmed", "native-prompt", "it said nothing", false, 0},
+		{"refuses", "queued", "bridge", "codex knows no session of this id", true, 1},
 		{"old", "queued", "bridge", "too old to know the command `queue`", true, 1},
 	}
 	text := func(mode string) string { return "What does a codex do that " + mode + "?" }

@@ -61,8 +61,10 @@ export interface Peer {
   transport: string;
   /** What mail can do while it is idle: start a turn, at once or within seconds, fail as it did last time, or wait for the next turn. */
   wake: 'open' | 'slow' | 'failed' | 'none';
-  /** Both in a sentence. */
+  /** Both in a sentence, and the problem. */
   detail: string;
+  /** What is wrong with its agent CLI, '' when nothing is. */
+  problem: string;
 }
 
 /** The last doctor report in numbers; `ok` is null while there was none. */

@@ -78,6 +78,7 @@ const state = v.object({
       transport: v.string(),
       wake: v.picklist(['open', 'slow', 'failed', 'none']),
       detail: v.string(),
+      problem: v.string(),
     }),
   ),
   messages: v.array(message),

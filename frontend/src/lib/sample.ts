@@ -58,6 +58,7 @@ export function peer(over: Partial<Peer> = {}): Peer {
     transport: 'hooks',
     wake: 'open',
     detail: '',
+    problem: '',
     ...over,
   };
 }
