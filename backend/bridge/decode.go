@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"reflect"
@@ -11,55 +10,68 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxDecodeDepth bounds nesting: no shape of ours is deeper than 16.
 const maxDecodeDepth = 32
 
 // DecodeStrict reads exactly one JSON value from data into dst, which must be a
-// pointer to a struct or to a list of them. Beyond encoding/json it refuses data
-// over limitBytes, unknown members, members whose case differs from the declared
-// name, members given twice, a second value behind the first, null instead of
-// the whole value, invalid UTF-8, and an escaped half of a character, which would
-// silently become another one. A member that is null counts as left out.
+// pointer to a struct or to a list of them. It refuses data over limitBytes,
+// unknown members, members whose case differs from the declared name, members
+// given twice, a second value behind the first, null instead of the whole value,
+// invalid UTF-8, and an escaped half of a character. A member that is null counts
+// as left out. What dst holds after an error is not to be used.
 // The error is always an Error whose sentence names the offending member.
 func DecodeStrict(data []byte, limitBytes int, dst any) error {
-	return decode(data, limitBytes, dst, true)
+	return decode(data, limitBytes, dst, json.RejectUnknownMembers(true))
 }
 
 // DecodeAdditive is DecodeStrict for what another version of Bridge may have
 // written: unknown members are passed over, for a newer version adds some.
 func DecodeAdditive(data []byte, limitBytes int, dst any) error {
-	return decode(data, limitBytes, dst, false)
+	return decode(data, limitBytes, dst, json.RejectUnknownMembers(false))
 }
 
-func decode(data []byte, limitBytes int, dst any, strict bool) error {
+func decode(data []byte, limitBytes int, dst any, members json.Options) error {
 	if len(data) > limitBytes {
 		return Errorf(TooLarge, "the request is larger than %d bytes", limitBytes)
 	}
 	switch string(bytes.TrimSpace(data)) {
 	case "":
 		return Errorf(Invalid, "the request is empty: send one JSON object")
-	case "null": // encoding/json would leave dst as it is
+	case "null": // it would leave dst as it is
 		return Errorf(Invalid, "the request must be a JSON object, not null")
 	}
-	if !utf8.Valid(data) {
-		return Errorf(Invalid, "the request is not valid UTF-8")
+	if nesting(data) > maxDecodeDepth {
+		return Errorf(Invalid, "the request is nested deeper than %d levels", maxDecodeDepth)
 	}
-	if half := halfCharacter(data); half != "" {
-		return Errorf(Invalid, "the request is not valid JSON: the escape %s is half of a character", half)
-	}
-	if err := checkMembers(data, reflect.TypeOf(dst), strict); err != nil {
-		return err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	if strict {
-		decoder.DisallowUnknownFields()
-	}
-	if err := decoder.Decode(dst); err != nil {
-		return decodeError(err)
+	if err := json.Unmarshal(data, dst, members); err != nil {
+		return decodeError(data, err)
 	}
 	return nil
+}
+
+// nesting is how deep lists and objects stand within each other in a JSON text.
+func nesting(data []byte) (deepest int) {
+	depth, inString := 0, false
+	for at := 0; at < len(data); at++ {
+		switch c := data[at]; {
+		case inString && c == '\\':
+			at++ // whatever it escapes
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '[' || c == '{':
+			depth++
+			deepest = max(deepest, depth)
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return deepest
 }
 
 // halfCharacter returns the first escape of a surrogate that has no partner, ""
@@ -100,25 +112,74 @@ func unicodeEscape(data []byte) (unit rune, ok bool) {
 	return rune(value), err == nil
 }
 
-// decodeError turns encoding/json's errors into a sentence for people.
-func decodeError(err error) error {
-	var typeErr *json.UnmarshalTypeError
-	if errors.As(err, &typeErr) && typeErr.Field != "" {
-		return Errorf(Invalid, "%q must be %s, not %s", typeErr.Field, typeName(typeErr.Type), typeErr.Value)
-	}
-	if errors.As(err, &typeErr) {
-		return Errorf(Invalid, "the request must be a JSON object, not %s", typeErr.Value)
-	}
-	if e := (*Error)(nil); errors.As(err, &e) {
+// decodeError turns the decoder's errors into a sentence for people.
+func decodeError(data []byte, err error) error {
+	if e := (*Error)(nil); errors.As(err, &e) { // of a type that decodes itself
 		return e
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if !utf8.Valid(data) {
+		return Errorf(Invalid, "the request is not valid UTF-8")
+	}
+	if half := halfCharacter(data); half != "" {
+		return Errorf(Invalid, "the request is not valid JSON: the escape %s is half of a character", half)
+	}
+	if malformed := json.Unmarshal(data, new(jsontext.Value)); malformed != nil {
+		err = malformed // what is no JSON at all is said first
+	}
+	var syntactic *jsontext.SyntacticError
+	var semantic *json.SemanticError
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		errors.As(err, &syntactic)
+		return Errorf(Invalid, "member %q is given twice", syntactic.JSONPointer.LastToken())
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		return Errorf(Invalid, "the request is not valid JSON: it ends too early")
+	case errors.As(err, &syntactic) && syntactic.JSONPointer == "" && isWhole(data[:syntactic.ByteOffset]):
+		return Errorf(Invalid, "the request holds more than one JSON value")
+	case errors.As(err, &syntactic):
+		return Errorf(Invalid, "the request is not valid JSON: %s", syntactic.Err)
+	case !errors.As(err, &semantic):
+		return Errorf(Invalid, "the request is not valid JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
+	case errors.Is(err, json.ErrUnknownName):
+		return Errorf(Invalid, "unknown member %q", semantic.JSONPointer.LastToken())
+	case semantic.JSONPointer == "":
+		return Errorf(Invalid, "the request must be a JSON object, not %s", kindName(semantic))
+	default:
+		return Errorf(Invalid, "%q must be %s, not %s", fieldName(semantic.JSONPointer), typeName(semantic.GoType), kindName(semantic))
 	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return Errorf(Invalid, "unknown member %s", name)
+}
+
+// isWhole reports whether data is a JSON value and nothing else.
+func isWhole(data []byte) bool { return jsontext.Value(data).IsValid() }
+
+// fieldName is a place within the request, as its members' names with dots
+// between them.
+func fieldName(place jsontext.Pointer) string {
+	var names []string
+	for name := range place.Tokens() {
+		if _, err := strconv.Atoi(name); err != nil { // an element of a list has no name
+			names = append(names, name)
+		}
 	}
-	return Errorf(Invalid, "the request is not valid JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
+	return strings.Join(names, ".")
+}
+
+// kindName is what stands where something else was wanted.
+func kindName(err *json.SemanticError) string {
+	switch err.JSONKind {
+	case '"':
+		return "string"
+	case '0':
+		return strings.TrimSpace("number " + string(err.JSONValue))
+	case 't', 'f':
+		return "bool"
+	case '[':
+		return "array"
+	case '{':
+		return "object"
+	default:
+		return "null"
+	}
 }
 
 func typeName(t reflect.Type) string {
@@ -136,126 +197,6 @@ func typeName(t reflect.Type) string {
 	default:
 		return "a whole number"
 	}
-}
-
-// checkMembers walks the tokens once and finds what encoding/json lets pass:
-// duplicate members, wrong case, trailing data, deep nesting.
-func checkMembers(data []byte, dst reflect.Type, strict bool) error {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	walker := memberWalker{decoder: decoder, strict: strict}
-	if err := walker.value(dst, 0); err != nil {
-		return decodeError(err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return Errorf(Invalid, "the request holds more than one JSON value")
-	}
-	return nil
-}
-
-type memberWalker struct {
-	decoder *json.Decoder
-	strict  bool // unknown members are refused
-}
-
-// value reads one value, depth lists and objects deep, that is meant for a t.
-func (w memberWalker) value(t reflect.Type, depth int) error {
-	token, err := w.decoder.Token()
-	if err != nil {
-		return err
-	}
-	delim, nested := token.(json.Delim)
-	if !nested {
-		return nil
-	}
-	if depth == maxDecodeDepth {
-		return Errorf(Invalid, "the request is nested deeper than %d levels", maxDecodeDepth)
-	}
-	if delim == '{' {
-		return w.object(t, depth)
-	}
-	return w.array(t, depth)
-}
-
-func (w memberWalker) object(t reflect.Type, depth int) error {
-	fields := structFields(t)
-	seen := map[string]bool{}
-	for w.decoder.More() {
-		token, err := w.decoder.Token()
-		if err != nil {
-			return err
-		}
-		name, _ := token.(string) // inside an object the decoder yields only string keys here
-		if seen[name] {
-			return Errorf(Invalid, "member %q is given twice", name)
-		}
-		seen[name] = true
-		inner, known := fields[name]
-		switch {
-		case fields == nil:
-			inner = elem(t)
-		case !known && w.strict:
-			return Errorf(Invalid, "unknown member %q", name)
-		}
-		if err := w.value(inner, depth+1); err != nil {
-			return err
-		}
-	}
-	_, err := w.decoder.Token()
-	return err
-}
-
-func (w memberWalker) array(t reflect.Type, depth int) error {
-	for w.decoder.More() {
-		if err := w.value(elem(t), depth+1); err != nil {
-			return err
-		}
-	}
-	_, err := w.decoder.Token()
-	return err
-}
-
-// structFields maps the JSON names of t's fields to their types, nil when t is
-// no struct or decodes itself.
-func structFields(t reflect.Type) map[string]reflect.Type {
-	if t = indirect(t); t == nil || t.Kind() != reflect.Struct || decodesItself(t) {
-		return nil
-	}
-	fields := map[string]reflect.Type{}
-	for _, field := range reflect.VisibleFields(t) {
-		tag := field.Tag.Get("json")
-		name, _, _ := strings.Cut(tag, ",")
-		switch {
-		case tag == "-" || !field.IsExported():
-			continue
-		case name == "" && field.Anonymous && indirect(field.Type).Kind() == reflect.Struct:
-			continue // its fields are visible themselves
-		case name == "":
-			name = field.Name
-		}
-		fields[name] = field.Type
-	}
-	return fields
-}
-
-// elem is the type of the elements of a list or map, nil when t is neither or
-// decodes itself.
-func elem(t reflect.Type) reflect.Type {
-	if t = indirect(t); t == nil || decodesItself(t) {
-		return nil
-	}
-	switch t.Kind() {
-	case reflect.Slice, reflect.Array, reflect.Map:
-		return t.Elem()
-	default:
-		return nil
-	}
-}
-
-// decodesItself reports whether t has a decoder of its own, which then checks
-// its members.
-func decodesItself(t reflect.Type) bool {
-	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
 func indirect(t reflect.Type) reflect.Type {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -42,12 +41,12 @@ type leaf struct {
 	Next *leaf  `json:"next"`
 }
 
-// Plain is embedded and no struct: encoding/json makes it a member.
+// Plain is embedded and no struct: its tag makes it a member.
 type Plain string
 
 type request struct {
 	caller
-	Plain
+	Plain  `json:"Plain"`
 	Body   string          `json:"body"`
 	Hop    int             `json:"hop"`
 	Small  uint8           `json:"small"`
@@ -61,7 +60,6 @@ type request struct {
 	Own    pair            `json:"own"`
 	Raw    json.RawMessage `json:"raw"`
 	Any    any             `json:"any"`
-	Dash   string          `json:"-,"` //nolint:staticcheck // a member called -
 	Hidden string          `json:"-"`
 	NoTag  string
 	secret string //nolint:unused // decoding passes it over
@@ -95,7 +93,6 @@ func TestDecodeStrictAccepts(t *testing.T) {
 		{"a list that decodes itself", `{"own":[{"anything":1}]}`, request{Own: pair{{Name: "decoded"}}}},
 		{"a float", `{"share":0.5}`, request{Share: 0.5}},
 		{"the same name in two objects", `{"leaves":[{"name":"a"},{"name":"a"}]}`, request{Leaves: []leaf{{Name: "a"}, {Name: "a"}}}},
-		{"a member called -", `{"-":"x"}`, request{Dash: "x"}},
 		{"a member without a tag", `{"NoTag":"x"}`, request{NoTag: "x"}},
 		{"anything in raw", `{"raw":{"Body":[1,{"x":null}]}}`, request{Raw: json.RawMessage(`{"Body":[1,{"x":null}]}`)}},
 		{"anything in any", `{"any":{"Body":1.5}}`, request{Any: map[string]any{"Body": 1.5}}},
@@ -267,11 +264,14 @@ func FuzzDecodeStrict(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `null`, `[1,2]`, `{"session":"a","body":"x","hop":3}`, `{"body":"a","body":"b"}`, `{"Body":1}`,
 		`{"leaves":[{"name":"a","next":{"name":"b"}}],"named":{"k":{"name":"x"}}}`, `{"any":[[[{"x":{}}]]]}`,
-		`{"share":1e400}`, `{"word":"yes","own":[],"raw":1}`, "{\"body\":\"\xff\"}", `{"hop":1.0}`, `{"body":"\ud83d\ude00\ud800"}`, `{} {}`, `{"-":"","NoTag":null}`,
+		`{"share":1e400}`, `{"word":"yes","own":[],"raw":1}`, "{\"body\":\"\xff\"}", `{"hop":1.0}`, `{"body":"\ud83d\ude00\ud800"}`, `{} {}`, `{"NoTag":null}`,
 	} {
 		f.Add([]byte(seed))
 	}
-	known := structFields(reflect.TypeFor[request]())
+	known := map[string]bool{}
+	for _, name := range []string{"session", "Plain", "body", "hop", "small", "share", "on", "tags", "leaves", "pairs", "named", "word", "own", "raw", "any", "NoTag"} {
+		known[name] = true
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var got request
 		if err := DecodeStrict(data, 1<<16, &got); err != nil {
@@ -285,7 +285,7 @@ func FuzzDecodeStrict(f *testing.F) {
 			t.Fatalf("accepted what encoding/json refuses: %v", err)
 		}
 		for name := range members {
-			if _, ok := known[name]; !ok {
+			if !known[name] {
 				t.Fatalf("accepted the unknown member %q", name)
 			}
 		}
@@ -302,4 +302,15 @@ func FuzzDecodeStrict(f *testing.F) {
 			t.Fatalf("not stable (%v):\n%s\n%s", err, again, third)
 		}
 	})
+}
+
+// BenchmarkDecodeStrict reads the arguments of a send, the most frequent call.
+func BenchmarkDecodeStrict(b *testing.B) {
+	data := []byte(`{"session":"0b5e6a52-6f9e-4f6e-9d0e-6a2d1f0c9b11","body":"` + strings.Repeat("x", 500) + `","hop":1,"tags":["a","b"]}`)
+	for b.Loop() {
+		var got request
+		if err := DecodeStrict(data, 1<<16, &got); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
