@@ -87,6 +87,8 @@ type Reader interface {
 	Find(ctx context.Context, messageID string) (mail.HistoryRow, error)
 	// Decisions returns the revisions that fit, newest first.
 	Decisions(ctx context.Context, lookup decision.Lookup) ([]decision.Revision, error)
+	// UnreadableDecisions returns those that Decisions passes over.
+	UnreadableDecisions(ctx context.Context) ([]store.UnreadableRow, error)
 	// Peers returns every session ever seen, the newest first.
 	Peers(ctx context.Context) ([]store.Peer, error)
 }

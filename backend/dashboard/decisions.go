@@ -22,7 +22,7 @@ func (d *Dashboard) listDecisions(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, decisionsWire{Decisions: found})
+	return writeJSON(w, found)
 }
 
 // decisionHistory answers GET /api/decisions/<topic>/history (DEC-18): every
@@ -44,19 +44,31 @@ func (d *Dashboard) decisionHistory(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, historyWire{Topic: topic, Decisions: found})
+	return writeJSON(w, historyWire{Topic: topic, decisionsWire: found})
 }
 
-func (d *Dashboard) findDecisions(ctx context.Context, lookup decision.Lookup) ([]decision.Revision, error) {
+// findDecisions returns what lookup asks for, and what of the same topic, or of
+// all, cannot be read: whom that is for nobody knows, so that no scope leaves it out.
+func (d *Dashboard) findDecisions(ctx context.Context, lookup decision.Lookup) (decisionsWire, error) {
 	reader, err := d.reader(ctx)
 	if err != nil {
-		return nil, err
+		return decisionsWire{}, err
 	}
 	found, err := reader.Decisions(ctx, lookup)
 	if err != nil {
-		return nil, fmt.Errorf("read decisions: %w", err)
+		return decisionsWire{}, fmt.Errorf("read decisions: %w", err)
 	}
-	return list(found), nil
+	wire := decisionsWire{Decisions: list(found)}
+	unreadable, err := reader.UnreadableDecisions(ctx)
+	if err != nil {
+		return decisionsWire{}, fmt.Errorf("read decisions: %w", err)
+	}
+	for _, row := range unreadable {
+		if lookup.Topic == "" && !row.Replaced || lookup.Topic == row.Topic {
+			wire.Unreadable = append(wire.Unreadable, unreadableWire{ID: row.Key, Topic: row.Topic, Why: row.Why, Newer: row.Newer})
+		}
+	}
+	return wire, nil
 }
 
 // readLookup reads q and scope. An omitted scope asks for every scope.

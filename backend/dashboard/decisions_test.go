@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -240,4 +241,37 @@ func TestDEC_19_AStoreOfANewerBuildIsRefusedInWords(t *testing.T) {
 		}
 	})
 	refused(t, "a newer store", w.get("/api/decisions"), http.StatusNotImplemented)
+}
+
+// TestSTO_18_ADecisionThatCannotBeReadIsNamed: the others are there, and the page
+// can say which one is not.
+func TestSTO_18_ADecisionThatCannotBeReadIsNamed(t *testing.T) {
+	w := newWorld(t, offline)
+	w.decide("d1", "db", "Use SQLite", decision.AllSessions())
+	w.inStore(`INSERT INTO decisions (id, topic, body, scope, author_id, author_name, author_agent, created_at) VALUES
+		('odd', 'db', 'x', '', 'p', 'p', 'claude', 1), ('new', 'style', 'x', '{"team":"core"}', 'p', 'p', 'claude', 1)`)
+	w.decide("d2", "lunch", "Noon", decision.AllSessions())
+	golden(t, "decisions-unreadable", w.get("/api/decisions").body)
+	want := `{"topic":"style","decisions":[],"unreadable":[{"id":"new","topic":"style","why":"its scope cannot be read","newer":true}]}`
+	if got := w.get("/api/decisions/style/history"); got.status != http.StatusOK || got.body != want {
+		t.Errorf("the history is %d %s", got.status, got.body)
+	}
+	if got := ids(t, w.get("/api/decisions/db/history")); len(got) != 1 {
+		t.Errorf("the history of db is %v; want d1", got)
+	}
+}
+
+// inStore runs SQL on the store from outside, as another program would.
+func (w *world) inStore(script string) {
+	w.t.Helper()
+	pool, err := sql.Open("sqlite", filepath.Join(w.dir, "bridge.db"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := pool.Exec(script); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := pool.Close(); err != nil {
+		w.t.Fatal(err)
+	}
 }

@@ -75,7 +75,9 @@ func (noStore) Find(_ context.Context, id string) (mail.HistoryRow, error) {
 func (noStore) Decisions(context.Context, decision.Lookup) ([]decision.Revision, error) {
 	return nil, nil
 }
-func (noStore) Peers(context.Context) ([]store.Peer, error) { return nil, nil }
+
+func (noStore) UnreadableDecisions(context.Context) ([]store.UnreadableRow, error) { return nil, nil }
+func (noStore) Peers(context.Context) ([]store.Peer, error)                        { return nil, nil }
 
 // stateKey names one state of the world: a broker that started anew counts its
 // revisions anew, and a doctor's report is none of its changes.

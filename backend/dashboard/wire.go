@@ -126,12 +126,24 @@ type hitWire struct {
 // decisionsWire is the answer of GET /api/decisions.
 type decisionsWire struct {
 	Decisions []decision.Revision `json:"decisions"`
+	// Unreadable are stored decisions that nobody is told of; left out where there
+	// are none.
+	Unreadable []unreadableWire `json:"unreadable,omitempty"`
+}
+
+// unreadableWire is a decision that cannot be read; Why continues a sentence
+// about it. Newer says that a newer release may have written it.
+type unreadableWire struct {
+	ID    string `json:"id"`
+	Topic string `json:"topic"`
+	Why   string `json:"why"`
+	Newer bool   `json:"newer"`
 }
 
 // historyWire is the answer of GET /api/decisions/<topic>/history.
 type historyWire struct {
-	Topic     string              `json:"topic"`
-	Decisions []decision.Revision `json:"decisions"`
+	Topic string `json:"topic"`
+	decisionsWire
 }
 
 // chatWire is the answer to the owner's message (CHT-02).

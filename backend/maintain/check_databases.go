@@ -54,9 +54,35 @@ func (k *checker) checkDatabases(ctx context.Context) error {
 		default:
 			k.report.Schema = append(k.report.Schema, Schema{Path: one.name, Actual: looks[i].seen.Version, Expected: one.version})
 			k.judge(ctx, one, looks[i].seen)
+			k.checkRows(ctx, one)
 		}
 	}
-	return nil
+	return ctx.Err()
+}
+
+// checkRows names the rows of a sound database that cannot be read.
+func (k *checker) checkRows(ctx context.Context, one database) {
+	if k.quick || k.found(one.name) {
+		return
+	}
+	rows, err := store.UnreadableRows(ctx, in(k.dir, one.name), k.live)
+	if err != nil {
+		k.findDamage(ctx, one, DatabaseUnreadable, sentence(err))
+	}
+	for _, row := range rows {
+		code := RowUnreadable
+		switch {
+		case row.Replaced:
+			code = RowReplaced
+		case row.Newer:
+			code = RowNewer
+		}
+		topic := ""
+		if row.Topic != "" {
+			topic = fmt.Sprintf(" on %q", row.Topic)
+		}
+		k.find(code, one.name, fmt.Sprintf("%s: %s%s is passed over: %s", row.Table, row.Key, topic, row.Why))
+	}
 }
 
 // hasContent reports whether there is something to look through; that there is

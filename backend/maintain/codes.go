@@ -26,6 +26,9 @@ const (
 	DatabaseOlder      Code = "database-older"
 	UpgradeDeferred    Code = "upgrade-deferred"
 	CompatWaiting      Code = "compat-waiting"
+	RowUnreadable      Code = "row-unreadable"
+	RowNewer           Code = "row-newer"
+	RowReplaced        Code = "row-replaced"
 	IndexDamaged       Code = "index-damaged"
 	IndexBehind        Code = "index-behind"
 	JSONUnreadable     Code = "json-unreadable"
@@ -74,6 +77,9 @@ func Kinds() map[Code]Kind {
 		DatabaseOlder:      {Warning, false, "nothing to do: it is copied and upgraded when the broker next starts"},
 		UpgradeDeferred:    {Warning, false, "everything works meanwhile, but mail does not expire and nothing is archived: stop the older programs, then start the broker anew"},
 		CompatWaiting:      {Warning, false, "nothing to do: the next broker brings what it holds into the store and keeps the file"},
+		RowUnreadable:      {Error, false, "everything else goes on, and the row is kept as it is; a snapshot from before has it whole. The topic has a decision in force again when one is recorded anew"},
+		RowReplaced:        {Warning, false, "nothing to do: a later decision of the same topic holds, and the row is kept as it is"},
+		RowNewer:           {Warning, false, "nothing is lost: the newer Bridge that wrote it reads it"},
 		IndexDamaged:       {Warning, true, "nothing is lost: `bridge doctor --fix` moves the search index to archive/orphaned, and the next broker makes a new one from the messages"},
 		IndexBehind:        {Warning, false, "nothing to do: the broker catches up by itself; until then the search by words misses the newest"},
 		JSONUnreadable:     {Error, false, "make the file readable for you"},

@@ -115,6 +115,12 @@ var damages = []struct {
 	{"database-newer history.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
 		makeDatabase(t, c, "history.db", "CREATE TABLE x (y); PRAGMA user_version = 77")
 	}},
+	{"row-unreadable bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) { decideOddly(t, c, `["bob"]`) }},
+	{"row-newer bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) { decideOddly(t, c, `{"team": "core"}`) }},
+	{"row-replaced bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) { decideOddly(t, c, "", `"all"`) }},
+	{"row-unreadable bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+		makeDatabase(t, c, "bridge.db", "INSERT INTO session_bindings VALUES ('[\"claude\", 1', 's', 1)")
+	}},
 	{"database-references bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
 		makeDatabase(t, c, "bridge.db", "PRAGMA foreign_keys = 0; CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE q (p REFERENCES p(id)); INSERT INTO q VALUES (7)")
 	}},
@@ -243,6 +249,15 @@ func makeDatabase(t *testing.T, c Caretaker, path, script string) {
 	}
 	if err := pool.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// decideOddly records decisions on one topic with the given scopes.
+func decideOddly(t *testing.T, c Caretaker, scopes ...string) {
+	t.Helper()
+	for i, scope := range scopes {
+		makeDatabase(t, c, "bridge.db", fmt.Sprintf(`INSERT INTO decisions (id, topic, body, scope, author_id, author_name, author_agent, created_at)
+			VALUES ('d%d', 'db', 'x', '%s', 'p', 'p', 'claude', 1)`, i, scope))
 	}
 }
 

@@ -5,8 +5,19 @@ import (
 	"strconv"
 )
 
-// Tables made in the field may lack any constraint. One odd value in a row must
-// not hide the other rows of a list: it is read as what is nearest to it.
+// Tables made in the field may lack any constraint, a file may be damaged, and a
+// newer release may store what this build does not know. One odd row must not hide
+// the others of a list: a value is read as what is nearest to it, by text and
+// number, and a row that cannot mean anything is passed over with an errRow, left
+// in the store byte for byte, and named by the doctor.
+
+// errRow says why a row is passed over.
+type errRow struct {
+	why   string
+	newer bool // it may be the form of a newer release
+}
+
+func (e errRow) Error() string { return e.why }
 
 // text reads a column as text: NULL is empty.
 type text struct{ into *string }
@@ -22,6 +33,15 @@ func (t text) Scan(value any) error {
 // number reads a column as a whole number: NULL is 0, and what is no number is 1,
 // as a time one that nobody knows.
 type number struct{ into *int64 }
+
+// maybe reads a column as number does, and tells NULL from 0.
+type maybe struct{ into *sql.NullInt64 }
+
+// Scan takes what SQLite has (sql.Scanner).
+func (m maybe) Scan(value any) error {
+	m.into.Valid = value != nil
+	return number{&m.into.Int64}.Scan(value)
+}
 
 // Scan takes what SQLite has (sql.Scanner).
 func (n number) Scan(value any) error {

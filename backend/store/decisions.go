@@ -179,7 +179,7 @@ func (r *Reader) Delivered(ctx context.Context, sessionKey string) (delivered ma
 		rows, err := v.query(ctx, "SELECT decision_id FROM decision_deliveries WHERE session_key = ?1", sessionKey)
 		return each(rows, err, func(rows *sql.Rows) error {
 			var id string
-			err := rows.Scan(&id)
+			err := rows.Scan(text{&id})
 			delivered[id] = true
 			return err
 		})
@@ -209,48 +209,89 @@ func (r *Reader) Decisions(ctx context.Context, lookup decision.Lookup) (found [
 // revisions returns every revision of a topic, or of all ("" ), newest first.
 func revisions(ctx context.Context, q asker, topic string) ([]decision.Revision, error) {
 	var all []decision.Revision
-	current := map[string]bool{} // topics whose newest revision has passed
-	rows, err := q.query(ctx, `SELECT id, topic, body, scope, author_id, author_name, author_agent, created_at, source_message_id, supersedes
-		FROM decisions WHERE ?1 = '' OR topic = ?1 ORDER BY revision DESC`, topic)
-	err = each(rows, err, func(rows *sql.Rows) error {
-		rev, err := scanRevision(rows)
-		rev.Current = !current[rev.Topic]
-		current[rev.Topic] = true
-		all = append(all, rev)
-		return err
+	err := eachRevision(ctx, q, topic, func(rev decision.Revision, unread error) {
+		if unread == nil {
+			all = append(all, rev)
+		}
 	})
 	return all, err
 }
 
-func scanRevision(rows *sql.Rows) (decision.Revision, error) {
-	var rev decision.Revision
-	var scope string
-	err := rows.Scan(&rev.ID, &rev.Topic, &rev.Text, &scope, &rev.Author.ID, &rev.Author.Name, &rev.Author.Agent, &rev.CreatedAt, &rev.SourceMessageID, &rev.Supersedes)
-	if err != nil {
-		return rev, err
+// eachRevision calls with for the revisions of a topic, or of all, newest first.
+// unread says why one cannot be used. It still replaced what came before it: the
+// owner's earlier word does not come back because a later one is damaged.
+func eachRevision(ctx context.Context, q asker, topic string, with func(rev decision.Revision, unread error)) error {
+	replaced := map[string]bool{} // topics whose newest revision has passed
+	rows, err := q.query(ctx, `SELECT id, topic, body, scope, author_id, author_name, author_agent, created_at, source_message_id, supersedes
+		FROM decisions WHERE ?1 = '' OR topic = ?1 ORDER BY revision DESC`, topic)
+	return each(rows, err, func(rows *sql.Rows) error {
+		rev, scope, err := scanRevision(rows)
+		if err != nil {
+			return err
+		}
+		rev.Current = !replaced[rev.Topic]
+		replaced[rev.Topic] = true
+		rev.Scope, err = storedScope(scope)
+		with(rev, err)
+		return nil
+	})
+}
+
+func scanRevision(rows *sql.Rows) (rev decision.Revision, scope string, err error) {
+	var source, supersedes sql.NullString
+	err = rows.Scan(text{&rev.ID}, text{&rev.Topic}, text{&rev.Text}, text{&scope}, text{&rev.Author.ID}, text{&rev.Author.Name},
+		text{(*string)(&rev.Author.Agent)}, number{&rev.CreatedAt}, &source, &supersedes)
+	if source.Valid {
+		rev.SourceMessageID = &source.String
 	}
-	rev.Scope, err = storedScope(scope)
-	if err != nil {
-		return rev, fmt.Errorf("the scope of decision %s: %w", rev.ID, err)
+	if supersedes.Valid {
+		rev.Supersedes = &supersedes.String
 	}
-	return rev, nil
+	return rev, scope, err
 }
 
 // storedScope reads a scope more widely than a request's: a revision is kept
-// whatever limits were in force when it was recorded.
+// whatever limits were in force when it was recorded. What it cannot read it
+// refuses with errRow: to guess would tell sessions of what is not for them.
 func storedScope(stored string) (decision.Scope, error) {
 	if stored == `"all"` || stored == "all" {
 		return decision.AllSessions(), nil
 	}
 	var form struct {
+		Project  *string  `json:"project"`
+		Sessions []string `json:"sessions"`
+	}
+	err := bridge.DecodeStrict([]byte(stored), len(stored), &form)
+	switch {
+	case err != nil:
+		return decision.Scope{}, errRow{why: "its scope cannot be read", newer: isNewerScope(stored)}
+	case form.Project != nil && form.Sessions != nil:
+		return decision.Scope{}, errRow{why: "its scope has both a project and sessions", newer: true}
+	case form.Project != nil && *form.Project != "":
+		return decision.ProjectOf(*form.Project), nil
+	case len(form.Sessions) > 0 && !slices.Contains(form.Sessions, ""):
+		return decision.Scope{Sessions: form.Sessions}, nil
+	}
+	return decision.Scope{}, errRow{why: "its scope names nobody"}
+}
+
+// isNewerScope reports whether a scope that cannot be read is whole JSON of a
+// form that a newer release may have: another word, or an object with a member
+// that this build does not know or knows as another type.
+func isNewerScope(stored string) bool {
+	var word string
+	if json.Unmarshal([]byte(stored), &word) == nil {
+		return word != ""
+	}
+	var known struct {
 		Project  string   `json:"project"`
 		Sessions []string `json:"sessions"`
 	}
-	if err := json.Unmarshal([]byte(stored), &form); err != nil {
-		return decision.Scope{}, err
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(stored), &members) != nil || len(members) == 0 {
+		return false
 	}
-	if form.Project != "" {
-		return decision.ProjectOf(form.Project), nil
-	}
-	return decision.Scope{Sessions: form.Sessions}, nil
+	delete(members, "project")
+	delete(members, "sessions")
+	return len(members) > 0 || json.Unmarshal([]byte(stored), &known) != nil
 }

@@ -86,19 +86,21 @@ const sameArchived = sameContent + ` AND a.read_at IS m.read_at`
 // recipient after the other; of read mail the time of reading must be old too.
 func expired(t *tx, rule ExpireRule, live string) ([]archiveMove, error) {
 	const moved = `NOT EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.id AND a.recipient = m.recipient AND NOT (` + sameArchived + `))`
+	// A row that cannot be named by its identity stays where it is: it would stop the rest.
+	const named = `typeof(m.id) = 'text' AND typeof(name) = 'text'`
 	rows, err := t.query(context.Background(), everyRecipient+`
 		SELECT m.id, m.recipient, iif(m.created_at < ?1, '`+reasonTTL+`', '`+reasonQueued+`')
 		FROM recipients CROSS JOIN messages m ON m.recipient = name AND m.read_at IS NULL AND m.created_at < max(?1, ?2)
-		WHERE (m.created_at < ?1 OR name NOT IN (SELECT value FROM json_each(?3))) AND `+moved+`
+		WHERE (m.created_at < ?1 OR name NOT IN (SELECT value FROM json_each(?3))) AND `+named+` AND `+moved+`
 		UNION ALL
 		SELECT m.id, m.recipient, '`+reasonRead+`'
 		FROM recipients CROSS JOIN messages m ON m.recipient = name AND m.read_at < ?1
-		WHERE m.created_at < ?1 AND `+moved+`
+		WHERE m.created_at < ?1 AND `+named+` AND `+moved+`
 		LIMIT ?4`, rule.TTLBefore, rule.QueuedBefore, live, max(rule.Limit, 1))
 	var moves []archiveMove
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var move archiveMove
-		err := rows.Scan(&move.MessageID, &move.Recipient, &move.reason)
+		err := rows.Scan(text{&move.MessageID}, text{&move.Recipient}, &move.reason)
 		move.Evidence = expiryWords[move.reason]
 		moves = append(moves, move)
 		return err

@@ -287,7 +287,7 @@ func indexFits(ctx context.Context, path string) error {
 		seen, tables, err := readSchema(ctx, pool)
 		version := 0
 		if err == nil && tables["bridge_components"] != "" {
-			err = pool.QueryRowContext(ctx, "SELECT ifnull(max(version), 0) FROM bridge_components WHERE name = 'search'").Scan(&version)
+			err = pool.QueryRowContext(ctx, "SELECT ifnull(max(CAST(version AS INTEGER)), 0) FROM bridge_components WHERE name = 'search'").Scan(&version)
 		}
 		switch {
 		case err != nil:

@@ -27,7 +27,7 @@ func InspectIndex(ctx context.Context, history, primary, cold string, live bool)
 		if err != nil || !slices.Contains(names, "search_upto") || !slices.Contains(names, "bridge_components") {
 			return err
 		}
-		if err := pool.QueryRowContext(ctx, "SELECT ifnull(max(version), 0) FROM bridge_components WHERE name = 'search'").Scan(&state.Version); err != nil {
+		if err := pool.QueryRowContext(ctx, "SELECT ifnull(max(CAST(version AS INTEGER)), 0) FROM bridge_components WHERE name = 'search'").Scan(&state.Version); err != nil {
 			return err
 		}
 		rows, err := pool.QueryContext(ctx, "SELECT source, row FROM search_upto")

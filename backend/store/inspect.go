@@ -101,7 +101,7 @@ func readSchema(ctx context.Context, pool *sql.DB) (f found, tables map[string]s
 		return err
 	})
 	if _, ok := tables["bridge_components"]; err == nil && ok {
-		err = pool.QueryRowContext(ctx, "SELECT ifnull(max(version), 0) FROM bridge_components WHERE name = 'deliveries'").Scan(&f.deliveries)
+		err = pool.QueryRowContext(ctx, "SELECT ifnull(max(CAST(version AS INTEGER)), 0) FROM bridge_components WHERE name = 'deliveries'").Scan(&f.deliveries)
 	}
 	return f, tables, err
 }

@@ -527,17 +527,17 @@ func scanDelivery(rows *sql.Rows) (storedDelivery, error) {
 	var replyTo, archiveReason sql.NullString
 	var archivedAt sql.NullInt64
 	var hop int64
-	var at [5]sql.NullInt64
-	var by [5]sql.NullString
+	var at [5]int64
+	var by [5]string
 	err := rows.Scan(text{&d.ID}, text{&d.Recipient}, text{&d.From.ID}, text{&d.From.Name}, text{(*string)(&d.From.Agent)}, text{&d.To},
-		text{&d.ConversationID}, &replyTo, number{&hop}, text{&d.Body}, number{&d.CreatedAt}, number{&d.ReadAt}, &d.row, &archivedAt, &archiveReason,
-		&at[0], &by[0], &at[1], &by[1], &at[2], &by[2], &at[3], &by[3], &at[4], &by[4])
+		text{&d.ConversationID}, &replyTo, number{&hop}, text{&d.Body}, number{&d.CreatedAt}, number{&d.ReadAt}, &d.row, maybe{&archivedAt}, &archiveReason,
+		number{&at[0]}, text{&by[0]}, number{&at[1]}, text{&by[1]}, number{&at[2]}, text{&by[2]}, number{&at[3]}, text{&by[3]}, number{&at[4]}, text{&by[4]})
 	if err != nil {
 		return d, err
 	}
 	d.ReplyTo, d.Hop, d.archived = replyTo.String, int(hop), archivedAt.Valid
 	for i, fact := range []*mail.Fact{&d.Woken, &d.Handed, &d.Consumed, &d.Answered, &d.Expired} {
-		*fact = mail.Fact{At: at[i].Int64, Evidence: by[i].String}
+		*fact = mail.Fact{At: at[i], Evidence: by[i]}
 	}
 	if !d.Consumed.Happened() {
 		d.Consumed.At = d.ReadAt // read before stages were kept

@@ -83,7 +83,7 @@ func (r *Reader) Peers(ctx context.Context) (peers []Peer, err error) {
 			ORDER BY seen_at DESC, n.rowid DESC`)
 		return each(rows, err, func(rows *sql.Rows) error {
 			var peer Peer
-			err := rows.Scan(&peer.ID, &peer.Name, &peer.Agent, &peer.SessionID, &peer.SeenAt)
+			err := rows.Scan(text{&peer.ID}, text{&peer.Name}, text{(*string)(&peer.Agent)}, text{&peer.SessionID}, number{&peer.SeenAt})
 			peers = append(peers, peer)
 			return err
 		})

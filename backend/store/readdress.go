@@ -119,7 +119,7 @@ func (d *DB) nameClaims(ctx context.Context) (claims map[string][]nameClaim, err
 		err = each(rows, err, func(rows *sql.Rows) error {
 			var identity, name string
 			var one nameClaim
-			if err := rows.Scan(&identity, &name, &one.agent, &one.session, &one.at); err != nil {
+			if err := rows.Scan(text{&identity}, text{&name}, text{(*string)(&one.agent)}, text{&one.session}, number{&one.at}); err != nil {
 				return err
 			}
 			named[identity] = true
@@ -153,7 +153,7 @@ func (v view) bindings(ctx context.Context) (map[string][]nameClaim, error) {
 	return bound, each(rows, err, func(rows *sql.Rows) error {
 		var identity string
 		var one nameClaim
-		err := rows.Scan(&identity, &one.session, &one.at)
+		err := rows.Scan(text{&identity}, text{&one.session}, number{&one.at})
 		bound[identity] = append(bound[identity], one)
 		return err
 	})

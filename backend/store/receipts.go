@@ -88,7 +88,7 @@ func (d *DB) ConsumeHanded(ctx context.Context, recipient string, handedUpTo, at
 			ORDER BY m.created_at, m.rowid`, recipient, handedUpTo, mail.QueueEvidence, mail.WakeEvidence, mail.ChannelEvidence)
 		err = each(rows, err, func(rows *sql.Rows) error {
 			mark := mail.Mark{Recipient: recipient, At: at, Evidence: evidence}
-			err := rows.Scan(&mark.MessageID)
+			err := rows.Scan(text{&mark.MessageID})
 			marks = append(marks, mark)
 			return err
 		})

@@ -99,6 +99,22 @@ export interface Decision {
   current: boolean;
 }
 
+/** A stored decision that cannot be read, so that nobody is told of it. */
+export interface UnreadableDecision {
+  id: string;
+  topic: string;
+  /** Continues a sentence about it. */
+  why: string;
+  /** A newer release may have written it. */
+  newer: boolean;
+}
+
+/** `unreadable` is left out where there are none. */
+export interface Decisions {
+  decisions: Decision[];
+  unreadable?: UnreadableDecision[];
+}
+
 export interface AgentFound {
   kind: string;
   found: boolean;
@@ -341,10 +357,8 @@ export const api = {
     ),
   /** One message of any store, archived ones too. */
   message: (id: string) => call<Message>(`/api/messages/${encode(id)}`),
-  decisions: (query: string) =>
-    call<{ decisions: Decision[] }>(`/api/decisions${query === '' ? '' : `?q=${encode(query)}`}`),
-  history: (topic: string) =>
-    call<{ topic: string; decisions: Decision[] }>(`/api/decisions/${encode(topic)}/history`),
+  decisions: (query: string) => call<Decisions>(`/api/decisions${query === '' ? '' : `?q=${encode(query)}`}`),
+  history: (topic: string) => call<Decisions & { topic: string }>(`/api/decisions/${encode(topic)}/history`),
   /** To a session, live or away; with a child's target to that child or about it to its parent. */
   writeToSession: (name: string, body: string, child?: ChildTarget) =>
     post<ChatResult>(`/api/sessions/${encode(name)}/message`, { body, ...child }),

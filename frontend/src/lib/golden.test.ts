@@ -18,6 +18,7 @@ import type {
   Settings,
   SizePoint,
   State,
+  UnreadableDecision,
   Works,
 } from './api';
 
@@ -89,6 +90,13 @@ const state = v.object({
     lastBackup: v.nullable(time),
   }),
 }) satisfies v.GenericSchema<unknown, State>;
+
+const unreadable = v.object({
+  id: v.string(),
+  topic: v.string(),
+  why: v.string(),
+  newer: v.boolean(),
+}) satisfies v.GenericSchema<unknown, UnreadableDecision>;
 
 const decision = v.object({
   id: v.string(),
@@ -234,6 +242,10 @@ describe('the server answers as the page expects', () => {
     ['message.json', message],
     ['messages.json', v.object({ messages: v.array(message) })],
     ['decisions.json', v.object({ decisions: v.array(decision) })],
+    [
+      'decisions-unreadable.json',
+      v.object({ decisions: v.array(decision), unreadable: v.array(unreadable) }),
+    ],
     ['history.json', v.object({ topic: v.string(), decisions: v.array(decision) })],
     ['archive.json', v.object({ messages: v.array(archived) })],
     ['agents.json', agents],

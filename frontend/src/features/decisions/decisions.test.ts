@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { decision, message } from '../../lib/sample';
-import { groupDecisions, notification, pinned, scopeTitle, scopeWords } from './decisions';
+import { groupDecisions, notification, pinned, scopeTitle, scopeWords, unreadableWords } from './decisions';
 
 describe('DEC-21 scope of a decision', () => {
   it.each([
@@ -53,5 +53,15 @@ describe('what a notification tells people', () => {
       pinned(message({ body: note('Decision on "db", pinned for all sessions by api', 'x') })),
     ).toBeNull();
     expect(pinned(message({ kind: 'decision', body: 'We use PostgreSQL.' }))).toBeNull();
+  });
+});
+
+describe('STO-18 a decision that cannot be read', () => {
+  it('STO-18 is named with its topic and the reason', () => {
+    const odd = { id: 'd7', topic: 'db', why: 'its scope names nobody', newer: false };
+    expect(unreadableWords(odd)).toBe(
+      'A decision on “db” (d7) is in force for nobody: its scope names nobody.',
+    );
+    expect(unreadableWords({ ...odd, newer: true })).toMatch(/ A newer Bridge may have recorded it\.$/);
   });
 });

@@ -1,6 +1,6 @@
 // What the page says about decisions, without markup.
 
-import type { Decision, Message, Scope } from '../../lib/api';
+import type { Decision, Message, Scope, UnreadableDecision } from '../../lib/api';
 import { projectName } from '../../lib/path';
 
 /** Whom a decision holds for, in words. */
@@ -14,6 +14,12 @@ export function scopeWords(scope: Scope): string {
 export function scopeTitle(scope: Scope): string {
   if (scope === 'all') return 'all sessions';
   return 'project' in scope ? `sessions in ${scope.project}` : `only ${scope.sessions.join(', ')}`;
+}
+
+/** Why nobody is told of a stored decision. */
+export function unreadableWords(decision: UnreadableDecision): string {
+  const words = `A decision on “${decision.topic}” (${decision.id}) is in force for nobody: ${decision.why}.`;
+  return decision.newer ? `${words} A newer Bridge may have recorded it.` : words;
 }
 
 export interface Group {
