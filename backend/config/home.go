@@ -153,6 +153,26 @@ func (h Home) isFile() error {
 	return bridge.Errorf(bridge.Invalid, "the home %s is a file: remove it or choose another folder with --home or BRIDGE_HOME", h.dir)
 }
 
+// CommandLine is what a person types to run program with these words on this
+// home.
+func (h Home) CommandLine(program string, words ...string) string {
+	line := quoteWord(program)
+	for _, word := range words {
+		line += " " + quoteWord(word)
+	}
+	if !h.isDefault {
+		line += " --home " + quoteWord(h.dir)
+	}
+	return line
+}
+
+func quoteWord(word string) string {
+	if strings.ContainsAny(word, " \t\"'") {
+		return `"` + word + `"`
+	}
+	return word
+}
+
 func (h Home) at(names ...string) string {
 	return filepath.Join(append([]string{h.dir}, names...)...)
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"bridge/backend/agent"
@@ -145,18 +144,7 @@ func (a Agents) CommandLine(words ...string) string {
 	if err != nil {
 		program = "bridge"
 	}
-	line := quoteWord(program) + " " + strings.Join(words, " ")
-	if !a.Home.IsDefault() {
-		line += " --home " + quoteWord(a.Home.Dir())
-	}
-	return line
-}
-
-func quoteWord(word string) string {
-	if strings.ContainsAny(word, " \t\"'") {
-		return `"` + word + `"`
-	}
-	return word
+	return a.Home.CommandLine(program, words...)
 }
 
 // Refused says why nothing may be connected from here, "" where it may.
