@@ -32,6 +32,7 @@ var removals = map[string]string{
 
 	"backend/store.dropEmpty os.Remove":                "a database of no bytes that could not be made",
 	"backend/store.dropUnmade os.Remove":               "a database that never got its name and holds no row",
+	"backend/store.DropIndex DROP TABLE":               "the search index of a lost store, which is made anew; the recovery set has the file",
 	"backend/store.safeCopy.discard os.Remove":         "a copy that was never published; the store still has all it holds",
 	"backend/store.migration.restoreTable DELETE FROM": "a table whose contents are put back from the checked copy in the same transaction",
 	"backend/store.flushOutbox DELETE FROM":            "notices that the same transaction has put into the store, which commits first",

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -73,4 +75,51 @@ func TestSTO_14_TheLogOfALostDatabaseIsKept(t *testing.T) {
 	kept(t, cold, err)
 	lost(t, compatOf(path))
 	kept(t, compatOf(path), prepareCompat(t.Context(), compatOf(path), 2))
+}
+
+// A store that is there when a broker looks for it, and is taken away before the
+// broker opens it, is not made anew.
+func TestSTO_17_AStoreThatVanishesIsNotMadeAnew(t *testing.T) {
+	for name, vanish := range map[string]func(path string) error{
+		"gone":  func(string) error { return nil },
+		"empty": func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"without tables": func(path string) error {
+			pool, err := sql.Open("sqlite", path)
+			if err == nil {
+				_, err = pool.Exec("CREATE TABLE x (y); DROP TABLE x")
+			}
+			return errors.Join(err, pool.Close())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "bridge.db")
+			if err := vanish(path); err != nil {
+				t.Fatal(err)
+			}
+			before, _ := os.ReadFile(path)
+			opts := testOptions()
+			opts.Existing = true
+			if _, err := Open(t.Context(), path, opts); bridge.CodeOf(err) != bridge.Storage {
+				t.Errorf("Open = %v", err)
+			}
+			if after, _ := os.ReadFile(path); string(after) != string(before) {
+				t.Errorf("there are %d bytes in its place, before %d", len(after), len(before))
+			}
+			opts.Existing = false
+			db, err := Open(t.Context(), path, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			opts.Existing = true
+			if db, err = Open(t.Context(), path, opts); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
 }

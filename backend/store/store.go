@@ -40,6 +40,8 @@ type Options struct {
 	// OldestReader is the newest schema version that every live program of the
 	// home can read; 0 when none is older than this build (VER-04).
 	OldestReader int
+	// Existing says that there is a store: none is made, should it be gone.
+	Existing bool
 
 	group int // documents in a group of the index; tests make smaller ones
 
@@ -71,6 +73,9 @@ type DB struct {
 func Open(ctx context.Context, path string, opts Options) (db *DB, err error) {
 	found, err := inspect(ctx, path)
 	made := errors.Is(err, fs.ErrNotExist)
+	if opts.Existing && (made || err == nil && found.empty) {
+		return nil, errVanished(path)
+	}
 	if made {
 		found.empty, err = true, createEmpty(path)
 	}
