@@ -91,7 +91,7 @@ func (k *checker) hasContent(one database) bool {
 	logged := sizeOf(in(k.dir, one.name)+"-wal") > 0
 	info, ok := k.regular(one.name)
 	switch {
-	case !ok && k.found(one.name):
+	case k.found(one.name):
 		return false
 	case !ok:
 		k.checkMissing(one, logged)
@@ -109,11 +109,8 @@ func (k *checker) hasContent(one database) bool {
 // checkMissing reports a database that is not there although something says
 // that it was.
 func (k *checker) checkMissing(one database, logged bool) {
-	switch {
-	case logged:
+	if logged {
 		k.find(DatabaseMissing, one.name, "it is gone, but the log beside it is there")
-	case one.name == primary && len(k.report.Backups) > 0:
-		k.find(DatabaseMissing, one.name, "it is gone, but there are backups of it")
 	}
 }
 

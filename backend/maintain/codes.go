@@ -16,6 +16,8 @@ type Code string
 // The codes of findings. Their severity, whether `bridge doctor --fix` mends
 // them, and what to do, are in kinds.
 const (
+	StoreLost          Code = "store-lost"
+	StoreReplaced      Code = "store-replaced"
 	DatabaseMissing    Code = "database-missing"
 	DatabaseEmpty      Code = "database-empty"
 	DatabaseUnreadable Code = "database-unreadable"
@@ -67,6 +69,8 @@ const restoreHint = "restore a snapshot with `bridge doctor --restore <snapshot>
 // Kinds is the documented list of codes.
 func Kinds() map[Code]Kind {
 	return map[Code]Kind{
+		StoreLost:          {Error, false, "type the command of your choice: until then no broker serves this home, and nothing takes the store's place"},
+		StoreReplaced:      {Warning, false, "nothing to do: `bridge doctor --restore` brings a snapshot from before back; move the set out of the home when you need it no more"},
 		DatabaseMissing:    {Error, false, restoreHint},
 		DatabaseEmpty:      {Error, false, restoreHint},
 		DatabaseUnreadable: {Error, false, restoreHint},
@@ -102,7 +106,7 @@ func Kinds() map[Code]Kind {
 		SnapshotDamaged:    {Error, false, "do not rely on it: make a new one with `bridge doctor --backup`, then move it away"},
 		SnapshotUnfinished: {Warning, false, "a failed attempt, kept as it is; move it away when you do not need it"},
 		DrillFailed:        {Error, false, "do not rely on this set: mend what the drill met and prove the set again with `bridge doctor --drill <set>`, or make a new one and move this one away"},
-		RestoreUnfinished:  {Error, false, "do the same restore or merge again; what it displaced is in the recovery set"},
+		RestoreUnfinished:  {Error, false, "do the same restore or merge again, or `bridge serve --new-store`; what it displaced is in the recovery set"},
 		FileUnreadable:     {Warning, false, "make it readable for you"},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,6 +151,25 @@ var operations = map[string]operation{
 			var now struct{ Peers, Sessions map[string]bool }
 			if err := (config.Shared{Home: c.Home}).Read("auto-wake.json", &now); err != nil || !now.Peers["x"] || now.Sessions["a"] || len(now.Sessions) != 1 {
 				t.Errorf("the store with what waits is %+v, %v", now, err)
+			}
+		},
+	},
+	"replace": {
+		prepare: lostHome,
+		run: func(ctx context.Context, c Caretaker) error {
+			if _, err := c.Replace(ctx); err != nil {
+				return err
+			}
+			db, err := store.Open(ctx, c.Home.DB(), store.Options{Now: c.Now, Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				return err
+			}
+			return db.Close()
+		},
+		check: func(t *testing.T, c Caretaker, before map[string]string) {
+			checkAfterRestore(t, c, before)
+			if _, err := c.HasStore(context.Background()); err != nil && !errors.Is(err, ErrLost) && isMissing(c.Home.MaintenanceLock()) {
+				t.Errorf("the home has neither a store nor lost one: %v", err)
 			}
 		},
 	},
@@ -334,6 +354,8 @@ func TestSTO_16_ACrashAtAnyStepOfAMergeLeavesAllOrNothing(t *testing.T) { walkSt
 func TestVER_05_ACrashAtAnyStepOfThePendingWritesLosesNone(t *testing.T) { walkSteps(t, "apply", 12) }
 
 func TestSTO_07_ACrashAtAnyStepOfTheArchiveLosesNoMessage(t *testing.T) { walkSteps(t, "archive", 6) }
+
+func TestSTO_17_ACrashAtAnyStepOfAReplacementLosesNoByte(t *testing.T) { walkSteps(t, "replace", 60) }
 
 func TestSTO_08_ACrashAtAnyStepOfADrillChangesNothing(t *testing.T) { walkSteps(t, "drill", 20) }
 

@@ -1,6 +1,7 @@
 package maintain
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -17,6 +18,7 @@ const (
 	WorkFix     Work = "fix"
 	WorkRestore Work = "restore"
 	WorkMerge   Work = "merge"
+	WorkReplace Work = "replace" // by `bridge serve --new-store`
 )
 
 // Explain says in sentences what a work is going to do in this home, for whoever
@@ -45,7 +47,13 @@ func (c Caretaker) Explain(work Work, set string) string {
 	case WorkRestore:
 		return fmt.Sprintf("This puts the files of a full snapshot (%s) in the place of the present ones in %s. What is there now is kept in a recovery set first.", set, c.Home.Dir())
 	case WorkMerge:
-		return fmt.Sprintf("This brings back the messages of a backup of messages (%s) that are missing in %s. Nothing that is there is changed, and a copy of it is kept in a recovery set first.", set, c.Home.Dir())
+		explains := fmt.Sprintf("This brings back the messages of a backup of messages (%s) that are missing in %s. Nothing that is there is changed, and a copy of it is kept in a recovery set first.", set, c.Home.Dir())
+		if how := c.hasNoStore(context.Background(), true); how != "" {
+			explains += fmt.Sprintf(" The store %s, so an empty one is made for them: decisions do not come back.", how)
+		}
+		return explains
+	case WorkReplace:
+		return fmt.Sprintf("This begins with an empty store in %s: no message and no decision of the lost one is in it. What is left of that one is kept in a recovery set first, and snapshots stay as they are.", c.Home.Dir())
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package maintain
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,12 +26,15 @@ type holder struct {
 	PID      int    `json:"pid"`
 	Identity string `json:"identity,omitempty"`
 	Program  string `json:"program"`
-	What     string `json:"what,omitempty"` // the lock's: fix, restore, merge or archive
+	What     string `json:"what,omitempty"` // the lock's: fix, restore, merge, replacement or archive
 	Since    int64  `json:"since"`          // Unix milliseconds
 	// Schema and JSON are the newest forms of bridge.db and of the JSON stores
 	// that the process knows: newer builds change nothing under it (Older).
 	Schema int `json:"schema,omitempty"`
 	JSON   int `json:"json,omitempty"`
+	// NoStore says that the home had no store yet: such a lease does not show that
+	// one was lost.
+	NoStore bool `json:"noStore,omitempty"`
 }
 
 // maxHolderBytes bounds a lease or lock.
@@ -64,7 +68,10 @@ func (h holder) lives() bool {
 
 // Lease says that this process writes to the home, until it is released or the
 // process is gone (STO-09).
-type Lease struct{ path string }
+type Lease struct {
+	path string
+	own  holder
+}
 
 // Register takes a lease. It is Denied while a fix, a restore or a merge has the home,
 // also one that was interrupted.
@@ -76,11 +83,12 @@ func (c Caretaker) Register() (*Lease, error) {
 		return nil, err
 	}
 	own := c.self("")
+	own.NoStore = c.hasNoStore(context.Background(), false) != ""
 	data, err := own.bytes()
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{filepath.Join(c.Home.StorageUsers(), fmt.Sprintf("%d-%s", own.PID, uuid.NewString()))}
+	lease := &Lease{filepath.Join(c.Home.StorageUsers(), fmt.Sprintf("%d-%s", own.PID, uuid.NewString())), own}
 	if err := disk.WriteNew(lease.path, data, disk.PrivateFile); err != nil {
 		return nil, fmt.Errorf("register as a writer: %w", err)
 	}
@@ -90,6 +98,20 @@ func (c Caretaker) Register() (*Lease, error) {
 		return nil, errors.Join(err, lease.Release())
 	}
 	return lease, nil
+}
+
+// StoreIsThere notes that the home has a store now, for a lease that was taken
+// before it had one.
+func (l *Lease) StoreIsThere() error {
+	if !l.own.NoStore {
+		return nil
+	}
+	l.own.NoStore = false
+	data, err := l.own.bytes()
+	if err != nil {
+		return err
+	}
+	return disk.WriteAtomic(l.path, data, disk.PrivateFile)
 }
 
 // Release gives the lease up.
@@ -108,7 +130,7 @@ func (c Caretaker) dropStale() error {
 	}
 	for _, writer := range writers {
 		if writer.readable && !writer.lives() {
-			if err := (&Lease{writer.path}).Release(); err != nil {
+			if err := (&Lease{path: writer.path}).Release(); err != nil {
 				return err
 			}
 		}
@@ -190,6 +212,8 @@ const (
 	workRestore = "restore"
 	workArchive = "archive"
 	workMerge   = "merge"
+	// workReplace puts an empty store in the place of a lost one.
+	workReplace = "replacement"
 )
 
 // readLock returns the maintenance lock's content; there is false without one.

@@ -61,13 +61,17 @@ func (c Caretaker) Merge(ctx context.Context, typed string) (done Merged, err er
 	return done, c.whileDeferred(err)
 }
 
-// haveStore makes an empty store where the home has lost its own.
+// haveStore makes an empty store where the home has lost its own, and there is no
+// snapshot that would bring more back than messages.
 func (c Caretaker) haveStore(ctx context.Context) error {
 	switch there, logged := sizeOf(c.Home.DB()) > 0, sizeOf(c.Home.DB()+"-wal") > 0; {
 	case there:
 		return nil
 	case logged:
 		return bridge.Errorf(bridge.Storage, "%s is gone or empty, but the log beside it is there: restore a full snapshot first, then merge", c.Home.DB())
+	}
+	if lost, _ := c.lookForLoss(ctx); lost != nil && c.newestWhole(snapshotName) != "" {
+		return lost.refusal()
 	}
 	db, err := store.Open(ctx, c.Home.DB(), store.Options{Now: c.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -2,6 +2,7 @@ package maintain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -25,6 +26,9 @@ type Moved struct {
 // Missing and damaged data is not its business. It refuses while writers live.
 func (c Caretaker) Fix(ctx context.Context) ([]Moved, error) {
 	moved := []Moved{}
+	if _, err := c.HasStore(ctx); errors.Is(err, ErrLost) {
+		return moved, err // a lease or an index may be all that shows it
+	}
 	err := c.exclusively(workFix, false, func() error {
 		report, err := c.Check(ctx)
 		if err != nil {

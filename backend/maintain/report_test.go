@@ -82,8 +82,8 @@ var damages = []struct {
 	want string
 	do   func(t *testing.T, c Caretaker, random *rand.Rand)
 }{
-	{"database-missing bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) { remove(t, c, "bridge.db") }},
-	{"database-empty bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "bridge.db", "") }},
+	{"store-lost bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) { remove(t, c, "bridge.db") }},
+	{"store-lost bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "bridge.db", "") }},
 	{"database-unreadable bridge.db", func(t *testing.T, c Caretaker, random *rand.Rand) {
 		spoil(t, c, "bridge.db", func(data []byte) []byte { copy(data, fmt.Sprintf("junk %d", random.Int())); return data })
 	}},
@@ -214,7 +214,7 @@ var damages = []struct {
 	{"unknown-file backups/holiday.zip", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "backups/holiday.zip", "x") }},
 }
 
-func remove(t *testing.T, c Caretaker, path string) {
+func remove(t testing.TB, c Caretaker, path string) {
 	t.Helper()
 	if err := os.Remove(in(c.Home.Dir(), path)); err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func spoil(t *testing.T, c Caretaker, path string, how func([]byte) []byte) {
 	write(t, c.Home.Dir(), path, string(how(data)))
 }
 
-func makeDatabase(t *testing.T, c Caretaker, path, script string) {
+func makeDatabase(t testing.TB, c Caretaker, path, script string) {
 	t.Helper()
 	pool, err := sql.Open("sqlite", in(c.Home.Dir(), path))
 	if err != nil {

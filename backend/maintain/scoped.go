@@ -35,6 +35,9 @@ func (c Caretaker) BackupMessages(ctx context.Context, pause func(context.Contex
 	if err := disk.MakeDir(c.Home.MessageBackups()); err != nil {
 		return made, err
 	}
+	if _, err := c.HasStore(ctx); err != nil {
+		return made, err
+	}
 	lock, err := store.AcquireLock(ctx, filepath.Join(c.Home.MessageBackups(), generationLock))
 	if errors.Is(err, store.ErrLocked) {
 		return made, bridge.Errorf(bridge.Conflict, "another process is making a backup of the messages")

@@ -39,6 +39,9 @@ func (c Caretaker) Backup(ctx context.Context) (made Snapshot, err error) {
 	if err := c.Home.Ensure(); err != nil {
 		return made, err
 	}
+	if _, err := c.HasStore(ctx); err != nil {
+		return made, err
+	}
 	live, err := c.live() // before our own lease is among them
 	if err != nil {
 		return made, err
@@ -90,11 +93,7 @@ func (c Caretaker) nextTime(folder string, name *regexp.Regexp) (int64, error) {
 // checkWhole refuses a home that has lost a database, or has something else in
 // its place: a snapshot without it would pass for a whole one.
 func (c Caretaker) checkWhole() error {
-	backups, err := sets(c.Home.Backups(), snapshotName)
-	if err != nil {
-		return err
-	}
-	k := &checker{Caretaker: c, dir: c.Home.Dir(), report: Report{Backups: backups}}
+	k := &checker{Caretaker: c, dir: c.Home.Dir()}
 	for _, one := range databases {
 		if !k.hasContent(one) && k.found(one.name) {
 			lost := k.report.Findings[0]
