@@ -70,7 +70,7 @@ func (a *App) Run(ctx context.Context) int {
 		return exitDone
 	}
 	a.report(err)
-	return exitCode(err)
+	return ExitCode(err)
 }
 
 // report prints one sentence, as the one JSON document with --json.
@@ -96,8 +96,8 @@ type reported struct{ code int }
 
 func (r *reported) Error() string { return "failed" }
 
-// exitCode is the one place where an error picks its exit code.
-func exitCode(err error) int {
+// ExitCode is the one place where an error picks its exit code.
+func ExitCode(err error) int {
 	var done *reported
 	var usage *usageError
 	switch {

@@ -111,6 +111,9 @@ func (a *App) statusCommand() *cobra.Command {
 }
 
 func (a *App) statusOffline(ctx context.Context, home config.Home) error {
+	if _, err := (maintain.Caretaker{Home: home}).HasStore(ctx); errors.Is(err, maintain.ErrLost) {
+		return err
+	}
 	report := statusReport{Home: home.Dir(), Broker: ipc.Status{Peers: []ipc.Peer{}}, Jobs: []struct{}{}}
 	storage := a.lookAtStorage(ctx, home, &report)
 	text := fmt.Sprintf("No broker runs for %s.\nA session starts one by itself; `bridge serve` or `bridge open` do too.\n%s", home.Dir(), storage)

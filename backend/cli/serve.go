@@ -20,6 +20,7 @@ import (
 	"bridge/backend/daemon"
 	"bridge/backend/disk"
 	"bridge/backend/ipc"
+	"bridge/backend/maintain"
 	"bridge/backend/proc"
 )
 
@@ -28,11 +29,11 @@ const defaultIdleExit = time.Minute
 
 func (a *App) serveCommand() *cobra.Command {
 	var port int
-	var background bool
+	var background, anew, yes bool
 	var idleExit time.Duration
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Run broker and dashboard in the foreground",
-		Example: "  bridge serve\n  bridge serve --port 0", Args: noArgs,
+		Example: "  bridge serve\n  bridge serve --port 0\n  bridge serve --new-store", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options := daemon.Options{Host: "serve"}
 			if cmd.Flags().Changed("port") {
@@ -41,6 +42,15 @@ func (a *App) serveCommand() *cobra.Command {
 				}
 				options.Port = &port
 			}
+			if yes && !anew {
+				return &usageError{errors.New("--yes goes with --new-store")}
+			}
+			if anew {
+				if err := a.consentToReplace(cmd.Context(), yes); err != nil {
+					return err
+				}
+				options.Replace = true
+			}
 			if background {
 				options.Host, options.IdleExit = broker.HostBackground, idleExit
 			}
@@ -48,12 +58,30 @@ func (a *App) serveCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&port, "port", config.DefaultPort, "dashboard port on 127.0.0.1; 0 picks a free one")
+	cmd.Flags().BoolVar(&anew, "new-store", false, "begin with an empty store where an earlier one is lost; what is left of that is kept")
+	cmd.Flags().BoolVar(&yes, "yes", false, "consent to --new-store without being asked")
 	cmd.Flags().BoolVar(&background, "background", false, "leave when nothing needs the broker any more")
 	cmd.Flags().DurationVar(&idleExit, "idle-exit", defaultIdleExit, "with --background: how long to stay unneeded")
 	for _, internal := range []string{"background", "idle-exit"} {
 		_ = cmd.Flags().MarkHidden(internal) // the flags exist: it cannot fail
 	}
 	return cmd
+}
+
+// consentToReplace asks before an empty store takes the place of a lost one. Where
+// none is lost there is nothing to ask.
+func (a *App) consentToReplace(ctx context.Context, yes bool) error {
+	home, err := a.home()
+	if err != nil {
+		return err
+	}
+	c := maintain.Caretaker{Home: home}
+	_, err = c.HasStore(ctx)
+	if !errors.Is(err, maintain.ErrLost) {
+		return err
+	}
+	fmt.Fprintf(a.Stdout, "%s.\n%s\n", oneLine(err), c.Explain(maintain.WorkReplace, ""))
+	return a.consent(yes)
 }
 
 func (a *App) serve(ctx context.Context, options daemon.Options) error {
@@ -85,6 +113,9 @@ func (a *App) serve(ctx context.Context, options daemon.Options) error {
 			return errors.Join(err, running.Close())
 		}
 		fmt.Fprintf(a.Stdout, "bridge: ready %s\n", link)
+		if running.Kept() != "" {
+			fmt.Fprintf(a.Stdout, "bridge: what was left of the lost store is kept in %s\n", running.Kept())
+		}
 	}
 	log.Info("ready", "url", running.URL(), "host", options.Host, "pid", os.Getpid(), "version", a.Version)
 	select {

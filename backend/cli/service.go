@@ -21,6 +21,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/daemon"
 	"bridge/backend/ipc"
+	"bridge/backend/maintain"
 )
 
 // hostService is the host of a broker that the system's service manager runs
@@ -302,6 +303,11 @@ func (a *App) bringUp(ctx context.Context, s service, m serviceManager, start fu
 	if _, err := installedState(ctx, s, m); err != nil {
 		return err
 	}
+	if s.isMine() {
+		if _, err := (maintain.Caretaker{Home: s.home}).HasStore(ctx); errors.Is(err, maintain.ErrLost) {
+			return err
+		}
+	}
 	if err := start(ctx); err != nil {
 		return err
 	}
@@ -527,13 +533,13 @@ func (a *App) serviceRunCommand() *cobra.Command {
 // startBroker starts a daemon. A service does not compete with a broker that
 // somebody started on purpose, nor with maintenance or a program that has the
 // port: it waits until it can serve, and is nil without an error when it was
-// told to end before.
+// told to end before. A lost store waits for its owner, and the service ends.
 func (a *App) startBroker(ctx context.Context, options daemon.Options) (*daemon.Daemon, error) {
 	told := ""
 	for {
 		running, err := daemon.Start(ctx, options)
 		code := bridge.CodeOf(err)
-		if options.Host != hostService || code != bridge.Conflict && code != bridge.Denied {
+		if options.Host != hostService || code != bridge.Conflict && code != bridge.Denied || errors.Is(err, maintain.ErrLost) {
 			return running, err
 		}
 		if told != err.Error() {

@@ -88,6 +88,8 @@ WorkingDirectory=~
 {{end}}{{range Arguments}}ExecStart={{.}}
 {{end}}Restart=on-failure
 RestartSec=2
+# It is refused, as with a lost store: trying again would not help.
+RestartPreventExitStatus=3
 # Runs and their agents go on when the broker ends or one of them is out of memory.
 KillMode=process
 OOMPolicy=continue

@@ -94,7 +94,7 @@ func (d desk) did(do serviceDeed, code int, words, asked string) {
 	err := do(d.Context(), d.service, d.systemd)
 	said, got := d.output.String(), exitDone
 	if err != nil {
-		said, got = said+err.Error(), exitCode(err)
+		said, got = said+err.Error(), ExitCode(err)
 	}
 	if got != code || !strings.Contains(said, words) {
 		d.Errorf("exit code %d, want %d and %q:\n%s", got, code, words, said)

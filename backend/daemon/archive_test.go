@@ -13,9 +13,7 @@ import (
 // A damaged archive.db is a finding, and the page goes on.
 func TestSTO_15_TheStateIsToldWithADamagedArchive(t *testing.T) {
 	home := newHome(t)
-	if err := home.Ensure(); err != nil {
-		t.Fatal(err)
-	}
+	end(t, start(t, options(home, "serve")))
 	if err := os.WriteFile(home.Archive(), []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -50,8 +50,11 @@ type Options struct {
 	BackUpMessages func() (done <-chan struct{}, err error)
 	// IdleExit ends a daemon that nothing needed for so long; 0 never does.
 	IdleExit time.Duration
-	Now      func() time.Time
-	Log      *slog.Logger
+	// Replace is the owner's word that an empty store may take the place of a lost
+	// one (STO-17).
+	Replace bool
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Daemon is a running bridge.
@@ -60,6 +63,8 @@ type Daemon struct {
 	lock    *store.Lock
 	lease   *maintain.Lease
 	older   maintain.Older // programs that were alive at the start
+	has     bool           // the home had a store at the start
+	kept    string         // where what was left of a lost store is, "" where none was replaced
 	db      *store.DB
 	broker  *broker.Broker
 	link    *ipc.Server
@@ -83,7 +88,7 @@ func Start(ctx context.Context, opts Options) (*Daemon, error) {
 	d := &Daemon{opts: opts, retired: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for _, step := range []func(context.Context) error{
-		d.readSettings, d.tryPort, d.elect, d.bindPort, d.register, d.lookForOlder, d.openStore, d.startBroker, d.startDashboard, d.startLink,
+		d.readSettings, d.lookForStore, d.tryPort, d.elect, d.bindPort, d.replaceStore, d.register, d.lookForOlder, d.openStore, d.startBroker, d.startDashboard, d.startLink,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, d.Close())
@@ -99,13 +104,17 @@ func Start(ctx context.Context, opts Options) (*Daemon, error) {
 }
 
 // Check says, in one sentence, what would keep a broker from serving this home:
-// settings or a store that this build must not touch, maintenance, or a disk that
-// takes nothing. It changes nothing.
+// settings or a store that this build must not touch, maintenance, a lost store,
+// or a disk that takes nothing. It changes nothing.
 func Check(ctx context.Context, home config.Home, getenv func(string) string) error {
 	if _, err := home.Settings(getenv); err != nil {
 		return err
 	}
-	if err := (maintain.Caretaker{Home: home}).Free(); err != nil {
+	care := maintain.Caretaker{Home: home}
+	if err := care.Free(); err != nil {
+		return err
+	}
+	if _, err := care.HasStore(ctx); err != nil {
 		return err
 	}
 	reader, err := store.OpenReader(ctx, home.DB())
@@ -129,6 +138,37 @@ func (d *Daemon) readSettings(context.Context) error {
 	_, err := d.opts.Home.Settings(d.opts.Getenv)
 	return err
 }
+
+// lookForStore refuses a home whose store is lost, before anything is touched and
+// before another broker is asked to leave: the leases that tell of a loss are
+// cleared by whoever registers.
+func (d *Daemon) lookForStore(ctx context.Context) (err error) {
+	d.has, err = d.caretaker().HasStore(ctx)
+	switch {
+	case !d.opts.Replace:
+		return err
+	case errors.Is(err, maintain.ErrLost):
+		return nil
+	case d.has:
+		return bridge.Errorf(bridge.Denied, "nothing is lost: %s is there, and stays; `bridge serve` without --new-store serves it", d.opts.Home.DB())
+	}
+	d.opts.Replace = false // a home that never had a store loses nothing
+	return err
+}
+
+// replaceStore makes room for an empty store, now that no other broker can come.
+func (d *Daemon) replaceStore(ctx context.Context) (err error) {
+	if !d.opts.Replace {
+		return nil
+	}
+	if d.kept, err = d.caretaker().Replace(ctx); err == nil {
+		d.opts.Log.Warn("the home's store was lost; its owner begins with an empty one", "kept", d.kept)
+	}
+	return err
+}
+
+// Kept is where what was left of a lost store is, "" where none was replaced.
+func (d *Daemon) Kept() string { return d.kept }
 
 // tryPort takes the dashboard's port on loopback before anything else is done,
 // so that a port in use leaves everything as it was. A port that this home's own
@@ -327,10 +367,13 @@ func (d *Daemon) lookForOlder(context.Context) (err error) {
 // its schema (VER-04).
 func (d *Daemon) openStore(ctx context.Context) error {
 	db, err := store.Open(ctx, d.opts.Home.DB(), store.Options{
-		Now: d.opts.Now, Log: d.opts.Log, Index: d.opts.Home.History(), OldestReader: d.older.Schema,
+		Now: d.opts.Now, Log: d.opts.Log, Index: d.opts.Home.History(), OldestReader: d.older.Schema, Existing: d.has,
 	})
 	d.db = db
-	return err
+	if err != nil {
+		return err
+	}
+	return d.lease.StoreIsThere()
 }
 
 func (d *Daemon) startBroker(ctx context.Context) (err error) {

@@ -56,6 +56,7 @@ func TestScripts(t *testing.T) {
 			"one-json":  oneJSON,
 			"within":    within,
 			"term":      term,
+			"endbroker": endBroker,
 			"listing":   listing,
 			"unchanged": unchanged,
 		},
@@ -162,6 +163,22 @@ func oneJSON(ts *testscript.TestScript, _ bool, _ []string) {
 func term(ts *testscript.TestScript, _ bool, _ []string) {
 	running := ts.BackgroundCmds()
 	ts.Check(running[len(running)-1].Process.Signal(syscall.SIGTERM))
+}
+
+// endbroker: ends the background broker of the home, and waits for its end.
+func endBroker(ts *testscript.TestScript, _ bool, _ []string) {
+	home := ts.Getenv("BRIDGE_HOME")
+	endBrokers(filepath.Dir(home))
+	deadline := time.Now().Add(patience)
+	for {
+		if _, err := brokerOf("--home", home); err != nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("the broker of %s does not end", home)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
 }
 
 // within DURATION STDIN COMMAND...: the command, given that file on standard
