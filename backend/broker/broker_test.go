@@ -19,6 +19,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
+	"bridge/backend/mail"
 	"bridge/backend/session"
 	"bridge/backend/store"
 )
@@ -164,7 +165,7 @@ func (p peer) look() []string {
 
 func (p peer) confirm(loan session.Loan, stage bridge.Stage) {
 	p.b.t.Helper()
-	if err := p.Confirm(p.b.t.Context(), ipc.Confirm{Loan: loan, Stage: stage, Evidence: "test"}); err != nil {
+	if err := p.Confirm(p.b.t.Context(), ipc.Confirm{Loan: loan, Stage: stage, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
 		p.b.t.Fatalf("confirm: %v", err)
 	}
 }
@@ -194,7 +195,7 @@ func (b *bench) hook(call session.HookCall, confirm bool) session.HookReply {
 		b.t.Fatalf("hook %+v: %v", call, err)
 	}
 	if confirm && reply.Loan != nil {
-		if err := client.Confirm(b.t.Context(), ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Evidence: "hook " + call.HostEvent}); err != nil {
+		if err := client.Confirm(b.t.Context(), ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent}); err != nil {
 			b.t.Fatalf("confirm: %v", err)
 		}
 	}
@@ -449,7 +450,7 @@ func TestMSG_06_AReceiptThatNoBrokerHeardIsImportedBeforeReplay(t *testing.T) {
 	reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, false)
 	b.stop() // the broker dies between the hook's print and its confirmation
 	journal := ipc.Journal{Dir: b.home.ReadJournal()}
-	confirm := ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Evidence: "hook PostToolUse"}
+	confirm := ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: "PostToolUse"}
 	if err := journal.Keep(confirm, time.Now().UnixMilli()); err != nil {
 		t.Fatal(err)
 	}

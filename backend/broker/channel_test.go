@@ -20,7 +20,7 @@ func (b *bench) push(app peer) int {
 		b.t.Fatal(err)
 	}
 	if inbox.Loan != nil {
-		confirm := ipc.Confirm{Loan: *inbox.Loan, Stage: bridge.StageHanded, Evidence: mail.ChannelEvidence}
+		confirm := ipc.Confirm{Loan: *inbox.Loan, Stage: bridge.StageHanded, Via: mail.ViaChannel}
 		if err := app.Confirm(b.t.Context(), confirm); err != nil {
 			b.t.Fatal(err)
 		}

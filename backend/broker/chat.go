@@ -102,7 +102,7 @@ func (b *Broker) chatByQueue(ctx context.Context, target chat.Target, thread str
 		message.ID = newMessageID()
 	}
 	message.ConversationID = message.ID
-	if err := b.opts.DB.AppendHanded(ctx, message, mail.QueueEvidence+": launched, outcome not known"); err != nil {
+	if err := b.opts.DB.AppendHanded(ctx, message, mail.ViaQueueUnclear, "launched, outcome not known"); err != nil {
 		return chat.Outcome{}, err
 	}
 	result, reason := b.pushToQueue(ctx, thread, request.Body)
@@ -120,13 +120,18 @@ func (b *Broker) chatByQueue(ctx context.Context, target chat.Target, thread str
 		b.arrived(ctx, []bridge.Message{message})
 		return outcome, nil
 	}
-	evidence := mail.QueueEvidence + " took it"
-	if result == chat.QueueUnclear {
-		evidence = mail.QueueEvidence + ": unconfirmed, " + reason
-	}
-	err := b.opts.DB.Rehand(ctx, mail.Mark{MessageID: message.ID, Recipient: message.Recipient, At: b.nowMillis(), Evidence: evidence})
+	via, detail := queueWay(result, reason)
+	err := b.opts.DB.Rehand(ctx, mail.Mark{MessageID: message.ID, Recipient: message.Recipient, At: b.nowMillis(), Via: via, Evidence: via.Evidence(detail)})
 	b.changed()
 	return outcome, err
+}
+
+// queueWay says which way the owner's words went that a queue did not refuse.
+func queueWay(result chat.QueueResult, reason string) (via mail.Via, detail string) {
+	if result == chat.QueueUnclear {
+		return mail.ViaQueueUnclear, "unconfirmed, " + reason
+	}
+	return mail.ViaQueue, ""
 }
 
 // chatToChild puts the owner's words into a native child's own queue. What may
@@ -135,14 +140,10 @@ func (b *Broker) chatByQueue(ctx context.Context, target chat.Target, thread str
 func (b *Broker) chatToChild(ctx context.Context, target chat.Target, thread string, request chat.Request) chat.Outcome {
 	result, reason := b.pushToQueue(ctx, thread, request.Body)
 	outcome, _ := chat.Settle(target, request.Child, result, reason)
-	evidence := mail.QueueEvidence + " took it"
-	switch result {
-	case chat.QueueAccepted:
-	case chat.QueueUnclear:
-		evidence = mail.QueueEvidence + ": unconfirmed, " + reason
-	default:
+	if result != chat.QueueAccepted && result != chat.QueueUnclear {
 		return outcome
 	}
+	via, detail := queueWay(result, reason)
 	message := bridge.Message{
 		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: chat.ToChild(target.Name, request.Child), Body: request.Body,
 		CreatedAt: b.nowMillis(),
@@ -151,7 +152,7 @@ func (b *Broker) chatToChild(ctx context.Context, target chat.Target, thread str
 		message.ID = newMessageID()
 	}
 	message.ConversationID = message.ID
-	if err := b.opts.DB.AppendHanded(context.WithoutCancel(ctx), message, evidence); err != nil {
+	if err := b.opts.DB.AppendHanded(context.WithoutCancel(ctx), message, via, detail); err != nil {
 		b.opts.Log.Warn("the owner's words to a native child are not in the history", "err", err)
 	}
 	b.changed()
@@ -181,7 +182,7 @@ func (b *Broker) noteQueued(ctx context.Context, s *session.Session, call sessio
 	body := strings.TrimSpace(strings.TrimPrefix(call.Prompt, chat.OwnerLabel))
 	id := b.targetOf(s).ID
 	queued := func(d mail.Delivery) bool {
-		return chat.ChildOf(d.To) == call.ChildID && strings.HasPrefix(d.Handed.Evidence, mail.QueueEvidence)
+		return chat.ChildOf(d.To) == call.ChildID && d.Handed.Via.InQueue()
 	}
 	unread, err := b.opts.DB.Unread(ctx, id, queuedScan, queued)
 	if err != nil {
@@ -189,7 +190,7 @@ func (b *Broker) noteQueued(ctx context.Context, s *session.Session, call sessio
 	}
 	for _, d := range unread {
 		if queued(d) && strings.TrimSpace(d.Body) == body {
-			mark := mail.Mark{MessageID: d.ID, Recipient: id, At: b.nowMillis(), Evidence: "codex showed it as a prompt"}
+			mark := mail.Mark{MessageID: d.ID, Recipient: id, At: b.nowMillis(), Via: mail.ViaPrompt, Evidence: "codex showed it as a prompt"}
 			return b.opts.DB.Record(ctx, bridge.StageConsumed, []mail.Mark{mark})
 		}
 	}

@@ -129,7 +129,7 @@ func TestCHT_06_ACrashWhileTheQueueRunsNeverMakesASecondCopy(t *testing.T) {
 	b := newBench(t)
 	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "thread-1"})
 	message := bridge.Message{ID: "m-1", Recipient: web.ID, From: bridge.OwnerAddress(), To: "web", ConversationID: "m-1", Body: "x", CreatedAt: 1}
-	if err := b.db.AppendHanded(t.Context(), message, mail.QueueEvidence+": launched, outcome not known"); err != nil {
+	if err := b.db.AppendHanded(t.Context(), message, mail.ViaQueueUnclear, "launched, outcome not known"); err != nil {
 		t.Fatal(err)
 	}
 	b.restart() // the broker died after it launched the queue command
@@ -443,7 +443,7 @@ func (b *bench) wakeHook(standby bool) <-chan ipc.WakeReply {
 			return
 		}
 		if reply.Loan != nil {
-			_ = client.Confirm(b.t.Context(), ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Evidence: mail.WakeEvidence})
+			_ = client.Confirm(b.t.Context(), ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaWakeHook})
 		}
 		replies <- reply
 	}()

@@ -41,7 +41,7 @@ func (b *Broker) hook(ctx context.Context, l *link, call session.HookCall) (sess
 	if err := b.judgeWakes(ctx, s, call); err != nil {
 		return session.HookReply{}, err
 	}
-	if err := b.consumeHanded(ctx, s, "next activity: "+call.HostEvent); err != nil {
+	if err := b.consumeHanded(ctx, s, nextActivity(call.HostEvent)); err != nil {
 		return session.HookReply{}, err
 	}
 	if err := b.noteQueued(ctx, s, call); err != nil {

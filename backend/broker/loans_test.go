@@ -7,6 +7,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/mail"
 	"bridge/backend/session"
 )
 
@@ -127,7 +128,7 @@ func TestMSG_06_ManyReadersOfOneSessionShareItsMail(t *testing.T) {
 					continue
 				}
 				seen <- found.Message.Body
-				if err := reader.Confirm(t.Context(), ipc.Confirm{Loan: *found.Loan, Stage: bridge.StageConsumed, Evidence: "test"}); err != nil {
+				if err := reader.Confirm(t.Context(), ipc.Confirm{Loan: *found.Loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
 					ended <- err
 					return
 				}

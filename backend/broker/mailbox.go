@@ -156,10 +156,10 @@ func (m *mailbox) toldLocked(confirmed session.Loan) {
 
 // handedLocked notes that mail was handed over: the next activity counts it as
 // read, or judges the wake that it came by.
-func (m *mailbox) handedLocked(evidence string) {
+func (m *mailbox) handedLocked(via mail.Via) {
 	m.handedOpen = true
 	m.handovers++
-	m.wake.open = m.wake.open || mail.IsWake(evidence)
+	m.wake.open = m.wake.open || via.IsWake()
 }
 
 // keepLoansLocked notes the mail that an earlier broker lent to the process of
@@ -198,11 +198,9 @@ func (b *Broker) giveBack(_ context.Context, l *link, args ipc.Return) (ipc.Empt
 // broker is confirmed just the same, and so is one that was given before the
 // session learned its lasting id. It is carried out although the caller is gone
 // meanwhile: what was shown was shown.
-func (b *Broker) confirm(ctx context.Context, _ *link, args ipc.Confirm) (ipc.Empty, error) {
-	if args.Stage != bridge.StageHanded && args.Stage != bridge.StageConsumed {
-		return ipc.Empty{}, bridge.Errorf(bridge.Invalid, "a loan is confirmed as handed or consumed, not %q", args.Stage)
-	}
-	if err := bridge.CheckText("the evidence", args.Evidence, maxEvidenceChars); err != nil {
+func (b *Broker) confirm(ctx context.Context, l *link, args ipc.Confirm) (ipc.Empty, error) {
+	args, err := checkConfirm(l.conn.Hello().Role, args)
+	if err != nil {
 		return ipc.Empty{}, err
 	}
 	at := b.nowMillis()
@@ -218,7 +216,7 @@ func (b *Broker) confirm(ctx context.Context, _ *link, args ipc.Confirm) (ipc.Em
 			}
 		}
 		if args.Stage == bridge.StageHanded {
-			box.handedLocked(args.Evidence)
+			box.handedLocked(args.Via)
 		}
 	}
 	b.changedLocked()
@@ -238,7 +236,7 @@ func (b *Broker) marksOf(args ipc.Confirm, at int64) []mail.Mark {
 	var marks []mail.Mark
 	for _, recipient := range recipients {
 		for _, id := range args.Loan.Messages {
-			marks = append(marks, mail.Mark{MessageID: id, Recipient: recipient, At: at, Evidence: args.Evidence})
+			marks = append(marks, mail.Mark{MessageID: id, Recipient: recipient, At: at, Via: args.Via, Evidence: args.Via.Evidence(args.Detail)})
 		}
 	}
 	return marks
@@ -257,16 +255,13 @@ func (b *Broker) boxOfLocked(recipient string) (id string, box *mailbox) {
 	return "", nil
 }
 
-// maxEvidenceChars bounds the words of an evidence.
-const maxEvidenceChars = 200
-
 // active records a sign of activity: everything handed to the session before
 // counts as read from now on.
 func (b *Broker) active(ctx context.Context, s *session.Session, evidence string) error {
 	if err := b.judgeWakes(ctx, s, session.HookCall{HostEvent: evidence}); err != nil {
 		return err
 	}
-	return b.consumeHanded(ctx, s, evidence)
+	return b.consumeHanded(ctx, s, nextActivity(evidence))
 }
 
 func (b *Broker) consumeHanded(ctx context.Context, s *session.Session, evidence string) error {
@@ -307,10 +302,10 @@ func (b *Broker) importReceipts(ctx context.Context) {
 func (b *Broker) recordLines(ctx context.Context, lines []ipc.JournalLine) error {
 	byStage := map[bridge.Stage][]mail.Mark{}
 	for _, line := range lines {
-		if line.Stage != bridge.StageHanded && line.Stage != bridge.StageConsumed {
-			return bridge.Errorf(bridge.Invalid, "a receipt says handed or consumed, not %q", line.Stage)
+		mark, err := markOfLine(line)
+		if err != nil {
+			return err
 		}
-		mark := mail.Mark{MessageID: line.MessageID, Recipient: line.Recipient, At: line.At, Evidence: line.Evidence}
 		byStage[line.Stage] = append(byStage[line.Stage], mark)
 	}
 	for _, stage := range []bridge.Stage{bridge.StageHanded, bridge.StageConsumed} {
@@ -325,7 +320,7 @@ func (b *Broker) recordLines(ctx context.Context, lines []ipc.JournalLine) error
 	defer b.mu.Unlock()
 	for _, mark := range byStage[bridge.StageHanded] {
 		if _, box := b.boxOfLocked(mark.Recipient); box != nil {
-			box.handedLocked(mark.Evidence)
+			box.handedLocked(mark.Via)
 		}
 	}
 	return nil

@@ -170,7 +170,7 @@ func (b *Broker) arrived(ctx context.Context, stored []bridge.Message) {
 	for _, m := range stored {
 		s, live := b.roster.Get(m.Recipient)
 		if live && b.announceLocked(s, m) && s.Plugin {
-			woken = append(woken, mail.Mark{MessageID: m.ID, Recipient: m.Recipient, At: b.nowMillis(), Evidence: "its plugin was asked to start a turn"})
+			woken = append(woken, mail.Mark{MessageID: m.ID, Recipient: m.Recipient, At: b.nowMillis(), Via: mail.ViaPlugin, Evidence: "its plugin was asked to start a turn"})
 		}
 	}
 	b.mu.Unlock()

@@ -214,7 +214,7 @@ func (b *Broker) wakeable(ctx context.Context, s *session.Session) (marks []mail
 		if d.Handed.Happened() || box.lent[d.ID] != nil || !mayWake(d) {
 			continue
 		}
-		marks = append(marks, mail.Mark{MessageID: d.ID, Recipient: s.ID, At: b.nowMillis(), Evidence: "codex's queue accepted a wake"})
+		marks = append(marks, mail.Mark{MessageID: d.ID, Recipient: s.ID, At: b.nowMillis(), Via: mail.ViaQueue, Evidence: "codex's queue accepted a wake"})
 	}
 	return marks, s.SessionID
 }
@@ -313,7 +313,7 @@ func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, stand
 	inText := idsOf(slices.Concat(given.Shown, given.Announced))
 	marks := make([]mail.Mark, 0, len(inText))
 	for _, id := range inText {
-		marks = append(marks, mail.Mark{MessageID: id, Recipient: loan.Recipient, At: b.nowMillis(), Evidence: "its wake hook was given the text"})
+		marks = append(marks, mail.Mark{MessageID: id, Recipient: loan.Recipient, At: b.nowMillis(), Via: mail.ViaWakeHook, Evidence: "its wake hook was given the text"})
 	}
 	b.noteWoken(ctx, marks)
 	b.watchWake(s, inText)
@@ -392,7 +392,7 @@ func (b *Broker) judgeWakes(ctx context.Context, s *session.Session, call sessio
 	for message, at := range given {
 		switch signs.verdict(call, message, at, now) {
 		case wakeShown:
-			shown = append(shown, mail.Mark{MessageID: message, Recipient: id, At: now, Evidence: "next activity: " + call.HostEvent})
+			shown = append(shown, mail.Mark{MessageID: message, Recipient: id, At: now, Via: mail.ViaActivity, Evidence: nextActivity(call.HostEvent)})
 		case wakeDropped:
 			dropped = append(dropped, message)
 		case wakeOpen:
@@ -423,7 +423,7 @@ func (b *Broker) judgeWakes(ctx context.Context, s *session.Session, call sessio
 // givenByWakes is the unread mail that wake hooks or the channel gave to the host,
 // with when.
 func (b *Broker) givenByWakes(ctx context.Context, peerID string) (map[string]int64, error) {
-	byWake := func(d mail.Delivery) bool { return mail.IsWake(d.Handed.Evidence) }
+	byWake := func(d mail.Delivery) bool { return d.Handed.Via.IsWake() }
 	unread, err := b.opts.DB.Unread(ctx, peerID, hookScan, byWake)
 	given := map[string]int64{}
 	for _, d := range unread {

@@ -13,6 +13,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/decision"
 	"bridge/backend/ipc"
+	"bridge/backend/mail"
 	"bridge/backend/store"
 )
 
@@ -83,7 +84,7 @@ func TestVER_04_ABrokerHostsAnOlderStoreUntilOneStartsWithoutOlderPrograms(t *te
 	if err != nil || len(got.Messages) != 1 {
 		t.Fatalf("Inbox = %+v, %v", got, err)
 	}
-	if err := beta.Confirm(t.Context(), ipc.Confirm{Loan: *got.Loan, Stage: bridge.StageConsumed, Evidence: "a test"}); err != nil {
+	if err := beta.Confirm(t.Context(), ipc.Confirm{Loan: *got.Loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := alpha.Decide(t.Context(), ipc.DecideArgs{Topic: "topic", Text: "so"}); err != nil {

@@ -67,7 +67,7 @@ func (d delivery) steps() []stepWire {
 	}
 	steps := make([]stepWire, len(facts))
 	for i, stage := range bridge.Stages() {
-		step := stepWire{Stage: stage, Evidence: facts[i].Evidence, Possible: true}
+		step := stepWire{Stage: stage, Via: facts[i].Via, Evidence: facts[i].Evidence, Possible: true}
 		switch obstacle := d.neverWakes(); {
 		case facts[i].Happened():
 			step.At = &facts[i].At

@@ -5,6 +5,7 @@ import (
 	"bridge/backend/chat"
 	"bridge/backend/decision"
 	"bridge/backend/ipc"
+	"bridge/backend/mail"
 	"bridge/backend/search"
 )
 
@@ -87,6 +88,7 @@ type deliveryWire struct {
 type stepWire struct {
 	Stage    bridge.Stage `json:"stage"`
 	At       *int64       `json:"at"`
+	Via      mail.Via     `json:"via"` // "" where it is not known
 	Evidence string       `json:"evidence"`
 	Possible bool         `json:"possible"` // false: it did not and will not happen
 }

@@ -15,6 +15,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/mail"
 	"bridge/backend/maintain"
 )
 
@@ -116,7 +117,7 @@ func (b *broker) inbox() map[string]int {
 		for _, m := range box.Messages {
 			seen[m.ID]++
 		}
-		if err := b.bob.Confirm(ctx, ipc.Confirm{Loan: *box.Loan, Stage: bridge.StageConsumed, Evidence: "test"}); err != nil {
+		if err := b.bob.Confirm(ctx, ipc.Confirm{Loan: *box.Loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"bridge/backend/decision"
 	"bridge/backend/host"
 	"bridge/backend/ipc"
+	"bridge/backend/mail"
 	"bridge/backend/proc"
 	"bridge/backend/session"
 	"bridge/backend/store"
@@ -74,7 +75,7 @@ func answer(ctx context.Context, opts Options, adapter host.Adapter, call sessio
 	if writeOut(output, adapter.FormatHook(call, text)) != nil || reply.Loan == nil {
 		return
 	}
-	confirmHanded(ctx, opts, client, ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Evidence: "hook " + call.HostEvent})
+	confirmHanded(ctx, opts, client, ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent})
 }
 
 // confirmHanded tells the broker that the bytes are out, or keeps the receipt

@@ -12,6 +12,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/host"
 	"bridge/backend/ipc"
+	"bridge/backend/mail"
 	"bridge/backend/proc"
 	"bridge/backend/session"
 )
@@ -275,7 +276,7 @@ func (p *Plugin) join(ctx context.Context, client *ipc.Client) error {
 // confirm passes on what became of a loan, or keeps it for the next broker.
 func (p *Plugin) confirm(ctx context.Context, c host.PluginConfirm) error {
 	defer p.settled(c.Loan.ID)
-	confirm := ipc.Confirm{Loan: c.Loan, Stage: c.Stage, Evidence: c.Evidence}
+	confirm := ipc.Confirm{Loan: c.Loan, Stage: c.Stage, Via: mail.ViaPlugin, Detail: c.Detail}
 	err := p.keeper.Do(ctx, func(client *ipc.Client) error { return client.Confirm(ctx, confirm) })
 	if err == nil {
 		return nil

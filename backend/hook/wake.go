@@ -82,7 +82,7 @@ func waitOnce(ctx context.Context, opts Options, wait ipc.WakeWait, errorOutput 
 	if _, err := io.WriteString(errorOutput, reply.Text+"\n"); err != nil {
 		return 0, true // the loan lapses with the connection: the mail stays unread
 	}
-	confirmHanded(ctx, opts, client, ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Evidence: mail.WakeEvidence})
+	confirmHanded(ctx, opts, client, ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaWakeHook})
 	return ExitWake, true
 }
 

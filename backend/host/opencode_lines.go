@@ -20,7 +20,7 @@ import (
 //	plugin → child  {"id":1,"event":"session.created","call":{"sessionId":"ses_1","cwd":"/p"}}
 //	plugin → child  {"id":2,"event":"chat.message","call":{"sessionId":"ses_1","prompt":"hi"}}
 //	child → plugin  {"id":2,"text":"mail for you…","loan":{"id":"L1","recipient":"…","messages":["…"]}}
-//	plugin → child  {"id":3,"confirm":{"loan":{…},"stage":"handed","evidence":"opencode noReply prompt"}}
+//	plugin → child  {"id":3,"confirm":{"loan":{…},"stage":"handed","detail":"step"}}
 //	child → plugin  {"id":3}
 //	plugin → child  {"id":4,"back":"L2"}
 //	child → plugin  {"mail":"ses_1","wake":true}
@@ -51,11 +51,12 @@ type PluginCall struct {
 	ToolUseID  Text `json:"toolUseId,omitempty"`
 }
 
-// PluginConfirm says that the text of a loan was stored in the session.
+// PluginConfirm says that the text of a loan was stored in the session: Detail is
+// "step" for a turn that was running and "turn" for one that it began.
 type PluginConfirm struct {
-	Loan     session.Loan `json:"loan"`
-	Stage    bridge.Stage `json:"stage"`
-	Evidence string       `json:"evidence"`
+	Loan   session.Loan `json:"loan"`
+	Stage  bridge.Stage `json:"stage"`
+	Detail string       `json:"detail"`
 }
 
 // PluginReply answers a request. Text is "" when there is nothing to say, and

@@ -5,6 +5,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
+	"bridge/backend/mail"
 	"bridge/backend/search"
 	"bridge/backend/session"
 )
@@ -162,11 +163,16 @@ type WaitResult struct {
 	Loan     *session.Loan `json:"loan,omitempty"`
 }
 
-// Confirm tells the broker what became of a loan.
+// Confirm tells the broker what became of a loan. Via is the way that it went, one
+// that the role may speak of; Detail is one word more about it, the host's event
+// or the tool. What people read of it, the broker writes.
 type Confirm struct {
-	Loan     session.Loan `json:"loan"`
-	Stage    bridge.Stage `json:"stage"` // handed or consumed
-	Evidence string       `json:"evidence"`
+	Loan   session.Loan `json:"loan"`
+	Stage  bridge.Stage `json:"stage"` // handed or consumed
+	Via    mail.Via     `json:"via,omitempty"`
+	Detail string       `json:"detail,omitempty"`
+	// Evidence is for a broker that knows no Via yet: Client.Confirm fills it in.
+	Evidence string `json:"evidence"`
 }
 
 // Return gives a loan back that reached nobody: its mail is offered again.
@@ -181,7 +187,9 @@ type JournalLine struct {
 	MessageID string       `json:"id"`
 	Recipient string       `json:"recipient"`
 	At        int64        `json:"at"`
-	Evidence  string       `json:"evidence"`
+	Via       mail.Via     `json:"via,omitempty"` // none in a line of an older program
+	Detail    string       `json:"detail,omitempty"`
+	Evidence  string       `json:"evidence"` // as Confirm.Evidence
 }
 
 // DecideArgs records a decision. Scope nil means the session's project.
@@ -369,8 +377,17 @@ func (c *Client) Hook(ctx context.Context, args session.HookCall) (session.HookR
 
 // Confirm tells what became of a loan; it is durable when it returns nil.
 func (c *Client) Confirm(ctx context.Context, args Confirm) error {
+	args.Evidence = args.words()
 	_, err := call[Empty](ctx, c, OpConfirm, args)
 	return err
+}
+
+// words are what an older broker keeps of the confirmation.
+func (c Confirm) words() string {
+	if c.Via == "" {
+		return c.Evidence
+	}
+	return c.Via.Evidence(c.Detail)
 }
 
 // Return gives a loan back that reached nobody.

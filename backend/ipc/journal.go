@@ -41,7 +41,8 @@ func (j Journal) Keep(confirm Confirm, at int64) error {
 	lines := make([]JournalLine, 0, len(confirm.Loan.Messages))
 	for _, id := range confirm.Loan.Messages {
 		lines = append(lines, JournalLine{
-			Stage: confirm.Stage, MessageID: id, Recipient: confirm.Loan.Recipient, At: at, Evidence: confirm.Evidence,
+			Stage: confirm.Stage, MessageID: id, Recipient: confirm.Loan.Recipient, At: at,
+			Via: confirm.Via, Detail: confirm.Detail, Evidence: confirm.words(),
 		})
 	}
 	data, err := json.Marshal(lines)

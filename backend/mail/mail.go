@@ -6,19 +6,25 @@ package mail
 import "bridge/backend/bridge"
 
 // Mark is one stored fact about one delivery: the message to Recipient reached
-// a stage at At (Unix epoch milliseconds), and Evidence says how we know, in
-// words for people ("hook PostToolUse", "tool inbox", "next activity: Stop").
+// a stage at At (Unix epoch milliseconds) by the way Via, and Evidence says how we
+// know, in words for people ("hook PostToolUse", "tool inbox", "next activity:
+// Stop"). Process is the process of the host that it was handed to, "" where that
+// is not known.
 type Mark struct {
-	MessageID string `json:"id"`
-	Recipient string `json:"recipient"` // peer id
-	At        int64  `json:"at"`
-	Evidence  string `json:"evidence"`
+	MessageID string
+	Recipient string // peer id
+	At        int64
+	Via       Via
+	Evidence  string
+	Process   string
 }
 
-// Fact is a stage's time and evidence; At is 0 while it has not happened.
+// Fact is what is known of a stage, as in Mark; At is 0 while it has not happened.
 type Fact struct {
 	At       int64
+	Via      Via
 	Evidence string
+	Process  string
 }
 
 // Happened reports whether the stage was reached.
@@ -99,20 +105,3 @@ func rank(s bridge.Stage) int {
 		return 5
 	}
 }
-
-// QueueEvidence begins the evidence of a message that went to the agent CLI's
-// own queue. The session's next activity says nothing about such a message: its
-// turn may come much later. Only the prompt that shows it does.
-const QueueEvidence = "codex queue"
-
-// WakeEvidence is the evidence of a message that a wake hook gave to its host:
-// the host starts a turn with it some seconds later, shows it in a turn that a
-// person began meanwhile, or drops it.
-const WakeEvidence = "wake hook"
-
-// ChannelEvidence is the evidence of a message that was pushed into a session's
-// channel: the host does with it what it does with that of a wake hook.
-const ChannelEvidence = "channel notification"
-
-// IsWake reports whether the evidence is that of a wake by the message itself.
-func IsWake(evidence string) bool { return evidence == WakeEvidence || evidence == ChannelEvidence }

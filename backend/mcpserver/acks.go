@@ -14,6 +14,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/mail"
 	"bridge/backend/session"
 )
 
@@ -120,7 +121,7 @@ const ackPatience = 5 * time.Second
 
 func (s *Server) acknowledge(held ack) {
 	defer s.acks.done(held.loan)
-	s.confirm(ipc.Confirm{Loan: held.loan, Stage: bridge.StageConsumed, Evidence: "tool " + held.tool})
+	s.confirm(ipc.Confirm{Loan: held.loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: held.tool})
 }
 
 // confirm tells the broker what became of a loan, or keeps it for the next one.

@@ -72,7 +72,7 @@ func (s *Server) pushAll(ctx context.Context, out *ackWriter) error {
 				return err // the loan lapses with the connection
 			}
 		}
-		s.confirm(ipc.Confirm{Loan: *taken.Loan, Stage: bridge.StageHanded, Evidence: mail.ChannelEvidence})
+		s.confirm(ipc.Confirm{Loan: *taken.Loan, Stage: bridge.StageHanded, Via: mail.ViaChannel})
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
+	"bridge/backend/mail"
 	"bridge/backend/maintain"
 	"bridge/backend/store"
 )
@@ -186,7 +187,7 @@ func (k *talk) reads(ctx context.Context) {
 func (k *talk) inbox() int {
 	box, err := k.bob.Inbox(context.Background(), ipc.InboxArgs{Limit: 100, MarkRead: true})
 	if err == nil && box.Loan != nil {
-		err = k.bob.Confirm(context.Background(), ipc.Confirm{Loan: *box.Loan, Stage: bridge.StageConsumed, Evidence: "soak"})
+		err = k.bob.Confirm(context.Background(), ipc.Confirm{Loan: *box.Loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"})
 	}
 	if err != nil {
 		k.Errorf("inbox: %v", err)

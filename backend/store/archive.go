@@ -210,9 +210,14 @@ func (a *archiver) copyRows(table string, count int64) error {
 			return err
 		}
 	}
-	_, err = a.tx.exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.delivery_stages SELECT s.* FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row
-		CROSS JOIN main.delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient`, table))
-	return err
+	for _, about := range []string{"delivery_stages", "delivery_ways"} {
+		_, err = a.tx.exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.%[1]s SELECT s.* FROM temp.batch CROSS JOIN main.%[2]s m ON m.rowid = batch.row
+			CROSS JOIN main.%[1]s s ON s.message_id = m.id AND s.recipient = m.recipient`, about, table))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkKnown refuses a batch of which the archive has a row with other content.

@@ -20,6 +20,7 @@ const deliveriesVersion = 1
 type found struct {
 	version    int  // user_version
 	deliveries int  // version of our component, 0 when it is not there
+	ways       bool // it has delivery_ways, which came to version 1 later
 	empty      bool // it has no table
 }
 
@@ -100,6 +101,7 @@ func readSchema(ctx context.Context, pool *sql.DB) (f found, tables map[string]s
 		tables[name] = columns.String
 		return err
 	})
+	_, f.ways = tables["delivery_ways"]
 	if _, ok := tables["bridge_components"]; err == nil && ok {
 		err = pool.QueryRowContext(ctx, "SELECT ifnull(max(CAST(version AS INTEGER)), 0) FROM bridge_components WHERE name = 'deliveries'").Scan(&f.deliveries)
 	}

@@ -81,7 +81,7 @@ func appendSend(t *tx, msgs []bridge.Message) (rows []bridge.Message, fresh bool
 		}
 	}
 	if msgs[0].ReplyTo != "" {
-		answer := mail.Mark{MessageID: msgs[0].ReplyTo, Recipient: msgs[0].From.ID, At: msgs[0].CreatedAt, Evidence: "reply " + msgs[0].ID}
+		answer := mail.Mark{MessageID: msgs[0].ReplyTo, Recipient: msgs[0].From.ID, At: msgs[0].CreatedAt, Evidence: mail.ViaReply.Evidence(msgs[0].ID)}
 		if err := markStage(t, "answered", answer); err != nil {
 			return nil, false, err
 		}
@@ -487,7 +487,13 @@ func deliveriesOf(ctx context.Context, q asker, l layout, ids []string) ([]*stor
 	return found, err
 }
 
-const stageJoin = " LEFT JOIN delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient"
+const (
+	stageJoin = " LEFT JOIN delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient"
+	wayJoin   = " LEFT JOIN delivery_ways w ON w.message_id = m.id AND w.recipient = m.recipient"
+	// handedWay is the way and the process of a hand-over, as far as they are of
+	// the one that the stages know: an older program may have made another.
+	handedWay = "iif(w.handed_at IS s.handed_at, w.handed_via, NULL), iif(w.handed_at IS s.handed_at, w.handed_to, NULL)"
+)
 
 // live selects deliveries from messages m, archived from archived_messages m.
 func (l layout) live(from, where string) string { return l.current("m.body", from, where) }
@@ -508,17 +514,25 @@ func (l layout) archived(from, where string) string {
 
 func (l layout) stageColumns() string {
 	if !l.stages {
-		return strings.Repeat(", NULL", 10)
+		return strings.Repeat(", NULL", 14)
+	}
+	ways := strings.Repeat(", NULL", 4)
+	if l.ways {
+		ways = ", w.woken_via, " + handedWay + ", w.consumed_via"
 	}
 	return `, s.woken_at, s.woken_by, s.handed_at, s.handed_by, s.consumed_at, s.consumed_by,
-		s.answered_at, s.answered_by, s.expired_at, s.expired_by`
+		s.answered_at, s.answered_by, s.expired_at, s.expired_by` + ways
 }
 
 func (l layout) stageJoin() string {
-	if !l.stages {
+	switch {
+	case !l.stages:
 		return ""
+	case !l.ways:
+		return stageJoin
+	default:
+		return stageJoin + wayJoin
 	}
-	return stageJoin
 }
 
 // scanDelivery reads a row of live or archived.
@@ -529,15 +543,18 @@ func scanDelivery(rows *sql.Rows) (storedDelivery, error) {
 	var hop int64
 	var at [5]int64
 	var by [5]string
+	var via [5]string // of answers and expiries the words are all there is
 	err := rows.Scan(text{&d.ID}, text{&d.Recipient}, text{&d.From.ID}, text{&d.From.Name}, text{(*string)(&d.From.Agent)}, text{&d.To},
 		text{&d.ConversationID}, &replyTo, number{&hop}, text{&d.Body}, number{&d.CreatedAt}, number{&d.ReadAt}, &d.row, maybe{&archivedAt}, &archiveReason,
-		number{&at[0]}, text{&by[0]}, number{&at[1]}, text{&by[1]}, number{&at[2]}, text{&by[2]}, number{&at[3]}, text{&by[3]}, number{&at[4]}, text{&by[4]})
+		number{&at[0]}, text{&by[0]}, number{&at[1]}, text{&by[1]}, number{&at[2]}, text{&by[2]}, number{&at[3]}, text{&by[3]}, number{&at[4]}, text{&by[4]},
+		text{&via[0]}, text{&via[1]}, text{&d.Handed.Process}, text{&via[2]})
 	if err != nil {
 		return d, err
 	}
 	d.ReplyTo, d.Hop, d.archived = replyTo.String, int(hop), archivedAt.Valid
+	stages := [...]bridge.Stage{bridge.StageWoken, bridge.StageHanded, bridge.StageConsumed, bridge.StageAnswered, bridge.StageExpired}
 	for i, fact := range []*mail.Fact{&d.Woken, &d.Handed, &d.Consumed, &d.Answered, &d.Expired} {
-		*fact = mail.Fact{At: at[i], Evidence: by[i]}
+		*fact = mail.Fact{At: at[i], Via: wayOf(stages[i], via[i], by[i]), Evidence: by[i], Process: fact.Process}
 	}
 	if !d.Consumed.Happened() {
 		d.Consumed.At = d.ReadAt // read before stages were kept
@@ -546,4 +563,12 @@ func scanDelivery(rows *sql.Rows) (storedDelivery, error) {
 		d.Expired = mail.Fact{At: archivedAt.Int64, Evidence: archiveReason.String}
 	}
 	return d, nil
+}
+
+// wayOf is the stored way; without one the words tell.
+func wayOf(stage bridge.Stage, via, words string) mail.Via {
+	if via != "" {
+		return mail.Via(via)
+	}
+	return mail.ViaOf(stage, words)
 }

@@ -121,7 +121,7 @@ func TestMSG_06_StagesAreFactsAndTheFirstWins(t *testing.T) {
 	deliveries := []mail.Delivery{
 		{
 			Message: want[0], Woken: mail.Fact{At: 1100, Evidence: "woken 0"}, Handed: mail.Fact{At: 1100, Evidence: "handed 0"},
-			Consumed: mail.Fact{At: 1100, Evidence: "consumed 0"}, Answered: mail.Fact{At: 1200, Evidence: "reply m2"},
+			Consumed: mail.Fact{At: 1100, Evidence: "consumed 0"}, Answered: mail.Fact{At: 1200, Via: mail.ViaReply, Evidence: "reply m2"},
 		},
 		{Message: want[1]},
 	}
@@ -210,7 +210,7 @@ func TestMSG_06_UnreadStaysUntilConsumed(t *testing.T) {
 	}
 
 	marks, err := db.ConsumeHanded(ctx, "bob", 5500, 7000, "next activity: Stop")
-	want := []mail.Mark{{MessageID: "early", Recipient: "bob", At: 7000, Evidence: "next activity: Stop"}}
+	want := []mail.Mark{{MessageID: "early", Recipient: "bob", At: 7000, Via: mail.ViaActivity, Evidence: "next activity: Stop"}}
 	if diff := cmp.Diff(want, marks); err != nil || diff != "" {
 		t.Errorf("ConsumeHanded: %v (-want +got):\n%s", err, diff)
 	}

@@ -42,7 +42,7 @@ func (m *model) append(msgs []bridge.Message) (fresh bool, code bridge.Code) {
 	}
 	for _, row := range m.of(msgs[0].ReplyTo) {
 		if row.Recipient == msgs[0].From.ID && row.Answered.At == 0 {
-			row.Answered = mail.Fact{At: msgs[0].CreatedAt, Evidence: "reply " + msgs[0].ID}
+			row.Answered = mail.Fact{At: msgs[0].CreatedAt, Via: mail.ViaReply, Evidence: "reply " + msgs[0].ID}
 		}
 	}
 	return true, ""
@@ -55,7 +55,10 @@ func (m *model) record(stage bridge.Stage, mark mail.Mark) {
 		}
 		fact := map[bridge.Stage]*mail.Fact{bridge.StageWoken: &row.Woken, bridge.StageHanded: &row.Handed, bridge.StageConsumed: &row.Consumed}[stage]
 		if fact.At == 0 {
-			*fact = mail.Fact{At: mark.At, Evidence: mark.Evidence}
+			*fact = mail.Fact{At: mark.At, Via: mark.Via, Evidence: mark.Evidence}
+			if stage == bridge.StageHanded {
+				fact.Process = mark.Process
+			}
 			if stage == bridge.StageConsumed {
 				row.ReadAt = mark.At
 			}
@@ -144,7 +147,10 @@ func (w *modelWorld) append(rt *rapid.T) {
 
 func (w *modelWorld) record(rt *rapid.T) {
 	stage := rapid.SampledFrom([]bridge.Stage{bridge.StageWoken, bridge.StageHanded, bridge.StageConsumed}).Draw(rt, "stage")
-	mark := mail.Mark{MessageID: modelID.Draw(rt, "id"), Recipient: rapid.SampledFrom(modelPeers).Draw(rt, "recipient"), At: w.tick(), Evidence: "e"}
+	mark := mail.Mark{MessageID: modelID.Draw(rt, "id"), Recipient: rapid.SampledFrom(modelPeers).Draw(rt, "recipient"), At: w.tick(), Evidence: "e",
+		Via:     rapid.SampledFrom([]mail.Via{"", mail.ViaHook, mail.ViaTool, mail.ViaChannel, mail.ViaQueue, mail.ViaQueueUnclear, mail.ViaMod}).Draw(rt, "via"),
+		Process: rapid.SampledFrom([]string{"", "boot/1/7"}).Draw(rt, "process"),
+	}
 	w.model.record(stage, mark)
 	if err := w.db.Record(context.Background(), stage, []mail.Mark{mark}); err != nil {
 		rt.Fatal(err)
@@ -155,8 +161,8 @@ func (w *modelWorld) consume(rt *rapid.T) {
 	recipient, upTo, at := rapid.SampledFrom(modelPeers).Draw(rt, "recipient"), w.model.clock-int64(rapid.IntRange(0, 5).Draw(rt, "ago")), w.tick()
 	want := []mail.Mark{}
 	for _, d := range w.model.unread(recipient) {
-		if d.Handed.At != 0 && d.Handed.At <= upTo {
-			want = append(want, mail.Mark{MessageID: d.ID, Recipient: recipient, At: at, Evidence: "next"})
+		if d.Handed.At != 0 && d.Handed.At <= upTo && (d.Handed.Via == "" || d.Handed.Via == mail.ViaHook || d.Handed.Via == mail.ViaTool) {
+			want = append(want, mail.Mark{MessageID: d.ID, Recipient: recipient, At: at, Via: mail.ViaActivity, Evidence: "next"})
 		}
 	}
 	for _, mark := range want {

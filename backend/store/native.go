@@ -13,7 +13,10 @@ func (d *DB) Rehand(ctx context.Context, mark mail.Mark) error {
 	return d.writer.do(ctx, func(t *tx) error {
 		_, err := t.exec("UPDATE delivery_stages SET handed_at = ?3, handed_by = ?4 WHERE message_id = ?1 AND recipient = ?2",
 			mark.MessageID, mark.Recipient, mark.At, mark.Evidence)
-		return err
+		if err != nil {
+			return err
+		}
+		return markWay(t, bridge.StageHanded, mark)
 	})
 }
 
@@ -22,20 +25,23 @@ func (d *DB) Rehand(ctx context.Context, mark mail.Mark) error {
 func (d *DB) Unhand(ctx context.Context, messageID, recipient string) error {
 	return d.writer.do(ctx, func(t *tx) error {
 		_, err := t.exec("UPDATE delivery_stages SET handed_at = NULL, handed_by = NULL WHERE message_id = ?1 AND recipient = ?2", messageID, recipient)
+		if err == nil {
+			_, err = t.exec("UPDATE delivery_ways SET handed_via = NULL, handed_at = NULL, handed_to = NULL WHERE message_id = ?1 AND recipient = ?2", messageID, recipient)
+		}
 		return err
 	})
 }
 
 // AppendHanded stores a message that is handed over in the same moment, in one
 // transaction: no hook may show what the CLI's own queue was asked to show.
-func (d *DB) AppendHanded(ctx context.Context, message bridge.Message, evidence string) error {
+func (d *DB) AppendHanded(ctx context.Context, message bridge.Message, via mail.Via, detail string) error {
 	return d.writer.do(ctx, func(t *tx) error {
 		_, fresh, err := appendSend(t, []bridge.Message{message})
 		if err != nil || !fresh {
 			return err
 		}
 		return markStage(t, bridge.StageHanded, mail.Mark{
-			MessageID: message.ID, Recipient: message.Recipient, At: message.CreatedAt, Evidence: evidence,
+			MessageID: message.ID, Recipient: message.Recipient, At: message.CreatedAt, Via: via, Evidence: via.Evidence(detail),
 		})
 	})
 }

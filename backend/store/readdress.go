@@ -27,11 +27,13 @@ func (d *DB) readdress(ctx context.Context, from, to string, since int64) error 
 		if err != nil {
 			return err
 		}
-		_, err = t.exec(`UPDATE OR IGNORE delivery_stages SET recipient = ?2 WHERE recipient = ?1
-			AND EXISTS (SELECT 1 FROM messages WHERE id = message_id AND recipient = ?2)
-			AND NOT EXISTS (SELECT 1 FROM messages WHERE id = message_id AND recipient = ?1)`, from, to)
-		if err != nil {
-			return err
+		for _, about := range []string{"delivery_stages", "delivery_ways"} {
+			_, err = t.exec(`UPDATE OR IGNORE `+about+` SET recipient = ?2 WHERE recipient = ?1
+				AND EXISTS (SELECT 1 FROM messages WHERE id = message_id AND recipient = ?2)
+				AND NOT EXISTS (SELECT 1 FROM messages WHERE id = message_id AND recipient = ?1)`, from, to)
+			if err != nil {
+				return err
+			}
 		}
 		_, err = t.exec(`INSERT OR IGNORE INTO message_peers (peer, created_at, message_id)
 			SELECT recipient, created_at, id FROM messages WHERE recipient = ?1 AND read_at IS NULL`, to)

@@ -179,14 +179,14 @@ func (r *Reader) stillAt(seen mark) bool {
 }
 
 // layout says which tables the schema has; a Reader meets every version.
-type layout struct{ messages, archive, stages, peers, decisions, receipts, names, seen bool }
+type layout struct{ messages, archive, stages, ways, peers, decisions, receipts, names, seen bool }
 
-var fullLayout = layout{messages: true, archive: true, stages: true, peers: true, decisions: true, receipts: true, names: true, seen: true}
+var fullLayout = layout{messages: true, archive: true, stages: true, ways: true, peers: true, decisions: true, receipts: true, names: true, seen: true}
 
 func (c *connection) readLayout(ctx context.Context, path string) (layout, error) {
 	var l layout
 	names := map[string]*bool{
-		"messages": &l.messages, "archived_messages": &l.archive, "delivery_stages": &l.stages, "message_peers_upto": &l.peers,
+		"messages": &l.messages, "archived_messages": &l.archive, "delivery_stages": &l.stages, "delivery_ways": &l.ways, "message_peers_upto": &l.peers,
 		"decisions": &l.decisions, "decision_deliveries": &l.receipts, "peer_names": &l.names, "peer_last_seen": &l.seen,
 	}
 	var version int

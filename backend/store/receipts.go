@@ -52,12 +52,31 @@ func consume(t *tx, mark mail.Mark) error {
 // markStage stores a fact about a delivery that exists and has none of its kind.
 func markStage(t *tx, stage bridge.Stage, mark mail.Mark) error {
 	at, by := string(stage)+"_at", string(stage)+"_by"
-	_, err := t.exec(`INSERT INTO delivery_stages (message_id, recipient, `+at+`, `+by+`)
+	changed, err := t.exec(`INSERT INTO delivery_stages (message_id, recipient, `+at+`, `+by+`)
 		SELECT ?1, ?2, ?3, ?4
 		WHERE EXISTS (SELECT 1 FROM messages WHERE id = ?1 AND recipient = ?2)
 		   OR EXISTS (SELECT 1 FROM archived_messages WHERE id = ?1 AND recipient = ?2)
 		ON CONFLICT (message_id, recipient) DO UPDATE SET `+at+` = excluded.`+at+`, `+by+` = excluded.`+by+`
 		WHERE `+at+` IS NULL`, mark.MessageID, mark.Recipient, mark.At, mark.Evidence)
+	if err != nil || changed == 0 {
+		return err
+	}
+	return markWay(t, stage, mark)
+}
+
+// markWay stores by which way a delivery reached the stage that was just marked.
+func markWay(t *tx, stage bridge.Stage, mark mail.Mark) (err error) {
+	switch stage {
+	case bridge.StageHanded:
+		_, err = t.exec(`INSERT INTO delivery_ways (message_id, recipient, handed_via, handed_at, handed_to) VALUES (?1, ?2, ?3, ?4, nullif(?5, ''))
+			ON CONFLICT (message_id, recipient) DO UPDATE SET handed_via = excluded.handed_via, handed_at = excluded.handed_at, handed_to = excluded.handed_to`,
+			mark.MessageID, mark.Recipient, string(mark.Via), mark.At, mark.Process)
+	case bridge.StageWoken, bridge.StageConsumed:
+		via := string(stage) + "_via"
+		_, err = t.exec(`INSERT INTO delivery_ways (message_id, recipient, `+via+`) VALUES (?1, ?2, ?3)
+			ON CONFLICT (message_id, recipient) DO UPDATE SET `+via+` = excluded.`+via, mark.MessageID, mark.Recipient, string(mark.Via))
+	default: // of an answer and an expiry there is one way
+	}
 	return err
 }
 
@@ -76,20 +95,21 @@ func markAnswers(t *tx, table, condition string) error {
 
 // ConsumeHanded marks everything that was handed to the recipient up to the
 // given time and is still unread as consumed: its session was active after it.
-// What went to the agent CLI's own queue, to a wake hook or into a channel is left,
-// for it may be shown much later, or never (mail.QueueEvidence, mail.IsWake). It
-// returns what it marked.
+// What is shown later, if at all, is left (mail.Via.ShownLater). It returns what
+// it marked.
 func (d *DB) ConsumeHanded(ctx context.Context, recipient string, handedUpTo, at int64, evidence string) (marks []mail.Mark, err error) {
 	err = d.writer.do(ctx, func(t *tx) error {
 		marks = []mail.Mark{}
-		rows, err := t.query(ctx, `SELECT m.id FROM messages m CROSS JOIN delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient
-			WHERE m.recipient = ?1 AND m.read_at IS NULL AND s.handed_at <= ?2
-				AND substr(s.handed_by, 1, length(?3)) <> ?3 AND s.handed_by NOT IN (?4, ?5)
-			ORDER BY m.created_at, m.rowid`, recipient, handedUpTo, mail.QueueEvidence, mail.WakeEvidence, mail.ChannelEvidence)
+		rows, err := t.query(ctx, `SELECT m.id, s.handed_by, `+handedWay+` FROM messages m
+			CROSS JOIN delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient`+wayJoin+`
+			WHERE m.recipient = ?1 AND m.read_at IS NULL AND s.handed_at <= ?2 ORDER BY m.created_at, m.rowid`, recipient, handedUpTo)
 		err = each(rows, err, func(rows *sql.Rows) error {
-			mark := mail.Mark{Recipient: recipient, At: at, Evidence: evidence}
-			err := rows.Scan(text{&mark.MessageID})
-			marks = append(marks, mark)
+			mark := mail.Mark{Recipient: recipient, At: at, Via: mail.ViaActivity, Evidence: evidence}
+			var words, via, process string
+			err := rows.Scan(text{&mark.MessageID}, text{&words}, text{&via}, text{&process})
+			if !wayOf(bridge.StageHanded, via, words).ShownLater() {
+				marks = append(marks, mark)
+			}
 			return err
 		})
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/mail"
 	"bridge/backend/session"
 )
 
@@ -142,7 +143,7 @@ func (h *host) wake(ctx context.Context, reply ipc.WakeReply) error {
 	if reply.Loan == nil {
 		return errors.New("the wake hook got no mail")
 	}
-	if err := h.hooks.Confirm(ctx, ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Evidence: "wake hook"}); err != nil {
+	if err := h.hooks.Confirm(ctx, ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaWakeHook}); err != nil {
 		return err
 	}
 	for _, call := range []session.HookCall{hookCall(session.EventPrompt, "UserPromptSubmit"), hookCall(session.EventStop, "Stop")} {

@@ -216,8 +216,7 @@ class Link {
       if (loan) this.giveBack(loan)
       return
     }
-    const evidence = quiet ? "opencode stored it in the running turn" : "opencode started a turn with it"
-    if (loan) this.confirm({ loan, stage: "handed", evidence })
+    if (loan) this.confirm({ loan, stage: "handed", detail: quiet ? "step" : "turn" })
   }
 
   // ring answers news of mail that may wake: an idle session asks for it, a busy

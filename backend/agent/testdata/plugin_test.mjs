@@ -92,7 +92,7 @@ const tests = {
     ])
     await until("both confirmations", () => events().filter((e) => e === "confirm").length === 2)
     assert.deepEqual(lines().find((l) => l.confirm).confirm, {
-      loan: { id: "L", recipient: "P", messages: ["M"] }, stage: "handed", evidence: "opencode stored it in the running turn",
+      loan: { id: "L", recipient: "P", messages: ["M"] }, stage: "handed", detail: "step",
     })
     // Our own text comes back as a prompt: no sign of life of the session.
     await hooks["chat.message"]({ sessionID: "ses_1" }, { message: { id: "m2" }, parts: [{ type: "text", text: "MAIL 2" }] })

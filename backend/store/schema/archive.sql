@@ -33,4 +33,14 @@ CREATE TABLE IF NOT EXISTS delivery_stages (
   expired_by  TEXT,
   PRIMARY KEY (message_id, recipient)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS delivery_ways (
+  message_id   TEXT NOT NULL,
+  recipient    TEXT NOT NULL,
+  woken_via    TEXT,
+  handed_via   TEXT,
+  handed_at    INTEGER,
+  handed_to    TEXT,
+  consumed_via TEXT,
+  PRIMARY KEY (message_id, recipient)
+) WITHOUT ROWID;
 PRAGMA user_version = 1;

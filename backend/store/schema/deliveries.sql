@@ -17,6 +17,20 @@ CREATE TABLE IF NOT EXISTS delivery_stages (
   expired_by  TEXT,
   PRIMARY KEY (message_id, recipient)
 ) WITHOUT ROWID;
+-- Which way a delivery reached a stage, and the process that it was handed to. It
+-- is a table of its own so that older programs, which copy whole rows of
+-- delivery_stages, go on as they are. What they hand over again leaves another
+-- handed_at there: then the words beside it tell the way, not this row.
+CREATE TABLE IF NOT EXISTS delivery_ways (
+  message_id   TEXT NOT NULL,
+  recipient    TEXT NOT NULL,
+  woken_via    TEXT,
+  handed_via   TEXT,
+  handed_at    INTEGER,
+  handed_to    TEXT,
+  consumed_via TEXT,
+  PRIMARY KEY (message_id, recipient)
+) WITHOUT ROWID;
 
 -- Who wrote and received each message, for the list of a conversation. It
 -- follows the messages in steps of many, because an index on each column would

@@ -5,10 +5,27 @@ export type Step = 'accepted' | 'durable' | 'woken' | 'handed' | 'consumed' | 'a
 /** How far a delivery has come. 'expired' left the row of steps for good. */
 export type Stage = Step | 'expired';
 
+/** Which way a step was reached; '' where nobody knows. */
+export type Via =
+  | ''
+  | 'hook'
+  | 'wake-hook'
+  | 'channel'
+  | 'mod'
+  | 'plugin'
+  | 'tool'
+  | 'queue'
+  | 'queue-unclear'
+  | 'activity'
+  | 'prompt'
+  | 'transcript'
+  | 'reply';
+
 export interface DeliveryStep {
   stage: Step;
   at: number | null;
-  /** What proved the step: which hook, which tool call, which queue. */
+  via: Via;
+  /** What proved the step, in words for people: the rules ask `via`. */
   evidence: string;
   /** False where this recipient's kind can never show the step. */
   possible: boolean;

@@ -23,6 +23,21 @@ import type {
 } from './api';
 
 const step = v.picklist(['accepted', 'durable', 'woken', 'handed', 'consumed', 'answered']);
+const via = v.picklist([
+  '',
+  'hook',
+  'wake-hook',
+  'channel',
+  'mod',
+  'plugin',
+  'tool',
+  'queue',
+  'queue-unclear',
+  'activity',
+  'prompt',
+  'transcript',
+  'reply',
+]);
 const stage = v.picklist([...step.options, 'expired']);
 const time = v.pipe(v.number(), v.integer());
 const chatState = v.picklist(['queued', 'delivered', 'not-supported', 'unconfirmed']);
@@ -48,7 +63,9 @@ const message = v.object({
       stage,
       note: v.string(),
       stages: v.pipe(
-        v.array(v.object({ stage: step, at: v.nullable(time), evidence: v.string(), possible: v.boolean() })),
+        v.array(
+          v.object({ stage: step, at: v.nullable(time), via, evidence: v.string(), possible: v.boolean() }),
+        ),
         v.length(6),
       ),
     }),

@@ -16,6 +16,7 @@ export function delivery(stage: Stage, over: Partial<Delivery> = {}, at = 1000):
     stages: STEPS.map((step, i) => ({
       stage: step,
       at: i <= reached ? at + i * 1000 : null,
+      via: '',
       evidence: '',
       possible: true,
     })),

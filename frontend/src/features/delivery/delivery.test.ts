@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Delivery, Stage } from '../../lib/api';
+import type { Delivery, Stage, Via } from '../../lib/api';
 import { delivery, message } from '../../lib/sample';
 import { clock } from '../../lib/time';
 import { markOf, STEPS, summarize, words } from './delivery';
@@ -28,54 +28,52 @@ describe('words of one delivery', () => {
 });
 
 describe('CHT-04 CHT-06 words of what went to codex’s own queue', () => {
-  /** Handed over with this evidence, and the server's note of any handed message. */
-  const queued = (evidence: string, stage: Stage = 'handed') => {
+  /** Handed over this way, and the server's note of any handed message. */
+  const queued = (via: Via, evidence: string, stage: Stage = 'handed') => {
     const d = delivery(stage, { note: 'handed over, waiting for a sign of activity' });
-    return { ...d, stages: d.stages.map((s) => (s.stage === 'handed' ? { ...s, evidence } : s)) };
+    return { ...d, stages: d.stages.map((s) => (s.stage === 'handed' ? { ...s, via, evidence } : s)) };
   };
-  it.each([
-    ['codex queue took it', 'in codex’s queue', 'done', 'plain'],
+  it.each<[Via, string, string, string, string]>([
+    ['queue', 'codex queue took it', 'in codex’s queue', 'done', 'plain'],
     [
+      'queue-unclear',
       'codex queue: unconfirmed, codex did not answer in 10s',
-      'unconfirmed: codex did not answer in 10s; not sent again',
+      'codex queue: unconfirmed, codex did not answer in 10s; not sent again',
       'unsure',
       'warn',
     ],
-    [
-      'codex queue: launched, outcome not known',
-      'unconfirmed: launched, outcome not known; not sent again',
-      'unsure',
-      'warn',
-    ],
-    ['hook Stop printed it', 'handed over, waiting for a sign of activity', 'done', 'plain'],
-  ])('%s', (evidence, want, mark, tone) => {
-    const d = queued(evidence);
+    ['hook', 'hook Stop', 'handed over, waiting for a sign of activity', 'done', 'plain'],
+    // The evidence is for people: no word in it decides anything.
+    ['hook', 'codex queue took it', 'handed over, waiting for a sign of activity', 'done', 'plain'],
+    ['', 'codex queue: unconfirmed, no', 'handed over, waiting for a sign of activity', 'done', 'plain'],
+  ])('%s: %s', (via, evidence, want, mark, tone) => {
+    const d = queued(via, evidence);
     expect([words(d, now), markOf(d, 'handed')]).toEqual([want, mark]);
     expect(summarize(message({ deliveries: [d] }), now)).toMatchObject({ words: want, tone });
   });
 
   it('once it was read, nothing is unsure any more', () => {
-    const read = queued('codex queue: unconfirmed, no answer', 'consumed');
+    const read = queued('queue-unclear', 'codex queue: unconfirmed, no answer', 'consumed');
     expect(markOf(read, 'handed')).toBe('done');
     expect(words({ ...read, note: 'read 14:02' }, now)).toBe('read 14:02');
   });
 });
 
 describe('words of a wake', () => {
-  const woken = (evidence: string, note: string) => {
+  const woken = (via: Via, note: string) => {
     const d = delivery('woken', { note });
-    return words({ ...d, stages: d.stages.map((s) => (s.stage === 'woken' ? { ...s, evidence } : s)) }, now);
+    return words({ ...d, stages: d.stages.map((s) => (s.stage === 'woken' ? { ...s, via } : s)) }, now);
   };
   const at = clock(3000, now);
-  it.each([
-    ['its wake hook was given the text', `woken ${at} by its wake hook, not picked up yet`],
-    ['codex’s queue accepted a wake', `woken ${at} through codex’s queue, not picked up yet`],
-    ['asked', `woken ${at}, not picked up yet`],
-  ])('%s', (evidence, want) => {
-    expect(woken(evidence, 'woken 00:00, waiting for its turn to begin')).toBe(want);
+  it.each<[Via, string]>([
+    ['wake-hook', `woken ${at} by its wake hook, not picked up yet`],
+    ['queue', `woken ${at} through codex’s queue, not picked up yet`],
+    ['plugin', `woken ${at}, not picked up yet`],
+  ])('%s', (via, want) => {
+    expect(woken(via, 'woken 00:00, waiting for its turn to begin')).toBe(want);
   });
   it('gives way to what came after', () => {
-    expect(woken('its wake hook was given the text', 'waiting for the session to come back')).toBe(
+    expect(woken('wake-hook', 'waiting for the session to come back')).toBe(
       'waiting for the session to come back',
     );
   });

@@ -1,7 +1,7 @@
 // The delivery strip in data and words: six steps, each with a shape, and one
 // sentence that says the present truth.
 
-import type { Delivery, Message, Step } from '../../lib/api';
+import type { Delivery, DeliveryStep, Message, Step } from '../../lib/api';
 import { clock } from '../../lib/time';
 
 export const STEPS: readonly Step[] = ['accepted', 'durable', 'woken', 'handed', 'consumed', 'answered'];
@@ -42,7 +42,7 @@ export interface Summary {
 /** The mark of one step of one delivery. */
 export function markOf(delivery: Delivery, step: Step): Mark {
   const index = STEPS.indexOf(step);
-  const entry = delivery.stages.find((s) => s.stage === step);
+  const entry = entryOf(delivery, step);
   if (step === 'handed' && queueOf(delivery)?.sure === false) return 'unsure';
   if (entry?.at != null) return 'done';
   // A step that a later one overtook was not needed, whatever was possible.
@@ -53,31 +53,35 @@ export function markOf(delivery: Delivery, step: Step): Mark {
 
 /**
  * Where a message is that was handed to the CLI's own queue and not read since,
- * null for any other. Its evidence is "codex queue took it", "codex queue:
- * unconfirmed, <why>", or, while nobody knows, "codex queue: launched, …".
+ * null for any other.
  */
 function queueOf(delivery: Delivery): { words: string; sure: boolean } | null {
-  const evidence = evidenceOf(delivery, 'handed');
-  if (delivery.stage !== 'handed' || !evidence.startsWith('codex queue')) return null;
-  const doubt = /^codex queue: (?:unconfirmed, )?(.*)$/.exec(evidence)?.[1];
-  if (doubt === undefined) return { words: 'in codex’s queue', sure: true };
-  return { words: `unconfirmed: ${doubt}; not sent again`, sure: false };
+  const handed = entryOf(delivery, 'handed');
+  if (delivery.stage !== 'handed') return null;
+  if (handed?.via === 'queue') return { words: 'in codex’s queue', sure: true };
+  if (handed?.via === 'queue-unclear') return { words: `${handed.evidence}; not sent again`, sure: false };
+  return null;
 }
 
-function evidenceOf(delivery: Delivery, step: Step): string {
-  return delivery.stages.find((s) => s.stage === step)?.evidence ?? '';
+function entryOf(delivery: Delivery, step: Step): DeliveryStep | undefined {
+  return delivery.stages.find((s) => s.stage === step);
 }
 
-/** What woke a session that has not begun its turn, as far as the evidence tells. */
+/** What woke a session that has not begun its turn, as far as it is known. */
 function wakeOf(delivery: Delivery): string {
-  const evidence = evidenceOf(delivery, 'woken');
-  if (evidence.includes('wake hook')) return ' by its wake hook';
-  return evidence.includes('codex') ? ' through codex’s queue' : '';
+  switch (entryOf(delivery, 'woken')?.via) {
+    case 'wake-hook':
+      return ' by its wake hook';
+    case 'queue':
+      return ' through codex’s queue';
+    default:
+      return '';
+  }
 }
 
 /** When a step happened, or null. */
 export function timeOf(delivery: Delivery, step: Step): number | null {
-  return delivery.stages.find((s) => s.stage === step)?.at ?? null;
+  return entryOf(delivery, step)?.at ?? null;
 }
 
 function merge(marks: Mark[]): Mark {

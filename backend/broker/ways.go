@@ -1,0 +1,94 @@
+package broker
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/mail"
+)
+
+// spokenOf says by which ways each role may tell that mail went, and which stage
+// that is at most. Of queues, prompts and activity the broker alone speaks.
+var spokenOf = map[ipc.Role]map[mail.Via]bridge.Stage{
+	ipc.RoleHook:    {mail.ViaHook: bridge.StageHanded, mail.ViaWakeHook: bridge.StageHanded},
+	ipc.RoleSession: {mail.ViaTool: bridge.StageConsumed, mail.ViaChannel: bridge.StageHanded},
+	ipc.RolePlugin:  {mail.ViaPlugin: bridge.StageHanded, mail.ViaMod: bridge.StageHanded},
+}
+
+// confirmDetail is the one word that a client may add: the host's event or the
+// tool.
+var confirmDetail = regexp.MustCompile(`^[A-Za-z0-9._-]{0,64}$`)
+
+// checkConfirm returns the confirmation as it is recorded, or refuses what the
+// role may not say.
+func checkConfirm(role ipc.Role, args ipc.Confirm) (ipc.Confirm, error) {
+	if args.Stage != bridge.StageHanded && args.Stage != bridge.StageConsumed {
+		return args, bridge.Errorf(bridge.Invalid, "a loan is confirmed as handed or consumed, not %q", args.Stage)
+	}
+	if args.Via == "" {
+		args = ofOlder(role, args)
+	}
+	if !confirmDetail.MatchString(args.Detail) {
+		return args, bridge.Errorf(bridge.Invalid, "the detail of a confirmation is one word of at most 64 letters, digits, dots, dashes and underscores")
+	}
+	most, ok := spokenOf[role][args.Via]
+	if !ok {
+		known := slices.Sorted(maps.Keys(spokenOf[role]))
+		if len(known) == 0 {
+			return args, bridge.Errorf(bridge.Denied, "a connection with the role %q hands no mail over and confirms none", role)
+		}
+		return args, bridge.Errorf(bridge.Denied, "a connection with the role %q cannot say that mail went by %q, only by %q", role, args.Via, known)
+	}
+	if args.Stage == bridge.StageConsumed && most != bridge.StageConsumed {
+		return args, bridge.Errorf(bridge.Denied, "mail that went by %q is handed over: what the session does next tells whether it was read", args.Via)
+	}
+	return args, nil
+}
+
+// ofOlder gives the confirmation of a client of an older version its way: such a
+// client says in words what its role and the stage tell.
+func ofOlder(role ipc.Role, args ipc.Confirm) ipc.Confirm {
+	switch {
+	case role == ipc.RoleHook && args.Evidence == mail.ViaWakeHook.Evidence(""):
+		args.Via = mail.ViaWakeHook
+	case role == ipc.RoleHook:
+		args.Via = mail.ViaHook
+	case role == ipc.RoleSession && args.Stage == bridge.StageConsumed:
+		args.Via = mail.ViaTool
+	case role == ipc.RoleSession:
+		args.Via = mail.ViaChannel
+	case role == ipc.RolePlugin:
+		args.Via = mail.ViaPlugin
+	}
+	if _, word, ok := strings.Cut(args.Evidence, " "); ok && confirmDetail.MatchString(word) {
+		args.Detail = word
+	}
+	return args
+}
+
+// markOfLine is the fact in a line of the read journal. A line of an older program
+// has words alone.
+func markOfLine(line ipc.JournalLine) (mail.Mark, error) {
+	mark := mail.Mark{MessageID: line.MessageID, Recipient: line.Recipient, At: line.At, Via: line.Via, Evidence: line.Evidence}
+	switch {
+	case line.Stage != bridge.StageHanded && line.Stage != bridge.StageConsumed:
+		return mark, bridge.Errorf(bridge.Invalid, "a receipt says handed or consumed, not %q", line.Stage)
+	case line.Via == "":
+		mark.Via = mail.ViaOf(line.Stage, line.Evidence)
+		return mark, nil
+	}
+	for _, ways := range spokenOf {
+		if most, ok := ways[line.Via]; ok && (line.Stage == bridge.StageHanded || most == bridge.StageConsumed) {
+			mark.Evidence = line.Via.Evidence(line.Detail)
+			return mark, nil
+		}
+	}
+	return mark, bridge.Errorf(bridge.Invalid, "a receipt cannot say that mail was %s by %q", line.Stage, line.Via)
+}
+
+// nextActivity says by which sign a session went on.
+func nextActivity(event string) string { return "next activity: " + event }
