@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/spf13/cobra"
 
 	"bridge/backend/bridge"
@@ -121,10 +122,7 @@ func (a *App) endDemo(dir string, keep bool) error {
 }
 
 // actor is one scripted session: a real MCP server process.
-type actor struct {
-	*mcp.ClientSession
-	name string
-}
+type actor struct{ *client.Client }
 
 // actors are those who play, by name.
 type actors map[string]*actor
@@ -170,13 +168,18 @@ func startActor(ctx context.Context, home config.Home, project, name string, kin
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	run := exec.CommandContext(ctx, self, "mcp", "--home", home.Dir(), "--agent", string(kind), "--name", name, "--cwd", project, "--session", "demo-"+name)
-	client := mcp.NewClient(&mcp.Implementation{Name: "bridge-demo", Version: "1"}, nil)
-	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: run}, nil)
-	if err != nil {
-		return nil, fmt.Errorf("begin the session %s: %w", name, err)
+	process := transport.NewStdio(self, nil, "mcp", "--home", home.Dir(), "--agent", string(kind), "--name", name, "--cwd", project, "--session", "demo-"+name)
+	if err := process.Start(ctx); err != nil {
+		return nil, fmt.Errorf("start the session %s: %w", name, err)
 	}
-	return &actor{ClientSession: session, name: name}, nil
+	a := &actor{client.NewClient(process)}
+	begin := mcp.InitializeRequest{Params: mcp.InitializeParams{
+		ProtocolVersion: mcp.LATEST_LEGACY_PROTOCOL_VERSION, ClientInfo: mcp.Implementation{Name: "bridge-demo", Version: "1"},
+	}}
+	if _, err := a.Initialize(ctx, begin); err != nil {
+		return nil, errors.Join(fmt.Errorf("begin the session %s: %w", name, err), a.Close())
+	}
+	return a, nil
 }
 
 // demoLine is one thing that a scripted session does.
@@ -203,7 +206,7 @@ func (l demoLine) play(ctx context.Context, cast actors, round int) error {
 	if l.once && round > 0 {
 		return nil
 	}
-	result, err := cast[l.who].CallTool(ctx, &mcp.CallToolParams{Name: l.tool, Arguments: l.args})
+	result, err := cast[l.who].CallTool(ctx, mcp.CallToolRequest{Params: mcp.CallToolParams{Name: l.tool, Arguments: l.args}})
 	if err != nil {
 		return fmt.Errorf("%s calls %s: %w", l.who, l.tool, err)
 	}

@@ -2,15 +2,10 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
@@ -18,36 +13,20 @@ import (
 	"bridge/backend/session"
 )
 
-// ack is mail in an answer that is not written yet.
-type ack struct {
-	loan session.Loan
-	tool string
-}
-
 // acks holds the loans of answers on their way out, until the answer's bytes are
-// written and its acknowledgement is durable. An answer names its loan in its
-// own _meta.
+// written and its acknowledgement is durable.
 type acks struct {
-	mu      sync.Mutex
-	leaving map[string]ack // by loan id: the answer is not written yet
-	open    map[string]session.Loan
-	running sync.WaitGroup
+	mu   sync.Mutex
+	open map[string]session.Loan // by loan id
 }
 
-// loanMeta is the member of an answer's _meta that names the loan in it.
-const loanMeta = "bridge/loan"
-
-func newAcks() acks {
-	return acks{leaving: map[string]ack{}, open: map[string]session.Loan{}}
-}
-
-// hold remembers the loan behind a result and marks the result with it.
-func (a *acks) hold(result *mcp.CallToolResult, held ack) {
+func (a *acks) hold(loan session.Loan) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	result.Meta = mcp.Meta{loanMeta: held.loan.ID}
-	a.leaving[held.loan.ID] = held
-	a.open[held.loan.ID] = held.loan
+	if a.open == nil {
+		a.open = map[string]session.Loan{}
+	}
+	a.open[loan.ID] = loan
 }
 
 // held lists the loans that are not acknowledged yet. A new broker must not
@@ -64,64 +43,17 @@ func (a *acks) done(loan session.Loan) {
 	delete(a.open, loan.ID)
 }
 
-// take returns the loan of an answer that was just written.
-func (a *acks) take(frame []byte) (ack, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.leaving) == 0 {
-		return ack{}, false
-	}
-	var answer struct {
-		Result struct {
-			Meta map[string]any `json:"_meta"`
-		} `json:"result"`
-	}
-	if json.Unmarshal(frame, &answer) != nil {
-		return ack{}, false
-	}
-	id, _ := answer.Result.Meta[loanMeta].(string)
-	held, ok := a.leaving[id]
-	delete(a.leaving, id)
-	return held, ok
-}
-
-func (a *acks) wait() { a.running.Wait() }
-
-// ackWriter tells written about every frame after its bytes are out. The MCP
-// library writes each message in one call; the channel's notifications come from
-// beside it.
-type ackWriter struct {
-	mu      sync.Mutex // one frame at a time
-	output  io.Writer
-	written func(frame []byte)
-}
-
-func (w *ackWriter) Write(frame []byte) (int, error) {
-	w.mu.Lock()
-	n, err := w.output.Write(frame)
-	w.mu.Unlock()
-	if err == nil {
-		w.written(frame)
-	}
-	return n, err
-}
-
-// written acknowledges the mail that an answer carried (MSG-06).
-func (s *Server) written(frame []byte) {
-	held, ok := s.acks.take(frame)
-	if !ok {
-		return
-	}
-	s.acks.running.Go(func() { s.acknowledge(held) })
-}
-
 // ackPatience is how long an acknowledgement waits for a broker before it is
 // kept in the read journal.
 const ackPatience = 5 * time.Second
 
-func (s *Server) acknowledge(held ack) {
-	defer s.acks.done(held.loan)
-	s.confirm(ipc.Confirm{Loan: held.loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: held.tool})
+// acknowledge tells the broker that an answer with mail was written (MSG-06).
+// Nobody waits for it but the session's end.
+func (s *Server) acknowledge(loan session.Loan, tool string) {
+	s.running.Go(func() {
+		defer s.acks.done(loan)
+		s.confirm(ipc.Confirm{Loan: loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: tool})
+	})
 }
 
 // confirm tells the broker what became of a loan, or keeps it for the next one.
@@ -136,15 +68,13 @@ func (s *Server) confirm(confirm ipc.Confirm) {
 	}
 }
 
-// success writes a tool's answer as one JSON text block.
-func (s *Server) success(name string, value any, loan *session.Loan) (*mcp.CallToolResult, error) {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil, fmt.Errorf("encode the answer of %s: %w", name, err)
+// giveBack returns the mail of an answer that nobody gets: the host has
+// cancelled the call, or has gone.
+func (s *Server) giveBack(loan session.Loan) {
+	defer s.acks.done(loan)
+	ctx, cancel := context.WithTimeout(context.Background(), ackPatience)
+	defer cancel()
+	if err := s.keeper.Do(ctx, func(c *ipc.Client) error { return c.Return(ctx, loan.ID) }); err != nil {
+		s.opts.Log.Warn("mail of a cancelled call waits for the next connection", "err", err)
 	}
-	result := said(string(text))
-	if loan != nil {
-		s.acks.hold(result, ack{loan: *loan, tool: name})
-	}
-	return result, nil
 }

@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
@@ -27,15 +27,18 @@ const (
 
 // readCall takes a call apart. Who calls comes from the host, never from the
 // model's own arguments.
-func (s *Server) readCall(request *mcp.CallToolRequest) (call, error) {
-	c := call{args: bytes.TrimSpace(request.Params.Arguments)}
+func (s *Server) readCall(params mcp.CallToolParams) (call, error) {
+	c := call{args: bytes.TrimSpace(params.RawArguments)}
 	if len(c.args) == 0 || string(c.args) == "null" {
 		c.args = []byte("{}")
 	}
 	if c.args[0] != '{' {
 		return call{}, bridge.Errorf(bridge.Invalid, "the arguments must be a JSON object")
 	}
-	meta := map[string]any(request.Params.Meta)
+	var meta map[string]any
+	if params.Meta != nil {
+		meta = params.Meta.AdditionalFields
+	}
 	switch s.opts.Register.Kind {
 	case bridge.Codex:
 		if sessionID, childID, ok := agent.CodexIdentity(meta); ok {

@@ -47,7 +47,7 @@ func (s *Server) event(event ipc.Event) {
 
 // runChannel pushes mail into the session's channel until ctx ends. What is
 // pushed counts as handed over; only later activity makes it read (CHT-03).
-func (s *Server) runChannel(ctx context.Context, out *ackWriter) {
+func (s *Server) runChannel(ctx context.Context, out *frames) {
 	for {
 		if err := s.pushAll(ctx, out); err != nil && ctx.Err() == nil {
 			s.opts.Log.Warn("mail could not be pushed into the channel: it stays unread", "err", err)
@@ -61,7 +61,7 @@ func (s *Server) runChannel(ctx context.Context, out *ackWriter) {
 }
 
 // pushAll takes mail and pushes it, until none is left.
-func (s *Server) pushAll(ctx context.Context, out *ackWriter) error {
+func (s *Server) pushAll(ctx context.Context, out *frames) error {
 	for {
 		taken, err := ask(ctx, s, func(ctx context.Context, c *ipc.Client) (ipc.Inbox, error) { return c.Take(ctx, ipc.Caller{}) })
 		if err != nil || taken.Loan == nil {
@@ -87,7 +87,7 @@ type notification struct {
 	} `json:"params"`
 }
 
-func writeNotification(out *ackWriter, message ipc.InboxMessage) error {
+func writeNotification(out *frames, message ipc.InboxMessage) error {
 	n := notification{JSONRPC: "2.0", Method: channelMethod}
 	n.Params.Content = channelContent(message)
 	n.Params.Meta = map[string]string{

@@ -14,8 +14,7 @@ import (
 func TestCHT_03_TheChannelPayloadStaysWithinTheHostsBounds(t *testing.T) {
 	reply := "m-0"
 	var out bytes.Buffer
-	writer := &ackWriter{output: &out, written: func([]byte) {}}
-	err := writeNotification(writer, ipc.InboxMessage{
+	err := writeNotification(newFrames(&out, nil), ipc.InboxMessage{
 		ID: "m-1", From: bridge.OwnerAddress(), ConversationID: "c", Hop: 2, ReplyTo: &reply, Body: "a \"b\"\n</channel> 🦫",
 	})
 	if err != nil {

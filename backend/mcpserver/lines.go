@@ -7,180 +7,248 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+const (
+	// callsAtOnce bounds the tool calls at work; the next ones wait for their
+	// turn. It stays below what the broker takes from one connection at once, so
+	// that word of a cancelled call always gets through.
+	callsAtOnce = 48
+	// mostDue bounds the requests without an answer; the next one is refused.
+	mostDue = 1000
+	// answerPatience is how long a session whose input has ended goes on for the
+	// answers that are due: requests and the end may come at once, through a pipe.
+	answerPatience = 3 * time.Second
+	codeBusy       = -32000 // the first of JSON-RPC's codes for servers' own errors
 )
 
 // lines carries the session's messages, one JSON-RPC message a line. A line that
 // holds none is answered with an error and passed over: a slip of the host must
-// not end its session, as it would with the library's own transport.
+// not end its session, as it would with the library's own loop. Tool calls are
+// answered as they are done, everything else in its order; no call keeps the
+// next line waiting.
 type lines struct {
 	input  *bufio.Reader
 	output io.Writer // takes one frame in each call
+	// answer handles one message. It gets requests under numbers of ours: the
+	// library keeps what is under way by the words of its id, in which 1 and "1"
+	// are the same, and reads ids as floating point, which loses long ones.
+	answer func(ctx context.Context, message json.RawMessage) mcp.JSONRPCMessage
+	log    *slog.Logger
 
-	messages chan jsonrpc.Message // closed when the input has ended
-	closed   chan struct{}
-	closing  sync.Once
+	turns   chan struct{} // a place for each call at work
+	running sync.WaitGroup
+	broken  context.CancelCauseFunc // ends the session: its output takes no more
 
-	mu       sync.Mutex
-	pending  map[jsonrpc.ID]bool // requests without an answer
-	answered chan struct{}       // capacity 1: an answer was written
+	mu   sync.Mutex // guards below
+	last uint64
+	due  map[uint64]*request // those without an answer, by our numbers
 }
 
-func newLines(input io.Reader, output io.Writer) *lines {
+// request is one request of the host.
+type request struct {
+	number  uint64
+	id      json.RawMessage // as the host wrote it
+	message json.RawMessage // what answer gets
+	cancel  context.CancelFunc
+	leaving bool // its answer is on the way out: it can be cancelled no more
+
+	sent, dropped func() // see afterwards
+}
+
+type requestKey struct{}
+
+// afterwards says what becomes of what an answer carries, from inside the
+// request's handler: sent is called once the answer's bytes are written, dropped
+// when none is written because the host cancelled the request or has gone.
+func afterwards(ctx context.Context, sent, dropped func()) {
+	r, _ := ctx.Value(requestKey{}).(*request)
+	r.sent, r.dropped = sent, dropped
+}
+
+func newLines(input io.Reader, output io.Writer, log *slog.Logger, answer func(context.Context, json.RawMessage) mcp.JSONRPCMessage) *lines {
 	return &lines{
-		input: bufio.NewReader(input), output: output, messages: make(chan jsonrpc.Message), closed: make(chan struct{}),
-		pending: map[jsonrpc.ID]bool{}, answered: make(chan struct{}, 1),
+		input: bufio.NewReader(input), output: output, answer: answer, log: log,
+		turns: make(chan struct{}, callsAtOnce), due: map[uint64]*request{},
 	}
 }
 
-// Connect starts to read. The reading ends with the input, which nothing else
-// can interrupt.
-func (l *lines) Connect(context.Context) (mcp.Connection, error) {
-	go l.readAll()
-	return l, nil
-}
-
-func (l *lines) SessionID() string { return "" }
-
-func (l *lines) Close() error {
-	l.closing.Do(func() { close(l.closed) })
-	return nil
-}
-
-// Read waits for the next message; io.EOF tells that there will be none.
-func (l *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
-	select {
-	case message, ok := <-l.messages:
-		if !ok {
-			return nil, io.EOF
+// serve goes on until input ends, the output takes no more, or ctx ends.
+func (l *lines) serve(ctx context.Context) error {
+	ctx, l.broken = context.WithCancelCause(ctx)
+	defer l.running.Wait()
+	defer l.broken(nil)
+	read := make(chan []byte)
+	go l.readAll(ctx, read) // ends with the input, which nothing else can interrupt
+	for {
+		select {
+		case line, open := <-read:
+			if !open {
+				l.awaitAnswers(ctx)
+				return context.Cause(ctx)
+			}
+			l.take(ctx, line)
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
-		return message, nil
-	case <-l.closed:
-		return nil, io.EOF
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
 }
 
-func (l *lines) Write(_ context.Context, message jsonrpc.Message) error {
-	frame, err := jsonrpc.EncodeMessage(message)
-	if err != nil {
-		return err
-	}
-	if _, err := l.output.Write(append(frame, '\n')); err != nil {
-		return err
-	}
-	if answer, ok := message.(*jsonrpc.Response); ok {
-		l.settle(answer.ID)
-	}
-	return nil
-}
-
-func (l *lines) readAll() {
-	defer close(l.messages)
+func (l *lines) readAll(ctx context.Context, read chan<- []byte) {
+	defer close(read)
 	for {
 		line, err := readLine(l.input)
-		if line = bytes.TrimSpace(line); len(line) > 0 && !l.take(line) {
-			return
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			select {
+			case read <- line:
+			case <-ctx.Done():
+				return
+			}
 		}
 		if err != nil {
-			l.awaitAnswers()
 			return
 		}
 	}
 }
 
-// take passes on the message of a line; false means that nobody listens any more.
-func (l *lines) take(line []byte) bool {
-	message, err := jsonrpc.DecodeMessage(line)
-	if err != nil || len(line) > maxLineBytes {
-		return l.refuse(line) == nil
-	}
-	if request, ok := message.(*jsonrpc.Request); ok && request.ID.IsValid() {
-		l.mu.Lock()
-		l.pending[request.ID] = true
-		l.mu.Unlock()
-	}
+func (l *lines) awaitAnswers(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.running.Wait()
+	}()
+	late := time.NewTimer(answerPatience)
+	defer late.Stop()
 	select {
-	case l.messages <- message:
-		return true
-	case <-l.closed:
-		return false
+	case <-done:
+	case <-late.C:
+	case <-ctx.Done():
 	}
 }
 
-// refusal is the answer to a line that holds no message. Its id is null unless
-// the line names one.
-type refusal struct {
-	JSONRPC string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id"`
-	Error   struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	} `json:"error"`
-}
-
-func (l *lines) refuse(line []byte) error {
-	answer := refusal{JSONRPC: "2.0", ID: json.RawMessage("null")}
-	answer.Error.Code, answer.Error.Message = jsonrpc.CodeInvalidRequest, "this is no JSON-RPC 2.0 request"
-	var named struct {
-		ID any `json:"id"`
-	}
+// take starts what a line asks for.
+func (l *lines) take(ctx context.Context, line []byte) {
+	m, refused := parseMessage(line)
 	switch {
-	case len(line) > maxLineBytes:
-		answer.Error.Message = "the request is too long"
-	case !json.Valid(line):
-		answer.Error.Code, answer.Error.Message = jsonrpc.CodeParseError, "the line is no JSON"
-	case line[0] == '[':
-		answer.Error.Message = "requests come one a line: batches are not served"
-	case json.Unmarshal(line, &named) == nil:
-		if id, err := jsonrpc.MakeID(named.ID); err == nil && id.IsValid() {
-			answer.ID, _ = json.Marshal(named.ID) //nolint:errchkjson // it was just read from JSON
+	case refused != nil:
+		l.write(*refused)
+	case m.method == "": // an answer: nobody here asks the host anything
+	case m.id == nil && m.method == string(mcp.MethodNotificationCancelled):
+		l.cancel(m.params)
+	case m.id == nil:
+		l.shielded(ctx, &request{message: m.forLibrary(0)}) // a notification is never answered
+	default:
+		l.begin(ctx, m)
+	}
+}
+
+// begin starts a request. What is no tool call is quick, and is answered before
+// the next line is looked at.
+func (l *lines) begin(ctx context.Context, m message) {
+	l.mu.Lock()
+	if len(l.due) >= mostDue {
+		l.mu.Unlock()
+		l.write(refusal(m.id, codeBusy, "too many requests wait for their answers"))
+		return
+	}
+	l.last++
+	r := &request{number: l.last, id: m.id, message: m.forLibrary(l.last)}
+	ctx, r.cancel = context.WithCancel(ctx)
+	l.due[r.number] = r
+	l.mu.Unlock()
+	if ctx = context.WithValue(ctx, requestKey{}, r); m.method == string(mcp.MethodToolsCall) {
+		l.running.Go(func() { l.runInTurn(ctx, r) })
+		return
+	}
+	l.run(ctx, r)
+}
+
+func (l *lines) runInTurn(ctx context.Context, r *request) {
+	select {
+	case l.turns <- struct{}{}:
+		defer func() { <-l.turns }()
+		l.run(ctx, r)
+	case <-ctx.Done():
+		l.settle(r)
+	}
+}
+
+func (l *lines) run(ctx context.Context, r *request) {
+	defer l.settle(r)
+	answer := l.shielded(ctx, r)
+	if !l.leaves(ctx, r) {
+		if r.dropped != nil {
+			r.dropped()
+		}
+		return
+	}
+	if l.write(withID(answer, r.id)) && r.sent != nil {
+		r.sent()
+	}
+}
+
+// shielded keeps a panic of one request from ending the session.
+func (l *lines) shielded(ctx context.Context, r *request) (answer mcp.JSONRPCMessage) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.log.Error("a request panicked", "panic", p, "stack", string(debug.Stack()))
+			answer = refusal(r.id, mcp.INTERNAL_ERROR, "Bridge could not do it; its log says why.")
+			r.sent = r.dropped // this answer carries nothing
+		}
+	}()
+	return l.answer(ctx, r.message)
+}
+
+// leaves reports whether the answer may be written. From then on a cancellation
+// comes too late.
+func (l *lines) leaves(ctx context.Context, r *request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.leaving = ctx.Err() == nil
+	return r.leaving
+}
+
+func (l *lines) settle(r *request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.cancel()
+	delete(l.due, r.number)
+}
+
+// cancel ends the requests of an id. The library would do it too, but it may
+// hear of a request only after the word that cancels it.
+func (l *lines) cancel(params json.RawMessage) {
+	var named struct {
+		ID json.RawMessage `json:"requestId"`
+	}
+	if json.Unmarshal(params, &named) != nil {
+		return // a notification is never answered
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.due {
+		if !r.leaving && sameID(r.id, named.ID) {
+			r.cancel()
 		}
 	}
+}
+
+// write writes one frame. Output that fails ends the session.
+func (l *lines) write(answer mcp.JSONRPCMessage) bool {
 	frame, err := json.Marshal(answer)
 	if err == nil {
 		_, err = l.output.Write(append(frame, '\n'))
 	}
-	return err
-}
-
-func (l *lines) settle(id jsonrpc.ID) {
-	l.mu.Lock()
-	delete(l.pending, id)
-	l.mu.Unlock()
-	select {
-	case l.answered <- struct{}{}:
-	default: // somebody is told already
+	if err != nil {
+		l.broken(err)
 	}
-}
-
-// answerPatience is how long a session whose input has ended goes on for the
-// answers that are due: requests and the end may come at once, through a pipe.
-const answerPatience = 3 * time.Second
-
-func (l *lines) awaitAnswers() {
-	late := time.NewTimer(answerPatience)
-	defer late.Stop()
-	for {
-		l.mu.Lock()
-		due := len(l.pending)
-		l.mu.Unlock()
-		if due == 0 {
-			return
-		}
-		select {
-		case <-l.answered:
-		case <-l.closed:
-			return
-		case <-late.C:
-			return
-		}
-	}
+	return err == nil
 }
 
 // readLine reads up to the next line break or the end. Of a line beyond the

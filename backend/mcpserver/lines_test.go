@@ -2,15 +2,17 @@ package mcpserver
 
 import (
 	"bufio"
-	"errors"
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
@@ -82,34 +84,25 @@ func TestLongLinesAreCutAtTheBound(t *testing.T) {
 }
 
 func TestMSG_03_TheEndComesWithTheLastAnswerThatIsDue(t *testing.T) {
-	id, err := jsonrpc.MakeID("a")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, tt := range map[string]struct {
-		answer *jsonrpc.Response
-		want   time.Duration
+		answered bool
+		want     time.Duration
 	}{
-		"it is answered":         {&jsonrpc.Response{ID: id, Result: []byte("{}")}, 0},
-		"nobody ever answers it": {nil, answerPatience},
+		"it is answered":         {true, 0},
+		"nobody ever answers it": {false, 3 * time.Second},
 	} {
 		t.Run("MSG-03 "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newLines(strings.NewReader(`{"jsonrpc":"2.0","id":"a","method":"ping"}`), io.Discard)
 				began := time.Now()
-				if _, err := l.Connect(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := l.Read(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if tt.answer != nil {
-					if err := l.Write(t.Context(), tt.answer); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if _, err := l.Read(t.Context()); !errors.Is(err, io.EOF) || time.Since(began) != tt.want {
-					t.Errorf("Read = %v after %v, want the end after %v", err, time.Since(began), tt.want)
+				l := newLines(strings.NewReader(`{"jsonrpc":"2.0","id":"a","method":"tools/call"}`), io.Discard, slog.New(slog.DiscardHandler),
+					func(ctx context.Context, _ json.RawMessage) mcp.JSONRPCMessage {
+						if !tt.answered {
+							<-ctx.Done()
+						}
+						return mcp.JSONRPCResponse{JSONRPC: "2.0"}
+					})
+				if err := l.serve(t.Context()); err != nil || time.Since(began) != tt.want {
+					t.Errorf("serve = %v after %v, want the end after %v", err, time.Since(began), tt.want)
 				}
 			})
 		})

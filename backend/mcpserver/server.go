@@ -6,16 +6,20 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
-	"bridge/backend/session"
 )
 
 // Options says whose server it is. All fields are required unless they say
@@ -37,6 +41,9 @@ type Server struct {
 	joined joined
 	acks   acks
 	mail   chan struct{} // capacity 1: mail for the channel may have arrived
+
+	running sync.WaitGroup // what goes on beside the answers
+	waits   atomic.Int32   // calls that wait for mail
 }
 
 // joinPatience is how long the start waits for a broker: the host waits too, and
@@ -45,7 +52,7 @@ const joinPatience = 3 * time.Second
 
 // Run serves until input ends or ctx does; either is an end without an error.
 func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) error {
-	s := &Server{opts: opts, acks: newAcks(), mail: make(chan struct{}, 1)}
+	s := &Server{opts: opts, mail: make(chan struct{}, 1)}
 	s.keeper = &ipc.Keeper{
 		Target: opts.Target,
 		Hello:  ipc.Hello{Role: ipc.RoleSession, PID: ownPID(), Version: opts.Version},
@@ -60,13 +67,11 @@ func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) e
 		s.keeper.Run(ctx)
 	}()
 	s.awaitJoin(ctx)
-	serving, stopServing := context.WithCancel(ctx)
-	err := s.serve(serving, input, output)
+	err := s.serve(ctx, input, output)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = nil // hosts end a server by a signal: that is no failure
 	}
-	stopServing()
-	s.acks.wait()
+	s.running.Wait()
 	cancel()
 	<-kept
 	return err
@@ -94,32 +99,23 @@ func (s *Server) join(ctx context.Context, client *ipc.Client) error {
 	return nil
 }
 
+// serve answers the host until its input or ctx ends.
 func (s *Server) serve(ctx context.Context, input io.Reader, output io.Writer) error {
-	out := &ackWriter{output: output, written: s.written}
-	options := &mcp.ServerOptions{
-		Instructions:              instructions(s.joined.note()),
-		Capabilities:              &mcp.ServerCapabilities{Experimental: experimental(s.opts.Register), Tools: &mcp.ToolCapabilities{}},
-		SupportedProtocolVersions: versions,
-	}
-	if s.opts.Register.Channel {
-		options.InitializedHandler = func(context.Context, *mcp.InitializedRequest) {
-			s.acks.running.Go(func() { s.runChannel(ctx, out) })
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	out := newFrames(output, ctx.Done())
+	library := s.newLibrary(func() {
+		if s.opts.Register.Channel {
+			s.running.Go(func() { s.runChannel(ctx, out) })
 		}
+	})
+	host := newHost()
+	if err := library.RegisterSession(ctx, host); err != nil {
+		return fmt.Errorf("begin the session: %w", err)
 	}
-	server := mcp.NewServer(&mcp.Implementation{Name: "bridge", Version: s.opts.Version}, options)
-	for _, t := range s.tools() {
-		server.AddTool(t.tool, s.handler(t))
-	}
-	return server.Run(ctx, newLines(input, out))
+	s.running.Go(func() { host.forward(ctx, out) })
+	return newLines(input, out, s.opts.Log, answerWith(library)).serve(library.WithContext(ctx, host))
 }
-
-// versions are the protocol's versions with a session that is opened by
-// initialize: what comes after is seen by nobody here yet.
-var versions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
-
-// maxLineBytes bounds one message of the host: a tool call with the longest text
-// and whatever the host adds.
-const maxLineBytes = 2 * bridge.MaxFrameBytes
 
 const guide = `Bridge connects you with the other coding-agent sessions on this PC. ` +
 	"`peers` lists them; `send` writes to one by name, or to all with `*`; answers come by themselves at your next step, or with `inbox` and `wait_for_message`. " +
@@ -134,9 +130,9 @@ func instructions(note string) string {
 }
 
 // handler runs one tool: strict arguments in, one JSON text block out.
-func (s *Server) handler(t tool) mcp.ToolHandler {
-	return func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		call, err := s.readCall(request)
+func (s *Server) handler(t tool) server.ToolHandlerFunc {
+	return func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		call, err := s.readCall(request.Params)
 		if err != nil {
 			return failure(err), nil
 		}
@@ -144,35 +140,20 @@ func (s *Server) handler(t tool) mcp.ToolHandler {
 		if err != nil {
 			return failure(err), nil
 		}
-		if loan != nil && ctx.Err() != nil {
-			s.giveBack(*loan)
-			return failure(bridge.Errorf(bridge.Unavailable, "the call was cancelled")), nil //nolint:nilerr // a tool's failure is an answer
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("encode the answer of %s: %w", t.tool.Name, err)
 		}
-		return s.success(t.tool.Name, value, loan)
+		if loan != nil {
+			s.acks.hold(*loan)
+			afterwards(ctx, func() { s.acknowledge(*loan, t.tool.Name) }, func() { s.giveBack(*loan) })
+		}
+		return mcp.NewToolResultText(string(text)), nil
 	}
-}
-
-// giveBack returns mail whose tool call was cancelled: the host throws the
-// answer away.
-func (s *Server) giveBack(loan session.Loan) {
-	ctx, cancel := context.WithTimeout(context.Background(), ackPatience)
-	defer cancel()
-	if err := s.keeper.Do(ctx, func(c *ipc.Client) error { return c.Return(ctx, loan.ID) }); err != nil {
-		s.opts.Log.Warn("mail of a cancelled call waits for the next connection", "err", err)
-	}
-}
-
-// said is an answer of one text block.
-func said(text string) *mcp.CallToolResult {
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
 // failure is one plain sentence for the model.
-func failure(err error) *mcp.CallToolResult {
-	result := said(sentence(err))
-	result.IsError = true
-	return result
-}
+func failure(err error) *mcp.CallToolResult { return mcp.NewToolResultError(sentence(err)) }
 
 func sentence(err error) string {
 	if bridge.CodeOf(err) == bridge.Internal {

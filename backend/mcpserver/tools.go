@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
@@ -16,7 +16,7 @@ import (
 // tool is one MCP tool and what it does. run returns the value of its one JSON
 // text block, and the loan of the mail in it.
 type tool struct {
-	tool *mcp.Tool
+	tool mcp.Tool
 	run  func(ctx context.Context, c call) (any, *session.Loan, error)
 }
 
@@ -79,7 +79,7 @@ const (
 
 // define declares a tool. Every hint is given: without them a host must take a
 // tool for destructive.
-func define(name, description string, readOnly effect, arguments ...argument) *mcp.Tool {
+func define(name, description string, readOnly effect, arguments ...argument) mcp.Tool {
 	properties, needed := map[string]any{}, []string{}
 	for _, a := range arguments {
 		schema := map[string]string{"description": a.description}
@@ -91,11 +91,13 @@ func define(name, description string, readOnly effect, arguments ...argument) *m
 			needed = append(needed, a.name)
 		}
 	}
-	no := false
-	return &mcp.Tool{
+	return mcp.Tool{
 		Name: name, Description: description,
-		InputSchema: map[string]any{"type": "object", "properties": properties, "required": needed, "additionalProperties": false},
-		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: bool(readOnly), IdempotentHint: bool(readOnly), DestructiveHint: &no, OpenWorldHint: &no},
+		InputSchema: mcp.ToolInputSchema{Type: "object", Properties: properties, Required: needed, AdditionalProperties: false},
+		Annotations: mcp.ToolAnnotation{
+			ReadOnlyHint: mcp.ToBoolPtr(bool(readOnly)), IdempotentHint: mcp.ToBoolPtr(bool(readOnly)),
+			DestructiveHint: mcp.ToBoolPtr(false), OpenWorldHint: mcp.ToBoolPtr(false),
+		},
 	}
 }
 
@@ -212,7 +214,11 @@ func (s *Server) inbox(ctx context.Context, c call) (any, *session.Loan, error) 
 	return found, loan, nil
 }
 
-const defaultWaitSeconds = 60
+const (
+	defaultWaitSeconds = 60
+	// waitsAtOnce leaves room among callsAtOnce for what is no wait.
+	waitsAtOnce = 32
+)
 
 func (s *Server) wait(ctx context.Context, c call) (any, *session.Loan, error) {
 	args, err := decode[struct {
@@ -231,6 +237,10 @@ func (s *Server) wait(ctx context.Context, c call) (any, *session.Loan, error) {
 	most := int(bridge.MaxWait.Seconds())
 	if seconds < 1 || seconds > most {
 		return nil, nil, bridge.Errorf(bridge.Invalid, "timeout_sec must be 1 to %d", most)
+	}
+	defer s.waits.Add(-1)
+	if s.waits.Add(1) > waitsAtOnce {
+		return nil, nil, bridge.Errorf(bridge.Busy, "%d waits go on already: end one of them, or wait once for all messages", waitsAtOnce)
 	}
 	found, err := s.waitUntil(ctx, time.Duration(seconds)*time.Second, ipc.WaitArgs{
 		Caller: c.caller, From: args.From, ReplyTo: args.ReplyTo, ConversationID: args.ConversationID,

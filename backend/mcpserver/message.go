@@ -1,0 +1,129 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"bridge/backend/bridge"
+)
+
+// maxLineBytes bounds one message of the host: a tool call with the longest text
+// and whatever the host adds.
+const maxLineBytes = 2 * bridge.MaxFrameBytes
+
+// message is one JSON-RPC message, as far as a line tells.
+type message struct {
+	id     json.RawMessage // nil for none: a notification
+	method string          // "" for an answer
+	params json.RawMessage // nil for none
+}
+
+// parseMessage reads a line, or says how it is refused. The refusal's id is null
+// unless the line names one.
+func parseMessage(line []byte) (message, *mcp.JSONRPCError) {
+	refuse := func(id json.RawMessage, code int, why string) (message, *mcp.JSONRPCError) {
+		refused := refusal(id, code, why)
+		return message{}, &refused
+	}
+	const noRequest = "this is no JSON-RPC 2.0 request"
+	if len(line) > maxLineBytes {
+		return refuse(nil, mcp.INVALID_REQUEST, "the request is too long")
+	}
+	var members map[string]json.RawMessage // by their exact names
+	if err := json.Unmarshal(line, &members); err != nil {
+		var syntax *json.SyntaxError
+		switch {
+		case errors.As(err, &syntax):
+			return refuse(nil, mcp.PARSE_ERROR, "the line is no JSON")
+		case line[0] == '[':
+			return refuse(nil, mcp.INVALID_REQUEST, "requests come one a line: batches are not served")
+		}
+		return refuse(nil, mcp.INVALID_REQUEST, noRequest)
+	}
+	m := message{id: given(members["id"]), params: given(members["params"])}
+	if _, ok := readID(m.id); m.id != nil && !ok {
+		return refuse(nil, mcp.INVALID_REQUEST, noRequest)
+	}
+	if string(members["jsonrpc"]) != `"2.0"` {
+		return refuse(m.id, mcp.INVALID_REQUEST, noRequest)
+	}
+	method, called := members["method"]
+	if called && json.Unmarshal(method, &m.method) != nil || called && m.method == "" {
+		return refuse(m.id, mcp.INVALID_REQUEST, noRequest)
+	}
+	if !called && members["result"] == nil && members["error"] == nil {
+		return refuse(m.id, mcp.INVALID_REQUEST, noRequest)
+	}
+	return m, nil
+}
+
+// given is nil for a member that is left out or null.
+func given(member json.RawMessage) json.RawMessage {
+	if string(member) == "null" {
+		return nil
+	}
+	return member
+}
+
+// forLibrary is the message as the library gets it: only what was read here, and
+// under a number of ours if it is a request.
+func (m message) forLibrary(number uint64) json.RawMessage {
+	method, _ := json.Marshal(m.method) //nolint:errchkjson // a string always encodes
+	framed := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%s`, method)
+	if number > 0 {
+		framed = fmt.Appendf(framed, `,"id":%d`, number)
+	}
+	if m.params != nil {
+		framed = fmt.Appendf(framed, `,"params":%s`, m.params)
+	}
+	return append(framed, '}')
+}
+
+// readID takes an id apart: a string or a number, however it is written.
+func readID(raw json.RawMessage) (id any, ok bool) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if decoder.Decode(&id) != nil {
+		return nil, false
+	}
+	switch id.(type) {
+	case string, json.Number:
+		return id, true
+	}
+	return nil, false
+}
+
+func sameID(a, b json.RawMessage) bool {
+	one, ok := readID(a)
+	other, okToo := readID(b)
+	return ok && okToo && one == other
+}
+
+// refusal is an answer that says why there is none.
+func refusal(id json.RawMessage, code int, why string) mcp.JSONRPCError {
+	return mcp.NewJSONRPCError(hostID(id), code, why, nil)
+}
+
+// withID is an answer of the library under the id that the host gave.
+func withID(answer mcp.JSONRPCMessage, id json.RawMessage) mcp.JSONRPCMessage {
+	switch a := answer.(type) {
+	case mcp.JSONRPCResponse:
+		a.ID = hostID(id)
+		return a
+	case mcp.JSONRPCError:
+		a.ID = hostID(id)
+		return a
+	}
+	return refusal(id, mcp.INTERNAL_ERROR, fmt.Sprintf("there is no answer to this request (%T)", answer))
+}
+
+func hostID(id json.RawMessage) mcp.RequestId {
+	if id == nil {
+		return mcp.NewRequestId(nil)
+	}
+	return mcp.NewRequestId(id)
+}
