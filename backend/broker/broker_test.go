@@ -17,7 +17,9 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
+	"bridge/backend/chat"
 	"bridge/backend/config"
+	"bridge/backend/decision"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
 	"bridge/backend/session"
@@ -388,6 +390,68 @@ func TestMSG_05_TargetsAreResolvedOrRefusedWithCandidates(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestMSG_05_ANameTakesNothingThatWasMeantForAnID(t *testing.T) {
+	b := newBench(t)
+	from := b.join(ipc.Register{Name: "from", SessionID: "s0"})
+	victim := b.join(ipc.Register{Name: "victim", SessionID: "thread-1"})
+	taker := b.join(ipc.Register{Name: "thread-1", SessionID: "s2"})
+	second := b.join(ipc.Register{Name: victim.ID, SessionID: "s3"})
+	if taker.Name != "thread-1" || second.Name != victim.ID {
+		t.Fatalf("they are called %q and %q", taker.Name, second.Name)
+	}
+	refused := func(what, word string, err error) {
+		t.Helper()
+		wantCode(t, what, err, bridge.Ambiguous)
+		if err != nil && (!strings.Contains(err.Error(), fmt.Sprintf("%q names 2 sessions", word)) || !strings.Contains(err.Error(), "victim")) {
+			t.Errorf("%s: the refusal says %q", what, err)
+		}
+	}
+	for _, word := range []string{"thread-1", victim.ID} {
+		_, err := from.Send(t.Context(), ipc.SendArgs{To: word, Body: "secret"})
+		refused("send", word, err)
+		_, err = from.Wait(t.Context(), ipc.WaitArgs{From: word, TimeoutMillis: 1})
+		refused("wait_for_message", word, err)
+		_, err = from.Decide(t.Context(), ipc.DecideArgs{Topic: "t", Text: "secret", Scope: &decision.Scope{Sessions: []string{"from", word}}})
+		refused("decide", word, err)
+		for _, p := range []peer{victim, taker, second} {
+			wantBodies(t, p.Name+" after "+word, p.look())
+		}
+	}
+	if all, err := from.Decisions(t.Context(), ipc.DecisionsArgs{Scope: &decision.Scope{Sessions: []string{"from"}}, History: true}); err != nil || len(all) != 0 {
+		t.Errorf("decisions = %+v, %v; want none recorded", all, err)
+	}
+	from.mustSend(ipc.SendArgs{To: "victim", Body: "for you"})
+	from.mustSend(ipc.SendArgs{To: taker.ID, Body: "and you"})
+	wantBodies(t, "the victim by its name", victim.look(), "for you")
+	wantBodies(t, "the other by its id", taker.look(), "and you")
+	// The owner writes to an exact name, which is never anything else.
+	for _, p := range []peer{taker, second, victim} {
+		if _, err := b.broker.Chat(t.Context(), chat.Request{Session: p.ID, Body: "owner to " + p.Name}); err != nil {
+			t.Errorf("the owner writes to %s: %v", p.Name, err)
+		}
+	}
+	wantBodies(t, "the victim", victim.look(), "for you", "owner to victim")
+	wantBodies(t, "the other", taker.look(), "and you", "owner to thread-1")
+	wantBodies(t, "the second", second.look(), "owner to "+victim.ID)
+}
+
+func TestMSG_05_MailForAnIDThatIsAwayWaitsForIt(t *testing.T) {
+	b := newBench(t)
+	from := b.join(ipc.Register{Name: "from"})
+	away := b.join(ipc.Register{Name: "away", SessionID: "thread-1"})
+	from.mustSend(ipc.SendArgs{To: "thread-1", Body: "before"})
+	away.Close()
+	eventually(t, "it left", func() bool { return !isLive(b, away.ID) })
+	b.restart() // what is known is read from the store
+	from = b.join(ipc.Register{Name: "from"})
+	taker := b.join(ipc.Register{Name: "thread-1", SessionID: "s2"})
+	_, err := from.Send(t.Context(), ipc.SendArgs{To: "thread-1", Body: "secret"})
+	wantCode(t, "send", err, bridge.Ambiguous)
+	from.mustSend(ipc.SendArgs{To: "away", Body: "after"})
+	wantBodies(t, "the taker", taker.look())
+	wantBodies(t, "the session itself", b.join(ipc.Register{SessionID: "thread-1"}).look(), "before", "after")
 }
 
 func TestMSG_06_MailIsReplayedUntilAcknowledgedAndNeverTwice(t *testing.T) {

@@ -71,23 +71,11 @@ func (b *Broker) chatTarget(request chat.Request) (chat.Target, session.Child, e
 
 // chatByMail stores the owner's words as ordinary mail of the session.
 func (b *Broker) chatByMail(ctx context.Context, target chat.Target, request chat.Request, body string, transport chat.Transport, detail string) (chat.Outcome, error) {
-	sent, err := b.SendOwner(ctx, ipc.SendArgs{To: b.word(target.Name, request.Session), Body: body, MessageID: request.MessageID})
+	sent, err := b.SendOwner(ctx, request.Session, ipc.SendArgs{To: target.Name, Body: body, MessageID: request.MessageID})
 	if err != nil {
 		return chat.Outcome{}, err
 	}
 	return chat.Outcome{State: chat.Queued, Transport: transport, Message: sent.ID, Detail: detail}, nil
-}
-
-// word is the name of a session, as people read it in the history, where that
-// names exactly this session; else its peer id.
-func (b *Broker) word(name, peerID string) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	found, err := b.roster.Resolve(name, bridge.OwnerID)
-	if err != nil || len(found) != 1 || found[0].ID != peerID || !found[0].Direct {
-		return peerID
-	}
-	return name
 }
 
 // chatByQueue puts the owner's words into the agent CLI's own queue. The

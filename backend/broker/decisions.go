@@ -63,6 +63,9 @@ func (b *Broker) revisionOf(s *session.Session, args ipc.DecideArgs) (decision.R
 	if err != nil {
 		return decision.Revision{}, err
 	}
+	if err := b.checkWords(scope.Sessions); err != nil {
+		return decision.Revision{}, err
+	}
 	rev := decision.Revision{
 		ID: args.ID, Topic: topic, Text: args.Text, Scope: scope, Author: author, CreatedAt: b.nowMillis(), Current: true,
 	}
@@ -75,6 +78,18 @@ func (b *Broker) revisionOf(s *session.Session, args ipc.DecideArgs) (decision.R
 		rev.SourceMessageID = &args.SourceMessageID
 	}
 	return rev, nil
+}
+
+// checkWords refuses the words that name more than one session (MSG-05).
+func (b *Broker) checkWords(words []string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, word := range words {
+		if err := b.roster.CheckWord(word); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scopeOrProject is the scope asked for, else the session's project (DEC-06).
@@ -95,8 +110,8 @@ func (b *Broker) inScope(scope decision.Scope) []decision.Target {
 	defer b.mu.Unlock()
 	var targets []decision.Target
 	for _, s := range b.roster.Live() {
-		if !s.Runner && scope.Reaches(s.Target()) {
-			targets = append(targets, s.Target())
+		if target := b.roster.Target(s); !s.Runner && scope.Reaches(target) {
+			targets = append(targets, target)
 		}
 	}
 	return targets

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bridge/backend/bridge"
+	"bridge/backend/decision"
 	"bridge/backend/ipc"
 	"bridge/backend/session"
 )
@@ -141,5 +142,57 @@ func TestDEC_10_DEC_12_DEC_13_DecisionsAndSessionsComeTogether(t *testing.T) {
 				t.Errorf("a session is told %d times of decision %d, want once", got, n)
 			}
 		}
+	}
+}
+
+func TestDEC_05_NamePeerIDAndHostSessionIDAreOneSession(t *testing.T) {
+	b := newBench(t)
+	author := b.join(ipc.Register{Name: "author", SessionID: "s1", Cwd: "/a"})
+	p := b.join(ipc.Register{Name: "p", SessionID: "thread-1", Cwd: "/b"})
+	b.join(ipc.Register{Name: "other", SessionID: "s3", Cwd: "/c"})
+	for topic, words := range map[string][]string{
+		"by name": {"p"}, "by peer id": {p.ID}, "by host id": {"thread-1"}, "by all": {"p", p.ID, "thread-1"},
+	} {
+		decided, err := author.Decide(t.Context(), ipc.DecideArgs{Topic: topic, Text: topic, Scope: &decision.Scope{Sessions: words}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(decided.DeliveredTo, []string{"p"}) || !slices.Equal(decided.Decision.Scope.Sessions, words) {
+			t.Errorf("DEC-04 DEC-05 %s: delivered to %q for %q, want p alone and the words as recorded", topic, decided.DeliveredTo, decided.Decision.Scope.Sessions)
+		}
+	}
+	for _, word := range []string{"p", p.ID, "thread-1"} {
+		found, err := author.Decisions(t.Context(), ipc.DecisionsArgs{Scope: &decision.Scope{Sessions: []string{word}}})
+		if err != nil || len(found) != 4 {
+			t.Errorf("DEC-05 a lookup of %s finds %d decisions, %v; want all 4", word, len(found), err)
+		}
+	}
+	if found, err := author.Decisions(t.Context(), ipc.DecisionsArgs{Scope: &decision.Scope{Sessions: []string{"other", "s3"}}}); err != nil || len(found) != 0 {
+		t.Errorf("DEC-05 a lookup of another session finds %+v, %v; want nothing", found, err)
+	}
+}
+
+// A session may be called by another's id only after a decision named that id:
+// the decision stays the other's.
+func TestDEC_05_ADecisionForAnIDIsNotForWhoeverIsCalledSo(t *testing.T) {
+	b := newBench(t)
+	author := b.join(ipc.Register{Name: "author", SessionID: "s1", Cwd: "/a"})
+	p := b.join(ipc.Register{Name: "p", SessionID: "thread-1", Cwd: "/b"})
+	scope := &decision.Scope{Sessions: []string{"thread-1"}}
+	if _, err := author.Decide(t.Context(), ipc.DecideArgs{Topic: "t", Text: "for one", Scope: scope}); err != nil {
+		t.Fatal(err)
+	}
+	taker := b.join(ipc.Register{Name: "thread-1", SessionID: "s3", Cwd: "/c"})
+	if got := tellings(t, taker, "for one"); got != 0 {
+		t.Errorf("the session of that name is told %d times, want never", got)
+	}
+	if strings.Contains(taker.Note, "for one") {
+		t.Errorf("its note says %q", taker.Note)
+	}
+	if found, err := taker.Decisions(t.Context(), ipc.DecisionsArgs{}); err != nil || len(found) != 0 {
+		t.Errorf("it finds %+v, %v as its own", found, err)
+	}
+	if got := tellings(t, p, "for one"); got != 1 {
+		t.Errorf("the session of that id is told %d times, want once", got)
 	}
 }

@@ -21,12 +21,20 @@ func (b *Broker) send(ctx context.Context, l *link, args ipc.SendArgs) (ipc.Send
 	if err != nil {
 		return ipc.SendResult{}, err
 	}
-	return b.store(ctx, from, args)
+	return b.store(ctx, from, args, func() ([]session.Recipient, error) { return b.roster.Resolve(args.To, from.ID) })
 }
 
-// SendOwner is the owner's own message, from the page that this process serves.
-func (b *Broker) SendOwner(ctx context.Context, args ipc.SendArgs) (ipc.SendResult, error) {
-	return b.store(ctx, bridge.OwnerAddress(), args)
+// SendOwner is the owner's own message, from the page that this process serves,
+// to the session with that peer id or, where it is "", to all. What args.To says
+// is for the history: the page's names are resolved already.
+func (b *Broker) SendOwner(ctx context.Context, peerID string, args ipc.SendArgs) (ipc.SendResult, error) {
+	return b.store(ctx, bridge.OwnerAddress(), args, func() ([]session.Recipient, error) {
+		if peerID == "" {
+			return b.roster.Resolve(session.Everyone, bridge.OwnerID)
+		}
+		to, err := b.roster.ByID(peerID)
+		return []session.Recipient{to}, err
+	})
 }
 
 // senderOf says who writes: it comes from the connection, never from the
@@ -53,8 +61,9 @@ func (b *Broker) senderOf(ctx context.Context, l *link, caller ipc.Caller) (brid
 	return s.Address(), nil
 }
 
-// store checks, threads and stores one message, then tells its recipients.
-func (b *Broker) store(ctx context.Context, from bridge.Address, args ipc.SendArgs) (ipc.SendResult, error) {
+// store checks, threads and stores one message, then tells its recipients, whom
+// find finds in the roster.
+func (b *Broker) store(ctx context.Context, from bridge.Address, args ipc.SendArgs, find func() ([]session.Recipient, error)) (ipc.SendResult, error) {
 	message, err := b.compose(ctx, from, args)
 	if err != nil {
 		return ipc.SendResult{}, err
@@ -69,7 +78,7 @@ func (b *Broker) store(ctx context.Context, from bridge.Address, args ipc.SendAr
 		}
 	}
 	b.mu.Lock()
-	recipients, resolveErr := b.roster.Resolve(message.To, from.ID)
+	recipients, resolveErr := find()
 	b.mu.Unlock()
 	if resolveErr != nil {
 		// A retry of a stored message is answered even when its target left.
@@ -326,6 +335,9 @@ func inboxMessage(m bridge.Message) ipc.InboxMessage {
 func (b *Broker) wait(ctx context.Context, l *link, args ipc.WaitArgs) (ipc.WaitResult, error) {
 	s, err := b.reader(ctx, l, args.Caller, "tool wait_for_message")
 	if err != nil {
+		return ipc.WaitResult{}, err
+	}
+	if err := b.checkWords([]string{args.From}); err != nil {
 		return ipc.WaitResult{}, err
 	}
 	timeout := time.Duration(args.TimeoutMillis) * time.Millisecond

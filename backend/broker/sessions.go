@@ -248,7 +248,7 @@ func (b *Broker) rekeyLocked(s *session.Session, id string) {
 func (b *Broker) settle(ctx context.Context, s *session.Session) error {
 	b.mu.Lock()
 	peer := store.Peer{ID: s.ID, Name: s.Name, Agent: s.Kind, SessionID: s.SessionID, SeenAt: b.nowMillis()}
-	target := s.Target()
+	target := b.roster.Target(s)
 	box := b.boxes[s.ID]
 	var former []string
 	if box != nil {
@@ -286,7 +286,7 @@ func (b *Broker) settle(ctx context.Context, s *session.Session) error {
 func (b *Broker) targetOf(s *session.Session) decision.Target {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return s.Target()
+	return b.roster.Target(s)
 }
 
 // leave ends one session of a plugin's connection.

@@ -20,7 +20,9 @@ func (b *Broker) peers(ctx context.Context, l *link, caller ipc.Caller) (ipc.Pee
 		if err := b.active(ctx, s, "tool peers"); err != nil {
 			return ipc.PeersResult{}, err
 		}
-		result.Self = b.targetOf(s).Name
+		b.mu.Lock()
+		result.Self = s.Name
+		b.mu.Unlock()
 	}
 	b.lookIdleEverywhere()
 	var err error

@@ -67,7 +67,7 @@ func (d *Dashboard) messageSession(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	asked := chat.Request{Session: to.id, Body: request.Body, ToParent: request.Target != nil}
+	asked := chat.Request{Session: to, Body: request.Body, ToParent: request.Target != nil}
 	if request.Child != nil {
 		asked.Child = *request.Child
 	}
@@ -83,61 +83,39 @@ func (d *Dashboard) messageJob(w http.ResponseWriter, r *http.Request) error {
 	return bridge.Errorf(bridge.NotFound, "no delegated job of this PC is called %q", r.PathValue("job"))
 }
 
-// addressee is a local session that the owner writes to.
-type addressee struct {
-	id     string // peer id
-	target string // what names exactly this session to the broker
-}
-
-// findAddressee finds a local session by its exact name: a live one, else the
-// one that had the name last, whose mail waits.
-func (d *Dashboard) findAddressee(ctx context.Context, name string) (addressee, error) {
+// findAddressee finds the peer id of a local session by its exact name: a live
+// one, else the one that had the name last, whose mail waits.
+func (d *Dashboard) findAddressee(ctx context.Context, name string) (peerID string, err error) {
 	if strings.Contains(name, "/") {
-		return addressee{}, bridge.Errorf(bridge.NotFound, "sessions of a paired PC take no input from here")
+		return "", bridge.Errorf(bridge.NotFound, "sessions of a paired PC take no input from here")
 	}
 	if d.opts.Broker == nil {
-		return addressee{}, noBroker()
+		return "", noBroker()
 	}
 	now, err := d.askBroker(ctx)
 	if err != nil {
-		return addressee{}, err
+		return "", err
 	}
 	if !now.on {
-		return addressee{}, noBroker()
+		return "", noBroker()
 	}
 	reader, err := d.reader(ctx)
 	if err != nil {
-		return addressee{}, err
+		return "", err
 	}
 	people, err := d.directory(ctx, reader, now)
 	if err != nil {
-		return addressee{}, err
+		return "", err
 	}
 	id, ok := people.idOf(name)
 	if !ok {
-		return addressee{}, bridge.Errorf(bridge.NotFound, "no local session is called %q", name)
+		return "", bridge.Errorf(bridge.NotFound, "no local session is called %q", name)
 	}
-	return addressee{id: id, target: people.target(name, id)}, nil
+	return id, nil
 }
 
 func noBroker() error {
 	return bridge.Errorf(bridge.Unavailable, "no broker runs, so nothing can be sent: `bridge serve` starts one")
-}
-
-// target is the word that names the session id to the broker. That is its name,
-// as people read it in the history, unless the broker would take the word for
-// something else.
-func (p *directory) target(name, id string) string {
-	_, err := bridge.ParseKind(name)
-	if err == nil || name == session.Everyone {
-		return id
-	}
-	for _, peer := range p.live {
-		if peer.ID == name || peer.SessionID != nil && *peer.SessionID == name {
-			return id
-		}
-	}
-	return name
 }
 
 // deliver has the broker carry the owner's words and answers with how far they
@@ -197,13 +175,12 @@ func (d *Dashboard) messageAny(w http.ResponseWriter, r *http.Request) error {
 	if request.To == "" {
 		return bridge.Errorf(bridge.Invalid, "the member to must name a session, or * for all")
 	}
-	target := request.To
-	if target != session.Everyone {
-		to, err := d.findAddressee(r.Context(), target)
-		if err != nil {
+	peerID := ""
+	if request.To != session.Everyone {
+		var err error
+		if peerID, err = d.findAddressee(r.Context(), request.To); err != nil {
 			return err
 		}
-		target = to.target
 	}
 	if d.opts.Broker == nil {
 		return noBroker()
@@ -211,7 +188,7 @@ func (d *Dashboard) messageAny(w http.ResponseWriter, r *http.Request) error {
 	if !d.sends.take() {
 		return tooMany()
 	}
-	sent, err := d.opts.Broker.SendOwner(r.Context(), ipc.SendArgs{To: target, Body: request.Body})
+	sent, err := d.opts.Broker.SendOwner(r.Context(), peerID, ipc.SendArgs{To: request.To, Body: request.Body})
 	if err != nil {
 		return fmt.Errorf("send the owner's message: %w", err)
 	}

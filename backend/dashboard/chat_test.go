@@ -308,7 +308,7 @@ func TestCHT_11_ANoteToTheParentCarriesTheChildsIDAndTitle(t *testing.T) {
 		t.Errorf("answer %+v, want queued over parent with a receipt", got)
 	}
 	sent := w.broker.sent()
-	if len(sent) != 1 || sent[0].To != "peer-1" {
+	if len(sent) != 1 || sent[0].To != "claude-app" {
 		t.Fatalf("sent %+v, want one message to the parent", sent)
 	}
 	for _, part := range []string{"child-1", "look around", "stop digging"} {

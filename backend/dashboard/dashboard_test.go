@@ -314,15 +314,20 @@ func (b *liveBroker) Chat(ctx context.Context, request chat.Request) (chat.Outco
 	if route.Transport == "" {
 		return chat.Outcome{State: chat.NotSupported, Transport: chat.Parent, Detail: route.Detail}, nil
 	}
-	sent, err := b.SendOwner(ctx, ipc.SendArgs{To: request.Session, Body: body, MessageID: request.MessageID})
+	sent, err := b.SendOwner(ctx, request.Session, ipc.SendArgs{To: target.Name, Body: body, MessageID: request.MessageID})
 	return chat.Outcome{State: chat.Queued, Transport: route.Transport, Message: sent.ID, Detail: route.Detail}, err
 }
 
-func (b *liveBroker) SendOwner(ctx context.Context, args ipc.SendArgs) (ipc.SendResult, error) {
+func (b *liveBroker) SendOwner(ctx context.Context, peerID string, args ipc.SendArgs) (ipc.SendResult, error) {
 	b.mu.Lock()
 	b.sends = append(b.sends, args)
 	failure := b.failSend
-	recipients, err := b.roster.Resolve(args.To, bridge.OwnerID)
+	recipients, err := b.roster.Resolve(session.Everyone, bridge.OwnerID)
+	if peerID != "" {
+		var to session.Recipient
+		to, err = b.roster.ByID(peerID)
+		recipients = []session.Recipient{to}
+	}
 	b.mu.Unlock()
 	if failure != nil {
 		return ipc.SendResult{}, failure

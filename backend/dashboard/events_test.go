@@ -172,7 +172,7 @@ type pipeBroker struct {
 
 func (b *pipeBroker) Watch() (<-chan struct{}, func()) { return b.changes, func() {} }
 func (b *pipeBroker) LookAtChildren(string)            {}
-func (b *pipeBroker) SendOwner(context.Context, ipc.SendArgs) (ipc.SendResult, error) {
+func (b *pipeBroker) SendOwner(context.Context, string, ipc.SendArgs) (ipc.SendResult, error) {
 	return ipc.SendResult{}, errors.New("not in this test")
 }
 

@@ -77,11 +77,7 @@ func (t Target) SessionKey() string {
 
 // addresses returns the words by which a sessions scope may name t.
 func (t Target) addresses() []string {
-	addresses := []string{t.Name, t.ID}
-	if t.SessionID != "" {
-		addresses = append(addresses, t.SessionID)
-	}
-	return addresses
+	return slices.DeleteFunc([]string{t.Name, t.ID, t.SessionID}, func(word string) bool { return word == "" })
 }
 
 // Reaches reports whether a decision recorded for scope applies to t (seed 2.2).
@@ -105,6 +101,26 @@ type Lookup struct {
 	// Asking adds, to a project scope, what is addressed to the asking session
 	// (DEC-06). Nil for the dashboard, which has no session.
 	Asking *Target
+}
+
+// Widen returns l with all the words of the sessions that its sessions scope names: the
+// name, the peer id and the host session id of one session find what any of them
+// was recorded for (DEC-05). known is newest first: a name is its newest bearer's.
+func (l Lookup) Widen(known []Target) Lookup {
+	asked := l.Scope.Sessions
+	words := slices.Clone(asked)
+	named := map[string]bool{}
+	for _, t := range known {
+		if named[t.Name] {
+			t.Name = ""
+		}
+		named[t.Name] = true
+		if slices.ContainsFunc(t.addresses(), func(a string) bool { return slices.Contains(asked, a) }) {
+			words = append(words, t.addresses()...)
+		}
+	}
+	l.Scope = &Scope{Sessions: words}
+	return l
 }
 
 // Matches reports whether a revision recorded for r.Scope and with r's words

@@ -376,6 +376,27 @@ func TestDEC_05_06_08_Lookups(t *testing.T) {
 	}
 }
 
+func TestDEC_05_ALookupFindsASessionByAllItsWords(t *testing.T) {
+	known := []Target{
+		{ID: "p1", Name: "api", SessionID: "h1"},
+		{ID: "p2", Name: "web"},
+		{ID: "p3", Name: "api", SessionID: "h3"}, // had the name before
+	}
+	for asked, want := range map[string]string{
+		"api": "api p1 h1", "p1": "api p1 h1", "h1": "api p1 h1", "web": "web p2", "p3": "p3 h3", "h3": "p3 h3", "who": "who", "api web": "api p1 h1 web p2",
+	} {
+		scope := sessions(strings.Fields(asked)...)
+		got := Lookup{Scope: &scope, Query: "q"}.Widen(known)
+		words := slices.Compact(slices.Sorted(slices.Values(got.Scope.Sessions)))
+		if wanted := slices.Sorted(slices.Values(strings.Fields(want))); !slices.Equal(words, wanted) || got.Query != "q" {
+			t.Errorf("%q asks for %q, want %q", asked, words, wanted)
+		}
+		if len(scope.Sessions) != len(strings.Fields(asked)) {
+			t.Errorf("%q: the scope asked for became %q", asked, scope.Sessions)
+		}
+	}
+}
+
 func TestDEC_13_WhatApplies(t *testing.T) {
 	past := slices.Clone(stored)
 	past = append(past, Revision{ID: "old", Scope: AllSessions()}) // superseded

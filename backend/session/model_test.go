@@ -106,28 +106,24 @@ func (m *model) want(target, sender string) []string {
 	if target == Everyone {
 		return m.pick(func(s *Session) bool { return s.ID != sender && !s.Runner })
 	}
+	named := map[string]bool{} // as a set: one session may go by several of its words
 	if _, ok := m.known[target]; ok {
-		return []string{target}
-	}
-	if named := m.pick(func(s *Session) bool { return s.Name == target }); len(named) > 0 {
-		return named
-	}
-	if hosts := m.pick(func(s *Session) bool { return s.SessionID == target }); len(hosts) > 0 {
-		return hosts
-	}
-	if slices.Contains(bridge.Kinds(), bridge.AgentKind(target)) {
-		return m.pick(func(s *Session) bool { return s.Kind == bridge.AgentKind(target) && !s.Runner })
+		named[target] = true
 	}
 	if id, ok := m.name[target]; ok {
-		return []string{id}
+		named[id] = true
 	}
-	var hosts []string
 	for _, kind := range someKinds {
 		if id, ok := m.host[string(kind)+":"+target]; ok {
-			hosts = append(hosts, id)
+			named[id] = true
 		}
 	}
-	return hosts
+	isLive := func(id string) bool { return m.live[id] != nil }
+	ids := slices.Sorted(maps.Keys(named))
+	if slices.Contains(bridge.Kinds(), bridge.AgentKind(target)) && !slices.ContainsFunc(ids, isLive) {
+		return m.pick(func(s *Session) bool { return s.Kind == bridge.AgentKind(target) && !s.Runner })
+	}
+	return ids
 }
 
 func (m *model) pick(keep func(*Session) bool) []string {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bridge/backend/bridge"
+	"bridge/backend/decision"
 )
 
 // Roster is the list of live sessions and the directory of known ones.
@@ -211,41 +212,84 @@ type Recipient struct {
 // Everyone is the target of all local sessions.
 const Everyone = "*"
 
-// Resolve finds whom a target names (MSG-05): a peer id, which no name can take
-// over; an exact name or host session id, live before known; an agent kind when
-// exactly one is online; `*` for every live session but the sender. Anything
-// else is refused with the candidates.
+// Resolve finds whom a target names (MSG-05): the one session that has the word
+// for its name, peer id or host session id; the only live one of an agent kind;
+// with `*` every live session but the sender. A session may be called as it
+// likes, even by another's id: such a word names two and is refused, so that no
+// name takes what was meant for an id. Every refusal tells the candidates.
 func (r *Roster) Resolve(target, senderID string) ([]Recipient, error) {
 	if target == Everyone {
 		return r.everyone(senderID)
 	}
-	if k, ok := r.known[target]; ok {
-		return r.single(target, []Known{k})
-	}
-	if found := r.findLive(target); len(found) > 0 {
-		return r.single(target, found)
-	}
-	if kind, err := bridge.ParseKind(target); err == nil {
+	found := r.named(target)
+	if kind, err := bridge.ParseKind(target); err == nil && !slices.ContainsFunc(found, r.isLive) {
 		return r.onlyOf(kind)
 	}
-	if found := r.findKnown(target); len(found) > 0 {
-		return r.single(target, found)
+	switch len(found) {
+	case 0:
+		return nil, bridge.Errorf(bridge.NotFound, "no session is called %q; %s", clip(target), r.choices(r.liveOnes()))
+	case 1:
+		to, err := r.ByID(found[0].ID)
+		return []Recipient{to}, err
+	default:
+		return nil, r.ambiguous(target, found)
 	}
-	return nil, bridge.Errorf(bridge.NotFound, "no session is called %q; %s", clip(target), choices(r.liveNames()))
 }
 
-// single is the one session that target names. The same host session id may
-// exist in two kinds.
-func (r *Roster) single(target string, found []Known) ([]Recipient, error) {
-	if len(found) > 1 {
-		var names []string
-		for _, k := range found {
-			names = append(names, k.Name)
-		}
-		return nil, bridge.Errorf(bridge.Ambiguous, "%d sessions have the id %q; %s", len(found), clip(target), choices(names))
+// ByID is the session with that peer id, live or away, as a recipient. It is for
+// whoever has found the session already: no word is taken for an id here.
+func (r *Roster) ByID(id string) (Recipient, error) {
+	k, ok := r.known[id]
+	if !ok {
+		return Recipient{}, bridge.Errorf(bridge.NotFound, "no session has the id %q", clip(id))
 	}
-	_, online := r.live[found[0].ID]
-	return []Recipient{{ID: found[0].ID, Name: found[0].Name, Online: online, Direct: true}}, nil
+	return Recipient{ID: k.ID, Name: k.Name, Online: r.isLive(k), Direct: true}, nil
+}
+
+// CheckWord refuses a word that names more than one session. One that names
+// nobody may name a session to come.
+func (r *Roster) CheckWord(word string) error {
+	if found := r.named(word); len(found) > 1 {
+		return r.ambiguous(word, found)
+	}
+	return nil
+}
+
+func (r *Roster) ambiguous(word string, found []Known) error {
+	return bridge.Errorf(bridge.Ambiguous, "%q names %d sessions; %s", clip(word), len(found), r.choices(found))
+}
+
+// Target returns a live session as the decision rules see it, without a name
+// that is another's id: what is decided for that id is not for whoever is called
+// so.
+func (r *Roster) Target(s *Session) decision.Target {
+	target := decision.Target{ID: s.ID, Name: s.Name, Agent: s.Kind, SessionID: s.SessionID, Cwd: s.Cwd}
+	if len(r.named(s.Name)) > 1 {
+		target.Name = ""
+	}
+	return target
+}
+
+// named lists the sessions, live or away, that have the word for their peer id,
+// their name or their host session id. Of those that had a name one after the
+// other it is the last.
+func (r *Roster) named(word string) []Known {
+	ids := []string{word, r.names[word]}
+	for _, kind := range bridge.Kinds() {
+		ids = append(ids, r.bound[hostKey(kind, word)])
+	}
+	var found []Known
+	for _, id := range ids {
+		if k, ok := r.known[id]; ok && !slices.Contains(found, k) {
+			found = append(found, k)
+		}
+	}
+	return found
+}
+
+func (r *Roster) isLive(k Known) bool {
+	_, live := r.live[k.ID]
+	return live
 }
 
 func (r *Roster) everyone(senderID string) ([]Recipient, error) {
@@ -261,71 +305,62 @@ func (r *Roster) everyone(senderID string) ([]Recipient, error) {
 	return all, nil
 }
 
-func (r *Roster) findLive(target string) []Known {
-	var byHost []Known
-	for _, s := range r.Live() {
-		if s.Name == target {
-			return []Known{r.known[s.ID]}
-		}
-		if s.SessionID != "" && s.SessionID == target {
-			byHost = append(byHost, r.known[s.ID])
-		}
-	}
-	return byHost
-}
-
-func (r *Roster) findKnown(target string) []Known {
-	if k, ok := r.known[r.names[target]]; ok {
-		return []Known{k}
-	}
-	var byHost []Known
-	for _, kind := range bridge.Kinds() {
-		if k, ok := r.known[r.bound[hostKey(kind, target)]]; ok {
-			byHost = append(byHost, k)
-		}
-	}
-	return byHost
-}
-
 func (r *Roster) onlyOf(kind bridge.AgentKind) ([]Recipient, error) {
-	var found []Recipient
-	var names []string
+	var found []Known
 	for _, s := range r.Live() {
 		if s.Kind == kind && !s.Runner {
-			found = append(found, Recipient{ID: s.ID, Name: s.Name, Online: true})
-			names = append(names, s.Name)
+			found = append(found, r.known[s.ID])
 		}
 	}
 	switch len(found) {
 	case 0:
-		return nil, bridge.Errorf(bridge.NotFound, "no %s session is connected; %s", kind, choices(r.liveNames()))
+		return nil, bridge.Errorf(bridge.NotFound, "no %s session is connected; %s", kind, r.choices(r.liveOnes()))
 	case 1:
-		return found, nil
+		return []Recipient{{ID: found[0].ID, Name: found[0].Name, Online: true}}, nil
 	default:
-		return nil, bridge.Errorf(bridge.Ambiguous, "%d %s sessions are connected; %s", len(found), kind, choices(names))
+		return nil, bridge.Errorf(bridge.Ambiguous, "%d %s sessions are connected; %s", len(found), kind, r.choices(found))
 	}
 }
 
-func (r *Roster) liveNames() []string {
-	var names []string
+func (r *Roster) liveOnes() []Known {
+	var live []Known
 	for _, s := range r.Live() {
-		names = append(names, s.Name)
+		live = append(live, r.known[s.ID])
 	}
-	return names
+	return live
 }
 
-// maxCandidates bounds the names in a refusal.
+// maxCandidates bounds the sessions in a refusal.
 const maxCandidates = 20
 
-func choices(names []string) string {
-	if len(names) == 0 {
+func (r *Roster) choices(candidates []Known) string {
+	if len(candidates) == 0 {
 		return "no session is connected"
 	}
-	words := "choose one of " + strings.Join(names[:min(len(names), maxCandidates)], ", ")
-	if more := len(names) - maxCandidates; more > 0 {
-		words += fmt.Sprintf(" and %d more", more)
+	var words []string
+	for _, k := range candidates[:min(len(candidates), maxCandidates)] {
+		words = append(words, r.wordFor(k))
 	}
-	return words
+	said := "choose one of " + strings.Join(words, ", ")
+	if more := len(candidates) - maxCandidates; more > 0 {
+		said += fmt.Sprintf(" and %d more", more)
+	}
+	return said
+}
+
+// wordFor is a word that names k alone: its name, or an id where the name is
+// another's id.
+func (r *Roster) wordFor(k Known) string {
+	isAlone := func(word string) bool {
+		found := r.named(word)
+		return len(found) == 1 && found[0] == k
+	}
+	for _, id := range []string{k.ID, k.SessionID} {
+		if !isAlone(k.Name) && isAlone(id) {
+			return fmt.Sprintf("%s (called %s)", id, k.Name)
+		}
+	}
+	return k.Name
 }
 
 // clip keeps a refused target readable in an error.

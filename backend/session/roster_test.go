@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,7 +118,8 @@ func TestMSG_05_Targets(t *testing.T) {
 		{"kind with none online", "antigravity", nil, bridge.NotFound, []string{"no antigravity session", "alice", "bob"}},
 		{"the owner's kind", "owner", nil, bridge.NotFound, []string{"alice"}},
 		{"another case of a kind", "Claude", nil, bridge.NotFound, []string{"alice"}},
-		{"a known session that is away, by id", "p-gone", []Recipient{{ID: "p-gone", Name: "gone", Direct: true}}, "", nil},
+		{"one's name and the peer id of another that is away", "p-gone", nil, bridge.Ambiguous, []string{`"p-gone" names 2 sessions`, "gone", "p-evil"}},
+		{"a known session that is away, by id", "p-both1", []Recipient{{ID: "p-both1", Name: "both1", Direct: true}}, "", nil},
 		{"by its name", "gone", []Recipient{{ID: "p-gone", Name: "gone", Direct: true}}, "", nil},
 		{"by its host session id", "h-gone", []Recipient{{ID: "p-gone", Name: "gone", Direct: true}}, "", nil},
 		{"a live name before one that is away", "late", to("p-l", true), "", nil},
@@ -146,6 +148,60 @@ func TestMSG_05_Targets(t *testing.T) {
 			}
 			if err != nil && len(err.Error()) > 1000 {
 				t.Errorf("the refusal has %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+func TestMSG_05_AWordThatIsANameAndAnothersIDIsAmbiguous(t *testing.T) {
+	known := []Known{
+		{ID: "p-away", Name: "away", Kind: bridge.Claude, SessionID: "h-away"},
+		{ID: "p-was", Name: "h-b", Kind: bridge.Claude},
+	}
+	for _, tt := range []struct {
+		name, word string
+		live       []Session
+		want       []string // peer ids, several where the word is refused
+	}{
+		{"another's host session id", "h-a", []Session{{ID: "p-a", Name: "alice", SessionID: "h-a"}, {ID: "p-x", Name: "h-a"}}, []string{"p-a", "p-x"}},
+		{"the name came first", "h-a", []Session{{ID: "p-x", Name: "h-a"}, {ID: "p-a", Name: "alice", SessionID: "h-a"}}, []string{"p-a", "p-x"}},
+		{"another's peer id", "p-a", []Session{{ID: "p-a", Name: "alice"}, {ID: "p-x", Name: "p-a"}}, []string{"p-a", "p-x"}},
+		{"each is called by the other's id", "h-a", []Session{{ID: "p-a", Name: "h-b", SessionID: "h-a"}, {ID: "p-b", Name: "h-a", SessionID: "h-b"}}, []string{"p-a", "p-b"}},
+		{"the host session id of one that is away", "h-away", []Session{{ID: "p-x", Name: "h-away"}}, []string{"p-away", "p-x"}},
+		{"the peer id of one that is away", "p-away", []Session{{ID: "p-x", Name: "p-away"}}, []string{"p-away", "p-x"}},
+		{"the name of one that is away and a live one's host session id", "h-b", []Session{{ID: "p-b", Name: "bob", SessionID: "h-b"}}, []string{"p-b", "p-was"}},
+		{"its own host session id", "h-a", []Session{{ID: "p-a", Name: "h-a", SessionID: "h-a"}}, []string{"p-a"}},
+		{"its own peer id", "p-a", []Session{{ID: "p-a", Name: "p-a", SessionID: "h-a"}}, []string{"p-a"}},
+	} {
+		t.Run("MSG-05 "+tt.name, func(t *testing.T) {
+			r := NewRoster(known)
+			for _, s := range tt.live {
+				s.Kind = bridge.Claude
+				r.Join(&s, s.Name)
+			}
+			got, err := r.Resolve(tt.word, "")
+			if len(tt.want) == 1 {
+				if err != nil || len(got) != 1 || got[0].ID != tt.want[0] || !got[0].Direct {
+					t.Errorf("%s reaches %+v, %v; want %s", tt.word, got, err, tt.want[0])
+				}
+				return
+			}
+			if bridge.CodeOf(err) != bridge.Ambiguous || len(got) != 0 {
+				t.Fatalf("%s reaches %+v, %v; want it refused as ambiguous", tt.word, got, err)
+			}
+			var found []string
+			_, candidates, _ := strings.Cut(err.Error(), "choose one of ")
+			for _, candidate := range strings.Split(candidates, ", ") {
+				word, _, _ := strings.Cut(candidate, " ")
+				one, err := r.Resolve(word, "")
+				if err != nil || len(one) != 1 {
+					t.Fatalf("the candidate %q reaches %+v, %v; want one session", word, one, err)
+				}
+				found = append(found, one[0].ID)
+			}
+			slices.Sort(found)
+			if !slices.Equal(found, tt.want) {
+				t.Errorf("the candidates of %q are %v, want %v", err, found, tt.want)
 			}
 		})
 	}
@@ -497,8 +553,9 @@ func TestTakesMail(t *testing.T) {
 }
 
 func TestASessionAsTargetAndAddress(t *testing.T) {
-	s := Session{ID: "p", Name: "n", Kind: bridge.Codex, SessionID: "h", Cwd: "/c"}
-	if got := s.Target(); got.ID != "p" || got.Name != "n" || got.Agent != bridge.Codex || got.SessionID != "h" || got.Cwd != "/c" {
+	r, live := joined(nil, Session{ID: "p", Name: "n", Kind: bridge.Codex, SessionID: "h", Cwd: "/c"})
+	s := live["p"]
+	if got := r.Target(s); got.ID != "p" || got.Name != "n" || got.Agent != bridge.Codex || got.SessionID != "h" || got.Cwd != "/c" {
 		t.Errorf("target %+v", got)
 	}
 	if got := s.Address(); got != (bridge.Address{ID: "p", Name: "n", Agent: bridge.Codex}) {

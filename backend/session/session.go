@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"bridge/backend/bridge"
-	"bridge/backend/decision"
 )
 
 // Session is one live session of an agent CLI. Several connections may belong
@@ -59,11 +58,6 @@ type Policy struct {
 	AutoWake     bool
 	WakeOnDirect bool
 	MaxHops      int
-}
-
-// Target returns s as the decision rules see it.
-func (s *Session) Target() decision.Target {
-	return decision.Target{ID: s.ID, Name: s.Name, Agent: s.Kind, SessionID: s.SessionID, Cwd: s.Cwd}
 }
 
 // Address returns s as the sender of a message.

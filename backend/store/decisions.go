@@ -195,6 +195,10 @@ func (r *Reader) Decisions(ctx context.Context, lookup decision.Lookup) (found [
 		if !v.layout.decisions {
 			return nil
 		}
+		lookup, err := widened(ctx, v, lookup)
+		if err != nil {
+			return err
+		}
 		all, err := revisions(ctx, v, lookup.Topic)
 		for _, rev := range all {
 			if (rev.Current || lookup.History) && lookup.Matches(rev) {
@@ -204,6 +208,19 @@ func (r *Reader) Decisions(ctx context.Context, lookup decision.Lookup) (found [
 		return err
 	})
 	return found, err
+}
+
+// widened is lookup with every word of the sessions that it asks for.
+func widened(ctx context.Context, v view, lookup decision.Lookup) (decision.Lookup, error) {
+	if lookup.Scope == nil || len(lookup.Scope.Sessions) == 0 {
+		return lookup, nil
+	}
+	peers, err := peersOf(ctx, v)
+	known := make([]decision.Target, len(peers))
+	for i, p := range peers {
+		known[i] = decision.Target{ID: p.ID, Name: p.Name, Agent: p.Agent, SessionID: p.SessionID}
+	}
+	return lookup.Widen(known), err
 }
 
 // revisions returns every revision of a topic, or of all ("" ), newest first.

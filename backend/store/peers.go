@@ -66,27 +66,33 @@ func (t *tx) upsert(update, insert string, args ...any) error {
 // of the field's own form, a JSON array that describes a process, are no peer
 // ids and are passed over.
 func (r *Reader) Peers(ctx context.Context) (peers []Peer, err error) {
-	err = r.read(ctx, func(v view) error {
-		peers = []Peer{}
-		if !v.layout.names {
-			return nil
-		}
-		seen := "NULL"
-		if v.layout.seen {
-			seen = "(SELECT l.seen_at FROM peer_last_seen l JOIN peer_name_owners o ON o.name = l.name WHERE l.name = n.name AND o.identity = n.identity)"
-		}
-		rows, err := v.query(ctx, `SELECT n.identity, n.name, ifnull(n.agent, ''),
-				coalesce((SELECT b.session_id FROM session_bindings b WHERE b.identity = n.identity ORDER BY b.learned_at DESC, b.rowid DESC LIMIT 1), n.session_id, ''),
-				max(ifnull(n.learned_at, 0), ifnull(`+seen+`, 0)) AS seen_at
-			FROM peer_names n
-			WHERE n.identity NOT LIKE '[%' AND n.rowid = (SELECT k.rowid FROM peer_names k WHERE k.identity = n.identity ORDER BY k.learned_at DESC, k.rowid DESC LIMIT 1)
-			ORDER BY seen_at DESC, n.rowid DESC`)
-		return each(rows, err, func(rows *sql.Rows) error {
-			var peer Peer
-			err := rows.Scan(text{&peer.ID}, text{&peer.Name}, text{(*string)(&peer.Agent)}, text{&peer.SessionID}, number{&peer.SeenAt})
-			peers = append(peers, peer)
-			return err
-		})
+	err = r.read(ctx, func(v view) (err error) {
+		peers, err = peersOf(ctx, v)
+		return err
+	})
+	return peers, err
+}
+
+func peersOf(ctx context.Context, v view) ([]Peer, error) {
+	peers := []Peer{}
+	if !v.layout.names {
+		return peers, nil
+	}
+	seen := "NULL"
+	if v.layout.seen {
+		seen = "(SELECT l.seen_at FROM peer_last_seen l JOIN peer_name_owners o ON o.name = l.name WHERE l.name = n.name AND o.identity = n.identity)"
+	}
+	rows, err := v.query(ctx, `SELECT n.identity, n.name, ifnull(n.agent, ''),
+			coalesce((SELECT b.session_id FROM session_bindings b WHERE b.identity = n.identity ORDER BY b.learned_at DESC, b.rowid DESC LIMIT 1), n.session_id, ''),
+			max(ifnull(n.learned_at, 0), ifnull(`+seen+`, 0)) AS seen_at
+		FROM peer_names n
+		WHERE n.identity NOT LIKE '[%' AND n.rowid = (SELECT k.rowid FROM peer_names k WHERE k.identity = n.identity ORDER BY k.learned_at DESC, k.rowid DESC LIMIT 1)
+		ORDER BY seen_at DESC, n.rowid DESC`)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var peer Peer
+		err := rows.Scan(text{&peer.ID}, text{&peer.Name}, text{(*string)(&peer.Agent)}, text{&peer.SessionID}, number{&peer.SeenAt})
+		peers = append(peers, peer)
+		return err
 	})
 	return peers, err
 }
