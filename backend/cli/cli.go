@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -22,7 +20,6 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/hook"
-	"bridge/backend/host"
 )
 
 // Exit codes (contract: Commands).
@@ -54,7 +51,7 @@ type App struct {
 
 // Run runs one command and returns its exit code.
 func (a *App) Run(ctx context.Context) int {
-	if len(a.Args) > 0 && a.Args[0] == "hook" && !asksForHelp(a.Args) {
+	if len(a.Args) > 0 && a.Args[0] == "hook" && !hook.AsksForHelp(a.Args) {
 		return a.runHook(ctx, a.Args[1:]) // the hosts wait for it: no flag parser is built
 	}
 	root := a.root()
@@ -217,95 +214,4 @@ func commit() string {
 		}
 	}
 	return "unknown"
-}
-
-// hookCommand is here for `bridge --help`; Run serves it before any flag parser
-// is built.
-func (a *App) hookCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "hook KIND EVENT", Short: "Serve one hook call of an agent CLI: JSON in, JSON out",
-		Example: "  bridge hook claude PostToolUse < event.json", DisableFlagParsing: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if asksForHelp(args) {
-				return cmd.Help()
-			}
-			if code := a.runHook(cmd.Context(), args); code != exitDone {
-				return &reported{code}
-			}
-			return nil
-		},
-	}
-}
-
-func asksForHelp(args []string) bool {
-	return slices.Contains(args, "--help") || slices.Contains(args, "-h")
-}
-
-// runHook never fails the host: only a command line that no host writes does.
-func (a *App) runHook(ctx context.Context, args []string) int {
-	var words []string
-	for i := 0; i < len(args); i++ {
-		value, isHome := strings.CutPrefix(args[i], "--home=")
-		switch {
-		case isHome:
-			a.homeFlag = value
-		case args[i] == "--home" && i+1 < len(args):
-			i++
-			a.homeFlag = args[i]
-		default:
-			words = append(words, args[i])
-		}
-	}
-	if len(words) != 2 {
-		fmt.Fprintln(a.Stderr, "usage: bridge hook KIND EVENT [--home DIR]   (JSON on standard input; example: bridge hook claude Stop)")
-		return exitUsage
-	}
-	kind, err := bridge.ParseKind(words[0])
-	if err != nil {
-		fmt.Fprintf(a.Stderr, "bridge: %s\n", err)
-		return exitUsage
-	}
-	home, err := a.home()
-	if err != nil {
-		fmt.Fprintln(a.Stdout, "{}")
-		return exitDone
-	}
-	if kind == bridge.Claude && (words[1] == host.WakeEvent || words[1] == host.WakeStandbyEvent) {
-		if a.headless() {
-			return exitDone // it would keep a run without a person from ending
-		}
-		return hook.RunWake(ctx, a.hookOptions(home, kind), words[1] == host.WakeStandbyEvent, a.Stdin, a.Stderr)
-	}
-	hook.Run(ctx, a.hookOptions(home, kind), kind, words[1], a.Stdin, a.Stdout)
-	return exitDone
-}
-
-// headless reports whether claude runs without a person (claude -p).
-func (a *App) headless() bool { return strings.HasPrefix(a.Getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk") }
-
-func (a *App) hookOptions(home config.Home, kind bridge.AgentKind) hook.Options {
-	return hook.Options{Home: home, Version: a.Version, Store: a.storeOf(kind), Now: a.Now, Log: slog.New(slog.NewTextHandler(lazyLog{home}, nil))}
-}
-
-// storeOf is the folder of the CLI's own store, as the environment tells: it is
-// the CLI's where the CLI started us.
-func (a *App) storeOf(kind bridge.AgentKind) string {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	return host.StoreFolder(kind, home, a.Getenv)
-}
-
-// lazyLog opens the log only when a line is written: most hook calls say
-// nothing, and each must be quick.
-type lazyLog struct{ home config.Home }
-
-func (l lazyLog) Write(line []byte) (int, error) {
-	file, err := os.OpenFile(l.home.Log(), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		return len(line), nil // a home that is not there yet has no log
-	}
-	defer file.Close()
-	return file.Write(line)
 }

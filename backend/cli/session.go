@@ -76,7 +76,7 @@ func (a *App) runMCP(cmd *cobra.Command, register ipc.Register) error {
 // identify fills in what the environment tells about the session. Flags win.
 func (a *App) identify(register *ipc.Register) {
 	register.AgentPID, register.HostKnown = hostProcess(register.Kind)
-	register.Store = a.storeOf(register.Kind)
+	register.Store = hook.StoreFolder(register.Kind, a.Getenv)
 	if register.Kind == bridge.Claude && register.SessionID == "" {
 		register.SessionID = a.Getenv("CLAUDE_CODE_SESSION_ID")
 	}
@@ -185,7 +185,7 @@ func (a *App) pluginCommand() *cobra.Command {
 			}
 			log, closeLog := a.openLog(home)
 			defer closeLog()
-			options := hook.Options{Home: home, Version: a.Version, Store: a.storeOf(kind), Now: a.Now, Log: log}
+			options := hook.Options{Home: home, Version: a.Version, Store: hook.StoreFolder(kind, a.Getenv), Now: a.Now, Log: log}
 			return hook.RunPlugin(cmd.Context(), options, kind, target, a.startBackground(home), a.Stdin, a.Stdout)
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -101,10 +102,11 @@ type PendingWrite struct {
 
 // pendingName is the form of a journal file's name: its place in the order, then
 // an id. What other programs keep in the same folder has other names.
-var pendingName = regexp.MustCompile(`^\d{12}-[0-9a-f-]{36}\.json$`)
+// It is compiled on first use: a hook's process starts without it.
+var pendingName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{12}-[0-9a-f-]{36}\.json$`) })
 
 // IsPendingWrite reports whether name is that of a file of the journal.
-func IsPendingWrite(name string) bool { return pendingName.MatchString(name) }
+func IsPendingWrite(name string) bool { return pendingName().MatchString(name) }
 
 // Read decodes a store as it is with every pending write. With neither it is
 // fs.ErrNotExist.

@@ -14,23 +14,24 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
-	"bridge/backend/decision"
 	"bridge/backend/host"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
 	"bridge/backend/proc"
 	"bridge/backend/session"
-	"bridge/backend/store"
 )
 
-// Options says where the hook runs. All fields are required but Store.
+// Options says where the hook runs. All fields are required but Store and Note.
 type Options struct {
 	Home    config.Home
 	Version string
 	// Store is the folder of the agent CLI's own store; "" hides it.
 	Store string
-	Now   func() time.Time
-	Log   *slog.Logger
+	// Note is what a session is shown when it starts, read without a broker. It
+	// is nil in a program that cannot read the store.
+	Note func(ctx context.Context, call session.HookCall) string
+	Now  func() time.Time
+	Log  *slog.Logger
 }
 
 const (
@@ -64,8 +65,8 @@ func Run(ctx context.Context, opts Options, kind bridge.AgentKind, event string,
 // the bytes are out.
 func answer(ctx context.Context, opts Options, adapter host.Adapter, call session.HookCall, output io.Writer) {
 	note := "" // read first: a broker that hangs must not cost it
-	if call.Event == session.EventStart && call.ChildID == "" {
-		note = startNote(ctx, opts, call)
+	if opts.Note != nil && call.Event == session.EventStart && call.ChildID == "" {
+		note = opts.Note(ctx, call)
 	}
 	client, reply := ask(ctx, opts, &call)
 	if client != nil {
@@ -96,11 +97,10 @@ func ask(ctx context.Context, opts Options, call *session.HookCall) (*ipc.Client
 		return nil, session.HookReply{}
 	}
 	target := ipc.Target{Socket: opts.Home.Socket(), Token: string(token)}
-	client, err := ipc.Dial(ctx, target, ipc.Hello{Role: ipc.RoleHook, PID: os.Getpid(), Version: opts.Version})
-	if err != nil {
+	client, reply, err := ipc.DialHook(ctx, target, ipc.Hello{Role: ipc.RoleHook, PID: os.Getpid(), Version: opts.Version}, *call)
+	if client == nil {
 		return nil, session.HookReply{}
 	}
-	reply, err := client.Hook(ctx, *call)
 	if err == nil && reply.Unknown { // the walk through the process list is only for sessions that are not known yet
 		for _, p := range proc.Ancestors(os.Getpid(), maxAncestors) {
 			call.Ancestors = append(call.Ancestors, p.PID)
@@ -111,31 +111,6 @@ func ask(ctx context.Context, opts Options, call *session.HookCall) (*ipc.Client
 		opts.Log.Warn("the broker did not serve a hook", "event", call.HostEvent, "err", err)
 	}
 	return client, reply
-}
-
-// startNote is the short list of decisions at session start (DEC-15). It is read
-// from the store itself, so it is there before any broker runs.
-func startNote(ctx context.Context, opts Options, call session.HookCall) string {
-	reader, err := store.OpenReader(ctx, opts.Home.DB())
-	if err != nil {
-		return "" // no store yet, or one that this build cannot read
-	}
-	defer reader.Close()
-	all, err := reader.Decisions(ctx, decision.Lookup{})
-	if err != nil {
-		opts.Log.Warn("the decisions could not be read", "err", err)
-		return ""
-	}
-	target := decision.Target{Agent: call.Kind, SessionID: call.SessionID, Cwd: call.Cwd}
-	if peers, err := reader.Peers(ctx); err == nil {
-		for _, p := range peers {
-			if p.SessionID == call.SessionID && p.Agent == call.Kind {
-				target.ID, target.Name = p.ID, p.Name
-				break
-			}
-		}
-	}
-	return decision.Note(decision.Applicable(all, target))
 }
 
 func joinNote(note, text string) string {

@@ -23,6 +23,9 @@ var commandEvents = map[string]session.Event{
 	"SessionEnd":       session.EventEnd,
 }
 
+// IsStart reports whether a hook command's event says that a session starts.
+func IsStart(event string) bool { return commandEvents[event] == session.EventStart }
+
 func (claude) ParseHook(event string, stdin []byte) (session.HookCall, error) {
 	return parseCommandHook(bridge.Claude, event, stdin)
 }

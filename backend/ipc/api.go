@@ -22,6 +22,12 @@ type Hello struct {
 	Version  string `json:"version"`
 }
 
+// with is the hello as it goes out: it proves the token.
+func (h Hello) with(token string) Hello {
+	h.Protocol, h.Token = Protocol, token
+	return h
+}
+
 // Welcome answers Hello.
 type Welcome struct {
 	Version string `json:"version"`

@@ -74,7 +74,56 @@ func silent(pid int) error {
 // listens, or one that does not answer (ErrSilent), and Unauthorized when it
 // refused the token.
 func Dial(ctx context.Context, target Target, hello Hello) (*Client, error) {
-	conn, err := dial(ctx, target.Socket)
+	client, err := open(ctx, target.Socket)
+	if err != nil {
+		return nil, err
+	}
+	greeting, err := client.request(opHello, hello.with(target.Token))
+	if err == nil {
+		err = client.send(greeting)
+	}
+	if err == nil {
+		err = client.greeted(ctx, greeting)
+	}
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	return client, nil
+}
+
+// DialHook is Dial and Client.Hook in one breath: the call leaves together with
+// the hello, for the host waits. Without a client nothing was reported, as after
+// Dial; a client beside an error is one that the broker let in.
+func DialHook(ctx context.Context, target Target, hello Hello, args session.HookCall) (*Client, session.HookReply, error) {
+	var reply session.HookReply
+	client, err := open(ctx, target.Socket)
+	if err != nil {
+		return nil, reply, err
+	}
+	greeting, err := client.request(opHello, hello.with(target.Token))
+	if err != nil {
+		client.Close()
+		return nil, reply, err
+	}
+	report, err := client.request(OpHook, args)
+	if err == nil {
+		err = client.send(greeting, report)
+	}
+	if err == nil {
+		err = client.greeted(ctx, greeting)
+	}
+	if err != nil {
+		client.Close()
+		return nil, reply, err
+	}
+	reply, err = result[session.HookReply](client.await(ctx, report))
+	return client, reply, err
+}
+
+// open connects without a word.
+func open(ctx context.Context, socket string) (*Client, error) {
+	conn, err := dial(ctx, socket)
 	if err != nil {
 		return nil, bridge.WithCause(bridge.Unavailable, err, "no broker is running for this home")
 	}
@@ -84,17 +133,17 @@ func Dial(ctx context.Context, target Target, hello Hello) (*Client, error) {
 		done:    make(chan struct{}),
 		waiting: map[uint64]chan envelope{},
 	}
-	go client.read()
-	hello.Protocol, hello.Token = Protocol, target.Token
 	client.pid, _ = samePeer(conn) // 0 where the system does not tell
-	greeting, cancel := context.WithTimeout(ctx, helloPatience)
-	defer cancel()
-	client.welcome, err = call[Welcome](greeting, client, opHello, hello)
-	if err != nil {
-		client.Close()
-		return nil, err
-	}
+	go client.read()
 	return client, nil
+}
+
+// greeted waits for the answer to the hello.
+func (c *Client) greeted(ctx context.Context, greeting request) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, helloPatience)
+	defer cancel()
+	c.welcome, err = result[Welcome](c.await(ctx, greeting))
+	return err
 }
 
 // Welcome is what the broker said of itself.
@@ -120,52 +169,92 @@ func (c *Client) Close() error {
 // because the connection ended has code Unavailable: whether the request was
 // carried out is then unknown.
 func call[R any](ctx context.Context, c *Client, op string, args any) (R, error) {
-	var result R
-	raw, err := json.Marshal(args)
+	r, err := c.request(op, args)
+	if err == nil {
+		err = c.send(r)
+	}
 	if err != nil {
-		return result, fmt.Errorf("encode %s: %w", op, err)
+		var none R
+		return none, err
 	}
-	answer, err := c.roundTrip(ctx, op, raw)
-	if err != nil {
-		return result, err
-	}
-	if answer.Error != nil {
-		return result, answer.Error
-	}
-	if err := json.Unmarshal(answer.Result, &result); err != nil {
-		return result, fmt.Errorf("decode the answer to %s: %w", op, err)
-	}
-	return result, nil
+	return result[R](c.await(ctx, r))
 }
 
-func (c *Client) roundTrip(ctx context.Context, op string, args json.RawMessage) (envelope, error) {
+// request is one that the broker is to answer.
+type request struct {
+	op      string
+	id      uint64
+	frame   []byte
+	answers <-chan envelope
+}
+
+// request encodes a request and expects its answer.
+func (c *Client) request(op string, args any) (request, error) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return request{}, fmt.Errorf("encode %s: %w", op, err)
+	}
 	id, answers, err := c.expect()
 	if err != nil {
-		return envelope{}, err
+		return request{}, err
 	}
-	if err := c.write(envelope{ID: id, Op: op, Args: args}); err != nil {
+	frame, err := appendFrame(nil, envelope{ID: id, Op: op, Args: raw})
+	if err != nil {
 		c.forget(id)
-		return envelope{}, err
+		return request{}, err
 	}
+	return request{op: op, id: id, frame: frame, answers: answers}, nil
+}
+
+// send writes requests in one go.
+func (c *Client) send(requests ...request) error {
+	var frames []byte
+	for _, r := range requests {
+		frames = append(frames, r.frame...)
+	}
+	err := c.write(frames)
+	for i := 0; i < len(requests) && err != nil; i++ {
+		c.forget(requests[i].id)
+	}
+	return err
+}
+
+// await waits for the answer to a request that was sent.
+func (c *Client) await(ctx context.Context, r request) (string, envelope, error) {
 	select {
-	case answer := <-answers:
-		c.forget(id)
-		return answer, nil
+	case answer := <-r.answers:
+		c.forget(r.id)
+		return r.op, answer, nil
 	case <-c.done:
-		c.forget(id)
+		c.forget(r.id)
 		select {
-		case answer := <-answers: // it came right before the end, as a refused hello does
-			return answer, nil
+		case answer := <-r.answers: // it came right before the end, as a refused hello does
+			return r.op, answer, nil
 		default:
-			return envelope{}, c.ended()
+			return r.op, envelope{}, c.ended()
 		}
 	case <-ctx.Done():
-		go c.abandon(id, answers)
+		go c.abandon(r.id, r.answers)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return envelope{}, silent(c.pid)
+			return r.op, envelope{}, silent(c.pid)
 		}
-		return envelope{}, bridge.WithCause(bridge.Unavailable, ctx.Err(), "the request was given up before the broker answered")
+		return r.op, envelope{}, bridge.WithCause(bridge.Unavailable, ctx.Err(), "the request was given up before the broker answered")
 	}
+}
+
+// result reads what await brought.
+func result[R any](op string, answer envelope, err error) (R, error) {
+	var read R
+	if err != nil {
+		return read, err
+	}
+	if answer.Error != nil {
+		return read, answer.Error
+	}
+	if err := json.Unmarshal(answer.Result, &read); err != nil {
+		return read, fmt.Errorf("decode the answer to %s: %w", op, err)
+	}
+	return read, nil
 }
 
 // abandon follows a request that its caller gave up: the broker is told to stop
@@ -173,7 +262,8 @@ func (c *Client) roundTrip(ctx context.Context, op string, args json.RawMessage)
 // nobody would see it while this connection lives.
 func (c *Client) abandon(id uint64, answers <-chan envelope) {
 	defer c.forget(id)
-	if c.write(envelope{ID: id, Op: opCancel}) != nil {
+	cancel, err := appendFrame(nil, envelope{ID: id, Op: opCancel})
+	if err != nil || c.write(cancel) != nil {
 		return // the connection is gone, and the request with it
 	}
 	select {
@@ -220,27 +310,23 @@ func (c *Client) ended() error {
 	return bridge.WithCause(bridge.Unavailable, c.err, "the connection to the broker ended before it answered")
 }
 
-// write sends one frame. When that fails the connection is at its end, for half
-// a frame may be out: Done is closed on return.
-func (c *Client) write(e envelope) error {
-	frame, err := appendFrame(nil, e)
-	if err != nil {
-		return err
-	}
-	if err := c.writeFrame(frame); err != nil {
+// write sends whole frames. When that fails the connection is at its end, for
+// half a frame may be out: Done is closed on return.
+func (c *Client) write(frames []byte) error {
+	if err := c.writeAll(frames); err != nil {
 		_ = c.Close() // the first error is the one to tell
 		return bridge.WithCause(bridge.Unavailable, err, "the connection to the broker ended before the request was sent")
 	}
 	return nil
 }
 
-func (c *Client) writeFrame(frame []byte) error {
+func (c *Client) writeAll(frames []byte) error {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
 	if err := c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	_, err := c.conn.Write(frame)
+	_, err := c.conn.Write(frames)
 	return err
 }
 

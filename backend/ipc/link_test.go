@@ -465,3 +465,54 @@ func TestEventsReachTheClient(t *testing.T) {
 		}
 	}
 }
+
+// A hook's one call leaves together with its hello, and is heard only when the
+// hello was.
+func TestMSG_02_AHooksCallComesWithItsHello(t *testing.T) {
+	said := session.HookCall{Kind: bridge.Codex, HostEvent: "Stop", SessionID: "h1"}
+	for _, tt := range []struct {
+		name, token string
+		fails       error
+		client      bool
+		code        bridge.Code
+	}{
+		{name: "heard", token: secret, client: true},
+		{name: "a wrong token", token: "wrong", code: bridge.Unauthorized},
+		{name: "a call that fails", token: secret, fails: bridge.Errorf(bridge.Storage, "no"), client: true, code: bridge.Storage},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFake()
+			f.on(OpHook, func(_ context.Context, _ *Conn, args json.RawMessage) (any, error) {
+				var got session.HookCall
+				if err := json.Unmarshal(args, &got); err != nil || got.SessionID != "h1" || got.Kind != bridge.Codex {
+					t.Errorf("the broker heard %s, %v", args, err)
+				}
+				return session.HookReply{Text: "mail"}, tt.fails
+			})
+			r := serve(t, newSocket(t), f)
+			client, reply, err := DialHook(t.Context(), Target{Socket: r.target.Socket, Token: tt.token}, Hello{Role: RoleHook, PID: 1}, said)
+			if (client != nil) != tt.client || tt.code == "" && err != nil || tt.code != "" && bridge.CodeOf(err) != tt.code {
+				t.Fatalf("client %v, %+v, %v; want code %q", client != nil, reply, err, tt.code)
+			}
+			if client == nil {
+				if f.count() != 0 {
+					t.Error("the call was looked at without a good hello")
+				}
+				return
+			}
+			defer client.Close()
+			if tt.fails == nil && (reply.Text != "mail" || client.Welcome().PID != 42) {
+				t.Errorf("%+v, %+v", reply, client.Welcome())
+			}
+			if _, err := call[string](t.Context(), client, "echo", "again"); err != nil { // the connection goes on
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("nobody listens", func(t *testing.T) {
+		client, _, err := DialHook(t.Context(), Target{Socket: newSocket(t)}, Hello{Role: RoleHook}, said)
+		if client != nil || bridge.CodeOf(err) != bridge.Unavailable || errors.Is(err, ErrSilent) {
+			t.Errorf("%v, %v", client, err)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -146,20 +147,25 @@ func plain(word string) string {
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
 
-// opener is what a reader may take for the '<' of a tag.
-var opener = regexp.MustCompile(`(?i)[<\x{FF1C}\x{FE64}]|&lt;?|&#0*60;?|&#x0*3c;?`)
+// opener is what a reader may take for the '<' of a tag. It and imitation are
+// compiled on first use: a hook's process starts without them.
+var opener = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)[<\x{FF1C}\x{FE64}]|&lt;?|&#0*60;?|&#x0*3c;?`)
+})
 
 // imitation is what a reader may take for one of our tags: an opener, whatever
 // is no letter and no digit, and the element's name in any case, with any
 // dashes and with invisible characters inside.
-var imitation = regexp.MustCompile(`(?i)(?:` + opener.String() + `)[^\pL\pN]*` +
-	strings.ReplaceAll(strings.Join(strings.Split(elementName, ""), `\p{Cf}*`), "-", `[\p{Pd}\p{Cf}\s_]*`))
+var imitation = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:` + opener().String() + `)[^\pL\pN]*` +
+		strings.ReplaceAll(strings.Join(strings.Split(elementName, ""), `\p{Cf}*`), "-", `[\p{Pd}\p{Cf}\s_]*`))
+})
 
 // neutral makes a body unable to imitate the envelope: what opens a tag of our
 // name is escaped. Everything else, other tags included, stays as written.
 func neutral(body string) string {
-	return imitation.ReplaceAllStringFunc(body, func(tag string) string {
-		return opener.ReplaceAllStringFunc(tag, func(open string) string {
+	return imitation().ReplaceAllStringFunc(body, func(tag string) string {
+		return opener().ReplaceAllStringFunc(tag, func(open string) string {
 			if rest, entity := strings.CutPrefix(open, "&"); entity {
 				return "&amp;" + rest
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"bridge/backend/hook"
 	"bridge/backend/ipc"
 )
 
@@ -30,9 +31,11 @@ import (
 // MCP client, and a program that takes a socket and never answers.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"bridge":  main,
-		"session": func() { exitWith(session(os.Args[1:], os.Stdout)) },
-		"mute":    func() { exitWith(mute(os.Args[1])) },
+		"bridge": main,
+		// The program of cmd/bridge-hook, beside bridge as every package has it.
+		"bridge-hook": func() { os.Exit(hook.Main(version)) },
+		"session":     func() { exitWith(session(os.Args[1:], os.Stdout)) },
+		"mute":        func() { exitWith(mute(os.Args[1])) },
 		// hosted-by HOST: the broker of the home runs in such a process.
 		"hosted-by": func() { exitWith(hostedBy(os.Args[1])) },
 	})
@@ -68,6 +71,11 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("HOME", filepath.Join(env.WorkDir, "user"))
 	env.Setenv("BRIDGE_HOME", filepath.Join(env.WorkDir, "h"))
 	env.Setenv("BRIDGE_PORT", "0")
+	program, err := exec.LookPath("bridge-hook")
+	if err != nil {
+		return err
+	}
+	env.Setenv("PROGRAMS", filepath.Dir(program))
 	env.Defer(func() { endBrokers(env.WorkDir) })
 	return os.MkdirAll(filepath.Join(env.WorkDir, "user"), 0o700)
 }

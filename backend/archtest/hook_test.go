@@ -1,0 +1,63 @@
+package archtest
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// hookMayLink is every package of others that the program of hooks may be made
+// of, on any system: each costs every tool call of every agent. Think of
+// `GODEBUG=inittrace=1` and of `go run ./build bench -only hooks` before you add one.
+var hookMayLink = []string{
+	"github.com/Microsoft/go-winio", "github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/google/uuid", "github.com/tailscale/hujson",
+	"golang.org/x/sys/unix", "golang.org/x/sys/windows", "golang.org/x/text/unicode/norm",
+}
+
+// hookMustNot is what it may not be made of although it is Go's own or ours.
+var hookMustNot = []string{
+	"net/http", "database/sql", "crypto/tls", "html/template", "text/template", "encoding/gob", "embed",
+	backendPath + "store", backendPath + "agent", backendPath + "broker", backendPath + "dashboard", backendPath + "mcpserver", backendPath + "cli",
+}
+
+func TestTheProgramOfHooksLinksNothingHeavy(t *testing.T) {
+	linked := linkedInto(module(t), "cmd/bridge-hook")
+	if len(linked) < 20 || linked[backendPath+"hook"] == "" {
+		t.Fatalf("only %d packages found: the walk is broken", len(linked))
+	}
+	for name, by := range linked {
+		first, _, _ := strings.Cut(name, "/")
+		others := strings.Contains(first, ".")
+		if slices.Contains(hookMustNot, name) || others && !slices.Contains(hookMayLink, name) {
+			t.Errorf("bridge-hook links %s, for %s imports it", name, by)
+		}
+	}
+	for _, name := range hookMayLink {
+		if linked[name] == "" {
+			t.Errorf("bridge-hook does not link %s any more: take it off the list", name)
+		}
+	}
+}
+
+// linkedInto is every package that the one in folder is made of, as far as this
+// module's sources tell, with one that imports it.
+func linkedInto(sources []source, folder string) map[string]string {
+	imports := map[string][]string{}
+	for _, s := range sources {
+		if !strings.HasSuffix(s.path, "_test.go") {
+			name := "bridge/" + path.Dir(s.path)
+			imports[name] = append(imports[name], importsOf(s)...)
+		}
+	}
+	linked := map[string]string{}
+	for open := []string{"bridge/" + folder}; len(open) > 0; open = open[1:] {
+		for _, name := range imports[open[0]] {
+			if linked[name] == "" {
+				linked[name] = open[0]
+				open = append(open, name)
+			}
+		}
+	}
+	return linked
+}
