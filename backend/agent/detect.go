@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
-	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"bridge/backend/bridge"
@@ -33,14 +33,6 @@ type Lookup struct {
 	Configured string              // agents.<kind>.bin of config.json, "" when unset
 }
 
-// tried are the versions of the CLIs that Bridge was tried with, oldest and
-// newest. Antigravity has no public package to try.
-var tried = map[bridge.AgentKind][2]string{
-	bridge.Claude:   {"2.1.329", "2.1.329"},
-	bridge.Codex:    {"0.160.1", "0.169.0"},
-	bridge.OpenCode: {"1.18.33", "1.18.33"},
-}
-
 // programs are the CLIs' names on PATH.
 var programs = map[bridge.AgentKind]string{
 	bridge.Claude:      "claude",
@@ -59,6 +51,42 @@ func Detect(ctx context.Context, kind bridge.AgentKind, where Lookup) (Found, er
 		return Found{}, err
 	}
 	return inspect(ctx, kind, path), nil
+}
+
+// Detector finds CLIs again and again, and starts one for its version only when
+// its program is another file than before.
+type Detector struct {
+	mu    sync.Mutex // held while asking, so that of many one asks
+	known map[bridge.AgentKind]detected
+}
+
+type detected struct {
+	found Found
+	file  os.FileInfo
+}
+
+// Detect is Detect of this package.
+func (d *Detector) Detect(ctx context.Context, kind bridge.AgentKind, where Lookup) (Found, error) {
+	path, err := Locate(kind, where)
+	if err != nil {
+		return Found{}, err
+	}
+	file, err := os.Stat(path)
+	if err != nil {
+		return Found{}, fmt.Errorf("look at %s: %w", path, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	last := d.known[kind]
+	if last.found.Path == path && last.found.Version != "" && os.SameFile(last.file, file) && last.file.ModTime().Equal(file.ModTime()) && last.file.Size() == file.Size() {
+		return last.found, nil
+	}
+	found := inspect(ctx, kind, path)
+	if d.known == nil {
+		d.known = map[bridge.AgentKind]detected{}
+	}
+	d.known[kind] = detected{found, file}
+	return found, nil
 }
 
 // Locate finds the program of kind: BRIDGE_<KIND>_BIN first, then the
@@ -108,7 +136,7 @@ func isProgram(path string) bool {
 // inspect asks the CLI for its version. One that does not answer is found all
 // the same.
 func inspect(ctx context.Context, kind bridge.AgentKind, path string) Found {
-	found := Found{Path: path}
+	found := Found{Path: path, Note: versionNote(kind, "")}
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--version")
@@ -116,41 +144,9 @@ func inspect(ctx context.Context, kind bridge.AgentKind, path string) Found {
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-		found.Note = "It did not tell its version."
 		return found
 	}
 	found.Version = versionPattern.FindString(out.String())
 	found.Note = versionNote(kind, found.Version)
 	return found
-}
-
-var versionPattern = regexp.MustCompile(`[0-9]+\.[0-9]+\.[0-9]+`)
-
-func versionNote(kind bridge.AgentKind, version string) string {
-	span, known := tried[kind]
-	switch {
-	case !known:
-		return "Bridge was tried with a stand-in for this CLI only."
-	case version == "":
-		return "It did not tell its version."
-	case compareVersions(version, span[0]) < 0:
-		return "Version " + version + " is older than " + span[0] + ", the oldest that Bridge was tried with."
-	case compareVersions(version, span[1]) > 0:
-		return "Version " + version + " is newer than " + span[1] + ", the newest that Bridge was tried with."
-	default:
-		return ""
-	}
-}
-
-// compareVersions compares dotted numbers: negative when a is older than b.
-func compareVersions(a, b string) int {
-	as, bs := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range min(len(as), len(bs)) {
-		x, _ := strconv.Atoi(as[i]) // the pattern lets only digits through
-		y, _ := strconv.Atoi(bs[i])
-		if x != y {
-			return x - y
-		}
-	}
-	return len(as) - len(bs)
 }

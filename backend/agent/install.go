@@ -69,6 +69,7 @@ type Plan struct {
 	Kind  bridge.AgentKind
 	Edits []Edit
 	Notes []string // sentences that the person should read besides the edits
+	Doubt string   // what may not work with this version of the CLI, "" when it was tried
 
 	state    string
 	next     *installed // what the manifest says afterwards, nil for nothing
@@ -105,6 +106,9 @@ func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, er
 	if !filepath.IsAbs(in.Bridge) || !filepath.IsAbs(in.Home) || !filepath.IsAbs(in.State) {
 		return Plan{}, bridge.Errorf(bridge.Invalid, "installing needs absolute paths of the home folder and of the bridge binary")
 	}
+	if unknown := UnknownLayout(kind, in.CLI.Version); unknown != "" {
+		return Plan{}, bridge.Errorf(bridge.Unsupported, "%s Nothing was written for it", unknown)
+	}
 	m, err := readManifest(in.State)
 	if err != nil {
 		return Plan{}, err
@@ -116,6 +120,9 @@ func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, er
 	}
 	plan := Plan{Kind: kind, Notes: want.notes, state: in.State, next: &installed{Bridge: in.Bridge, CLIVersion: in.CLI.Version}}
 	plan.next.Dirs = before.dirs()
+	if Tried(kind) != "" { // else the notes say so
+		plan.Doubt = in.CLI.Note
+	}
 	for _, doc := range want.documents {
 		if err := plan.bringIn(doc, before); err != nil {
 			return Plan{}, bridge.Errorf(bridge.CodeOf(err), "%s is not connected: %s: %w", kind, doc.path, err)

@@ -31,7 +31,7 @@ func newPerson(t *testing.T, files map[string]string) *person {
 		Bridge:     filepath.Join(root, "pro gram's", "bridge"),
 		BridgeHome: filepath.Join(root, "bridge home"),
 		State:      filepath.Join(root, "bridge home", "install"),
-		CLI:        Found{Version: "9.9.9"},
+		CLI:        Found{Version: "1.18.33"},
 	}}
 	if err := os.MkdirAll(p.in.Home, 0o700); err != nil {
 		t.Fatal(err)

@@ -23,8 +23,8 @@ import (
 	"bridge/backend/store"
 )
 
-// Options says what a broker works with. All fields are required but Pace and
-// HoldShared.
+// Options says what a broker works with. All fields are required but CLI, Pace
+// and HoldShared.
 type Options struct {
 	Home     config.Home
 	Settings func() (config.Settings, error) // read anew at each use
@@ -37,6 +37,8 @@ type Options struct {
 	Ticket   func() string // a one-time launch address, "" when none is served
 	// Queue finds codex's queue command.
 	Queue func() (agent.Queue, error)
+	// CLI finds the program of a kind and its version; nil asks nobody.
+	CLI func(ctx context.Context, kind bridge.AgentKind) (agent.Found, error)
 	// HoldShared says that older programs are alive, so that the JSON stores they
 	// share with this build stay as they are (VER-05).
 	HoldShared bool
@@ -73,7 +75,8 @@ type Broker struct {
 	// childCalls are the tool use ids of calls that a hook saw inside a native
 	// child: the child must not take its parent's mail.
 	childCalls map[string]bool
-	watchers   map[chan struct{}]struct{} // in-process revision watchers
+	watchers   map[chan struct{}]struct{}  // in-process revision watchers
+	versions   map[bridge.AgentKind]string // of the agent CLIs on this PC, as far as they told
 
 	// tasks are the broker's own goroutines: wakes and looks under way.
 	tasks  sync.WaitGroup
@@ -102,6 +105,7 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 		boxes:      map[string]*mailbox{},
 		childCalls: map[string]bool{},
 		watchers:   map[chan struct{}]struct{}{},
+		versions:   map[bridge.AgentKind]string{},
 	}
 	if b.prefs, err = openPrefs(config.Shared{Home: opts.Home, Now: opts.Now, Hold: opts.HoldShared}); err != nil {
 		opts.Log.Warn("the sessions' auto-wake choices are not remembered", "err", err)

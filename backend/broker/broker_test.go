@@ -34,6 +34,7 @@ type bench struct {
 	getenv func(string) string
 	now    func() time.Time
 	queue  agent.Queue
+	cli    func(context.Context, bridge.AgentKind) (agent.Found, error) // nil: nobody asks
 	pace   Pace
 	step   func(point)
 
@@ -69,7 +70,7 @@ func (b *bench) start() {
 	}
 	b.broker, err = New(ctx, Options{
 		Home: b.home, Settings: func() (config.Settings, error) { return b.home.Settings(b.getenv) }, DB: b.db, Now: b.now, Log: log,
-		Host: "serve", Version: "test", URL: func() string { return "" }, Ticket: func() string { return "" }, Retire: func() {}, Queue: func() (agent.Queue, error) { return b.queue, nil }, Pace: b.pace,
+		Host: "serve", Version: "test", URL: func() string { return "" }, Ticket: func() string { return "" }, Retire: func() {}, Queue: func() (agent.Queue, error) { return b.queue, nil }, CLI: b.cli, Pace: b.pace,
 		step: b.step,
 	})
 	if err != nil {

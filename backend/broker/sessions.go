@@ -38,6 +38,7 @@ func (b *Broker) register(ctx context.Context, l *link, args ipc.Register) (ipc.
 	}
 	note, err := b.note(ctx, b.targetOf(s))
 	b.lookSoon(s, args.Store)
+	b.askVersion(args.Kind)
 	b.changed()
 	b.mu.Lock()
 	answer := joined(s)

@@ -2,7 +2,9 @@ package broker
 
 import (
 	"context"
+	"strings"
 
+	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
 	"bridge/backend/ipc"
@@ -65,9 +67,19 @@ func (b *Broker) peerLocked(s *session.Session, unread int) ipc.Peer {
 		peer.Children = append(peer.Children, ipc.Child{ID: c.ID, Title: c.Title, State: state})
 	}
 	peer.Transport, peer.Wake, peer.Detail = b.transportLocked(s)
+	var problems []string
 	if problem := b.boxes[s.ID].wake.problem; problem != "" {
-		peer.Wake, peer.Problem = ipc.WakeFailed, problem
-		peer.Detail += " " + problem
+		peer.Wake = ipc.WakeFailed
+		problems = append(problems, problem)
+	}
+	version := b.versions[s.Kind]
+	if problem := agent.VersionProblem(s.Kind, version); problem != "" {
+		problems = append(problems, problem)
+	}
+	peer.CLI = agent.VersionWords(s.Kind, version)
+	if len(problems) > 0 {
+		peer.Problem = strings.Join(problems, " ")
+		peer.Detail += " " + peer.Problem
 	}
 	if s.ChildrenNote != "" {
 		peer.Detail += " Its native children are known from its events only: " + s.ChildrenNote + "."

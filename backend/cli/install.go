@@ -94,6 +94,7 @@ func (a *App) install(ctx context.Context, asked []bridge.AgentKind, yes bool) e
 			fmt.Fprintf(a.Stderr, "%s: %s\n", kind, err)
 		case plan.Empty():
 			fmt.Fprintf(a.Stdout, "%s: connected already, nothing to change\n", kind)
+			a.showNotes(plan)
 		default:
 			plans = append(plans, plan)
 		}
@@ -166,7 +167,15 @@ func (a *App) showPlan(plan agent.Plan) {
 	for _, edit := range plan.Edits {
 		fmt.Fprintf(a.Stdout, "  %-7s %s\n          %s\n", edit.Verb(), edit.Path, edit.Adds)
 	}
-	for _, note := range plan.Notes {
+	a.showNotes(plan)
+}
+
+func (a *App) showNotes(plan agent.Plan) {
+	notes := plan.Notes
+	if plan.Doubt != "" {
+		notes = append(slices.Clone(notes), plan.Doubt)
+	}
+	for _, note := range notes {
 		fmt.Fprintf(a.Stdout, "  note: %s\n", note)
 	}
 }

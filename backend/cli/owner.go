@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/dashboard"
@@ -162,6 +163,7 @@ func statusText(s ipc.Status, home, storage string, now time.Time) string {
 	fmt.Fprintf(&b, "Broker     version %s, process %d (%s), up %s\n", s.Version, s.PID, s.Host, now.Sub(time.UnixMilli(s.Since)).Round(time.Second))
 	fmt.Fprintf(&b, "Dashboard  %s   (bridge open)\n", s.URL)
 	fmt.Fprintf(&b, "Home       %s, store schema %d\n%s", home, s.Schema, storage)
+	fmt.Fprintf(&b, "Tried      %s   (versions of the agent CLIs)\n", agent.TriedAll())
 	if len(s.Peers) == 0 {
 		b.WriteString("Sessions   none; connect your agents with `bridge install`, then start one\n")
 		return b.String()

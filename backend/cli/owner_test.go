@@ -17,6 +17,9 @@ func TestCHT_19_StatusSaysWhatIsWrongWithASession(t *testing.T) {
 	if want := "\n  ! web: No hook has reported. " + why + "\n"; !strings.HasSuffix(text, want) {
 		t.Errorf("status ends with\n%s\nwant %q", text, want)
 	}
+	if want := "Tried      claude 2.1.329, codex 0.160.1 to 0.169.0, opencode 1.18.33 "; !strings.Contains(text, want) {
+		t.Errorf("MSG-11 status does not name the versions that were tried:\n%s", text)
+	}
 	if strings.Contains(text, well.Detail) {
 		t.Errorf("status explains a session that nothing is wrong with:\n%s", text)
 	}

@@ -37,6 +37,7 @@ type Agent struct {
 	Version   string           `json:"version"`
 	Connected bool             `json:"connected"` // Bridge is registered with it
 	Detail    string           `json:"detail"`    // a sentence for people, or ""
+	Refused   string           `json:"refused"`   // why this version is not connected, "" where it may be
 	// Missing says what of a connected agent is not in place any more, or not yet:
 	// entries that somebody took out, hooks that are not trusted. Connecting it
 	// again mends that.
@@ -68,7 +69,10 @@ func (a Agents) look(ctx context.Context, kind bridge.AgentKind, connected bool)
 		return shown
 	}
 	shown.Found, shown.Path, shown.Version, shown.Detail = true, found.Path, found.Version, found.Note
-	if connected {
+	if shown.Refused = agent.UnknownLayout(kind, found.Version); shown.Refused != "" {
+		shown.Detail = ""
+	}
+	if connected && shown.Refused == "" {
 		shown.Missing = a.missing(ctx, kind, found)
 	}
 	return shown

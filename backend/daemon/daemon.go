@@ -67,6 +67,7 @@ type Daemon struct {
 	kept    string         // where what was left of a lost store is, "" where none was replaced
 	db      *store.DB
 	broker  *broker.Broker
+	clis    agent.Detector
 	link    *ipc.Server
 	socket  net.Listener
 	web     net.Listener
@@ -390,6 +391,7 @@ func (d *Daemon) startBroker(ctx context.Context) (err error) {
 		URL:        d.URL,
 		Ticket:     func() string { return d.launch(d.tickets.Issue()) },
 		Queue:      d.queue,
+		CLI:        d.cli,
 		Retire:     func() { d.once.Do(func() { close(d.retired) }) },
 	})
 	return err
@@ -403,6 +405,16 @@ func (d *Daemon) queue() (agent.Queue, error) {
 	}
 	path, err := agent.Locate(bridge.Codex, agent.Lookup{Env: d.opts.Getenv, Configured: settings.Bin(bridge.Codex)})
 	return agent.Queue{Bin: path}, err
+}
+
+// cli finds the agent CLI of a kind as the settings say now, and its version. One
+// that is the same file as before is not started again.
+func (d *Daemon) cli(ctx context.Context, kind bridge.AgentKind) (agent.Found, error) {
+	settings, err := d.opts.Home.Settings(d.opts.Getenv)
+	if err != nil {
+		return agent.Found{}, err
+	}
+	return d.clis.Detect(ctx, kind, agent.Lookup{Env: d.opts.Getenv, Configured: settings.Bin(kind)})
 }
 
 func (d *Daemon) startDashboard(context.Context) error {

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -149,7 +150,11 @@ func (d *Dashboard) changeAgent(w http.ResponseWriter, r *http.Request, plan fun
 }
 
 func changeOf(plan agent.Plan, done bool) changeWire {
-	wire := changeWire{Kind: plan.Kind, Done: done, Digest: plan.Digest(), Edits: []editWire{}, Notes: list(plan.Notes)}
+	notes := list(plan.Notes)
+	if plan.Doubt != "" {
+		notes = append(slices.Clone(notes), plan.Doubt)
+	}
+	wire := changeWire{Kind: plan.Kind, Done: done, Digest: plan.Digest(), Edits: []editWire{}, Notes: notes}
 	for _, edit := range plan.Edits {
 		wire.Edits = append(wire.Edits, editWire{Path: edit.Path, Verb: edit.Verb(), Adds: edit.Adds, Diff: edit.Diff()})
 	}

@@ -270,6 +270,7 @@ type Peer struct {
 	Transport    string `json:"transport"` // how mail reaches it, in a word
 	Wake         Wake   `json:"wake"`      // what mail can do while it is idle
 	Detail       string `json:"detail"`    // both in a sentence, and the problem
+	CLI          string `json:"cli"`       // the version of its agent CLI on this PC and those that Bridge was tried with, in words
 	Problem      string `json:"problem"`   // what is wrong with its agent CLI, in sentences; "" when nothing is
 }
 

@@ -181,3 +181,36 @@ test('CHT-18 CHT-19 diagnostics say what is open, which mail wakes, and what to 
   await page.getByText('Diagnostics').click();
   await expect(page.locator('main dd').nth(1)).toContainText('only mail to exactly its name or id');
 });
+
+test('CHT-19 MSG-11 a session says why its queue refused and which versions were tried, whatever else is known', async ({
+  page,
+}) => {
+  const { peers } = await stateOf(page);
+  const [one] = peers;
+  if (one === undefined) throw new Error('the dashboard under test has no sessions');
+  const queue =
+    "codex's queue did not take what it was given last: this codex is too old to know the command `queue`.";
+  const version = 'codex 0.150.0 is older than 0.160.1, the oldest that Bridge was tried with.';
+  await page.route('**/api/state', async (route) => {
+    const response = await route.fetch();
+    const state = (await response.json()) as object;
+    const shown = {
+      ...one,
+      agent: 'codex',
+      state: 'idle',
+      transport: 'tools only',
+      wake: 'failed',
+      sessionId: 'thread-1',
+    };
+    const problem = `${queue} ${version}`;
+    const detail = `No hook has reported from this session yet. ${problem}`;
+    const cli = '0.150.0; tried with 0.160.1 to 0.169.0';
+    await route.fulfill({ response, json: { ...state, peers: [{ ...shown, detail, problem, cli }] } });
+  });
+  await open(page, `sessions/${encodeURIComponent(one.name)}`);
+  await expect(page.getByText('Only its inbox is open.')).toBeVisible();
+  await expect(page.getByText('too old to know the command')).toBeVisible();
+  await expect(page.getByText('older than 0.160.1')).toBeVisible();
+  await page.getByText('Diagnostics').click();
+  await expect(page.locator('main dd').nth(3)).toHaveText('0.150.0; tried with 0.160.1 to 0.169.0');
+});

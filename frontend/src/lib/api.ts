@@ -80,6 +80,8 @@ export interface Peer {
   wake: 'open' | 'slow' | 'failed' | 'none';
   /** Both in a sentence, and the problem. */
   detail: string;
+  /** The version of its agent CLI on this PC and those that Bridge was tried with, in words. */
+  cli: string;
   /** What is wrong with its agent CLI, '' when nothing is. */
   problem: string;
 }
@@ -139,6 +141,8 @@ export interface AgentFound {
   version: string;
   connected: boolean;
   detail: string;
+  /** Why this version is not connected, or ''. */
+  refused: string;
   /** What of a connected one is not in place, each a sentence. */
   missing: string[];
 }

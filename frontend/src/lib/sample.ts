@@ -59,6 +59,7 @@ export function peer(over: Partial<Peer> = {}): Peer {
     transport: 'hooks',
     wake: 'open',
     detail: '',
+    cli: '',
     problem: '',
     ...over,
   };

@@ -79,6 +79,7 @@ export function agentState(agent: AgentFound): {
   word: string;
   sort: 'good' | 'warn' | 'soft';
 } {
+  if (agent.refused !== '') return { shape: '△', word: 'unknown version', sort: 'warn' };
   if (agent.connected && agent.missing.length > 0) return { shape: '△', word: 'incomplete', sort: 'warn' };
   if (agent.connected) return { shape: '✓', word: 'connected', sort: 'good' };
   return agent.found

@@ -99,6 +99,10 @@ it('CHT-19 says why mail can not take its best way, and what to do', () => {
     'if that fails as it did last time',
   );
   expect(mailProblem(peer({ detail: 'All is well.' }))).toBeNull();
+  expect(mailProblem(peer({ transport: 'plugin', detail: 'Deaf.', problem: 'Deaf.' }))).toEqual({
+    what: 'Something may not work.',
+    detail: 'Deaf.',
+  });
 });
 
 describe('CHT-10 native children', () => {

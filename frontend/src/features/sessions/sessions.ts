@@ -86,7 +86,8 @@ export function wakeWords(peer: Peer): string {
 /** What keeps mail from its best way here, and what to do about it; null where nothing does. */
 export function mailProblem(peer: Peer): { what: string; detail: string } | null {
   if (peer.transport === 'tools only') return { what: 'Only its inbox is open.', detail: peer.detail };
-  return queueFailed(peer) ? { what: 'It could not be woken.', detail: peer.detail } : null;
+  if (queueFailed(peer)) return { what: 'It could not be woken.', detail: peer.detail };
+  return peer.problem === '' ? null : { what: 'Something may not work.', detail: peer.detail };
 }
 
 /** Whether the owner may write to a native child itself. */

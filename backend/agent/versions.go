@@ -1,0 +1,123 @@
+package agent
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bridge/backend/bridge"
+)
+
+// tried are the versions of the CLIs that Bridge was tried with, oldest and
+// newest: the newest is what build/clis pins. Antigravity has no public package
+// to try.
+var tried = map[bridge.AgentKind][2]string{
+	bridge.Claude:   {"2.1.329", "2.1.329"},
+	bridge.Codex:    {"0.160.1", "0.169.0"},
+	bridge.OpenCode: {"1.18.33", "1.18.33"},
+}
+
+// Tried names the versions of kind that Bridge was tried with, "" when it was
+// tried with none.
+func Tried(kind bridge.AgentKind) string {
+	span, known := tried[kind]
+	switch {
+	case !known:
+		return ""
+	case span[0] == span[1]:
+		return span[0]
+	default:
+		return span[0] + " to " + span[1]
+	}
+}
+
+// TriedAll names the versions of every kind, for people.
+func TriedAll() string {
+	var all []string
+	for _, kind := range bridge.Kinds() {
+		if versions := Tried(kind); versions != "" {
+			all = append(all, string(kind)+" "+versions)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// VersionWords names a version of kind and those that Bridge was tried with, ""
+// when nothing is known of either.
+func VersionWords(kind bridge.AgentKind, version string) string {
+	versions := Tried(kind)
+	switch {
+	case versions == "":
+		return version
+	case version == "":
+		return "version not known; tried with " + versions
+	default:
+		return version + "; tried with " + versions
+	}
+}
+
+// VersionProblem says what may not work with a version of kind that Bridge was
+// not tried with, "" when it was, or when nobody knows.
+func VersionProblem(kind bridge.AgentKind, version string) string {
+	span, known := tried[kind]
+	if !known || version == "" {
+		return ""
+	}
+	if unknown := UnknownLayout(kind, version); unknown != "" {
+		return unknown
+	}
+	side := ""
+	switch {
+	case compareVersions(version, span[0]) < 0:
+		side = "older than " + span[0] + ", the oldest"
+	case compareVersions(version, span[1]) > 0:
+		side = "newer than " + span[1] + ", the newest"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("%s %s is %s that Bridge was tried with: what differs there may not work, and mail then waits until a session calls inbox.", kind, version, side)
+}
+
+// UnknownLayout says why nothing may be written for a version of kind, "" when it
+// may: another major version of opencode keeps its plugins otherwise.
+func UnknownLayout(kind bridge.AgentKind, version string) string {
+	if kind != bridge.OpenCode || version == "" || major(version) == major(tried[kind][1]) {
+		return ""
+	}
+	return fmt.Sprintf("opencode %s is not one that Bridge knows: it was tried with %s, and opencode of another major version does not load the plugin "+
+		"that it has for version %s, so its sessions would be connected and deaf.", version, Tried(kind), major(tried[kind][1]))
+}
+
+// versionNote is what lists say of a found CLI's version, "" when it is one that
+// Bridge was tried with.
+func versionNote(kind bridge.AgentKind, version string) string {
+	switch {
+	case Tried(kind) == "":
+		return "Bridge was tried with a stand-in for this CLI only."
+	case version == "":
+		return "It did not tell its version; Bridge was tried with " + Tried(kind) + "."
+	default:
+		return VersionProblem(kind, version)
+	}
+}
+
+var versionPattern = regexp.MustCompile(`[0-9]+(\.[0-9]+)+`)
+
+func major(version string) string {
+	number, _, _ := strings.Cut(version, ".")
+	return number
+}
+
+// compareVersions compares dotted numbers: negative when a is older than b.
+func compareVersions(a, b string) int { return slices.Compare(numbers(a), numbers(b)) }
+
+func numbers(version string) []int {
+	var list []int
+	for part := range strings.SplitSeq(version, ".") {
+		number, _ := strconv.Atoi(part) // the pattern lets only digits through
+		list = append(list, number)
+	}
+	return list
+}
