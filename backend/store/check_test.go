@@ -41,7 +41,7 @@ func filesOf(t *testing.T, dir string) map[string]string {
 func abandoned(t *testing.T, rows int, withIndex bool) string {
 	t.Helper()
 	source := filepath.Join(t.TempDir(), "live.db")
-	pool, err := sql.Open("sqlite", writerDSN(source))
+	pool, err := sql.Open("sqlite", makerDSN(source))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestSTO_01_ALookThroughADatabaseLeavesNoTrace(t *testing.T) {
 
 func TestSTO_01_ALookBesideALiveWriterSeesItsLastCommit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "live.db")
-	pool, err := sql.Open("sqlite", writerDSN(path))
+	pool, err := sql.Open("sqlite", makerDSN(path))
 	if err != nil {
 		t.Fatal(err)
 	}

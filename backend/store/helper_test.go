@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -39,3 +40,6 @@ var helperParts = map[string]func(ctx context.Context, args string) error{
 		return err
 	},
 }
+
+// makerDSN is writerDSN for a file that may have to be made.
+func makerDSN(path string) string { return strings.Replace(writerDSN(path), "&mode=rw&", "&", 1) }

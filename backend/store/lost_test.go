@@ -30,10 +30,10 @@ func TestMSG_04_NothingIsAcknowledgedForAStoreThatWasTakenAway(t *testing.T) {
 				t.Skipf("this system lets nobody take an open file away: %v", err)
 			}
 			for _, id := range []string{"after", "after", "later"} { // a retry finds it in the file without a name
-				if _, _, err := db.Append(t.Context(), note(id, "a", "x", 2, "b")); bridge.CodeOf(err) != bridge.Unavailable {
+				if _, _, err := db.Append(t.Context(), note(id, "a", "x", 2, "b")); bridge.CodeOf(err) != bridge.Storage {
 					t.Errorf("%s was acknowledged: %v", id, err)
 				}
-				if _, err := db.SentBefore(t.Context(), note(id, "a", "x", 2, "b")[0]); bridge.CodeOf(err) != bridge.Unavailable {
+				if _, err := db.SentBefore(t.Context(), note(id, "a", "x", 2, "b")[0]); bridge.CodeOf(err) != bridge.Storage {
 					t.Errorf("%s counts as sent: %v", id, err)
 				}
 			}

@@ -11,7 +11,7 @@ import (
 
 func TestSTO_04_ACopyHoldsOneStateAlthoughWritersGoOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "live.db")
-	pool, err := sql.Open("sqlite", writerDSN(path))
+	pool, err := sql.Open("sqlite", makerDSN(path))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -199,10 +199,11 @@ func (d *DB) Version() int { return d.version }
 // hosted reports whether the store keeps an older schema.
 func (d *DB) hosted() bool { return d.version < SchemaVersion }
 
-// writerDSN opens path for writing. Automatic checkpoints are off: a
+// writerDSN opens path, which is there, for writing: SQLite would make an empty
+// file in the place of one that was taken away. Automatic checkpoints are off: a
 // background one keeps their cost out of the commits (checkpoint.go).
 func writerDSN(path string) string {
-	return dsn(path, "_txlock=immediate",
+	return dsn(path, "mode=rw", "_txlock=immediate",
 		"_pragma=journal_mode(WAL)", "_pragma=synchronous(FULL)", "_pragma=foreign_keys(1)",
 		"_pragma=wal_autocheckpoint(0)", fmt.Sprintf("_pragma=journal_size_limit(%d)", logBytes), "_pragma=cache_size(-16000)")
 }

@@ -241,7 +241,7 @@ func (w *writer) stillThere() error {
 	if err == nil && os.SameFile(file, w.file) {
 		return nil
 	}
-	return bridge.WithCause(bridge.Unavailable, err, fmt.Sprintf(
+	return bridge.WithCause(bridge.Storage, err, fmt.Sprintf(
 		"the store %s was removed or replaced while the broker ran, so nothing can be stored: stop the broker, then put the store back or restore a snapshot", w.path))
 }
 
