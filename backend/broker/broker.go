@@ -234,6 +234,7 @@ var operations = map[string]operation{
 	ipc.OpReturn:    serve((*Broker).giveBack),
 	ipc.OpPeers:     serve((*Broker).peers),
 	ipc.OpSend:      serve((*Broker).send),
+	ipc.OpSent:      serve((*Broker).sendStatus),
 	ipc.OpInbox:     serve((*Broker).inbox),
 	ipc.OpWait:      serve((*Broker).wait),
 	ipc.OpDecide:    serve((*Broker).decide),

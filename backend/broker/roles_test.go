@@ -45,6 +45,10 @@ var operationRoles = map[string]struct {
 		_, err := c.Send(ctx, ipc.SendArgs{})
 		return err
 	}},
+	"send_status": {"session", func(ctx context.Context, c *ipc.Client) error {
+		_, err := c.SendStatus(ctx, ipc.SentArgs{})
+		return err
+	}},
 	"inbox": {"session", func(ctx context.Context, c *ipc.Client) error {
 		_, err := c.Inbox(ctx, ipc.InboxArgs{})
 		return err

@@ -225,7 +225,7 @@ func (d *Dashboard) chatDelivery(w http.ResponseWriter, r *http.Request) error {
 // nothing but a durable consumption (CHT-09). What expired unread is queued no
 // more and was not delivered.
 func receiptOf(d delivery) (chat.State, int64) {
-	consumed := d.facts()[4]
+	consumed := d.Facts()[4]
 	switch {
 	case consumed.Happened():
 		return chat.Delivered, consumed.At

@@ -38,27 +38,10 @@ func (d delivery) wire() deliveryWire {
 	}
 }
 
-// facts are the six steps' facts in the order of bridge.Stages. A row exists
-// only once it is committed, so both first steps have its time.
-func (d delivery) facts() []mail.Fact {
-	consumed := d.Consumed
-	if !consumed.Happened() {
-		consumed.At = d.ReadAt
-	}
-	if consumed.Happened() && consumed.Evidence == "" {
-		consumed.Evidence = "marked read" // before evidence was kept
-	}
-	return []mail.Fact{
-		{At: d.CreatedAt, Evidence: "the broker took it"},
-		{At: d.CreatedAt, Evidence: "committed to the store"},
-		d.Woken, d.Handed, consumed, d.Answered,
-	}
-}
-
 // steps are the six marks. A step is not possible when a later one came first,
 // when the message expired, or when it may wake nobody.
 func (d delivery) steps() []stepWire {
-	facts := d.facts()
+	facts := d.Facts()
 	furthest := 0
 	for i, fact := range facts {
 		if fact.Happened() {
@@ -116,7 +99,7 @@ func (d delivery) note() string {
 	case bridge.StageAnswered:
 		return "answered " + d.clock(d.Answered.At)
 	case bridge.StageConsumed:
-		return "read " + d.clock(d.facts()[4].At)
+		return "read " + d.clock(d.Facts()[4].At)
 	case bridge.StageExpired:
 		return "expired after " + span(time.Duration(d.Expired.At-d.CreatedAt)*time.Millisecond)
 	case bridge.StageHanded:

@@ -126,6 +126,27 @@ type Recipient struct {
 	Wake   bool   `json:"wake"` // whether a wake was asked for
 }
 
+// SentArgs asks what became of a message that the caller sent.
+type SentArgs struct {
+	Caller
+	MessageID string `json:"messageId"`
+}
+
+// Sent is the answer of the tool `send_status`: of each recipient the furthest
+// stage that the message reached, when, and how we know (MSG-12).
+type Sent struct {
+	ID         string      `json:"id"`
+	Recipients []SentStage `json:"recipients"`
+}
+
+// SentStage is what became of a message to one recipient.
+type SentStage struct {
+	Name     string       `json:"name"`
+	Stage    bridge.Stage `json:"stage"`
+	At       int64        `json:"at"` // Unix epoch milliseconds
+	Evidence string       `json:"evidence"`
+}
+
 // InboxArgs asks for unread mail.
 type InboxArgs struct {
 	Caller
@@ -354,6 +375,7 @@ const (
 	OpReturn    = "return"
 	OpPeers     = "peers"
 	OpSend      = "send"
+	OpSent      = "send_status"
 	OpInbox     = "inbox"
 	OpWait      = "wait"
 	OpDecide    = "decide"
@@ -411,6 +433,11 @@ func (c *Client) Peers(ctx context.Context, args Caller) (PeersResult, error) {
 // Send stores a message durably before it returns (MSG-04).
 func (c *Client) Send(ctx context.Context, args SendArgs) (SendResult, error) {
 	return call[SendResult](ctx, c, OpSend, args)
+}
+
+// SendStatus tells what became of a message that the caller sent.
+func (c *Client) SendStatus(ctx context.Context, args SentArgs) (Sent, error) {
+	return call[Sent](ctx, c, OpSent, args)
 }
 
 // Inbox takes unread mail.

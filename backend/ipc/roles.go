@@ -36,6 +36,7 @@ var callers = map[string][]Role{
 	// The tools of a session.
 	OpPeers:     {RoleSession},
 	OpSend:      {RoleSession, RoleOwner},
+	OpSent:      {RoleSession},
 	OpInbox:     {RoleSession},
 	OpWait:      {RoleSession},
 	OpDecide:    {RoleSession},

@@ -3,7 +3,11 @@
 // model (rows MSG-04 to MSG-08, MSG-12; seed 4.4). It does no I/O.
 package mail
 
-import "bridge/backend/bridge"
+import (
+	"slices"
+
+	"bridge/backend/bridge"
+)
 
 // Mark is one stored fact about one delivery: the message to Recipient reached
 // a stage at At (Unix epoch milliseconds) by the way Via, and Evidence says how we
@@ -56,6 +60,32 @@ func (d Delivery) Stage() bridge.Stage {
 	default:
 		return bridge.StageDurable
 	}
+}
+
+// Facts are what is known of the six steps, in the order of bridge.Stages. A
+// delivery is stored only once it is committed, so both first steps have its time.
+func (d Delivery) Facts() []Fact {
+	consumed := d.Consumed
+	if !consumed.Happened() {
+		consumed.At = d.ReadAt
+	}
+	if consumed.Happened() && consumed.Evidence == "" {
+		consumed.Evidence = "marked read" // before evidence was kept
+	}
+	return []Fact{
+		{At: d.CreatedAt, Evidence: "the broker took it"},
+		{At: d.CreatedAt, Evidence: "committed to the store"},
+		d.Woken, d.Handed, consumed, d.Answered,
+	}
+}
+
+// Reached returns the furthest stage that d has reached, and what is known of it.
+func (d Delivery) Reached() (bridge.Stage, Fact) {
+	stage := d.Stage()
+	if stage == bridge.StageExpired {
+		return stage, d.Expired
+	}
+	return stage, d.Facts()[slices.Index(bridge.Stages(), stage)]
 }
 
 // HistoryRow is one message with all its deliveries: what lists show.

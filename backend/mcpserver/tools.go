@@ -35,6 +35,9 @@ func (s *Server) tools() []tool {
 			text("conversation_id", "thread to continue"),
 			text("message_id", "your own id: sending again with it stores no second copy"),
 		), s.send},
+		{define("send_status", "See what became of a message that you sent: how far it got with each recipient, when, and how that is known.", reads,
+			required(text("message_id", "the id that send answered")),
+		), s.sendStatus},
 		{define("inbox", "Read the messages that wait for you, oldest first.", reads,
 			number("limit", "1 to 100, default 20"),
 			flag("mark_read", "false leaves them unread; default true"),
@@ -186,6 +189,19 @@ func (s *Server) send(ctx context.Context, c call) (any, *session.Loan, error) {
 			Caller: c.caller, To: args.To, Body: args.Message, ReplyTo: args.ReplyTo,
 			ConversationID: args.ConversationID, MessageID: args.MessageID, Again: again,
 		})
+	})
+	return answer, nil, err
+}
+
+func (s *Server) sendStatus(ctx context.Context, c call) (any, *session.Loan, error) {
+	args, err := decode[struct {
+		MessageID string `json:"message_id"`
+	}](c)
+	if err != nil {
+		return nil, nil, err
+	}
+	answer, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (ipc.Sent, error) {
+		return client.SendStatus(ctx, ipc.SentArgs{Caller: c.caller, MessageID: args.MessageID})
 	})
 	return answer, nil, err
 }

@@ -20,12 +20,13 @@ import (
 // wire is a host that speaks to one session's server line by line, with a real
 // broker behind it.
 type wire struct {
-	t     *testing.T
-	db    *store.DB
-	owner *ipc.Client
-	in    io.WriteCloser
-	lines chan map[string]any // what the server wrote
-	ended chan error
+	t      *testing.T
+	target ipc.Target
+	db     *store.DB
+	owner  *ipc.Client
+	in     io.WriteCloser
+	lines  chan map[string]any // what the server wrote
+	ended  chan error
 }
 
 func open(t *testing.T, register ipc.Register) *wire {
@@ -39,7 +40,7 @@ func open(t *testing.T, register ipc.Register) *wire {
 
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
-	w := &wire{t: t, db: b.DB, owner: owner, in: inWrite, lines: make(chan map[string]any, 100), ended: make(chan error, 1)}
+	w := &wire{t: t, target: b.Target, db: b.DB, owner: owner, in: inWrite, lines: make(chan map[string]any, 100), ended: make(chan error, 1)}
 	register.Name, register.Cwd = "me", "/work/shop"
 	go func() {
 		w.ended <- Run(context.WithoutCancel(t.Context()), Options{

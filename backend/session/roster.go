@@ -88,6 +88,16 @@ func (r *Roster) PriorID(kind bridge.AgentKind, sessionID string) string {
 	return r.bound[hostKey(kind, sessionID)]
 }
 
+// SameSession reports whether a peer id is that of s, or one under which the host
+// session of s is known from elsewhere.
+func (r *Roster) SameSession(s *Session, id string) bool {
+	if s.ID == id {
+		return true
+	}
+	known := r.known[id]
+	return s.SessionID != "" && known.SessionID == s.SessionID && known.Kind == s.Kind
+}
+
 // Known returns what is remembered of a peer id.
 func (r *Roster) Known(id string) (Known, bool) {
 	k, ok := r.known[id]

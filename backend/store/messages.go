@@ -124,21 +124,10 @@ func sameWords(msg bridge.Message, rows []bridge.Message) error {
 // same id with other content is bridge.Conflict. An archive that can not be read
 // is bridge.Unavailable: the message may be in it (MSG-04, MSG-05).
 func (d *DB) SentBefore(ctx context.Context, msg bridge.Message) ([]bridge.Message, error) {
-	one := func(r *Reader) ([]mail.HistoryRow, error) {
-		return r.history(ctx, func(view) ([]stamp, error) { return []stamp{{id: msg.ID}}, nil })
-	}
 	if err := d.writer.stillThere(); err != nil {
 		return nil, err
 	}
-	// The store first: what leaves it meanwhile is in the archive by then.
-	own, err := one(d.Reader)
-	if err != nil {
-		return nil, err
-	}
-	found, err := d.joinArchive(ctx, 1, own, one)
-	if errors.Is(err, errArchive) && len(own) > 0 {
-		found, err = own, nil // enough to know that it was sent
-	}
+	found, err := d.sent(ctx, msg.ID)
 	if errors.Is(err, errArchive) {
 		return nil, bridge.WithCause(bridge.Unavailable, err,
 			fmt.Sprintf("the archive can not be read, so nobody knows whether the message %s was sent before: it was not sent, see `bridge doctor`", msg.ID))
@@ -151,6 +140,43 @@ func (d *DB) SentBefore(ctx context.Context, msg bridge.Message) ([]bridge.Messa
 		rows[i] = delivery.Message
 	}
 	return rows, sameWords(msg, rows)
+}
+
+// Sent is Find for those who must not take an archive that can not be read for a
+// message that is nowhere: that is bridge.Unavailable (MSG-12).
+func (r *Reader) Sent(ctx context.Context, messageID string) (mail.HistoryRow, error) {
+	found, err := r.sent(ctx, messageID)
+	switch {
+	case errors.Is(err, errArchive):
+		return mail.HistoryRow{}, bridge.WithCause(bridge.Unavailable, err, "the archive can not be read, and the message may be in it: see `bridge doctor`")
+	case err != nil:
+		return mail.HistoryRow{}, err
+	case len(found) == 0:
+		return mail.HistoryRow{}, noMessage(messageID)
+	}
+	return found[0], nil
+}
+
+// sent is one message, wherever it is by now, or none. Of an archive that can not
+// be read it says so, unless the store itself has the message.
+func (r *Reader) sent(ctx context.Context, messageID string) ([]mail.HistoryRow, error) {
+	one := func(r *Reader) ([]mail.HistoryRow, error) {
+		return r.history(ctx, func(view) ([]stamp, error) { return []stamp{{id: messageID}}, nil })
+	}
+	// The store first: what leaves it meanwhile is in the archive by then.
+	own, err := one(r)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.joinArchive(ctx, 1, own, one)
+	if errors.Is(err, errArchive) && len(own) > 0 {
+		return own, nil // enough to know that it was sent
+	}
+	return found, err
+}
+
+func noMessage(id string) error {
+	return bridge.Errorf(bridge.NotFound, "no message has the id %q", id)
 }
 
 func (d *DB) storedSend(ctx context.Context, msgs []bridge.Message) (rows []bridge.Message, err error) {
@@ -175,7 +201,7 @@ func (r *Reader) Find(ctx context.Context, messageID string) (mail.HistoryRow, e
 		return mail.HistoryRow{}, err
 	}
 	if len(rows) == 0 {
-		return mail.HistoryRow{}, bridge.Errorf(bridge.NotFound, "no message has the id %q", messageID)
+		return mail.HistoryRow{}, noMessage(messageID)
 	}
 	return rows[0], nil
 }
