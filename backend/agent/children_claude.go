@@ -53,18 +53,9 @@ func claudeChildren(folder, sessionID, cwd string) ([]session.Child, error) {
 // claudeSubagents finds the session's folder of children: below the project of
 // its working folder, else below any project. "" when there is none.
 func claudeSubagents(root *os.Root, sessionID, cwd string) (string, error) {
-	slug := strings.Map(func(r rune) rune {
-		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
-			return r
-		}
-		return '-'
-	}, cwd)
-	projects := []string{slug}
-	if slug == "" || !exists(root, path.Join("projects", slug, sessionID+".jsonl")) {
-		var err error
-		if projects, err = namesIn(root, "projects"); err != nil {
-			return "", err
-		}
+	projects, err := claudeProjects(root, sessionID, cwd)
+	if err != nil {
+		return "", err
 	}
 	for _, project := range projects {
 		dir := path.Join("projects", project, sessionID, "subagents")
@@ -73,6 +64,21 @@ func claudeSubagents(root *os.Root, sessionID, cwd string) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// claudeProjects names the project that holds the session's transcript: that of
+// its working folder, else all there are.
+func claudeProjects(root *os.Root, sessionID, cwd string) ([]string, error) {
+	slug := strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
+			return r
+		}
+		return '-'
+	}, cwd)
+	if slug != "" && exists(root, path.Join("projects", slug, sessionID+".jsonl")) {
+		return []string{slug}, nil
+	}
+	return namesIn(root, "projects")
 }
 
 // namesIn lists a folder below root, as far as the bound.

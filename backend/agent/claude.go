@@ -25,7 +25,7 @@ func ClaudeToolUse(meta map[string]any) (toolUseID string, ok bool) {
 // list, without a shell.
 const claudeExecForm = "2.1.329"
 
-func (claude) connect(_ context.Context, in Input, _ *installed) (layout, error) {
+func (claude) connect(_ context.Context, in Input, before *installed) (layout, error) {
 	folder := in.folder("CLAUDE_CONFIG_DIR", ".claude")
 	settings := document{
 		path:    filepath.Join(folder, "settings.json"),
@@ -56,7 +56,7 @@ func (claude) connect(_ context.Context, in Input, _ *installed) (layout, error)
 	}
 	settings.parts = append(settings.parts, part{Path: []string{"permissions", "allow"}, Element: true, Value: encode("mcp__bridge")})
 	server := mcpServer{Type: "stdio", Command: in.Bridge, Args: in.mcpArgs(bridge.Claude), Env: map[string]string{}, AlwaysLoad: true}
-	return layout{documents: []document{
+	want := layout{documents: []document{
 		{
 			path:    in.claudeConfig(folder),
 			format:  jsonFile{},
@@ -65,7 +65,13 @@ func (claude) connect(_ context.Context, in Input, _ *installed) (layout, error)
 			verdict: in.verdict,
 		},
 		settings,
-	}}, nil
+	}}
+	mod, note := in.claudeMod(folder, before)
+	want.documents = append(want.documents, mod...)
+	if note != "" {
+		want.notes = append(want.notes, note)
+	}
+	return want, nil
 }
 
 // claudeConfig is the file that holds the user's MCP servers.

@@ -145,6 +145,7 @@ type link struct {
 	proven   bool            // a call through it told whose it is (see threads.go)
 	watches  bool            // wants revision events
 	loans    map[string]*loan
+	moved    bool // a mod's, whose conversation is another one by now
 }
 
 // Connected admits a connection (ipc.Handler).
@@ -172,6 +173,7 @@ func (b *Broker) Disconnected(conn *ipc.Conn) {
 	for _, loan := range l.loans {
 		b.releaseLocked(loan)
 	}
+	b.modLostLocked(l)
 	for id := range l.sessions {
 		b.handOnLocked(l, id)
 		b.leaveUnlessHeldLocked(id)
@@ -184,7 +186,7 @@ func (b *Broker) Busy() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, l := range b.conns {
-		if l.conn.Hello().Role != ipc.RoleHook {
+		if role := l.conn.Hello().Role; role != ipc.RoleHook && role != ipc.RoleMod {
 			return true
 		}
 	}
@@ -247,6 +249,8 @@ var operations = map[string]operation{
 	ipc.OpRetire:    serve((*Broker).retire),
 	ipc.OpWakeWait:  serve((*Broker).wakeWait),
 	ipc.OpTake:      serve((*Broker).take),
+	ipc.OpMod:       serve((*Broker).modWait),
+	ipc.OpModReport: serve((*Broker).modReport),
 }
 
 // serve adapts a typed method to an operation. A caller of a newer version may

@@ -25,7 +25,7 @@ func (b *Broker) Chat(ctx context.Context, request chat.Request) (chat.Outcome, 
 		note := chat.ParentNote(child.ID, child.Title, request.Body)
 		return b.chatByMail(ctx, target, request, note, chat.Parent, "The note waits for "+target.Name+" and is read at its next step or turn.")
 	}
-	route := chat.RouteTo(target, request.Child)
+	route := chat.RouteTo(target, request.Child, request.Body)
 	switch {
 	case route.Transport == "":
 		return chat.Outcome{State: chat.NotSupported, Transport: chat.Parent, Detail: route.Detail}, nil
@@ -57,7 +57,7 @@ func (b *Broker) chatTarget(request chat.Request) (chat.Target, session.Child, e
 	}
 	target := chat.Target{
 		Kind: s.Kind, Name: s.Name, SessionID: s.SessionID, Busy: s.Busy, Channel: s.Channel, Plugin: s.Plugin, Hooks: s.HooksSeen,
-		Threads: s.Threads,
+		Threads: s.Threads, Mod: b.hasModLocked(s),
 	}
 	if request.Child == "" {
 		return target, session.Child{}, nil

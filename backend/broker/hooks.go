@@ -41,6 +41,9 @@ func (b *Broker) hook(ctx context.Context, l *link, call session.HookCall) (sess
 	if err := b.judgeWakes(ctx, s, call); err != nil {
 		return session.HookReply{}, err
 	}
+	if err := b.judgeMod(ctx, s, call); err != nil {
+		return session.HookReply{}, err
+	}
 	if err := b.consumeHanded(ctx, s, nextActivity(call.HostEvent)); err != nil {
 		return session.HookReply{}, err
 	}
@@ -141,6 +144,9 @@ func (b *Broker) noteState(s *session.Session, call session.HookCall) {
 	first := !s.HooksSeen
 	changed := busy != s.Busy || first
 	s.Busy, s.HooksSeen = busy, true
+	if box := b.boxes[s.ID]; box != nil {
+		box.mod.noteTurn(call)
+	}
 	for _, l := range b.conns {
 		if first && l.sessions[s.ID] {
 			l.conn.Push(ipc.EventJoined, joined(s)) // so that the next broker knows
@@ -164,7 +170,7 @@ func (b *Broker) isBusy(s *session.Session) bool {
 func (b *Broker) handOver(ctx context.Context, l *link, s *session.Session, call session.HookCall) (session.HookReply, error) {
 	mayWake := b.mayWake(s)
 	loan, given, err := b.lend(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {
-		fresh := b.unannouncedLocked(s, free)
+		fresh := b.unannouncedLocked(s, b.forHooksLocked(s, free))
 		if endsTurn(call.Event) && !slices.ContainsFunc(fresh, mayWake) {
 			return mail.Presentation{}
 		}

@@ -27,13 +27,14 @@ type mailbox struct {
 	released   int           // counts loans that ended: mail read before one may be out of date
 	lastActive int64         // last sign of activity, Unix epoch milliseconds; 0 for none yet
 	wake       wakeState
+	mod        modState
 	looking    bool // a look into the CLI's own store is coming
 }
 
 func newMailbox() *mailbox {
 	return &mailbox{
 		lent: map[string]*loan{}, announced: map[string]bool{}, handedOpen: true, arrived: make(chan struct{}),
-		wake: wakeState{open: true}, // an earlier broker may have given some
+		wake: wakeState{open: true}, mod: modState{open: true}, // an earlier broker may have given some
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // everyRole is written out: a new role is decided here for every operation.
-var everyRole = []ipc.Role{"session", "plugin", "hook", "owner", "dashboard"}
+var everyRole = []ipc.Role{"session", "plugin", "hook", "mod", "owner", "dashboard"}
 
 // operationRoles says who may call what, and how it is called. It is written out
 // and not taken from the table that it checks: a new operation fails the test
@@ -35,8 +35,13 @@ var operationRoles = map[string]struct {
 		_, err := c.WakeWait(ctx, ipc.WakeWait{})
 		return err
 	}},
-	"confirm": {"session plugin hook", func(ctx context.Context, c *ipc.Client) error { return c.Confirm(ctx, ipc.Confirm{}) }},
-	"return":  {"session plugin hook", func(ctx context.Context, c *ipc.Client) error { return c.Return(ctx, "none") }},
+	"mod": {"mod", func(ctx context.Context, c *ipc.Client) error {
+		_, err := c.Mod(ctx, ipc.ModWait{})
+		return err
+	}},
+	"mod_report": {"mod", func(ctx context.Context, c *ipc.Client) error { return c.ModReport(ctx, ipc.ModReport{}) }},
+	"confirm":    {"session plugin hook", func(ctx context.Context, c *ipc.Client) error { return c.Confirm(ctx, ipc.Confirm{}) }},
+	"return":     {"session plugin hook", func(ctx context.Context, c *ipc.Client) error { return c.Return(ctx, "none") }},
 	"peers": {"session", func(ctx context.Context, c *ipc.Client) error {
 		_, err := c.Peers(ctx, ipc.Caller{})
 		return err

@@ -111,10 +111,27 @@ func (b *Broker) transportLocked(s *session.Session) (word string, wake ipc.Wake
 		return "hooks", ipc.WakeOpen, byHooks + "; while it is idle, codex's queue wakes it when the wake policy allows it."
 	case b.canWakeLocked(s) && s.Kind == bridge.Codex:
 		return "hooks", ipc.WakeSlow, byHooks + "; while it is idle, codex's queue wakes it within 10 seconds when the wake policy allows it: " + chat.SeldomQueue + "."
+	case b.hasModLocked(s):
+		return "mod", ipc.WakeOpen, "Its mod enters your words as prompts of yours when its turn has ended. Mail of other sessions comes by its hooks, at the next tool call, prompt or end of a turn" + b.wakeWordsLocked(s)
+	case s.Kind == bridge.Claude && b.canWakeLocked(s):
+		return "hooks", ipc.WakeOpen, byHooks + b.wakeWordsLocked(s) + " That holds for your words, too: no mod of Bridge is there to enter them as prompts of yours."
 	case b.canWakeLocked(s):
-		return "hooks", ipc.WakeOpen, byHooks + "; while it is idle, a waiting hook wakes it when the wake policy allows it."
+		return "hooks", ipc.WakeOpen, byHooks + b.wakeWordsLocked(s)
 	default:
 		return "hooks", ipc.WakeNone, byHooks + "; while it is idle, mail waits for its next turn."
+	}
+}
+
+// wakeWordsLocked ends a sentence on hooks with what they do while the session is
+// idle.
+func (b *Broker) wakeWordsLocked(s *session.Session) string {
+	switch {
+	case !b.canWakeLocked(s):
+		return "; while it is idle, mail waits for its next turn."
+	case s.Kind == bridge.Claude:
+		return "; while it is idle, a waiting hook wakes it when the wake policy allows it. " + chat.WakeCaveat
+	default:
+		return "; while it is idle, a waiting hook wakes it when the wake policy allows it."
 	}
 }
 

@@ -36,6 +36,7 @@ type wakeState struct {
 	scheduled bool
 	queued    int
 	asked     int64
+	begun     int64  // when a wake hook or the channel was last given mail, Unix epoch milliseconds
 	problem   string // what the queue made of the last push, "" when it took it
 }
 
@@ -297,11 +298,12 @@ func (b *Broker) takeWaitingPlace(s *session.Session, standby bool) (superseded 
 func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, standby bool) (reply ipc.WakeReply, held bool, err error) {
 	mine := b.wakeMail(s, standby)
 	loan, given, err := b.lend(ctx, l, s, hookScan, mine, func(free []mail.Delivery) mail.Presentation {
+		box := b.boxes[s.ID]
+		free = b.forHooksLocked(s, free)
 		some := slices.ContainsFunc(free, mine)
-		if held = some && s.Busy; held || !some {
+		if held = some && (s.Busy || box.mod.out != ""); held || !some {
 			return mail.Presentation{}
 		}
-		box := b.boxes[s.ID]
 		text := mail.Present(slices.DeleteFunc(b.unannouncedLocked(s, free), box.wake.notFor(standby)), mine)
 		box.wake.tried(idsOf(slices.Concat(text.Shown, text.Announced)))
 		box.wake.given(idsOf(text.Announced), b.nowMillis())
@@ -322,7 +324,7 @@ func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, stand
 
 // given notes that a wake hook has mail for the host, some of it only announced.
 func (w *wakeState) given(announced []string, at int64) {
-	w.open = true
+	w.open, w.begun = true, at
 	if w.told == nil {
 		w.told = map[string]int64{}
 	}
@@ -557,6 +559,7 @@ func (b *Broker) take(ctx context.Context, l *link, caller ipc.Caller) (ipc.Inbo
 			answer.Messages = append(answer.Messages, inboxMessage(d.Message))
 		}
 		wake := &b.boxes[s.ID].wake
+		wake.begun = b.nowMillis()
 		wake.tried(idsOf(fit))
 		if wake.pushed == nil {
 			wake.pushed = map[string]bool{}

@@ -12,11 +12,12 @@ import (
 )
 
 // spokenOf says by which ways each role may tell that mail went, and which stage
-// that is at most. Of queues, prompts and activity the broker alone speaks.
+// that is at most. Of queues, prompts and activity the broker alone speaks, and a
+// mod has an operation of its own (mod.go).
 var spokenOf = map[ipc.Role]map[mail.Via]bridge.Stage{
 	ipc.RoleHook:    {mail.ViaHook: bridge.StageHanded, mail.ViaWakeHook: bridge.StageHanded},
 	ipc.RoleSession: {mail.ViaTool: bridge.StageConsumed, mail.ViaChannel: bridge.StageHanded},
-	ipc.RolePlugin:  {mail.ViaPlugin: bridge.StageHanded, mail.ViaMod: bridge.StageHanded},
+	ipc.RolePlugin:  {mail.ViaPlugin: bridge.StageHanded},
 }
 
 // confirmDetail is the one word that a client may add: the host's event or the

@@ -20,9 +20,9 @@ func TestMSG_06_NobodySpeaksOfAWayThatIsNotTheirs(t *testing.T) {
 	may := map[string]bool{
 		"hook hook handed": true, "hook wake-hook handed": true,
 		"session tool handed": true, "session tool consumed": true, "session channel handed": true,
-		"plugin plugin handed": true, "plugin mod handed": true,
+		"plugin plugin handed": true,
 	}
-	roles := []ipc.Role{ipc.RoleSession, ipc.RolePlugin, ipc.RoleHook, ipc.RoleOwner, ipc.RoleDashboard}
+	roles := []ipc.Role{ipc.RoleSession, ipc.RolePlugin, ipc.RoleHook, ipc.RoleMod, ipc.RoleOwner, ipc.RoleDashboard}
 	ways := []mail.Via{
 		mail.ViaHook, mail.ViaWakeHook, mail.ViaChannel, mail.ViaMod, mail.ViaPlugin, mail.ViaTool, mail.ViaQueue, mail.ViaQueueUnclear,
 		mail.ViaActivity, mail.ViaPrompt, mail.ViaTranscript, mail.ViaReply, "telepathy",

@@ -6,6 +6,7 @@ package chat
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"bridge/backend/bridge"
 )
@@ -63,6 +64,7 @@ type Target struct {
 	Plugin    bool // a plugin of the host is connected
 	Hooks     bool // hooks reported from it
 	Threads   bool // the host serves it from a background server
+	Mod       bool // claude's mod is there for this very conversation
 }
 
 // Route is the way to a target: the transport, and what people should know of
@@ -75,7 +77,7 @@ type Route struct {
 
 // RouteTo is the one transport table: kind by main or child, busy or idle (seed
 // 1). It never chooses a way that would interrupt a turn.
-func RouteTo(t Target, child string) Route {
+func RouteTo(t Target, child, body string) Route {
 	if child != "" {
 		return childRoute(t, child)
 	}
@@ -88,18 +90,49 @@ func RouteTo(t Target, child string) Route {
 		return Route{Transport: Bridge, Detail: t.Name + " has not told its thread yet, so it goes to its inbox."}
 	case t.Channel && !t.Busy:
 		return Route{Transport: Bridge, Detail: "It goes to " + t.Name + "'s channel."}
+	case t.Mod && ModRefusal(body) == "" && t.Busy:
+		return Route{Transport: Bridge, Detail: "The mod of " + t.Name + " enters it as a prompt of yours when the turn has ended."}
+	case t.Mod && ModRefusal(body) == "":
+		return Route{Transport: Bridge, Detail: "The mod of " + t.Name + " enters it as a prompt of yours."}
+	case t.Mod:
+		return Route{Transport: Bridge, Detail: ModRefusal(body) + ". So it goes to " + t.Name + " as mail: " + hookWords(t)}
 	case t.Kind == bridge.Antigravity:
 		return Route{Transport: Bridge, Detail: "It waits in the inbox; " + t.Name + " reads it on its next turn."}
 	case t.Plugin && t.Busy:
 		return Route{Transport: Bridge, Detail: "The plugin of " + t.Name + " stores it at the next step."}
 	case t.Plugin:
 		return Route{Transport: Bridge, Detail: "The plugin of " + t.Name + " starts a turn with it."}
-	case t.Hooks && t.Busy:
-		return Route{Transport: Bridge, Detail: "The hooks of " + t.Name + " hand it over at the next safe step."}
 	case t.Hooks:
-		return Route{Transport: Bridge, Detail: "A wake hook starts a turn of " + t.Name + " with it, or the next turn shows it."}
+		return Route{Transport: Bridge, Detail: hookWords(t)}
 	default:
 		return Route{Transport: Bridge, Detail: "It waits in the inbox until " + t.Name + " looks there."}
+	}
+}
+
+func hookWords(t Target) string {
+	switch {
+	case t.Busy:
+		return "The hooks of " + t.Name + " hand it over at the next safe step."
+	case t.Kind == bridge.Claude:
+		return "A wake hook starts a turn of " + t.Name + " with it, or the next turn shows it. " + WakeCaveat
+	default:
+		return "A wake hook starts a turn of " + t.Name + " with it, or the next turn shows it."
+	}
+}
+
+// WakeCaveat is what claude itself says of the text of a wake hook (CHT-03).
+const WakeCaveat = "By a wake hook claude tells its model that the text is no user input."
+
+// ModRefusal says why claude's mod cannot enter a text as a prompt, "" when it
+// can: claude refuses those two.
+func ModRefusal(body string) string {
+	switch body = strings.TrimLeftFunc(body, unicode.IsSpace); {
+	case body == "":
+		return "Claude takes no prompt of white space alone"
+	case body[0] == '/':
+		return "Claude would run a prompt that begins with / as a command of yours"
+	default:
+		return ""
 	}
 }
 
@@ -174,7 +207,13 @@ func Settle(t Target, child string, result QueueResult, reason string) (o Outcom
 // envelope of its own (CHT-04). The words follow it unchanged.
 const OwnerLabel = "[From your user, the owner, through the Bridge dashboard]\n\n"
 
+// parentNoteHead begins every ParentNote.
+const parentNoteHead = "A note about your native child "
+
+// IsParentNote reports whether a body is a ParentNote: not the owner's words alone.
+func IsParentNote(body string) bool { return strings.HasPrefix(body, parentNoteHead) }
+
 // ParentNote is the owner's note to the parent of a native child (CHT-11).
 func ParentNote(childID, title, body string) string {
-	return fmt.Sprintf("A note about your native child %q (%s):\n\n%s", title, childID, body)
+	return fmt.Sprintf(parentNoteHead+"%q (%s):\n\n%s", title, childID, body)
 }

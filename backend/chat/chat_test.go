@@ -37,7 +37,7 @@ func TestCHT_03_CHT_04_CHT_07_CHT_08_CHT_10_TransportTable(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := RouteTo(tt.target, tt.child)
+			got := RouteTo(tt.target, tt.child, "words")
 			if got.Transport != tt.transport || got.Thread != tt.thread || !strings.Contains(got.Detail, tt.words) {
 				t.Errorf("RouteTo = %+v; want transport %q, thread %q, detail with %q", got, tt.transport, tt.thread, tt.words)
 			}

@@ -167,7 +167,9 @@ func hostProcess(kind bridge.AgentKind) (pid int, known bool) {
 }
 
 func (a *App) pluginCommand() *cobra.Command {
-	return &cobra.Command{
+	var mod ipc.ModWait
+	var report bool
+	cmd := &cobra.Command{
 		Use: "plugin KIND", Short: "Serve an agent's plugin, as JSON lines on standard input and output", Hidden: true,
 		Example: "  bridge plugin opencode", Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -186,7 +188,18 @@ func (a *App) pluginCommand() *cobra.Command {
 			log, closeLog := a.openLog(home)
 			defer closeLog()
 			options := hook.Options{Home: home, Version: a.Version, Store: hook.StoreFolder(kind, a.Getenv), Now: a.Now, Log: log}
-			return hook.RunPlugin(cmd.Context(), options, kind, target, a.startBackground(home), a.Stdin, a.Stdout)
+			switch {
+			case kind == bridge.Claude && report:
+				return hook.ReportMod(cmd.Context(), options, a.Stdin)
+			case kind == bridge.Claude:
+				return hook.RunMod(cmd.Context(), options, mod, a.Stdout)
+			default:
+				return hook.RunPlugin(cmd.Context(), options, kind, target, a.startBackground(home), a.Stdin, a.Stdout)
+			}
 		},
 	}
+	cmd.Flags().StringVar(&mod.SessionID, "session", "", "claude's conversation")
+	cmd.Flags().BoolVar(&mod.Busy, "busy", false, "a turn is under way in it")
+	cmd.Flags().BoolVar(&report, "report", false, "pass one report of claude's mod on, from standard input")
+	return cmd
 }

@@ -49,6 +49,14 @@ type Config struct {
 	Agents map[bridge.AgentKind]Agent `json:"agents,omitempty"`
 	// Desktop holds the settings of the desktop app.
 	Desktop Desktop `json:"desktop"`
+	// Claude holds the settings of claude's mod.
+	Claude Claude `json:"claude"`
+}
+
+// Claude is what config.json says about claude's mod.
+type Claude struct {
+	// StatusLine lets it show above the composer what waits (CHT-21).
+	StatusLine bool `json:"statusLine"`
 }
 
 // Desktop is what config.json says about the desktop app.
@@ -72,6 +80,7 @@ func defaults() Config {
 		MaxHops:      bridge.DefaultMaxHops,
 		Agents:       map[bridge.AgentKind]Agent{},
 		Desktop:      Desktop{Notifications: true},
+		Claude:       Claude{StatusLine: true},
 	}
 }
 

@@ -160,7 +160,7 @@ func TestAUT_03_SecretsDoNotPrint(t *testing.T) {
 
 func TestConfigDefaults(t *testing.T) {
 	got, err := newHome(t).Config()
-	want := Config{Version: 1, Port: 4777, WakeOnDirect: true, MaxHops: 6, Agents: map[bridge.AgentKind]Agent{}, Desktop: Desktop{Notifications: true}}
+	want := Config{Version: 1, Port: 4777, WakeOnDirect: true, MaxHops: 6, Agents: map[bridge.AgentKind]Agent{}, Desktop: Desktop{Notifications: true}, Claude: Claude{StatusLine: true}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v, difference:\n%s", err, diff)
 	}

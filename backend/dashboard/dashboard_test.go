@@ -307,7 +307,7 @@ func (b *liveBroker) Chat(ctx context.Context, request chat.Request) (chat.Outco
 	if request.Child != "" && at < 0 {
 		return chat.Outcome{}, bridge.Errorf(bridge.Conflict, "%s has no native child of that id", target.Name)
 	}
-	route, body := chat.RouteTo(target, request.Child), request.Body
+	route, body := chat.RouteTo(target, request.Child, request.Body), request.Body
 	if request.ToParent {
 		route, body = chat.Route{Transport: chat.Parent, Detail: "stored"}, chat.ParentNote(request.Child, children[at].Title, body)
 	}

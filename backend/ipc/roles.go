@@ -14,12 +14,13 @@ const (
 	RoleSession   Role = "session"   // the MCP server of a session
 	RolePlugin    Role = "plugin"    // a host's plugin: several sessions
 	RoleHook      Role = "hook"      // one hook call
+	RoleMod       Role = "mod"       // claude's mod: one conversation
 	RoleOwner     Role = "owner"     // the owner's command line
 	RoleDashboard Role = "dashboard" // the owner's desktop app
 )
 
 // roles lists them all: a connection that says to be anything else is refused.
-var roles = []Role{RoleSession, RolePlugin, RoleHook, RoleOwner, RoleDashboard}
+var roles = []Role{RoleSession, RolePlugin, RoleHook, RoleMod, RoleOwner, RoleDashboard}
 
 // callers is the table of the operations and the roles that may call each
 // (JOB-11). An operation that does not stand here is open to nobody.
@@ -32,6 +33,10 @@ var callers = map[string][]Role{
 	OpTake:     {RoleSession},
 	OpConfirm:  {RoleSession, RolePlugin, RoleHook},
 	OpReturn:   {RoleSession, RolePlugin, RoleHook},
+
+	// Claude's mod.
+	OpMod:       {RoleMod},
+	OpModReport: {RoleMod},
 
 	// The tools of a session.
 	OpPeers:     {RoleSession},

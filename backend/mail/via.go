@@ -80,6 +80,8 @@ func ViaOf(stage bridge.Stage, evidence string) Via {
 		return ViaTool
 	case begins("opencode "), begins("plugin"), begins("its plugin"):
 		return ViaPlugin
+	case begins("its mod"):
+		return ViaMod
 	case begins("next activity"):
 		return ViaActivity
 	case begins("codex showed it"):

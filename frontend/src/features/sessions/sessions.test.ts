@@ -48,7 +48,15 @@ describe('CHT-17 the composer says which way the words take', () => {
       { ...claude, transport: 'channel', state: 'busy' },
       'Goes to its channel, read at its next step; the running turn is not interrupted.',
     ],
-    [{ ...claude, transport: 'hooks' }, 'A wake starts a turn with it, or its next turn shows it.'],
+    [
+      { ...claude, transport: 'hooks' },
+      'A wake hook starts a turn with it, of which claude tells its model that it is no user input; or its next turn shows it.',
+    ],
+    [{ ...claude, ...off, transport: 'mod' }, 'Its mod enters it as a prompt of yours.'],
+    [
+      { ...claude, transport: 'mod', state: 'busy' },
+      'Its mod enters it as a prompt of yours when its turn has ended; the running turn is not interrupted.',
+    ],
     [{ ...claude, wake: 'none' }, 'Read at its next turn; no wake hook waits now.'],
     [{ ...claude, ...off }, 'Read at its next turn; waking is off for this session.'],
     [{ agent: 'opencode', transport: 'plugin' }, 'Its plugin starts a turn with it.'],

@@ -36,6 +36,10 @@ function queueFailed(peer: Peer): boolean {
 
 /** How the owner's words reach this session, in one sentence. */
 export function transportSentence(peer: Peer): string {
+  if (peer.transport === 'mod')
+    return peer.state === 'busy'
+      ? 'Its mod enters it as a prompt of yours when its turn has ended; the running turn is not interrupted.'
+      : 'Its mod enters it as a prompt of yours.';
   if (peer.agent !== 'codex') return mailSentence(peer);
   if (peer.sessionId === null) return 'Waits in its inbox: codex has not told its thread yet.';
   if (peer.transport === 'tools only')
@@ -66,8 +70,10 @@ export function mailSentence(peer: Peer): string {
         ? 'Its plugin stores it for the next step; the running turn is not interrupted.'
         : 'Its plugin starts a turn with it.';
     case 'hooks':
-      return busy
-        ? 'Its hooks hand it over at the next safe step; the running turn is not interrupted.'
+    case 'mod': // a note to a parent
+      if (busy) return 'Its hooks hand it over at the next safe step; the running turn is not interrupted.';
+      return peer.agent === 'claude'
+        ? 'A wake hook starts a turn with it, of which claude tells its model that it is no user input; or its next turn shows it.'
         : 'A wake starts a turn with it, or its next turn shows it.';
     default:
       return `Goes by ${peer.transport}, read at its next ${busy ? 'step' : 'turn'}.`;

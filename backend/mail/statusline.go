@@ -1,0 +1,66 @@
+package mail
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"bridge/backend/bridge"
+)
+
+// maxLineNames is how many senders a status line names.
+const maxLineNames = 3
+
+// StatusLine says in one line what waits for a session: how many messages and
+// from whom, and new decisions; "" for nothing. It holds no word of any text
+// (CHT-21).
+func StatusLine(waiting []Delivery) string {
+	var names []string
+	messages, decisions := 0, 0
+	for _, d := range waiting {
+		if strings.HasPrefix(d.ConversationID, bridge.DecisionConversation) {
+			decisions++
+			continue
+		}
+		messages++
+		if name := senderName(d.From); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	var parts []string
+	if messages > 0 {
+		parts = append(parts, count(messages, "message")+" from "+listed(names))
+	}
+	if decisions > 0 {
+		parts = append(parts, "new: "+count(decisions, "decision"))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Bridge: " + strings.Join(parts, " · ")
+}
+
+func senderName(from bridge.Address) string {
+	switch {
+	case from.Agent == bridge.Owner:
+		return "you"
+	case bridge.CheckName(from.Name) != nil:
+		return "another session"
+	default:
+		return from.Name
+	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func listed(names []string) string {
+	if more := len(names) - maxLineNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxLineNames], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
