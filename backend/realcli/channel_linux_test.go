@@ -14,6 +14,7 @@ import (
 func TestAChannelThatClaudeDropsLosesNothing(t *testing.T) {
 	w := newWorld(t, "p")
 	w.install()
+	w.withoutMod()
 	flag := []string{"--dangerously-load-development-channels", "server:bridge"}
 	claude := w.open("claude", "p", "❯", append(realcli.ClaudeCommand("bridge"), flag...)...)
 	w.meet(claude, "claude-p")

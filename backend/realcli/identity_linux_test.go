@@ -62,6 +62,7 @@ func TestRealChildrenLeaveMailAlone(t *testing.T) {
 			const mail = "For the main session alone."
 			w := newWorld(t, "p")
 			w.install()
+			w.withoutMod() // it would wait for the end of the turn
 			session := c.open(w, c.kind)
 			w.meet(session, c.name())
 			w.model.Script("parent", c.child, c.shell.After("parent-steps"), realcli.Say("parent done"))
@@ -105,6 +106,7 @@ func TestRealSessionKeepsItsIdentity(t *testing.T) {
 			const mail, rule = "Written while you were away.", "Tabs, not spaces."
 			w := newWorld(t, "p")
 			w.install()
+			w.withoutMod() // the mail is to wait for the prompt
 			session := c.open(w, c.kind)
 			before := w.meet(session, c.name())
 			w.model.Script("decide",

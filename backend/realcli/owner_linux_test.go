@@ -288,9 +288,11 @@ func (w *world) waitsOnce() {
 	}
 }
 
+// TestOwnerReachesClaude: without Bridge's mod, as an older claude is reached.
 func TestOwnerReachesClaude(t *testing.T) {
 	w := newWorld(t, "p")
 	w.install()
+	w.withoutMod()
 	claude := w.open("claude", "p", "❯", realcli.ClaudeCommand("bridge")...)
 	w.meet(claude, "claude-p")
 
@@ -600,6 +602,7 @@ func TestHookTextArrivesWhole(t *testing.T) {
 		t.Run("MSG-04 "+c.kind, func(t *testing.T) {
 			w := newWorld(t, "p")
 			w.install()
+			w.withoutMod() // the owner's words are to come by the hooks
 			session := c.open(w, c.kind)
 			w.meet(session, c.name())
 			for i, letter := range []string{"a", "é", "日", "e-f "} {

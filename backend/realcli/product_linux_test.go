@@ -129,6 +129,8 @@ type (
 		Agent     string  `json:"agent"`
 		State     string  `json:"state"`
 		SessionID string  `json:"sessionId"`
+		Transport string  `json:"transport"`
+		Detail    string  `json:"detail"`
 		Children  []child `json:"children"`
 	}
 	child struct {

@@ -16,6 +16,7 @@ import (
 func TestAStandbyWakesClaude(t *testing.T) {
 	w := newWorld(t, "p")
 	w.install()
+	w.withoutMod()
 	must(t, w.home.Edit(".claude/settings.json", func(settings map[string]any) {
 		for _, group := range settings["hooks"].(map[string]any)["Stop"].([]any) {
 			hook := group.(map[string]any)["hooks"].([]any)[0].(map[string]any)
@@ -56,6 +57,7 @@ func TestAStandbyWakesClaude(t *testing.T) {
 func TestAPersonComesBeforeTheWake(t *testing.T) {
 	w := newWorld(t, "p")
 	w.install()
+	w.withoutMod()
 	gate := filepath.Join(t.TempDir(), "gate")
 	must(t, syscall.Mkfifo(gate, 0o600))
 	must(t, w.home.Edit(".claude/settings.json", func(settings map[string]any) {
