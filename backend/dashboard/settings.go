@@ -45,6 +45,7 @@ type settingsWire struct {
 	AutoWake     bool        `json:"autoWake"`
 	WakeOnDirect bool        `json:"wakeOnDirect"`
 	Desktop      desktopWire `json:"desktop"`
+	Claude       claudeWire  `json:"claude"`
 	// Login is null where no desktop app serves the page.
 	Login *loginWire `json:"login"`
 	// ServedPort is where this page is served now. Another port in the settings
@@ -54,6 +55,10 @@ type settingsWire struct {
 
 type desktopWire struct {
 	Notifications bool `json:"notifications"`
+}
+
+type claudeWire struct {
+	StatusLine bool `json:"statusLine"`
 }
 
 type loginWire struct {
@@ -67,11 +72,16 @@ type settingsRequest struct {
 	AutoWake     *bool           `json:"autoWake"`
 	WakeOnDirect *bool           `json:"wakeOnDirect"`
 	Desktop      *desktopRequest `json:"desktop"`
+	Claude       *claudeRequest  `json:"claude"`
 	Login        *bool           `json:"login"`
 }
 
 type desktopRequest struct {
 	Notifications *bool `json:"notifications"`
+}
+
+type claudeRequest struct {
+	StatusLine *bool `json:"statusLine"`
 }
 
 // applyTo changes what the request names.
@@ -81,6 +91,9 @@ func (s settingsRequest) applyTo(c *config.Config) {
 	set(&c.WakeOnDirect, s.WakeOnDirect)
 	if s.Desktop != nil {
 		set(&c.Desktop.Notifications, s.Desktop.Notifications)
+	}
+	if s.Claude != nil {
+		set(&c.Claude.StatusLine, s.Claude.StatusLine)
 	}
 }
 
@@ -143,7 +156,8 @@ func noSettings() error {
 func (d *Dashboard) settingsOf(ctx context.Context, c config.Config) settingsWire {
 	wire := settingsWire{
 		Port: c.Port, AutoWake: c.AutoWake, WakeOnDirect: c.WakeOnDirect,
-		Desktop: desktopWire{Notifications: c.Desktop.Notifications}, ServedPort: servedPort(ctx),
+		Desktop: desktopWire{Notifications: c.Desktop.Notifications}, Claude: claudeWire{StatusLine: c.Claude.StatusLine},
+		ServedPort: servedPort(ctx),
 	}
 	if login := d.settings.login; login != nil {
 		wire.Login = &loginWire{On: login.Enabled(), Why: login.Unavailable()}

@@ -69,6 +69,7 @@ func TestDSK_06_EachSettingChangesAloneAndIsKept(t *testing.T) {
 		`{"wakeOnDirect":false}`:              func(s *settingsWire) { s.WakeOnDirect = false },
 		`{"desktop":{"notifications":false}}`: func(s *settingsWire) { s.Desktop.Notifications = false },
 		`{"desktop":{}}`:                      func(*settingsWire) {},
+		`{"claude":{"statusLine":false}}`:     func(s *settingsWire) { s.Claude.StatusLine = false },
 	} {
 		change(&want)
 		if diff := cmp.Diff(want, decode[settingsWire](t, w.put("/api/settings", body))); diff != "" {
@@ -92,6 +93,7 @@ func TestDSK_06_BadSettingsAreRefusedByNameAndChangeNothing(t *testing.T) {
 		`{"autoWake":"yes"}`:                      "autoWake",
 		`{"desktop":{"notifications":1}}`:         "notifications",
 		`{"desktop":{"sound":true}}`:              "sound",
+		`{"claude":{"statusLine":"on"}}`:          "statusLine",
 		`{"theme":"dark"}`:                        "theme",
 		`{"autoWake":true,"port":1,"port":70000}`: "port",
 	} {

@@ -267,6 +267,7 @@ export interface Settings {
   autoWake: boolean;
   wakeOnDirect: boolean;
   desktop: { notifications: boolean };
+  claude: { statusLine: boolean };
   /** Whether the desktop app starts at login; `why` it can not, "" where it can. Null where that app does not serve the page. */
   login: { on: boolean; why: string } | null;
   /** Where this page is served now; another port counts from the next start. */

@@ -195,6 +195,7 @@ const settings = v.object({
   autoWake: v.boolean(),
   wakeOnDirect: v.boolean(),
   desktop: v.object({ notifications: v.boolean() }),
+  claude: v.object({ statusLine: v.boolean() }),
   login: v.nullable(v.object({ on: v.boolean(), why: v.string() })),
   servedPort: v.number(),
 }) satisfies v.GenericSchema<unknown, Settings>;
