@@ -118,7 +118,7 @@ func TestDSK_02_WhoWaitsForTheOwner(t *testing.T) {
 	rows := []mail.HistoryRow{ // the newest first, as the store lists them
 		row(14*time.Minute, 0, to("one")),
 		row(20*time.Minute, 0, to("one"), to("busy")),
-		row(25*time.Minute, bridge.DecisionHop, to("two")),
+		row(25*time.Minute, 100, to("two")),
 		row(30*time.Minute, 0, to("one")),
 		row(40*time.Minute, 0, read),
 		row(50*time.Minute, 0, to("two")),

@@ -435,7 +435,7 @@ func TestCHT_10_OneLookIsBounded(t *testing.T) {
 func TestCHT_10_ASessionsIDIsNoPath(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, claudeKids+"agent-a1.meta.json", `{"agentType":"x"}`)
-	for _, id := range []string{"", ".", "../-app/s-1", "x/../s-1", "-app", "_s", "s-1\x00", strings.Repeat("s", bridge.MaxIDChars+1)} {
+	for _, id := range []string{"", ".", "../-app/s-1", "x/../s-1", "-app", "_s", "s-1\x00", strings.Repeat("s", 129)} {
 		if got, err := Children(t.Context(), bridge.Claude, dir, id, "/app"); len(got) != 0 || err != nil {
 			t.Errorf("%q has the children %+v, %v", id, got, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -579,18 +580,18 @@ func TestMSG_07_RepliesRaiseTheHopAndHopLimitedMailWakesNobody(t *testing.T) {
 	b := newBench(t)
 	a, z := b.join(ipc.Register{Name: "a", SessionID: "sa"}), b.join(ipc.Register{Name: "z", SessionID: "sz"})
 	id, speakers, targets := "", []peer{a, z}, []string{"z", "a"}
-	for hop := range bridge.DefaultMaxHops + 1 {
+	for hop := range 7 {
 		sent := speakers[hop%2].mustSend(ipc.SendArgs{To: targets[hop%2], Body: fmt.Sprint("hop ", hop), ReplyTo: id})
 		id = sent.ID
 		reader := []string{"sz", "sa"}[hop%2]
 		reply := b.hook(session.HookCall{Event: session.EventStop, SessionID: reader}, true)
-		if wakes := reply.Text != ""; wakes != (hop < bridge.DefaultMaxHops) {
+		if wakes := reply.Text != ""; wakes != (hop < 6) {
 			t.Errorf("hop %d keeps the turn going: %v", hop, wakes)
 		}
 	}
 	row, err := b.db.Find(t.Context(), id)
-	if err != nil || row.Hop != bridge.DefaultMaxHops {
-		t.Fatalf("last hop = %d, %v; want %d", row.Hop, err, bridge.DefaultMaxHops)
+	if err != nil || row.Hop != 6 {
+		t.Fatalf("last hop = %d, %v; want 6", row.Hop, err)
 	}
 	first := strings.TrimPrefix(row.ConversationID, "")
 	if first == row.ID {
@@ -653,8 +654,8 @@ func TestMSG_10_LimitsAreNamed(t *testing.T) {
 		args ipc.SendArgs
 		code bridge.Code
 	}{
-		{"the longest body", ipc.SendArgs{To: "q", Body: strings.Repeat("é", bridge.MaxBodyChars)}, ""},
-		{"one more", ipc.SendArgs{To: "q", Body: strings.Repeat("é", bridge.MaxBodyChars+1)}, bridge.TooLarge},
+		{"the longest body", ipc.SendArgs{To: "q", Body: strings.Repeat("é", 100_000)}, ""},
+		{"one more", ipc.SendArgs{To: "q", Body: strings.Repeat("é", 100_001)}, bridge.TooLarge},
 		{"no body", ipc.SendArgs{To: "q"}, bridge.Invalid},
 		{"a bad id", ipc.SendArgs{To: "q", Body: "x", MessageID: "with space"}, bridge.Invalid},
 	} {
@@ -663,8 +664,72 @@ func TestMSG_10_LimitsAreNamed(t *testing.T) {
 			wantCode(t, "send", err, tt.code)
 		})
 	}
-	_, err := b.dial(ipc.RoleSession).Register(t.Context(), ipc.Register{Kind: bridge.Claude, Name: "a b"})
-	wantCode(t, "a bad name", err, bridge.Invalid)
+	for name, code := range map[string]bridge.Code{"a b": bridge.Invalid, strings.Repeat("n", 64): "", strings.Repeat("n", 65): bridge.Invalid} {
+		_, err := b.dial(ipc.RoleSession).Register(t.Context(), ipc.Register{Kind: bridge.Claude, Name: name})
+		wantCode(t, fmt.Sprintf("a name of %d", len(name)), err, code)
+	}
+	for id, code := range map[string]bridge.Code{strings.Repeat("i", 128): "", strings.Repeat("i", 129): bridge.Invalid} {
+		_, err := p.Send(t.Context(), ipc.SendArgs{To: "q", Body: "x", ConversationID: id})
+		wantCode(t, fmt.Sprintf("a conversation id of %d", len(id)), err, code)
+	}
+	for limit, code := range map[int]bridge.Code{-1: bridge.Invalid, 1: "", 100: "", 101: bridge.Invalid} {
+		_, err := p.Inbox(t.Context(), ipc.InboxArgs{Limit: limit})
+		wantCode(t, fmt.Sprintf("an inbox of %d", limit), err, code)
+	}
+	b.join(ipc.Register{Name: "r"}).mustSend(ipc.SendArgs{To: "p", Body: "so that nobody waits"})
+	for millis, code := range map[int64]bridge.Code{-1: bridge.Invalid, 0: bridge.Invalid, 110_001: bridge.Invalid, 110_000: ""} {
+		_, err := p.Wait(t.Context(), ipc.WaitArgs{TimeoutMillis: millis})
+		wantCode(t, fmt.Sprintf("a wait of %d ms", millis), err, code)
+	}
+}
+
+func TestDEC_03_DEC_20_LimitsOfDecisionsAreNamed(t *testing.T) {
+	b := newBench(t)
+	p := b.join(ipc.Register{Name: "p"})
+	text := func(n int) string { return strings.Repeat("é", n) }
+	names := func(n int) *decision.Scope { return &decision.Scope{Sessions: slices.Repeat([]string{"p"}, n)} }
+	for _, tt := range []struct {
+		name string
+		args ipc.DecideArgs
+		code bridge.Code
+	}{
+		{"the longest topic", ipc.DecideArgs{Topic: text(200), Text: "x"}, ""},
+		{"one more", ipc.DecideArgs{Topic: text(201), Text: "x"}, bridge.TooLarge},
+		{"the longest text", ipc.DecideArgs{Topic: "t", Text: text(8_000)}, ""},
+		{"a longer text", ipc.DecideArgs{Topic: "t", Text: text(8_001)}, bridge.TooLarge},
+		{"the most sessions", ipc.DecideArgs{Topic: "t", Text: "x", Scope: names(100)}, ""},
+		{"more sessions", ipc.DecideArgs{Topic: "t", Text: "x", Scope: names(101)}, bridge.Invalid},
+		{"the longest project", ipc.DecideArgs{Topic: "t", Text: "x", Scope: &decision.Scope{Project: "/" + strings.Repeat("x", 4_095)}}, ""},
+		{"a longer project", ipc.DecideArgs{Topic: "t", Text: "x", Scope: &decision.Scope{Project: "/" + strings.Repeat("x", 4_096)}}, bridge.TooLarge},
+	} {
+		_, err := p.Decide(t.Context(), tt.args)
+		wantCode(t, tt.name, err, tt.code)
+	}
+	for query, code := range map[string]bridge.Code{text(1_000): "", text(1_001): bridge.TooLarge} {
+		_, err := p.Decisions(t.Context(), ipc.DecisionsArgs{Query: query})
+		wantCode(t, fmt.Sprintf("a lookup of %d", len(query)/2), err, code)
+		_, err = p.SearchHistory(t.Context(), ipc.SearchArgs{Query: query})
+		if tooMuch := err != nil; tooMuch != (code != "") {
+			t.Errorf("a search of %d: %v", len(query)/2, err)
+		}
+	}
+}
+
+func TestMSG_07_DEC_11_ADecisionsHopIs100AndAReplyRaisesItNoFurther(t *testing.T) {
+	b := newBench(t)
+	p := b.join(ipc.Register{Name: "p"})
+	b.join(ipc.Register{Name: "q"})
+	if _, err := p.Decide(t.Context(), ipc.DecideArgs{Topic: "t", Text: "x", Scope: &decision.Scope{All: true}}); err != nil {
+		t.Fatal(err)
+	}
+	box, err := p.Inbox(t.Context(), ipc.InboxArgs{})
+	if err != nil || len(box.Messages) != 1 || box.Messages[0].Hop != 100 {
+		t.Fatalf("inbox = %+v, %v; want the decision with hop 100", box, err)
+	}
+	reply := p.mustSend(ipc.SendArgs{To: "q", Body: "why?", ReplyTo: box.Messages[0].ID})
+	if row, err := b.db.Find(t.Context(), reply.ID); err != nil || row.Hop != 100 {
+		t.Errorf("the reply has hop %d, %v; want 100", row.Hop, err)
+	}
 }
 
 func TestMSG_12_ExpiredMailMovesAndAReusedNameInheritsNothing(t *testing.T) {

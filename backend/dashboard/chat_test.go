@@ -50,7 +50,7 @@ func TestCHT_01_CHT_02_CHT_14_TheOwnerWritesToASession(t *testing.T) {
 		{"plain", "please look at the tests"},
 		{"one character", "x"},
 		{"shell characters", `$(rm -rf /); "quoted" & 'more' | \ ` + "`x`\n"},
-		{"32,000 characters of four bytes", strings.Repeat("🙂", bridge.MaxOwnerBodyChars)},
+		{"32,000 characters of four bytes", strings.Repeat("🙂", 32_000)},
 	}
 	for _, tt := range tests {
 		t.Run("CHT-01 "+tt.name, func(t *testing.T) {
@@ -78,14 +78,14 @@ func TestCHT_01_CHT_02_CHT_14_TheOwnerWritesToASession(t *testing.T) {
 
 func TestCHT_01_EscapedCharactersCountOnce(t *testing.T) {
 	w := chatting(t)
-	body := `{"body":"` + strings.Repeat(`\ud83d\ude42`, bridge.MaxOwnerBodyChars) + `"}`
+	body := `{"body":"` + strings.Repeat(`\ud83d\ude42`, 32_000) + `"}`
 	if a := w.post(toClaude, body); a.status != http.StatusOK {
 		t.Errorf("status %d, want 200: %s", a.status, a.body)
 	}
 }
 
 func TestCHT_13_BadBodiesAreRefusedAndNothingIsDelivered(t *testing.T) {
-	long := strings.Repeat("a", bridge.MaxOwnerBodyChars+1)
+	long := strings.Repeat("a", 32_001)
 	tests := []struct {
 		name   string
 		path   string
@@ -182,15 +182,15 @@ func TestCHT_13_APairedPCsSessionIsRefusedEvenWhenItIsKnown(t *testing.T) {
 
 func TestCHT_13_TooManyMessagesAre429(t *testing.T) {
 	w := chatting(t)
-	for i := range maxOwnerSends {
+	for i := range 120 {
 		if a := w.post(toClaude, `{"body":"x"}`); a.status != http.StatusOK {
 			t.Fatalf("message %d: status %d: %s", i, a.status, a.body)
 		}
 	}
 	refused(t, "one more", w.post(toClaude, `{"body":"x"}`), http.StatusTooManyRequests)
 	refused(t, "one more to all", w.post("/api/messages", `{"to":"*","body":"x"}`), http.StatusTooManyRequests)
-	if got := len(w.broker.sent()); got != maxOwnerSends {
-		t.Errorf("%d messages were sent, want %d", got, maxOwnerSends)
+	if got := len(w.broker.sent()); got != 120 {
+		t.Errorf("%d messages were sent, want 120", got)
 	}
 	w.clock.Advance(time.Minute)
 	if a := w.post(toClaude, `{"body":"x"}`); a.status != http.StatusOK {
@@ -255,10 +255,10 @@ func TestCHT_10_LookingAtASessionLooksForItsChildren(t *testing.T) {
 func TestCHT_09_HandlesAreBounded(t *testing.T) {
 	h := newHandles()
 	first := h.issue(handle{message: "m0"})
-	for i := range maxHandles {
+	for i := range 1_000 {
 		h.issue(handle{message: fmt.Sprintf("m%d", i+1)})
 	}
-	if _, ok := h.find(first); ok || len(h.byID) != maxHandles {
+	if _, ok := h.find(first); ok || len(h.byID) != 1_000 {
 		t.Errorf("%d handles are kept, the first still known: %t", len(h.byID), ok)
 	}
 }

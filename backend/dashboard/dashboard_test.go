@@ -238,7 +238,7 @@ func newLiveBroker(db *store.DB, now func() time.Time) *liveBroker {
 func (b *liveBroker) join(t testing.TB, s session.Session, children ...ipc.Child) {
 	t.Helper()
 	if s.Wake.MaxHops == 0 {
-		s.Wake = session.Policy{AutoWake: true, MaxHops: bridge.DefaultMaxHops}
+		s.Wake = session.Policy{AutoWake: true, MaxHops: 6}
 	}
 	peer := store.Peer{ID: s.ID, Name: s.Name, Agent: s.Kind, SessionID: s.SessionID, SeenAt: b.now().UnixMilli()}
 	if err := b.db.SavePeer(context.Background(), peer); err != nil {

@@ -26,7 +26,7 @@ func sampleDelivery(change func(*delivery)) delivery {
 		to: recipient{name: "claude-app", agent: bridge.Claude, live: &ipc.Peer{
 			ID: "p", Name: "claude-app", Agent: bridge.Claude, State: "idle", AutoWake: true,
 		}},
-		maxHops: bridge.DefaultMaxHops, broker: true, zone: time.UTC,
+		maxHops: 6, broker: true, zone: time.UTC,
 	}
 	if change != nil {
 		change(&d)
@@ -87,9 +87,9 @@ func TestTheStripTellsWhatWillNotHappen(t *testing.T) {
 		{"read at a safe step", func(d *delivery) { d.Handed, d.Consumed = fact(14, 1), fact(14, 2) }, []int{accepted, durable, handed, consumed}, []int{woken}},
 		{"taken by a tool", func(d *delivery) { d.Consumed = fact(14, 2) }, []int{accepted, durable, consumed}, []int{woken, handed}},
 		{"expired", func(d *delivery) { d.Expired = fact(15, 0) }, []int{accepted, durable}, []int{woken, handed, consumed, answered}},
-		{"a decision", func(d *delivery) { d.Hop, d.ConversationID = bridge.DecisionHop, "decision-1" }, []int{accepted, durable}, []int{woken}},
-		{"at the hop limit", func(d *delivery) { d.Hop = bridge.DefaultMaxHops }, []int{accepted, durable}, []int{woken}},
-		{"below the hop limit", func(d *delivery) { d.Hop = bridge.DefaultMaxHops - 1 }, []int{accepted, durable}, nil},
+		{"a decision", func(d *delivery) { d.Hop, d.ConversationID = 100, "decision-1" }, []int{accepted, durable}, []int{woken}},
+		{"at the hop limit", func(d *delivery) { d.Hop = 6 }, []int{accepted, durable}, []int{woken}},
+		{"below the hop limit", func(d *delivery) { d.Hop = 5 }, []int{accepted, durable}, nil},
 		{"a higher limit", func(d *delivery) { d.Hop, d.maxHops = 6, 7 }, []int{accepted, durable}, nil},
 		{"auto-wake off", func(d *delivery) { d.to.live.AutoWake = false }, []int{accepted, durable}, []int{woken}},
 		{"auto-wake off, direct on", func(d *delivery) { d.to.live.AutoWake, d.to.live.WakeOnDirect = false, true }, []int{accepted, durable}, nil},

@@ -77,7 +77,7 @@ func furnished(t *testing.T) *world {
 	w.append(bridge.Message{ID: "m3", From: bridge.OwnerAddress(), To: "*", ConversationID: "m3", Body: "Stand-up", CreatedAt: now + 5*minute}, "peer-1", "peer-3")
 	w.mark(bridge.StageHanded, "m3", "peer-1", now+6*minute, "hook UserPromptSubmit")
 	w.decide("d1", "db", "Use SQLite", decision.AllSessions())
-	w.append(bridge.Message{ID: "m4", From: claude, To: "codex-api", ConversationID: "decision-d1", Hop: bridge.DecisionHop, Body: `Decision on "db"`, CreatedAt: now + 7*minute}, "peer-2")
+	w.append(bridge.Message{ID: "m4", From: claude, To: "codex-api", ConversationID: "decision-d1", Hop: 100, Body: `Decision on "db"`, CreatedAt: now + 7*minute}, "peer-2")
 	return w
 }
 
@@ -219,11 +219,11 @@ func (c *countingReader) Recent(ctx context.Context, limit int) ([]mail.HistoryR
 func TestStateShowsTheNewest200Messages(t *testing.T) {
 	w := newWorld(t)
 	from := bridge.Address{ID: "peer-1", Name: "claude-app", Agent: bridge.Claude}
-	for i := range bridge.RecentMessages + 5 {
+	for i := range 205 {
 		w.store(fmt.Sprintf("m%03d", i), from, "x", "peer-2")
 	}
 	state := decode[stateWire](t, w.get("/api/state"))
-	if len(state.Messages) != bridge.RecentMessages || state.Messages[0].ID != "m204" || state.Messages[199].ID != "m005" {
+	if len(state.Messages) != 200 || state.Messages[0].ID != "m204" || state.Messages[199].ID != "m005" {
 		t.Errorf("%d messages from %s to %s", len(state.Messages), state.Messages[0].ID, state.Messages[len(state.Messages)-1].ID)
 	}
 }
@@ -355,7 +355,7 @@ func TestSTO_12_ArchiveSearch(t *testing.T) {
 	if len(first) != 9 {
 		t.Errorf("the row has %d members, want exactly 9: %v", len(first), first)
 	}
-	for _, bad := range []string{"limit=0", "limit=1001", "limit=-1", "limit=ten", "limit=", "limit=1e2", "before=-1", "before=", "before=x", "before=99999999999999999999", "query=" + strings.Repeat("a", bridge.MaxQueryChars+1)} {
+	for _, bad := range []string{"limit=0", "limit=1001", "limit=-1", "limit=ten", "limit=", "limit=1e2", "before=-1", "before=", "before=x", "before=99999999999999999999", "query=" + strings.Repeat("a", 1_001)} {
 		refused(t, bad, w.get("/api/archive/messages?"+bad), http.StatusBadRequest)
 	}
 }

@@ -126,7 +126,7 @@ func TestDEC_20_Queries(t *testing.T) {
 }
 
 func TestDEC_04_ScopeForms(t *testing.T) {
-	many := make([]string, bridge.MaxScopeSessions+1)
+	many := make([]string, 101)
 	for i := range many {
 		many[i] = strings.Repeat("s", i+1)
 	}
@@ -149,6 +149,7 @@ func TestDEC_04_ScopeForms(t *testing.T) {
 		{"a Windows folder", `{"project":"C:\\Work\\App\\"}`, Scope{Project: "c:/work/app"}, ""},
 		{"a Windows drive's parent is the drive", `{"project":"C:\\.."}`, Scope{Project: "c:"}, ""},
 		{"the root", `{"project":"/"}`, Scope{Project: "/"}, ""},
+		{"the longest project", `{"project":"/` + strings.Repeat("x", 4_095) + `"}`, Scope{Project: "/" + strings.Repeat("x", 4_095)}, ""},
 		{"sessions keep their order and doubles", `{"sessions":["bob","alice","bob"]}`, sessions("bob", "alice", "bob"), ""},
 		{"as many sessions as allowed", list(many[:100]), sessions(many[:100]...), ""},
 		{"a null member is left out", `{"project":null,"sessions":["a"]}`, sessions("a"), ""},
@@ -178,7 +179,7 @@ func TestDEC_04_ScopeForms(t *testing.T) {
 		{"two letters", `{"project":"ab/c"}`, Scope{}, "absolute"},
 		{"relative to a drive", `{"project":"C:app"}`, Scope{}, "absolute"},
 		{"relative to the present drive", `{"project":"\\app"}`, Scope{}, "absolute"},
-		{"too long a project", `{"project":"/` + strings.Repeat("x", bridge.MaxPathChars) + `"}`, Scope{}, "at most"},
+		{"too long a project", `{"project":"/` + strings.Repeat("x", 4_096) + `"}`, Scope{}, "at most"},
 		{"a number for a project", `{"project":1}`, Scope{}, `"project" must be a string`},
 		{"no sessions", `{"sessions":[]}`, Scope{}, "1 to 100"},
 		{"too many sessions", list(many), Scope{}, "1 to 100"},

@@ -189,7 +189,7 @@ func holdsString(t *testing.T, data []byte, want string) bool {
 // The owner's longest words come back from codex's queue as a prompt, and are
 // recognised by it only when they are whole.
 func TestCHT_09_ThePromptHoldsTheOwnersLongestWords(t *testing.T) {
-	prompt := chat.OwnerLabel + strings.Repeat("\U0001F642", bridge.MaxOwnerBodyChars)
+	prompt := chat.OwnerLabel + strings.Repeat("\U0001F642", 32_000)
 	stdin, err := json.Marshal(map[string]string{"session_id": "thread-1", "prompt": prompt})
 	if err != nil {
 		t.Fatal(err)

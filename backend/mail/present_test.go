@@ -270,7 +270,7 @@ func TestMSG_06_WhatIsPreferredIsNotLeftOut(t *testing.T) {
 }
 
 func TestMSG_06_TheTextFitsEveryHost(t *testing.T) {
-	hostile := strings.Repeat(`"`, bridge.MaxIDChars) // grows when it is escaped
+	hostile := strings.Repeat(`"`, 128) // grows when it is escaped
 	bodies := rapid.OneOf(
 		rapid.Map(rapid.IntRange(1, 12_000), func(n int) string { return strings.Repeat("x", n) }),
 		rapid.Map(rapid.IntRange(1, 6_000), func(n int) string { return strings.Repeat("😀", n) }),
@@ -282,7 +282,7 @@ func TestMSG_06_TheTextFitsEveryHost(t *testing.T) {
 		for i, body := range rapid.SliceOfN(bodies, 0, 50).Draw(t, "bodies") {
 			d := from(rapid.SampledFrom([]bridge.AgentKind{bridge.Codex, bridge.Owner}).Draw(t, "from"), fmt.Sprint("m", i), body)
 			if rapid.Bool().Draw(t, "hostile") {
-				d.ConversationID, d.ReplyTo, d.From.Name = hostile, hostile, strings.Repeat("n", bridge.MaxNameChars)
+				d.ConversationID, d.ReplyTo, d.From.Name = hostile, hostile, strings.Repeat("n", 64)
 			}
 			unread = append(unread, d)
 		}

@@ -24,7 +24,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("Parse(%q) = %s, %v; want %s", tt.typed, q.FTS5(), err, tt.want)
 		}
 	}
-	for _, typed := range []string{"", " ", `""`, "--- ✓ %_", "\xff", strings.Repeat("a ", maxPhrases+1), strings.Repeat("a", bridge.MaxQueryChars+1)} {
+	for _, typed := range []string{"", " ", `""`, "--- ✓ %_", "\xff", strings.Repeat("a ", maxPhrases+1), strings.Repeat("a", 1_001)} {
 		if _, err := Parse(typed); bridge.CodeOf(err) != bridge.Invalid && bridge.CodeOf(err) != bridge.TooLarge {
 			t.Errorf("Parse(%.20q) = %v, want a refusal", typed, err)
 		}

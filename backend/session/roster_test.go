@@ -23,7 +23,7 @@ func joined(known []Known, live ...Session) (*Roster, map[string]*Session) {
 }
 
 func TestMSG_03_NamesAreUnique(t *testing.T) {
-	long := strings.Repeat("n", bridge.MaxNameChars)
+	long := strings.Repeat("n", 64)
 	r := NewRoster(nil)
 	for i, tt := range []struct{ wanted, cwd, want string }{
 		{"", "/work/app", "claude-app"},
@@ -52,7 +52,7 @@ func TestMSG_03_NamesAreUnique(t *testing.T) {
 	for i := range 120 { // the suffix grows to three digits
 		s := &Session{ID: fmt.Sprint("q", i), Kind: bridge.Claude}
 		r.Join(s, long)
-		if len(s.Name) != bridge.MaxNameChars || bridge.CheckName(s.Name) != nil {
+		if len(s.Name) != 64 || bridge.CheckName(s.Name) != nil {
 			t.Fatalf("name %q", s.Name)
 		}
 	}

@@ -90,11 +90,11 @@ test('DSK-06 settings are kept in config.json, and a port counts from the next s
   await expect(page.getByRole('checkbox', { name: 'Desktop notifications' })).not.toBeChecked();
 });
 
-test('DSK-06 version, folder and licences are told', async ({ fresh }) => {
+test('VER-07 DSK-06 version, folder and licences are told', async ({ fresh }) => {
   const { page, home } = fresh;
   await open(page, 'settings');
   const about = page.getByRole('region', { name: 'About' });
-  await expect(about).toContainText(/Bridge\s*\S+/);
+  await expect(about).toContainText(/Bridge\s*0\.29\.16/);
   await expect(about.getByRole('code').filter({ hasText: join(home, '.bridge') })).toBeVisible();
   await about.getByText('Licences of what is built in').click();
   for (const [name, licence] of [
