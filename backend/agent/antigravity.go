@@ -20,10 +20,9 @@ const antigravityServer = "bridge_bridge"
 func (antigravity) connect(_ context.Context, in Input, _ *installed) (layout, error) {
 	folder := filepath.Join(in.Home, ".gemini", "config", "plugins", "bridge")
 	hook := func(event string) []map[string]any {
-		words := append([]string{in.Bridge}, in.hookArgs(bridge.Antigravity, event)...)
 		line := in.hookLine(bridge.Antigravity, event)
 		if in.windows() {
-			line = cmdLine(words)
+			line = cmdLine(in.hookWords(bridge.Antigravity, event))
 		}
 		return []map[string]any{{"type": "command", "command": line, "timeout": 5}}
 	}

@@ -88,7 +88,8 @@ func (in Input) claudeConfig(folder string) string {
 func (in Input) claudeHook(event string, seconds int) hookEntry {
 	hook := hookEntry{Type: "command", Command: in.hookLine(bridge.Claude, event), Timeout: seconds}
 	if in.windows() && in.CLI.Version != "" && compareVersions(in.CLI.Version, claudeExecForm) >= 0 {
-		hook.Command, hook.Args = in.Bridge, in.hookArgs(bridge.Claude, event)
+		words := in.hookWords(bridge.Claude, event)
+		hook.Command, hook.Args = words[0], words[1:]
 	}
 	return hook
 }

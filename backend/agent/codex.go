@@ -86,7 +86,7 @@ func (in Input) codexHooks(path string) document {
 	} {
 		line := in.hookLine(bridge.Codex, hook.event)
 		if in.windows() {
-			line = cmdLine(append([]string{in.Bridge}, in.hookArgs(bridge.Codex, hook.event)...))
+			line = cmdLine(in.hookWords(bridge.Codex, hook.event))
 		}
 		group := hookGroup{Hooks: []hookEntry{{Type: "command", Command: line, Timeout: hook.seconds}}}
 		doc.parts = append(doc.parts, part{Path: []string{"hooks", hook.event}, Element: true, Value: encode(group)})

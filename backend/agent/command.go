@@ -16,9 +16,13 @@ func (in Input) mcpArgs(kind bridge.AgentKind) []string {
 	return in.withHome([]string{"mcp", "--agent", string(kind)})
 }
 
-// hookArgs are the arguments of a hook's command.
-func (in Input) hookArgs(kind bridge.AgentKind, event string) []string {
-	return in.withHome([]string{"hook", string(kind), event})
+// hookWords are a hook's command: the small program, where it is there, else its
+// long form, which does the same and starts more slowly.
+func (in Input) hookWords(kind bridge.AgentKind, event string) []string {
+	if in.Hook == "" {
+		return in.withHome([]string{in.Bridge, "hook", string(kind), event})
+	}
+	return in.withHome([]string{in.Hook, string(kind), event})
 }
 
 // pluginArgs are the arguments of the plugin's child process.
@@ -35,7 +39,7 @@ func (in Input) withHome(args []string) []string {
 
 // hookLine is the hook's command as one line for the host's shell.
 func (in Input) hookLine(kind bridge.AgentKind, event string) string {
-	words := append([]string{in.Bridge}, in.hookArgs(kind, event)...)
+	words := in.hookWords(kind, event)
 	quote := quotePOSIX
 	if in.windows() {
 		quote = quoteWindows
@@ -69,10 +73,8 @@ func quoteWindows(word string) string {
 // once more on the way: quotes of ours would not survive that. Where plain words
 // do not do, PowerShell gets the whole as one encoded word.
 func cmdLine(words []string) string {
-	line := strings.Join(words, " ")
-	odd := func(r rune) bool { return !plainRune(r) && r != '\\' || r == '%' || r == ',' }
-	if !slices.ContainsFunc(words, func(word string) bool { return strings.ContainsFunc(word, odd) }) {
-		return line
+	if !slices.ContainsFunc(words, func(word string) bool { return strings.ContainsFunc(word, oddForCmd) }) {
+		return strings.Join(words, " ")
 	}
 	script := "&"
 	for _, word := range words {
@@ -82,7 +84,57 @@ func cmdLine(words []string) string {
 	for _, unit := range utf16.Encode([]rune(script)) {
 		wide = binary.LittleEndian.AppendUint16(wide, unit)
 	}
-	return "powershell.exe -NoLogo -NoProfile -NonInteractive -EncodedCommand " + base64.StdEncoding.EncodeToString(wide)
+	return encodedCommand + base64.StdEncoding.EncodeToString(wide)
+}
+
+// encodedCommand begins the line of an encoded word for PowerShell.
+const encodedCommand = "powershell.exe -NoLogo -NoProfile -NonInteractive -EncodedCommand "
+
+func oddForCmd(r rune) bool { return !plainRune(r) && r != '\\' || r == '%' || r == ',' }
+
+// splitCmdLine reads a line that cmdLine wrote back into its words. A plain line
+// without a drive is any shell's, and splitLine reads it.
+func splitCmdLine(line string) (words []string, ok bool) {
+	if encoded, isEncoded := strings.CutPrefix(line, encodedCommand); isEncoded {
+		return splitPowerShell(encoded)
+	}
+	plainLine := !strings.ContainsFunc(line, func(r rune) bool { return r != ' ' && oddForCmd(r) })
+	return strings.Fields(line), plainLine && len(line) > 2 && line[1] == ':' && line[2] == '\\'
+}
+
+// splitPowerShell reads the words of `& 'program' 'word' …`.
+func splitPowerShell(encoded string) (words []string, ok bool) {
+	wide, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return nil, false
+	}
+	var units []uint16
+	for i := 0; i+1 < len(wide); i += 2 {
+		units = append(units, binary.LittleEndian.Uint16(wide[i:]))
+	}
+	rest, ok := strings.CutPrefix(string(utf16.Decode(units)), "&")
+	for ok && rest != "" {
+		var word string
+		if word, rest, ok = cutQuoted(rest); ok {
+			words = append(words, word)
+		}
+	}
+	return words, ok
+}
+
+// cutQuoted cuts ` 'word'` off, in which ” stands for a quote.
+func cutQuoted(text string) (word, rest string, ok bool) {
+	rest, ok = strings.CutPrefix(text, " '")
+	for ok {
+		var part string
+		part, rest, ok = strings.Cut(rest, "'")
+		word += part
+		if !strings.HasPrefix(rest, "'") {
+			break
+		}
+		word, rest = word+"'", rest[1:]
+	}
+	return word, rest, ok
 }
 
 func plainRune(r rune) bool {
@@ -145,6 +197,9 @@ func commandWords(entry any) []string {
 	if args := stringList(object["args"]); args != nil {
 		return append([]string{command}, args...)
 	}
+	if words, ok := splitCmdLine(command); ok {
+		return words
+	}
 	words, ok := splitLine(command)
 	if !ok {
 		return nil
@@ -174,11 +229,14 @@ func bridgeCommand(words []string) (home string, ok bool) {
 	if len(words) < 3 {
 		return "", false
 	}
-	program := strings.TrimSuffix(path.Base(strings.ReplaceAll(words[0], `\`, "/")), ".exe")
-	if program != "bridge" && program != "bridgectl" {
+	rest := words[1:]
+	switch strings.TrimSuffix(path.Base(strings.ReplaceAll(words[0], `\`, "/")), ".exe") {
+	case "bridge", "bridgectl":
+	case "bridge-hook":
+		rest = append([]string{"hook"}, rest...)
+	default:
 		return "", false
 	}
-	rest := words[1:]
 	if n := len(rest); n >= 2 && rest[n-2] == "--home" {
 		home, rest = rest[n-1], rest[:n-2]
 	}
@@ -216,7 +274,7 @@ func (in Input) verdict(existing any) verdict {
 }
 
 // role says what an element of a list is there for: a text for itself, a hook of
-// ours for its event, whichever binary and home it names.
+// ours for its event, whichever program and home it names, and in either form.
 func role(element any) string {
 	if text, isText := element.(string); isText {
 		return text
@@ -233,7 +291,11 @@ func role(element any) string {
 	if len(words) == 0 {
 		return ""
 	}
-	return strings.Join(words[1:], " ")
+	words = words[1:]
+	if len(words) == 2 && slices.Contains(bridge.Kinds(), bridge.AgentKind(words[0])) {
+		words = append([]string{"hook"}, words...) // bridge-hook is the short form of bridge hook
+	}
+	return strings.Join(words, " ")
 }
 
 // otherBridge returns the home of the Bridge that an entry runs.

@@ -40,6 +40,18 @@ func TestHookLinesSurviveTheShell(t *testing.T) {
 	})
 }
 
+// Bridge reads back what it wrote for cmd.exe.
+func TestLinesForCmdReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringOfN(rapid.RuneFrom([]rune("ab/\\' %,é\U0001f600")), 1, 12, -1)
+		want := []string{`C:\` + word.Draw(t, "program"), "codex", "Stop", "--home", word.Draw(t, "home")}
+		line := cmdLine(want)
+		if words := commandWords(map[string]any{"command": line}); !cmp.Equal(words, want) {
+			t.Fatalf("%s reads back as %q, want %q", line, words, want)
+		}
+	})
+}
+
 func TestWindowsCommands(t *testing.T) {
 	plain := Input{Bridge: `C:\bridge\bridge.exe`, OS: "windows"}
 	spaced := Input{Bridge: `C:\Program Files\Bridge\bridge.exe`, BridgeHome: `D:\my home`, OS: "windows", CLI: Found{Version: "2.1.300"}}
@@ -59,6 +71,14 @@ func TestWindowsCommands(t *testing.T) {
 	want := hookEntry{Type: "command", Command: spaced.Bridge, Args: []string{"hook", "claude", "Stop", "--home", `D:\my home`}, Timeout: 5}
 	if diff := cmp.Diff(want, spaced.claudeHook("Stop", 5)); diff != "" {
 		t.Error(diff)
+	}
+	spaced.Hook = `C:\Program Files\Bridge\bridge-hook.exe`
+	want.Command, want.Args = spaced.Hook, []string{"claude", "Stop", "--home", `D:\my home`}
+	if diff := cmp.Diff(want, spaced.claudeHook("Stop", 5)); diff != "" {
+		t.Error(diff)
+	}
+	if got := spaced.hookLine(bridge.Claude, "Stop"); got != `"C:/Program Files/Bridge/bridge-hook.exe" claude Stop --home "D:/my home"` {
+		t.Errorf("got %s", got)
 	}
 	if got := cmdLine([]string{`C:\bridge\bridge.exe`, "hook", "codex", "Stop"}); got != `C:\bridge\bridge.exe hook codex Stop` {
 		t.Errorf("got %s", got)
@@ -112,6 +132,15 @@ func TestWhoseAnEntryIs(t *testing.T) {
 		{"the network tool", object("command", "/sbin/bridge", "args", []any{"link", "show", "dev"}), unrelated},
 		{"an unknown kind", object("command", "/x/bridge", "args", []any{"mcp", "--agent", "else", "--home", "/h"}), unrelated},
 		{"hook of ours", group("'/x y/bridge' hook claude Stop --home /h"), ours},
+		{"hook of ours by its own program", group("'/x y/bridge-hook' claude Stop --home /h"), ours},
+		{"by its own program on Windows", object("command", `C:\x\bridge-hook.exe`, "args", []any{"claude", "Stop", "--home", "/h"}), ours},
+		{"for cmd.exe", group(`C:\x\bridge-hook.exe codex Stop --home /h`), ours},
+		{"for PowerShell", group(cmdLine([]string{`C:\it's here\bridge-hook.exe`, "codex", "Stop", "--home", "/h"})), ours},
+		{"the long form for PowerShell", group(cmdLine([]string{`C:\it's here\bridge.exe`, "hook", "codex", "Stop", "--home", "/h"})), ours},
+		{"by its own program for another home", group("/x/bridge-hook claude Stop"), another},
+		{"its own program of an unknown kind", group("/x/bridge-hook else Stop --home /h"), unrelated},
+		{"another program of that shape", group("/x/other claude Stop --home /h"), unrelated},
+		{"another encoded word", group(encodedCommand + "JgA="), unrelated},
 		{"hook of another", group("/x/bridge hook claude Stop --home /other"), another},
 		{"ours beside a foreign hook", group("/x/bridge hook claude Stop --home /h", "say hi"), another},
 		{"a shell program", group("/x/bridge hook claude Stop --home /h; rm x"), unrelated},

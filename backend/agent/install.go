@@ -26,6 +26,7 @@ type Input struct {
 	Home       string              // the user's home folder, absolute
 	Env        func(string) string // the environment that moves the CLIs' folders
 	Bridge     string              // absolute path of the bridge binary
+	Hook       string              // absolute path of bridge-hook; "" where there is none: hooks then call `bridge hook`
 	BridgeHome string              // for --home; "" when it is the default home
 	State      string              // <bridge home>/install: the copies and the manifest
 	CLI        Found               // the CLI, as Detect found it
@@ -103,8 +104,8 @@ func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, er
 	if adapter == nil {
 		return Plan{}, bridge.Errorf(bridge.Invalid, "%s is no agent CLI", kind)
 	}
-	if !filepath.IsAbs(in.Bridge) || !filepath.IsAbs(in.Home) || !filepath.IsAbs(in.State) {
-		return Plan{}, bridge.Errorf(bridge.Invalid, "installing needs absolute paths of the home folder and of the bridge binary")
+	if !filepath.IsAbs(in.Bridge) || in.Hook != "" && !filepath.IsAbs(in.Hook) || !filepath.IsAbs(in.Home) || !filepath.IsAbs(in.State) {
+		return Plan{}, bridge.Errorf(bridge.Invalid, "installing needs absolute paths of the home folder and of the bridge programs")
 	}
 	if unknown := UnknownLayout(kind, in.CLI.Version); unknown != "" {
 		return Plan{}, bridge.Errorf(bridge.Unsupported, "%s Nothing was written for it", unknown)

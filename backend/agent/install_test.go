@@ -521,3 +521,131 @@ func TestMSG_11_SeveralHooksOfOneEvent(t *testing.T) {
 		}
 	}
 }
+
+// longForms are the hooks of an older Bridge in the middle of lists that hold
+// others' hooks, before and behind them.
+var longForms = map[bridge.AgentKind]struct{ file, text string }{
+	bridge.Claude: {".claude/settings.json", `{
+  "hooks": {
+    "Stop": [
+      { "hooks": [{ "type": "command", "command": "say first" }] },
+      OURS(Stop),
+      { "hooks": [{ "type": "command", "command": "say between" }] },
+      OURS(Wake),
+      OURS(WakeStandby),
+      { "matcher": "x", "hooks": [{ "type": "command", "command": "/opt/bridge-hook else Stop" }] }
+    ],
+    "PostToolUse": [
+      OURS(PostToolUse), // mine is next
+      { "hooks": [{ "type": "command", "command": "say last" }] }
+    ]
+  }
+}
+`},
+	bridge.Codex: {".codex/hooks.json", `{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"say first"}]},OURS(Stop),
+	{"hooks":[{"type":"command","command":"say last","timeout":3}]}]}}
+`},
+}
+
+// withHooks puts Bridge's own hooks into one of the texts.
+func withHooks(text string, in Input, kind bridge.AgentKind) string {
+	for _, event := range []string{"Stop", "PostToolUse", host.WakeEvent, host.WakeStandbyEvent} {
+		entry := hookEntry{Type: "command", Command: in.hookLine(kind, event), Timeout: 5}
+		if event == host.WakeEvent || event == host.WakeStandbyEvent {
+			entry.Timeout, entry.AsyncRewake = wakeSeconds, true
+		}
+		text = strings.Replace(text, "OURS("+event+")", string(encode(hookGroup{Hooks: []hookEntry{entry}})), 1)
+	}
+	return text
+}
+
+// lists are the commands of each event's hooks, in their order.
+func lists(t *testing.T, text string) map[string][]string {
+	t.Helper()
+	tree, _, err := parseJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]string{}
+	events, _ := plain(tree).(map[string]any)["hooks"].(map[string]any)
+	for event, groups := range events {
+		for _, group := range groups.([]any) {
+			for _, hook := range group.(map[string]any)["hooks"].([]any) {
+				found[event] = append(found[event], hook.(map[string]any)["command"].(string))
+			}
+		}
+	}
+	return found
+}
+
+// An older Bridge wrote the long form of its hooks. The next installation
+// replaces each where it stands, whether the manifest knows of it or not, and
+// taking it back leaves what is not ours.
+func TestMSG_11_TheLongFormOfAHookIsReplacedWhereItStands(t *testing.T) {
+	for kind, older := range longForms {
+		for name, before := range map[string]func(p *person){
+			"with the manifest": func(p *person) {
+				p.install(kind)
+				p.put(older.file, withHooks(older.text, p.in, kind))
+				p.install(kind)
+			},
+			"without the manifest": func(p *person) { p.put(older.file, withHooks(older.text, p.in, kind)) },
+		} {
+			t.Run(string(kind)+" "+name, func(t *testing.T) {
+				p := newPerson(t, nil)
+				before(p)
+				old, theirs := p.in, lists(t, p.get(older.file))
+				p.in.Hook = filepath.Join(filepath.Dir(p.in.Bridge), "bridge-hook")
+				p.install(kind)
+				now := lists(t, p.get(older.file))
+				for event, want := range theirs {
+					for i, command := range want {
+						for _, ours := range []string{event, host.WakeEvent, host.WakeStandbyEvent} {
+							if command == old.hookLine(kind, ours) {
+								want[i] = p.in.hookLine(kind, ours)
+							}
+						}
+					}
+					if diff := cmp.Diff(want, now[event]); diff != "" {
+						t.Errorf("%s (-want +got)\n%s", event, diff)
+					}
+				}
+				if left := p.get(older.file); strings.Contains(left, "bridge' hook") || strings.Contains(left, "bridge hook") {
+					t.Errorf("the long form is still there:\n%s", left)
+				}
+				if plan := p.install(kind); !plan.Empty() {
+					t.Errorf("installing again changes %+v", plan.Edits)
+				}
+				p.uninstall(kind)
+				if left := p.get(older.file); strings.Contains(left, "pro gram") || !strings.Contains(left, "say first") || !strings.Contains(left, "say last") {
+					t.Errorf("taken back:\n%s", left)
+				}
+			})
+		}
+	}
+}
+
+// A package without bridge-hook goes back to the long form, where it stands too.
+func TestMSG_11_WithoutTheProgramOfHooksTheLongFormIsWritten(t *testing.T) {
+	for _, kind := range []bridge.AgentKind{bridge.Claude, bridge.Codex, bridge.Antigravity} {
+		p := newPerson(t, settled)
+		before := p.tree()
+		p.install(kind)
+		long := p.tree()
+		p.in.Hook = filepath.Join(filepath.Dir(p.in.Bridge), "bridge-hook")
+		if p.install(kind); cmp.Equal(long, p.tree()) {
+			t.Errorf("%s: bridge-hook is not written", kind)
+		}
+		p.in.Hook = ""
+		p.install(kind)
+		if diff := cmp.Diff(long, p.tree()); diff != "" {
+			t.Errorf("%s (-before +after)\n%s", kind, diff)
+		}
+		p.in.Hook = filepath.Join(filepath.Dir(p.in.Bridge), "bridge-hook")
+		p.install(kind)
+		p.uninstall(kind)
+		if diff := cmp.Diff(before, p.tree()); diff != "" {
+			t.Errorf("%s taken back (-before +after)\n%s", kind, diff)
+		}
+	}
+}

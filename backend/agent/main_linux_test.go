@@ -13,8 +13,11 @@ import (
 
 // TestMain moves the run into a network namespace of its own when there are real
 // CLIs to run, so that nothing they do leaves this machine. The same program is
-// also the stand-in for `bridge` that they start.
+// also the stand-in for `bridge` and `bridge-hook` that they start.
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "bridge-hook" {
+		os.Exit(standIn(append([]string{"hook"}, os.Args[1:]...)))
+	}
 	if len(os.Args) > 1 && slices.Contains([]string{"mcp", "hook", "plugin"}, os.Args[1]) {
 		os.Exit(standIn(os.Args[1:]))
 	}

@@ -56,6 +56,7 @@ func newWorld(t *testing.T, kind bridge.AgentKind) *world {
 	self, err := os.Executable()
 	must(t, err)
 	must(t, os.Symlink(self, program))
+	must(t, os.Symlink(self, program+"-hook"))
 	env := map[string]string{}
 	for _, pair := range home.Env() {
 		name, value, _ := strings.Cut(pair, "=")
@@ -68,7 +69,7 @@ func newWorld(t *testing.T, kind bridge.AgentKind) *world {
 		t.Errorf("found %+v", found)
 	}
 	w := &world{t, home, model, agent.Input{
-		Home: home.Dir, Env: lookup, Bridge: program, BridgeHome: bridgeHome, State: filepath.Join(bridgeHome, "install"), CLI: found,
+		Home: home.Dir, Env: lookup, Bridge: program, Hook: program + "-hook", BridgeHome: bridgeHome, State: filepath.Join(bridgeHome, "install"), CLI: found,
 	}, filepath.Join(bridgeHome, "log")}
 	t.Cleanup(w.close)
 	return w
@@ -311,6 +312,34 @@ func TestMSG_11_RealCodex(t *testing.T) {
 	inside := w.first("hook inside the child", func(e entry) bool { return e.Hook == "PostToolUse" && e.Call.ChildID != "" })
 	if inside.Call.SessionID != root || inside.Call.ChildID != child {
 		t.Errorf("the hook inside the child says %+v", inside.Call)
+	}
+	w.uninstall(bridge.Codex, before)
+}
+
+// An older Bridge connected codex with the long form, and codex was told to trust
+// that. The next installation replaces hooks and trust together: codex runs the
+// new ones without a question, and keeps to the person's own.
+func TestMSG_11_RealCodexTrustsTheProgramOfHooksAfterAnUpgrade(t *testing.T) {
+	w := newWorld(t, bridge.Codex)
+	before := w.settings()
+	short := w.in.Hook
+	w.in.Hook = ""
+	w.install(bridge.Codex)
+	long := w.settings()
+	w.in.Hook = short
+	w.install(bridge.Codex)
+	now := w.settings()
+	if strings.Contains(now[".codex/hooks.json"], "bridge' hook") || strings.Count(now[".codex/hooks.json"], "bridge-hook' codex") != 7 {
+		t.Errorf("hooks.json:\n%s", now[".codex/hooks.json"])
+	}
+	if old, new := strings.Count(long[".codex/config.toml"], "trusted_hash"), strings.Count(now[".codex/config.toml"], "trusted_hash"); old != new || new == 0 {
+		t.Errorf("%d hooks were trusted, now %d:\n%s", old, new, now[".codex/config.toml"])
+	}
+	w.model.Script("turn", realcli.Say("all-said"))
+	_, err := w.home.Codex(w.soon(), w.home.Project("p"), "play script:turn")
+	must(t, err)
+	for _, event := range []string{"SessionStart", "UserPromptSubmit", "Stop"} {
+		w.first("hook "+event, func(e entry) bool { return e.Hook == event })
 	}
 	w.uninstall(bridge.Codex, before)
 }

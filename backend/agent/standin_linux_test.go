@@ -23,7 +23,7 @@ import (
 // tell it and gives each event one piece of mail.
 //
 //	mcp --agent KIND --home DIR     an MCP server with the tools inbox and slow
-//	hook KIND EVENT --home DIR      a hook call
+//	hook KIND EVENT --home DIR      a hook call; as bridge-hook without the first word
 //	plugin opencode --home DIR      the plugin's child
 //
 // Everything is appended to DIR/log, one JSON object a line.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"bridge/backend/agent"
@@ -114,7 +115,7 @@ func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Fou
 	if err != nil {
 		return agent.Plan{}, bridge.Errorf(bridge.Invalid, "there is no user home folder: set HOME")
 	}
-	in := agent.Input{Home: userHome, Env: a.Getenv, Bridge: program, State: a.state(), CLI: found}
+	in := agent.Input{Home: userHome, Env: a.Getenv, Bridge: program, Hook: hookProgram(program), State: a.state(), CLI: found}
 	if !a.Home.IsDefault() {
 		in.BridgeHome = a.Home.Dir()
 	}
@@ -170,6 +171,23 @@ func (a Agents) program() (string, error) {
 		return "", fmt.Errorf("find this program: %w", err)
 	}
 	return self, nil
+}
+
+// hookProgram is bridge-hook, which every package has beside the bridge program;
+// "" where it is missing, as beside a program that was built alone.
+func hookProgram(program string) string {
+	places := []string{program}
+	if real, err := filepath.EvalSymlinks(program); err == nil && real != program {
+		places = append(places, real)
+	}
+	for _, place := range places {
+		folder, name := filepath.Split(place)
+		hook := filepath.Join(folder, strings.Replace(name, "bridge", "bridge-hook", 1))
+		if info, err := os.Stat(hook); err == nil && info.Mode().IsRegular() && hook != place {
+			return hook
+		}
+	}
+	return ""
 }
 
 // state is the folder of the home that holds the copies and the manifest of what

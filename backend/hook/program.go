@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -83,17 +82,18 @@ func Main(version string) int {
 }
 
 // beside is the console program in this one's folder, where every package puts
-// it.
+// it: bridge beside bridge-hook.
 func beside() string {
 	self, err := os.Executable()
 	if err != nil {
 		return ""
 	}
-	name := "bridge"
-	if runtime.GOOS == "windows" {
-		name += ".exe"
+	folder, name := filepath.Split(self)
+	long := strings.Replace(name, "bridge-hook", "bridge", 1)
+	if long == name {
+		return "" // somebody gave it another name: it must not call itself
 	}
-	return filepath.Join(filepath.Dir(self), name)
+	return filepath.Join(folder, long)
 }
 
 // takeHome splits --home off, which may stand anywhere.
