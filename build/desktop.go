@@ -9,8 +9,8 @@ import (
 	"bridge/app/mark"
 )
 
-// runDesktop builds the desktop app and, beside it, the console binary, which is
-// what agents are told to start.
+// runDesktop builds the desktop app and, beside it, the console programs, which
+// are what agents are told to start.
 func runDesktop(ctx context.Context, p project, _ []string) error {
 	if err := buildBridge(ctx, p); err != nil {
 		return err

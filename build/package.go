@@ -54,15 +54,17 @@ func runPackage(ctx context.Context, p project, args []string) error {
 	return nil
 }
 
-// release reads the version, which both programs must agree on, and the time:
+// release reads the version, which all programs must agree on, and the time:
 // SOURCE_DATE_EPOCH, else that of the commit.
 func (p project) release(ctx context.Context) (release, error) {
 	version, err := p.versionOf("bridge")
 	if err != nil {
 		return release{}, err
 	}
-	if desktop, err := p.versionOf("bridge-desktop"); err != nil || desktop != version {
-		return release{}, errors.Join(fmt.Errorf("cmd/bridge is version %s, cmd/bridge-desktop %q", version, desktop), err)
+	for _, program := range []string{"bridge-hook", "bridge-desktop"} {
+		if other, err := p.versionOf(program); err != nil || other != version {
+			return release{}, errors.Join(fmt.Errorf("cmd/bridge is version %s, cmd/%s %q", version, program, other), err)
+		}
 	}
 	epoch := os.Getenv("SOURCE_DATE_EPOCH")
 	if epoch == "" {
@@ -91,12 +93,14 @@ func (p project) versionOf(program string) (string, error) {
 	return string(found[1]), nil
 }
 
-// packBridge makes the deb and the rpm of the console program.
+// packBridge makes the deb and the rpm of the console programs.
 func (p project) packBridge(ctx context.Context, r release, processor, into string) error {
 	built := p.at(".cache", "package", "linux-"+processor)
-	err := p.compile(ctx, target{system: "linux", processor: processor, output: filepath.Join(built, "bridge")}, "./cmd/bridge")
-	if err != nil {
-		return err
+	for _, program := range consolePrograms() {
+		err := p.compile(ctx, target{system: "linux", processor: processor, output: filepath.Join(built, program)}, "./cmd/"+program)
+		if err != nil {
+			return err
+		}
 	}
 	return p.pack(ctx, r, "bridge", processor, built, into)
 }

@@ -107,11 +107,13 @@ func TestDSK_05_InstallingUpgradingAndRemovingLeaveTheOwnersData(t *testing.T) {
 	m.dpkg("--install", deb(t, old))
 	first := m.serve()
 	m.session("peers", nil)
+	m.hook()
 	m.bridge("send", "alpha", "kept over the upgrade")
 	m.dpkg("--install", deb(t, newer))
 	m.bridge("status") // the old one goes on
 	first.end(t)
 	second := m.serve()
+	m.hook()
 	if inbox := m.session("inbox", nil); !strings.Contains(inbox, "kept over the upgrade") {
 		t.Errorf("after the upgrade: %s", inbox)
 	}
@@ -181,6 +183,21 @@ func (m scratch) bridge(args ...string) {
 	cmd.Env = m.env()
 	if output, err := cmd.CombinedOutput(); err != nil {
 		m.t.Fatalf("bridge %s: %v\n%s", strings.Join(args, " "), err, output)
+	}
+}
+
+// hook makes a hook call of the program that the agents are told to start, which
+// lies beside bridge and is not on the PATH.
+func (m scratch) hook() {
+	m.t.Helper()
+	cmd := exec.CommandContext(m.t.Context(), filepath.Join(m.root, "usr/lib/bridge/bridge-hook"), "claude", "PostToolUse")
+	cmd.Env = m.env()
+	cmd.Stdin = strings.NewReader(`{"session_id":"nobody","cwd":"/"}`)
+	if output, err := cmd.CombinedOutput(); err != nil || string(output) != "{}\n" {
+		m.t.Fatalf("bridge-hook: %q, %v", output, err)
+	}
+	if _, err := os.Lstat(filepath.Join(m.root, "usr/bin/bridge-hook")); !errors.Is(err, os.ErrNotExist) {
+		m.t.Errorf("bridge-hook is on the PATH (%v)", err)
 	}
 }
 

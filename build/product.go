@@ -134,18 +134,27 @@ func executable(name, system string) string {
 	return name
 }
 
-// buildBridge builds the page, when needed, and the console binary.
+// consolePrograms are built together and lie beside each other wherever Bridge
+// is: the agents are told to start the second for their hooks.
+func consolePrograms() []string { return []string{"bridge", "bridge-hook"} }
+
+// buildBridge builds the page, when needed, and the console programs.
 func buildBridge(ctx context.Context, p project) error {
 	if err := runPage(ctx, p, nil); err != nil {
 		return err
 	}
-	return p.build(ctx, runtime.GOOS, runtime.GOARCH, p.binary())
+	for _, program := range consolePrograms() {
+		if err := p.build(ctx, runtime.GOOS, runtime.GOARCH, program, p.at("bin", executable(program, runtime.GOOS))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (p project) build(ctx context.Context, system, processor, output string) error {
+func (p project) build(ctx context.Context, system, processor, program, output string) error {
 	return p.do(ctx, step{
 		env:  []string{"CGO_ENABLED=0", "GOOS=" + system, "GOARCH=" + processor},
-		name: "go", args: []string{"build", "-trimpath", "-o", output, "./cmd/bridge"},
+		name: "go", args: []string{"build", "-trimpath", "-o", output, "./cmd/" + program},
 	})
 }
 
@@ -166,9 +175,11 @@ func runCross(ctx context.Context, p project, _ []string) error {
 		return err
 	}
 	for _, platform := range platforms() {
-		name := executable("bridge-"+platform[0]+"-"+platform[1], platform[0])
-		if err := p.build(ctx, platform[0], platform[1], p.at("bin", name)); err != nil {
-			return err
+		for _, program := range consolePrograms() {
+			name := executable(program+"-"+platform[0]+"-"+platform[1], platform[0])
+			if err := p.build(ctx, platform[0], platform[1], program, p.at("bin", name)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

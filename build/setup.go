@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// packWindows makes the setup program for Windows. Its two programs are signed,
+// packWindows makes the setup program for Windows. Its programs are signed,
 // and the setup and its uninstaller with them, when BRIDGE_SIGN names a program
 // that signs the file it is given.
 func (p project) packWindows(ctx context.Context, r release, into string) error {
@@ -37,7 +37,7 @@ func setupNeeds() []need {
 	}
 }
 
-// windowsPrograms builds both programs with their icon, version and manifest.
+// windowsPrograms builds the programs with their icon, version and manifest.
 // Starting at login is C code on Windows, hence the compiler.
 func (p project) windowsPrograms(ctx context.Context, r release, built string) error {
 	programs := []struct {
@@ -45,6 +45,7 @@ func (p project) windowsPrograms(ctx context.Context, r release, built string) e
 		target                target
 	}{
 		{"bridge", "cli", "Bridge", target{}},
+		{"bridge-hook", "cli", "Bridge for the hooks of agents", target{}},
 		{"bridge-desktop", "gui", "Bridge on the desktop", target{
 			tags: "desktop,production", ldflags: "-H windowsgui", env: []string{"CGO_ENABLED=1", "CC=x86_64-w64-mingw32-gcc"},
 		}},
