@@ -25,26 +25,34 @@ func (w *world) install() {
 	w.Helper()
 	product, err := product()
 	must(w.T, err)
-	must(w.T, os.Link(product, filepath.Join(w.home.Bin, "bridge")))
+	for _, program := range []string{"bridge", "bridge-hook"} {
+		must(w.T, os.Link(filepath.Join(product, program), filepath.Join(w.home.Bin, program)))
+	}
 	w.home.More = []string{"BRIDGE_LOG_LEVEL=debug"}
 	w.Logf("bridge install --yes:\n%s", w.bridge("install", "--yes"))
 	w.logs = append(w.logs, filepath.Join(w.home.Dir, ".bridge", "logs", "bridge.log"))
 	w.serve()
 }
 
-// product is the binary under test, beside the homes that link to it: the one
-// that BRIDGE_TEST_BIN names, else one that is built here once.
+// product is the folder with the programs under test, beside the homes that link
+// to them: those beside the one that BRIDGE_TEST_BIN names, else what is built
+// here once.
 var product = sync.OnceValues(func() (string, error) {
-	to := filepath.Join(os.TempDir(), "bridge")
-	if built := os.Getenv("BRIDGE_TEST_BIN"); built != "" {
-		raw, err := os.ReadFile(built)
-		if err != nil {
-			return "", err
+	to := os.TempDir()
+	for _, program := range []string{"bridge", "bridge-hook"} {
+		if built := os.Getenv("BRIDGE_TEST_BIN"); built != "" {
+			raw, err := os.ReadFile(filepath.Join(filepath.Dir(built), program))
+			if err != nil {
+				return "", err
+			}
+			if err := os.WriteFile(filepath.Join(to, program), raw, 0o700); err != nil {
+				return "", err
+			}
+			continue
 		}
-		return to, os.WriteFile(to, raw, 0o700)
-	}
-	if out, err := exec.Command("go", "build", "-o", to, "../../cmd/bridge").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building bridge: %w\n%s", err, out)
+		if out, err := exec.Command("go", "build", "-o", filepath.Join(to, program), "../../cmd/"+program).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("building %s: %w\n%s", program, err, out)
+		}
 	}
 	return to, nil
 })
