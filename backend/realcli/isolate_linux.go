@@ -6,7 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -15,15 +18,16 @@ import (
 // insideVar marks the process that runs inside the namespace.
 const insideVar = "BRIDGE_TEST_ISOLATED"
 
-// Isolated reports whether this process runs in a network namespace made by
-// Isolate: nothing that it starts can reach beyond its loopback.
+// Isolated reports whether this process runs in the namespaces made by Isolate:
+// after Enter nothing that it starts can reach beyond its loopback, or sees the
+// machine's /tmp.
 func Isolated() bool { return os.Getenv(insideVar) == "1" }
 
 // Isolate runs this same program again, with the same arguments, in a network
-// namespace that holds nothing but a loopback and with a temporary folder of its
-// own, and returns its exit code. When it ends, however it ends, every process
-// that it left behind is killed by its id, and the folder is removed. An error
-// means that the system does not permit namespaces.
+// namespace that holds nothing but a loopback and in a mount namespace whose /tmp
+// will be a temporary folder of its own, and returns its exit code. When it ends,
+// however it ends, every process that it left behind is killed by its id, and the
+// folder is removed. An error means that the system does not permit namespaces.
 func Isolate() (code int, err error) {
 	dir, err := temporary()
 	if err != nil {
@@ -38,7 +42,7 @@ func Isolate() (code int, err error) {
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = append(os.Environ(), insideVar+"=1", "TMPDIR="+dir)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
@@ -47,7 +51,7 @@ func Isolate() (code int, err error) {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("making a network namespace: %w", err)
+		return 0, fmt.Errorf("making namespaces: %w", err)
 	}
 	go func() {
 		<-stop
@@ -56,7 +60,7 @@ func Isolate() (code int, err error) {
 	err = cmd.Wait()
 	killOrphans()
 	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
-		return 0, fmt.Errorf("running in a network namespace: %w", err)
+		return 0, fmt.Errorf("running in namespaces: %w", err)
 	}
 	return cmd.ProcessState.ExitCode(), nil
 }
@@ -78,8 +82,71 @@ func temporary() (string, error) {
 	return dir, nil
 }
 
-// RaiseLoopback brings up the loopback of a fresh namespace.
-func RaiseLoopback() error {
+// Enter makes the namespaces of Isolate ready: with a /tmp of its own and with a
+// loopback. The one who was started by Isolate does it first of all.
+func Enter() error {
+	if err := ownTemporary(os.Getenv("TMPDIR")); err != nil {
+		return fmt.Errorf("making a /tmp of its own: %w", err)
+	}
+	return raiseLoopback()
+}
+
+// ownTemporary puts dir in the place of /tmp. The CLIs have fixed names there, in
+// folders that belong to whoever came first: within a user namespace everybody is
+// root, and what the machine's root left there is not theirs. What this run was
+// started with stays where it is.
+func ownTemporary(dir string) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("keeping mounts to itself: %w", err)
+	}
+	for _, name := range keptOfTemporary() {
+		from, to := filepath.Join("/tmp", name), filepath.Join(dir, name)
+		info, err := os.Stat(from)
+		if err != nil {
+			continue
+		}
+		if info.IsDir() {
+			err = os.Mkdir(to, 0o700)
+		} else {
+			err = os.WriteFile(to, nil, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+		if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("keeping %s: %w", from, err)
+		}
+	}
+	if err := unix.Mount(dir, "/tmp", "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return err
+	}
+	return os.Setenv("TMPDIR", "/tmp")
+}
+
+// keptOfTemporary names what of /tmp this run was started with: its program, its
+// working folder, and what its environment says of Bridge and Go.
+func keptOfTemporary() []string {
+	program, _ := os.Executable()
+	folder, _ := os.Getwd()
+	paths := append([]string{program, folder, os.Getenv("HOME")}, filepath.SplitList(os.Getenv("PATH"))...)
+	for _, pair := range os.Environ() {
+		if name, value, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "BRIDGE_") || strings.HasPrefix(name, "GO") {
+			paths = append(paths, value)
+		}
+	}
+	var names []string
+	for _, path := range paths {
+		within, ok := strings.CutPrefix(filepath.Clean(path), "/tmp/")
+		name, _, _ := strings.Cut(within, "/")
+		if ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// raiseLoopback brings up the loopback of a fresh namespace.
+func raiseLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("raising the loopback: %w", err)

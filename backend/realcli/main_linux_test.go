@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		os.Exit(probe(os.Args[1:]))
 	}
 	if realcli.Isolated() {
-		if err := realcli.RaiseLoopback(); err != nil {
+		if err := realcli.Enter(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 	code, err := realcli.Isolate()
 	if err != nil {
-		unusable = fmt.Errorf("this system permits no network namespace: %w", err)
+		unusable = fmt.Errorf("this system permits no namespaces: %w", err)
 		code = m.Run()
 	}
 	os.Exit(code)

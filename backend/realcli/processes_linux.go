@@ -23,7 +23,6 @@ func (h *Home) Close(ctx context.Context) error {
 	for {
 		pids := h.Processes()
 		if len(pids) == 0 {
-			h.removeDaemonSockets()
 			// A process that was just being started is in no list yet and may
 			// still write: then there is another round.
 			if err = os.RemoveAll(h.Root); err == nil {
@@ -37,21 +36,6 @@ func (h *Home) Close(ctx context.Context) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			return fmt.Errorf("ending the processes %v: %w", pids, errors.Join(err, ctx.Err()))
-		}
-	}
-}
-
-// removeDaemonSockets removes the sockets of codex's background server. Its home
-// has links to them only: codex makes them in /tmp, where names are short.
-func (h *Home) removeDaemonSockets() {
-	links, _ := filepath.Glob(filepath.Join(h.Dir, ".codex", "app-server-*", "*.sock"))
-	for _, link := range links {
-		socket, err := os.Readlink(link)
-		if err != nil || !strings.HasPrefix(filepath.Base(filepath.Dir(socket)), "codex-daemon-") {
-			continue
-		}
-		for _, path := range []string{socket, socket + ".lock"} {
-			os.Remove(path) //nolint:errcheck // codex may have removed it at its end
 		}
 	}
 }

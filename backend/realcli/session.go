@@ -121,7 +121,21 @@ func (t *Terminal) Screen(ctx context.Context) (string, error) {
 	return b.String(), err
 }
 
-// Until waits for the screen to show something.
+// ended is an error with what the program said at its end, nil while it runs and
+// after it ended well.
+func (t *Terminal) ended(ctx context.Context) error {
+	code, err := t.tmux(ctx, "display-message", "-p", "#{?pane_dead,#{pane_dead_status},}")
+	if code = strings.TrimSpace(code); err != nil || code == "" || code == "0" {
+		return nil
+	}
+	screen, _ := t.Screen(ctx)
+	if at := strings.Index(strings.ToLower(screen), "error: "); at >= 0 {
+		screen = screen[at:]
+	}
+	return fmt.Errorf("%s has ended with exit code %s: %s", t.name, code, screen)
+}
+
+// Until waits for the screen to show something, or for the program to fail.
 func (t *Terminal) Until(ctx context.Context, what string, fits func(screen string) bool) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -129,6 +143,9 @@ func (t *Terminal) Until(ctx context.Context, what string, fits func(screen stri
 		screen, err := t.Screen(ctx)
 		if err == nil && fits(screen) {
 			return nil
+		}
+		if failed := t.ended(ctx); failed != nil {
+			return failed
 		}
 		select {
 		case <-tick.C:
@@ -164,6 +181,9 @@ func (t *Terminal) Prompt(ctx context.Context, line string) error {
 	again := time.NewTicker(10 * pollEvery)
 	defer again.Stop()
 	for {
+		if err := t.ended(ctx); err != nil {
+			return err
+		}
 		if err := t.Keys(ctx, "Enter"); err != nil {
 			return fmt.Errorf("submitting to %s: %w", t.name, err)
 		}

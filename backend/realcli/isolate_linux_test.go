@@ -1,0 +1,69 @@
+package realcli_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"bridge/backend/realcli"
+)
+
+// A run of these tests has a /tmp of its own: what the machine's holds under the
+// names that the CLIs use there does not concern it, and it leaves nothing there.
+func TestARunHasATemporaryFolderOfItsOwn(t *testing.T) {
+	if !realcli.Isolated() {
+		t.Skipf("SKIPPED, this run is not isolated: %v", unusable)
+	}
+	const within = "BRIDGE_TEST_WITHIN"
+	theirs, left := "/tmp/codex-daemon-0", "/tmp/left-behind"
+	if os.Getenv(within) == "1" { // the run within the run
+		if _, err := os.Stat(theirs); !os.IsNotExist(err) {
+			t.Errorf("%s is seen (%v)", theirs, err)
+		}
+		must(t, os.WriteFile(left, nil, 0o600))
+		must(t, os.WriteFile(filepath.Join(t.TempDir(), "file"), nil, 0o600))
+		return
+	}
+	if err := os.Mkdir(theirs, 0o700); err == nil {
+		defer os.Remove(theirs)
+	}
+	before, err := os.ReadDir("/tmp")
+	must(t, err)
+	self, err := os.Executable()
+	must(t, err)
+	again := exec.CommandContext(soon(t), self, "-test.run=^"+t.Name()+"$", "-test.v")
+	again.Env = append(slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "BRIDGE_TEST_ISOLATED=") }), within+"=1")
+	if output, err := again.CombinedOutput(); err != nil || !strings.Contains(string(output), "PASS: "+t.Name()) {
+		t.Fatalf("the run within: %v\n%s", err, output)
+	}
+	after, err := os.ReadDir("/tmp")
+	must(t, err)
+	if len(before) != len(after) {
+		t.Errorf("/tmp holds %v, held %v", after, before)
+	}
+}
+
+// A program that says that it cannot start ends the wait for it at once, and what
+// it said comes first.
+func TestAProgramThatCannotStartIsNotWaitedFor(t *testing.T) {
+	w := newWorld(t, "p")
+	must(t, os.WriteFile(filepath.Join(w.home.Bin, "failing"), []byte("#!/bin/sh\necho 'loading'\nread line\necho 'Error: the folder is not mine'\nexit 1\n"), 0o700))
+	for name, wait := range map[string]func(terminal *realcli.Terminal) error{
+		"its screen": func(terminal *realcli.Terminal) error {
+			must(t, terminal.Keys(soon(t), "Enter"))
+			return terminal.Until(soon(t), "ready", func(screen string) bool { return strings.Contains(screen, "ready") })
+		},
+		"a prompt": func(terminal *realcli.Terminal) error { return terminal.Prompt(soon(t), "hello") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := strings.ReplaceAll(name, " ", "-")
+			terminal := (&world{t, w.scene}).open(id, "p", "loading", "failing")
+			if err := wait(terminal); err == nil || !strings.HasPrefix(err.Error(), id+" has ended with exit code 1: Error: the folder is not mine") {
+				t.Errorf("the wait ended with %v", err)
+			}
+		})
+	}
+}
