@@ -177,6 +177,9 @@ func TestSummaryFailsForWhatFailedOrDidNotRun(t *testing.T) {
 	all := []stage{
 		{name: "good", run: runs(nil)},
 		{name: "bad", run: func(_ context.Context, p project) error {
+			p.skip("pkg TestA", "no gcc")
+			p.skip("pkg TestB", "no root")
+			p.skip("pkg TestC", "no gcc")
 			fmt.Fprint(p.output, strings.Repeat("early\n", endingBytes), strings.Repeat("late\n", endingLines-1), "why\n")
 			return broken
 		}},
@@ -200,6 +203,10 @@ FAILED   bad             1.0 s  it broke
 NOT RUN  after-bad       1.0 s  needs bad
 NOT RUN  after-that      1.0 s  needs after-bad
 ok       after-good      1.0 s
+skipped  bad          no gcc
+           2: pkg TestA, pkg TestC
+skipped  bad          no root
+           1: pkg TestB
 stages: 2 passed, 3 failed
 `
 	if diff := cmp.Diff(want, output.String()); diff != "" {
@@ -207,6 +214,76 @@ stages: 2 passed, 3 failed
 	}
 	if err := summarize(&output, results[:1]); err != nil {
 		t.Errorf("summarize of what passed = %v", err)
+	}
+}
+
+// A run is printed as `go test` prints it, and what it skipped is known.
+func TestGoTestPrintsLittleAndNotesWhatWasSkipped(t *testing.T) {
+	files := map[string]string{
+		"go.mod": "module bridge\n\ngo 1.26\n",
+		"good/good_test.go": `package good
+
+import "testing"
+
+func TestFine(t *testing.T)    { t.Log("nobody reads this") }
+func TestSkipped(t *testing.T) { t.Skip("NOT TESTED: it needs root") }
+func TestParts(t *testing.T) {
+	t.Run("one", func(t *testing.T) { t.Log("before"); t.SkipNow() })
+	t.Run("two", func(t *testing.T) {})
+}
+`,
+		"bad/bad_test.go": `package bad
+
+import "testing"
+
+func TestFine(t *testing.T) { t.Log("nobody reads this") }
+func TestBad(t *testing.T) {
+	t.Run("sub", func(t *testing.T) { t.Error("it broke") })
+}
+`,
+		"dies/dies_test.go":       "package dies\n\nimport \"testing\"\n\nfunc TestDies(t *testing.T) { t.Log(\"last words\"); panic(\"gone\") }\n",
+		"unbuilt/unbuilt_test.go": "package unbuilt\n\nvar x int = \"text\"\n",
+		"none/none.go":            "package none\n",
+	}
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var output bytes.Buffer
+	var skips []skip
+	p := project{root: root, output: &output, skipped: &skips}
+	if err := p.goTest(t.Context(), []string{"CGO_ENABLED=0"}, "./good"); err != nil {
+		t.Fatal(err)
+	}
+	want := []skip{{"good TestSkipped", "NOT TESTED: it needs root"}, {"good TestParts/one", "before"}}
+	if diff := cmp.Diff(want, skips, cmp.AllowUnexported(skip{})); diff != "" {
+		t.Error(diff)
+	}
+	if lines := strings.Split(strings.TrimSpace(output.String()), "\n"); len(lines) != 2 || !strings.HasPrefix(lines[1], "ok  \tbridge/good") {
+		t.Errorf("of what passed it prints\n%s", output.String())
+	}
+	output.Reset()
+	if err := p.goTest(t.Context(), []string{"CGO_ENABLED=0"}, "./..."); err == nil {
+		t.Error("goTest = nil although tests failed")
+	}
+	for _, words := range []string{
+		"ok  \tbridge/good", "bad_test.go:7: it broke", "--- FAIL: TestBad", "--- FAIL: TestBad/sub", "FAIL\tbridge/bad", "panic: gone", "last words",
+		"cannot use \"text\"", "FAIL\tbridge/unbuilt [build failed]", "[no test files]",
+	} {
+		if !strings.Contains(output.String(), words) {
+			t.Errorf("it does not print %q", words)
+		}
+	}
+	for _, words := range []string{"nobody reads this", "=== RUN", "\"Action\""} {
+		if strings.Contains(output.String(), words) {
+			t.Errorf("it prints %q", words)
+		}
+	}
+	if t.Failed() {
+		t.Log(output.String())
 	}
 }
 

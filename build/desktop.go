@@ -56,16 +56,13 @@ func desktopApp(output string) target {
 // desktopTests drive the real app on a screen and a session bus of their own.
 func desktopTests(ctx context.Context, p project) error {
 	if runtime.GOOS != "linux" {
-		p.say("the desktop app is tested on Linux")
+		p.skip("every test", "the desktop app is tested on Linux")
 		return nil
 	}
 	if err := buildDesktop(ctx, p); err != nil {
 		return err
 	}
-	return p.do(ctx, step{
-		env:  []string{"BRIDGE_DESKTOP_BIN=" + p.desktopBinary()},
-		name: "go", args: []string{"test", "-count=1", "-timeout", "20m", "./cmd/bridge-desktop"},
-	})
+	return p.goTest(ctx, []string{"BRIDGE_DESKTOP_BIN=" + p.desktopBinary()}, "-count=1", "-timeout", "20m", "./cmd/bridge-desktop")
 }
 
 // runIcon draws the icon of the packages anew.

@@ -85,6 +85,8 @@ func dispatch(ctx context.Context, args []string, output io.Writer) error {
 type project struct {
 	root   string    // absolute
 	output io.Writer // where tasks and the programs they start print
+	// skipped, when set, takes what a stage of the tests left out.
+	skipped *[]skip
 }
 
 // openProject finds the checkout around the working folder.

@@ -89,6 +89,7 @@ type result struct {
 	took    time.Duration
 	err     error
 	skipped string // why it did not run
+	skips   []skip // what of it did not run
 	ending  string // the last lines that it printed
 }
 
@@ -100,10 +101,11 @@ func perform(ctx context.Context, p project, s stage, before []result) result {
 	}
 	p.say("[%s]", s.name)
 	var printed ending
-	p.output = io.MultiWriter(p.output, &printed)
+	var skips []skip
+	p.output, p.skipped = io.MultiWriter(p.output, &printed), &skips
 	began := time.Now()
 	err := s.run(ctx, p)
-	return result{name: s.name, took: time.Since(began), err: err, ending: printed.lines()}
+	return result{name: s.name, took: time.Since(began), err: err, ending: printed.lines(), skips: skips}
 }
 
 // ending keeps the last lines of what is written to it.
@@ -125,8 +127,8 @@ func (e *ending) lines() string {
 }
 
 // summarize repeats the last lines of each stage that failed, because a log is
-// read from its end, prints one line for each stage and then the count of all.
-// Stages that could not run count as failed.
+// read from its end, prints one line for each stage, what was skipped and why, and
+// then the count of all. Stages that could not run count as failed.
 func summarize(output io.Writer, results []result) error {
 	passed, failed := 0, 0
 	for _, r := range results {
@@ -150,6 +152,7 @@ func summarize(output io.Writer, results []result) error {
 		}
 		fmt.Fprintln(output, strings.TrimRight(fmt.Sprintf("%-8s %-12s %6.1f s  %s", word, r.name, r.took.Seconds(), why), " "))
 	}
+	printSkips(output, results)
 	fmt.Fprintf(output, "stages: %d passed, %d failed\n", passed, failed)
 	if failed > 0 {
 		return errors.New("not every check passed")
@@ -191,12 +194,14 @@ func goTests(ctx context.Context, p project) error {
 		}
 	}
 	if len(watched) > 0 {
-		race := step{env: []string{"CGO_ENABLED=1"}, name: "go", args: append([]string{"test", "-race", "-timeout", "20m"}, watched...)}
-		if err := p.do(ctx, race); err != nil {
+		race := append([]string{"-race", "-timeout", "20m"}, watched...)
+		if err := p.goTest(ctx, []string{"CGO_ENABLED=1"}, race...); err != nil {
 			return err
 		}
+	} else {
+		p.skip("every package", "the race detector did not watch: it needs gcc, and another system than Windows")
 	}
-	return p.do(ctx, step{name: "go", args: append([]string{"test", "-timeout", "20m"}, plain...)})
+	return p.goTest(ctx, nil, append([]string{"-timeout", "20m"}, plain...)...)
 }
 
 // packages lists the packages whose tests need no agent CLI and those whose
@@ -247,10 +252,10 @@ func browserTests(ctx context.Context, p project) error {
 // removes them in a folder that stands for a machine.
 func packageTests(ctx context.Context, p project) error {
 	if runtime.GOOS != "linux" {
-		p.say("the packages are tested on Linux")
+		p.skip("every test", "the packages are tested on Linux")
 		return nil
 	}
-	return p.do(ctx, step{env: []string{"BRIDGE_TEST_PACKAGES=1"}, name: "go", args: []string{"test", "-count=1", "-run", "DSK_05", "./build"}})
+	return p.goTest(ctx, []string{"BRIDGE_TEST_PACKAGES=1"}, "-count=1", "-run", "DSK_05", "./build")
 }
 
 // realCLITests runs the tests that drive the agent CLIs. On Linux it is a
@@ -261,14 +266,11 @@ func realCLITests(ctx context.Context, p project) error {
 		return err
 	}
 	// One package at a time: each starts many large programs.
-	test := step{
-		env:  []string{"BRIDGE_TEST_BIN=" + p.binary(), "BRIDGE_TEST_CLIS=" + p.at(".cache", "clis")},
-		name: "go", args: append([]string{"test", "-timeout", "60m", "-count=1", "-p=1"}, packages...),
-	}
+	env := []string{"BRIDGE_TEST_BIN=" + p.binary(), "BRIDGE_TEST_CLIS=" + p.at(".cache", "clis")}
 	if runtime.GOOS == "linux" {
-		test.env = append(test.env, "BRIDGE_REQUIRE_CLIS=1")
+		env = append(env, "BRIDGE_REQUIRE_CLIS=1")
 	}
-	return p.do(ctx, test)
+	return p.goTest(ctx, env, append([]string{"-timeout", "60m", "-count=1", "-p=1"}, packages...)...)
 }
 
 // runSoak builds the binary, kills it under load and lets its writes and syncs
