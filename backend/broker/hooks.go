@@ -38,13 +38,7 @@ func (b *Broker) hook(ctx context.Context, l *link, call session.HookCall) (sess
 		b.noteChild(s, call)
 		return session.HookReply{}, b.noteQueued(ctx, s, call)
 	}
-	if err := b.judgeWakes(ctx, s, call); err != nil {
-		return session.HookReply{}, err
-	}
-	if err := b.judgeMod(ctx, s, call); err != nil {
-		return session.HookReply{}, err
-	}
-	if err := b.consumeHanded(ctx, s, nextActivity(call.HostEvent)); err != nil {
+	if err := b.noteSign(ctx, s, call); err != nil {
 		return session.HookReply{}, err
 	}
 	if err := b.noteQueued(ctx, s, call); err != nil {
@@ -58,6 +52,25 @@ func (b *Broker) hook(ctx context.Context, l *link, call session.HookCall) (sess
 		return session.HookReply{Busy: b.isBusy(s)}, nil
 	}
 	return b.handOver(ctx, l, s, call)
+}
+
+// noteSign finds out from a hook call what became of the mail that was handed over
+// before it.
+func (b *Broker) noteSign(ctx context.Context, s *session.Session, call session.HookCall) error {
+	if err := b.offerAgain(ctx, s, b.startsUnknown(s, call)); err != nil {
+		return err
+	}
+	if err := b.judgeWakes(ctx, s, call); err != nil {
+		return err
+	}
+	if err := b.judgeMod(ctx, s, call); err != nil {
+		return err
+	}
+	if !goesOn(call) {
+		b.noteActive(s)
+		return nil
+	}
+	return b.consumeHanded(ctx, s, nextActivity(call.HostEvent))
 }
 
 func checkHook(call session.HookCall) error {

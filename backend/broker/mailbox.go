@@ -115,7 +115,7 @@ func (b *Broker) tryLend(ctx context.Context, l *link, s *session.Session, limit
 	if len(taken.Shown) == 0 && len(taken.Announced) == 0 {
 		return nil, taken, false, nil
 	}
-	lent := &loan{Loan: session.Loan{ID: uuid.NewString(), Recipient: id, Messages: idsOf(taken.Shown)}, announced: idsOf(taken.Announced), holder: l}
+	lent := &loan{Loan: session.Loan{ID: uuid.NewString(), Recipient: id, Messages: idsOf(taken.Shown), Process: s.Process}, announced: idsOf(taken.Announced), holder: l}
 	l.loans[lent.ID] = lent
 	box.holdLocked(lent)
 	return &lent.Loan, taken, false, nil
@@ -237,7 +237,7 @@ func (b *Broker) marksOf(args ipc.Confirm, at int64) []mail.Mark {
 	var marks []mail.Mark
 	for _, recipient := range recipients {
 		for _, id := range args.Loan.Messages {
-			marks = append(marks, mail.Mark{MessageID: id, Recipient: recipient, At: at, Via: args.Via, Evidence: args.Via.Evidence(args.Detail)})
+			marks = append(marks, mail.Mark{MessageID: id, Recipient: recipient, At: at, Via: args.Via, Evidence: args.Via.Evidence(args.Detail), Process: args.Loan.Process})
 		}
 	}
 	return marks
@@ -259,27 +259,38 @@ func (b *Broker) boxOfLocked(recipient string) (id string, box *mailbox) {
 // active records a sign of activity: everything handed to the session before
 // counts as read from now on.
 func (b *Broker) active(ctx context.Context, s *session.Session, evidence string) error {
+	if err := b.offerAgain(ctx, s, false); err != nil {
+		return err
+	}
 	if err := b.judgeWakes(ctx, s, session.HookCall{HostEvent: evidence}); err != nil {
 		return err
 	}
 	return b.consumeHanded(ctx, s, nextActivity(evidence))
 }
 
-func (b *Broker) consumeHanded(ctx context.Context, s *session.Session, evidence string) error {
-	at := b.nowMillis()
+// noteActive keeps when the session last showed a sign of life.
+func (b *Broker) noteActive(s *session.Session) (at int64) {
+	at = b.nowMillis()
 	b.mu.Lock()
-	id, box := s.ID, b.boxes[s.ID]
-	if box != nil {
+	defer b.mu.Unlock()
+	if box := b.boxes[s.ID]; box != nil {
 		box.lastActive = at
 		box.wake.answered()
 	}
+	return at
+}
+
+func (b *Broker) consumeHanded(ctx context.Context, s *session.Session, evidence string) error {
+	at := b.noteActive(s)
+	b.mu.Lock()
+	id, box := s.ID, b.boxes[s.ID]
 	if box == nil || !box.handedOpen {
 		b.mu.Unlock()
 		return nil
 	}
-	handovers := box.handovers
+	handovers, here := box.handovers, b.processesLocked(id)
 	b.mu.Unlock()
-	marks, err := b.opts.DB.ConsumeHanded(ctx, id, at, at, evidence)
+	marks, err := b.opts.DB.ConsumeHanded(ctx, id, at, at, evidence, here.earlier)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,9 @@ func (b *Broker) register(ctx context.Context, l *link, args ipc.Register) (ipc.
 	if err := checkRegister(args); err != nil {
 		return ipc.Registered{}, err
 	}
+	process, since := hostOf(l, args)
 	b.mu.Lock()
+	l.process, l.since = process, since
 	b.keepLoansLocked(l, args.Loans)
 	if l.identity == nil || l.conn.Hello().Role != ipc.RolePlugin {
 		l.identity = &args
@@ -181,6 +183,7 @@ func (b *Broker) attachLocked(l *link, s *session.Session) {
 		l.conn.Push(ipc.EventJoined, joined(s))
 	}
 	l.sessions[s.ID] = true
+	b.learnHostLocked(l, s)
 	for _, given := range l.loans {
 		if given.box == nil {
 			b.boxes[s.ID].holdLocked(given)
@@ -268,6 +271,9 @@ func (b *Broker) settle(ctx context.Context, s *session.Session) error {
 		if err := b.opts.DB.Readdress(ctx, old, peer.ID); err != nil {
 			return err
 		}
+	}
+	if err := b.offerAgain(ctx, s, false); err != nil {
+		return err
 	}
 	if peer.SessionID == "" || runner {
 		return nil

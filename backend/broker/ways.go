@@ -74,7 +74,7 @@ func ofOlder(role ipc.Role, args ipc.Confirm) ipc.Confirm {
 // markOfLine is the fact in a line of the read journal. A line of an older program
 // has words alone.
 func markOfLine(line ipc.JournalLine) (mail.Mark, error) {
-	mark := mail.Mark{MessageID: line.MessageID, Recipient: line.Recipient, At: line.At, Via: line.Via, Evidence: line.Evidence}
+	mark := mail.Mark{MessageID: line.MessageID, Recipient: line.Recipient, At: line.At, Via: line.Via, Evidence: line.Evidence, Process: line.Process}
 	switch {
 	case line.Stage != bridge.StageHanded && line.Stage != bridge.StageConsumed:
 		return mark, bridge.Errorf(bridge.Invalid, "a receipt says handed or consumed, not %q", line.Stage)

@@ -65,8 +65,11 @@ func Run(ctx context.Context, opts Options, kind bridge.AgentKind, event string,
 // the bytes are out.
 func answer(ctx context.Context, opts Options, adapter host.Adapter, call session.HookCall, output io.Writer) {
 	note := "" // read first: a broker that hangs must not cost it
-	if opts.Note != nil && call.Event == session.EventStart && call.ChildID == "" {
-		note = opts.Note(ctx, call)
+	if call.Event == session.EventStart && call.ChildID == "" {
+		call.Ancestors = above() // they tell whether this is another process than before
+		if opts.Note != nil {
+			note = opts.Note(ctx, call)
+		}
 	}
 	client, reply := ask(ctx, opts, &call)
 	if client != nil {
@@ -102,15 +105,21 @@ func ask(ctx context.Context, opts Options, call *session.HookCall) (*ipc.Client
 		return nil, session.HookReply{}
 	}
 	if err == nil && reply.Unknown { // the walk through the process list is only for sessions that are not known yet
-		for _, p := range proc.Ancestors(os.Getpid(), maxAncestors) {
-			call.Ancestors = append(call.Ancestors, p.PID)
-		}
+		call.Ancestors = above()
 		reply, err = client.Hook(ctx, *call)
 	}
 	if err != nil {
 		opts.Log.Warn("the broker did not serve a hook", "event", call.HostEvent, "err", err)
 	}
 	return client, reply
+}
+
+// above lists the processes above this one, nearest first.
+func above() (pids []int) {
+	for _, p := range proc.Ancestors(os.Getpid(), maxAncestors) {
+		pids = append(pids, p.PID)
+	}
+	return pids
 }
 
 func joinNote(note, text string) string {

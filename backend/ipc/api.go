@@ -56,7 +56,10 @@ type Register struct {
 	AgentPID int              `json:"agentPid"` // the host's process
 	// HostKnown says that AgentPID was seen to be the agent CLI itself, so that
 	// two servers below it belong together.
-	HostKnown bool   `json:"hostKnown,omitempty"`
+	HostKnown bool `json:"hostKnown,omitempty"`
+	// Process names the host's process for good, so that one that comes after it is
+	// told apart (ProcessOf). "" lets the broker find out.
+	Process   string `json:"process,omitempty"`
 	SessionID string `json:"sessionId,omitempty"` // host session id, "" until known
 	// Store is the folder of the CLI's own store, as far as the environment of
 	// the registering process tells (host.StoreFolder).
@@ -216,7 +219,8 @@ type JournalLine struct {
 	At        int64        `json:"at"`
 	Via       mail.Via     `json:"via,omitempty"` // none in a line of an older program
 	Detail    string       `json:"detail,omitempty"`
-	Evidence  string       `json:"evidence"` // as Confirm.Evidence
+	Evidence  string       `json:"evidence"`          // as Confirm.Evidence
+	Process   string       `json:"process,omitempty"` // as session.Loan.Process
 }
 
 // DecideArgs records a decision. Scope nil means the session's project.

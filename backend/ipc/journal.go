@@ -42,7 +42,7 @@ func (j Journal) Keep(confirm Confirm, at int64) error {
 	for _, id := range confirm.Loan.Messages {
 		lines = append(lines, JournalLine{
 			Stage: confirm.Stage, MessageID: id, Recipient: confirm.Loan.Recipient, At: at,
-			Via: confirm.Via, Detail: confirm.Detail, Evidence: confirm.words(),
+			Via: confirm.Via, Detail: confirm.Detail, Evidence: confirm.words(), Process: confirm.Loan.Process,
 		})
 	}
 	data, err := json.Marshal(lines)

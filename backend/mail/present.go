@@ -173,3 +173,12 @@ func neutral(body string) string {
 		})
 	})
 }
+
+// HeldIn reports whether a text of a host holds the message whole, as a hook, the
+// channel or a tool's answer showed it.
+func HeldIn(text string, m bridge.Message) bool {
+	if !strings.Contains(text, m.ID) && !strings.Contains(text, plain(m.ID)) {
+		return false
+	}
+	return strings.Contains(text, strings.TrimSpace(m.Body)) || strings.Contains(text, strings.TrimSpace(neutral(m.Body)))
+}

@@ -76,4 +76,6 @@ type Loan struct {
 	ID        string   `json:"id"`
 	Recipient string   `json:"recipient"` // peer id
 	Messages  []string `json:"messages"`  // message ids
+	// Process is the process of the host that it is for, "" where that is not known.
+	Process string `json:"process,omitempty"`
 }

@@ -19,6 +19,7 @@ type Session struct {
 	named     bool // Name was asked for: learning who the session is keeps it
 	Cwd       string
 	AgentPID  int
+	Process   string // of the host, named for good; "" where that is not known
 	SessionID string // host session id, "" until known
 	Since     int64  // Unix epoch milliseconds
 	Busy      bool

@@ -96,7 +96,7 @@ func work(t testing.TB, db *DB) {
 			t.Fatal(err)
 		}
 	}
-	if marks, err := db.ConsumeHanded(ctx, "bob", 9200, 9300, "activity"); err != nil || len(marks) != 1 {
+	if marks, err := db.ConsumeHanded(ctx, "bob", 9200, 9300, "activity", none); err != nil || len(marks) != 1 {
 		t.Fatalf("ConsumeHanded = %v, %v", marks, err)
 	}
 	reply := note("r1", "bob", "an answer", 9400, "alice")

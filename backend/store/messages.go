@@ -249,6 +249,11 @@ func (r *Reader) Waiting(ctx context.Context, recipient string, limit int, first
 	return r.unread(ctx, recipient, limit, first, " AND s.handed_at IS NULL")
 }
 
+// Handed lists the oldest unread messages of the recipient that were handed over.
+func (r *Reader) Handed(ctx context.Context, recipient string, limit int) ([]mail.Delivery, error) {
+	return r.unread(ctx, recipient, limit, nil, " AND s.handed_at IS NOT NULL")
+}
+
 func (r *Reader) unread(ctx context.Context, recipient string, limit int, first func(mail.Delivery) bool, further string) (unread []mail.Delivery, err error) {
 	err = r.read(ctx, func(v view) error {
 		unread = []mail.Delivery{}

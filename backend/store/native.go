@@ -32,6 +32,27 @@ func (d *DB) Unhand(ctx context.Context, messageID, recipient string) error {
 	})
 }
 
+// UnhandThese is Unhand of several, as they were read: what was handed over anew
+// meanwhile stays so.
+func (d *DB) UnhandThese(ctx context.Context, handed []mail.Delivery) error {
+	if len(handed) == 0 {
+		return nil
+	}
+	return d.writer.do(ctx, func(t *tx) error {
+		for _, one := range handed {
+			changed, err := t.exec("UPDATE delivery_stages SET handed_at = NULL, handed_by = NULL WHERE message_id = ?1 AND recipient = ?2 AND handed_at = ?3",
+				one.ID, one.Recipient, one.Handed.At)
+			if err == nil && changed > 0 {
+				_, err = t.exec("UPDATE delivery_ways SET handed_via = NULL, handed_at = NULL, handed_to = NULL WHERE message_id = ?1 AND recipient = ?2", one.ID, one.Recipient)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // AppendHanded stores a message that is handed over in the same moment, in one
 // transaction: no hook may show what the CLI's own queue was asked to show.
 func (d *DB) AppendHanded(ctx context.Context, message bridge.Message, via mail.Via, detail string) error {

@@ -95,19 +95,22 @@ func markAnswers(t *tx, table, condition string) error {
 
 // ConsumeHanded marks everything that was handed to the recipient up to the
 // given time and is still unread as consumed: its session was active after it.
-// What is shown later, if at all, is left (mail.Via.ShownLater). It returns what
-// it marked.
-func (d *DB) ConsumeHanded(ctx context.Context, recipient string, handedUpTo, at int64, evidence string) (marks []mail.Mark, err error) {
+// What is shown later, if at all, is left (mail.Via.ShownLater), and so is what
+// earlier says was handed to a process before the one that was active. It returns
+// what it marked.
+func (d *DB) ConsumeHanded(ctx context.Context, recipient string, handedUpTo, at int64, evidence string, earlier func(mail.Fact) bool) (marks []mail.Mark, err error) {
 	err = d.writer.do(ctx, func(t *tx) error {
 		marks = []mail.Mark{}
-		rows, err := t.query(ctx, `SELECT m.id, s.handed_by, `+handedWay+` FROM messages m
+		rows, err := t.query(ctx, `SELECT m.id, s.handed_at, s.handed_by, `+handedWay+` FROM messages m
 			CROSS JOIN delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient`+wayJoin+`
 			WHERE m.recipient = ?1 AND m.read_at IS NULL AND s.handed_at <= ?2 ORDER BY m.created_at, m.rowid`, recipient, handedUpTo)
 		err = each(rows, err, func(rows *sql.Rows) error {
 			mark := mail.Mark{Recipient: recipient, At: at, Via: mail.ViaActivity, Evidence: evidence}
-			var words, via, process string
-			err := rows.Scan(text{&mark.MessageID}, text{&words}, text{&via}, text{&process})
-			if !wayOf(bridge.StageHanded, via, words).ShownLater() {
+			var handed mail.Fact
+			var via string
+			err := rows.Scan(text{&mark.MessageID}, number{&handed.At}, text{&handed.Evidence}, text{&via}, text{&handed.Process})
+			handed.Via = wayOf(bridge.StageHanded, via, handed.Evidence)
+			if !handed.Via.ShownLater() && !earlier(handed) {
 				marks = append(marks, mark)
 			}
 			return err
