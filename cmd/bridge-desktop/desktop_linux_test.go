@@ -566,7 +566,7 @@ func TestDSK_01_WhatIsMissing(t *testing.T) {
 		app := exec.CommandContext(t.Context(), desktopApp(t))
 		app.Env = append(os.Environ(), "BRIDGE_HOME="+home, "DISPLAY=", "WAYLAND_DISPLAY=")
 		output, err := app.CombinedOutput()
-		if app.ProcessState.ExitCode() != 1 || strings.Count(string(output), "\n") != 1 || !strings.Contains(string(output), "is a file: remove it") {
+		if app.ProcessState.ExitCode() != 2 || strings.Count(string(output), "\n") != 1 || !strings.Contains(string(output), "is a file: remove it") {
 			t.Errorf("%v, it printed %s", err, output)
 		}
 	})
@@ -593,4 +593,54 @@ func TestDSK_01_AnArgumentIsRefused(t *testing.T) {
 	if app.ProcessState.ExitCode() != 2 || !strings.Contains(string(output), `was given "serve"`) {
 		t.Errorf("%v, it printed %s", err, output)
 	}
+}
+
+// loseStore makes the home one that has lost its store beside a good snapshot.
+func (d *desk) loseStore() {
+	d.t.Helper()
+	broker := d.bridge("serve")
+	d.broker(anyBroker)
+	d.bridge("doctor", "--backup").ends(d.t)
+	broker.terminate(d.t)
+	if err := os.Remove(d.home.DB()); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func TestSTO_17_TheAppMakesNoStoreInALostOnesPlace(t *testing.T) {
+	t.Run("STO-17 no display: the sentence, and the end", func(t *testing.T) {
+		d := newDesk(t, false)
+		d.loseStore()
+		serve := d.bridge("serve")
+		<-serve.ended
+		_, sentence, _ := strings.Cut(serve.output.String(), "bridge: ")
+		d.set("DISPLAY", "")
+		app := d.app()
+		select {
+		case <-app.ended:
+		case <-time.After(patience):
+			t.Fatal("it does not end")
+		}
+		if app.cmd.ProcessState.ExitCode() != 3 || !strings.Contains(sentence, " is lost: ") || !strings.HasSuffix(app.output.String(), "bridge-desktop: "+sentence) {
+			t.Errorf("%v, it printed %s", app.err, app.output.String())
+		}
+		if _, err := os.Stat(d.home.DB()); err == nil {
+			t.Error("there is a store")
+		}
+	})
+	t.Run("STO-17 the window and the tray say what to do, and go on once it is done", func(t *testing.T) {
+		d := newDesk(t, true)
+		d.loseStore()
+		app := d.app()
+		until(t, "the window is shown", func() bool { return d.screen.shows(t) })
+		until(t, "the tray says so", func() bool {
+			return d.bus.owner() != "" && strings.Contains(d.bus.tooltip(t), "bridge doctor --restore snapshot-")
+		})
+		if _, err := os.Stat(d.home.DB()); err == nil {
+			t.Error("there is a store")
+		}
+		d.bridge("doctor", "--restore", "latest", "--yes").ends(t)
+		d.awaitPage(d.broker(anyBroker).URL)
+		app.terminate(t)
+	})
 }

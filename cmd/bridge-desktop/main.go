@@ -31,7 +31,7 @@ func main() {
 	}
 	if err := run(*hidden, *folder); err != nil {
 		fmt.Fprintf(os.Stderr, "bridge-desktop: %s\n", err)
-		os.Exit(1)
+		os.Exit(cli.ExitCode(err))
 	}
 }
 
