@@ -284,6 +284,7 @@ func userService(t *testing.T, s served) {
 	}
 
 	s.waitsForAnother()
+	t.Run("STO-17 a lost store", func(t *testing.T) { served{t, s.dir}.refusesALostStore() })
 
 	// The next login starts it, without any command.
 	logout()
@@ -306,6 +307,31 @@ func userService(t *testing.T, s served) {
 		t.Errorf("the owner's data: %v", err)
 	}
 	logout()
+}
+
+// refusesALostStore: a service whose store is lost ends and is not started again
+// and again; its owner hears why, and it serves once the store is back (STO-17).
+func (s served) refusesALostStore() {
+	s.Helper()
+	s.run(0, "doctor", "--backup")
+	if err := os.Remove(filepath.Join(s.dir, "home", ".bridge", "bridge.db")); err != nil {
+		s.Fatal(err)
+	}
+	if err := syscall.Kill(s.status().PID, syscall.SIGKILL); err != nil {
+		s.Fatal(err)
+	}
+	s.until("failed without its store", func(status serviceStatus) bool { return status.State == "failed" && status.PID == 0 })
+	s.says("bridge.db is lost: it is gone", 3, "service", "start")
+	log := s.run(0, "service", "logs")
+	if count := strings.Count(log, "the service cannot serve"); count != 1 || !strings.Contains(log, "bridge.db is lost: it is gone") {
+		s.Errorf("it was started %d times:\n%s", count, log)
+	}
+	s.says("Restored", 0, "doctor", "--restore", "latest", "--yes")
+	s.says("this service", 0, "service", "start")
+	s.until("serving with its store", isServing)
+	if inbox := s.session("search_history", `{"query":"crash"}`); strings.Contains(inbox, "refused") {
+		s.Errorf("after the restore: %s", inbox)
+	}
 }
 
 // waitsForAnother: a broker that somebody started on purpose goes first, and the
