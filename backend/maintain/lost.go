@@ -44,21 +44,33 @@ type loss struct {
 	signs []string // what shows that there was one: paths in the home
 }
 
-// lookForLoss looks for the store, and where there is none for what shows that there
-// was one. Both can come to be meanwhile, the store first.
+// lookForLoss looks for the store, and where there is none for what shows that
+// there was one. Another process may be making the first one meanwhile: only what
+// is the same before and after counts.
 func (c Caretaker) lookForLoss(ctx context.Context) (lost *loss, has bool) {
 	writers, err := c.live()
 	live := err != nil || len(writers) > 0
-	if c.hasNoStore(ctx, live) == "" {
-		return nil, true
+	for how := c.hasNoStore(ctx, live); ; {
+		if how == "" {
+			return nil, true
+		}
+		signs, before := c.signs(ctx, live, how), how
+		if how = c.hasNoStore(ctx, live); how != before {
+			continue
+		}
+		if len(signs) == 0 {
+			return nil, false
+		}
+		return &loss{home: c, how: how, signs: signs}, false
 	}
-	signs := c.signs(ctx, live)
-	how := c.hasNoStore(ctx, live)
-	if how == "" || len(signs) == 0 {
-		return nil, how == ""
-	}
-	return &loss{home: c, how: how, signs: signs}, false
 }
+
+// Why bridge.db is no store.
+const (
+	storeGone  = "is gone"
+	storeEmpty = "is empty"
+	storeBare  = "is a database without tables"
+)
 
 // hasNoStore says in words why bridge.db is no store, "" where there is something
 // in it or in its place: whether that can be used is not decided here.
@@ -66,15 +78,15 @@ func (c Caretaker) hasNoStore(ctx context.Context, live bool) string {
 	info, err := os.Lstat(c.Home.DB())
 	switch {
 	case isGone(err):
-		return "is gone"
+		return storeGone
 	case err != nil || !info.Mode().IsRegular():
 		return ""
 	case info.Size() == 0:
-		return "is empty"
+		return storeEmpty
 	}
 	seen, err := store.Glance(ctx, c.Home.DB(), live)
 	if err == nil && seen.Version == 0 && len(seen.Tables) == 0 {
-		return "is a database without tables"
+		return storeBare
 	}
 	return ""
 }
@@ -146,9 +158,9 @@ func holdsStore(dir string) bool {
 
 // signs lists what shows that the home has had a store, one path of each kind.
 // What cannot be read counts: nobody but a store's owner has such files.
-func (c Caretaker) signs(ctx context.Context, live bool) []string {
+func (c Caretaker) signs(ctx context.Context, live bool, how string) []string {
 	var found []string
-	for _, suffix := range []string{"-wal", "-journal"} {
+	for _, suffix := range strayLogs[how] {
 		if sizeOf(c.Home.DB()+suffix) > 0 {
 			found = append(found, primary+suffix)
 		}
@@ -168,6 +180,10 @@ func (c Caretaker) signs(ctx context.Context, live bool) []string {
 	}
 	return append(found, c.leasesOfStore()...)
 }
+
+// strayLogs are the logs that cannot be those of what is in the store's place: the
+// making of a first store, cut off, leaves the others.
+var strayLogs = map[string][]string{storeGone: {"-wal", "-journal"}, storeEmpty: {"-wal"}}
 
 // signFiles are files and folders that only work with a store leaves, as patterns
 // in the home.
