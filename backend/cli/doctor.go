@@ -105,6 +105,11 @@ func (a *App) doctor(ctx context.Context, flags doctorFlags, snapshot string) er
 		Home: home, Program: "bridge doctor", Now: a.Now,
 		Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge, Told: progress.tell,
 	}
+	if flags != (doctorFlags{restore: flags.restore, yes: flags.yes}) {
+		if err := c.RequireHome(); err != nil {
+			return err
+		}
+	}
 	if work, set := flags.asks(c); work != "" {
 		a.explain(c.Explain(work, set))
 		if err := a.consent(flags.yes); err != nil {

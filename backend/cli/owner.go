@@ -127,11 +127,15 @@ func (a *App) statusOffline(ctx context.Context, home config.Home) error {
 // lookAtStorage puts how the storage stands into the report, and returns it in
 // words. It needs no broker and changes nothing.
 func (a *App) lookAtStorage(ctx context.Context, home config.Home, report *statusReport) string {
-	standing, err := maintain.Caretaker{Home: home, Now: a.Now}.Look(ctx)
+	caretaker := maintain.Caretaker{Home: home, Now: a.Now}
+	standing, err := caretaker.Look(ctx)
 	if err != nil {
 		return fmt.Sprintf("Storage    could not be looked at: %s\n", err)
 	}
 	report.Storage = &standing
+	if err := caretaker.RequireHome(); err != nil {
+		return fmt.Sprintf("Storage    %s\n", err)
+	}
 	return storageText(standing, a.Now())
 }
 

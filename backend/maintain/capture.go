@@ -138,7 +138,7 @@ func (c *capture) spare(ctx context.Context, file *File, failure error) error {
 	from := in(c.Home.Dir(), history)
 	seen, err := store.Inspect(ctx, from, c.live)
 	isDamaged := err != nil || len(seen.Problems) > 0
-	if !isDamaged || ctx.Err() != nil || !store.OnlyIndex(ctx, from, c.live) {
+	if !isDamaged || ctx.Err() != nil || store.HoldsMore(ctx, from, c.live) {
 		return failure
 	}
 	file.SHA256 = ""

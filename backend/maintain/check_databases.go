@@ -50,14 +50,53 @@ func (k *checker) checkDatabases(ctx context.Context) error {
 		switch {
 		case looks[i] == nil:
 		case looks[i].err != nil:
-			k.findDamage(ctx, one, DatabaseUnreadable, sentence(looks[i].err))
+			k.findUnreadable(ctx, one, looks[i].err)
 		default:
 			k.report.Schema = append(k.report.Schema, Schema{Path: one.name, Actual: looks[i].seen.Version, Expected: one.version})
 			k.judge(ctx, one, looks[i].seen)
+			k.checkPromise(ctx, one)
 			k.checkRows(ctx, one)
 		}
 	}
 	return ctx.Err()
+}
+
+// checkPromise compares a sound database with what its version promises.
+func (k *checker) checkPromise(ctx context.Context, one database) {
+	if k.found(one.name) && !k.awaitsUpgrade(one.name) || one.promise == "" {
+		return
+	}
+	lacks, err := store.Lacks(ctx, in(k.dir, one.name), one.promise, k.live)
+	if err != nil {
+		k.findUnreadable(ctx, one, err)
+	}
+	for _, lack := range lacks {
+		k.find(codeOf(one, lack), one.name, "it lacks "+lack.String()+", which its version has")
+	}
+}
+
+// codeOf says how much a lack matters. An archive has one table that matters; a
+// next archiving makes the rest.
+func codeOf(one database, lack store.Lack) Code {
+	switch {
+	case one.name == cold && lack.Table != one.table:
+		return ArchiveIncomplete
+	case lack.Kind == store.LacksIndex, one.name == cold && lack.Kind == store.LacksKey:
+		return IndexMissing
+	case lack.Kind == store.LacksTrigger:
+		return TriggerMissing
+	case lack.Kind == store.LacksColumn && lack.Kept:
+		return SchemaDifferent
+	}
+	return SchemaIncomplete
+}
+
+// awaitsUpgrade reports whether what was found of the path is no more than that
+// it waits for its upgrade.
+func (k *checker) awaitsUpgrade(path string) bool {
+	return !slices.ContainsFunc(k.report.Findings, func(f Finding) bool {
+		return f.Path == path && f.Code != DatabaseOlder && f.Code != UpgradeDeferred
+	})
 }
 
 // checkRows names the rows of a sound database that cannot be read.
@@ -67,7 +106,7 @@ func (k *checker) checkRows(ctx context.Context, one database) {
 	}
 	rows, err := store.UnreadableRows(ctx, in(k.dir, one.name), k.live)
 	if err != nil {
-		k.findDamage(ctx, one, DatabaseUnreadable, sentence(err))
+		k.findUnreadable(ctx, one, err)
 	}
 	for _, row := range rows {
 		code := RowUnreadable
@@ -96,14 +135,27 @@ func (k *checker) hasContent(one database) bool {
 	case !ok:
 		k.checkMissing(one, logged)
 		return false
-	case info.Size() == 0 && logged:
-		k.find(DatabaseEmpty, one.name, "it is empty, but the log beside it is not")
-		return false
-	case info.Size() == 0:
-		k.find(DatabaseEmpty, one.name, "it is empty")
+	case info.Size() < store.SmallestDatabase:
+		k.findEmpty(one, info.Size(), logged)
 		return false
 	}
 	return true
+}
+
+// findEmpty reports a file that SQLite would take for an empty database.
+func (k *checker) findEmpty(one database, bytes int64, logged bool) {
+	detail := "it is empty"
+	if bytes > 0 {
+		detail = "it is too short to be a database"
+	}
+	switch {
+	case one.name == history:
+		k.findIndexDamaged(detail)
+	case logged:
+		k.find(DatabaseEmpty, one.name, detail+", but the log beside it is not")
+	default:
+		k.find(DatabaseEmpty, one.name, detail)
+	}
 }
 
 // checkMissing reports a database that is not there although something says
@@ -126,29 +178,47 @@ func (k *checker) judge(ctx context.Context, one database, seen store.Inspection
 	switch {
 	case one.name != primary && seen.Foreign == nil && !isEmpty:
 		k.find(DatabaseForeign, one.name, "it is a primary store in the place of another database")
+	case seen.Version < 0:
+		k.find(DatabaseVersion, one.name, fmt.Sprintf("it has schema version %d, which no Bridge writes", seen.Version))
 	case seen.Version > one.version:
 		k.find(DatabaseNewer, one.name, fmt.Sprintf("it has schema version %d and this Bridge knows versions up to %d", seen.Version, one.version))
 	case isEmpty:
 	case one.name == primary && seen.Foreign != nil:
-		k.find(DatabaseForeign, one.name, "it is a database, but no store of Bridge's")
+		k.find(DatabaseForeign, one.name, "it is a database, but no store of Bridge's: "+sentence(seen.Foreign))
 	case one.table != "" && !slices.Contains(seen.Tables, one.table):
 		k.find(DatabaseForeign, one.name, "it is a database, but has no table "+one.table)
 	case one.name == history && !store.IsHistory(seen.Version, seen.Tables):
 		k.find(DatabaseForeign, one.name, "it is a database, but no history of Bridge's")
 	case one.name == primary && seen.Version < one.version:
-		k.findOlder(one, seen.Version)
+		k.findOlder(one, fmt.Sprintf("it has schema version %d, the newest is %d", seen.Version, one.version))
+	case one.name == primary && !seen.Upgraded:
+		k.findOlder(one, "it lacks what this build adds to its version")
 	}
 }
 
-// findDamage reports a damaged database. A search index is made anew, where its
-// file still says that it holds nothing else.
+// findUnreadable reports a database that could not be read: it is damaged, or the
+// system refused it.
+func (k *checker) findUnreadable(ctx context.Context, one database, err error) {
+	if store.IsDamage(err) {
+		k.findDamage(ctx, one, DatabaseUnreadable, sentence(err))
+		return
+	}
+	k.find(DatabaseUnreadable, one.name, sentence(err))
+}
+
+// findDamage reports a damaged database. A search index is made anew, unless its
+// file says that it holds more.
 func (k *checker) findDamage(ctx context.Context, one database, code Code, detail string) {
-	if one.name != history || !store.OnlyIndex(ctx, in(k.dir, history), k.live) {
+	if one.name != history || store.HoldsMore(ctx, in(k.dir, history), k.live) {
 		k.find(code, one.name, detail)
 		return
 	}
-	k.find(IndexDamaged, one.name, detail)
-	if log := one.name + "-wal"; sizeOf(in(k.dir, log)) > 0 {
+	k.findIndexDamaged(detail)
+}
+
+func (k *checker) findIndexDamaged(detail string) {
+	k.find(IndexDamaged, history, detail)
+	if log := history + "-wal"; sizeOf(in(k.dir, log)) > 0 {
 		k.find(IndexDamaged, log, "it is the log of the damaged search index")
 	}
 }
@@ -169,7 +239,9 @@ func (k *checker) checkIndex(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		k.find(DatabaseUnreadable, history, sentence(err))
+		k.findUnreadable(ctx, database{name: history}, err)
+	case state.Torn != "":
+		k.findDamage(ctx, database{name: history}, DatabaseDamaged, "the search index is damaged: "+state.Torn)
 	case state.Version > state.Newest:
 		k.find(DatabaseNewer, history, fmt.Sprintf("its search index has version %d and this Bridge knows versions up to %d", state.Version, state.Newest))
 	case state.Archive > 0 && isMissing(in(k.dir, cold)):
@@ -181,8 +253,7 @@ func (k *checker) checkIndex(ctx context.Context) error {
 }
 
 // findOlder reports a store that waits for its upgrade, and for whom.
-func (k *checker) findOlder(one database, version int) {
-	detail := fmt.Sprintf("it has schema version %d, the newest is %d", version, one.version)
+func (k *checker) findOlder(one database, detail string) {
 	older, err := k.Older()
 	if err != nil {
 		k.find(FileUnreadable, "storage-capabilities", reason(err))
@@ -200,7 +271,7 @@ func (k *checker) checkCompat(context.Context) error {
 	for _, schema := range k.report.Schema {
 		waits = waits || schema.Path == primary && schema.Actual == schema.Expected
 	}
-	if waits && !k.found(compatibility) && sizeOf(in(k.dir, compatibility)) > 0 {
+	if waits && !k.found(primary) && !k.found(compatibility) && sizeOf(in(k.dir, compatibility)) > 0 {
 		k.find(CompatWaiting, compatibility, "it holds what was stored while older programs read "+primary)
 	}
 	return nil

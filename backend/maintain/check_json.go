@@ -1,6 +1,7 @@
 package maintain
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
@@ -91,6 +94,12 @@ func (k *checker) checkStore(one jsonStore) {
 		if raw, there := members[one.list]; there && (json.Unmarshal(raw, &list) != nil || list == nil) {
 			k.find(JSONShape, one.path, one.list+" is not a list")
 		}
+		for i, entry := range list {
+			if entry[0] != '{' {
+				k.find(JSONShape, one.path, fmt.Sprintf("%s[%d] is not a JSON object", one.list, i))
+				break
+			}
+		}
 	}
 	if one.read != nil {
 		if err := one.read(k.Home, data); err != nil {
@@ -117,7 +126,21 @@ func (k *checker) readJSON(name string) ([]byte, bool) {
 		k.find(JSONDamaged, name, "it is not valid JSON: "+err.Error())
 		return nil, false
 	}
+	if member, twice := givenTwice(data); twice {
+		k.find(JSONShape, name, fmt.Sprintf("the member %q is there twice: readers differ in which one counts", member))
+		return nil, false
+	}
 	return data, true
+}
+
+// givenTwice returns a member that an object of the document has twice.
+func givenTwice(data []byte) (member string, twice bool) {
+	err := jsontext.NewDecoder(bytes.NewReader(data)).SkipValue()
+	var syntactic *jsontext.SyntacticError
+	if !errors.Is(err, jsontext.ErrDuplicateName) || !errors.As(err, &syntactic) {
+		return "", false
+	}
+	return syntactic.JSONPointer.LastToken(), true
 }
 
 func (k *checker) checkVersion(one jsonStore, raw json.RawMessage) bool {

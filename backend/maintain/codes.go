@@ -18,6 +18,7 @@ type Code string
 const (
 	StoreLost          Code = "store-lost"
 	StoreReplaced      Code = "store-replaced"
+	HomeMissing        Code = "home-missing"
 	DatabaseMissing    Code = "database-missing"
 	DatabaseEmpty      Code = "database-empty"
 	DatabaseUnreadable Code = "database-unreadable"
@@ -28,6 +29,12 @@ const (
 	DatabaseOlder      Code = "database-older"
 	UpgradeDeferred    Code = "upgrade-deferred"
 	CompatWaiting      Code = "compat-waiting"
+	DatabaseVersion    Code = "database-version"
+	SchemaIncomplete   Code = "schema-incomplete"
+	SchemaDifferent    Code = "schema-different"
+	TriggerMissing     Code = "trigger-missing"
+	IndexMissing       Code = "index-missing"
+	ArchiveIncomplete  Code = "archive-incomplete"
 	RowUnreadable      Code = "row-unreadable"
 	RowNewer           Code = "row-newer"
 	RowReplaced        Code = "row-replaced"
@@ -71,6 +78,7 @@ func Kinds() map[Code]Kind {
 	return map[Code]Kind{
 		StoreLost:          {Error, false, "type the command of your choice: until then no broker serves this home, and nothing takes the store's place"},
 		StoreReplaced:      {Warning, false, "nothing to do: `bridge doctor --restore` brings a snapshot from before back; move the set out of the home when you need it no more"},
+		HomeMissing:        {Error, false, "name the right folder with --home or BRIDGE_HOME; a broker makes a new home, and `bridge doctor --restore <snapshot>` one from a snapshot elsewhere"},
 		DatabaseMissing:    {Error, false, restoreHint},
 		DatabaseEmpty:      {Error, false, restoreHint},
 		DatabaseUnreadable: {Error, false, restoreHint},
@@ -81,6 +89,12 @@ func Kinds() map[Code]Kind {
 		DatabaseOlder:      {Warning, false, "nothing to do: it is copied and upgraded when the broker next starts"},
 		UpgradeDeferred:    {Warning, false, "everything works meanwhile, but mail does not expire and nothing is archived: stop the older programs, then start the broker anew"},
 		CompatWaiting:      {Warning, false, "nothing to do: the next broker brings what it holds into the store and keeps the file"},
+		DatabaseVersion:    {Error, false, restoreHint},
+		SchemaIncomplete:   {Error, false, "what it held is in no place of this store: " + restoreHint + ". Until then what belongs in a table that is gone is kept in compat.db"},
+		SchemaDifferent:    {Warning, false, "Bridge only keeps what is in this table: nothing to do where another program made it; else a snapshot from before has it whole"},
+		TriggerMissing:     {Error, false, "start the broker, which makes it anew; meanwhile any program may have changed what it protects: compare with a snapshot"},
+		IndexMissing:       {Warning, false, "nothing is lost: the broker, or for the archive the next archiving, makes it anew"},
+		ArchiveIncomplete:  {Warning, false, "the messages in it are whole; the next archiving makes what is lacking, and what it held comes back with a snapshot only"},
 		RowUnreadable:      {Error, false, "everything else goes on, and the row is kept as it is; a snapshot from before has it whole. The topic has a decision in force again when one is recorded anew"},
 		RowReplaced:        {Warning, false, "nothing to do: a later decision of the same topic holds, and the row is kept as it is"},
 		RowNewer:           {Warning, false, "nothing is lost: the newer Bridge that wrote it reads it"},

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +79,59 @@ func TestSTO_01_STO_06_TheDoctorKnowsTheSearchIndex(t *testing.T) {
 	}
 	if again := indexed(t, c, "message"); again != there {
 		t.Errorf("the new index finds %d messages, the old one found %d", again, there)
+	}
+}
+
+// TestSTO_18_GarbageInPlaceOfTheSearchIndexIsMended: it is only an index, and what
+// lay there is kept.
+func TestSTO_18_GarbageInPlaceOfTheSearchIndexIsMended(t *testing.T) {
+	for name, garbage := range map[string]string{"garbage": strings.Repeat("garbage ", 1000), "a few bytes": "x", "nothing": ""} {
+		t.Run("STO-18 "+name, func(t *testing.T) {
+			c := newHome(t)
+			there := indexed(t, c, "message")
+			write(t, c.Home.Dir(), "history.db", garbage)
+			r := report(t, c)
+			if !r.OK || !has(findings(r), "index-damaged history.db") {
+				t.Fatalf("the doctor says %v", findings(r))
+			}
+			mustBackup(t, c)
+			moved, err := c.Fix(t.Context())
+			if err != nil || len(moved) != 1 {
+				t.Fatalf("moved %v, %v", moved, err)
+			}
+			if kept, err := os.ReadFile(moved[0].To); err != nil || string(kept) != garbage {
+				t.Errorf("kept %q, %v", kept, err)
+			}
+			if r := report(t, c); len(r.Findings) > 0 {
+				t.Errorf("after the fix: %v", findings(r))
+			}
+			if again := indexed(t, c, "message"); again != there {
+				t.Errorf("the new index finds %d messages, the old one found %d", again, there)
+			}
+		})
+	}
+}
+
+// TestSTO_18_APartOfTheIndexThatIsGoneIsSeen: each of its tables in turn.
+func TestSTO_18_APartOfTheIndexThatIsGoneIsSeen(t *testing.T) {
+	made := newHome(t)
+	there := indexed(t, made, "message")
+	for script := range strings.SplitSeq("DROP TABLE bridge_components|DROP TABLE search_upto|DROP TABLE search_documents|DROP TABLE search_groups|DROP TABLE search_grams|DROP TABLE search_words|DROP TABLE search_words_data|"+
+		"DELETE FROM bridge_components|DELETE FROM search_documents|DELETE FROM search_words_docsize|UPDATE bridge_components SET version = 'x'|"+
+		"INSERT INTO search_groups VALUES (1, 1, 1, 1, 1, '{')|ALTER TABLE search_documents RENAME at TO since", "|") {
+		t.Run("STO-18 "+script, func(t *testing.T) {
+			c := copied(t, made)
+			makeDatabase(t, c, "history.db", script)
+			if r := report(t, c); !r.OK || !has(findings(r), "index-damaged history.db") {
+				t.Errorf("the doctor says %v", r.Findings)
+			}
+			if again := indexed(t, c, "message"); again != there {
+				t.Errorf("after a start %d messages are found, before %d", again, there)
+			}
+			if r := report(t, c); len(r.Findings) > 0 {
+				t.Errorf("after a start: %v", r.Findings)
+			}
+		})
 	}
 }
 

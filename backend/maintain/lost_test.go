@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -316,10 +317,13 @@ func lostHome(t testing.TB) Caretaker {
 	write(t, c.Home.Dir(), "bridge.db-shm", "their index")
 	makeDatabase(t, c, "history.db", "CREATE TABLE bridge_components (name TEXT, version INTEGER); INSERT INTO bridge_components VALUES ('search', 1); CREATE TABLE search_documents (doc, kind, id, at); INSERT INTO search_documents VALUES (0, 0, 'm1', 1); PRAGMA user_version = 2")
 	makeDatabase(t, c, "compat.db", "CREATE TABLE outbox (id); INSERT INTO outbox VALUES ('m1'); PRAGMA user_version = 1")
-	makeDatabase(t, c, "archive.db", "CREATE TABLE archived_messages (id); INSERT INTO archived_messages VALUES ('old'); PRAGMA user_version = 1")
-	if err := os.Chmod(c.Home.Archive(), 0o600); err != nil {
+	other := newHome(t)
+	onStore(t, other, "UPDATE messages SET read_at = 2000")
+	other.ArchiveAge = time.Hour
+	if _, err := other.Archive(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	write(t, c.Home.Dir(), "archive.db", string(read(t, other.Home.Dir(), "archive.db")))
 	return c
 }
 

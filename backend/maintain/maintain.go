@@ -69,6 +69,8 @@ type database struct {
 	name    string // in the home
 	version int    // the newest schema that this build knows
 	table   string // one that every store of this kind has, "" where it varies
+	// promise is what its schema was made by, "" where it is not Bridge's own.
+	promise store.Promise
 }
 
 // primary is the store whose schema Bridge upgrades, cold its archive; history
@@ -83,11 +85,11 @@ const (
 const compatibility = "compat.db"
 
 var databases = []database{
-	{primary, store.SchemaVersion, "messages"},
-	{cold, store.ArchiveVersion, "archived_messages"},
-	{history, 2, ""},
-	{"questions.db", 1, "questions"},
-	{compatibility, store.CompatVersion, "outbox"},
+	{primary, store.SchemaVersion, "messages", store.PrimaryStore},
+	{cold, store.ArchiveVersion, "archived_messages", store.ArchiveStore},
+	{history, 2, "", ""}, // checkIndex knows what its index promises
+	{"questions.db", 1, "questions", ""},
+	{compatibility, store.CompatVersion, "outbox", ""},
 }
 
 // sideFiles are what SQLite keeps beside a database.

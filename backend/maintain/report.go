@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"bridge/backend/bridge"
 	"bridge/backend/disk"
 )
 
@@ -76,15 +77,15 @@ type checker struct {
 
 // Check looks through the whole home and changes nothing in it: it repairs,
 // renames and migrates nothing, and leaves no side file (STO-01, STO-03). A home
-// that does not exist yet is sound and empty.
+// that does not exist is an error, and is not made.
 func (c Caretaker) Check(ctx context.Context) (Report, error) { return c.check(ctx, false) }
 
 func (c Caretaker) check(ctx context.Context, quick bool) (Report, error) {
 	k := &checker{Caretaker: c, dir: c.Home.Dir(), quick: quick, report: Report{
 		CheckedAt: c.Now().UnixMilli(), Schema: []Schema{}, Findings: []Finding{}, Sizes: []Size{}, Backups: []Backup{},
 	}}
-	if _, err := os.Stat(k.dir); errors.Is(err, fs.ErrNotExist) {
-		k.report.OK = true
+	if err := c.RequireHome(); err != nil {
+		k.find(HomeMissing, ".", sentence(err))
 		return k.report, nil
 	}
 	for _, check := range []func(context.Context) error{
@@ -99,6 +100,21 @@ func (c Caretaker) check(ctx context.Context, quick bool) (Report, error) {
 	})
 	k.report.OK = k.report.Count(Error) == 0
 	return k.report, nil
+}
+
+// RequireHome refuses a home that is no folder: nothing is in it to work on, and
+// whoever looks must not make it.
+func (c Caretaker) RequireHome() error {
+	info, err := os.Stat(c.Home.Dir())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return bridge.Errorf(bridge.NotFound, "there is no home at %s: nothing was ever stored there, or --home or BRIDGE_HOME names another folder than before", c.Home.Dir())
+	case err != nil:
+		return bridge.Errorf(bridge.Storage, "the home %s cannot be read: %s", c.Home.Dir(), reason(err))
+	case !info.IsDir():
+		return bridge.Errorf(bridge.Storage, "the home %s is %s, not a folder", c.Home.Dir(), kindOf(info.Mode()))
+	}
+	return nil
 }
 
 func (k *checker) find(code Code, path, detail string) {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/bridge"
 )
 
 func TestSTO_01_ASoundHomeHasNoFinding(t *testing.T) {
@@ -43,14 +45,20 @@ func TestSTO_01_ASoundHomeHasNoFinding(t *testing.T) {
 	}
 }
 
-func TestSTO_01_AHomeThatIsNotThereIsSoundAndStaysAway(t *testing.T) {
+func TestSTO_18_AHomeThatIsNotThereIsAnErrorAndStaysAway(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
 	c, err := caretakerOf(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := report(t, c); !r.OK || r.Findings == nil || r.Backups == nil || r.Sizes == nil || r.Schema == nil {
+	if r := report(t, c); r.OK || !has(findings(r), "home-missing .") || r.Backups == nil || r.Sizes == nil || r.Schema == nil {
 		t.Errorf("report = %+v", r)
+	}
+	if standing, err := c.Look(t.Context()); err != nil || standing.OK {
+		t.Errorf("Look = %+v, %v", standing, err)
+	}
+	if _, err := c.Backup(t.Context()); bridge.CodeOf(err) != bridge.NotFound || !strings.Contains(err.Error(), dir) {
+		t.Errorf("Backup: %v", err)
 	}
 	if _, err := os.Stat(dir); !isGone(err) {
 		t.Errorf("the look made the home: %v", err)
@@ -152,6 +160,30 @@ var damages = []struct {
 	}},
 	{"json-shape remote-jobs.json", func(t *testing.T, c Caretaker, _ *rand.Rand) {
 		write(t, c.Home.Dir(), "remote-jobs.json", `{"jobs": {"a": 1}}`)
+	}},
+	{"json-shape jobs.json", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+		write(t, c.Home.Dir(), "jobs.json", `{"version": 4, "jobs": [{"name": "a"}, 5]}`)
+	}},
+	{"json-shape config.json", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+		write(t, c.Home.Dir(), "config.json", `{"port": 4777, "autoWake": false, "port": 4778}`)
+	}},
+	{"json-shape approvals/7.json", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+		write(t, c.Home.Dir(), "approvals/7.json", `{"a": {"b": 1, "b": 2}}`)
+	}},
+	{"database-version bridge.db", func(t *testing.T, c Caretaker, random *rand.Rand) {
+		makeDatabase(t, c, "bridge.db", fmt.Sprintf("PRAGMA user_version = %d", -1-random.IntN(5)))
+	}},
+	{"database-foreign bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+		makeDatabase(t, c, "bridge.db", "PRAGMA application_id = 252006674")
+	}},
+	{"schema-incomplete bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+		makeDatabase(t, c, "bridge.db", "DROP TABLE decision_deliveries")
+	}},
+	{"schema-incomplete bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+		makeDatabase(t, c, "bridge.db", "DROP TABLE delivery_stages")
+	}},
+	{"trigger-missing bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+		makeDatabase(t, c, "bridge.db", "DROP TRIGGER decisions_stay")
 	}},
 	{"json-shape jobs/7.json", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "jobs/7.json", `[1, 2]`) }},
 	{"json-newer jobs.json", func(t *testing.T, c Caretaker, random *rand.Rand) {

@@ -36,6 +36,9 @@ type Snapshot struct {
 // read again before the manifest is written, and the set gets its name last.
 // Then older snapshots than Retention move away (STO-11).
 func (c Caretaker) Backup(ctx context.Context) (made Snapshot, err error) {
+	if err := c.RequireHome(); err != nil {
+		return made, err
+	}
 	if err := c.Home.Ensure(); err != nil {
 		return made, err
 	}
@@ -95,7 +98,7 @@ func (c Caretaker) nextTime(folder string, name *regexp.Regexp) (int64, error) {
 func (c Caretaker) checkWhole() error {
 	k := &checker{Caretaker: c, dir: c.Home.Dir()}
 	for _, one := range databases {
-		if !k.hasContent(one) && k.found(one.name) {
+		if !k.hasContent(one) && k.found(one.name) && one.name != history {
 			lost := k.report.Findings[0]
 			return bridge.Errorf(bridge.Storage, "a snapshot would lack %s: %s; %s", lost.Path, lost.Detail, lost.Code.Hint())
 		}

@@ -47,6 +47,9 @@ func ArchiveMessages(ctx context.Context, path, cold string, rule ArchiveRule) (
 	if err != nil {
 		return 0, err
 	}
+	if err := requireWhole(ctx, path); err != nil {
+		return 0, err
+	}
 	if err := prepareArchive(ctx, cold); err != nil {
 		return 0, err
 	}

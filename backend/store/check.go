@@ -15,10 +15,14 @@ import (
 	"bridge/backend/bridge"
 )
 
+// SmallestDatabase is how many bytes a database has at least: one page.
+const SmallestDatabase = 512
+
 // Inspection is what a look through one whole database file found (STO-01).
 type Inspection struct {
 	Version    int      // user_version
 	Tables     []string // names, sorted
+	Upgraded   bool     // a primary store has all that this build adds
 	Problems   []string // integrity_check's lines; none when the file is sound
 	References []string // foreign_key_check's rows in words
 	// Foreign says why the file is no primary store; nil for one that is, or is
@@ -62,7 +66,7 @@ func glance(ctx context.Context, path string, pool *sql.DB) (Inspection, error) 
 		return Inspection{}, err
 	}
 	return Inspection{
-		Version: found.version, Foreign: checkOurs(path, found.version, tables), Tables: slices.Sorted(maps.Keys(tables)),
+		Version: found.version, Foreign: checkOurs(path, found, tables), Upgraded: found.isUpgraded(), Tables: slices.Sorted(maps.Keys(tables)),
 	}, nil
 }
 

@@ -246,11 +246,23 @@ func ofSource(err error) error {
 	return sourceError{err}
 }
 
+// damagedIndex says what of an index is not as it was written.
+type damagedIndex struct{ why string }
+
+func (e damagedIndex) Error() string { return e.why }
+
 // isDamage reports whether err says that the index itself is damaged.
 func isDamage(err error) bool {
 	var source sourceError
+	var damaged damagedIndex
+	var row rowError
+	return !errors.As(err, &source) && (IsDamage(err) || errors.As(err, &damaged) || errors.As(err, &row))
+}
+
+// IsDamage reports whether SQLite says that a file is damaged, or no database.
+func IsDamage(err error) bool {
 	var reported *sqlite.Error
-	return !errors.As(err, &source) && errors.As(err, &reported) && (reported.Code()&0xff == sqlite3.SQLITE_CORRUPT || reported.Code()&0xff == sqlite3.SQLITE_NOTADB)
+	return errors.As(err, &reported) && (reported.Code()&0xff == sqlite3.SQLITE_CORRUPT || reported.Code()&0xff == sqlite3.SQLITE_NOTADB)
 }
 
 // openIndex opens history.db for the index, and makes it when there is none.
@@ -261,6 +273,8 @@ func openIndex(ctx context.Context, path string) (*indexFile, error) {
 		err = makeWhole(ctx, path, describeIndex)
 	case err == nil && !info.Mode().IsRegular():
 		err = bridge.Errorf(bridge.Storage, "the search index %s is not a regular file", path)
+	case err == nil && info.Size() > 0 && info.Size() < SmallestDatabase:
+		err = damagedIndex{"it is too short to be a database"} // SQLite would take it for an empty one
 	default:
 		err = indexFits(ctx, path)
 	}
@@ -286,8 +300,8 @@ func indexFits(ctx context.Context, path string) error {
 	return quietly(ctx, path, true, func(pool *sql.DB) error {
 		seen, tables, err := readSchema(ctx, pool)
 		version := 0
-		if err == nil && tables["bridge_components"] != "" {
-			err = pool.QueryRowContext(ctx, "SELECT ifnull(max(CAST(version AS INTEGER)), 0) FROM bridge_components WHERE name = 'search'").Scan(&version)
+		if err == nil {
+			version, err = indexVersion(ctx, pool, slices.Collect(maps.Keys(tables)))
 		}
 		switch {
 		case err != nil:
@@ -300,8 +314,10 @@ func indexFits(ctx context.Context, path string) error {
 			return bridge.Errorf(bridge.Unsupported, "%s is a message store in the place of the search index", path)
 		case !IsHistory(seen.version, slices.Collect(maps.Keys(tables))):
 			return bridge.Errorf(bridge.Unsupported, "%s is a database, but no history of Bridge's: move it away", path)
+		case version == 0:
+			return nil // the index comes into it
 		}
-		return nil
+		return torn(ctx, pool)
 	})
 }
 

@@ -10,10 +10,11 @@ import (
 
 // IndexState is how far a search index is, for people.
 type IndexState struct {
-	Version int   // of the index; 0 where history.db holds none
-	Newest  int   // the newest version that this build knows
-	Behind  int64 // rows that it does not reach yet
-	Archive int64 // the last place of archive.db that it reached, 0 where there never was one
+	Version int    // of the index; 0 where history.db holds none
+	Newest  int    // the newest version that this build knows
+	Behind  int64  // rows that it does not reach yet
+	Torn    string // what of it is not as it was written, "" for nothing
+	Archive int64  // the last place of archive.db that it reached, 0 where there never was one
 }
 
 // InspectIndex looks at the index in history, which belongs to the store at
@@ -24,22 +25,30 @@ func InspectIndex(ctx context.Context, history, primary, cold string, live bool)
 	upto := map[string]int64{}
 	err := quietly(ctx, history, live, func(pool *sql.DB) error {
 		names, err := lines(ctx, pool, "SELECT name FROM sqlite_schema WHERE type = 'table'")
-		if err != nil || !slices.Contains(names, "search_upto") || !slices.Contains(names, "bridge_components") {
+		if err != nil {
 			return err
 		}
-		if err := pool.QueryRowContext(ctx, "SELECT ifnull(max(CAST(version AS INTEGER)), 0) FROM bridge_components WHERE name = 'search'").Scan(&state.Version); err != nil {
+		if state.Version, err = indexVersion(ctx, pool, names); err == nil && state.Version == searchVersion {
+			err = torn(ctx, pool)
+		}
+		var broken damagedIndex
+		if errors.As(err, &broken) {
+			state.Torn = broken.why
+			return nil
+		}
+		if err != nil || state.Version != searchVersion {
 			return err
 		}
 		rows, err := pool.QueryContext(ctx, "SELECT source, row FROM search_upto")
 		return each(rows, err, func(rows *sql.Rows) error {
 			var name string
 			var row int64
-			err := rows.Scan(&name, &row)
+			err := rows.Scan(text{&name}, &row)
 			upto[name] = row
 			return err
 		})
 	})
-	if err != nil || state.Version == 0 {
+	if err != nil || state.Version == 0 || state.Torn != "" {
 		return state, storageError(history, err)
 	}
 	for _, from := range sources {

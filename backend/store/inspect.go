@@ -19,6 +19,7 @@ const deliveriesVersion = 1
 // found says what a file is, read without changing it or anything beside it.
 type found struct {
 	version    int  // user_version
+	program    int  // application_id
 	deliveries int  // version of our component, 0 when it is not there
 	ways       bool // it has delivery_ways, which came to version 1 later
 	empty      bool // it has no table
@@ -83,12 +84,12 @@ func inspectSchema(ctx context.Context, path string, logged bool) (found, error)
 		return found{}, err
 	}
 	f.empty = len(tables) == 0
-	return f, checkOurs(path, f.version, tables)
+	return f, checkOurs(path, f, tables)
 }
 
 // readSchema returns the versions and the columns of every table by its name.
 func readSchema(ctx context.Context, pool *sql.DB) (f found, tables map[string]string, err error) {
-	if err := pool.QueryRowContext(ctx, "PRAGMA user_version").Scan(&f.version); err != nil {
+	if err := pool.QueryRowContext(ctx, "SELECT user_version, application_id FROM pragma_user_version, pragma_application_id").Scan(&f.version, &f.program); err != nil {
 		return f, nil, err
 	}
 	tables = map[string]string{}
@@ -108,9 +109,17 @@ func readSchema(ctx context.Context, pool *sql.DB) (f found, tables map[string]s
 	return f, tables, err
 }
 
-// checkVersion refuses what is newer than this build (VER-06).
+// isUpgraded reports whether the store has all that this build adds.
+func (f found) isUpgraded() bool {
+	return f.version == SchemaVersion && f.deliveries == deliveriesVersion && f.ways
+}
+
+// checkVersion refuses what is newer than this build (VER-06), and what no step
+// of any build leaves.
 func (f found) checkVersion(path string) error {
 	switch {
+	case f.version < 0:
+		return bridge.Errorf(bridge.Unsupported, "the store %s has schema version %d, which no Bridge writes: restore a snapshot with `bridge doctor --restore latest`", path, f.version)
 	case f.version > SchemaVersion:
 		return bridge.Errorf(bridge.Unsupported, "the store %s has schema version %d and this Bridge knows versions up to %d: use a newer Bridge", path, f.version, SchemaVersion)
 	case f.deliveries > deliveriesVersion:
@@ -119,10 +128,18 @@ func (f found) checkVersion(path string) error {
 	return nil
 }
 
+// ourProgram is the application_id of a store: none, as SQLite leaves it. Stores of
+// the field have none either, and with a number every older build and every other
+// program of the same layout would meet one that it did not write.
+const ourProgram = 0
+
 // checkOurs refuses a database that is not a store: one with tables needs our
 // messages among them.
-func checkOurs(path string, version int, tables map[string]string) error {
-	if len(tables) == 0 && version == 0 {
+func checkOurs(path string, f found, tables map[string]string) error {
+	if f.program != ourProgram {
+		return bridge.Errorf(bridge.Unsupported, "the file %s is not a Bridge store: it belongs to the program with the application id %d (0x%08x)", path, f.program, uint32(f.program))
+	}
+	if len(tables) == 0 && f.version == 0 {
 		return nil
 	}
 	for column := range strings.FieldsSeq("id recipient from_id from_name from_agent to_target conversation_id reply_to hop body created_at read_at") {

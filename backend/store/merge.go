@@ -89,6 +89,9 @@ func openMerge(ctx context.Context, m Merge) (*merger, error) {
 	if err == nil && (found.version != SchemaVersion || found.deliveries != deliveriesVersion) {
 		err = bridge.Errorf(bridge.Unsupported, "the store %s has schema version %d: start the broker once to upgrade it, then merge", m.Store, found.version)
 	}
+	if err == nil {
+		err = requireWhole(ctx, m.Store)
+	}
 	if err != nil {
 		return nil, err
 	}

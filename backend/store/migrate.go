@@ -35,7 +35,7 @@ type migration struct {
 // migrate does nothing to a store that is up to date. An older one is copied
 // first; the copy is kept. On an error the store is as it was.
 func migrate(ctx context.Context, path string, is found, m migration) error {
-	if is.version == SchemaVersion && is.deliveries == deliveriesVersion && is.ways {
+	if is.isUpgraded() {
 		return nil
 	}
 	pool, err := sql.Open("sqlite", writerDSN(path))

@@ -229,6 +229,12 @@ func (c *connection) prepare(ctx context.Context, query string) (*sql.Stmt, erro
 	return statement, nil
 }
 
+// rowError is a row that is not what it was asked as.
+type rowError struct{ error }
+
+func (e rowError) Error() string { return "reading a row: " + e.error.Error() }
+func (e rowError) Unwrap() error { return e.error }
+
 // each runs scan for every row of a query that may have failed, and closes it.
 func each(rows *sql.Rows, err error, scan func(*sql.Rows) error) error {
 	if err != nil {
@@ -237,7 +243,7 @@ func each(rows *sql.Rows, err error, scan func(*sql.Rows) error) error {
 	defer rows.Close()
 	for rows.Next() {
 		if err := scan(rows); err != nil {
-			return fmt.Errorf("reading a row: %w", err)
+			return rowError{err}
 		}
 	}
 	return rows.Err()

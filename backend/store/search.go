@@ -179,7 +179,7 @@ func readGroups(ctx context.Context, a asker) (groups []messageGroup, err error)
 		}
 		var places map[string][2]any
 		if err := json.Unmarshal([]byte(upto), &places); err != nil {
-			return fmt.Errorf("reading the places of a group: %w", err)
+			return damagedIndex{"the places of a group cannot be read"}
 		}
 		g.upto = map[string]place{}
 		for source, at := range places {

@@ -89,7 +89,8 @@ func Open(ctx context.Context, path string, opts Options) (db *DB, err error) {
 	if opts.defers(found) {
 		compat, err = compatOf(path), prepareCompat(ctx, compatOf(path), found.version)
 	} else {
-		found.version, err = SchemaVersion, upgradeWhole(ctx, path, found, opts)
+		compat, err = upgradeWhole(ctx, path, found, opts)
+		found.version = SchemaVersion
 	}
 	if err != nil {
 		return nil, err
@@ -107,12 +108,26 @@ func Open(ctx context.Context, path string, opts Options) (db *DB, err error) {
 }
 
 // upgradeWhole upgrades the store and brings in what was kept beside it while
-// older programs read it.
-func upgradeWhole(ctx context.Context, path string, is found, opts Options) error {
-	if err := migrate(ctx, path, is, migration{now: opts.Now, log: opts.Log}); err != nil {
-		return err
+// older programs read it. compat is the supplement of a store that lost tables.
+func upgradeWhole(ctx context.Context, path string, is found, opts Options) (compat string, err error) {
+	if !is.empty { // an upgrade would make empty tables in the place of lost ones
+		lacks, err := Lacks(ctx, path, PrimaryStore, true)
+		if err == nil {
+			compat, err = standIn(ctx, path, lacks, opts)
+		}
+		if err != nil || compat != "" {
+			return compat, err
+		}
 	}
-	return carryOver(ctx, path, opts)
+	if err := migrate(ctx, path, is, migration{now: opts.Now, log: opts.Log}); err != nil {
+		return "", err
+	}
+	if !is.empty {
+		if err := complete(ctx, path, opts); err != nil {
+			return "", err
+		}
+	}
+	return "", carryOver(ctx, path, opts)
 }
 
 // openDB opens the store with the supplement compat, "" for none.
@@ -196,8 +211,8 @@ func (d *DB) Close() error {
 // that older programs still read.
 func (d *DB) Version() int { return d.version }
 
-// hosted reports whether the store keeps an older schema.
-func (d *DB) hosted() bool { return d.version < SchemaVersion }
+// hosted reports whether the store keeps an older schema, or one that lost tables.
+func (d *DB) hosted() bool { return d.compat != "" }
 
 // writerDSN opens path, which is there, for writing: SQLite would make an empty
 // file in the place of one that was taken away. Automatic checkpoints are off: a

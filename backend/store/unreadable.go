@@ -53,7 +53,6 @@ var jsonColumns = []struct{ table, column, form, shape string }{
 	{"peer_names", "identity", `c LIKE '[%'`, `json_array_length(c) = 5`},
 	{"peer_name_owners", "identity", `c LIKE '[%'`, `json_array_length(c) = 5`},
 	{"questions", "record", `true`, `json_type(c) = 'object'`},
-	{"search_groups", "upto", `true`, `json_type(c) = 'object'`},
 }
 
 // UnreadableRows looks through the database at path, like Inspect, for rows whose

@@ -1,0 +1,369 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"bridge/backend/bridge"
+)
+
+// What a schema promises is read from the steps that make it, run on an empty
+// database in memory (STO-18). A store is compared by shape and not by names: one
+// from the field has the same tables, and its own names for keys and indexes.
+
+// Lack is one thing that a database's version promises and that is not there.
+type Lack struct {
+	Kind  LackKind
+	Table string
+	Name  string // of the columns, of an index or trigger as Bridge calls it, the columns of a key
+	// Kept says that Bridge only keeps what is in the table and asks it nothing:
+	// stores from the field may have other columns there.
+	Kept bool
+
+	sql string // makes it anew where that loses nothing, "" for a table or column
+}
+
+// LackKind is what is lacking.
+type LackKind string
+
+// The kinds of lacks.
+const (
+	LacksTable   LackKind = "table"
+	LacksColumn  LackKind = "column"
+	LacksKey     LackKind = "key"
+	LacksIndex   LackKind = "index"
+	LacksTrigger LackKind = "trigger"
+)
+
+// String names what is lacking for people.
+func (l Lack) String() string {
+	switch l.Kind {
+	case LacksTable:
+		return "the table " + l.Table
+	case LacksColumn:
+		if strings.Contains(l.Name, ", ") {
+			return "the columns " + l.Name + " of the table " + l.Table
+		}
+		return "the column " + l.Table + "." + l.Name
+	case LacksKey:
+		return "the key (" + l.Name + ") of the table " + l.Table
+	}
+	return "the " + string(l.Kind) + " " + l.Name + " of the table " + l.Table
+}
+
+// Promise names what a database was made by.
+type Promise string
+
+// The databases whose schema is Bridge's own.
+const (
+	PrimaryStore Promise = "primary"
+	ArchiveStore Promise = "archive"
+	IndexStore   Promise = "search"
+)
+
+// Scripts whose tables stores of the field have by the same names and columns, but
+// with keys of their own, and those whose columns nothing here asks for.
+var (
+	otherKeys = []string{"2", "4", "5", "6", "7", "8", "9"}
+	onlyKept  = []string{"4", "8"}
+)
+
+// item is a table, column, key, index or trigger.
+type item struct {
+	Lack
+	script  string
+	columns string // of a key or an index: a, b
+	unique  bool
+	body    string // of a trigger, in one form
+}
+
+// schemaShape is everything that a schema has.
+type schemaShape []item
+
+// readShape reads the shape of the main database. It asks no virtual table: one
+// whose own tables are gone cannot be opened.
+func readShape(ctx context.Context, pool *sql.DB) (s schemaShape, err error) {
+	const tables = `sqlite_schema t WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite\_%' ESCAPE '\'`
+	const columns = `sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' AND t.sql NOT LIKE 'CREATE VIRTUAL%' AND t.name NOT LIKE 'sqlite\_%' ESCAPE '\'`
+	for _, query := range []string{
+		"SELECT 'table', t.name, '', '', false, ifnull(t.sql, '') FROM " + tables,
+		"SELECT 'column', t.name, c.name, '', false, '' FROM " + columns,
+		"SELECT 'key', t.name, '', group_concat(c.name, ', ' ORDER BY c.pk), true, '' FROM " + columns + " AND c.pk > 0 GROUP BY t.name",
+		`SELECT iif(i.origin = 'c', 'index', 'key'), t.name, i.name, (SELECT group_concat(x.name, ', ' ORDER BY x.seqno) FROM pragma_index_info(i.name) x), i."unique",
+			ifnull((SELECT sql FROM sqlite_schema WHERE type = 'index' AND name = i.name), '')
+			FROM sqlite_schema t, pragma_index_list(t.name) i WHERE t.type = 'table' AND t.sql NOT LIKE 'CREATE VIRTUAL%' AND NOT i.partial`,
+		"SELECT 'trigger', t.tbl_name, t.name, '', false, t.sql FROM sqlite_schema t WHERE t.type = 'trigger'",
+	} {
+		rows, err := pool.QueryContext(ctx, query)
+		err = each(rows, err, func(rows *sql.Rows) error {
+			var one item
+			err := rows.Scan((*string)(&one.Kind), &one.Table, &one.Name, text{&one.columns}, &one.unique, &one.sql)
+			if one.Kind == LacksKey {
+				one.Name = one.columns
+			}
+			one.body = triggerBody(one)
+			s = append(s, one)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+var (
+	triggerName = regexp.MustCompile(`^create trigger ("[^"]*"|\S+) `)
+	refusal     = regexp.MustCompile(`raise ?\( ?(abort|fail|rollback) ?,[^)]*\)`)
+	quoting     = strings.NewReplacer(`"`, "", "`", "", "[", "", "]", "", "for each row ", "")
+)
+
+// triggerBody is what a trigger does, without its name and the words that it
+// refuses with.
+func triggerBody(one item) string {
+	if one.Kind != LacksTrigger {
+		return ""
+	}
+	plain := strings.Join(strings.Fields(strings.ToLower(one.sql)), " ")
+	return refusal.ReplaceAllString(quoting.Replace(triggerName.ReplaceAllString(plain, "")), "refuse")
+}
+
+// has reports whether the shape holds what does the same as the promised item.
+func (s schemaShape) has(want item) bool {
+	return slices.ContainsFunc(s, func(one item) bool {
+		if one.Table != want.Table {
+			return false
+		}
+		isIndex := one.Kind == LacksKey || one.Kind == LacksIndex
+		switch want.Kind {
+		case LacksTable:
+			return one.Kind == LacksTable
+		case LacksColumn:
+			return one.Kind == LacksColumn && one.Name == want.Name
+		case LacksTrigger:
+			return one.body == want.body
+		}
+		if want.unique {
+			return isIndex && one.unique && one.columns == want.columns
+		}
+		return isIndex && strings.HasPrefix(one.columns+", ", want.columns+", ")
+	})
+}
+
+// scriptsOf are the scripts that made a database.
+func scriptsOf(promise Promise, version int) (scripts []string) {
+	if promise != PrimaryStore {
+		return []string{string(promise)}
+	}
+	for step := 1; step <= max(version, 1); step++ {
+		scripts = append(scripts, fmt.Sprint(step))
+	}
+	if version == SchemaVersion {
+		scripts = append(scripts, "deliveries", "archived")
+	}
+	return scripts
+}
+
+// promised is the shape that the scripts make, each item with its script.
+func promised(ctx context.Context, scripts []string) (whole schemaShape, err error) {
+	pool, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	pool.SetMaxOpenConns(1)
+	for _, name := range scripts {
+		script, err := schemaFiles.ReadFile("schema/" + name + ".sql")
+		if err == nil {
+			_, err = pool.ExecContext(ctx, string(script))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("schema step %s: %w", name, err)
+		}
+		now, err := readShape(ctx, pool)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range now {
+			if !whole.has(one) {
+				one.script = name
+				whole = append(whole, one)
+			}
+		}
+	}
+	return whole, nil
+}
+
+// wholePrimary is what a store of the newest version promises.
+var wholePrimary = sync.OnceValues(func() (schemaShape, error) {
+	return promised(context.Background(), scriptsOf(PrimaryStore, SchemaVersion))
+})
+
+// lacking compares a shape with a promise, without what awaits its upgrade.
+func (s schemaShape) lacking(promise schemaShape, awaited func(item) bool) (lacks []Lack) {
+	gone := map[string]bool{}
+	for _, want := range promise {
+		switch {
+		case gone[want.Table], s.has(want), awaited(want):
+		case want.Kind == LacksKey && slices.Contains(otherKeys, want.script):
+		default:
+			gone[want.Table] = want.Kind == LacksTable
+			lacks = append(lacks, want.lack())
+		}
+	}
+	slices.SortStableFunc(lacks, func(a, b Lack) int { return cmp.Compare(a.Table, b.Table) })
+	return joinColumns(lacks)
+}
+
+// joinColumns makes one lack of all the columns of a table.
+func joinColumns(lacks []Lack) (joined []Lack) {
+	for _, lack := range lacks {
+		last := len(joined) - 1
+		if last >= 0 && lack.Kind == LacksColumn && joined[last].Kind == LacksColumn && joined[last].Table == lack.Table {
+			joined[last].Name += ", " + lack.Name
+			continue
+		}
+		joined = append(joined, lack)
+	}
+	return joined
+}
+
+func (want item) lack() Lack {
+	lack := want.Lack
+	lack.Kept = slices.Contains(onlyKept, want.script)
+	switch lack.Kind {
+	case LacksTable:
+		lack.sql = ""
+	case LacksKey:
+		lack.sql = fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (%s)", quoteName(want.Table+"_key"), want.Table, want.columns)
+	}
+	return lack
+}
+
+// Lacks says what the database at path lacks of what its version promises, read
+// like Inspect. A database that is empty, newer, or not of the kind lacks nothing.
+func Lacks(ctx context.Context, path string, promise Promise, live bool) (lacks []Lack, err error) {
+	err = quietly(ctx, path, live, func(pool *sql.DB) (err error) {
+		lacks, err = lacksOf(ctx, pool, promise)
+		return err
+	})
+	return lacks, storageError(path, err)
+}
+
+func lacksOf(ctx context.Context, pool *sql.DB, promise Promise) ([]Lack, error) {
+	is, tables, err := readSchema(ctx, pool)
+	if err != nil || len(tables) == 0 {
+		return nil, err
+	}
+	want := schemaShape(nil)
+	switch {
+	case promise != PrimaryStore:
+		want, err = promised(ctx, scriptsOf(promise, 0))
+	case is.version == SchemaVersion:
+		want, err = wholePrimary()
+	case is.version < SchemaVersion:
+		want, err = promised(ctx, scriptsOf(promise, is.version))
+	}
+	if err != nil {
+		return nil, err
+	}
+	now, err := readShape(ctx, pool)
+	return now.lacking(want, func(one item) bool { return promise == PrimaryStore && is.awaits(one) }), err
+}
+
+// awaits reports whether an upgrade brings the item: before it a store has the
+// tables of its steps alone, with keys and indexes of its own.
+func (is found) awaits(one item) bool {
+	if is.version < SchemaVersion || is.deliveries < deliveriesVersion {
+		return !one.isData() || one.script == "deliveries"
+	}
+	return !is.ways && one.Table == "delivery_ways"
+}
+
+// isData reports whether what is lacking held something, so that it cannot be
+// made anew as if nothing had happened.
+func (l Lack) isData() bool { return l.Kind == LacksTable || l.Kind == LacksColumn }
+
+// standIn opens what a store that lost tables still is: what belongs in them is in
+// the supplement, as beside an older schema, until a snapshot is restored. Nothing
+// is made in their place, so that the doctor goes on naming what was lost. A table
+// that lost columns cannot be stood in for.
+func standIn(ctx context.Context, path string, lacks []Lack, opts Options) (compat string, err error) {
+	var tables, changed []string
+	for _, lack := range lacks {
+		switch {
+		case lack.Kept:
+		case lack.Kind == LacksTable:
+			tables = append(tables, lack.Table)
+		case lack.Kind == LacksColumn:
+			changed = append(changed, lack.String())
+		}
+	}
+	if len(changed) > 0 {
+		return "", bridge.Errorf(bridge.Storage, "the store %s lacks what its version has: %s. Restore a snapshot with `bridge doctor --restore latest`; `bridge doctor` says more",
+			path, strings.Join(changed, ", "))
+	}
+	if len(tables) == 0 {
+		return "", nil
+	}
+	opts.Log.Error("the store has lost tables; everything else goes on, and what belongs in them is kept beside it until a snapshot is restored", "store", path, "lost", tables)
+	return compatOf(path), prepareCompat(ctx, compatOf(path), 1)
+}
+
+// requireWhole refuses work on a store that lost tables or columns.
+func requireWhole(ctx context.Context, path string) error {
+	lacks, err := Lacks(ctx, path, PrimaryStore, true)
+	if err != nil {
+		return err
+	}
+	for _, lack := range lacks {
+		if lack.isData() && !lack.Kept {
+			return bridge.Errorf(bridge.Storage, "the store %s lacks %s: restore a snapshot with `bridge doctor --restore latest` first", path, lack)
+		}
+	}
+	return nil
+}
+
+// complete makes anew what a store lacks without having lost anything by it:
+// indexes, keys and triggers. What cannot be made stays lacking; the doctor says so.
+func complete(ctx context.Context, path string, opts Options) error {
+	lacks, err := Lacks(ctx, path, PrimaryStore, true)
+	lacks = slices.DeleteFunc(lacks, Lack.isData)
+	if err != nil || len(lacks) == 0 {
+		return err
+	}
+	pool, err := sql.Open("sqlite", writerDSN(path))
+	if err != nil {
+		return fmt.Errorf("opening the store %s: %w", path, err)
+	}
+	defer pool.Close()
+	pool.SetMaxOpenConns(1)
+	for _, lack := range lacks {
+		err := completeOne(ctx, pool, lack)
+		if isDiskError(err) || ctx.Err() != nil {
+			return errors.Join(storageError(path, err), ctx.Err())
+		}
+		opts.Log.Warn("the store lacked a part of its schema that holds no data", "store", path, "lacked", lack.String(), "made anew", err == nil, "error", err)
+	}
+	return nil
+}
+
+// completeOne puts the promised one in the place of whatever has its name.
+func completeOne(ctx context.Context, pool *sql.DB, lack Lack) error {
+	drop := ""
+	if lack.Kind != LacksKey {
+		drop = "DROP " + strings.ToUpper(string(lack.Kind)) + " IF EXISTS " + quoteName(lack.Name) + ";"
+	}
+	_, err := pool.ExecContext(ctx, "BEGIN IMMEDIATE;"+drop+lack.sql+";COMMIT")
+	if err != nil {
+		_, _ = pool.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") // nothing where it did not begin
+	}
+	return err
+}
