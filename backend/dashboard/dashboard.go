@@ -239,6 +239,11 @@ func (d *Dashboard) serve(w *response, r *http.Request) error {
 	if matched == nil {
 		return noRoute(w, allowed)
 	}
+	if matched.kind == read {
+		if err := checkParams(matched.pattern, r); err != nil {
+			return err
+		}
+	}
 	return matched.handle(w, r)
 }
 

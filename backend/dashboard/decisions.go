@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"unicode/utf8"
 
 	"bridge/backend/bridge"
@@ -98,21 +97,6 @@ func parseScope(raw string) (decision.Scope, error) {
 		return decision.AllSessions(), nil
 	}
 	return decision.ParseScope([]byte(raw))
-}
-
-// readParams parses the query strictly: net/url drops what it cannot read, and
-// of a doubled parameter only the first would count.
-func readParams(r *http.Request) (url.Values, error) {
-	params, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, bridge.Errorf(bridge.Invalid, "the query of the address is malformed")
-	}
-	for name, values := range params {
-		if len(values) > 1 {
-			return nil, bridge.Errorf(bridge.Invalid, "the parameter %q is given twice", name)
-		}
-	}
-	return params, nil
 }
 
 // malformed makes every fault in an address's parameter a 400, one that is too

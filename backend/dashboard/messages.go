@@ -2,10 +2,7 @@ package dashboard
 
 import (
 	"fmt"
-	"math"
 	"net/http"
-	"net/url"
-	"strconv"
 
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
@@ -69,34 +66,6 @@ func (d *Dashboard) showMessage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return writeJSON(w, people.messages([]mail.HistoryRow{row})[0])
-}
-
-// pageSpan is one page of a list that goes back in time.
-type pageSpan struct {
-	before int64 // exclusive epoch milliseconds, 0 for no bound
-	limit  int
-}
-
-// readPage reads before and limit.
-func readPage(params url.Values, usual, most int) (pageSpan, error) {
-	span := pageSpan{limit: usual}
-	if params.Has("before") {
-		before, err := strconv.ParseInt(params.Get("before"), 10, 64)
-		if err != nil || before < 0 {
-			return pageSpan{}, bridge.Errorf(bridge.Invalid, "before must be a time in epoch milliseconds")
-		}
-		if span.before = before; before == 0 {
-			span.before = math.MinInt64 // the epoch is a time like any other: nothing came before it
-		}
-	}
-	if params.Has("limit") {
-		limit, err := strconv.Atoi(params.Get("limit"))
-		if err != nil || limit < 1 || limit > most {
-			return pageSpan{}, bridge.Errorf(bridge.Invalid, "limit must be a whole number from 1 to %d", most)
-		}
-		span.limit = limit
-	}
-	return span, nil
 }
 
 // usualArchiveLimit is the seed's default (4.6).
