@@ -75,7 +75,7 @@ func TestMSG_03_WhatNeedsNoAnswerGetsNone(t *testing.T) {
 		`{"jsonrpc":"2.0","method":"notifications/initialized","params":5}`, `{"jsonrpc":"2.0","method":"notifications/initialized"}`,
 		`{"jsonrpc":"2.0","method":"notifications/cancelled"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":5}`,
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}`,
-		`{"jsonrpc":"2.0","id":null,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":null,"method":"ping"}`, `{"jsonrpc":"2.0","ID":7,"method":"ping"}`,
 	} {
 		w.say(line)
 	}
@@ -244,7 +244,8 @@ func TestMSG_03_OutputThatFailsEndsTheSession(t *testing.T) {
 	input, host := io.Pipe()
 	defer host.Close()
 	broken := errors.New("no more room")
-	l := newLines(input, failing{broken}, slog.New(slog.DiscardHandler), func(context.Context, json.RawMessage) mcp.JSONRPCMessage {
+	l := newLines(input, failing{broken}, slog.New(slog.DiscardHandler), func(ctx context.Context, _ json.RawMessage) mcp.JSONRPCMessage {
+		afterwards(ctx, func() { t.Error("mail is acknowledged whose answer was not written") }, func() {})
 		return mcp.JSONRPCResponse{JSONRPC: "2.0"}
 	})
 	go fmt.Fprintln(host, `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
