@@ -213,6 +213,20 @@ func TestSTO_17_ALeaseTellsOfAStoreOnceThereIsOne(t *testing.T) {
 	}
 }
 
+// A first store that is cut off while its first commit is written has a log that
+// holds nothing.
+func TestSTO_17_ACutOffFirstCommitIsNoLoss(t *testing.T) {
+	c := bareHome(t)
+	makeDatabase(t, c, "bridge.db", "PRAGMA journal_mode = WAL; CREATE TABLE x (y); DROP TABLE x")
+	write(t, c.Home.Dir(), "bridge.db-wal", "half a commit")
+	if has, err := c.HasStore(t.Context()); has || err != nil {
+		t.Errorf("HasStore = %v, %v", has, err)
+	}
+	if err := openStore(t, c).Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // What is there but cannot be used is named by others, and is no loss.
 func TestSTO_17_AStoreThatCannotBeReadIsNotCalledLost(t *testing.T) {
 	for name, hurt := range map[string]func(c Caretaker){
