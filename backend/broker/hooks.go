@@ -158,7 +158,7 @@ func (b *Broker) noteState(s *session.Session, call session.HookCall) {
 	changed := busy != s.Busy || first
 	s.Busy, s.HooksSeen = busy, true
 	if box := b.boxes[s.ID]; box != nil {
-		box.mod.noteTurn(call)
+		box.mod.noteTurn(call, b.nowMillis())
 	}
 	for _, l := range b.conns {
 		if first && l.sessions[s.ID] {

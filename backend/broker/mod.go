@@ -20,6 +20,7 @@ type modState struct {
 	link    *link  // of its child process, nil while no mod is there
 	session string // the conversation that it said hello for
 	turn    bool   // a main turn is under way, as far as the mod and the hooks tell
+	began   int64  // when the last turn's prompt was heard of, Unix epoch milliseconds
 	out     string // the message that it was given and has not reported on
 	// open says that messages may be with a mod; watched that what becomes of
 	// them is looked after; asked are the conversations that they were meant for.
@@ -205,11 +206,13 @@ func (b *Broker) doubtTurn(s *session.Session) {
 	}
 }
 
-// noteTurnLocked keeps whether the main turn is under way, as a hook call tells.
+// noteTurn keeps whether the main turn is under way, as a hook call tells.
 // It ends with the mod's own word.
-func (m *modState) noteTurn(call session.HookCall) {
+func (m *modState) noteTurn(call session.HookCall, now int64) {
 	switch call.Event {
-	case session.EventPrompt, session.EventTool, session.EventPreTool:
+	case session.EventPrompt:
+		m.turn, m.began = true, now
+	case session.EventTool, session.EventPreTool:
 		m.turn = true
 	case session.EventStart, session.EventEnd:
 		m.turn = m.turn && call.Source == "compact"
@@ -223,7 +226,7 @@ func (b *Broker) modReport(ctx context.Context, _ *link, report ipc.ModReport) (
 		return ipc.Empty{}, err
 	}
 	if report.Event == ipc.ModTurnEnded {
-		b.modTurnEnded(report.SessionID)
+		b.modTurnEnded(report)
 		return ipc.Empty{}, nil
 	}
 	ctx = context.WithoutCancel(ctx) // what happened is noted even when the caller is gone
@@ -296,14 +299,19 @@ func shortReason(words string) string {
 	return string(runes[:min(len(runes), maxReasonChars)])
 }
 
-func (b *Broker) modTurnEnded(sessionID string) {
+// modTurnEnded notes that the session is at rest, unless its next turn has begun
+// since.
+func (b *Broker) modTurnEnded(report ipc.ModReport) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s, ok := b.roster.ByHost(bridge.Claude, sessionID)
+	s, ok := b.roster.ByHost(bridge.Claude, report.SessionID)
 	if !ok || b.boxes[s.ID] == nil {
 		return
 	}
 	box := b.boxes[s.ID]
+	if box.mod.began > report.At {
+		return
+	}
 	box.mod.turn, s.Busy = false, false
 	box.signal()
 	b.changedLocked()

@@ -79,7 +79,7 @@ func (b *bench) modThere(sessionID string, there bool) {
 
 func (m *mod) tell(event ipc.ModEvent, prompt ipc.ModPrompt, detail string) {
 	m.b.t.Helper()
-	report := ipc.ModReport{Event: event, ID: prompt.ID, Recipient: prompt.Recipient, SessionID: m.session, Detail: detail}
+	report := ipc.ModReport{Event: event, ID: prompt.ID, Recipient: prompt.Recipient, SessionID: m.session, Detail: detail, At: time.Now().UnixMilli()}
 	client := m.b.dial(ipc.RoleMod) // a call of its own, as the real ones
 	defer client.Close()
 	if err := client.ModReport(m.b.t.Context(), report); err != nil {
@@ -186,6 +186,25 @@ func TestCHT_20_OnePromptAtATimeAndOnlyBetweenTurns(t *testing.T) {
 	if prompt = <-prompts; prompt.Text != "second" {
 		t.Errorf("then it is given %q", prompt.Text)
 	}
+}
+
+func TestCHT_20_ALateWordOfATurnsEndDoesNotEndTheNextTurn(t *testing.T) {
+	b := newBench(t)
+	p := b.claude("p", "s1", "")
+	m := b.mod("s1")
+	prompts := m.prompts()
+	ended := time.Now().Add(-time.Second).UnixMilli()
+	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1", Prompt: "the next one"}, true)
+	if err := b.dial(ipc.RoleMod).ModReport(t.Context(), ipc.ModReport{Event: ipc.ModTurnEnded, SessionID: "s1", At: ended}); err != nil {
+		t.Fatal(err)
+	}
+	b.chat(chat.Request{Session: p.ID, Body: "words", MessageID: "m-1"})
+	m.none(prompts, "during the next turn")
+	if s, _ := b.broker.roster.Get(p.ID); !b.broker.isBusy(s) {
+		t.Error("the next turn counts as ended")
+	}
+	m.tell(ipc.ModTurnEnded, ipc.ModPrompt{}, "")
+	<-prompts
 }
 
 func TestCHT_20_WhatClaudeDropsIsMailAgainAndNeverSubmittedTwice(t *testing.T) {

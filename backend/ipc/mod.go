@@ -63,6 +63,9 @@ type ModReport struct {
 	Recipient string   `json:"recipient,omitempty"`
 	SessionID string   `json:"session"`
 	Detail    string   `json:"detail,omitempty"` // the transcript's id of the prompt, or why
+	// At is when the turn ended, Unix epoch milliseconds: another may have begun
+	// before the report comes.
+	At int64 `json:"at,omitempty"`
 }
 
 // Check refuses a report that says nothing.

@@ -1,12 +1,15 @@
 package realcli_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"bridge/backend/config"
+	"bridge/backend/ipc"
 	"bridge/backend/realcli"
 )
 
@@ -33,29 +36,251 @@ func (w *world) entered(r realcli.Request, text string) {
 	}
 }
 
-// TestClaudesModEntersTheOwnersWords: one claude, in the order of a working day.
+// claudeAsks is an interactive claude that asks before it uses a tool of its own.
+func claudeAsks(args ...string) []string {
+	return append([]string{"claude", "--permission-mode", "manual", "--allowedTools", "mcp__bridge"}, args...)
+}
+
+// keys presses keys and waits until the screen shows what comes of them.
+func (w *world) keys(claude *realcli.Terminal, shows string, keys ...string) {
+	w.Helper()
+	must(w.T, claude.Keys(soon(w.T), keys...))
+	must(w.T, claude.Until(soon(w.T), shows, func(screen string) bool { return strings.Contains(screen, shows) }))
+}
+
+// press presses a key, again while the screen does not show what is wanted: a
+// claude may swallow one that comes too early.
+func (w *world) press(claude *realcli.Terminal, key, what string, fits func(screen string) bool) {
+	w.Helper()
+	again := time.NewTicker(500 * time.Millisecond)
+	defer again.Stop()
+	for ctx := soon(w.T); ; {
+		must(w.T, claude.Keys(ctx, key))
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			w.Fatalf("%s brings no %s", key, what)
+		}
+		screen, err := claude.Screen(ctx)
+		must(w.T, err)
+		if fits(screen) {
+			return
+		}
+	}
+}
+
+// goes types a command of claude's own and waits for another conversation.
+func (w *world) goes(claude *realcli.Terminal, name, command string) {
+	w.Helper()
+	before := w.peer(name).SessionID
+	w.keys(claude, command, "-l", command)
+	must(w.T, claude.Keys(soon(w.T), "Enter"))
+	w.shown("another conversation after "+command, func(s state) bool {
+		p := s.peer(name)
+		return p.SessionID != before && p.State == "idle" && p.Transport == "mod"
+	})
+}
+
+// enters writes the owner's words to an idle claude and sees them come once, as
+// the user's own prompt.
+func (w *world) enters(name, text string) realcli.Request {
+	w.Helper()
+	seen := len(w.model.Requests())
+	since := time.Now()
+	answer := w.write(name, words{Body: text})
+	w.expect(answer, "queued", "bridge", true)
+	r := w.arrives(since, fmt.Sprintf("%.40q at an idle claude", text), func(r realcli.Request) bool { return r.Number > seen && !r.Aux && prompts(r, text) > 0 })
+	w.entered(r, text)
+	w.done(name, text, answer)
+	return r
+}
+
+// done waits until the words are consumed by a prompt and the session is idle.
+func (w *world) done(name, text string, answer outcome) {
+	w.Helper()
+	if got := w.consumed(text).to(name).reached(); got != "accepted durable handed consumed" {
+		w.Errorf("it reached the stages %q", got)
+	}
+	if got := w.receipt(answer.Receipt); got != "delivered" {
+		w.Errorf("CHT-09: consumed, the receipt says %s", got)
+	}
+	w.idle(name)
+}
+
+// peerSends makes a session of the test's own say something.
+func (w *world) peerSends(to, text string) {
+	w.Helper()
+	home, err := config.ResolveHome(filepath.Join(w.home.Dir, ".bridge"), func(string) string { return "" })
+	must(w.T, err)
+	token, err := home.ExistingToken()
+	must(w.T, err)
+	client, err := ipc.Dial(soon(w.T), ipc.Target{Socket: home.Socket(), Token: string(token)}, ipc.Hello{Role: ipc.RoleSession, PID: os.Getpid(), Version: "test"})
+	must(w.T, err)
+	defer client.Close()
+	_, err = client.Register(soon(w.T), ipc.Register{Kind: "codex", Name: "a-peer", Cwd: w.home.Project("p")})
+	must(w.T, err)
+	_, err = client.Send(soon(w.T), ipc.SendArgs{To: to, Body: text})
+	must(w.T, err)
+}
+
+// TestClaudesModEntersTheOwnersWords: one claude through a working day.
 func TestClaudesModEntersTheOwnersWords(t *testing.T) {
 	w := newWorld(t, "p")
 	w.install()
-	claude := w.open("claude", "p", "❯", realcli.ClaudeCommand("bridge")...)
-	w.meet(claude, "claude-p")
+	claude := w.open("claude", "p", "❯", claudeAsks()...)
+	first := w.meet(claude, "claude-p").SessionID
 	w.modThere("claude-p")
 
-	w.step("CHT-20 idle: it is a prompt of the user, byte for byte", func(w *world) {
-		const text = "Which port does the server use?"
-		since := time.Now()
+	w.step("CHT-20 claude accepts the module", func(w *world) {
+		out, err := w.home.Run(soon(w.T), w.home.Dir, "", "claude", "plugin", "validate", filepath.Join(w.home.Dir, modFolder))
+		must(w.T, err)
+		if !strings.Contains(out, "Validation passed") || strings.Contains(out, "✘ Validation") {
+			w.Errorf("it says\n%s", out)
+		}
+	})
+
+	w.step("CHT-03 CHT-20 idle: it is a prompt of the user, and the page says so", func(w *world) {
+		if got := w.peer("claude-p").Detail; !strings.Contains(got, "enters your words as prompts of yours") || !strings.Contains(got, "no user input") {
+			w.Errorf("the session's page says %q", got)
+		}
+		w.enters("claude-p", "Which port does the server use?")
+	})
+
+	for _, tt := range odd {
+		w.step("CHT-20 byte for byte: "+tt.name, func(w *world) { w.enters("claude-p", tt.text) })
+	}
+
+	w.step("CHT-15 CHT-20 busy: it enters after the turn; a draft stays", func(w *world) {
+		const text, draft = "And which protocol?", "a half-written thought"
+		w.model.Script("busy", realcli.Say("worked").After("busy-ends"))
+		w.prompt(claude, "busy")
+		must(w.T, w.model.AtGate(soon(w.T), "busy-ends"))
+		w.shown("claude to be busy", func(s state) bool { return s.peer("claude-p").State == "busy" })
+		w.keys(claude, draft, "-l", draft)
 		answer := w.write("claude-p", words{Body: text})
-		w.expect(answer, "queued", "bridge", true)
-		if !strings.Contains(answer.Detail, "as a prompt of yours") {
-			w.Errorf("CHT-03: the answer does not name the way: %q", answer.Detail)
+		if !strings.Contains(answer.Detail, "when the turn has ended") {
+			w.Errorf("the answer says %q", answer.Detail)
 		}
-		w.entered(w.arrives(since, "the owner's words at an idle claude", holds(text)), text)
-		if got := w.consumed(text).to("claude-p").reached(); got != "accepted durable handed consumed" {
-			w.Errorf("it reached the stages %q", got)
+		if got := w.receipt(answer.Receipt); got != "queued" {
+			w.Errorf("during the turn the receipt says %s", got)
 		}
-		if got := w.receipt(answer.Receipt); got != "delivered" {
-			w.Errorf("CHT-09: the receipt says %s", got)
+		w.model.Open("busy-ends")
+		r := w.request("the words after the turn", holds(text))
+		w.entered(r, text)
+		if last := r.Items[len(r.Items)-1]; r.Count("a half-written") != 0 || r.Number == 0 {
+			w.Errorf("the draft was sent along: %v", last)
 		}
+		w.done("claude-p", text, answer)
+		must(w.T, claude.Until(soon(w.T), "the draft", func(screen string) bool { return strings.Contains(screen, draft) }))
+		must(w.T, claude.Keys(soon(w.T), "C-u"))
+		must(w.T, claude.Until(soon(w.T), "an empty composer", func(screen string) bool { return !strings.Contains(screen, draft) }))
+	})
+
+	w.step("CHT-20 an open permission question is left alone", func(w *world) {
+		const text = "Is it done?"
+		touch := realcli.Call("Bash", map[string]any{"command": "touch made && echo shell-$((40+2))", "description": "make a file"})
+		w.model.Script("asks", touch, realcli.Say("ran it"))
+		w.prompt(claude, "asks")
+		must(w.T, claude.Until(soon(w.T), "the question", func(screen string) bool { return strings.Contains(screen, "Do you want to proceed?") }))
+		answer := w.write("claude-p", words{Body: text})
+		screen, err := claude.Screen(soon(w.T))
+		must(w.T, err)
+		if !strings.Contains(screen, "Do you want to proceed?") {
+			w.Errorf("the question is gone:\n%s", screen)
+		}
+		w.press(claude, "Enter", "no question", func(screen string) bool { return !strings.Contains(screen, "Do you want to proceed?") })
+		r := w.request("the words after the turn", holds(text))
+		w.entered(r, text)
+		if r.Count("shell-42") != 1 {
+			w.Errorf("the answer to the question was lost: %v", r)
+		}
+		w.done("claude-p", text, answer)
+	})
+
+	w.step("CHT-20 plan mode stays", func(w *world) {
+		planning := func(screen string) bool { return strings.Contains(screen, "plan mode on") }
+		w.press(claude, "BTab", "plan mode", planning)
+		w.enters("claude-p", "What is the plan?")
+		must(w.T, claude.Until(soon(w.T), "plan mode", planning))
+		w.press(claude, "BTab", "manual mode", func(screen string) bool { return strings.Contains(screen, "manual mode on") })
+	})
+
+	w.step("CHT-20 what claude would run as a command comes as mail, and the answer says why", func(w *world) {
+		const text = "/clear is what I would type"
+		before := w.peer("claude-p").SessionID
+		w.waitsOnce()
+		answer := w.write("claude-p", words{Body: text})
+		if !strings.Contains(answer.Detail, "begins with /") {
+			w.Errorf("the answer says %q", answer.Detail)
+		}
+		r := w.request("the words by the wake hook", holds(text))
+		if shows(r, text) != 1 || prompts(r, text) != 0 {
+			w.Errorf("it is shown as mail %d times and as a prompt %d times", shows(r, text), prompts(r, text))
+		}
+		w.consumed(text)
 		w.idle("claude-p")
+		if got := w.peer("claude-p").SessionID; got != before {
+			w.Error("it was run as a command")
+		}
+	})
+
+	w.step("CHT-20 CHT-21 a peer's mail is never a prompt of the user, and the line tells of it", func(w *world) {
+		const text = "The tests are red."
+		w.waitsOnce()
+		w.model.Script("listens", realcli.Say("heard").After("listens-ends"))
+		w.prompt(claude, "listens")
+		must(w.T, w.model.AtGate(soon(w.T), "listens-ends"))
+		w.peerSends("claude-p", text)
+		must(w.T, claude.Until(soon(w.T), "the line", func(screen string) bool { return strings.Contains(screen, "Bridge: 1 message from a-peer") }))
+		w.model.Open("listens-ends")
+		r := w.request("the peer's words", holds(text))
+		if shows(r, text) != 1 || prompts(r, text) != 0 {
+			w.Errorf("it is shown as mail %d times and as a prompt %d times", shows(r, text), prompts(r, text))
+		}
+		w.consumed(text)
+		w.idle("claude-p")
+		must(w.T, claude.Until(soon(w.T), "no line", func(screen string) bool { return !strings.Contains(screen, "Bridge: 1 message") }))
+	})
+
+	w.step("CHT-20 after a clear and a resume they enter the conversation that is there", func(w *world) {
+		w.goes(claude, "claude-p", "/clear")
+		if r := w.enters("claude-p", "Are you still there?"); r.Session == first || r.Session != w.peer("claude-p").SessionID {
+			w.Errorf("after /clear they came into %s", r.Session)
+		}
+		w.goes(claude, "claude-p", "/resume "+first)
+		if r := w.enters("claude-p", "And now?"); r.Session != first {
+			w.Errorf("after /resume they came into %s, not into %s", r.Session, first)
+		}
+	})
+
+	w.step("CHT-20 a module that is written anew goes on", func(w *world) {
+		module := filepath.Join(w.home.Dir, modFolder, "hooks", "register.js")
+		raw, err := os.ReadFile(module)
+		must(w.T, err)
+		must(w.T, os.WriteFile(module+".new", append(raw, "// a newer one\n"...), 0o600))
+		must(w.T, os.Rename(module+".new", module))
+		must(w.T, claude.Until(soon(w.T), "the reload", func(screen string) bool { return strings.Contains(screen, "bridge: reloaded") }))
+		w.modThere("claude-p")
+		w.enters("claude-p", "Did you notice?")
+	})
+
+	w.step("CHT-20 two sessions: each gets its own", func(w *world) {
+		other := w.open("claude-2", "p", "❯", claudeAsks()...)
+		w.meet(other, "claude-p-2")
+		w.modThere("claude-p-2")
+		r1, r2 := w.enters("claude-p", "for the first"), w.enters("claude-p-2", "for the second")
+		if r1.Session == r2.Session || r1.Count("for the second")+r2.Count("for the first") != 0 {
+			w.Errorf("they came into %s and %s", r1.Session, r2.Session)
+		}
+		must(w.T, other.Close(soon(w.T)))
+	})
+
+	w.step("CHT-20 nothing came twice", func(w *world) {
+		r := w.afterwards(claude, "look-back")
+		for _, text := range []string{"Which port does the server use?", "And which protocol?", "Is it done?", "What is the plan?", "And now?", "Did you notice?", odd[0].text, odd[4].text} {
+			if got := prompts(r, text); got != 1 {
+				w.Errorf("%d copies of %.60q", got, text)
+			}
+		}
 	})
 }

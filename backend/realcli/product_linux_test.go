@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -66,7 +67,11 @@ func (w *world) serve() {
 	stdout, err := cmd.StdoutPipe()
 	must(w.T, err)
 	must(w.T, cmd.Start())
+	var killed atomic.Bool
 	stop := sync.OnceValue(func() error {
+		if killed.Load() {
+			return nil
+		}
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			return err
 		}
@@ -87,6 +92,14 @@ func (w *world) serve() {
 	}
 	w.page = signIn(w.T, launch)
 	w.page.stop = stop
+	w.page.kill = func() error {
+		killed.Store(true)
+		if err := cmd.Process.Kill(); err != nil {
+			return err
+		}
+		cmd.Wait() //nolint:errcheck // it was killed, and says so
+		return nil
+	}
 }
 
 // dashboard is the owner's page without a browser: it holds the cookie, hears
@@ -95,6 +108,7 @@ type dashboard struct {
 	client *http.Client
 	base   string
 	stop   func() error // ends the broker that serves it
+	kill   func() error // and that without a warning
 }
 
 func signIn(t *testing.T, launch string) *dashboard {
@@ -248,6 +262,16 @@ func (d delivery) reached() string {
 		}
 	}
 	return strings.Join(stages, " ")
+}
+
+// evidence is what is known of a stage, in words.
+func (d delivery) evidence(stage string) string {
+	for _, s := range d.Stages {
+		if s.Stage == stage {
+			return s.Evidence
+		}
+	}
+	return ""
 }
 
 // at is the time of a stage, 0 when it was not reached.

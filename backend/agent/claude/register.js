@@ -56,7 +56,8 @@ export function register(on) {
     const completed = await next(e)
     if (e.agentId === undefined) {
       mod.turn = ""
-      if (mod.session !== "") report($, mod, { event: "turn-ended", session: mod.session })
+      const at = await $.clock.now()
+      if (mod.session !== "") report($, mod, { event: "turn-ended", session: mod.session, at })
     }
     return completed
   })
