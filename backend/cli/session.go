@@ -69,8 +69,18 @@ func (a *App) runMCP(cmd *cobra.Command, register ipc.Register) error {
 	defer closeLog()
 	return mcpserver.Run(ctx, mcpserver.Options{
 		Register: register, Target: target, Start: a.startBackground(home), Journal: ipc.Journal{Dir: home.ReadJournal()},
-		Version: a.Version, Now: a.Now, Log: log,
+		Version: a.Version, Now: a.Now, Log: log, HostLives: sameProcess(register.AgentPID),
 	}, a.Stdin, a.Stdout)
+}
+
+// sameProcess tells later whether process pid is still the one that it is now. Of
+// a system that does not tell, nothing is said against it.
+func sameProcess(pid int) func() bool {
+	before, err := proc.Identity(pid)
+	return func() bool {
+		now, nowErr := proc.Identity(pid)
+		return err != nil || nowErr == nil && now == before
+	}
 }
 
 // identify fills in what the environment tells about the session. Flags win.

@@ -47,13 +47,41 @@ func (a *acks) done(loan session.Loan) {
 // kept in the read journal.
 const ackPatience = 5 * time.Second
 
-// acknowledge tells the broker that an answer with mail was written (MSG-06).
-// Nobody waits for it but the session's end.
+// acknowledge tells the broker that an answer with mail was written, and, when the
+// host lived on, that it was read (MSG-06): what was written to a host that dies
+// is in a pipe that nobody empties. Nobody waits for it but the session's end.
 func (s *Server) acknowledge(loan session.Loan, tool string) {
 	s.running.Go(func() {
-		defer s.acks.done(loan)
-		s.confirm(ipc.Confirm{Loan: loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: tool})
+		confirm := ipc.Confirm{Loan: loan, Stage: bridge.StageHanded, Via: mail.ViaTool, Detail: tool}
+		s.confirm(confirm)
+		s.acks.done(loan)
+		if s.hostLivedOn() {
+			confirm.Stage = bridge.StageConsumed
+			s.confirm(confirm)
+		}
 	})
+}
+
+const (
+	// livesOn is how long a host must live after an answer to have read it: it
+	// reads at once. Its next call says so earlier.
+	livesOn = time.Second
+	// endsWithin is how soon after its input a host that dies is gone. One that
+	// only closes its server's input is still there.
+	endsWithin = 200 * time.Millisecond
+)
+
+// hostLivedOn waits until it is clear whether the host has read an answer.
+func (s *Server) hostLivedOn() bool {
+	timer := time.NewTimer(livesOn)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.ended:
+		timer.Reset(endsWithin)
+		<-timer.C
+	}
+	return s.opts.HostLives == nil || s.opts.HostLives()
 }
 
 // confirm tells the broker what became of a loan, or keeps it for the next one.

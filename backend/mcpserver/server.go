@@ -32,6 +32,8 @@ type Options struct {
 	Version  string
 	Now      func() time.Time
 	Log      *slog.Logger
+	// HostLives tells whether the process of the host still runs; nil for always.
+	HostLives func() bool
 }
 
 // Server is the MCP server of one session.
@@ -44,6 +46,7 @@ type Server struct {
 
 	running sync.WaitGroup // what goes on beside the answers
 	waits   atomic.Int32   // calls that wait for mail
+	ended   chan struct{}  // closed when the host's input has ended, or this server shall
 }
 
 // joinPatience is how long the start waits for a broker: the host waits too, and
@@ -52,7 +55,7 @@ const joinPatience = 3 * time.Second
 
 // Run serves until input ends or ctx does; either is an end without an error.
 func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) error {
-	s := &Server{opts: opts, mail: make(chan struct{}, 1)}
+	s := &Server{opts: opts, mail: make(chan struct{}, 1), ended: make(chan struct{})}
 	s.keeper = &ipc.Keeper{
 		Target: opts.Target,
 		Hello:  ipc.Hello{Role: ipc.RoleSession, PID: ownPID(), Version: opts.Version},
@@ -68,6 +71,7 @@ func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) e
 	}()
 	s.awaitJoin(ctx)
 	err := s.serve(ctx, input, output)
+	close(s.ended)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = nil // hosts end a server by a signal: that is no failure
 	}

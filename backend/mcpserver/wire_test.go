@@ -31,6 +31,12 @@ type wire struct {
 
 func open(t *testing.T, register ipc.Register) *wire {
 	t.Helper()
+	return openUnder(t, register, nil)
+}
+
+// openUnder is open below a host whose life the test decides about.
+func openUnder(t *testing.T, register ipc.Register, hostLives func() bool) *wire {
+	t.Helper()
 	b := brokertest.Serve(t)
 	owner, err := ipc.Dial(t.Context(), b.Target, ipc.Hello{Role: ipc.RoleOwner, PID: 1})
 	if err != nil {
@@ -45,7 +51,7 @@ func open(t *testing.T, register ipc.Register) *wire {
 	go func() {
 		w.ended <- Run(context.WithoutCancel(t.Context()), Options{
 			Register: register, Target: b.Target, Journal: ipc.Journal{Dir: b.Home.ReadJournal()}, Version: "test", Now: time.Now,
-			Log: slog.New(slog.DiscardHandler),
+			Log: slog.New(slog.DiscardHandler), HostLives: hostLives,
 		}, inRead, outWrite)
 		outWrite.Close()
 	}()
