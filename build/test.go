@@ -160,7 +160,8 @@ func summarize(output io.Writer, results []result) error {
 	return nil
 }
 
-// vet checks the code as every system will compile it.
+// vet checks the code as every system will compile it, and for another processor
+// what knows its registers.
 func vet(ctx context.Context, p project) error {
 	for _, system := range []string{"linux", "windows", "darwin"} {
 		check := step{env: []string{"GOOS=" + system, "CGO_ENABLED=0"}, name: "go", args: []string{"vet", "./..."}}
@@ -168,7 +169,7 @@ func vet(ctx context.Context, p project) error {
 			return err
 		}
 	}
-	return nil
+	return p.do(ctx, step{env: []string{"GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0"}, name: "go", args: []string{"vet", "./backend/faults"}})
 }
 
 // slowUnderRace are the packages whose tests spend their time inside SQLite,

@@ -1,12 +1,5 @@
-// Package faults lets the system refuse what the real binary asks of it, one
-// system call after another: a sync that fails, a disk that is full in the
-// middle of a write, a write that comes only half. Afterwards everything that
-// was acknowledged must be there, and the answer must have said what happened
-// (rows MSG-04, STO-04 to STO-10).
-//
-// The binary runs under ptrace, and a filter stops it at the calls that write or
-// sync only, so that it runs at nearly its full speed. Calls are counted over all
-// threads together: the n-th is the same one in each run of a command.
+//go:build amd64 || arm64
+
 package faults
 
 import (
@@ -156,34 +149,31 @@ func (p *traced) follow() {
 
 // stopped judges the call at which a thread of the program stands.
 func (p *traced) stopped(thread int) {
-	var regs unix.PtraceRegs
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", p.cmd.Process.Pid, thread)); err != nil {
 		return // a process that the program started
 	}
-	if unix.PtraceGetRegs(thread, &regs) != nil {
+	regs, err := registersOf(thread)
+	if err != nil {
 		return
 	}
-	path, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", thread, regs.Rdi))
+	fd := regs.argument(0)
+	path, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", thread, fd))
 	if err != nil || !strings.HasPrefix(path, p.below) {
 		return
 	}
-	c := call{number: regs.Orig_rax, path: path, offset: int64(regs.R10), size: int64(regs.Rdx)}
+	c := call{number: regs.number(), path: path, offset: int64(regs.argument(3)), size: int64(regs.argument(2))}
 	switch c.number {
 	case unix.SYS_WRITE:
-		c.offset = position(thread, regs.Rdi)
+		c.offset = position(thread, fd)
 	case unix.SYS_FTRUNCATE:
-		c.size = int64(regs.Rsi)
+		c.size = int64(regs.argument(1))
 	}
 	switch v := p.judge(c); {
 	case v.refused != 0:
-		regs.Orig_rax = ^uint64(0) // no call at all
-		regs.Rax = uint64(-int64(v.refused))
-	case v.half && regs.Rdx > 1:
-		regs.Rdx /= 2
-	default:
-		return
+		_ = regs.refuse(thread, v.refused) // it may just have been killed
+	case v.half && regs.argument(2) > 1:
+		_ = regs.setSize(thread, regs.argument(2)/2)
 	}
-	_ = unix.PtraceSetRegs(thread, &regs) // it may just have been killed
 }
 
 // position is where a file is written next.
