@@ -27,8 +27,8 @@ const (
 
 // readCall takes a call apart. Who calls comes from the host, never from the
 // model's own arguments.
-func (s *Server) readCall(params mcp.CallToolParams) (call, error) {
-	c := call{args: bytes.TrimSpace(params.RawArguments)}
+func (s *Server) readCall(arguments json.RawMessage, told *mcp.Meta) (call, error) {
+	c := call{args: bytes.TrimSpace(arguments)}
 	if len(c.args) == 0 || string(c.args) == "null" {
 		c.args = []byte("{}")
 	}
@@ -36,8 +36,8 @@ func (s *Server) readCall(params mcp.CallToolParams) (call, error) {
 		return call{}, bridge.Errorf(bridge.Invalid, "the arguments must be a JSON object")
 	}
 	var meta map[string]any
-	if params.Meta != nil {
-		meta = params.Meta.AdditionalFields
+	if told != nil {
+		meta = told.AdditionalFields
 	}
 	switch s.opts.Register.Kind {
 	case bridge.Codex:

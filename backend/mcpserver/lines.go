@@ -56,6 +56,7 @@ type request struct {
 	number  uint64
 	id      json.RawMessage // as the host wrote it
 	message json.RawMessage // what answer gets
+	args    json.RawMessage // a tool call's arguments, which are not in message
 	cancel  context.CancelFunc
 	leaving bool // its answer is on the way out: it can be cancelled no more
 
@@ -70,6 +71,12 @@ type requestKey struct{}
 func afterwards(ctx context.Context, sent, dropped func()) {
 	r, _ := ctx.Value(requestKey{}).(*request)
 	r.sent, r.dropped = sent, dropped
+}
+
+// argumentsOf are the arguments of the tool call that ctx is of.
+func argumentsOf(ctx context.Context) json.RawMessage {
+	r, _ := ctx.Value(requestKey{}).(*request)
+	return r.args
 }
 
 func newLines(input io.Reader, output io.Writer, log *slog.Logger, answer func(context.Context, json.RawMessage) mcp.JSONRPCMessage) *lines {
@@ -151,22 +158,36 @@ func (l *lines) take(ctx context.Context, line []byte) {
 // begin starts a request. What is no tool call is quick, and is answered before
 // the next line is looked at.
 func (l *lines) begin(ctx context.Context, m message) {
-	l.mu.Lock()
-	if len(l.due) >= mostDue {
-		l.mu.Unlock()
+	isCall := m.method == string(mcp.MethodToolsCall)
+	r := &request{id: m.id}
+	if isCall {
+		r.args = m.takeArguments()
+	}
+	ctx, r.cancel = context.WithCancel(context.WithValue(ctx, requestKey{}, r))
+	if !l.enter(r) {
+		r.cancel()
 		l.write(refusal(m.id, codeBusy, "too many requests wait for their answers"))
 		return
 	}
-	l.last++
-	r := &request{number: l.last, id: m.id, message: m.forLibrary(l.last)}
-	ctx, r.cancel = context.WithCancel(ctx)
-	l.due[r.number] = r
-	l.mu.Unlock()
-	if ctx = context.WithValue(ctx, requestKey{}, r); m.method == string(mcp.MethodToolsCall) {
+	r.message = m.forLibrary(r.number)
+	if isCall {
 		l.running.Go(func() { l.runInTurn(ctx, r) })
 		return
 	}
 	l.run(ctx, r)
+}
+
+// enter gives a request its number; false means that there is no room for it.
+func (l *lines) enter(r *request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.due) >= mostDue {
+		return false
+	}
+	l.last++
+	r.number = l.last
+	l.due[r.number] = r
+	return true
 }
 
 func (l *lines) runInTurn(ctx context.Context, r *request) {

@@ -83,6 +83,19 @@ func (m message) forLibrary(number uint64) json.RawMessage {
 	return append(framed, '}')
 }
 
+// takeArguments takes a tool call's arguments out of what the library gets: it
+// would read them half a dozen times, and never as strictly as our own decoder.
+func (m *message) takeArguments() (arguments json.RawMessage) {
+	var params map[string]json.RawMessage
+	if json.Unmarshal(m.params, &params) != nil {
+		return nil // the library says what is wrong
+	}
+	arguments = params["arguments"]
+	delete(params, "arguments")
+	m.params, _ = json.Marshal(params) //nolint:errchkjson // they were just read from JSON
+	return arguments
+}
+
 // readID takes an id apart: a string or a number, however it is written.
 func readID(raw json.RawMessage) (id any, ok bool) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))

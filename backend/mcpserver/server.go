@@ -136,7 +136,7 @@ func instructions(note string) string {
 // handler runs one tool: strict arguments in, one JSON text block out.
 func (s *Server) handler(t tool) server.ToolHandlerFunc {
 	return func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		call, err := s.readCall(request.Params)
+		call, err := s.readCall(argumentsOf(ctx), request.Params.Meta)
 		if err != nil {
 			return failure(err), nil
 		}

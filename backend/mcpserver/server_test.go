@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
 )
@@ -42,7 +40,7 @@ func TestMSG_04_ArgumentsThatAreNoObjectAreRefused(t *testing.T) {
 		"a word":    {`"limit"`, ""},
 		"a number":  {"1", ""},
 	} {
-		got, err := s.readCall(mcp.CallToolParams{RawArguments: []byte(tt.arguments)})
+		got, err := s.readCall([]byte(tt.arguments), nil)
 		if string(got.args) != tt.want || (tt.want == "") != (bridge.CodeOf(err) == bridge.Invalid) {
 			t.Errorf("%s: %s, %v", name, got.args, err)
 		}
