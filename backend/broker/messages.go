@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -215,7 +214,7 @@ func (b *Broker) sendResult(stored []bridge.Message) ipc.SendResult {
 		}
 		result.Recipients = append(result.Recipients, r)
 	}
-	slices.SortFunc(result.Recipients, func(x, y ipc.Recipient) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortFunc(result.Recipients, func(x, y ipc.Recipient) int { return bridge.CompareNames(x.Name, y.Name) })
 	return result
 }
 

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -38,7 +37,7 @@ func (b *Broker) sendStatus(ctx context.Context, l *link, args ipc.SentArgs) (ip
 		stage, fact := d.Reached()
 		answer.Recipients = append(answer.Recipients, ipc.SentStage{Name: b.nameLocked(d.Recipient), Stage: stage, At: fact.At, Evidence: fact.Evidence})
 	}
-	slices.SortFunc(answer.Recipients, func(x, y ipc.SentStage) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortFunc(answer.Recipients, func(x, y ipc.SentStage) int { return bridge.CompareNames(x.Name, y.Name) })
 	return answer, nil
 }
 

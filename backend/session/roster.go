@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,7 +75,7 @@ func (r *Roster) Live() []*Session {
 	for _, s := range r.live {
 		all = append(all, s)
 	}
-	slices.SortFunc(all, func(a, b *Session) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b *Session) int { return bridge.CompareNames(a.Name, b.Name) })
 	return all
 }
 

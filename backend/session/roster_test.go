@@ -260,6 +260,23 @@ func TestMSG_05_ManyCandidatesAreCut(t *testing.T) {
 	}
 }
 
+func TestSessionsAreListedAsPeopleCount(t *testing.T) {
+	r := NewRoster(nil)
+	for _, name := range []string{"api-54", "web", "api-9", "api-100", "api"} {
+		r.Join(&Session{ID: "p-" + name, Kind: bridge.Codex}, name)
+	}
+	var names []string
+	for _, s := range r.Live() {
+		names = append(names, s.Name)
+	}
+	if got := strings.Join(names, " "); got != "api api-9 api-54 api-100 web" {
+		t.Errorf("listed as %s", got)
+	}
+	if _, err := r.Resolve("codex", ""); err == nil || !strings.HasSuffix(err.Error(), "api, api-9, api-54, api-100, web") {
+		t.Errorf("the candidates are listed as %v", err)
+	}
+}
+
 func TestMSG_12_AReusedNameNeverInherits(t *testing.T) {
 	r := NewRoster(nil)
 	first := &Session{ID: "p1", Kind: bridge.Claude, SessionID: "h1"}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { excerpt, oneLine } from './text';
+import { byName, excerpt, oneLine } from './text';
 
 describe('excerpt', () => {
   it.each([
@@ -19,4 +19,9 @@ it('puts text on one line without marks, keeping what only looks like one', () =
   expect(oneLine('```go\nx := 1\n```\nthen *.go')).toBe('x := 1 then *.go');
   expect(oneLine('## Review\n\nmade *inside* the loop\n> said')).toBe('Review made inside the loop said');
   expect(oneLine('*.go and *.ts, 2 * 3 * 4, #7')).toBe('*.go and *.ts, 2 * 3 * 4, #7');
+});
+
+it('orders names as people count', () => {
+  const names = ['api-54', 'web', 'api-9', 'api', 'api-100', 'Api-10'];
+  expect(names.sort(byName)).toEqual(['api', 'api-9', 'Api-10', 'api-54', 'api-100', 'web']);
 });

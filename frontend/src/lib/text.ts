@@ -30,3 +30,10 @@ export function oneLine(text: string): string {
 export function count(n: number, noun: string): string {
   return `${n} ${noun}${n === 1 ? '' : 's'}`;
 }
+
+const names = new Intl.Collator(undefined, { numeric: true });
+
+/** Orders names as people do: numbers in them by their value, api-9 before api-54. */
+export function byName(a: string, b: string): number {
+  return names.compare(a, b);
+}

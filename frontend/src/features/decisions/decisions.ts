@@ -2,6 +2,7 @@
 
 import type { Decision, Message, Scope, UnreadableDecision } from '../../lib/api';
 import { projectName } from '../../lib/path';
+import { byName } from '../../lib/text';
 
 /** Whom a decision holds for, in words. */
 export function scopeWords(scope: Scope): string {
@@ -43,7 +44,7 @@ export function groupDecisions(decisions: Decision[]): Group[] {
     { title: 'Everywhere', folder: '', decisions: everywhere },
     ...[...projects]
       .map(([folder, members]) => ({ title: projectName(folder), folder, decisions: members }))
-      .sort((a, b) => a.title.localeCompare(b.title) || a.folder.localeCompare(b.folder)),
+      .sort((a, b) => byName(a.title, b.title) || byName(a.folder, b.folder)),
     { title: 'Single sessions', folder: '', decisions: sessions },
   ];
   return groups.filter((group) => group.decisions.length > 0);

@@ -2,6 +2,7 @@
 
 import type { Message, Peer } from '../../lib/api';
 import { projectName } from '../../lib/path';
+import { byName } from '../../lib/text';
 
 export interface Filter {
   text: string;
@@ -60,7 +61,7 @@ export function filterMessages(messages: Message[], filter: Filter, peers: Peer[
 /** What the filters can choose from. */
 export function choices(messages: Message[], peers: Peer[]) {
   const all = [...messages.flatMap(parties), ...peers];
-  const sorted = (values: string[]) => [...new Set(values)].sort((a, b) => a.localeCompare(b));
+  const sorted = (values: string[]) => [...new Set(values)].sort(byName);
   return {
     projects: sorted(peers.map((p) => projectName(p.cwd))),
     kinds: sorted(all.map((p) => p.agent)),

@@ -2,6 +2,7 @@
 
 import type { Child, Message, Peer } from '../../lib/api';
 import { projectName } from '../../lib/path';
+import { byName } from '../../lib/text';
 
 /** The live sessions by project folder, both in alphabetical order. */
 export function byProject(peers: Peer[]): { project: string; folder: string; peers: Peer[] }[] {
@@ -11,9 +12,9 @@ export function byProject(peers: Peer[]): { project: string; folder: string; pee
     .map(([folder, members]) => ({
       project: projectName(folder),
       folder,
-      peers: members.toSorted((a, b) => a.name.localeCompare(b.name)),
+      peers: members.toSorted((a, b) => byName(a.name, b.name)),
     }))
-    .sort((a, b) => a.project.localeCompare(b.project) || a.folder.localeCompare(b.folder));
+    .sort((a, b) => byName(a.project, b.project) || byName(a.folder, b.folder));
 }
 
 /** Whether the wake policy lets mail to exactly this session start a turn of an idle one. */
