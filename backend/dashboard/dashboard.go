@@ -89,6 +89,11 @@ type Reader interface {
 	Decisions(ctx context.Context, lookup decision.Lookup) ([]decision.Revision, error)
 	// UnreadableDecisions returns those that Decisions passes over.
 	UnreadableDecisions(ctx context.Context) ([]store.UnreadableRow, error)
+	// DecisionNotices returns the messages that told of a topic's revisions, the
+	// newest first.
+	DecisionNotices(ctx context.Context, topic string) ([]mail.HistoryRow, error)
+	// CountSince counts the messages sent at a time or later.
+	CountSince(ctx context.Context, since int64) (int, error)
 	// Peers returns every session ever seen, the newest first.
 	Peers(ctx context.Context) ([]store.Peer, error)
 }

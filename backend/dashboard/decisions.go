@@ -27,12 +27,9 @@ func (d *Dashboard) listDecisions(w http.ResponseWriter, r *http.Request) error 
 // decisionHistory answers GET /api/decisions/<topic>/history (DEC-18): every
 // revision of exactly that topic, newest first.
 func (d *Dashboard) decisionHistory(w http.ResponseWriter, r *http.Request) error {
-	if !utf8.ValidString(r.PathValue("topic")) { // lower case would turn other bytes into a character
-		return bridge.Errorf(bridge.Invalid, "the topic is not valid UTF-8")
-	}
-	topic, err := decision.NormalizeTopic(r.PathValue("topic"))
+	topic, err := readTopic(r)
 	if err != nil {
-		return malformed(err)
+		return err
 	}
 	lookup, err := readLookup(r)
 	if err != nil {
@@ -48,6 +45,44 @@ func (d *Dashboard) decisionHistory(w http.ResponseWriter, r *http.Request) erro
 
 // findDecisions returns what lookup asks for, and what of the same topic, or of
 // all, cannot be read: whom that is for nobody knows, so that no scope leaves it out.
+// decisionNotices answers GET /api/decisions/<topic>/notices: the messages that
+// told sessions of the topic's revisions, newest first, with their way to each.
+func (d *Dashboard) decisionNotices(w http.ResponseWriter, r *http.Request) error {
+	topic, err := readTopic(r)
+	if err != nil {
+		return err
+	}
+	now, err := d.askBroker(r.Context())
+	if err != nil {
+		return err
+	}
+	reader, err := d.reader(r.Context())
+	if err != nil {
+		return err
+	}
+	rows, err := reader.DecisionNotices(r.Context(), topic)
+	if err != nil {
+		return fmt.Errorf("read a topic's notices: %w", err)
+	}
+	people, err := d.directory(r.Context(), reader, now)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, messagesWire{Messages: people.messages(rows)})
+}
+
+// readTopic reads the topic of the address.
+func readTopic(r *http.Request) (string, error) {
+	if !utf8.ValidString(r.PathValue("topic")) { // lower case would turn other bytes into a character
+		return "", bridge.Errorf(bridge.Invalid, "the topic is not valid UTF-8")
+	}
+	topic, err := decision.NormalizeTopic(r.PathValue("topic"))
+	if err != nil {
+		return "", malformed(err)
+	}
+	return topic, nil
+}
+
 func (d *Dashboard) findDecisions(ctx context.Context, lookup decision.Lookup) (decisionsWire, error) {
 	reader, err := d.reader(ctx)
 	if err != nil {

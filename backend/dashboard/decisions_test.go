@@ -275,3 +275,39 @@ func (w *world) inStore(script string) {
 		w.t.Fatal(err)
 	}
 }
+
+// A revision's delivery is found however much was said since.
+func TestDEC_21_ATopicsNoticesAreFetchedForTheTopic(t *testing.T) {
+	w := newWorld(t)
+	author := bridge.Address{ID: "peer-1", Name: "claude-app", Agent: bridge.Claude}
+	for i, topic := range []string{"db", "db", "other"} {
+		rev := decision.Revision{ID: fmt.Sprint("d", i), Topic: topic, Text: "x", Scope: decision.AllSessions(), Author: author, CreatedAt: int64(1000 + i)}
+		_, _, err := w.db.RecordDecision(t.Context(), rev, func(r decision.Revision) (told []store.Notification) {
+			for _, to := range []string{"peer-1", "peer-2"} {
+				told = append(told, store.Notification{DecisionID: r.ID, SessionKey: "claude:" + to, Message: bridge.Message{
+					ID: "told-" + r.ID, Recipient: to, From: author, To: "*", ConversationID: "decision-" + r.ID, Hop: 100, Body: "x", CreatedAt: r.CreatedAt,
+				}})
+			}
+			return told
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 205 {
+		w.store(fmt.Sprintf("m%03d", i), author, "x", "peer-2")
+	}
+	for path, want := range map[string]string{"db": "told-d1 told-d0", "%20DB": "told-d1 told-d0", "other": "told-d2", "nothing": ""} {
+		var got []string
+		for _, m := range decode[messagesWire](t, w.get("/api/decisions/"+path+"/notices")).Messages {
+			got = append(got, m.ID)
+			if m.Kind != "decision" || len(m.Deliveries) != 2 {
+				t.Errorf("%s: the notice %+v is no decision for two", path, m)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s has the notices %q, want %q", path, got, want)
+		}
+	}
+	refused(t, "no topic", w.get("/api/decisions/%20/notices"), http.StatusBadRequest)
+}

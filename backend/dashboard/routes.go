@@ -32,6 +32,7 @@ func (d *Dashboard) table() []route {
 	return []route{
 		{http.MethodGet, "/api/decisions", read, d.listDecisions},
 		{http.MethodGet, "/api/decisions/{topic}/history", read, d.decisionHistory},
+		{http.MethodGet, "/api/decisions/{topic}/notices", read, d.decisionNotices},
 		{http.MethodPost, "/api/sessions/{name}/message", mutation, d.messageSession},
 		{http.MethodPost, "/api/jobs/{job}/message", mutation, d.messageJob},
 		{http.MethodGet, "/api/chat-delivery/{id}", read, d.chatDelivery},

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
@@ -76,12 +77,18 @@ func (noStore) Decisions(context.Context, decision.Lookup) ([]decision.Revision,
 	return nil, nil
 }
 
+func (noStore) DecisionNotices(context.Context, string) ([]mail.HistoryRow, error) { return nil, nil }
+
+func (noStore) CountSince(context.Context, int64) (int, error) { return 0, nil }
+
 func (noStore) UnreadableDecisions(context.Context) ([]store.UnreadableRow, error) { return nil, nil }
 func (noStore) Peers(context.Context) ([]store.Peer, error)                        { return nil, nil }
 
 // stateKey names one state of the world: a broker that started anew counts its
-// revisions anew, and a doctor's report is none of its changes.
+// revisions anew, a doctor's report is none of its changes, and what the last hour
+// brought changes by itself.
 type stateKey struct {
+	minute   int64
 	pid      int
 	since    int64
 	revision int64
@@ -117,7 +124,7 @@ func (d *Dashboard) showState(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (d *Dashboard) cachedState(ctx context.Context, now live) ([]byte, error) {
-	key := stateKey{now.status.PID, now.status.Since, now.status.Revision, d.storage.latest(ctx)}
+	key := stateKey{d.opts.Now().Unix() / 60, now.status.PID, now.status.Since, now.status.Revision, d.storage.latest(ctx)}
 	d.state.mu.Lock()
 	defer d.state.mu.Unlock()
 	if d.state.body != nil && d.state.key == key {
@@ -144,6 +151,11 @@ func (d *Dashboard) buildState(ctx context.Context, now live, looked *checked) (
 	if err != nil {
 		return stateWire{}, fmt.Errorf("read recent messages: %w", err)
 	}
+	at := d.opts.Now()
+	count, err := reader.CountSince(ctx, at.Add(-time.Hour).UnixMilli())
+	if err != nil {
+		return stateWire{}, fmt.Errorf("count the last hour's messages: %w", err)
+	}
 	people, err := d.directory(ctx, reader, now)
 	if err != nil {
 		return stateWire{}, err
@@ -154,6 +166,7 @@ func (d *Dashboard) buildState(ctx context.Context, now live, looked *checked) (
 		Broker:    brokerWire{State: "offline"},
 		Peers:     peersWire(now.status.Peers),
 		Messages:  people.messages(rows),
+		LastHour:  lastHourWire{Messages: count, At: at.UnixMilli()},
 		Runs:      []struct{}{},
 		Jobs:      map[string]struct{}{},
 		Approvals: []struct{}{},

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -225,6 +226,37 @@ func TestStateShowsTheNewest200Messages(t *testing.T) {
 	state := decode[stateWire](t, w.get("/api/state"))
 	if len(state.Messages) != 200 || state.Messages[0].ID != "m204" || state.Messages[199].ID != "m005" {
 		t.Errorf("%d messages from %s to %s", len(state.Messages), state.Messages[0].ID, state.Messages[len(state.Messages)-1].ID)
+	}
+}
+
+func TestStateCountsTheLastHourBeyondItsList(t *testing.T) {
+	w := newWorld(t)
+	from := bridge.Address{ID: "peer-1", Name: "claude-app", Agent: bridge.Claude}
+	now := w.clock.Now().UnixMilli()
+	const hour = 3_600_000
+	send := func(id string, at int64, hop int, conversation, replyTo string) {
+		m := bridge.Message{ID: id, From: from, To: "*", ConversationID: conversation, ReplyTo: replyTo, Hop: hop, Body: "x", CreatedAt: at}
+		w.append(m, "peer-2", "peer-3")
+	}
+	send("older", now-hour-1, 0, "c", "")
+	send("just", now-hour, 0, "c", "")
+	for i := range 240 {
+		send(fmt.Sprintf("m%03d", i), now-int64(i), 0, "c", "")
+	}
+	send("told", now, 100, "decision-d1", "")
+	send("told later", now, 100, "decision-d1", "")
+	send("an answer to it", now, 100, "decision-d1", "told")
+	state := decode[stateWire](t, w.get("/api/state"))
+	if len(state.Messages) != 200 || state.LastHour != (lastHourWire{Messages: 243, At: now}) {
+		t.Errorf("%d listed, the last hour is %+v; want 200 and 243 messages", len(state.Messages), state.LastHour)
+	}
+	w.clock.Advance(time.Hour - time.Minute) // nothing else changed
+	if got := decode[stateWire](t, w.get("/api/state")).LastHour.Messages; got != 242 {
+		t.Errorf("59 minutes later the last hour has %d messages, want 242", got)
+	}
+	w.clock.Advance(2 * time.Minute)
+	if got := decode[stateWire](t, w.get("/api/state")).LastHour.Messages; got != 0 {
+		t.Errorf("61 minutes later the last hour has %d messages, want none", got)
 	}
 }
 

@@ -25,10 +25,18 @@ type stateWire struct {
 	Broker    brokerWire          `json:"broker"`
 	Peers     []ipc.Peer          `json:"peers"`
 	Messages  []messageWire       `json:"messages"` // newest first
+	LastHour  lastHourWire        `json:"lastHour"`
 	Runs      []struct{}          `json:"runs"`
 	Jobs      map[string]struct{} `json:"jobs"`
 	Approvals []struct{}          `json:"approvals"`
 	Storage   storageWire         `json:"storage"`
+}
+
+// lastHourWire counts the messages of the hour before At, also those that the list
+// of the newest does not hold.
+type lastHourWire struct {
+	Messages int   `json:"messages"`
+	At       int64 `json:"at"`
 }
 
 type instanceWire struct {

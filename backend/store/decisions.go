@@ -9,6 +9,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
+	"bridge/backend/mail"
 )
 
 // Notification tells one session of a decision: the receipt that keeps it from
@@ -167,6 +168,40 @@ func (d *DB) LinkDecisionReceipts(ctx context.Context, fromKey, toKey string) er
 			SELECT decision_id, ?2, message_id, created_at FROM decision_deliveries WHERE session_key = ?1`, fromKey, toKey)
 		return err
 	})
+}
+
+// maxNotices bounds the notices of one topic: each session that starts gets its own.
+const maxNotices = 1_000
+
+// DecisionNotices returns the messages that told sessions of the revisions of a
+// topic, the newest first, archived ones too.
+func (r *Reader) DecisionNotices(ctx context.Context, topic string) ([]mail.HistoryRow, error) {
+	var ids []string
+	err := r.read(ctx, func(v view) error {
+		ids = nil
+		if !v.layout.decisions || !v.layout.receipts {
+			return nil
+		}
+		rows, err := v.query(ctx, `SELECT DISTINCT n.message_id FROM decision_deliveries n JOIN decisions d ON d.id = n.decision_id
+			WHERE d.topic = ?1 ORDER BY n.created_at DESC LIMIT ?2`, topic, maxNotices)
+		return each(rows, err, func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(text{&id})
+			ids = append(ids, id)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.named(ctx, ids)
+	rows := []mail.HistoryRow{}
+	for _, id := range ids {
+		if row, ok := found[id]; ok {
+			rows = append(rows, row)
+		}
+	}
+	return rows, err
 }
 
 // Delivered returns the ids of the decisions that the session key has a receipt for.

@@ -231,6 +231,23 @@ func (r *Reader) recent(ctx context.Context, limit int) ([]mail.HistoryRow, erro
 	})
 }
 
+// CountSince counts the messages sent at since, Unix milliseconds, or later. One
+// with many recipients is one, and so are all notices of one decision. What came
+// last stands last, so that no more is read than is counted.
+func (r *Reader) CountSince(ctx context.Context, since int64) (count int, err error) {
+	err = r.read(ctx, func(v view) error {
+		count = 0
+		if !v.layout.messages {
+			return nil
+		}
+		rows, err := v.query(ctx, `SELECT count(DISTINCT CASE WHEN hop = ?2 AND ifnull(reply_to, '') = '' AND conversation_id LIKE ?3 || '%' THEN conversation_id ELSE id END)
+			FROM messages WHERE created_at >= ?1 AND (rowid < 0 OR rowid > ifnull((SELECT rowid FROM messages WHERE rowid >= 0 AND ifnull(created_at, 0) < ?1 ORDER BY rowid DESC LIMIT 1), -1))`,
+			since, bridge.DecisionHop, bridge.DecisionConversation)
+		return each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&count) })
+	})
+	return count, err
+}
+
 // mergedLast orders messages that were merged from a backup, those in negative
 // places, by their time: their places follow from when they were merged.
 const mergedLast = " ORDER BY created_at DESC, rowid DESC"

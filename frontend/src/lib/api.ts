@@ -101,6 +101,8 @@ export interface State {
   broker: { state: 'live' | 'offline'; host: string; pid: number | null };
   peers: Peer[];
   messages: Message[];
+  /** How many messages the hour before `at` brought, also those that `messages` does not hold. */
+  lastHour: { messages: number; at: number };
   storage: StorageSummary;
 }
 
@@ -380,6 +382,8 @@ export const api = {
   /** One message of any store, archived ones too. */
   message: (id: string) => call<Message>(`/api/messages/${encode(id)}`),
   decisions: (query: string) => call<Decisions>(`/api/decisions${query === '' ? '' : `?q=${encode(query)}`}`),
+  /** The messages that told sessions of a topic's revisions, newest first. */
+  notices: (topic: string) => call<{ messages: Message[] }>(`/api/decisions/${encode(topic)}/notices`),
   history: (topic: string) => call<Decisions & { topic: string }>(`/api/decisions/${encode(topic)}/history`),
   /** To a session, live or away; with a child's target to that child or about it to its parent. */
   writeToSession: (name: string, body: string, child?: ChildTarget) =>

@@ -101,6 +101,7 @@ const state = v.object({
     }),
   ),
   messages: v.array(message),
+  lastHour: v.object({ messages: v.number(), at: time }),
   storage: v.object({
     ok: v.nullable(v.boolean()),
     errors: v.number(),

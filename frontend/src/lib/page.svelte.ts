@@ -7,6 +7,9 @@ import { api, type Work } from './api';
 import { Live, openEventSource, type Snapshot } from './live';
 import { href, parseRoute, type Place } from './route';
 
+/** How long the count of the last hour's messages is good for, in ms. */
+const COUNT_LIFE = 60_000;
+
 class Page {
   live: Snapshot = $state.raw({ phase: 'loading', state: null, offlineSince: null });
   /** The newest messages, newest first. */
@@ -55,7 +58,10 @@ class Page {
       this.now = Date.now();
       this.#connection.poke();
     };
-    const clock = setInterval(() => (this.now = Date.now()), 5000);
+    const clock = setInterval(() => {
+      this.now = Date.now();
+      this.#countAnew();
+    }, 5000);
     addEventListener('hashchange', onHash);
     addEventListener('focus', onVisible);
     document.addEventListener('visibilitychange', onVisible);
@@ -67,6 +73,13 @@ class Page {
       document.removeEventListener('visibilitychange', onVisible);
       this.#connection.stop();
     };
+  }
+
+  /** What the last hour brought changes by itself, and is counted by the broker. */
+  #countAnew(): void {
+    const { phase, state } = this.live;
+    if (phase !== 'live' || state === null || document.visibilityState !== 'visible') return;
+    if (this.now - state.lastHour.at > COUNT_LIFE) this.#connection.poke();
   }
 
   retry(): void {

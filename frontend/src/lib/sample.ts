@@ -72,6 +72,7 @@ export function state(over: Partial<State> = {}): State {
     broker: { state: 'live', host: 'serve', pid: 1 },
     peers: [],
     messages: [],
+    lastHour: { messages: 0, at: 0 },
     storage: { ok: null, errors: 0, warnings: 0, lastBackup: null },
     ...over,
   };
