@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -121,5 +122,43 @@ func TestSTO_17_AStoreThatVanishesIsNotMadeAnew(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// SQLite would make an empty file under the lost store's name, and drop its log.
+func TestSTO_17_NoConnectionMakesAFileInALostStoresPlace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bridge.db")
+	db := openAt(t, path)
+	if err := os.Remove(path); err != nil {
+		t.Skipf("this system lets nobody take an open file away: %v", err)
+	}
+	works := map[string]func() error{
+		"a checkpoint": func() error {
+			pool := openAttached(writerDSN(path), "", "")
+			return errors.Join(db.writer.keeper.checkpoint(t.Context(), pool), pool.Close())
+		},
+		"the archive": func() error {
+			_, err := ArchiveMessages(t.Context(), path, filepath.Join(filepath.Dir(path), archiveName), ArchiveRule{Before: 2, Now: 3})
+			return err
+		},
+		"a question": func() error {
+			reader, err := OpenReader(t.Context(), path)
+			if err == nil {
+				err = reader.Close()
+			}
+			return err
+		},
+	}
+	for name, work := range works {
+		err := work()
+		if _, statErr := os.Lstat(path); err == nil || !errors.Is(statErr, fs.ErrNotExist) {
+			t.Errorf("%s: %v; there is a file: %v", name, err, statErr == nil)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Log(err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("closing made a file")
 	}
 }
