@@ -63,7 +63,7 @@ func (c *capture) copyAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		paths = slices.DeleteFunc(paths, func(path string) bool { return taken[path] })
+		paths = slices.DeleteFunc(paths, func(path string) bool { return taken[path] || !c.belongs(path) })
 		if len(paths) == 0 {
 			return nil
 		}
@@ -82,9 +82,12 @@ func (c *capture) copyOne(ctx context.Context, path string) (err error) {
 		return err
 	}
 	file := &File{Path: path}
-	if isDatabase(path) {
+	switch {
+	case isDatabase(path):
 		err = c.copyDatabase(ctx, file)
-	} else {
+	case isApproval(path):
+		file.SHA256, file.Bytes, err = c.copyApproval(path, in(c.pending, path))
+	default:
 		file.SHA256, file.Bytes, err = c.files().Copy(in(c.Home.Dir(), path), in(c.pending, path))
 	}
 	switch {

@@ -110,8 +110,8 @@ var unmanaged = []string{
 // home with slashes: the databases, and everywhere the JSON files, which leaves
 // the text of run logs out.
 func isManaged(path string) bool {
-	if isDatabase(path) {
-		return true
+	if isDatabase(path) || isApproval(path) && utf8.ValidString(path) && !disk.IsTemp(path) {
+		return true // of approvals those that are answered (belongs)
 	}
 	for _, name := range unmanaged {
 		if path == name || strings.HasPrefix(path, name+"/") {

@@ -60,6 +60,7 @@ func (c Caretaker) Restore(ctx context.Context, typed string) (done Restored, er
 	if err := c.Home.Ensure(); err != nil {
 		return done, err
 	}
+	source.files = slices.DeleteFunc(source.files, func(file File) bool { return c.keepsPrivate(file.Path) })
 	err = c.exclusively(workRestore, false, func() (err error) {
 		if err := c.checkTargets(source.files); err != nil {
 			return err
@@ -185,6 +186,7 @@ func (c Caretaker) checkTargets(files []File) error {
 // present lists the managed files of the home with the databases' side files.
 func (c Caretaker) present(ctx context.Context) ([]string, error) {
 	paths, err := managed(ctx, c.Home.Dir())
+	paths = slices.DeleteFunc(paths, func(path string) bool { return !c.belongs(path) || c.keepsPrivate(path) })
 	for _, one := range databases {
 		for _, suffix := range sideFiles {
 			if info, statErr := os.Lstat(in(c.Home.Dir(), one.name+suffix)); statErr == nil && info.Mode().IsRegular() {
