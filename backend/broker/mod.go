@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,11 +23,24 @@ type modState struct {
 	turn    bool   // a main turn is under way, as far as the mod and the hooks tell
 	began   int64  // when the last turn's prompt was heard of, Unix epoch milliseconds
 	out     string // the message that it was given and has not reported on
+	outTo   *link  // whose report on it is waited for
 	// open says that messages may be with a mod; watched that what becomes of
 	// them is looked after; asked are the conversations that they were meant for.
 	open    bool
 	watched bool
 	asked   []string
+	tries   map[string]int // how often each message was given to a mod
+}
+
+// maxModTries is how often a message may be given to a mod that says nothing of
+// it and leaves no trace.
+const maxModTries = 2
+
+func (m *modState) tried(message string) {
+	if m.tries == nil {
+		m.tries = map[string]int{}
+	}
+	m.tries[message]++
 }
 
 // hasModLocked reports whether a mod said hello for the very conversation that
@@ -156,7 +170,8 @@ func (b *Broker) modPrompt(ctx context.Context, l *link, s *session.Session) (pr
 			return mail.Presentation{}
 		}
 		mod := &b.boxes[s.ID].mod
-		mod.out, mod.open = free[at].ID, true
+		mod.out, mod.outTo, mod.open = free[at].ID, l, true
+		mod.tried(mod.out)
 		return mail.Presentation{Shown: free[at : at+1]}
 	})
 	if err != nil || loan == nil {
@@ -358,10 +373,11 @@ func (b *Broker) judgeMod(ctx context.Context, s *session.Session, call session.
 	}
 	now, settle, confirm := b.nowMillis(), b.opts.Pace.Settle.Milliseconds(), b.opts.Pace.Confirm.Milliseconds()
 	awaited, quiet := "", !s.Busy && !box.mod.turn && now >= box.lastActive+settle
-	if box.mod.link != nil {
+	if box.mod.link != nil && box.mod.link == box.mod.outTo {
 		awaited = box.mod.out
 	}
 	folder, cwd, asked := s.Store, s.Cwd, append(slices.Clone(box.mod.asked), s.SessionID)
+	tries := maps.Clone(box.mod.tries)
 	b.mu.Unlock()
 	given, err := b.givenToMod(ctx, id)
 	if err != nil {
@@ -380,6 +396,8 @@ func (b *Broker) judgeMod(ctx context.Context, s *session.Session, call session.
 			err = b.modEntered(ctx, id, d.ID, mail.ViaPrompt, "claude showed it as a prompt")
 		case entered:
 			err = b.modEntered(ctx, id, d.ID, mail.ViaTranscript, "claude's transcript holds it as a prompt")
+		case known && quiet && now >= d.Handed.At+settle && tries[d.ID] < maxModTries:
+			err = b.opts.DB.Unhand(ctx, d.ID, id)
 		case known && quiet && now >= d.Handed.At+settle:
 			err = b.modGaveBack(ctx, id, d.ID, "its mod was given it, and claude's transcript shows no such prompt")
 		default:

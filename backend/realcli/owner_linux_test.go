@@ -451,8 +451,17 @@ func TestHeadlessClaudeEnds(t *testing.T) {
 	w.install()
 	w.model.Script("short", claudeShell, realcli.Say("all-said"))
 	since := time.Now()
+	calls := filepath.Join(w.home.Root, "mod-calls")
+	noting := filepath.Join(w.home.Bin, "notes-mod")
+	must(t, os.WriteFile(noting, []byte("#!/bin/sh\necho called >>"+calls+"\n"), 0o700))
+	w.changeModule(func(module string) string {
+		return strings.Replace(module, `["`+filepath.Join(w.home.Bin, "bridge")+`"`, `["`+noting+`"`, 1)
+	})
 	out, err := w.home.Claude(soon(t), w.home.Project("p"), "play script:short", "--allowedTools", "Bash")
 	must(t, err)
+	if _, err := os.Stat(calls); !os.IsNotExist(err) {
+		t.Errorf("CHT-20: the mod started its program though nobody sits there (%v)", err)
+	}
 	t.Logf("claude -p took %.1f s", time.Since(since).Seconds())
 	if !strings.Contains(out, "all-said") {
 		t.Errorf("the answer is not in the output:\n%s", out)
