@@ -48,6 +48,7 @@ func TestMSG_03_OnlyALineOfOneMessageIsTaken(t *testing.T) {
 		"no method":     {`{"jsonrpc":"2.0","id":7,"method":""}`, -32600, 7.0},
 		"odd method":    {`{"jsonrpc":"2.0","id":7,"method":["ping"]}`, -32600, 7.0},
 		"odd id":        {`{"jsonrpc":"2.0","id":true,"method":"ping"}`, -32600, nil},
+		"no UTF-8 id":   {"{\"jsonrpc\":\"2.0\",\"id\":\"a\xff\",\"method\":\"ping\"}", -32600, nil},
 		"other version": {`{"jsonrpc":2.0,"id":7,"method":"ping"}`, -32600, 7.0},
 		"nothing":       {`null`, -32600, nil},
 	} {

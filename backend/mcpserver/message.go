@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -96,8 +97,12 @@ func (m *message) takeArguments() (arguments json.RawMessage) {
 	return arguments
 }
 
-// readID takes an id apart: a string or a number, however it is written.
+// readID takes an id apart: a string or a number, however it is written. What is
+// not UTF-8 could not be given back.
 func readID(raw json.RawMessage) (id any, ok bool) {
+	if !utf8.Valid(raw) {
+		return nil, false
+	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	if decoder.Decode(&id) != nil {
