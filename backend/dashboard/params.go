@@ -17,7 +17,7 @@ var params = map[string][]string{
 	"/api/decisions":                 {"q", "scope"},
 	"/api/decisions/{topic}/history": {"q", "scope"},
 	"/api/archive/messages":          {"query", "before", "limit"},
-	"/api/search":                    {"q", "kind", "before", "limit"},
+	"/api/search":                    {"q", "kind", "before", "limit", "cursor"},
 	"/api/messages":                  {"peer", "before", "limit"},
 }
 

@@ -12,7 +12,7 @@ var knownParams = map[string]string{
 	"/api/decisions":                 "q scope",
 	"/api/decisions/{topic}/history": "q scope",
 	"/api/archive/messages":          "query before limit",
-	"/api/search":                    "q kind before limit",
+	"/api/search":                    "q kind before limit cursor",
 	"/api/messages":                  "peer before limit",
 }
 

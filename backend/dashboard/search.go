@@ -1,9 +1,14 @@
 package dashboard
 
 import (
+	"fmt"
+	"math"
 	"net/http"
 	"net/url"
+	"strings"
+	"time"
 
+	"bridge/backend/bridge"
 	"bridge/backend/search"
 	"bridge/backend/store"
 )
@@ -23,8 +28,9 @@ const (
 //   - kind is message or decision; without it both are searched.
 //   - before is an exclusive time in epoch milliseconds.
 //   - limit is 1 to 100, 20 when it is not given.
+//   - cursor is the next of an answer: the same question goes on behind that page.
 //
-// The answer is {results: [...], behind: n}, see searchWire and hitWire. The best
+// The answer is {results: [...], behind: n, next: "..."}, see searchWire and hitWire. The best
 // come first, among the newest 2,000 of each kind that fit; words that are in more
 // than 2,000 documents do not rank, and where all are, the newest come first.
 // snippet is a list of {text, hit}: plain text, never HTML. link opens the hit in
@@ -35,6 +41,8 @@ func (d *Dashboard) searchWords(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	limit := query.Limit
+	query.Limit++ // one more tells whether there are more
 	reader, err := d.reader(r.Context())
 	if err != nil {
 		return err
@@ -47,11 +55,45 @@ func (d *Dashboard) searchWords(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	results := make([]hitWire, len(hits))
-	for i, hit := range hits {
-		results[i] = people.hit(hit, query.Words)
+	answer := searchWire{Results: make([]hitWire, min(len(hits), limit)), Behind: behind}
+	for i := range answer.Results {
+		answer.Results[i] = people.hit(hits[i], query.Words)
 	}
-	return writeJSON(w, searchWire{Results: results, Behind: behind})
+	if len(hits) > limit {
+		answer.Next = cursorAfter(query, hits[:limit], d.opts.Now())
+	}
+	return writeJSON(w, answer)
+}
+
+// mostSkipped bounds how far a search goes on: no more are ranked.
+const mostSkipped = 10_000
+
+// cursorAfter is where the next page begins: how many hits came before it, and the
+// time that they were found at, so that what is said meanwhile pushes none of them
+// down.
+func cursorAfter(query store.WordQuery, page []store.WordHit, now time.Time) string {
+	before := query.Before
+	if before == 0 {
+		before = now.UnixMilli() + 1
+		for _, hit := range page {
+			before = max(before, hit.At+1) // another clock may be ahead
+		}
+	}
+	return fmt.Sprintf("%d.%d", query.Skip+len(page), before)
+}
+
+func readCursor(cursor string, query *store.WordQuery) error {
+	skip, before, _ := strings.Cut(cursor, ".")
+	skipped, ok := wholeNumber(skip)
+	at, timed := wholeNumber(before)
+	if !ok || !timed || skipped > mostSkipped {
+		return bridge.Errorf(bridge.Invalid, "cursor must be the next of an earlier answer")
+	}
+	query.Skip, query.Before = int(skipped), at
+	if at == 0 {
+		query.Before = math.MinInt64 // as in readPage
+	}
+	return nil
 }
 
 func readWordQuery(r *http.Request) (query store.WordQuery, err error) {
@@ -64,6 +106,14 @@ func readWordQuery(r *http.Request) (query store.WordQuery, err error) {
 		return query, err
 	}
 	query.Before, query.Limit = span.before, span.limit
+	if params.Has("cursor") {
+		if params.Has("before") {
+			return query, bridge.Errorf(bridge.Invalid, "cursor goes on with the time of the first page: leave before out")
+		}
+		if err := readCursor(params.Get("cursor"), &query); err != nil {
+			return query, err
+		}
+	}
 	if query.Kinds, err = search.ParseKind(params.Get("kind")); err != nil {
 		return query, err
 	}

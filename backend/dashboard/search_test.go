@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,44 @@ func TestSearchGives20HitsUnlessAskedForMore(t *testing.T) {
 		if got := len(w.found(query).Results); got != want {
 			t.Errorf("%s gives %d hits, want %d", query, got, want)
 		}
+	}
+}
+
+func TestSearchGoesOnWhereAPageEnded(t *testing.T) {
+	w := newWorld(t)
+	say := func(id string, at int64) {
+		w.append(bridge.Message{ID: id, From: bridge.OwnerAddress(), To: "*", ConversationID: "c", Body: "common", CreatedAt: at}, "peer-1")
+	}
+	now := w.clock.Now().UnixMilli()
+	for n := range 250 {
+		say(fmt.Sprintf("m%03d", n), now-int64(n))
+	}
+	var got []string
+	cursor := ""
+	for pages := 1; pages <= 4; pages++ {
+		page := w.found("q=common&limit=100" + cursor)
+		for _, hit := range page.Results {
+			got = append(got, hit.ID)
+		}
+		if pages == 1 {
+			w.clock.Advance(time.Second)
+			say("new", w.clock.Now().UnixMilli()) // it would push the rest down by one
+			w.found("q=common&limit=1")
+		}
+		if page.Next == "" {
+			break
+		}
+		cursor = "&cursor=" + url.QueryEscape(page.Next)
+	}
+	slices.Sort(got)
+	if len(got) != 250 || len(slices.Compact(got)) != 250 || got[0] != "m000" || got[249] != "m249" {
+		t.Errorf("the pages hold %d hits, %d of them once", len(got), len(slices.Compact(slices.Clone(got))))
+	}
+	if page := w.found("q=common&limit=100&cursor=0.0"); len(page.Results) != 0 || page.Next != "" {
+		t.Errorf("before the epoch there are %d hits, next %q", len(page.Results), page.Next)
+	}
+	for _, bad := range []string{"cursor=", "cursor=1", "cursor=1.", "cursor=.1", "cursor=-1.5", "cursor=%2B1.5", "cursor=01.5", "cursor=1.5.6", "cursor=x.1", "cursor=10001.5", "cursor=1.5&before=9"} {
+		refused(t, bad, w.get("/api/search?q=common&"+bad), http.StatusBadRequest)
 	}
 }
 

@@ -115,6 +115,7 @@ type archivesWire struct {
 type searchWire struct {
 	Results []hitWire `json:"results"`
 	Behind  int64     `json:"behind"` // rows that the index does not reach yet
+	Next    string    `json:"next"`   // the cursor of the next page, "" after the last
 }
 
 // hitWire is one hit. Author is who wrote the message or decided; Target and

@@ -27,6 +27,7 @@ type WordQuery struct {
 	Words  search.Query
 	Kinds  []search.Kind
 	Before int64 // Unix milliseconds, exclusive; 0 for no bound
+	Skip   int   // hits before the first one wanted
 	Limit  int
 	// Fits chooses among the hits; nil takes all.
 	Fits func(WordHit) bool
@@ -43,7 +44,8 @@ type WordHit struct {
 // SearchWords returns what holds all the words, the best first by BM25 and the
 // newer of equals, and how many rows the index is behind. It ranks the newest
 // 2,000 messages and the newest 2,000 decisions that fit, by those words that are
-// in at most 2,000 documents; where all are in more, the newest come first.
+// in at most 2,000 documents; where all are in more, the newest come first. There
+// is nothing behind those.
 // Without an index it fails with a sentence that says why.
 func (r *Reader) SearchWords(ctx context.Context, q WordQuery) (hits []WordHit, behind int64, err error) {
 	var ranked []rankedDocument
@@ -73,13 +75,17 @@ func (r *Reader) SearchWords(ctx context.Context, q WordQuery) (hits []WordHit, 
 		return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(b.at, a.at))
 	})
 	hits = []WordHit{}
-	for chunk := range slices.Chunk(ranked, max(q.Limit, 1)) {
+	passed := 0
+	for chunk := range slices.Chunk(ranked, max(q.Skip+q.Limit, 1)) {
 		found, err := r.hits(ctx, chunk)
 		if err != nil {
 			return nil, 0, err
 		}
 		for _, hit := range found {
-			if len(hits) < q.Limit && (q.Fits == nil || q.Fits(hit)) {
+			if len(hits) == q.Limit || q.Fits != nil && !q.Fits(hit) {
+				continue
+			}
+			if passed++; passed > q.Skip {
 				hits = append(hits, hit)
 			}
 		}
@@ -180,7 +186,7 @@ func newest(ctx context.Context, a asker, kind search.Kind, q WordQuery, ranked 
 	case q.Fits != nil:
 		window = rankedWithSeldomFit
 	case !ranked:
-		window = q.Limit
+		window = min(q.Skip+q.Limit, rankedDocuments)
 	}
 	if before == 0 {
 		before = math.MaxInt64

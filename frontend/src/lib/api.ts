@@ -399,12 +399,12 @@ export const api = {
   startWork: (action: WorkAction, consent: boolean) => post<Works>('/api/storage/work', { action, consent }),
   /**
    * Messages and decisions by their words, the best first; quotes hold words together. `behind` counts rows that were
-   * stored a moment ago and are not searched yet. Fails with a sentence while there is no index.
+   * stored a moment ago and are not searched yet; `next` is the cursor of the next page, '' after the last. Fails with a sentence while there is no index.
    */
-  search: (words: string, options: { kind?: Hit['kind']; before?: number; limit?: number } = {}) => {
+  search: (words: string, options: { kind?: Hit['kind']; limit?: number; cursor?: string } = {}) => {
     const params = new URLSearchParams({ q: words });
     for (const [name, value] of Object.entries(options)) params.set(name, String(value));
-    return call<{ results: Hit[]; behind: number }>(`/api/search?${params}`);
+    return call<{ results: Hit[]; behind: number; next: string }>(`/api/search?${params}`);
   },
   /** Messages of all stores that hold the text literally, newest first, those before the given time only. */
   searchArchive: (query: string, limit: number, before?: number) =>

@@ -2,8 +2,9 @@
 
 import { api, type Hit } from '../../lib/api';
 
-/** How many hits are fetched at a time. */
-const PAGE = 30;
+/** How many hits are fetched at first, and with each more. */
+const FIRST = 30;
+const MORE = 100;
 /** Asked again this much later while new rows are not searched yet, in ms. */
 const BEHIND = 1500;
 
@@ -16,45 +17,68 @@ export class WordSearch {
   found: Hit[] | null = $state.raw(null);
   /** What `found` answers. */
   answered = $state('');
-  /** How many were asked for at most; as many found may be not all. */
-  limit = $state(PAGE);
   /** Rows that were stored a moment ago and are not searched yet. */
   behind = $state(0);
   problem = $state('');
+  /** The cursor of the next page, '' where there is none. */
+  #next = $state('');
+  /** What is shown began at the first page and went on. */
+  #paged = false;
+  #answeredKind: Kind = '';
   #turn = 0;
 
-  /** Whether more hits may be had. */
+  /** Whether there are more hits. */
   get more(): boolean {
-    return this.found !== null && this.found.length >= this.limit && this.limit < 100;
+    return this.#next !== '';
   }
 
   /** Asks anew; '' asks nothing. */
-  async ask(query: string, kind: Kind, limit = PAGE): Promise<void> {
+  async ask(query: string, kind: Kind): Promise<void> {
     const turn = ++this.#turn;
     const words = query.trim();
     if (words === '') {
       this.found = null;
-      this.answered = this.problem = '';
+      this.answered = this.problem = this.#next = '';
       this.behind = 0;
+      this.#paged = false;
       return;
     }
+    await this.#fetch(turn, words, kind, '');
+    if (turn === this.#turn && this.problem === '' && this.behind > 0)
+      setTimeout(() => turn === this.#turn && void this.ask(query, kind), BEHIND);
+  }
+
+  /** Asks anew because something happened, unless that would take loaded pages away. */
+  async refresh(query: string, kind: Kind): Promise<void> {
+    if (this.#paged && query.trim() === this.answered && kind === this.#answeredKind) return;
+    await this.ask(query, kind);
+  }
+
+  async loadMore(): Promise<void> {
+    if (this.more) await this.#fetch(++this.#turn, this.answered, this.#answeredKind, this.#next);
+  }
+
+  async #fetch(turn: number, words: string, kind: Kind, cursor: string): Promise<void> {
+    const options = cursor === '' ? { limit: FIRST } : { limit: MORE, cursor };
     try {
-      const { results, behind } = await api.search(words, { ...(kind === '' ? {} : { kind }), limit });
+      const { results, behind, next } = await api.search(words, {
+        ...(kind === '' ? {} : { kind }),
+        ...options,
+      });
       if (turn !== this.#turn) return;
-      this.found = results;
+      const known = cursor === '' ? [] : (this.found ?? []);
+      const isKnown = (hit: Hit) => known.some((k) => k.kind === hit.kind && k.id === hit.id);
+      this.found = [...known, ...results.filter((hit) => !isKnown(hit))];
       this.behind = behind;
       this.answered = words;
-      this.limit = limit;
       this.problem = '';
-      if (behind > 0) setTimeout(() => turn === this.#turn && void this.ask(query, kind, limit), BEHIND);
+      this.#answeredKind = kind;
+      this.#next = next;
+      this.#paged = cursor !== '';
     } catch (error) {
       if (turn !== this.#turn) return;
       this.problem = error instanceof Error ? error.message : String(error);
     }
-  }
-
-  async loadMore(): Promise<void> {
-    await this.ask(this.query, this.kind, 100);
   }
 }
 
