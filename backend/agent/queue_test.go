@@ -97,6 +97,7 @@ func TestCHT_05_CHT_06_CHT_19_HowTheQueueCommandEnds(t *testing.T) {
 		{"a parser's words, another end", ends(1, "error: unexpected argument '--thread' found"), chat.QueueUnclear, "exited with 1"},
 		{"a refusal quoted", ends(1, "Error: cannot queue \"error: unexpected argument; no rollout found for thread id thread-1\""), chat.QueueUnclear, "exited with 1"},
 		{"two errors", ends(1, noRollout+"\nError: the connection was lost"), chat.QueueUnclear, "exited with 1"},
+		{"two errors, the last a refusal", ends(1, "Error: the connection was lost\n"+noRollout), chat.QueueUnclear, "exited with 1"},
 		{"panics with a refusal", ends(1, "thread 'main' (7) panicked at tui/src/queue.rs:12:5:\n"+noRollout), chat.QueueUnclear, "exited with 1"},
 	}
 	for _, tt := range tests {
