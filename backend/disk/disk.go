@@ -206,14 +206,25 @@ func MakeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
 	}
-	err := os.MkdirAll(dir, PrivateDir)
+	parent := filepath.Dir(dir)
+	if _, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) && parent != dir {
+		if err := MakeDir(parent); err != nil { // each new name is synced in the folder that has it
+			return err
+		}
+	}
+	err := os.Mkdir(dir, PrivateDir)
+	if errors.Is(err, fs.ErrExist) {
+		if info, statErr := os.Stat(dir); statErr == nil && info.IsDir() {
+			err = nil // somebody else made it meanwhile
+		}
+	}
 	if err == nil {
 		err = os.Chmod(dir, PrivateDir) // the umask may have taken bits away from its owner
 	}
 	if err != nil {
 		return fmt.Errorf("make folder %s: %w", dir, err)
 	}
-	return SyncDir(filepath.Dir(dir))
+	return SyncDir(parent)
 }
 
 // TryWrite writes a little into dir and takes it away again: it says whether the

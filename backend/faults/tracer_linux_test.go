@@ -71,6 +71,12 @@ func becomeFiltered() error {
 // below the folder, one after another.
 func start(t *testing.T, below string, judge func(call) verdict, stdout, stderr io.Writer, args ...string) *traced {
 	t.Helper()
+	return startOf(t, program, below, judge, stdout, stderr, args...)
+}
+
+// startOf is start of another program.
+func startOf(t *testing.T, program, below string, judge func(call) verdict, stdout, stderr io.Writer, args ...string) *traced {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
