@@ -845,6 +845,48 @@ func TestDEC_12_DEC_13_DEC_14_ReceiptsFollowTheHostSession(t *testing.T) {
 	}
 }
 
+// TestDEC_12_DEC_13_AReloadLinksWhatItWasTold: a reloaded server is told of a
+// decision before it says whose it is; the session behind it is told no second
+// time, also not by a later reload.
+func TestDEC_12_DEC_13_AReloadLinksWhatItWasTold(t *testing.T) {
+	b := newBench(t)
+	author := b.join(ipc.Register{Name: "author", SessionID: "s1"})
+	reloaded := b.join(ipc.Register{Name: "app", AgentPID: 4711})
+	if _, err := author.Decide(t.Context(), ipc.DecideArgs{Topic: "t", Text: "the decision"}); err != nil {
+		t.Fatal(err)
+	}
+	identified := session.HookCall{Event: session.EventPrompt, SessionID: "s2", Ancestors: []int{4711}}
+	if text := b.hook(identified, true).Text; strings.Count(text, "the decision") != 1 {
+		t.Fatalf("it is told %q, want the decision once", text)
+	}
+	b.hook(session.HookCall{Event: session.EventTool, SessionID: "s2"}, true)
+	reloaded.Close()
+	b.restart()
+	again := b.join(ipc.Register{Name: "app", SessionID: "s2"})
+	if got := again.read(); len(got) != 0 {
+		t.Errorf("after a reload it is told %q again", got)
+	}
+	if all, err := b.db.Recent(t.Context(), 10); err != nil || len(all) != 1 || len(all[0].Deliveries) != 2 {
+		t.Errorf("stored is %+v, %v; want one notice to each of both", all, err)
+	}
+}
+
+// TestDEC_13_ARunnerIsNotCaughtUp, whenever it comes and whatever it learns.
+func TestDEC_13_ARunnerIsNotCaughtUp(t *testing.T) {
+	b := newBench(t)
+	author := b.join(ipc.Register{Name: "author", SessionID: "s1"})
+	if _, err := author.Decide(t.Context(), ipc.DecideArgs{Topic: "t", Text: "the decision"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, runner := range []bool{true, false} {
+		id := fmt.Sprintf("job-%t", runner)
+		late := b.join(ipc.Register{Name: id, SessionID: id, Runner: runner})
+		if got := late.read(); (len(got) == 0) != runner {
+			t.Errorf("runner %t: caught up with %q", runner, got)
+		}
+	}
+}
+
 func TestDEC_13_ASessionThatStartsElsewhereIsCaughtUp(t *testing.T) {
 	b := newBench(t)
 	author := b.join(ipc.Register{Name: "author", SessionID: "s1", Cwd: "/work/shop"})

@@ -349,9 +349,14 @@ func TestMSG_10_ASlowReaderStallsNobody(t *testing.T) {
 	r := serve(t, newSocket(t), newFake())
 	slow := r.greeted(t) // and it never reads again
 	slowConn := within(t, "the slow connection", r.connected)
-	for range 10_000 {
-		slowConn.Push("big", strings.Repeat("x", 10_000))
-	}
+	pushed := make(chan bool, 1)
+	go func() {
+		for range 10_000 {
+			slowConn.Push("big", strings.Repeat("x", 10_000))
+		}
+		pushed <- true
+	}()
+	within(t, "the end of pushes that nobody takes", pushed)
 	var frames []byte
 	for i := range 100 {
 		var err error
