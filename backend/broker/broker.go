@@ -145,9 +145,8 @@ type link struct {
 	proven   bool            // a call through it told whose it is (see threads.go)
 	watches  bool            // wants revision events
 	loans    map[string]*loan
-	moved    bool   // a mod's, whose conversation is another one by now
-	process  string // of its host, "" while not known
-	since    int64  // when that process began, Unix epoch milliseconds; 0 for not known
+	moved    bool // a mod's, whose conversation is another one by now
+	host     hostProcess
 }
 
 // Connected admits a connection (ipc.Handler).

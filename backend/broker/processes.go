@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -28,21 +29,39 @@ func ProcessOf(pid int) string {
 	if err != nil || pid <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d:%s", pid, identity)
+	return processName(pid, identity)
 }
 
-// hostOf is the process that a registering connection belongs to, and when it
-// began: its host where that was recognised, else itself.
-func hostOf(l *link, args ipc.Register) (process string, since int64) {
+func processName(pid int, identity string) string { return fmt.Sprintf("%d:%s", pid, identity) }
+
+// hostProcess is the process that a connection belongs to.
+type hostProcess struct {
+	name  string // for good, "" where the system does not tell
+	pid   int    // 0 where its client named it
+	since int64  // when it began, Unix epoch milliseconds; 0 for not known
+}
+
+// hostOf is the process of a registering connection: its host where that was
+// recognised, else itself.
+func hostOf(l *link, args ipc.Register) hostProcess {
 	pid := l.conn.Hello().PID
 	if args.HostKnown {
 		pid = args.AgentPID
 	}
-	process = args.Process
-	if process == "" {
-		process = ProcessOf(pid)
+	if args.Process != "" {
+		return hostProcess{name: args.Process, since: began(pid)}
 	}
-	return process, began(pid)
+	return hostProcess{name: ProcessOf(pid), pid: pid, since: began(pid)}
+}
+
+// ended reports whether the process is gone. Its MCP server may be connected for a
+// moment longer, and come to the next broker too.
+func (p hostProcess) ended() bool {
+	if p.pid <= 0 {
+		return false
+	}
+	identity, err := proc.Identity(p.pid)
+	return errors.Is(err, proc.ErrGone) || err == nil && p.name != "" && p.name != processName(p.pid, identity)
 }
 
 // processes are the host processes that are part of a session now.
@@ -54,13 +73,13 @@ type processes struct {
 func (b *Broker) processesLocked(id string) processes {
 	here := processes{names: map[string]bool{}}
 	for _, l := range b.conns {
-		if !l.sessions[id] {
+		if !l.sessions[id] || l.host.ended() {
 			continue
 		}
-		if len(here.names) == 0 || l.since < here.since {
-			here.since = l.since
+		if len(here.names) == 0 || l.host.since < here.since {
+			here.since = l.host.since
 		}
-		here.names[l.process] = true
+		here.names[l.host.name] = true
 	}
 	return here
 }
@@ -113,13 +132,14 @@ const handedScan = 500
 // mod was given has its own judgement (judgeMod).
 func (b *Broker) offerAgain(ctx context.Context, s *session.Session, all bool) error {
 	b.mu.Lock()
-	id, box, here := s.ID, b.boxes[s.ID], b.processesLocked(s.ID)
-	kind, folder, host, cwd := s.Kind, s.Store, s.SessionID, s.Cwd
-	open := box != nil && (all || box.handedOpen || box.wake.open)
-	b.mu.Unlock()
-	if !open {
+	id, box := s.ID, b.boxes[s.ID]
+	if box == nil || !all && !box.handedOpen && !box.wake.open {
+		b.mu.Unlock()
 		return nil
 	}
+	here := b.processesLocked(id)
+	kind, folder, host, cwd := s.Kind, s.Store, s.SessionID, s.Cwd
+	b.mu.Unlock()
 	handed, err := b.opts.DB.Handed(ctx, id, handedScan)
 	lost := slices.DeleteFunc(handed, func(d mail.Delivery) bool {
 		return d.Handed.Via.InQueue() || d.Handed.Via == mail.ViaMod || !d.Handed.Happened() || !all && !here.earlier(d.Handed)
@@ -167,11 +187,11 @@ func (m *mailbox) forget(message string) {
 // learnHostLocked takes in what a connection that becomes part of s knows of its
 // host. Whatever was handed to another process is looked at again.
 func (b *Broker) learnHostLocked(l *link, s *session.Session) {
-	if s.Process != l.process {
+	if s.Process != l.host.name {
 		b.boxes[s.ID].handedOpen = true
 	}
-	if l.process != "" {
-		s.Process = l.process
+	if l.host.name != "" {
+		s.Process = l.host.name
 	}
 	if l.identity != nil && filepath.IsAbs(l.identity.Store) {
 		s.Store = l.identity.Store

@@ -22,9 +22,9 @@ func (b *Broker) register(ctx context.Context, l *link, args ipc.Register) (ipc.
 	if err := checkRegister(args); err != nil {
 		return ipc.Registered{}, err
 	}
-	process, since := hostOf(l, args)
+	host := hostOf(l, args)
 	b.mu.Lock()
-	l.process, l.since = process, since
+	l.host = host
 	b.keepLoansLocked(l, args.Loans)
 	if l.identity == nil || l.conn.Hello().Role != ipc.RolePlugin {
 		l.identity = &args

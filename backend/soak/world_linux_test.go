@@ -48,6 +48,9 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	if settings := os.Getenv(hostEnv); settings != "" {
+		return runHost(settings)
+	}
 	if err := os.Setenv("BRIDGE_PORT", "0"); err != nil { // the default port is the developer's own
 		panic(err)
 	}
