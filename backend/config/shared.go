@@ -8,10 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -100,13 +98,14 @@ type PendingWrite struct {
 	name string // in the journal
 }
 
-// pendingName is the form of a journal file's name: its place in the order, then
-// an id. What other programs keep in the same folder has other names.
-// It is compiled on first use: a hook's process starts without it.
-var pendingName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{12}-[0-9a-f-]{36}\.json$`) })
-
-// IsPendingWrite reports whether name is that of a file of the journal.
-func IsPendingWrite(name string) bool { return pendingName().MatchString(name) }
+// IsPendingWrite reports whether name is that of a file of the journal: twelve
+// digits for its place in the order, then an id. What other programs keep in the
+// same folder has other names.
+func IsPendingWrite(name string) bool {
+	rest, isJSON := strings.CutSuffix(name, ".json")
+	place, id, _ := strings.Cut(rest, "-")
+	return isJSON && len(place) == 12 && strings.Trim(place, "0123456789") == "" && len(id) == 36 && strings.Trim(id, "0123456789abcdef-") == ""
+}
 
 // Read decodes a store as it is with every pending write. With neither it is
 // fs.ErrNotExist.

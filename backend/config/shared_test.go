@@ -239,3 +239,30 @@ func TestVER_06_AStoreOfANewerVersionIsLeftAsItIs(t *testing.T) {
 		})
 	}
 }
+
+func TestVER_05_WhatIsAFileOfTheJournal(t *testing.T) {
+	const id = "0c6b3b1e-9a43-4b0f-8a55-1f0f6f1c2d3e"
+	for name, want := range map[string]bool{
+		"000000000001-" + id + ".json":       true,
+		"999999999999-" + id + ".json":       true,
+		"00000000001-" + id + ".json":        false,
+		"0000000000001-" + id + ".json":      false,
+		"00000000000x-" + id + ".json":       false,
+		"000000000001-" + id + "0.json":      false,
+		"000000000001-" + id[1:] + ".json":   false,
+		"000000000001-X" + id[1:] + ".json":  false,
+		"000000000001_" + id + ".json":       false,
+		"000000000001-" + id + ".json.tmp":   false,
+		"000000000001-" + id:                 false,
+		"":                                   false,
+		".json":                              false,
+		"000000000001-" + id + ".json\n":     false,
+		"x000000000001-" + id + ".json":      false,
+		"/000000000001-" + id + ".json":      false,
+		"000000000001-" + id[:35] + "G.json": false,
+	} {
+		if got := IsPendingWrite(name); got != want {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
+}

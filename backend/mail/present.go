@@ -147,19 +147,29 @@ func plain(word string) string {
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
 
-// opener is what a reader may take for the '<' of a tag. It and imitation are
-// compiled on first use: a hook's process starts without them.
-var opener = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)[<\x{FF1C}\x{FE64}]|&lt;?|&#0*60;?|&#x0*3c;?`)
-})
+// disguises are the two patterns of neutral. They are made on first use: a
+// hook's process, which links this package, starts without them.
+var disguises struct {
+	once              sync.Once
+	opener, imitation *regexp.Regexp
+}
+
+// opener is what a reader may take for the '<' of a tag.
+func opener() *regexp.Regexp { makeDisguises(); return disguises.opener }
 
 // imitation is what a reader may take for one of our tags: an opener, whatever
 // is no letter and no digit, and the element's name in any case, with any
 // dashes and with invisible characters inside.
-var imitation = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(?:` + opener().String() + `)[^\pL\pN]*` +
-		strings.ReplaceAll(strings.Join(strings.Split(elementName, ""), `\p{Cf}*`), "-", `[\p{Pd}\p{Cf}\s_]*`))
-})
+func imitation() *regexp.Regexp { makeDisguises(); return disguises.imitation }
+
+func makeDisguises() {
+	disguises.once.Do(func() {
+		const open = `(?i)[<\x{FF1C}\x{FE64}]|&lt;?|&#0*60;?|&#x0*3c;?`
+		disguises.opener = regexp.MustCompile(open)
+		disguises.imitation = regexp.MustCompile(`(?i)(?:` + open + `)[^\pL\pN]*` +
+			strings.ReplaceAll(strings.Join(strings.Split(elementName, ""), `\p{Cf}*`), "-", `[\p{Pd}\p{Cf}\s_]*`))
+	})
+}
 
 // neutral makes a body unable to imitate the envelope: what opens a tag of our
 // name is escaped. Everything else, other tags included, stays as written.

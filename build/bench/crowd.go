@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"strings"
 	"sync"
 	"time"
 
@@ -122,42 +119,4 @@ func (l *lab) states(ctx context.Context, b *running) (times, error) {
 			return nil, err
 		}
 	}
-}
-
-// hooks measures a whole hook process with nothing to deliver against a Node
-// process that does nothing, in turns.
-func (l *lab) hooks(ctx context.Context) (err error) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench: node is not on PATH: the hook is not measured")
-		return nil
-	}
-	b, err := l.start(ctx, "hooks")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.stop()) }()
-	if _, err := b.idleHost(ctx); err != nil { // the hook's session is known, as it is from its first hook on
-		return err
-	}
-	input := fmt.Sprintf(`{"session_id":"`+hostSession+`","cwd":%q,"hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{},"tool_response":{}}`, l.dir)
-	var nodes, hooks times
-	rounds := 60
-	if l.quick {
-		rounds = 20
-	}
-	for range rounds {
-		if nodes, err = repeat(nodes, 1, func() error { return exec.CommandContext(ctx, node, "-e", "0").Run() }); err != nil {
-			return err
-		}
-		if hooks, err = repeat(hooks, 1, func() error {
-			cmd := exec.CommandContext(ctx, l.binary, "hook", "claude", "PostToolUse", "--home", b.home.Dir())
-			cmd.Stdin = strings.NewReader(input)
-			return cmd.Run()
-		}); err != nil {
-			return err
-		}
-	}
-	l.add(row{what: "hook with nothing to deliver", measured: fmt.Sprintf("%s p50, node %s", hooks.at(0.5), nodes.at(0.5)), value: ratio(hooks.at(0.5), nodes.at(0.5)), goal: "<= 0.15 x node -e 0", bound: 0.15})
-	return nil
 }

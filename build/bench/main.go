@@ -1,6 +1,7 @@
 // Command bench measures Bridge against baselines taken in the same run on the
-// same disk, and prints one table of ratios. It builds nothing: give it the
-// binary. Every figure comes from the real program: a broker process, MCP
+// same disk, and prints one table of ratios. It builds nothing but the empty
+// program that hooks are compared with: give it the binary, with bridge-hook
+// beside it. Every figure comes from the real program: a broker process, MCP
 // server processes, hook processes.
 package main
 
