@@ -38,7 +38,9 @@ const eventBuffer = 256
 // several goroutines.
 type Client struct {
 	conn    net.Conn
-	pid     int // the broker's
+	reader  *bufio.Reader
+	reading sync.Once // starts read, or ends a client that never needed it
+	pid     int       // the broker's
 	welcome Welcome
 	events  chan Event
 	done    chan struct{}
@@ -78,6 +80,7 @@ func Dial(ctx context.Context, target Target, hello Hello) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	client.start()
 	greeting, err := client.request(opHello, hello.with(target.Token))
 	if err == nil {
 		err = client.send(greeting)
@@ -92,33 +95,48 @@ func Dial(ctx context.Context, target Target, hello Hello) (*Client, error) {
 	return client, nil
 }
 
-// DialHook is Dial and Client.Hook in one breath: the call leaves together with
-// the hello, for the host waits. Without a client nothing was reported, as after
-// Dial; a client beside an error is one that the broker let in.
+// DialHook is Dial and Client.Hook in one breath, for the host waits: the call
+// leaves together with the hello, and no other goroutine is woken for the
+// answers. Without a client the broker let nobody in, as after Dial; a client
+// beside an error is one that it let in.
 func DialHook(ctx context.Context, target Target, hello Hello, args session.HookCall) (*Client, session.HookReply, error) {
+	ctx, cancel := context.WithTimeout(ctx, helloPatience)
+	defer cancel()
 	var reply session.HookReply
 	client, err := open(ctx, target.Socket)
 	if err != nil {
 		return nil, reply, err
 	}
-	greeting, err := client.request(opHello, hello.with(target.Token))
+	greeting, report, err := client.greetAndReport(hello.with(target.Token), args)
 	if err != nil {
 		client.Close()
 		return nil, reply, err
 	}
-	report, err := client.request(OpHook, args)
-	if err == nil {
-		err = client.send(greeting, report)
+	late := client.readUntil(ctx, report)
+	if late != nil && len(greeting.answers) == 0 {
+		client.Close()
+		return nil, reply, late
 	}
-	if err == nil {
-		err = client.greeted(ctx, greeting)
-	}
-	if err != nil {
+	if err := client.greeted(ctx, greeting); err != nil {
 		client.Close()
 		return nil, reply, err
+	}
+	if late != nil {
+		return client, reply, late
 	}
 	reply, err = result[session.HookReply](client.await(ctx, report))
 	return client, reply, err
+}
+
+// greetAndReport sends both in one go.
+func (c *Client) greetAndReport(hello Hello, args session.HookCall) (greeting, report request, err error) {
+	if greeting, err = c.request(opHello, hello); err != nil {
+		return greeting, report, err
+	}
+	if report, err = c.request(OpHook, args); err != nil {
+		return greeting, report, err
+	}
+	return greeting, report, c.send(greeting, report)
 }
 
 // open connects without a word.
@@ -129,13 +147,18 @@ func open(ctx context.Context, socket string) (*Client, error) {
 	}
 	client := &Client{
 		conn:    conn,
+		reader:  bufio.NewReaderSize(conn, readBufferBytes),
 		events:  make(chan Event, eventBuffer+1), // one more for EventLagged
 		done:    make(chan struct{}),
 		waiting: map[uint64]chan envelope{},
 	}
 	client.pid, _ = samePeer(conn) // 0 where the system does not tell
-	go client.read()
 	return client, nil
+}
+
+// start reads from the connection until its end.
+func (c *Client) start() {
+	c.reading.Do(func() { go c.read() })
 }
 
 // greeted waits for the answer to the hello.
@@ -158,6 +181,7 @@ func (c *Client) Done() <-chan struct{} { return c.done }
 // Close ends the connection. Calls under way fail with code Unavailable.
 func (c *Client) Close() error {
 	err := c.conn.Close()
+	c.reading.Do(func() { c.finish(net.ErrClosed) })
 	<-c.done
 	if errors.Is(err, net.ErrClosed) {
 		return nil // it had ended before
@@ -169,6 +193,7 @@ func (c *Client) Close() error {
 // because the connection ended has code Unavailable: whether the request was
 // carried out is then unknown.
 func call[R any](ctx context.Context, c *Client, op string, args any) (R, error) {
+	c.start()
 	r, err := c.request(op, args)
 	if err == nil {
 		err = c.send(r)
@@ -222,6 +247,13 @@ func (c *Client) send(requests ...request) error {
 // await waits for the answer to a request that was sent.
 func (c *Client) await(ctx context.Context, r request) (string, envelope, error) {
 	select {
+	case answer := <-r.answers: // it is here already: whatever ended meanwhile
+		c.forget(r.id)
+		return r.op, answer, nil
+	default:
+		c.start()
+	}
+	select {
 	case answer := <-r.answers:
 		c.forget(r.id)
 		return r.op, answer, nil
@@ -235,11 +267,16 @@ func (c *Client) await(ctx context.Context, r request) (string, envelope, error)
 		}
 	case <-ctx.Done():
 		go c.abandon(r.id, r.answers)
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return r.op, envelope{}, silent(c.pid)
-		}
-		return r.op, envelope{}, bridge.WithCause(bridge.Unavailable, ctx.Err(), "the request was given up before the broker answered")
+		return r.op, envelope{}, c.givenUp(ctx)
 	}
+}
+
+// givenUp says why nobody waits for an answer any more.
+func (c *Client) givenUp(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return silent(c.pid)
+	}
+	return bridge.WithCause(bridge.Unavailable, ctx.Err(), "the request was given up before the broker answered")
 }
 
 // result reads what await brought.
@@ -332,19 +369,39 @@ func (c *Client) writeAll(frames []byte) error {
 
 // read delivers answers and events until the connection ends.
 func (c *Client) read() {
-	reader := bufio.NewReaderSize(c.conn, readBufferBytes)
 	for {
-		payload, err := readFrame(reader, bridge.MaxFrameBytes)
-		if err == nil {
-			var e envelope
-			if e, err = parseEnvelope(payload); err == nil {
-				c.deliver(e)
-				continue
-			}
+		if err := c.readOne(); err != nil {
+			c.finish(err)
+			return
 		}
-		c.finish(err)
-		return
 	}
+}
+
+// readUntil reads on the caller's own goroutine, before start, until the answer to
+// r is here or the connection has ended, which await tells. The error says that
+// ctx ended first: nothing more can be read then, for part of a frame may be lost.
+func (c *Client) readUntil(ctx context.Context, r request) error {
+	inTime := context.AfterFunc(ctx, func() { _ = c.conn.SetReadDeadline(time.Unix(1, 0)) }) // ends the read below
+	for len(r.answers) == 0 && c.readOne() == nil {
+	}
+	if inTime() {
+		return nil
+	}
+	return c.givenUp(ctx)
+}
+
+// readOne reads one frame and delivers it.
+func (c *Client) readOne() error {
+	payload, err := readFrame(c.reader, bridge.MaxFrameBytes)
+	if err != nil {
+		return err
+	}
+	e, err := parseEnvelope(payload)
+	if err != nil {
+		return err
+	}
+	c.deliver(e)
+	return nil
 }
 
 func (c *Client) deliver(e envelope) {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"bridge/backend/bridge"
 	"bridge/backend/session"
@@ -514,6 +515,26 @@ func TestMSG_02_AHooksCallComesWithItsHello(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a broker that does not answer", func(t *testing.T) {
+		f := newFake()
+		began, _ := f.onBlock(OpHook)
+		r := serve(t, newSocket(t), f)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-began
+			cancel()
+		}()
+		client, _, err := DialHook(ctx, r.target, Hello{Role: RoleHook}, said)
+		if client == nil || bridge.CodeOf(err) != bridge.Unavailable || errors.Is(err, ErrSilent) {
+			t.Fatalf("given up: client %v, %v", client != nil, err)
+		}
+		client.Close()
+		ctx, cancel = context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+		defer cancel()
+		if client, _, err = DialHook(ctx, r.target, Hello{Role: RoleHook}, said); client != nil || bridge.CodeOf(err) != bridge.Unavailable {
+			t.Errorf("too late from the start: %v", err)
+		}
+	})
 	t.Run("nobody listens", func(t *testing.T) {
 		client, _, err := DialHook(t.Context(), Target{Socket: newSocket(t)}, Hello{Role: RoleHook}, said)
 		if client != nil || bridge.CodeOf(err) != bridge.Unavailable || errors.Is(err, ErrSilent) {

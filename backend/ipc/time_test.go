@@ -181,9 +181,9 @@ func lonely(t *testing.T) (*Client, *line) {
 	t.Helper()
 	near, far := net.Pipe()
 	client := &Client{
-		conn: near, events: make(chan Event, eventBuffer+1), done: make(chan struct{}), waiting: map[uint64]chan envelope{},
+		conn: near, reader: bufio.NewReader(near), events: make(chan Event, eventBuffer+1), done: make(chan struct{}), waiting: map[uint64]chan envelope{},
 	}
-	go client.read()
+	client.start()
 	t.Cleanup(func() { _ = client.Close() }) // a test may have closed it
 	return client, &line{t: t, conn: far, reader: bufio.NewReader(far)}
 }
@@ -273,7 +273,8 @@ func TestMSG_02_AnAnswerBeforeTheEndCounts(t *testing.T) {
 		near, far := net.Pipe()
 		client := &Client{events: make(chan Event, eventBuffer+1), done: make(chan struct{}), waiting: map[uint64]chan envelope{}}
 		client.conn = late{Conn: near, gone: client.done}
-		go client.read()
+		client.reader = bufio.NewReader(client.conn)
+		client.start()
 		broker := &line{t: t, conn: far, reader: bufio.NewReader(far)}
 		go func() {
 			asked, err := broker.receive()
