@@ -15,7 +15,9 @@ import (
 )
 
 const (
-	readBufferBytes = 64 << 10
+	// readBufferBytes is small: most frames are, and a hook comes with each tool
+	// call; a long frame is read past the buffer.
+	readBufferBytes = 4 << 10
 	// writeTimeout ends a connection whose peer does not read: its mail stays.
 	writeTimeout = 10 * time.Second
 	// helloTimeout bounds how long a connection may stay anonymous.
