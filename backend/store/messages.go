@@ -280,7 +280,8 @@ func (r *Reader) unread(ctx context.Context, recipient string, limit int, first 
 		if !v.layout.stages {
 			further = "" // nothing was ever handed there
 		}
-		const inOrder = " ORDER BY m.created_at, m.rowid LIMIT ?2"
+		// A sum, for SQLite prepares a statement anew whenever a bare limit is bound.
+		const inOrder = " ORDER BY m.created_at, m.rowid LIMIT ?2 + 0"
 		where := "m.recipient = ?1 AND m.read_at IS NULL" + further
 		if unread, err = v.deliveries(ctx, v.layout.live("messages m", where+inOrder), recipient, limit); err != nil {
 			return err

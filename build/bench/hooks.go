@@ -18,7 +18,7 @@ import (
 // and a Node process that does nothing. Then what one weighs that waits in the
 // background of an idle session for hours.
 func (l *lab) hooks(ctx context.Context) (err error) {
-	empty, err := l.emptyProgram(ctx)
+	programs, err := l.hookPrograms(ctx)
 	if err != nil {
 		return err
 	}
@@ -30,16 +30,35 @@ func (l *lab) hooks(ctx context.Context) (err error) {
 	if _, err := b.idleHost(ctx); err != nil { // the hook's session is known, as it is from its first hook on
 		return err
 	}
-	if err := l.hookTimes(ctx, b, empty); err != nil {
+	if err := l.hookTimes(ctx, b, programs); err != nil {
 		return err
 	}
-	return l.waitingHook(ctx, b)
+	return l.waitingHook(ctx, b, programs)
 }
 
-// hookProgram is bridge-hook beside the binary that is measured.
-func (l *lab) hookProgram() string { return filepath.Join(filepath.Dir(l.binary), "bridge-hook") }
+// hookPrograms are what is compared, each laid down as an installer does it: a
+// linker writes a file in pieces, which the system then loads more slowly.
+type hookPrograms struct{ empty, hook, bridge string }
 
-func (l *lab) hookTimes(ctx context.Context, b *running, empty string) (err error) {
+func (l *lab) hookPrograms(ctx context.Context) (p hookPrograms, err error) {
+	empty, err := l.emptyProgram(ctx)
+	if err != nil {
+		return p, err
+	}
+	for from, to := range map[string]*string{empty: &p.empty, filepath.Join(filepath.Dir(l.binary), "bridge-hook"): &p.hook, l.binary: &p.bridge} {
+		data, err := os.ReadFile(from)
+		if err != nil {
+			return p, err
+		}
+		*to = filepath.Join(l.dir, "installed-"+filepath.Base(from))
+		if err := os.WriteFile(*to, data, 0o700); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+func (l *lab) hookTimes(ctx context.Context, b *running, programs hookPrograms) (err error) {
 	input := fmt.Sprintf(`{"session_id":"`+hostSession+`","cwd":%q,"hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{},"tool_response":{}}`, l.dir)
 	process := func(taken times, program string, args ...string) (times, error) {
 		return repeat(taken, 1, func() error {
@@ -55,13 +74,13 @@ func (l *lab) hookTimes(ctx context.Context, b *running, empty string) (err erro
 	node, noNode := exec.LookPath("node")
 	var empties, hooks, longs, nodes times
 	for round := range rounds {
-		if empties, err = process(empties, empty); err != nil {
+		if empties, err = process(empties, programs.empty); err != nil {
 			return err
 		}
-		if hooks, err = process(hooks, l.hookProgram(), "claude", "PostToolUse", "--home", b.home.Dir()); err != nil {
+		if hooks, err = process(hooks, programs.hook, "claude", "PostToolUse", "--home", b.home.Dir()); err != nil {
 			return err
 		}
-		if longs, err = process(longs, l.binary, "hook", "claude", "PostToolUse", "--home", b.home.Dir()); err != nil {
+		if longs, err = process(longs, programs.bridge, "hook", "claude", "PostToolUse", "--home", b.home.Dir()); err != nil {
 			return err
 		}
 		if noNode != nil || round%4 != 0 { // it takes far longer than the others
@@ -105,7 +124,7 @@ func (l *lab) emptyProgram(ctx context.Context) (string, error) {
 
 // waitingHook measures claude's hook that waits in the background to wake an idle
 // session, once it waits: then the broker knows of it.
-func (l *lab) waitingHook(ctx context.Context, b *running) error {
+func (l *lab) waitingHook(ctx context.Context, b *running, programs hookPrograms) error {
 	input := fmt.Sprintf(`{"session_id":"`+hostSession+`","cwd":%q,"hook_event_name":"Stop"}`, l.dir)
 	weigh := func(program string, args ...string) (float64, error) {
 		cmd := exec.CommandContext(ctx, program, append(args, "claude", "Wake", "--home", b.home.Dir())...)
@@ -118,11 +137,11 @@ func (l *lab) waitingHook(ctx context.Context, b *running) error {
 		_ = cmd.Wait()         // killed
 		return weight, err
 	}
-	short, err := weigh(l.hookProgram())
+	short, err := weigh(programs.hook)
 	if err != nil {
 		return err
 	}
-	long, err := weigh(l.binary, "hook")
+	long, err := weigh(programs.bridge, "hook")
 	if err != nil {
 		return err
 	}
