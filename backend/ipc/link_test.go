@@ -525,10 +525,12 @@ func TestMSG_02_AHooksCallComesWithItsHello(t *testing.T) {
 			cancel()
 		}()
 		client, _, err := DialHook(ctx, r.target, Hello{Role: RoleHook}, said)
-		if client == nil || bridge.CodeOf(err) != bridge.Unavailable || errors.Is(err, ErrSilent) {
-			t.Fatalf("given up: client %v, %v", client != nil, err)
+		if bridge.CodeOf(err) != bridge.Unavailable || errors.Is(err, ErrSilent) {
+			t.Errorf("given up: %v", err)
 		}
-		client.Close()
+		if client != nil { // the hello's answer may have been read, or not yet
+			client.Close()
+		}
 		ctx, cancel = context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 		defer cancel()
 		if client, _, err = DialHook(ctx, r.target, Hello{Role: RoleHook}, said); client != nil || bridge.CodeOf(err) != bridge.Unavailable {
