@@ -34,6 +34,7 @@ const (
 	SchemaDifferent    Code = "schema-different"
 	TriggerMissing     Code = "trigger-missing"
 	IndexMissing       Code = "index-missing"
+	TableEmptied       Code = "table-emptied"
 	ArchiveIncomplete  Code = "archive-incomplete"
 	RowUnreadable      Code = "row-unreadable"
 	RowNewer           Code = "row-newer"
@@ -94,6 +95,7 @@ func Kinds() map[Code]Kind {
 		SchemaDifferent:    {Warning, false, "Bridge only keeps what is in this table: nothing to do where another program made it; else a snapshot from before has it whole"},
 		TriggerMissing:     {Error, false, "start the broker, which makes it anew; meanwhile any program may have changed what it protects: compare with a snapshot"},
 		IndexMissing:       {Warning, false, "nothing is lost: the broker, or for the archive the next archiving, makes it anew"},
+		TableEmptied:       {Error, false, restoreHint},
 		ArchiveIncomplete:  {Warning, false, "the messages in it are whole; the next archiving makes what is lacking, and what it held comes back with a snapshot only"},
 		RowUnreadable:      {Error, false, "everything else goes on, and the row is kept as it is; a snapshot from before has it whole. The topic has a decision in force again when one is recorded anew"},
 		RowReplaced:        {Warning, false, "nothing to do: a later decision of the same topic holds, and the row is kept as it is"},

@@ -89,7 +89,7 @@ func (c Caretaker) check(ctx context.Context, quick bool) (Report, error) {
 		return k.report, nil
 	}
 	for _, check := range []func(context.Context) error{
-		k.checkLeases, k.checkBackups, k.checkLoss, k.checkDatabases, k.checkCompat, k.checkIndex, k.checkJSON, k.checkSecrets, k.checkFiles,
+		k.checkLeases, k.checkBackups, k.checkLoss, k.checkDatabases, k.checkEmptied, k.checkCompat, k.checkIndex, k.checkJSON, k.checkSecrets, k.checkFiles,
 	} {
 		if err := check(ctx); err != nil {
 			return Report{}, err

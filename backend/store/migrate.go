@@ -201,6 +201,9 @@ func (m *migration) verify(ctx context.Context, before map[string]int) error {
 		return fmt.Errorf("%d references would be broken", after[brokenReferences]-before[brokenReferences])
 	}
 	for name, count := range before {
+		if name == "bridge_components" && after[name] > count {
+			continue // another program's components, and ours beside them
+		}
 		if name != brokenReferences && after[name] != count {
 			return fmt.Errorf("the table %s would have %d rows, not %d", name, after[name], count)
 		}

@@ -214,3 +214,17 @@ func TestSTO_18_WhatNoBridgeWritesIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestVER_01_ComponentsOfOtherProgramsAreNoReasonToRefuse: a store of the field has
+// the table of components with rows of its own; ours comes beside them.
+func TestVER_01_ComponentsOfOtherProgramsAreNoReasonToRefuse(t *testing.T) {
+	for name, rows := range map[string]string{"others": "INSERT INTO bridge_components VALUES ('worktree_leases', 2)", "none": ""} {
+		path := filepath.Join(t.TempDir(), "bridge.db")
+		buildField(t, path, SchemaVersion)
+		inStore(t, path, "CREATE TABLE bridge_components (name TEXT PRIMARY KEY, version INTEGER NOT NULL);"+rows)
+		openAt(t, path)
+		if lacks := lacksIn(t, path, PrimaryStore); lacks != nil {
+			t.Errorf("%s: %v", name, lacks)
+		}
+	}
+}
