@@ -177,8 +177,8 @@ func (a Agents) program() (string, error) {
 // "" where it is missing, as beside a program that was built alone.
 func hookProgram(program string) string {
 	places := []string{program}
-	if real, err := filepath.EvalSymlinks(program); err == nil && real != program {
-		places = append(places, real)
+	if target, err := filepath.EvalSymlinks(program); err == nil && target != program {
+		places = append(places, target)
 	}
 	for _, place := range places {
 		folder, name := filepath.Split(place)

@@ -101,8 +101,8 @@ func TestMSG_11_TheProgramOfHooksIsTheOneBesideBridge(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "package", "bridge"), link); err != nil {
 		t.Skip("no links here")
 	}
-	real, err := filepath.EvalSymlinks(filepath.Join(dir, "package", "bridge-hook"))
-	if got := hookProgram(link); err != nil || got != real {
-		t.Errorf("through a link: %q, want %q (%v)", got, real, err)
+	want, err := filepath.EvalSymlinks(filepath.Join(dir, "package", "bridge-hook"))
+	if got := hookProgram(link); err != nil || got != want {
+		t.Errorf("through a link: %q, want %q (%v)", got, want, err)
 	}
 }

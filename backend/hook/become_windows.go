@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"context"
 	"os"
 	"os/exec"
 )
@@ -9,7 +10,7 @@ import (
 // another's place here. done is false when it cannot be run. It shares this
 // one's console, so no window opens.
 func become(program string, args []string) (code int, done bool) {
-	cmd := exec.Command(program, args...)
+	cmd := exec.CommandContext(context.Background(), program, args...) // it keeps its own budget
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if cmd.Start() != nil {
 		return 0, false

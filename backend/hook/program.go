@@ -74,10 +74,10 @@ func (p Program) Run(ctx context.Context) int {
 
 // Main is a whole program that serves one hook call, `bridge-hook`. It returns
 // the exit code.
-func Main(version string) int {
+func Main(version string, now func() time.Time) int {
 	return Program{
 		Name: "bridge-hook", Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Getenv: os.Getenv, Now: time.Now, Version: version, LongForm: beside(),
+		Getenv: os.Getenv, Now: now, Version: version, LongForm: beside(),
 	}.Run(context.Background())
 }
 

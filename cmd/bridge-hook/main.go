@@ -6,6 +6,7 @@ package main
 
 import (
 	"os"
+	"time"
 
 	"bridge/backend/hook"
 )
@@ -13,4 +14,4 @@ import (
 // version is set by the build: -ldflags "-X main.version=…".
 var version = "0.29.16"
 
-func main() { os.Exit(hook.Main(version)) }
+func main() { os.Exit(hook.Main(version, time.Now)) }

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"bridge": main,
 		// The program of cmd/bridge-hook, beside bridge as every package has it.
-		"bridge-hook": func() { os.Exit(hook.Main(version)) },
+		"bridge-hook": func() { os.Exit(hook.Main(version, time.Now)) },
 		"session":     func() { exitWith(session(os.Args[1:], os.Stdout)) },
 		"mute":        func() { exitWith(mute(os.Args[1])) },
 		// hosted-by HOST: the broker of the home runs in such a process.
