@@ -8,7 +8,7 @@ import (
 	"bridge/backend/bridge"
 )
 
-// contents are the columns in which two copies of one delivery may differ.
+// contentColumns are those in which two copies of one delivery may differ.
 var contentColumns = []string{
 	"from_id", "from_name", "from_agent", "to_target", "conversation_id", "reply_to", "hop", "body", "created_at", "read_at",
 }
