@@ -53,7 +53,7 @@ func (b *Broker) hasModLocked(s *session.Session) bool {
 // forMod tells which mail goes to a mod, as far as that can be said without its
 // body: what the owner wrote and no wake was tried with.
 func forMod(d mail.Delivery) bool {
-	return d.From.Agent == bridge.Owner && !d.Woken.Happened() && chat.ChildOf(d.To) == ""
+	return d.From.Agent == bridge.Owner && !mail.Quiet(d.ConversationID) && !d.Woken.Happened() && chat.ChildOf(d.To) == ""
 }
 
 // keptForModLocked tells which mail of s its mod is to have: no hook takes it.

@@ -312,6 +312,29 @@ func TestCHT_20_AnUnclearOutcomeIsLookedUpBeforeAnythingIsOfferedAgain(t *testin
 	}
 }
 
+// What Bridge itself says in the owner's name is no prompt: the word of a decision,
+// and a note about a child.
+func TestCHT_20_WhatTheOwnerDidNotTypeIsNoPrompt(t *testing.T) {
+	b := newBench(t)
+	p := b.claude("p", "s1", "")
+	prompts := b.mod("s1").prompts()
+	notice := bridge.Message{
+		ID: "d-1", Recipient: p.ID, From: bridge.OwnerAddress(), To: "p", ConversationID: "decision-1", Body: "Tabs.", CreatedAt: time.Now().UnixMilli(),
+	}
+	if _, _, err := b.db.Append(t.Context(), []bridge.Message{notice}); err != nil {
+		t.Fatal(err)
+	}
+	b.hook(session.HookCall{Event: session.EventChildStart, SessionID: "s1", ChildID: "child-1", ChildTitle: "explorer"}, true)
+	b.chat(chat.Request{Session: p.ID, Body: "hurry", Child: "child-1", ToParent: true, MessageID: "m-1"})
+	reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, true)
+	for _, text := range []string{"Tabs.", "hurry"} {
+		if !strings.Contains(reply.Text, text) {
+			t.Errorf("the hook does not show %q: %q", text, reply.Text)
+		}
+	}
+	b.mod("s1").none(prompts, "neither is a prompt")
+}
+
 func TestCHT_20_AModOfAnotherConversationGetsNothing(t *testing.T) {
 	b := newBench(t)
 	one, two := b.claude("one", "s1", ""), b.claude("two", "s2", "")
