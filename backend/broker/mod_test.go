@@ -87,11 +87,24 @@ func (m *mod) tell(event ipc.ModEvent, prompt ipc.ModPrompt, detail string) {
 	}
 }
 
-// none checks that no prompt comes before the next thing that does.
+// none checks that the mod is given nothing, nor would be if it asked now.
 func (m *mod) none(prompts <-chan ipc.ModPrompt, why string) {
 	m.b.t.Helper()
-	m.b.broker.mu.Lock()
-	defer m.b.broker.mu.Unlock()
+	b := m.b.broker
+	b.mu.Lock()
+	s, ok := b.roster.ByHost(bridge.Claude, m.session)
+	var l *link
+	for conn, other := range b.conns {
+		if conn.Hello().Role == ipc.RoleMod && ok && b.boxes[s.ID].mod.link == other {
+			l = other
+		}
+	}
+	b.mu.Unlock()
+	if l != nil {
+		if prompt, _, err := b.modPrompt(m.b.t.Context(), l, s); err != nil || prompt != nil {
+			m.b.t.Errorf("%s: the mod would be given %+v (%v)", why, prompt, err)
+		}
+	}
 	select {
 	case prompt := <-prompts:
 		m.b.t.Errorf("%s: the mod is given %q", why, prompt.Text)
@@ -362,8 +375,9 @@ func TestCHT_20_AfterClearThePromptGoesToTheNewConversationsMod(t *testing.T) {
 	b.chat(chat.Request{Session: p.ID, Body: "words", MessageID: "m-1"})
 	prompt := <-prompts
 	old.tell(ipc.ModMoved, prompt, "another conversation")
-	b.hook(session.HookCall{Event: session.EventEnd, SessionID: "s1", Source: "clear"}, true)
 	old.none(prompts, "after it has moved on")
+	b.modThere("s1", false)
+	b.hook(session.HookCall{Event: session.EventEnd, SessionID: "s1", Source: "clear"}, true)
 	b.hook(session.HookCall{Event: session.EventStart, SessionID: "s2", Source: "clear", Ancestors: []int{4711}}, true)
 	if got := b.stage("m-1"); got != bridge.StageDurable {
 		t.Errorf("not entered, it is %s", got)
@@ -372,6 +386,19 @@ func TestCHT_20_AfterClearThePromptGoesToTheNewConversationsMod(t *testing.T) {
 		t.Errorf("the new conversation's mod is given %+v", got)
 	}
 	old.none(prompts, "what another one has")
+}
+
+func TestCHT_20_AConversationThatNoModSpokeOfHasItsHooks(t *testing.T) {
+	b := newBench(t)
+	p := b.join(ipc.Register{Name: "p", SessionID: "s1", AgentPID: 4711, HostKnown: true})
+	prompts := b.mod("s1").prompts()
+	b.hook(session.HookCall{Event: session.EventStart, SessionID: "s2", Source: "clear", Ancestors: []int{4711}}, true)
+	b.modThere("s2", false)
+	b.chat(chat.Request{Session: p.ID, Body: "words", MessageID: "m-1"})
+	if reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "s2"}, true); !strings.Contains(reply.Text, "words") {
+		t.Errorf("the hook shows %q", reply.Text)
+	}
+	b.mod("s2").none(prompts, "the mod of the conversation before")
 }
 
 func TestCHT_20_OneWakeAtATimeOverModAndWakeHook(t *testing.T) {
@@ -390,10 +417,9 @@ func TestCHT_20_OneWakeAtATimeOverModAndWakeHook(t *testing.T) {
 	b.chat(chat.Request{Session: p.ID, Body: "words", MessageID: "m-1"})
 	prompt := <-prompts
 	b.join(ipc.Register{Name: "other"}).mustSend(ipc.SendArgs{To: "p", Body: "from a peer"})
-	select {
-	case reply := <-woken:
-		t.Errorf("beside the mod's prompt the wake hook is given %q", reply.Text)
-	default:
+	s, _ := b.broker.roster.Get(p.ID)
+	if reply, held, err := b.broker.wakeNow(t.Context(), &link{loans: map[string]*loan{}}, s, false); err != nil || !held || reply.Text != "" {
+		t.Errorf("beside the mod's prompt the wake hook would be given %q (held: %t, %v)", reply.Text, held, err)
 	}
 	m.tell(ipc.ModEntered, prompt, "uuid")
 	m.tell(ipc.ModTurnEnded, prompt, "")
