@@ -136,7 +136,7 @@ func (a *App) root() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.homeFlag, "home", "", "folder that holds everything Bridge stores (default $BRIDGE_HOME, else ~/.bridge)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(
-		a.serveCommand(), a.openCommand(), a.urlCommand(), a.statusCommand(), a.sendCommand(),
+		a.serveCommand(), a.openCommand(), a.urlCommand(), a.statusCommand(), a.sendCommand(), a.decisionsCommand(),
 		a.installCommand(), a.uninstallCommand(), a.demoCommand(), a.mcpCommand(), a.hookCommand(),
 		a.pluginCommand(), a.doctorCommand(), a.serviceCommand(), a.retireCommand(), a.versionCommand(), a.backupWorkerCommand(),
 	)

@@ -43,8 +43,6 @@ func (d *Dashboard) decisionHistory(w http.ResponseWriter, r *http.Request) erro
 	return writeJSON(w, historyWire{Topic: topic, decisionsWire: found})
 }
 
-// findDecisions returns what lookup asks for, and what of the same topic, or of
-// all, cannot be read: whom that is for nobody knows, so that no scope leaves it out.
 // decisionNotices answers GET /api/decisions/<topic>/notices: the messages that
 // told sessions of the topic's revisions, newest first, with their way to each.
 func (d *Dashboard) decisionNotices(w http.ResponseWriter, r *http.Request) error {
@@ -83,6 +81,8 @@ func readTopic(r *http.Request) (string, error) {
 	return topic, nil
 }
 
+// findDecisions returns what lookup asks for, and what of the same topic, or of
+// all, cannot be read: whom that is for nobody knows, so that no scope leaves it out.
 func (d *Dashboard) findDecisions(ctx context.Context, lookup decision.Lookup) (decisionsWire, error) {
 	reader, err := d.reader(ctx)
 	if err != nil {

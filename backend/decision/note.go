@@ -45,11 +45,12 @@ func NotificationBody(r Revision) string {
 	if r.Supersedes != nil {
 		b.WriteString(" (it replaces the earlier one)")
 	}
-	fmt.Fprintf(&b, ", pinned for %s by %s:\n\n%s\n\nThe tool `decisions` lists what is in force; `history: true` adds what was replaced.", r.Scope.words(), r.Author.Name, r.Text)
+	fmt.Fprintf(&b, ", pinned for %s by %s:\n\n%s\n\nThe tool `decisions` lists what is in force; `history: true` adds what was replaced.", r.Scope.Words(), r.Author.Name, r.Text)
 	return b.String()
 }
 
-func (s Scope) words() string {
+// Words says in words for whom a decision is.
+func (s Scope) Words() string {
 	switch {
 	case s.All:
 		return "all sessions"

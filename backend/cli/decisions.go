@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"bridge/backend/config"
+	"bridge/backend/decision"
+	"bridge/backend/maintain"
+	"bridge/backend/store"
+)
+
+// decisionsReport is what `bridge decisions --json` prints: the answer of
+// GET /api/decisions.
+type decisionsReport struct {
+	Decisions  []decision.Revision  `json:"decisions"`
+	Unreadable []unreadableDecision `json:"unreadable,omitempty"`
+}
+
+// unreadableDecision is a stored decision that nobody is told of. Why continues
+// a sentence about it; Newer says that a newer release may have written it.
+type unreadableDecision struct {
+	ID    string `json:"id"`
+	Topic string `json:"topic"`
+	Why   string `json:"why"`
+	Newer bool   `json:"newer"`
+}
+
+func (a *App) decisionsCommand() *cobra.Command {
+	return a.jsonFlag(&cobra.Command{
+		Use: "decisions [QUERY]", Short: "Show the decisions in force, or those with QUERY in topic or text; needs no broker",
+		Example: "  bridge decisions\n  bridge decisions licence --json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return &usageError{fmt.Errorf("%d words are too many: put a query of several into quotes; it is used as `%s`", len(args), cmd.UseLine())}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			query := strings.Join(args, "")
+			if err := decision.CheckQuery(query); err != nil {
+				return &usageError{err}
+			}
+			home, err := a.home()
+			if err != nil {
+				return err
+			}
+			report, err := readDecisions(cmd.Context(), home, query)
+			if err != nil {
+				return err
+			}
+			return a.print(report, decisionsText(report, query, a.Now()))
+		},
+	})
+}
+
+// readDecisions reads what is in force from the store alone: no writer is opened
+// and no migration runs (DEC-19).
+func readDecisions(ctx context.Context, home config.Home, query string) (decisionsReport, error) {
+	report := decisionsReport{Decisions: []decision.Revision{}}
+	if _, err := (maintain.Caretaker{Home: home}).HasStore(ctx); errors.Is(err, maintain.ErrLost) {
+		return report, err
+	}
+	reader, err := store.OpenReader(ctx, home.DB())
+	if errors.Is(err, fs.ErrNotExist) {
+		return report, nil // nothing was decided here yet
+	}
+	if err != nil {
+		return report, err
+	}
+	defer reader.Close()
+	found, err := reader.Decisions(ctx, decision.Lookup{Query: query})
+	if err != nil {
+		return report, fmt.Errorf("read the decisions: %w", err)
+	}
+	report.Decisions = append(report.Decisions, found...)
+	rows, err := reader.UnreadableDecisions(ctx)
+	if err != nil {
+		return report, fmt.Errorf("read the decisions: %w", err)
+	}
+	for _, row := range rows {
+		if !row.Replaced {
+			report.Unreadable = append(report.Unreadable, unreadableDecision{ID: row.Key, Topic: row.Topic, Why: row.Why, Newer: row.Newer})
+		}
+	}
+	return report, nil
+}
+
+func decisionsText(report decisionsReport, query string, now time.Time) string {
+	var b strings.Builder
+	switch {
+	case len(report.Decisions) > 0:
+	case query != "":
+		fmt.Fprintf(&b, "No decision in force holds %q.\n", query)
+	default:
+		b.WriteString("Nothing is decided yet.\n")
+	}
+	for _, d := range report.Decisions {
+		fmt.Fprintf(&b, "%s   (for %s; %s, %s)\n", shown(d.Topic), shown(d.Scope.Words()), shown(d.Author.Name), ago(d.CreatedAt, now))
+		for line := range strings.Lines(d.Text) {
+			fmt.Fprintf(&b, "    %s\n", shown(strings.TrimRight(line, "\r\n")))
+		}
+	}
+	for _, row := range report.Unreadable {
+		fmt.Fprintf(&b, "! The decision %s on %q cannot be read, so nobody is told of it; `bridge doctor` says more.\n", shown(row.ID), row.Topic)
+	}
+	return b.String()
+}
+
+// shown is what an agent wrote as a terminal may show it: no control character
+// moves the cursor or hides a line.
+func shown(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\t' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
