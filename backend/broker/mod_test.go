@@ -388,6 +388,22 @@ func TestCHT_20_AfterClearThePromptGoesToTheNewConversationsMod(t *testing.T) {
 	old.none(prompts, "what another one has")
 }
 
+func TestCHT_20_WhoWritesIsToldThatTheModBeginsATurn(t *testing.T) {
+	b := newBench(t)
+	p := b.claude("p", "s1", "")
+	b.mod("s1").prompts()
+	for body, wake := range map[string]bool{"words": true, "/clear": false} {
+		sent, err := b.broker.SendOwner(t.Context(), p.ID, ipc.SendArgs{To: "p", Body: body})
+		if err != nil || len(sent.Recipients) != 1 || sent.Recipients[0].Wake != wake {
+			t.Errorf("%q: %+v, %v; want wake %t", body, sent, err, wake)
+		}
+	}
+	sent := b.join(ipc.Register{Name: "other"}).mustSend(ipc.SendArgs{To: "p", Body: "from a peer"})
+	if sent.Recipients[0].Wake {
+		t.Error("a peer's mail is said to wake it, though no hook waits")
+	}
+}
+
 func TestCHT_20_AConversationThatNoModSpokeOfHasItsHooks(t *testing.T) {
 	b := newBench(t)
 	p := b.join(ipc.Register{Name: "p", SessionID: "s1", AgentPID: 4711, HostKnown: true})

@@ -102,7 +102,8 @@ const (
 // wakesLocked reports whether m asks for a wake of s now: the policy allows it,
 // the session is idle, and its host has a way to be woken (seed 4.4).
 func (b *Broker) wakesLocked(s *session.Session, m bridge.Message) bool {
-	return !s.Busy && b.canWakeLocked(s) && mail.MayWake(m, mail.Direct(m, s), s.Wake)
+	canWake := b.canWakeLocked(s) || b.keptForModLocked(s)(mail.Delivery{Message: m})
+	return !s.Busy && canWake && mail.MayWake(m, mail.Direct(m, s), s.Wake)
 }
 
 // canWakeLocked says whether the kind offers an idle wake here: opencode by its
