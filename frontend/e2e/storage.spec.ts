@@ -36,7 +36,7 @@ test('STO-03 a damaged storage is told on every page, with what to do', async ({
         severity: 'error',
         code: 'database-damaged',
         path: 'bridge.db',
-        detail: 'a page is bad',
+        detail: 'a page is bad; `bridge doctor` reads the rest',
         fixable: false,
       },
       { severity: 'warning', code: 'temp-abandoned', path: 'x.tmp', detail: 'old', fixable: true },
@@ -57,7 +57,10 @@ test('STO-03 a damaged storage is told on every page, with what to do', async ({
   await expect(page.getByRole('navigation').getByRole('link', { name: 'Storage' })).toContainText('✕ 1');
   await page.getByRole('link', { name: 'Look' }).click();
   await expect(page.locator('main')).toContainText('Not healthy: 1 error and 1 warning.');
-  await expect(page.locator('main li', { hasText: 'bridge.db' }).first()).toContainText('Restore a snapshot');
+  const finding = page.locator('main li', { hasText: 'bridge.db' }).first();
+  await expect(finding).toContainText('a page is bad; bridge doctor reads the rest');
+  await expect(finding.getByRole('code').first()).toHaveText('bridge doctor');
+  await expect(finding).toContainText('Restore a snapshot');
   await expect(page.locator('main')).toContainText('No snapshot was taken yet');
   await page.unrouteAll({ behavior: 'ignoreErrors' });
 });
