@@ -196,7 +196,7 @@ func (l *link) look(ctx context.Context, f *Facts) {
 		return
 	}
 	f.URL, f.Sessions = status.URL, len(status.Peers)
-	idleWithMail := map[string]string{} // names by peer id
+	idleWithMail := map[string]string{} // names by peer id; a turn of theirs helps, which is the owner's to give
 	for _, peer := range status.Peers {
 		switch {
 		case peer.State == "busy":
@@ -220,11 +220,7 @@ func (l *link) problem(ctx context.Context) string {
 	return "connecting"
 }
 
-// unreadTooLong is how long mail may wait for an idle session before the owner
-// is told: as long as the page's own rule says.
-const unreadTooLong = 15 * time.Minute
-
-// waiting finds the mail that these sessions have not read for long.
+// waiting finds the mail that these sessions have left unread for too long.
 func (l *link) waiting(ctx context.Context, names map[string]string) []Waiting {
 	reader, err := store.OpenReader(ctx, l.opts.Home.DB())
 	if err != nil {
@@ -238,28 +234,12 @@ func (l *link) waiting(ctx context.Context, names map[string]string) []Waiting {
 	return waitingIn(rows, names, l.opts.Now())
 }
 
-// waitingIn picks, by session and in the order of the names' first mail, what
-// has been unread for long. Decisions wake nobody and wait by design.
+// waitingIn names the sessions of names whose mail is overdue.
 func waitingIn(rows []mail.HistoryRow, names map[string]string, now time.Time) []Waiting {
 	var found []Waiting
-	at := map[string]int{}
-	for i := range rows {
-		row := &rows[len(rows)-1-i] // the oldest first
-		came := time.UnixMilli(row.CreatedAt)
-		if row.Hop == bridge.DecisionHop || now.Sub(came) < unreadTooLong {
-			continue
-		}
-		for _, d := range row.Deliveries {
-			name, ours := names[d.Recipient]
-			if stage := d.Stage(); !ours || stage != bridge.StageDurable && stage != bridge.StageWoken {
-				continue
-			}
-			if known, ok := at[name]; ok {
-				found[known].Messages++
-				continue
-			}
-			at[name] = len(found)
-			found = append(found, Waiting{Session: name, Messages: 1, Since: came})
+	for _, overdue := range mail.FindOverdue(rows, now) {
+		if name, ours := names[overdue.Recipient]; ours {
+			found = append(found, Waiting{Session: name, Messages: overdue.Messages, Since: time.UnixMilli(overdue.Since)})
 		}
 	}
 	return found

@@ -105,27 +105,26 @@ func TestDSK_01_AnotherPortIsSaid(t *testing.T) {
 	}
 }
 
-// Only what an idle session has had unread for long is the owner's business.
+// Only what an idle session has had unread for long is the owner's business, and
+// an answer to a decision is a message as others are: the page lists it, too.
 func TestDSK_02_WhoWaitsForTheOwner(t *testing.T) {
-	row := func(ago time.Duration, hop int, deliveries ...mail.Delivery) mail.HistoryRow {
-		return mail.HistoryRow{Hop: hop, CreatedAt: noon.Add(-ago).UnixMilli(), Deliveries: deliveries}
+	row := func(id string, ago time.Duration, deliveries ...mail.Delivery) mail.HistoryRow {
+		return mail.HistoryRow{ID: id, CreatedAt: noon.Add(-ago).UnixMilli(), Deliveries: deliveries}
 	}
 	to := func(recipient string) mail.Delivery {
 		return mail.Delivery{Message: bridge.Message{Recipient: recipient}}
 	}
-	read := to("one")
-	read.ReadAt = noon.UnixMilli()
+	answer := row("m2", 45*time.Minute, to("two"))
+	answer.Hop, answer.ReplyTo, answer.ConversationID = 100, "m1", "decision-d1"
 	rows := []mail.HistoryRow{ // the newest first, as the store lists them
-		row(14*time.Minute, 0, to("one")),
-		row(20*time.Minute, 0, to("one"), to("busy")),
-		row(25*time.Minute, 100, to("two")),
-		row(30*time.Minute, 0, to("one")),
-		row(40*time.Minute, 0, read),
-		row(50*time.Minute, 0, to("two")),
+		row("m5", 14*time.Minute, to("one")),
+		row("m4", 20*time.Minute, to("one"), to("busy")),
+		row("m3", 30*time.Minute, to("one")),
+		answer,
 	}
 	got := waitingIn(rows, map[string]string{"one": "alpha", "two": "beta"}, noon)
 	want := []Waiting{
-		{"beta", 1, noon.Add(-50 * time.Minute)},
+		{"beta", 1, noon.Add(-45 * time.Minute)},
 		{"alpha", 2, noon.Add(-30 * time.Minute)},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -86,7 +86,7 @@ func (noStore) Peers(context.Context) ([]store.Peer, error)                     
 
 // stateKey names one state of the world: a broker that started anew counts its
 // revisions anew, a doctor's report is none of its changes, and what the last hour
-// brought changes by itself.
+// brought and what is overdue change by themselves.
 type stateKey struct {
 	minute   int64
 	pid      int
@@ -166,6 +166,7 @@ func (d *Dashboard) buildState(ctx context.Context, now live, looked *checked) (
 		Broker:    brokerWire{State: "offline"},
 		Peers:     peersWire(now.status.Peers),
 		Messages:  people.messages(rows),
+		Overdue:   people.overdue(mail.FindOverdue(rows, at)),
 		LastHour:  lastHourWire{Messages: count, At: at.UnixMilli()},
 		Runs:      []struct{}{},
 		Jobs:      map[string]struct{}{},
@@ -282,14 +283,20 @@ func (p *directory) messages(rows []mail.HistoryRow) []messageWire {
 	return wires
 }
 
-// kindOf tells decisions and the owner's words from ordinary messages. A session
-// may borrow a decision's conversation, by name or by replying to it, but the
-// hop is the broker's to set and a notification answers nothing.
+func (p *directory) overdue(found []mail.Overdue) []overdueWire {
+	wires := make([]overdueWire, len(found))
+	for i, o := range found {
+		wires[i] = overdueWire{ID: o.Recipient, Name: p.who(o.Recipient).name, Messages: o.Messages, Oldest: o.Oldest, Since: o.Since}
+	}
+	return wires
+}
+
+// kindOf tells decisions and the owner's words from ordinary messages.
 func kindOf(row mail.HistoryRow) string {
 	switch {
 	case row.From.Agent == bridge.Owner:
 		return "owner"
-	case row.Hop == bridge.DecisionHop && row.ReplyTo == "" && strings.HasPrefix(row.ConversationID, bridge.DecisionConversation):
+	case row.IsDecision():
 		return "decision"
 	default:
 		return "message"

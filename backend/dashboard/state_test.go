@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -113,6 +114,14 @@ func TestTheShapesAreThoseOfTheGoldenFiles(t *testing.T) {
 	golden(t, "chat-child", w.post(toClaude, `{"body":"hello","child":"child-1"}`).body)
 	golden(t, "error", w.get("/nowhere").body)
 
+	late := furnished(t)
+	late.clock.Advance(20 * time.Minute) // m2 and a copy of m3 have waited for 15 minutes
+	overdue, err := json.Marshal(map[string]any{"overdue": decode[stateWire](t, late.get("/api/state")).Overdue})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "overdue", string(overdue))
+
 	away := furnished(t)
 	away.board.opts.Broker = nil
 	golden(t, "state-offline", away.get("/api/state").body)
@@ -123,7 +132,7 @@ func TestTheShapesAreThoseOfTheGoldenFiles(t *testing.T) {
 // lists are the members that the contract gives as arrays or objects.
 var lists = map[string]bool{
 	"peers": true, "messages": true, "runs": true, "jobs": true, "approvals": true, "children": true, "deliveries": true,
-	"stages": true, "decisions": true, "agents": true, "recipients": true,
+	"stages": true, "overdue": true, "decisions": true, "agents": true, "recipients": true,
 }
 
 func TestNoAnswerHasNullWhereAListBelongs(t *testing.T) {
@@ -226,6 +235,24 @@ func TestStateShowsTheNewest200Messages(t *testing.T) {
 	state := decode[stateWire](t, w.get("/api/state"))
 	if len(state.Messages) != 200 || state.Messages[0].ID != "m204" || state.Messages[199].ID != "m005" {
 		t.Errorf("%d messages from %s to %s", len(state.Messages), state.Messages[0].ID, state.Messages[len(state.Messages)-1].ID)
+	}
+}
+
+func TestDSK_02_MailBecomesOverdueWhileNothingElseChanges(t *testing.T) {
+	w := furnished(t)
+	names := func() (names []string) {
+		for _, o := range decode[stateWire](t, w.get("/api/state")).Overdue {
+			names = append(names, o.Name)
+		}
+		return names
+	}
+	w.clock.Advance(18 * time.Minute) // m2 is of minute 4
+	if got := names(); len(got) != 0 {
+		t.Errorf("after 14 minutes %q have not read for too long", got)
+	}
+	w.clock.Advance(time.Minute)
+	if got := names(); !slices.Equal(got, []string{"claude-app"}) {
+		t.Errorf("after 15 minutes %q have not read for too long, want claude-app", got)
 	}
 }
 

@@ -25,11 +25,21 @@ type stateWire struct {
 	Broker    brokerWire          `json:"broker"`
 	Peers     []ipc.Peer          `json:"peers"`
 	Messages  []messageWire       `json:"messages"` // newest first
+	Overdue   []overdueWire       `json:"overdue"`  // who waits longest first
 	LastHour  lastHourWire        `json:"lastHour"`
 	Runs      []struct{}          `json:"runs"`
 	Jobs      map[string]struct{} `json:"jobs"`
 	Approvals []struct{}          `json:"approvals"`
 	Storage   storageWire         `json:"storage"`
+}
+
+// overdueWire is what one session has left unread for too long (mail.FindOverdue).
+type overdueWire struct {
+	ID       string `json:"id"` // peer id
+	Name     string `json:"name"`
+	Messages int    `json:"messages"`
+	Oldest   string `json:"oldest"` // the id of the message that waits longest
+	Since    int64  `json:"since"`  // when that one came
 }
 
 // lastHourWire counts the messages of the hour before At, also those that the list

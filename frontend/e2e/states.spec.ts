@@ -1,5 +1,5 @@
 import type { Page } from '@playwright/test';
-import type { State } from '../src/lib/api';
+import type { Overdue, State } from '../src/lib/api';
 import { CLOCK, expect, open, pattern, someSession, test } from './dashboard';
 
 // A page that is closing may still be asking.
@@ -14,10 +14,16 @@ async function show(page: Page, change: (state: State) => Partial<State>): Promi
   });
 }
 
+/** Mail that a session has left unread for so many ms. */
+function waitsFor(ms: number, name: string, state: State): Overdue {
+  const oldest = state.messages[0]?.id ?? '';
+  return { id: 'somebody', name, messages: 1, oldest, since: Date.now() - ms };
+}
+
 const lookAgain = (page: Page) => page.evaluate(() => window.dispatchEvent(new Event('focus')));
 
 test('DSK-06 nothing needs you is one calm line', async ({ page }) => {
-  await show(page, () => ({ messages: [] }));
+  await show(page, () => ({ messages: [], overdue: [] }));
   await open(page, 'needs');
   await expect(page.locator('main')).toContainText('Nothing needs you.');
 });
@@ -25,15 +31,11 @@ test('DSK-06 nothing needs you is one calm line', async ({ page }) => {
 test('DSK-06 mail that waits too long needs the owner, can be put away and taken back', async ({ page }) => {
   const name = await someSession(page);
   await show(page, (state) => ({
-    messages: state.messages.slice(0, 1).map((m) => ({
-      ...m,
-      kind: 'message' as const,
-      created_at: Date.now() - 3_600_000,
-      deliveries: m.deliveries.slice(0, 1).map((d) => ({ ...d, name, stage: 'durable' as const })),
-    })),
+    messages: state.messages.slice(0, 1),
+    overdue: [waitsFor(3_600_000, name, state)],
   }));
   await open(page, 'needs');
-  const title = `${name} has not read 1 message for 60 min`.replace('60 min', '1 h');
+  const title = `${name} has not read 1 message for 1 h`;
   await expect(page.locator('main li')).toContainText(title);
   await expect(page).toHaveTitle(/^\(1\)/);
   await page.getByRole('button', { name: /^Put away/ }).click();
@@ -43,18 +45,14 @@ test('DSK-06 mail that waits too long needs the owner, can be put away and taken
 });
 
 test('DSK-06 the overview says first what needs the owner', async ({ page }) => {
-  await show(page, () => ({ messages: [] }));
+  await show(page, () => ({ messages: [], overdue: [] }));
   await open(page, 'overview');
   await expect(page.getByText('Nothing needs you.')).toBeVisible();
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   const name = await someSession(page);
   await show(page, (state) => ({
-    messages: state.messages.slice(0, 1).map((m) => ({
-      ...m,
-      kind: 'message' as const,
-      created_at: Date.now() - 7_200_000,
-      deliveries: m.deliveries.slice(0, 1).map((d) => ({ ...d, name, stage: 'durable' as const })),
-    })),
+    messages: state.messages.slice(0, 1).map((m) => ({ ...m, created_at: Date.now() - 7_200_000 })),
+    overdue: [waitsFor(7_200_000, name, state)],
   }));
   await open(page, 'overview');
   const first = page.locator('main section').first();

@@ -50,7 +50,7 @@ test('STO-03 a damaged storage is told on every page, with what to do', async ({
     const response = await route.fetch();
     const state = (await response.json()) as object;
     const storage = { ok: false, errors: 1, warnings: 1, lastBackup: null };
-    await route.fulfill({ response, json: { ...state, storage, messages: [] } });
+    await route.fulfill({ response, json: { ...state, storage, messages: [], overdue: [] } });
   });
   await open(page, 'needs');
   await expect(page.locator('main li')).toContainText('The storage has 1 error');

@@ -94,6 +94,17 @@ export interface StorageSummary {
   lastBackup: number | null;
 }
 
+/** What one session has left unread for too long, by the server's rule. */
+export interface Overdue {
+  /** The session's. */
+  id: string;
+  name: string;
+  messages: number;
+  /** The id of the message that waits longest, and when it came. */
+  oldest: string;
+  since: number;
+}
+
 export interface State {
   revision: number;
   /** `home` is the folder where the data lives, or ''. */
@@ -101,6 +112,8 @@ export interface State {
   broker: { state: 'live' | 'offline'; host: string; pid: number | null };
   peers: Peer[];
   messages: Message[];
+  /** Who waits longest first. */
+  overdue: Overdue[];
   /** How many messages the hour before `at` brought, also those that `messages` does not hold. */
   lastHour: { messages: number; at: number };
   storage: StorageSummary;

@@ -14,6 +14,7 @@ import type {
   Decision,
   DoctorReport,
   Message,
+  Overdue,
   SendResult,
   Settings,
   SizePoint,
@@ -72,6 +73,14 @@ const message = v.object({
   ),
 }) satisfies v.GenericSchema<unknown, Message>;
 
+const overdue = v.object({
+  id: v.string(),
+  name: v.string(),
+  messages: v.number(),
+  oldest: v.string(),
+  since: time,
+}) satisfies v.GenericSchema<unknown, Overdue>;
+
 const state = v.object({
   revision: v.number(),
   instance: v.object({ name: v.string(), version: v.string(), home: v.string() }),
@@ -101,6 +110,7 @@ const state = v.object({
     }),
   ),
   messages: v.array(message),
+  overdue: v.array(overdue),
   lastHour: v.object({ messages: v.number(), at: time }),
   storage: v.object({
     ok: v.nullable(v.boolean()),
@@ -260,6 +270,7 @@ describe('the server answers as the page expects', () => {
     ['state.json', state],
     ['state-empty.json', state],
     ['state-offline.json', state],
+    ['overdue.json', v.object({ overdue: v.array(overdue) })],
     ['message.json', message],
     ['messages.json', v.object({ messages: v.array(message) })],
     ['decisions.json', v.object({ decisions: v.array(decision) })],

@@ -1,6 +1,6 @@
 // Small complete values for unit tests; each test names only what it is about.
 
-import type { Decision, Delivery, Message, Peer, Stage, State, Step } from './api';
+import type { Decision, Delivery, Message, Overdue, Peer, Stage, State, Step } from './api';
 
 const STEPS: Step[] = ['accepted', 'durable', 'woken', 'handed', 'consumed', 'answered'];
 
@@ -65,6 +65,10 @@ export function peer(over: Partial<Peer> = {}): Peer {
   };
 }
 
+export function overdue(over: Partial<Overdue> = {}): Overdue {
+  return { id: 'p-1', name: 'codex-web', messages: 1, oldest: 'm-1', since: 0, ...over };
+}
+
 export function state(over: Partial<State> = {}): State {
   return {
     revision: 1,
@@ -72,6 +76,7 @@ export function state(over: Partial<State> = {}): State {
     broker: { state: 'live', host: 'serve', pid: 1 },
     peers: [],
     messages: [],
+    overdue: [],
     lastHour: { messages: 0, at: 0 },
     storage: { ok: null, errors: 0, warnings: 0, lastBackup: null },
     ...over,

@@ -1,35 +1,31 @@
 import { describe, expect, it } from 'vitest';
-import { delivery, message, peer, state } from '../../lib/sample';
-import { findNeeds, UNREAD_TOO_LONG } from './needs';
+import { delivery, message, overdue, peer, state } from '../../lib/sample';
+import { findNeeds } from './needs';
 
-const now = 10 * UNREAD_TOO_LONG;
-const late = now - UNREAD_TOO_LONG;
+const now = 10 * 3_600_000;
 const titles = (...messages: ReturnType<typeof message>[]) =>
   findNeeds(state({ messages, peers: [peer()] }), 'live', now).map((n) => n.title);
 
 describe('needs you', () => {
   it('is empty when all is where it should be', () => {
-    expect(titles(message({ created_at: late, deliveries: [delivery('handed')] }))).toEqual([]);
+    expect(titles(message({ created_at: 0 }))).toEqual([]); // how long is too long is not judged here
     expect(findNeeds(null, 'loading', now)).toEqual([]);
   });
 
-  it('names mail that waits too long, once for each session', () => {
-    expect(titles(message({ created_at: late + 1 }))).toEqual([]);
-    expect(
-      titles(message({ id: 'm-1', created_at: late }), message({ id: 'm-2', created_at: late - 60_000 })),
-    ).toEqual(['codex-web has not read 2 messages for 16 min']);
-  });
-
-  it('leaves decisions alone: they wait for a turn by design', () => {
-    expect(titles(message({ kind: 'decision', created_at: 0 }))).toEqual([]);
+  it('names the mail that the server says waits for too long', () => {
+    const waits = overdue({ messages: 2, oldest: 'm-2', since: now - 16 * 60_000 });
+    expect(findNeeds(state({ overdue: [waits] }), 'live', now)).toMatchObject([
+      { title: 'codex-web has not read 2 messages for 16 min', message: 'm-2', dismissible: true },
+    ]);
   });
 
   it('says whether the session is away, busy or idle', () => {
-    const detail = (peers: ReturnType<typeof peer>[]) =>
-      findNeeds(state({ peers, messages: [message({ created_at: late })] }), 'live', now)[0]?.detail;
-    expect(detail([])).toContain('not connected');
-    expect(detail([peer({ state: 'busy' })])).toContain('busy');
-    expect(detail([peer()])).toContain('idle');
+    const detail = (...peers: ReturnType<typeof peer>[]) =>
+      findNeeds(state({ peers, overdue: [overdue()] }), 'live', now)[0]?.detail;
+    expect(detail()).toContain('not connected');
+    expect(detail(peer({ id: 'p-2' }))).toContain('not connected'); // another one of its name
+    expect(detail(peer({ state: 'busy' }))).toContain('busy');
+    expect(detail(peer())).toContain('idle');
   });
 
   it('names each message that expired unread', () => {

@@ -1,14 +1,11 @@
 // What needs the owner, judged from what the page knows. Nothing here guesses:
 // each item names what is true and what can be done.
 
-import type { Message, State, StorageSummary } from '../../lib/api';
+import type { Message, Overdue, Peer, State, StorageSummary } from '../../lib/api';
 import type { Phase } from '../../lib/live';
 import type { Place } from '../../lib/route';
 import { count } from '../../lib/text';
 import { age } from '../../lib/time';
-
-/** Mail that nobody picked up for this long is worth the owner's glance, in ms. */
-export const UNREAD_TOO_LONG = 15 * 60_000;
 
 export interface Need {
   /** Stable, so that "seen" stays seen. */
@@ -29,7 +26,12 @@ export function findNeeds(state: State | null, phase: Phase, now: number): Need[
   const needs: Need[] = [];
   if (state?.broker.state === 'offline' && phase === 'offline') needs.push(brokerOffline);
   if (state === null) return needs;
-  return [...needs, ...damaged(state.storage), ...unreadTooLong(state, now), ...expired(state.messages)];
+  return [
+    ...needs,
+    ...damaged(state.storage),
+    ...state.overdue.map((o) => unread(o, state.peers, now)),
+    ...expired(state.messages),
+  ];
 }
 
 const brokerOffline: Need = {
@@ -57,22 +59,9 @@ function damaged({ errors, warnings }: StorageSummary): Need[] {
   ];
 }
 
-function unreadTooLong(state: State, now: number): Need[] {
-  const waiting = new Map<string, Message[]>();
-  for (const message of state.messages) {
-    // Decisions wake nobody and wait for the next turn by design.
-    if (message.kind === 'decision' || now - message.created_at < UNREAD_TOO_LONG) continue;
-    for (const delivery of message.deliveries) {
-      if (delivery.stage !== 'durable' && delivery.stage !== 'woken') continue;
-      waiting.set(delivery.name, [...(waiting.get(delivery.name) ?? []), message]);
-    }
-  }
-  return [...waiting].map(([name, messages]) => unreadNeed(name, messages, state, now));
-}
-
-function unreadNeed(name: string, messages: Message[], state: State, now: number): Need {
-  const oldest = messages.reduce((a, b) => (a.created_at <= b.created_at ? a : b));
-  const peer = state.peers.find((p) => p.name === name);
+/** What is unread for too long is the server's to say. */
+function unread({ id, name, messages, oldest, since }: Overdue, peers: Peer[], now: number): Need {
+  const peer = peers.find((p) => p.id === id);
   const why =
     peer === undefined
       ? 'It is not connected; the mail waits for it.'
@@ -80,12 +69,12 @@ function unreadNeed(name: string, messages: Message[], state: State, now: number
         ? 'It is busy and has not reached a step at which it takes mail.'
         : 'It is idle; give it a turn, and it reads.';
   return {
-    id: `unread:${name}:${oldest.id}`,
+    id: `unread:${name}:${oldest}`,
     sort: 'unread',
-    title: `${name} has not read ${count(messages.length, 'message')} for ${age(oldest.created_at, now)}`,
+    title: `${name} has not read ${count(messages, 'message')} for ${age(since, now)}`,
     detail: why,
     place: { page: 'session', name },
-    message: oldest.id,
+    message: oldest,
     dismissible: true,
   };
 }
