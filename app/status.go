@@ -152,7 +152,7 @@ const storagePlace = "#/storage"
 func needs(f Facts, now time.Time) []Need {
 	var needs []Need
 	if sum := f.Storage.Summary; sum.Errors > 0 {
-		needs = append(needs, Need{StorageBroken, "errors " + strconv.Itoa(sum.Errors), "The storage has " + counted(sum.Errors, "error"), storagePlace})
+		needs = append(needs, Need{StorageBroken, "errors " + strconv.Itoa(sum.Errors), "The storage has " + bridge.Counted(sum.Errors, "error"), storagePlace})
 	}
 	if f.Storage.Problem != "" {
 		needs = append(needs, Need{StorageBroken, "unknown", "The storage can not be looked at: " + f.Storage.Problem, storagePlace})
@@ -163,7 +163,7 @@ func needs(f Facts, now time.Time) []Need {
 	for _, w := range f.Waiting {
 		needs = append(needs, Need{
 			SessionWaits, fmt.Sprintf("%s %d", w.Session, w.Since.UnixMilli()),
-			fmt.Sprintf("%s has not read %s for %s", w.Session, counted(w.Messages, "message"), bridge.Span(now.Sub(w.Since))),
+			fmt.Sprintf("%s has not read %s for %s", w.Session, bridge.Counted(w.Messages, "message"), bridge.Span(now.Sub(w.Since))),
 			"#/sessions/" + url.PathEscape(w.Session),
 		})
 	}
@@ -193,15 +193,15 @@ func words(f Facts, s Status) string {
 	case StorageError, NeedsYou:
 		return headline(f, s)
 	case StorageWarning:
-		return strings.TrimSuffix("The storage has "+counted(f.Storage.Summary.Warnings, "warning")+". "+f.Storage.First, ". ")
+		return strings.TrimSuffix("The storage has "+bridge.Counted(f.Storage.Summary.Warnings, "warning")+". "+f.Storage.First, ". ")
 	case Working:
-		return fmt.Sprintf("%d of %s at work", f.Busy, counted(f.Sessions, "session"))
+		return fmt.Sprintf("%d of %s at work", f.Busy, bridge.Counted(f.Sessions, "session"))
 	case Idle:
 	}
 	if f.Sessions == 0 {
 		return "All is well, no sessions"
 	}
-	return "All is well, " + counted(f.Sessions, "session")
+	return "All is well, " + bridge.Counted(f.Sessions, "session")
 }
 
 // headline is the first need, with its detail or the number of the others.
@@ -220,7 +220,7 @@ func backupAge(s Storage, now time.Time) string {
 	if s.Summary.LastBackup == nil {
 		return "No backup yet"
 	}
-	return "Last backup: " + bridge.Span(now.Sub(time.UnixMilli(*s.Summary.LastBackup))) + " ago"
+	return "Last backup: " + bridge.Ago(*s.Summary.LastBackup, now)
 }
 
 // elsewhere says that another program has the port that the settings ask for.
@@ -230,11 +230,4 @@ func elsewhere(f Facts) string {
 		return ""
 	}
 	return fmt.Sprintf("The dashboard is at %s: port %d is not free", address.Host, f.Port)
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

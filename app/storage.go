@@ -12,6 +12,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"bridge/backend/bridge"
 	"bridge/backend/daemon"
 	"bridge/backend/ipc"
 	"bridge/backend/maintain"
@@ -257,7 +258,7 @@ func (s *storage) tell(change func(*Storage)) {
 // backUp makes a full snapshot, as `bridge doctor --backup` does.
 var backUp = work{backingUp, func(ctx context.Context, s *storage) (string, error) {
 	made, err := s.caretaker().Backup(ctx)
-	return "Backed up and verified: " + counted(made.Files, "file"), err
+	return "Backed up and verified: " + bridge.Counted(made.Files, "file"), err
 }}
 
 // checkNow reads everything, as `bridge doctor` does.
@@ -265,9 +266,9 @@ var checkNow = work{checking, func(ctx context.Context, s *storage) (string, err
 	err := s.check(ctx)
 	switch sum := s.facts().Summary; {
 	case sum.Errors > 0:
-		return "Checked: " + counted(sum.Errors, "error") + ", " + counted(sum.Warnings, "warning"), err
+		return "Checked: " + bridge.Counted(sum.Errors, "error") + ", " + bridge.Counted(sum.Warnings, "warning"), err
 	case sum.Warnings > 0:
-		return "Checked: " + counted(sum.Warnings, "warning"), err
+		return "Checked: " + bridge.Counted(sum.Warnings, "warning"), err
 	}
 	return "Checked: all is well", err
 }}

@@ -5,16 +5,53 @@ import (
 	"time"
 )
 
-// Span says how long d is for a glance, in the largest unit that fits; less than
-// a minute is "a moment".
+// How long and how large, for a glance. The page says the same: both are held to
+// the tables in testdata.
+
+// Span says how long d is, in the largest unit that fits.
 func Span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
-		return "a moment"
+		return fmt.Sprintf("%d s", max(0, d)/time.Second)
 	case d < time.Hour:
 		return fmt.Sprintf("%d min", d/time.Minute)
 	case d < 48*time.Hour:
 		return fmt.Sprintf("%d h", d/time.Hour)
 	}
-	return fmt.Sprintf("%d days", d/(24*time.Hour))
+	return fmt.Sprintf("%d d", d/(24*time.Hour))
+}
+
+// Ago says how long ago a time in Unix milliseconds was. What says so stands for a
+// while, so that seconds would soon be wrong.
+func Ago(at int64, now time.Time) string {
+	age := now.Sub(time.UnixMilli(at))
+	if age < time.Minute {
+		return "just now"
+	}
+	return Span(age) + " ago"
+}
+
+// Size says how large n bytes are.
+func Size(n int64) string {
+	const step, units = 1000, "kMGT"
+	if n < step {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, unit := float64(n)/step, 0
+	for value >= step-0.5 && unit < len(units)-1 { // 999.5 would be shown as 1000
+		value /= step
+		unit++
+	}
+	if value < 9.95 {
+		return fmt.Sprintf("%.1f %cB", value, units[unit])
+	}
+	return fmt.Sprintf("%.0f %cB", value, units[unit])
+}
+
+// Counted is "1 message" or "3 messages".
+func Counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

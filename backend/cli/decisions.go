@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/decision"
 	"bridge/backend/maintain"
@@ -103,7 +104,7 @@ func decisionsText(report decisionsReport, query string, now time.Time) string {
 		b.WriteString("Nothing is decided yet.\n")
 	}
 	for _, d := range report.Decisions {
-		fmt.Fprintf(&b, "%s   (for %s; %s, %s)\n", shown(d.Topic), shown(d.Scope.Words()), shown(d.Author.Name), ago(d.CreatedAt, now))
+		fmt.Fprintf(&b, "%s   (for %s; %s, %s)\n", shown(d.Topic), shown(d.Scope.Words()), shown(d.Author.Name), bridge.Ago(d.CreatedAt, now))
 		for line := range strings.Lines(d.Text) {
 			fmt.Fprintf(&b, "    %s\n", shown(strings.TrimRight(line, "\r\n")))
 		}

@@ -158,7 +158,7 @@ func (a *App) doctorBackup(ctx context.Context, c maintain.Caretaker, progress *
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("Snapshot made and verified: %s\n  %d files, %s. Prove that it can be restored: bridge doctor --drill\n", made.Path, made.Files, sizeText(made.Bytes))
+	text := fmt.Sprintf("Snapshot made and verified: %s\n  %d files, %s. Prove that it can be restored: bridge doctor --drill\n", made.Path, made.Files, bridge.Size(made.Bytes))
 	for _, omitted := range made.Omitted {
 		text += "  left out: " + omitted + ", a damaged search index that the broker makes anew (see bridge doctor)\n"
 	}
@@ -203,14 +203,14 @@ func (a *App) doctorMerge(ctx context.Context, c maintain.Caretaker, set string,
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("Nothing was missing: all %s of %s are there. Nothing was changed.\n", counted(done.Present, "row"), done.Snapshot)
+	text := fmt.Sprintf("Nothing was missing: all %s of %s are there. Nothing was changed.\n", bridge.Counted(done.Present, "row"), done.Snapshot)
 	if done.Missing() > 0 {
 		text = fmt.Sprintf("Merged %s, %s and %s from %s\n  There already, and left as they were: %s\n  What was there before is kept in %s\n  To undo: bridge doctor --restore %s\n",
-			counted(done.Messages, "message"), counted(done.Archived, "archived message"), counted(done.Routes, "job route"), done.Snapshot,
-			counted(done.Present, "row"), done.Recovery, done.Recovery)
+			bridge.Counted(done.Messages, "message"), bridge.Counted(done.Archived, "archived message"), bridge.Counted(done.Routes, "job route"), done.Snapshot,
+			bridge.Counted(done.Present, "row"), done.Recovery, done.Recovery)
 	}
 	if done.Unread > 0 {
-		text += fmt.Sprintf("  Unread here but read in the backup, so delivered once more: %s\n", counted(done.Unread, "message"))
+		text += fmt.Sprintf("  Unread here but read in the backup, so delivered once more: %s\n", bridge.Counted(done.Unread, "message"))
 	}
 	return a.print(done, text)
 }
@@ -245,7 +245,7 @@ func (a *App) doctorArchive(ctx context.Context, c maintain.Caretaker, progress 
 	if err != nil {
 		return err
 	}
-	return a.print(done, fmt.Sprintf("Archived: %s.\n", counted(done.Messages, "message")))
+	return a.print(done, fmt.Sprintf("Archived: %s.\n", bridge.Counted(done.Messages, "message")))
 }
 
 // explain says before a question what it is about; a script reads one document.
@@ -271,7 +271,7 @@ func reportText(r maintain.Report, c maintain.Caretaker, now time.Time) string {
 	for _, schema := range r.Schema {
 		fmt.Fprintf(table, "  %s\tschema %d of %d\n", schema.Path, schema.Actual, schema.Expected)
 	}
-	fmt.Fprintf(table, "  size\t%s in %d places\n", sizeText(r.TotalBytes), len(r.Sizes))
+	fmt.Fprintf(table, "  size\t%s in %d places\n", bridge.Size(r.TotalBytes), len(r.Sizes))
 	fmt.Fprintf(table, "  backups\t%s\n", backupsText(r, now))
 	fmt.Fprintf(table, "  last proven restore\t%s\n", proofText(c, now))
 	_ = table.Flush() // a strings.Builder never fails
@@ -281,25 +281,18 @@ func reportText(r maintain.Report, c maintain.Caretaker, now time.Time) string {
 func verdict(s maintain.Summary) string {
 	switch {
 	case s.Errors > 0:
-		return fmt.Sprintf("%s and %s", counted(s.Errors, "error"), counted(s.Warnings, "warning"))
+		return fmt.Sprintf("%s and %s", bridge.Counted(s.Errors, "error"), bridge.Counted(s.Warnings, "warning"))
 	case s.Warnings > 0:
-		return "healthy, with " + counted(s.Warnings, "warning")
+		return "healthy, with " + bridge.Counted(s.Warnings, "warning")
 	}
 	return "healthy"
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func backupsText(r maintain.Report, now time.Time) string {
 	if len(r.Backups) == 0 {
 		return "none yet; make one with `bridge doctor --backup`"
 	}
-	return fmt.Sprintf("%d, the newest made %s: %s", len(r.Backups), ago(r.Backups[0].CreatedAt, now), r.Backups[0].Path)
+	return fmt.Sprintf("%d, the newest made %s: %s", len(r.Backups), bridge.Ago(r.Backups[0].CreatedAt, now), r.Backups[0].Path)
 }
 
 func proofText(c maintain.Caretaker, now time.Time) string {
@@ -307,30 +300,7 @@ func proofText(c maintain.Caretaker, now time.Time) string {
 	if !ok {
 		return "none; prove one with `bridge doctor --drill`"
 	}
-	return fmt.Sprintf("%s, of %s", ago(proof.At, now), proof.Snapshot)
-}
-
-// ago says how long ago a time in Unix milliseconds was.
-func ago(at int64, now time.Time) string {
-	age := now.Sub(time.UnixMilli(at))
-	if age < time.Minute {
-		return "just now"
-	}
-	return bridge.Span(age) + " ago"
-}
-
-// sizeText writes bytes as people read them.
-func sizeText(bytes int64) string {
-	const step = 1024
-	if bytes < step {
-		return fmt.Sprintf("%d bytes", bytes)
-	}
-	value, unit := float64(bytes)/step, 0
-	for value >= step && unit < len("KMGT")-1 {
-		value /= step
-		unit++
-	}
-	return fmt.Sprintf("%.1f %ciB", value, "KMGT"[unit])
+	return fmt.Sprintf("%s, of %s", bridge.Ago(proof.At, now), proof.Snapshot)
 }
 
 // progress shows on a terminal how far long work is, on one line that goes

@@ -152,14 +152,14 @@ func setAge(set *maintain.Backup, now time.Time) string {
 	if set == nil {
 		return "none"
 	}
-	return ago(set.CreatedAt, now)
+	return bridge.Ago(set.CreatedAt, now)
 }
 
 func proofAge(proof *maintain.Proof, now time.Time) string {
 	if proof == nil {
 		return "none"
 	}
-	return ago(proof.At, now)
+	return bridge.Ago(proof.At, now)
 }
 
 func statusText(s ipc.Status, home, storage string, now time.Time) string {

@@ -101,7 +101,7 @@ func (d delivery) note() string {
 	case bridge.StageConsumed:
 		return "read " + d.clock(d.Facts()[4].At)
 	case bridge.StageExpired:
-		return "expired after " + span(time.Duration(d.Expired.At-d.CreatedAt)*time.Millisecond)
+		return "expired after " + bridge.Span(time.Duration(d.Expired.At-d.CreatedAt)*time.Millisecond)
 	case bridge.StageHanded:
 		return "handed over, waiting for a sign of activity"
 	default: // it waits: below is what for
@@ -127,18 +127,4 @@ func (d delivery) clock(at int64) string {
 		return then.Format("15:04")
 	}
 	return then.Format("2 Jan 15:04")
-}
-
-// span is a duration in the largest unit that still says it.
-func span(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", d/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", d/time.Hour)
-	default:
-		return fmt.Sprintf("%d days", d/(24*time.Hour))
-	}
 }

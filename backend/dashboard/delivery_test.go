@@ -54,7 +54,7 @@ func TestTheNoteSaysThePresentTruth(t *testing.T) {
 		{"read before stages were kept", func(d *delivery) { d.ReadAt = at(14, 2) }, "read 14:02"},
 		{"answered", func(d *delivery) { d.Consumed, d.Answered = fact(14, 2), fact(14, 5) }, "answered 14:05"},
 		{"expired", func(d *delivery) { d.Expired.At = at(38, 0) }, "expired after 24 h"},
-		{"expired after a week", func(d *delivery) { d.Expired.At = at(14+7*24, 0) }, "expired after 7 days"},
+		{"expired after a week", func(d *delivery) { d.Expired.At = at(14+7*24, 0) }, "expired after 7 d"},
 		{"expired after being handed", func(d *delivery) { d.Handed, d.Expired.At = fact(14, 1), at(38, 0) }, "expired after 24 h"},
 		{"another zone", func(d *delivery) { d.Consumed, d.zone = fact(14, 2), time.FixedZone("", 2*3600) }, "read 16:02"},
 	}

@@ -268,7 +268,7 @@ func carryOut(ctx context.Context, work maintain.Work, care maintain.Caretaker) 
 		if err != nil {
 			return "", err
 		}
-		result := fmt.Sprintf("%d files were copied and verified: %s.", made.Files, filepath.Base(made.Path))
+		result := fmt.Sprintf("%s were copied and verified: %s.", bridge.Counted(made.Files, "file"), filepath.Base(made.Path))
 		if len(made.Moved) > 0 {
 			result += fmt.Sprintf(" Older ones moved to the archive: %d.", len(made.Moved))
 		}

@@ -29,10 +29,10 @@ func StatusLine(waiting []Delivery) string {
 	}
 	var parts []string
 	if messages > 0 {
-		parts = append(parts, count(messages, "message")+" from "+listed(names))
+		parts = append(parts, bridge.Counted(messages, "message")+" from "+listed(names))
 	}
 	if decisions > 0 {
-		parts = append(parts, "new: "+count(decisions, "decision"))
+		parts = append(parts, "new: "+bridge.Counted(decisions, "decision"))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -49,13 +49,6 @@ func senderName(from bridge.Address) string {
 	default:
 		return from.Name
 	}
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func listed(names []string) string {

@@ -102,7 +102,7 @@ func (c Caretaker) rehearse(ctx context.Context, dir string, proof *Proof) error
 		if proof.Rows, err = there.proveCounts(ctx, manifest); err != nil {
 			return err
 		}
-		proof.Detail = fmt.Sprintf("%d files and %d rows were restored into a scratch home and found whole", proof.Files, proof.Rows)
+		proof.Detail = fmt.Sprintf("%s and %s were restored into a scratch home and found whole", bridge.Counted(proof.Files, "file"), bridge.Counted(proof.Rows, "row"))
 		return there.proveSound(ctx)
 	})
 }
@@ -125,7 +125,7 @@ func (c Caretaker) rehearseMessages(ctx context.Context, dir string, proof *Proo
 		if got := merged.Missing() + merged.Present; got != proof.Rows {
 			return bridge.Errorf(bridge.Storage, "%d rows of %s came into an empty home, not the %d that its manifest counts", got, dir, proof.Rows)
 		}
-		proof.Detail = fmt.Sprintf("%d rows of messages were merged into a scratch home and found whole", proof.Rows)
+		proof.Detail = bridge.Counted(proof.Rows, "row") + " of messages were merged into a scratch home and found whole"
 		return there.proveSound(ctx)
 	})
 }

@@ -391,7 +391,7 @@ func TestDSK_02_TheIconShowsWhatIsTheCase(t *testing.T) {
 	}
 	d.bus.choose(t, "Back up now")
 	until(t, "the backup's result is shown", func() bool { _, there := d.bus.find(t, "Backed up and verified"); return there })
-	until(t, "the backup's age is shown", func() bool { _, there := d.bus.find(t, "Last backup: a moment ago"); return there })
+	until(t, "the backup's age is shown", func() bool { _, there := d.bus.find(t, "Last backup: just now"); return there })
 	if sets, err := os.ReadDir(d.home.Backups()); err != nil || len(sets) != 1 {
 		t.Errorf("backups: %v, %v, want one", sets, err)
 	}

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { byName, excerpt, oneLine } from './text';
+import { said } from './said';
+import { byName, bytes, count, excerpt, oneLine } from './text';
 
 describe('excerpt', () => {
   it.each([
@@ -24,4 +25,12 @@ it('puts text on one line without marks, keeping what only looks like one', () =
 it('orders names as people count', () => {
   const names = ['api-54', 'web', 'api-9', 'api', 'api-100', 'Api-10'];
   expect(names.sort(byName)).toEqual(['api', 'api-9', 'Api-10', 'api-54', 'api-100', 'web']);
+});
+
+it.each(said('sizes'))('%d bytes are %s', (n, want) => {
+  expect(bytes(n)).toBe(want);
+});
+
+it.each(said('counts'))('%d of them are %s', (n, want) => {
+  expect(count(n, 'message')).toBe(want);
 });

@@ -31,6 +31,19 @@ export function count(n: number, noun: string): string {
   return `${n} ${noun}${n === 1 ? '' : 's'}`;
 }
 
+/** How large: "0 B", "12 kB", "3.4 MB". */
+export function bytes(n: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  let value = n;
+  let unit = 0;
+  while (value >= 999.5 && unit < units.length - 1) {
+    value /= 1000;
+    unit++;
+  }
+  const digits = unit > 0 && value < 9.95 ? 1 : 0;
+  return `${value.toFixed(digits)} ${units[unit] ?? ''}`;
+}
+
 const names = new Intl.Collator(undefined, { numeric: true });
 
 /** Orders names as people do: numbers in them by their value, api-9 before api-54. */

@@ -4,7 +4,6 @@ import {
   around,
   backupSort,
   bySize,
-  bytes,
   endedWords,
   healthSentence,
   plot,
@@ -67,18 +66,6 @@ describe('STO-03 healthy or not, in one sentence', () => {
     const unknown = { ok: null, errors: 0, warnings: 0, lastBackup: null };
     expect([healthSentence(unknown), storageLine(unknown, 0)]).toEqual(['Not checked yet.', '']);
   });
-});
-
-it.each([
-  [0, '0 B'],
-  [999, '999 B'],
-  [1000, '1.0 kB'],
-  [12_400, '12 kB'],
-  [999_700, '1.0 MB'],
-  [3_440_000, '3.4 MB'],
-  [5e15, '5000 TB'],
-])('%d bytes are %s', (n, want) => {
-  expect(bytes(n)).toBe(want);
 });
 
 describe('DSK-06 maintenance in words', () => {

@@ -36,19 +36,6 @@ export function storageLine(summary: StorageSummary, now: number): string {
   return `${health}, ${lastBackup === null ? 'no backup yet' : `backup ${ago(lastBackup, now)}`}`;
 }
 
-/** Bytes for people: "0 B", "12 kB", "3.4 MB". */
-export function bytes(n: number): string {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
-  let value = n;
-  let unit = 0;
-  while (value >= 999.5 && unit < units.length - 1) {
-    value /= 1000;
-    unit++;
-  }
-  const digits = unit > 0 && value < 9.95 ? 1 : 0;
-  return `${value.toFixed(digits)} ${units[unit] ?? ''}`;
-}
-
 /** What takes the room, the largest first; what SQLite keeps beside a database counts to it. */
 export function bySize(report: DoctorReport): { path: string; bytes: number }[] {
   const sums = new Map<string, number>();
