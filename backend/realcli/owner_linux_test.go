@@ -259,7 +259,7 @@ func (w *world) waiting() (first, standby int) {
 		}
 		argv := strings.Split(strings.TrimRight(string(raw), "\x00"), "\x00")
 		switch {
-		case filepath.Base(argv[0]) != "bridge":
+		case filepath.Base(argv[0]) != "bridge-hook":
 		case slices.Contains(argv, "WakeStandby"):
 			standby++
 		case slices.Contains(argv, "Wake"):
