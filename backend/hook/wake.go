@@ -13,8 +13,8 @@ import (
 	"bridge/backend/proc"
 )
 
-// The host's names of the hooks that wait in the background of an idle session
-// (host.WakeEvent): the first, and the standby for a wake that came to nothing.
+// The times of a hook that waits in the background of an idle session
+// (host.WakeEvent).
 const (
 	// wakeLife bounds one wait; the host's own limit is a little longer.
 	wakeLife = 7000 * time.Second

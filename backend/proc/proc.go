@@ -164,8 +164,8 @@ const maxAncestors = 64
 // Unix, whatever is in its process group or session, also after it has ended
 // itself. A descendant that left both and whose parent has ended cannot be
 // told from a stranger and is left alone. On return all of them have been told
-// to end; a pid with nothing left is no error. Ask Same first when the pid was
-// read from a file.
+// to end; a pid with nothing left is no error. Compare its Identity
+// first when the pid was read from a file.
 func KillTree(pid int) error {
 	if err := checkTarget(pid); err != nil {
 		return fmt.Errorf("end process tree %d: %w", pid, err)

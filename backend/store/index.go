@@ -321,7 +321,6 @@ func indexFits(ctx context.Context, path string) error {
 	})
 }
 
-// describeIndex adds the index to whatever else the database holds.
 // IsHistory reports whether a history.db of that version with these tables may be
 // Bridge's: one without a number is, when it is new or has a table of ours.
 func IsHistory(version int, tables []string) bool {
@@ -330,6 +329,7 @@ func IsHistory(version int, tables []string) bool {
 	})
 }
 
+// describeIndex adds the index to whatever else the database holds.
 func describeIndex(ctx context.Context, pool *sql.DB) error {
 	seen, tables, err := readSchema(ctx, pool)
 	if err != nil {

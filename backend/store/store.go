@@ -216,7 +216,7 @@ func (d *DB) hosted() bool { return d.compat != "" }
 
 // writerDSN opens path, which is there, for writing: SQLite would make an empty
 // file in the place of one that was taken away. Automatic checkpoints are off: a
-// background one keeps their cost out of the commits (checkpoint.go).
+// background one keeps their cost out of the commits (housekeeping.go).
 func writerDSN(path string) string {
 	return dsn(path, "mode=rw", "_txlock=immediate",
 		"_pragma=journal_mode(WAL)", "_pragma=synchronous(FULL)", "_pragma=foreign_keys(1)",
