@@ -105,14 +105,17 @@ func (w *world) soon() context.Context {
 
 // entry is one line of the stand-in's log.
 type entry struct {
-	MCP     string
-	Kind    string
-	Tool    string
-	Args    map[string]any
-	Meta    map[string]any
-	Hook    string
-	Plugin  string
-	Call    struct{ Event, SessionID, ChildID, Cwd, Prompt, Tool, ToolUseID string }
+	MCP    string
+	Kind   string
+	Tool   string
+	Args   map[string]any
+	Meta   map[string]any
+	Hook   string
+	Plugin string
+	Call   struct{ Event, SessionID, ChildID, Cwd, Prompt, ToolUseID string }
+	Stdin  struct {
+		ToolName string `json:"tool_name"`
+	}
 	Confirm host.PluginConfirm
 	Failed  string
 }
@@ -250,7 +253,7 @@ func TestMSG_11_RealClaude(t *testing.T) {
 			t.Errorf("call %+v is seen by hook %+v", call, hook)
 		}
 	}
-	if n := w.count(func(e entry) bool { return e.Hook == "PreToolUse" && e.Call.Tool == "Bash" }); n != 0 {
+	if n := w.count(func(e entry) bool { return e.Hook == "PreToolUse" && e.Stdin.ToolName == "Bash" }); n != 0 {
 		t.Errorf("the hook before a tool ran for %d other tools", n)
 	}
 	w.uninstall(bridge.Claude, before)

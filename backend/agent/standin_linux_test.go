@@ -104,7 +104,10 @@ func standInHook(log *journal, kind bridge.AgentKind, event string) error {
 	}
 	log.add(map[string]any{"hook": event, "call": call, "stdin": json.RawMessage(stdin)})
 	mail := "MAIL-" + event + "-MAIL"
-	if call.StopActive {
+	var stop struct {
+		Active host.Truth `json:"stop_hook_active"`
+	}
+	if json.Unmarshal(stdin, &stop) == nil && bool(stop.Active) { // the turn goes on because of our mail
 		mail = ""
 	}
 	_, err = os.Stdout.Write(host.For(kind).FormatHook(call, mail))

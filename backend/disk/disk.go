@@ -66,13 +66,6 @@ func WriteNew(path string, data []byte, perm fs.FileMode) error {
 	return Files{}.WriteNew(path, data, perm)
 }
 
-// AppendSync adds line and a newline to the file at path, made with perm when
-// missing, and returns once they are on the disk. A torn last line that a crash
-// left is closed first, so it can spoil only itself.
-func AppendSync(path string, line []byte, perm fs.FileMode) error {
-	return Files{}.AppendSync(path, line, perm)
-}
-
 // Move moves the regular file src to dst, which must not exist yet, across file
 // systems too. After a crash there may be both files, but never neither.
 func Move(src, dst string) error { return Files{}.Move(src, dst) }
@@ -108,7 +101,9 @@ func (f Files) WriteNew(path string, data []byte, perm fs.FileMode) error {
 	return nil
 }
 
-// AppendSync is the package function of that name.
+// AppendSync adds line and a newline to the file at path, made with perm when
+// missing, and returns once they are on the disk. A torn last line that a crash
+// left is closed first, so it can spoil only itself.
 func (f Files) AppendSync(path string, line []byte, perm fs.FileMode) (err error) {
 	defer func() {
 		if err != nil {

@@ -143,7 +143,7 @@ func TestAppendSync(t *testing.T) {
 			if tt.before != "" {
 				put(t, path, tt.before)
 			}
-			if err := AppendSync(path, []byte(tt.line), 0o600); err != nil {
+			if err := (Files{}).AppendSync(path, []byte(tt.line), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if got := text(t, path); got != tt.want {
@@ -153,7 +153,7 @@ func TestAppendSync(t *testing.T) {
 	}
 	t.Run("a newline inside the line is refused", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "log")
-		if err := AppendSync(path, []byte("a\nb"), 0o600); err == nil {
+		if err := (Files{}).AppendSync(path, []byte("a\nb"), 0o600); err == nil {
 			t.Error("error = nil")
 		}
 	})

@@ -126,8 +126,8 @@ var diskWorks = map[string]func(dir string) error{
 	"WriteAtomic over one": func(dir string) error { return disk.WriteAtomic(filepath.Join(dir, "old"), []byte("x"), 0o600) },
 	"WriteNew":             func(dir string) error { return disk.WriteNew(filepath.Join(dir, "new"), []byte("x"), 0o600) },
 	"WriteJSON":            func(dir string) error { return disk.WriteJSON(filepath.Join(dir, "new"), "x") },
-	"AppendSync":           func(dir string) error { return disk.AppendSync(filepath.Join(dir, "new"), []byte("x"), 0o600) },
-	"AppendSync to one":    func(dir string) error { return disk.AppendSync(filepath.Join(dir, "old"), []byte("x"), 0o600) },
+	"AppendSync":           func(dir string) error { return disk.Files{}.AppendSync(filepath.Join(dir, "new"), []byte("x"), 0o600) },
+	"AppendSync to one":    func(dir string) error { return disk.Files{}.AppendSync(filepath.Join(dir, "old"), []byte("x"), 0o600) },
 	"Copy": func(dir string) error {
 		_, _, err := disk.Files{}.Copy(filepath.Join(dir, "old"), filepath.Join(dir, "new"))
 		return err

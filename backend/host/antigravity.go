@@ -24,10 +24,6 @@ var antigravityEvents = map[string]session.Event{
 type antigravityHook struct {
 	ConversationID Text   `json:"conversationId"`
 	WorkspacePaths []Text `json:"workspacePaths"`
-	StopHookActive Truth  `json:"stopHookActive"`
-	ToolCall       struct {
-		Name Text `json:"name"`
-	} `json:"toolCall"`
 }
 
 func (antigravity) ParseHook(event string, stdin []byte) (session.HookCall, error) {
@@ -40,12 +36,10 @@ func (antigravity) ParseHook(event string, stdin []byte) (session.HookCall, erro
 		return session.HookCall{}, err
 	}
 	call := session.HookCall{
-		Kind:       bridge.Antigravity,
-		Event:      known,
-		HostEvent:  event,
-		SessionID:  string(in.ConversationID),
-		StopActive: bool(in.StopHookActive),
-		Tool:       Shorten(string(in.ToolCall.Name), bridge.MaxIDChars),
+		Kind:      bridge.Antigravity,
+		Event:     known,
+		HostEvent: event,
+		SessionID: string(in.ConversationID),
 	}
 	if len(in.WorkspacePaths) > 0 {
 		call.Cwd = Shorten(string(in.WorkspacePaths[0]), bridge.MaxPathChars)

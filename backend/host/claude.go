@@ -46,15 +46,13 @@ func (claude) FormatHook(call session.HookCall, text string) []byte {
 
 // commandHook is the input that claude and codex share.
 type commandHook struct {
-	SessionID      Text  `json:"session_id"`
-	AgentID        Text  `json:"agent_id"` // inside a native child
-	AgentType      Text  `json:"agent_type"`
-	Cwd            Text  `json:"cwd"`
-	Source         Text  `json:"source"`
-	Prompt         Text  `json:"prompt"`
-	StopHookActive Truth `json:"stop_hook_active"`
-	ToolName       Text  `json:"tool_name"`
-	ToolUseID      Text  `json:"tool_use_id"`
+	SessionID Text `json:"session_id"`
+	AgentID   Text `json:"agent_id"` // inside a native child
+	AgentType Text `json:"agent_type"`
+	Cwd       Text `json:"cwd"`
+	Source    Text `json:"source"`
+	Prompt    Text `json:"prompt"`
+	ToolUseID Text `json:"tool_use_id"`
 }
 
 func parseCommandHook(kind bridge.AgentKind, host string, stdin []byte) (session.HookCall, error) {
@@ -76,8 +74,6 @@ func parseCommandHook(kind bridge.AgentKind, host string, stdin []byte) (session
 		Cwd:        Shorten(string(in.Cwd), bridge.MaxPathChars),
 		Source:     Shorten(string(in.Source), bridge.MaxNameChars),
 		Prompt:     Shorten(string(in.Prompt), maxPromptChars),
-		StopActive: bool(in.StopHookActive),
-		Tool:       Shorten(string(in.ToolName), bridge.MaxIDChars),
 		ToolUseID:  Shorten(string(in.ToolUseID), bridge.MaxIDChars),
 	}
 	return call, checkIdentity(call)

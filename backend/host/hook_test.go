@@ -200,18 +200,18 @@ func TestCHT_09_ThePromptHoldsTheOwnersLongestWords(t *testing.T) {
 	}
 }
 
-func TestStopHookActive(t *testing.T) {
+func TestTruth(t *testing.T) {
 	for raw, want := range map[string]bool{`true`: true, `"true"`: true, `"True"`: true, `false`: false, `"false"`: false, `null`: false, `{}`: false} {
-		call, err := For(bridge.Claude).ParseHook("Stop", []byte(`{"session_id":"s","stop_hook_active":`+raw+`}`))
-		if err != nil || call.StopActive != want {
-			t.Errorf("stop_hook_active %s reads as %v, %v", raw, call.StopActive, err)
+		var read struct{ Finished Truth }
+		if err := json.Unmarshal([]byte(`{"finished":`+raw+`}`), &read); err != nil || bool(read.Finished) != want {
+			t.Errorf("%s reads as %v, %v", raw, read.Finished, err)
 		}
 	}
 }
 
 func TestHookInputOfWrongTypes(t *testing.T) {
 	call, err := For(bridge.Codex).ParseHook("PostToolUse", []byte("\ufeff"+`{"session_id":"s","cwd":7,"tool_name":["x"],"prompt":null}`))
-	if err != nil || call.SessionID != "s" || call.Cwd != "" || call.Tool != "" {
+	if err != nil || call.SessionID != "s" || call.Cwd != "" {
 		t.Errorf("got %+v, %v", call, err)
 	}
 	for _, bad := range []string{"", "null", "[]", `"s"`, `{"session_id":"two words"}`, `{"session_id":"s","agent_id":"` + strings.Repeat("x", 200) + `"}`} {

@@ -42,7 +42,6 @@ func (opencode) ParseHook(event string, stdin []byte) (session.HookCall, error) 
 		ChildTitle: Shorten(string(in.ChildTitle), bridge.MaxNameChars),
 		Cwd:        Shorten(string(in.Cwd), bridge.MaxPathChars),
 		Prompt:     Shorten(string(in.Prompt), maxPromptChars),
-		Tool:       Shorten(string(in.Tool), bridge.MaxIDChars),
 		ToolUseID:  Shorten(string(in.ToolUseID), bridge.MaxIDChars),
 	}
 	return call, checkIdentity(call)

@@ -47,7 +47,6 @@ type PluginCall struct {
 	ChildTitle Text `json:"childTitle,omitempty"`
 	Cwd        Text `json:"cwd,omitempty"`
 	Prompt     Text `json:"prompt,omitempty"`
-	Tool       Text `json:"tool,omitempty"`
 	ToolUseID  Text `json:"toolUseId,omitempty"`
 }
 

@@ -341,15 +341,13 @@ type Status struct {
 	Revision int64  `json:"revision"`
 	Peers    []Peer `json:"peers"`
 	Unread   int    `json:"unread"`
-	Stored   int64  `json:"stored"`
 }
 
 // MailEvent is pushed when mail became durable for a session of the connection.
 type MailEvent struct {
-	Session   string        `json:"session"`   // peer id
-	SessionID string        `json:"sessionId"` // host session id, may be ""
-	Wake      bool          `json:"wake"`      // the wake policy lets it start a turn
-	Message   *InboxMessage `json:"message,omitempty"`
+	Session   string `json:"session"`   // peer id
+	SessionID string `json:"sessionId"` // host session id, may be ""
+	Wake      bool   `json:"wake"`      // the wake policy lets it start a turn
 }
 
 // RevisionEvent is pushed to dashboards whenever something changed.

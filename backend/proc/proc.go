@@ -46,15 +46,10 @@ type Command struct {
 type Detached struct {
 	PID  int
 	done chan struct{}
-	err  error
 }
 
 // Done is closed when the process has ended, as long as this process lives.
 func (d *Detached) Done() <-chan struct{} { return d.done }
-
-// Err says how the process ended: nil for exit status 0, else an
-// *exec.ExitError. Valid after Done is closed.
-func (d *Detached) Err() error { return d.err }
 
 // StartDetached starts command in a session of its own, without a terminal or
 // console window and without any of this process's handles. It goes on when
@@ -72,8 +67,8 @@ func StartDetached(command Command) (*Detached, error) {
 	started := &Detached{PID: cmd.Process.Pid, done: make(chan struct{})}
 	go func() {
 		// Somebody has to collect the exit status, or a dead process would
-		// look alive for as long as we live.
-		started.err = cmd.Wait()
+		// look alive for as long as we live. How it ended is in its log.
+		_ = cmd.Wait()
 		close(started.done)
 	}()
 	return started, nil

@@ -32,12 +32,10 @@ type HookCall struct {
 	Cwd        string `json:"cwd,omitempty"`
 	// Store is the folder of the CLI's own store, as the environment that the
 	// CLI gave to the hook tells (host.StoreFolder).
-	Store      string `json:"store,omitempty"`
-	Source     string `json:"source,omitempty"` // session-start: startup, resume, clear
-	Prompt     string `json:"prompt,omitempty"`
-	StopActive bool   `json:"stopActive,omitempty"` // the turn already goes on because of a stop hook
-	Tool       string `json:"tool,omitempty"`
-	ToolUseID  string `json:"toolUseId,omitempty"`
+	Store     string `json:"store,omitempty"`
+	Source    string `json:"source,omitempty"` // session-start: startup, resume, clear
+	Prompt    string `json:"prompt,omitempty"`
+	ToolUseID string `json:"toolUseId,omitempty"`
 	// Ancestors are the process ids above the hook, nearest first: one of them
 	// is the agent whose MCP server belongs to the same session.
 	Ancestors []int `json:"ancestors,omitempty"`
