@@ -225,10 +225,10 @@ func (d *Dashboard) chatDelivery(w http.ResponseWriter, r *http.Request) error {
 // nothing but a durable consumption (CHT-09). What expired unread is queued no
 // more and was not delivered.
 func receiptOf(d delivery) (chat.State, int64) {
-	consumed := d.Facts()[4]
+	read := d.Read()
 	switch {
-	case consumed.Happened():
-		return chat.Delivered, consumed.At
+	case read.Happened():
+		return chat.Delivered, read.At
 	case d.Expired.Happened():
 		return chat.Unconfirmed, d.Expired.At
 	default:

@@ -99,7 +99,7 @@ func (d delivery) note() string {
 	case bridge.StageAnswered:
 		return "answered " + d.clock(d.Answered.At)
 	case bridge.StageConsumed:
-		return "read " + d.clock(d.Facts()[4].At)
+		return "read " + d.clock(d.Read().At)
 	case bridge.StageExpired:
 		return "expired after " + bridge.Span(time.Duration(d.Expired.At-d.CreatedAt)*time.Millisecond)
 	case bridge.StageHanded:

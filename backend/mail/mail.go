@@ -65,18 +65,23 @@ func (d Delivery) Stage() bridge.Stage {
 // Facts are what is known of the six steps, in the order of bridge.Stages. A
 // delivery is stored only once it is committed, so both first steps have its time.
 func (d Delivery) Facts() []Fact {
-	consumed := d.Consumed
-	if !consumed.Happened() {
-		consumed.At = d.ReadAt
-	}
-	if consumed.Happened() && consumed.Evidence == "" {
-		consumed.Evidence = "marked read" // before evidence was kept
-	}
 	return []Fact{
 		{At: d.CreatedAt, Evidence: "the broker took it"},
 		{At: d.CreatedAt, Evidence: "committed to the store"},
-		d.Woken, d.Handed, consumed, d.Answered,
+		d.Woken, d.Handed, d.Read(), d.Answered,
 	}
+}
+
+// Read is what is known of d's consumption, also where only its time was kept.
+func (d Delivery) Read() Fact {
+	read := d.Consumed
+	if !read.Happened() {
+		read.At = d.ReadAt
+	}
+	if read.Happened() && read.Evidence == "" {
+		read.Evidence = "marked read" // before evidence was kept
+	}
+	return read
 }
 
 // Reached returns the furthest stage that d has reached, and what is known of it.
