@@ -64,7 +64,7 @@ func (d *Dashboard) writeError(w *response, r *http.Request, err error) {
 	}
 	status, sentence := answerFor(err)
 	if status >= http.StatusInternalServerError {
-		d.opts.Log.Error("dashboard request", "method", r.Method, "path", r.URL.Path, "status", status, "error", chain(err))
+		d.opts.Log.Error("dashboard request", "method", r.Method, "path", r.URL.Path, "status", status, "err", chain(err))
 	}
 	if w.begun {
 		return

@@ -96,13 +96,13 @@ func (h *housekeeper) loop(ctx context.Context) {
 		case <-h.nudge:
 		}
 		if err := h.writer.do(ctx, followMessages); err != nil && ctx.Err() == nil {
-			h.log.Warn("the lists of conversations could not be kept up; it is tried again", "error", err)
+			h.log.Warn("the lists of conversations could not be kept up; it is tried again", "err", err)
 		}
 		if h.pages.Load() < checkpointPages {
 			continue
 		}
 		if err := h.checkpoint(ctx, pool); err != nil && ctx.Err() == nil {
-			h.log.Warn("the store's log could not be moved into its file; it is tried again", "error", err)
+			h.log.Warn("the store's log could not be moved into its file; it is tried again", "err", err)
 		}
 	}
 }

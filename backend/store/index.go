@@ -134,7 +134,7 @@ func (x *index) loop(ctx context.Context) {
 		err := x.catchUp(ctx)
 		if err != nil && ctx.Err() == nil && err.Error() != told {
 			told = err.Error()
-			x.log.Warn("the search index could not be kept up; it is tried again", "error", err)
+			x.log.Warn("the search index could not be kept up; it is tried again", "err", err)
 		}
 		if err != nil {
 			nap(ctx, longestNap) // a full disk does not pass by trying at every commit

@@ -41,7 +41,7 @@ func (x *index) setAside(ctx context.Context, damage error) error {
 			return err
 		}
 	}
-	x.log.Warn("the search index was damaged; it is kept and made anew", "kept", folder, "error", damage)
+	x.log.Warn("the search index was damaged; it is kept and made anew", "kept", folder, "err", damage)
 	return nil
 }
 

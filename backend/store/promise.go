@@ -350,7 +350,7 @@ func complete(ctx context.Context, path string, opts Options) error {
 		if isDiskError(err) || ctx.Err() != nil {
 			return errors.Join(storageError(path, err), ctx.Err())
 		}
-		opts.Log.Warn("the store lacked a part of its schema that holds no data", "store", path, "lacked", lack.String(), "made anew", err == nil, "error", err)
+		opts.Log.Warn("the store lacked a part of its schema that holds no data", "store", path, "lacked", lack.String(), "made anew", err == nil, "err", err)
 	}
 	return nil
 }
