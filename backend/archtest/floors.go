@@ -28,9 +28,10 @@ var heights = map[string]int{
 	// Words.
 	"bridge": 0,
 	// Rules: no I/O. A session is a target of decisions; mail asks for a
-	// session's wake policy; a remote job is a job; a host's hook names a session.
+	// session's wake policy; a remote job is a job; a host's hook names a session;
+	// the way of the owner's words is a transport of chat.
 	"decision": 10, "chat": 10, "job": 10, "search": 10,
-	"session": 11, "remote": 11,
+	"session": 11, "remote": 11, "reach": 11,
 	"mail": 12, "host": 12,
 	// Adapters: one per technology.
 	"disk": 20, "proc": 20,

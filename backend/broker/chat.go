@@ -9,6 +9,7 @@ import (
 	"bridge/backend/chat"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
+	"bridge/backend/reach"
 	"bridge/backend/session"
 )
 
@@ -23,55 +24,52 @@ func (b *Broker) Chat(ctx context.Context, request chat.Request) (chat.Outcome, 
 	}
 	if request.ToParent {
 		note := chat.ParentNote(child.ID, child.Title, request.Body)
-		return b.chatByMail(ctx, target, request, note, chat.Parent, "The note waits for "+target.Name+" and is read at its next step or turn.")
+		return b.chatByMail(ctx, target.Name, request, note, chat.Parent, reach.Note(target))
 	}
-	route := chat.RouteTo(target, request.Child, request.Body)
+	route := reach.To(target, request.Child, request.Body)
 	switch {
 	case route.Transport == "":
 		return chat.Outcome{State: chat.NotSupported, Transport: chat.Parent, Detail: route.Detail}, nil
 	case route.Transport == chat.Bridge:
-		return b.chatByMail(ctx, target, request, request.Body, chat.Bridge, route.Detail)
+		return b.chatByMail(ctx, target.Name, request, request.Body, chat.Bridge, route.Detail)
 	case request.Child != "":
-		return b.chatToChild(ctx, target, route.Thread, request), nil
+		return b.chatToChild(ctx, target.Name, route, request), nil
 	default:
-		return b.chatByQueue(ctx, target, route.Thread, request)
+		return b.chatByQueue(ctx, target.Name, route, request)
 	}
 }
 
 // chatTarget finds the session, live or away, and the child in its list: a
 // child that is not in it is refused (CHT-10).
-func (b *Broker) chatTarget(request chat.Request) (chat.Target, session.Child, error) {
+func (b *Broker) chatTarget(request chat.Request) (reach.Facts, session.Child, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s, live := b.roster.Get(request.Session)
 	if !live {
 		known, ok := b.roster.Known(request.Session)
 		if !ok {
-			return chat.Target{}, session.Child{}, bridge.Errorf(bridge.NotFound, "no local session has the id %q", request.Session)
+			return reach.Facts{}, session.Child{}, bridge.Errorf(bridge.NotFound, "no local session has the id %q", request.Session)
 		}
 		if request.Child != "" {
-			return chat.Target{}, session.Child{}, bridge.Errorf(bridge.Conflict, "%s is away, and so are its native children", known.Name)
+			return reach.Facts{}, session.Child{}, bridge.Errorf(bridge.Conflict, "%s is away, and so are its native children", known.Name)
 		}
 		// Away, nothing can queue for it: only its mail waits.
-		return chat.Target{Kind: known.Kind, Name: known.Name, Away: true}, session.Child{}, nil
+		return reach.Facts{Kind: known.Kind, Name: known.Name, Away: true}, session.Child{}, nil
 	}
-	target := chat.Target{
-		Kind: s.Kind, Name: s.Name, SessionID: s.SessionID, Busy: s.Busy, Channel: s.Channel, Plugin: s.Plugin, Hooks: s.HooksSeen,
-		Threads: s.Threads, Mod: b.hasModLocked(s),
-	}
+	target := b.factsLocked(s)
 	if request.Child == "" {
 		return target, session.Child{}, nil
 	}
 	at := slices.IndexFunc(s.Children, func(c session.Child) bool { return c.ID == request.Child })
 	if at < 0 {
-		return chat.Target{}, session.Child{}, bridge.Errorf(bridge.Conflict, "%s has no native child of that id", s.Name)
+		return reach.Facts{}, session.Child{}, bridge.Errorf(bridge.Conflict, "%s has no native child of that id", s.Name)
 	}
 	return target, s.Children[at], nil
 }
 
 // chatByMail stores the owner's words as ordinary mail of the session.
-func (b *Broker) chatByMail(ctx context.Context, target chat.Target, request chat.Request, body string, transport chat.Transport, detail string) (chat.Outcome, error) {
-	sent, err := b.SendOwner(ctx, request.Session, ipc.SendArgs{To: target.Name, Body: body, MessageID: request.MessageID})
+func (b *Broker) chatByMail(ctx context.Context, name string, request chat.Request, body string, transport chat.Transport, detail string) (chat.Outcome, error) {
+	sent, err := b.SendOwner(ctx, request.Session, ipc.SendArgs{To: name, Body: body, MessageID: request.MessageID})
 	if err != nil {
 		return chat.Outcome{}, err
 	}
@@ -82,9 +80,9 @@ func (b *Broker) chatByMail(ctx context.Context, target chat.Target, request cha
 // message is stored first, as handed to the queue: a crash at any moment leaves
 // it either never launched or never launched again. Only a certain refusal
 // makes it ordinary mail.
-func (b *Broker) chatByQueue(ctx context.Context, target chat.Target, thread string, request chat.Request) (chat.Outcome, error) {
+func (b *Broker) chatByQueue(ctx context.Context, name string, route reach.Route, request chat.Request) (chat.Outcome, error) {
 	message := bridge.Message{
-		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: target.Name, Body: request.Body, CreatedAt: b.nowMillis(),
+		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: name, Body: request.Body, CreatedAt: b.nowMillis(),
 	}
 	if message.ID == "" {
 		message.ID = newMessageID()
@@ -93,8 +91,8 @@ func (b *Broker) chatByQueue(ctx context.Context, target chat.Target, thread str
 	if err := b.opts.DB.AppendHanded(ctx, message, mail.ViaQueueUnclear, "launched, outcome not known"); err != nil {
 		return chat.Outcome{}, err
 	}
-	result, reason := b.pushToQueue(ctx, thread, request.Body)
-	outcome, fallback := chat.Settle(target, "", result, reason)
+	result, reason := b.pushToQueue(ctx, route.Thread, request.Body)
+	outcome, fallback := chat.Settle(name, "", route.Taken, result, reason)
 	// What happened is noted even when the page has gone meanwhile.
 	ctx = context.WithoutCancel(ctx)
 	b.mu.Lock()
@@ -125,15 +123,15 @@ func queueWay(result chat.QueueResult, reason string) (via mail.Via, detail stri
 // chatToChild puts the owner's words into a native child's own queue. What may
 // have come in is kept in the history; what certainly did not leaves nothing:
 // it must not fall to the parent.
-func (b *Broker) chatToChild(ctx context.Context, target chat.Target, thread string, request chat.Request) chat.Outcome {
-	result, reason := b.pushToQueue(ctx, thread, request.Body)
-	outcome, _ := chat.Settle(target, request.Child, result, reason)
+func (b *Broker) chatToChild(ctx context.Context, name string, route reach.Route, request chat.Request) chat.Outcome {
+	result, reason := b.pushToQueue(ctx, route.Thread, request.Body)
+	outcome, _ := chat.Settle(name, request.Child, route.Taken, result, reason)
 	if result != chat.QueueAccepted && result != chat.QueueUnclear {
 		return outcome
 	}
 	via, detail := queueWay(result, reason)
 	message := bridge.Message{
-		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: chat.ToChild(target.Name, request.Child), Body: request.Body,
+		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: chat.ToChild(name, request.Child), Body: request.Body,
 		CreatedAt: b.nowMillis(),
 	}
 	if message.ID == "" {

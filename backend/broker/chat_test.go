@@ -14,6 +14,7 @@ import (
 	"bridge/backend/chat"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
+	"bridge/backend/reach"
 	"bridge/backend/session"
 )
 
@@ -295,7 +296,7 @@ func TestCHT_19_ARefusedWakeLeavesTheMailUnreadAndSaysWhy(t *testing.T) {
 	from.mustSend(ipc.SendArgs{To: "web", Body: "wake up"})
 	eventually(t, "the diagnosis says why", func() bool {
 		peers, err := b.broker.Peers(t.Context())
-		return err == nil && peers[1].Wake == ipc.WakeFailed && strings.Contains(peers[1].Detail, "too old")
+		return err == nil && peers[1].Wake == reach.WakeFailed && strings.Contains(peers[1].Detail, "too old")
 	})
 	wantBodies(t, "the mail is unread", web.look(), "wake up")
 }
@@ -368,7 +369,7 @@ func TestCHT_19_WhyTheQueueRefusedIsSaidWhateverElseIsKnown(t *testing.T) {
 	tests := []struct {
 		name, script, reason string
 		hooks                []session.Event // that reported before
-		transport            string
+		transport            reach.Way
 	}{
 		{"no hook has reported", refuses, "codex knows no session of this id", nil, "tools only"},
 		{"busy", refuses, "codex knows no session of this id", []session.Event{session.EventPrompt}, "hooks"},
@@ -392,12 +393,12 @@ func TestCHT_19_WhyTheQueueRefusedIsSaidWhateverElseIsKnown(t *testing.T) {
 			}
 			b.chat(chat.Request{Session: web.ID, Body: "hello"})
 			got := diagnosis()
-			if got.Transport != tt.transport || got.Wake != ipc.WakeFailed || !strings.Contains(got.Problem, tt.reason) || !strings.HasSuffix(got.Detail, got.Problem) {
+			if got.Transport != tt.transport || got.Wake != reach.WakeFailed || !strings.Contains(got.Problem, tt.reason) || !strings.HasSuffix(got.Detail, got.Problem) {
 				t.Errorf("the diagnosis is %+v, want why: %q", got, tt.reason)
 			}
 			b.codex("exit 0")
 			b.chat(chat.Request{Session: web.ID, Body: "hello again"})
-			if got := diagnosis(); got.Wake == ipc.WakeFailed || got.Problem != "" {
+			if got := diagnosis(); got.Wake == reach.WakeFailed || got.Problem != "" {
 				t.Errorf("after the queue took something the diagnosis is %+v", got)
 			}
 		})

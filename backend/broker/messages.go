@@ -11,6 +11,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
+	"bridge/backend/reach"
 	"bridge/backend/session"
 )
 
@@ -191,7 +192,7 @@ func (b *Broker) arrived(ctx context.Context, stored []bridge.Message) {
 func (b *Broker) announceLocked(s *session.Session, m bridge.Message) (woken bool) {
 	b.boxes[s.ID].signal()
 	woken = b.wakesLocked(s, m)
-	if woken && s.Kind == bridge.Codex {
+	if woken && reach.WakerOf(s.Kind) == reach.QueueWaker {
 		b.queueWakeLocked(s)
 	}
 	event := ipc.MailEvent{Session: s.ID, SessionID: s.SessionID, Wake: woken}

@@ -6,8 +6,8 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
-	"bridge/backend/chat"
 	"bridge/backend/ipc"
+	"bridge/backend/reach"
 	"bridge/backend/session"
 )
 
@@ -66,10 +66,10 @@ func (b *Broker) peerLocked(s *session.Session, unread int) ipc.Peer {
 		}
 		peer.Children = append(peer.Children, ipc.Child{ID: c.ID, Title: c.Title, State: state})
 	}
-	peer.Transport, peer.Wake, peer.Detail = b.transportLocked(s)
+	facts := b.factsLocked(s)
+	peer.Transport, peer.Wake, peer.Detail = reach.Mail(facts)
 	var problems []string
 	if problem := b.boxes[s.ID].wake.problem; problem != "" {
-		peer.Wake = ipc.WakeFailed
 		problems = append(problems, problem)
 	}
 	version := b.versions[s.Kind]
@@ -81,58 +81,24 @@ func (b *Broker) peerLocked(s *session.Session, unread int) ipc.Peer {
 		peer.Problem = strings.Join(problems, " ")
 		peer.Detail += " " + peer.Problem
 	}
+	facts.Problem = len(problems) > 0
+	peer.Reach = reach.WordsOf(facts)
 	if s.ChildrenNote != "" {
 		peer.Detail += " Its native children are known from its events only: " + s.ChildrenNote + "."
 	}
 	return peer
 }
 
-// transportLocked says in a word and a sentence how mail reaches a session, what
-// it can do while the session is idle, and why a better way is not open.
-func (b *Broker) transportLocked(s *session.Session) (word string, wake ipc.Wake, detail string) {
-	again := "run `bridge install " + string(s.Kind) + "` and start the session again."
-	switch {
-	case s.Channel:
-		return "channel", ipc.WakeOpen, "While it is idle, mail is pushed into the session's channel as it arrives; at work, its hooks hand it over at the next step."
-	case s.Plugin:
-		return "plugin", ipc.WakeOpen, "Its plugin hands mail over at the next step, and starts a turn when it is idle and the wake policy allows it."
-	case !s.HooksSeen && s.Kind == bridge.Codex:
-		return "tools only", ipc.WakeNone, "No hook has reported from this session yet: mail waits until it calls inbox. If that stays so, codex may not trust the hooks: " + again
-	case !s.HooksSeen:
-		return "tools only", ipc.WakeNone, "No hook has reported from this session yet: mail waits until it calls inbox. If that stays so, " + again
+// factsLocked is what the table of transports asks of a session.
+func (b *Broker) factsLocked(s *session.Session) reach.Facts {
+	facts := reach.Facts{
+		Kind: s.Kind, Name: s.Name, SessionID: s.SessionID, Busy: s.Busy, Channel: s.Channel, Plugin: s.Plugin, Hooks: s.HooksSeen,
+		Threads: s.Threads, Mod: b.hasModLocked(s), AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect,
 	}
-	const byHooks = "Its hooks hand mail over at the next tool call, prompt or end of a turn"
-	switch {
-	case s.Kind == bridge.Antigravity:
-		return "hooks", ipc.WakeNone, byHooks + "; it cannot be woken while idle, so mail then waits for its next turn."
-	case s.Kind == bridge.Codex && b.boxes[s.ID].wake.problem != "":
-		return "hooks", ipc.WakeFailed, byHooks + "; it could not be woken while idle."
-	case b.canWakeLocked(s) && s.Kind == bridge.Codex && s.Threads:
-		return "hooks", ipc.WakeOpen, byHooks + "; while it is idle, codex's queue wakes it when the wake policy allows it."
-	case b.canWakeLocked(s) && s.Kind == bridge.Codex:
-		return "hooks", ipc.WakeSlow, byHooks + "; while it is idle, codex's queue wakes it within 10 seconds when the wake policy allows it: " + chat.SeldomQueue + "."
-	case b.hasModLocked(s):
-		return "mod", ipc.WakeOpen, "Its mod enters your words as prompts of yours when its turn has ended. Mail of other sessions comes by its hooks, at the next tool call, prompt or end of a turn" + b.wakeWordsLocked(s)
-	case s.Kind == bridge.Claude && b.canWakeLocked(s):
-		return "hooks", ipc.WakeOpen, byHooks + b.wakeWordsLocked(s) + " That holds for your words, too: no mod of Bridge is there to enter them as prompts of yours."
-	case b.canWakeLocked(s):
-		return "hooks", ipc.WakeOpen, byHooks + b.wakeWordsLocked(s)
-	default:
-		return "hooks", ipc.WakeNone, byHooks + "; while it is idle, mail waits for its next turn."
+	if box := b.boxes[s.ID]; box != nil {
+		facts.Waiting, facts.Failed = len(box.wake.waiting) > 0, box.wake.problem != ""
 	}
-}
-
-// wakeWordsLocked ends a sentence on hooks with what they do while the session is
-// idle.
-func (b *Broker) wakeWordsLocked(s *session.Session) string {
-	switch {
-	case !b.canWakeLocked(s):
-		return "; while it is idle, mail waits for its next turn."
-	case s.Kind == bridge.Claude:
-		return "; while it is idle, a waiting hook wakes it when the wake policy allows it. " + chat.WakeCaveat
-	default:
-		return "; while it is idle, a waiting hook wakes it when the wake policy allows it."
-	}
+	return facts
 }
 
 // status is what the command line and the page show of the broker.

@@ -11,6 +11,7 @@ import (
 	"bridge/backend/chat"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
+	"bridge/backend/reach"
 	"bridge/backend/session"
 )
 
@@ -106,22 +107,8 @@ func (b *Broker) wakesLocked(s *session.Session, m bridge.Message) bool {
 	return !s.Busy && canWake && mail.MayWake(m, mail.Direct(m, s), s.Wake)
 }
 
-// canWakeLocked says whether the kind offers an idle wake here: opencode by its
-// plugin, codex by its queue, claude while a wake hook waits. Antigravity
-// promises none.
-func (b *Broker) canWakeLocked(s *session.Session) bool {
-	switch s.Kind {
-	case bridge.OpenCode:
-		return s.Plugin
-	case bridge.Codex:
-		return s.SessionID != "" && s.HooksSeen
-	case bridge.Claude:
-		box := b.boxes[s.ID]
-		return s.Channel || box != nil && len(box.wake.waiting) > 0
-	default:
-		return false
-	}
-}
+// canWakeLocked says whether an idle wake is open here (seed 1).
+func (b *Broker) canWakeLocked(s *session.Session) bool { return reach.CanWake(b.factsLocked(s)) }
 
 // noteWoken stores that wakes were asked for.
 func (b *Broker) noteWoken(ctx context.Context, marks []mail.Mark) {

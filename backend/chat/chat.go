@@ -1,14 +1,12 @@
-// Package chat holds the rules of the owner's words to a live session: which
-// transport each agent kind offers, what an outcome may honestly be called, and
-// how the words are labelled (seed 1, 2.3, 3.2; rows CHT). It does no I/O.
+// Package chat holds the rules of the owner's words to a live session: what an
+// outcome may honestly be called, and how the words are labelled (seed 2.3, 3.2;
+// rows CHT). Which way they take stands in package reach. It does no I/O.
 package chat
 
 import (
 	"fmt"
 	"strings"
 	"unicode"
-
-	"bridge/backend/bridge"
 )
 
 // State is how far an owner's message came (CHT-02).
@@ -53,76 +51,6 @@ type Outcome struct {
 	Detail    string
 }
 
-// Target is what the rules must know of whom the words are for.
-type Target struct {
-	Kind      bridge.AgentKind
-	Name      string
-	SessionID string // host session id, "" until known
-	Busy      bool
-	Away      bool // known, but not connected
-	Channel   bool // the session shows channel notifications
-	Plugin    bool // a plugin of the host is connected
-	Hooks     bool // hooks reported from it
-	Threads   bool // the host serves it from a background server
-	Mod       bool // claude's mod is there for this very conversation
-}
-
-// Route is the way to a target: the transport, and what people should know of
-// it. A Route without a transport is not supported, and Detail says why.
-type Route struct {
-	Transport Transport
-	Thread    string // Native: the id the CLI's queue is addressed by
-	Detail    string
-}
-
-// RouteTo is the one transport table: kind by main or child, busy or idle (seed
-// 1). It never chooses a way that would interrupt a turn.
-func RouteTo(t Target, child, body string) Route {
-	if child != "" {
-		return childRoute(t, child)
-	}
-	switch {
-	case t.Away:
-		return Route{Transport: Bridge, Detail: "Stored; " + t.Name + " reads it when it is back."}
-	case t.Kind == bridge.Codex && t.SessionID != "":
-		return Route{Transport: Native, Thread: t.SessionID, Detail: queueWords(t)}
-	case t.Kind == bridge.Codex:
-		return Route{Transport: Bridge, Detail: t.Name + " has not told its thread yet, so it goes to its inbox."}
-	case t.Channel && !t.Busy:
-		return Route{Transport: Bridge, Detail: "It goes to " + t.Name + "'s channel."}
-	case t.Mod && ModRefusal(body) == "" && t.Busy:
-		return Route{Transport: Bridge, Detail: "The mod of " + t.Name + " enters it as a prompt of yours when the turn has ended."}
-	case t.Mod && ModRefusal(body) == "":
-		return Route{Transport: Bridge, Detail: "The mod of " + t.Name + " enters it as a prompt of yours."}
-	case t.Mod:
-		return Route{Transport: Bridge, Detail: ModRefusal(body) + ". So it goes to " + t.Name + " as mail: " + hookWords(t)}
-	case t.Kind == bridge.Antigravity:
-		return Route{Transport: Bridge, Detail: "It waits in the inbox; " + t.Name + " reads it on its next turn."}
-	case t.Plugin && t.Busy:
-		return Route{Transport: Bridge, Detail: "The plugin of " + t.Name + " stores it at the next step."}
-	case t.Plugin:
-		return Route{Transport: Bridge, Detail: "The plugin of " + t.Name + " starts a turn with it."}
-	case t.Hooks:
-		return Route{Transport: Bridge, Detail: hookWords(t)}
-	default:
-		return Route{Transport: Bridge, Detail: "It waits in the inbox until " + t.Name + " looks there."}
-	}
-}
-
-func hookWords(t Target) string {
-	switch {
-	case t.Busy:
-		return "The hooks of " + t.Name + " hand it over at the next safe step."
-	case t.Kind == bridge.Claude:
-		return "A wake hook starts a turn of " + t.Name + " with it, or the next turn shows it. " + WakeCaveat
-	default:
-		return "A wake hook starts a turn of " + t.Name + " with it, or the next turn shows it."
-	}
-}
-
-// WakeCaveat is what claude itself says of the text of a wake hook (CHT-03).
-const WakeCaveat = "By a wake hook claude tells its model that the text is no user input."
-
 // ModRefusal says why claude's mod cannot enter a text as a prompt, "" when it
 // can: claude refuses those two.
 func ModRefusal(body string) string {
@@ -135,30 +63,6 @@ func ModRefusal(body string) string {
 		return ""
 	}
 }
-
-func queueWords(t Target) string {
-	switch {
-	case t.Busy:
-		return "It goes to codex's queue; " + t.Name + " reads it when its turn has ended."
-	case t.Threads:
-		return "It goes to codex's queue; " + t.Name + " reads it at once."
-	default:
-		return "It goes to codex's queue; " + t.Name + " reads it within 10 seconds: " + SeldomQueue + "."
-	}
-}
-
-// SeldomQueue is why an idle codex may take its time: its interval is fixed, and
-// nothing that is open to others makes it look earlier.
-const SeldomQueue = "codex looks at its queue every 10 seconds when it runs without its background server"
-
-func childRoute(t Target, child string) Route {
-	if t.Kind == bridge.Codex {
-		return Route{Transport: Native, Thread: child, Detail: childQueueWords}
-	}
-	return Route{Detail: fmt.Sprintf("A native child of %s takes no direct input: send a note to its parent %s.", t.Kind, t.Name)}
-}
-
-const childQueueWords = "It goes to the child's own queue in codex; the child reads it when its turn has ended."
 
 // ToChild is whom the owner's words to a native child are for, as the history
 // says it: they are kept among the messages of its session.
@@ -186,18 +90,17 @@ const (
 )
 
 // Settle turns the end of a queue run into the owner's answer (CHT-04 to
-// CHT-06, CHT-19). fallback says that a refused message now waits in the
-// session's mail.
-func Settle(t Target, child string, result QueueResult, reason string) (o Outcome, fallback bool) {
+// CHT-06, CHT-19). session is its name, child the id of its native child, "" for
+// the session itself; taken is what to say of words that the queue has. fallback
+// says that a refused message now waits in the session's mail.
+func Settle(session, child, taken string, result QueueResult, reason string) (o Outcome, fallback bool) {
 	switch {
-	case result == QueueAccepted && child != "":
-		return Outcome{State: Queued, Transport: Native, Detail: "codex took it. " + childQueueWords}, false
 	case result == QueueAccepted:
-		return Outcome{State: Queued, Transport: Native, Detail: "codex took it into its queue. " + queueWords(t)}, false
+		return Outcome{State: Queued, Transport: Native, Detail: "codex took it. " + taken}, false
 	case result == QueueUnclear:
 		return Outcome{State: Unconfirmed, Transport: Native, Detail: "Unconfirmed: " + reason + ". It is not sent again by itself."}, false
 	case child != "":
-		return Outcome{State: NotSupported, Transport: Parent, Detail: "codex cannot address this child (" + reason + "): send a note to its parent " + t.Name + "."}, false
+		return Outcome{State: NotSupported, Transport: Parent, Detail: "codex cannot address this child (" + reason + "): send a note to its parent " + session + "."}, false
 	default:
 		return Outcome{State: Queued, Transport: Bridge, Detail: "codex's queue did not take it (" + reason + "), so it waits as mail and is read at the next step or turn."}, true
 	}

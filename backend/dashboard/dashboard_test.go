@@ -23,6 +23,7 @@ import (
 	"bridge/backend/chat"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
+	"bridge/backend/reach"
 	"bridge/backend/session"
 	"bridge/backend/store"
 )
@@ -278,7 +279,8 @@ func (b *liveBroker) Status(context.Context) (ipc.Status, error) {
 	for _, s := range b.roster.Live() {
 		peer := ipc.Peer{
 			ID: s.ID, Name: s.Name, Agent: s.Kind, Cwd: s.Cwd, State: "idle", Since: s.Since, Children: b.children[s.ID],
-			AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect, Transport: "hooks", Wake: ipc.WakeOpen, Detail: "Hooks hand mail over.",
+			AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect, Transport: "hooks", Wake: reach.WakeOpen, Detail: "Hooks hand mail over.",
+			Reach: reach.WordsOf(factsOf(s)),
 		}
 		if s.Busy {
 			peer.State = "busy"
@@ -291,15 +293,22 @@ func (b *liveBroker) Status(context.Context) (ipc.Status, error) {
 	return status, nil
 }
 
+// factsOf tells of a session with hooks, one of which waits, and without a queue.
+func factsOf(s *session.Session) reach.Facts {
+	return reach.Facts{
+		Kind: s.Kind, Name: s.Name, Busy: s.Busy, Hooks: true, Waiting: true, AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect,
+	}
+}
+
 // Chat is what the real broker does without an agent's queue.
 func (b *liveBroker) Chat(ctx context.Context, request chat.Request) (chat.Outcome, error) {
-	target := chat.Target{Away: true}
+	target := reach.Facts{Away: true}
 	b.mu.Lock()
 	if known, ok := b.roster.Known(request.Session); ok {
 		target.Name = known.Name
 	}
 	if s, live := b.roster.Get(request.Session); live {
-		target = chat.Target{Kind: s.Kind, Name: s.Name, Hooks: true}
+		target = factsOf(s)
 	}
 	children := b.children[request.Session]
 	b.mu.Unlock()
@@ -307,9 +316,9 @@ func (b *liveBroker) Chat(ctx context.Context, request chat.Request) (chat.Outco
 	if request.Child != "" && at < 0 {
 		return chat.Outcome{}, bridge.Errorf(bridge.Conflict, "%s has no native child of that id", target.Name)
 	}
-	route, body := chat.RouteTo(target, request.Child, request.Body), request.Body
+	route, body := reach.To(target, request.Child, request.Body), request.Body
 	if request.ToParent {
-		route, body = chat.Route{Transport: chat.Parent, Detail: "stored"}, chat.ParentNote(request.Child, children[at].Title, body)
+		route, body = reach.Route{Transport: chat.Parent, Detail: "stored"}, chat.ParentNote(request.Child, children[at].Title, body)
 	}
 	if route.Transport == "" {
 		return chat.Outcome{State: chat.NotSupported, Transport: chat.Parent, Detail: route.Detail}, nil

@@ -7,6 +7,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
+	"bridge/backend/reach"
 	"bridge/backend/session"
 )
 
@@ -76,8 +77,8 @@ func (d delivery) neverWakes() string {
 		}
 		return fmt.Sprintf("at hop %d mail wakes nobody", d.Hop)
 	}
-	if d.to.agent == bridge.Antigravity {
-		return "an idle antigravity session cannot be woken"
+	if why := reach.NeverWakes(d.to.agent); why != "" {
+		return why
 	}
 	if d.to.live == nil {
 		return "" // its wishes are known when it is back

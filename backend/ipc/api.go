@@ -6,6 +6,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
 	"bridge/backend/mail"
+	"bridge/backend/reach"
 	"bridge/backend/search"
 	"bridge/backend/session"
 )
@@ -289,27 +290,16 @@ type Peer struct {
 	Since     int64            `json:"since"`
 	Children  []Child          `json:"children"`
 
-	AutoWake     bool   `json:"autoWake"`
-	WakeOnDirect bool   `json:"wakeOnDirect"`
-	Unread       int    `json:"unread"`
-	Transport    string `json:"transport"` // how mail reaches it, in a word
-	Wake         Wake   `json:"wake"`      // what mail can do while it is idle
-	Detail       string `json:"detail"`    // both in a sentence, and the problem
-	CLI          string `json:"cli"`       // the version of its agent CLI on this PC and those that Bridge was tried with, in words
-	Problem      string `json:"problem"`   // what is wrong with its agent CLI, in sentences; "" when nothing is
+	AutoWake     bool        `json:"autoWake"`
+	WakeOnDirect bool        `json:"wakeOnDirect"`
+	Unread       int         `json:"unread"`
+	Transport    reach.Way   `json:"transport"` // how mail reaches it, in a word
+	Wake         reach.Wake  `json:"wake"`      // what mail can do while it is idle
+	Detail       string      `json:"detail"`    // both in a sentence, and the problem
+	CLI          string      `json:"cli"`       // the version of its agent CLI on this PC and those that Bridge was tried with, in words
+	Problem      string      `json:"problem"`   // what is wrong with its agent CLI, in sentences; "" when nothing is
+	Reach        reach.Words `json:"reach"`     // what the page says of it
 }
-
-// Wake is what mail can do for an idle session, as far as its transport goes;
-// the wake policy decides besides.
-type Wake string
-
-// The wakes.
-const (
-	WakeOpen   Wake = "open"   // it starts a turn
-	WakeSlow   Wake = "slow"   // it does, but only some seconds later; the peer's detail says why
-	WakeFailed Wake = "failed" // the last one did not reach it; the peer's detail says why
-	WakeNone   Wake = "none"   // it waits for the session's own next turn
-)
 
 // Child is a native child of a session.
 type Child struct {

@@ -1,0 +1,102 @@
+package broker
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"bridge/backend/agent"
+	"bridge/backend/bridge"
+	"bridge/backend/chat"
+	"bridge/backend/ipc"
+	"bridge/backend/session"
+)
+
+// What the page shows before the owner sends is what the broker answers after it,
+// and each fact of a session reaches the table.
+func TestCHT_03_CHT_07_CHT_17_CHT_20_ThePageIsToldWhatTheBrokerDoes(t *testing.T) {
+	stop := session.HookCall{Event: session.EventStop, SessionID: "s1"}
+	tests := []struct {
+		name, owner, hint string
+		open              func(b *bench) peer
+	}{
+		{"nothing reported", "looks there", "looks there", func(b *bench) peer { return b.join(ipc.Register{Name: "p", SessionID: "s1"}) }},
+		{"hooks, none waits", "none waits now", "none waits now", func(b *bench) peer {
+			p := b.join(ipc.Register{Name: "p", SessionID: "s1"})
+			b.hook(stop, true)
+			return p
+		}},
+		{"hooks, busy", "safe step", "safe step", func(b *bench) peer {
+			p := b.join(ipc.Register{Name: "p", SessionID: "s1"})
+			b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1"}, true)
+			return p
+		}},
+		{"a wake hook waits", "A wake hook starts a turn of p", "A wake hook starts a turn of p", func(b *bench) peer {
+			p := b.join(ipc.Register{Name: "p", SessionID: "s1"})
+			b.hook(stop, true)
+			b.wakeHook(false)
+			eventually(b.t, "the hook waits", func() bool { return b.waits(p.ID, false) })
+			return p
+		}},
+		{"a channel", "p's channel", "p's channel", func(b *bench) peer {
+			return b.join(ipc.Register{Name: "p", SessionID: "s1", Channel: true})
+		}},
+		{"a mod", "The mod of p", "none waits now", func(b *bench) peer {
+			p := b.claude("p", "s1", "")
+			b.mod("s1").prompts()
+			return p
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			p := tt.open(b)
+			words := b.peerNamed("p").Reach
+			if !strings.Contains(words.Owner, tt.owner) || !strings.Contains(words.Child.Hint, tt.hint) {
+				t.Errorf("the page is told %+v, want %q and %q", words, tt.owner, tt.hint)
+			}
+			if got := b.chat(chat.Request{Session: p.ID, Body: "hello"}); got.Detail != words.Owner {
+				t.Errorf("the answer is %q, before it was %q", got.Detail, words.Owner)
+			}
+		})
+	}
+}
+
+func TestCHT_18_CHT_19_ThePageIsToldWhatIsInTheWay(t *testing.T) {
+	b := newBench(t)
+	b.codex(refuses)
+	b.cli = func(context.Context, bridge.AgentKind) (agent.Found, error) {
+		return agent.Found{Version: "2.0.3"}, nil
+	}
+	b.restart()
+	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+	b.join(ipc.Register{Name: "docs", Kind: bridge.OpenCode, SessionID: "s2", WakePrefs: &ipc.WakePolicy{AutoWake: true}})
+	b.hook(session.HookCall{Kind: bridge.OpenCode, Event: session.EventIdle, SessionID: "s2"}, true)
+	if got := b.peerNamed("web").Reach.Obstacle; got != "Only its inbox is open." {
+		t.Errorf("before any hook: %q", got)
+	}
+	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStop, SessionID: "t1"}, true)
+	b.chat(chat.Request{Session: web.ID, Body: "hello"})
+	if got := b.peerNamed("web").Reach; got.Obstacle != "It could not be woken." || !strings.Contains(got.Owner, "as it did last time") {
+		t.Errorf("after a refusal: %+v", got)
+	}
+	eventually(t, "its version is known", func() bool { return b.peerNamed("docs").Problem != "" })
+	if got := b.peerNamed("docs").Reach; got.Obstacle != "Something may not work." || !strings.HasPrefix(got.WokenBy, "any mail") {
+		t.Errorf("a version that was never tried: %+v", got)
+	}
+}
+
+func (b *bench) peerNamed(name string) ipc.Peer {
+	b.t.Helper()
+	peers, err := b.broker.Peers(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, p := range peers {
+		if p.Name == name {
+			return p
+		}
+	}
+	b.t.Fatalf("no %s among %+v", name, peers)
+	return ipc.Peer{}
+}
