@@ -169,9 +169,18 @@ test('CHT-18 CHT-19 diagnostics say what is open, which mail wakes, and what to 
     const response = await route.fetch();
     const state = (await response.json()) as object;
     const detail = 'it could not be woken while idle: this codex is too old to know the command `queue`.';
+    const reach = {
+      ...one.reach,
+      owner: 'if that fails as it did last time, it waits as mail for the next turn.',
+      wokenBy: 'only mail to exactly its name or id; auto-wake is off',
+      obstacle: 'It could not be woken.',
+    };
     await route.fulfill({
       response,
-      json: { ...state, peers: [{ ...show, state: 'idle', transport: 'hooks', wake: 'failed', detail }] },
+      json: {
+        ...state,
+        peers: [{ ...show, state: 'idle', transport: 'hooks', wake: 'failed', detail, reach }],
+      },
     });
   });
   await open(page, `sessions/${encodeURIComponent(one.name)}`);
@@ -201,6 +210,7 @@ test('CHT-19 MSG-11 a session says why its queue refused and which versions were
       transport: 'tools only',
       wake: 'failed',
       sessionId: 'thread-1',
+      reach: { ...one.reach, obstacle: 'Only its inbox is open.' },
     };
     const problem = `${queue} ${version}`;
     const detail = `No hook has reported from this session yet. ${problem}`;

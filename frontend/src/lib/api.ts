@@ -84,6 +84,27 @@ export interface Peer {
   cli: string;
   /** What is wrong with its agent CLI, '' when nothing is. */
   problem: string;
+  reach: Reach;
+}
+
+/** How words come to a session, in sentences to be shown as they are. */
+export interface Reach {
+  /** How the owner's words reach it. */
+  owner: string;
+  /** Which mail may start a turn while it is idle. */
+  wokenBy: string;
+  /** What keeps mail from its best way, '' where nothing does; the peer's detail tells more. */
+  obstacle: string;
+  /** The same of its native children. */
+  child: {
+    /** Words may go to the child itself. */
+    direct: boolean;
+    /** What the owner can not do with one, in a few words and in a sentence. */
+    brief: string;
+    limit: string;
+    /** How words about or to one travel. */
+    hint: string;
+  };
 }
 
 /** The last doctor report in numbers; `ok` is null while there was none. */

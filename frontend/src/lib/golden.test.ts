@@ -107,6 +107,12 @@ const state = v.object({
       detail: v.string(),
       cli: v.string(),
       problem: v.string(),
+      reach: v.object({
+        owner: v.string(),
+        wokenBy: v.string(),
+        obstacle: v.string(),
+        child: v.object({ direct: v.boolean(), brief: v.string(), limit: v.string(), hint: v.string() }),
+      }),
     }),
   ),
   messages: v.array(message),

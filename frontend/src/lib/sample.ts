@@ -61,6 +61,7 @@ export function peer(over: Partial<Peer> = {}): Peer {
     detail: '',
     cli: '',
     problem: '',
+    reach: { owner: '', wokenBy: '', obstacle: '', child: { direct: true, brief: '', limit: '', hint: '' } },
     ...over,
   };
 }

@@ -1,17 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Peer } from '../../lib/api';
 import { message, peer } from '../../lib/sample';
-import {
-  byInterest,
-  byProject,
-  isNoteAbout,
-  directChild,
-  limitation,
-  mailProblem,
-  mailSentence,
-  transportSentence,
-  wakeWords,
-} from './sessions';
+import { byInterest, byProject, directChild, isNoteAbout } from './sessions';
 
 it('groups sessions by folder, all in order', () => {
   const groups = byProject([
@@ -25,101 +14,7 @@ it('groups sessions by folder, all in order', () => {
   ]);
 });
 
-describe('CHT-17 the composer says which way the words take', () => {
-  const claude = { agent: 'claude', name: 'claude-web' };
-  const off = { autoWake: false, wakeOnDirect: false };
-  it.each<[Partial<Peer>, string]>([
-    [{ sessionId: 't' }, 'Goes to codex’s queue, read at once.'],
-    [
-      { sessionId: 't', wake: 'slow' },
-      'Goes to codex’s queue, read within 10 seconds: codex looks there that seldom without its background server.',
-    ],
-    [
-      { sessionId: 't', state: 'busy' },
-      'Goes to codex’s queue, read when it is idle; the running turn is not interrupted.',
-    ],
-    [
-      { sessionId: 't', transport: 'tools only' },
-      'Goes to codex’s queue; if codex does not take it, it waits in the inbox until the session looks there.',
-    ],
-    [{ sessionId: null }, 'Waits in its inbox: codex has not told its thread yet.'],
-    [{ ...claude, transport: 'channel' }, 'Goes to its channel, which starts a turn with it.'],
-    [
-      { ...claude, transport: 'channel', state: 'busy' },
-      'Goes to its channel, read at its next step; the running turn is not interrupted.',
-    ],
-    [
-      { ...claude, transport: 'hooks' },
-      'A wake hook starts a turn with it, of which claude tells its model that it is no user input; or its next turn shows it.',
-    ],
-    [{ ...claude, ...off, transport: 'mod' }, 'Its mod enters it as a prompt of yours.'],
-    [
-      { ...claude, transport: 'mod', state: 'busy' },
-      'Its mod enters it as a prompt of yours when its turn has ended; the running turn is not interrupted.',
-    ],
-    [{ ...claude, wake: 'none' }, 'Read at its next turn; no wake hook waits now.'],
-    [{ ...claude, ...off }, 'Read at its next turn; waking is off for this session.'],
-    [{ agent: 'opencode', transport: 'plugin' }, 'Its plugin starts a turn with it.'],
-    [
-      { agent: 'opencode', transport: 'plugin', state: 'busy' },
-      'Its plugin stores it for the next step; the running turn is not interrupted.',
-    ],
-    [{ agent: 'antigravity' }, 'Read at its next turn; an idle antigravity can not be woken.'],
-    [
-      { agent: 'antigravity', state: 'busy' },
-      'Its hooks hand it over at the next safe step; the running turn is not interrupted.',
-    ],
-    [
-      { ...claude, transport: 'tools only' },
-      'Waits in its inbox until it looks there: no hook has reported from it yet.',
-    ],
-    [{ ...claude, transport: 'carrier pigeon' }, 'Goes by carrier pigeon, read at its next turn.'],
-  ])('%j', (over, want) => {
-    expect(transportSentence(peer(over))).toBe(want);
-  });
-
-  it('a note to a codex parent is mail, not its queue', () => {
-    expect(mailSentence(peer({ sessionId: 't' }))).toBe(
-      'A wake starts a turn with it, or its next turn shows it.',
-    );
-    expect(mailSentence(peer({ sessionId: 't', wake: 'failed' }))).toBe(
-      'Read at its next turn; it could not be woken last time.',
-    );
-  });
-});
-
-describe('CHT-18 the wake policy in words', () => {
-  it.each<[Partial<Peer>, RegExp]>([
-    [{}, /^any mail/],
-    [{ autoWake: false }, /^only mail to exactly its name or id; auto-wake is off/],
-    [{ autoWake: false, wakeOnDirect: false }, /^none; it reads at its next turn/],
-    [{ agent: 'antigravity' }, /^none: an idle antigravity/],
-  ])('%j', (over, want) => {
-    expect(wakeWords(peer(over))).toMatch(want);
-  });
-});
-
-it('CHT-19 says why mail can not take its best way, and what to do', () => {
-  const detail = 'it could not be woken while idle: this codex is too old to know the command `queue`.';
-  expect(mailProblem(peer({ wake: 'failed', detail }))).toEqual({ what: 'It could not be woken.', detail });
-  expect(mailProblem(peer({ transport: 'tools only', detail: 'No hook.' }))?.detail).toBe('No hook.');
-  expect(transportSentence(peer({ sessionId: 't', wake: 'failed', detail }))).toContain(
-    'if that fails as it did last time',
-  );
-  expect(mailProblem(peer({ detail: 'All is well.' }))).toBeNull();
-  expect(mailProblem(peer({ transport: 'plugin', detail: 'Deaf.', problem: 'Deaf.' }))).toEqual({
-    what: 'Something may not work.',
-    detail: 'Deaf.',
-  });
-});
-
 describe('CHT-10 native children', () => {
-  it('each kind has its limitation in words', () => {
-    expect(limitation(peer({ agent: 'codex' }))).toContain('only while its background server runs both');
-    for (const agent of ['claude', 'opencode', 'antigravity'])
-      expect(limitation(peer({ agent }))).toContain(`A native child of ${agent} takes no direct input.`);
-  });
-
   it('those at work come first, then the ended, the newest first', () => {
     const child = (id: string, state: string) => ({ id, title: id, state });
     const { working, ended } = byInterest([
