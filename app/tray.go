@@ -21,10 +21,11 @@ type tray struct {
 	icons map[State][]byte
 	ended chan struct{}
 
-	mu    sync.Mutex // guards below
-	ready bool       // the menu is built
-	shown Status
-	menu  menu
+	mu     sync.Mutex // guards below
+	ready  bool       // the menu is built
+	closed bool       // the icon is gone: the library takes no more pictures
+	shown  Status
+	menu   menu
 }
 
 // actions are what the menu's items do. Each returns at once.
@@ -114,6 +115,9 @@ const settled = time.Second
 
 // paintIcon shows icon and tooltip once more.
 func (t *tray) paintIcon() {
+	if t.closed {
+		return
+	}
 	systray.SetIcon(t.icons[t.shown.State])
 	systray.SetTooltip(t.shown.Tooltip())
 }
@@ -156,6 +160,9 @@ func (t *tray) openNeed(i int) {
 func (t *tray) show(s Status) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
 	before := t.shown
 	t.shown = s
 	if s.State != before.State {
@@ -239,6 +246,9 @@ func check(item *systray.MenuItem, on bool) {
 
 // close takes the icon away and waits for that.
 func (t *tray) close() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
 	systray.Quit()
 	<-t.ended
 }

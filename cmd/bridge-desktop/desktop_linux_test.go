@@ -364,10 +364,15 @@ func TestDSK_02_TheIconShowsWhatIsTheCase(t *testing.T) {
 	until(t, "the icon of good days is shown", func() bool { return len(d.bus.icon(t)) > 0 })
 	well := d.bus.icon(t)
 
-	alpha := d.join("alpha")
+	d.join("alpha")
 	says("All is well, 1 session")
+	hook, err := d.dial(ipc.RoleHook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { hook.Close() })
 	call := session.HookCall{Kind: bridge.Claude, Event: session.EventPrompt, SessionID: "host-alpha", Cwd: "/"}
-	if _, err := alpha.Hook(context.Background(), call); err != nil {
+	if _, err := hook.Hook(context.Background(), call); err != nil {
 		t.Fatal(err)
 	}
 	says("1 of 1 session at work")
