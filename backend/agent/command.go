@@ -40,7 +40,7 @@ func (in Input) withHome(args []string) []string {
 // hookLine is the hook's command as one line for the host's shell.
 func (in Input) hookLine(kind bridge.AgentKind, event string) string {
 	words := in.hookWords(kind, event)
-	quote := quotePOSIX
+	quote := bridge.QuotePOSIX
 	if in.windows() {
 		quote = quoteWindows
 	}
@@ -50,20 +50,12 @@ func (in Input) hookLine(kind bridge.AgentKind, event string) string {
 	return strings.Join(words, " ")
 }
 
-// quotePOSIX writes word so that every POSIX shell reads it back unchanged.
-func quotePOSIX(word string) string {
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plainRune(r) }) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
 // quoteWindows writes word for cmd.exe and for Git's bash alike: forward
 // slashes, which both take in a path, and double quotes, which cannot be part
 // of a path.
 func quoteWindows(word string) string {
 	word = strings.ReplaceAll(word, `\`, "/")
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plainRune(r) }) {
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !bridge.PlainRune(r) }) {
 		return word
 	}
 	return `"` + strings.ReplaceAll(word, `"`, "") + `"`
@@ -90,7 +82,7 @@ func cmdLine(words []string) string {
 // encodedCommand begins the line of an encoded word for PowerShell.
 const encodedCommand = "powershell.exe -NoLogo -NoProfile -NonInteractive -EncodedCommand "
 
-func oddForCmd(r rune) bool { return !plainRune(r) && r != '\\' || r == '%' || r == ',' }
+func oddForCmd(r rune) bool { return !bridge.PlainRune(r) && r != '\\' || r == '%' || r == ',' }
 
 // splitCmdLine reads a line that cmdLine wrote back into its words. A plain line
 // without a drive is any shell's, and splitLine reads it.
@@ -135,10 +127,6 @@ func cutQuoted(text string) (word, rest string, ok bool) {
 		word, rest = word+"'", rest[1:]
 	}
 	return word, rest, ok
-}
-
-func plainRune(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:+,@%", r)
 }
 
 // splitLine reads a command line that hookLine wrote back into its words. It

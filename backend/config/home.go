@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"bridge/backend/bridge"
@@ -153,8 +154,8 @@ func (h Home) isFile() error {
 	return bridge.Errorf(bridge.Invalid, "the home %s is a file: remove it or choose another folder with --home or BRIDGE_HOME", h.dir)
 }
 
-// CommandLine is what a person types to run program with these words on this
-// home.
+// CommandLine is what a person types into this system's shell to run program with
+// these words on this home.
 func (h Home) CommandLine(program string, words ...string) string {
 	line := quoteWord(program)
 	for _, word := range words {
@@ -167,8 +168,11 @@ func (h Home) CommandLine(program string, words ...string) string {
 }
 
 func quoteWord(word string) string {
-	if strings.ContainsAny(word, " \t\"'") {
-		return `"` + word + `"`
+	if runtime.GOOS != "windows" {
+		return bridge.QuotePOSIX(word)
+	}
+	if strings.ContainsFunc(word, func(r rune) bool { return !bridge.PlainRune(r) && r != '\\' }) {
+		return `"` + word + `"` // which is in no path there
 	}
 	return word
 }

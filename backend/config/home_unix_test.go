@@ -217,3 +217,15 @@ func TestMSG_02_CheckSocketRefusesAFolderOfOthers(t *testing.T) {
 		t.Errorf("CheckSocket of a missing home = %v, want NotFound", err)
 	}
 }
+
+// What a person copies into a shell is what was meant, whatever the home is called.
+func TestACommandLineIsReadBackByAShell(t *testing.T) {
+	for _, name := range []string{"plain", "two words", "$HOME", "`id`", `"`, "it's", "a;b", "a&b", "a(b)", `back\slash`, "*", "~", "#", "ü"} {
+		home := at(t, filepath.Join(t.TempDir(), name))
+		line := home.CommandLine("printf", `%s\n`, name)
+		got, err := exec.CommandContext(t.Context(), "sh", "-c", line).Output()
+		if want := name + "\n--home\n" + home.Dir() + "\n"; err != nil || string(got) != want {
+			t.Errorf("%s is read back as %q (%v), want %q", line, got, err, want)
+		}
+	}
+}

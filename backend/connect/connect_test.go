@@ -27,7 +27,7 @@ func TestTheCommandLineNamesProgramAndHome(t *testing.T) {
 		t.Skip("paths are written otherwise")
 	}
 	a := agentsIn(t, filepath.Join(t.TempDir(), "h"))
-	want := `"/opt/my programs/bridge" doctor --drill --home ` + a.Home.Dir()
+	want := `'/opt/my programs/bridge' doctor --drill --home ` + a.Home.Dir()
 	if got := a.CommandLine("doctor", "--drill"); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
