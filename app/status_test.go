@@ -72,11 +72,11 @@ func TestDSK_02_ANeedLeadsToItsPlace(t *testing.T) {
 
 func TestDSK_02_TheMenuSaysHowOldTheBackupIs(t *testing.T) {
 	for want, at := range map[string]*int64{
-		"No backup yet":             nil,
-		"Last backup: just now": millis(noon.Add(-time.Second)),
-		"Last backup: 59 min ago":   millis(noon.Add(-59 * time.Minute)),
-		"Last backup: 47 h ago":     millis(noon.Add(-47 * time.Hour)),
-		"Last backup: 3 d ago":   millis(noon.Add(-80 * time.Hour)),
+		"No backup yet":           nil,
+		"Last backup: just now":   millis(noon.Add(-time.Second)),
+		"Last backup: 59 min ago": millis(noon.Add(-59 * time.Minute)),
+		"Last backup: 47 h ago":   millis(noon.Add(-47 * time.Hour)),
+		"Last backup: 3 d ago":    millis(noon.Add(-80 * time.Hour)),
 	} {
 		if got := Describe(Facts{Storage: Storage{Summary: maintain.Summary{LastBackup: at}}}, noon).Backup; got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -264,11 +264,5 @@ var backUp = work{backingUp, func(ctx context.Context, s *storage) (string, erro
 // checkNow reads everything, as `bridge doctor` does.
 var checkNow = work{checking, func(ctx context.Context, s *storage) (string, error) {
 	err := s.check(ctx)
-	switch sum := s.facts().Summary; {
-	case sum.Errors > 0:
-		return "Checked: " + bridge.Counted(sum.Errors, "error") + ", " + bridge.Counted(sum.Warnings, "warning"), err
-	case sum.Warnings > 0:
-		return "Checked: " + bridge.Counted(sum.Warnings, "warning"), err
-	}
-	return "Checked: all is well", err
+	return "Checked: " + s.facts().Summary.Words(), err
 }}

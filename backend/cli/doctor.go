@@ -258,7 +258,7 @@ func (a *App) explain(sentences string) {
 // reportText is the report for people: the verdict first, then what to do.
 func reportText(r maintain.Report, c maintain.Caretaker, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Storage in %s: %s\n", c.Home.Dir(), verdict(r.Summary()))
+	fmt.Fprintf(&b, "Storage in %s: %s\n", c.Home.Dir(), r.Summary().Words())
 	for _, finding := range r.Findings {
 		mark := "!"
 		if finding.Severity == maintain.Error {
@@ -276,16 +276,6 @@ func reportText(r maintain.Report, c maintain.Caretaker, now time.Time) string {
 	fmt.Fprintf(table, "  last proven restore\t%s\n", proofText(c, now))
 	_ = table.Flush() // a strings.Builder never fails
 	return b.String()
-}
-
-func verdict(s maintain.Summary) string {
-	switch {
-	case s.Errors > 0:
-		return fmt.Sprintf("%s and %s", bridge.Counted(s.Errors, "error"), bridge.Counted(s.Warnings, "warning"))
-	case s.Warnings > 0:
-		return "healthy, with " + bridge.Counted(s.Warnings, "warning")
-	}
-	return "healthy"
 }
 
 func backupsText(r maintain.Report, now time.Time) string {

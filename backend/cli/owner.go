@@ -145,7 +145,7 @@ func storageText(s maintain.Standing, now time.Time) string {
 		more = "bridge doctor says what it is"
 	}
 	return fmt.Sprintf("Storage    %s at a quick look   (%s)\nBackups    full: %s; messages: %s; last proven restore: %s\n",
-		verdict(s.Summary), more, setAge(s.LastSnapshot, now), setAge(s.LastMessages, now), proofAge(s.LastProof, now))
+		s.Words(), more, setAge(s.LastSnapshot, now), setAge(s.LastMessages, now), proofAge(s.LastProof, now))
 }
 
 func setAge(set *maintain.Backup, now time.Time) string {

@@ -255,7 +255,7 @@ func (d *Dashboard) work(ctx context.Context, work maintain.Work, care maintain.
 	}
 	report, lookErr := d.storage.look(ctx)
 	if err == nil && work == maintain.WorkCheck {
-		return verdict(report), lookErr
+		return "Everything was read: " + report.Summary().Words() + ".", lookErr
 	}
 	return result, err
 }
@@ -288,10 +288,6 @@ func carryOut(ctx context.Context, work maintain.Work, care maintain.Caretaker) 
 	default: // a check is the look that follows every work
 		return "", nil
 	}
-}
-
-func verdict(report maintain.Report) string {
-	return fmt.Sprintf("Everything was read: %d errors, %d warnings.", report.Count(maintain.Error), report.Count(maintain.Warning))
 }
 
 // sizesWire is the answer of GET /api/storage/sizes.

@@ -3,6 +3,8 @@ package maintain
 import (
 	"context"
 	"path/filepath"
+
+	"bridge/backend/bridge"
 )
 
 // Summary is a report in numbers.
@@ -20,6 +22,20 @@ func (r Report) Summary() Summary {
 		sum.LastBackup = &r.Backups[0].CreatedAt
 	}
 	return sum
+}
+
+// Words says it as a part of a sentence.
+func (s Summary) Words() string {
+	warned := bridge.Counted(s.Warnings, "warning")
+	switch {
+	case s.Errors > 0 && s.Warnings > 0:
+		return bridge.Counted(s.Errors, "error") + " and " + warned
+	case s.Errors > 0:
+		return bridge.Counted(s.Errors, "error")
+	case s.Warnings > 0:
+		return "healthy, with " + warned
+	}
+	return "healthy"
 }
 
 // Standing is how the storage stands at a quick look. What was never made is nil.

@@ -155,3 +155,17 @@ func TestSTO_08_ADrillWaitsForMaintenanceAndRecordsNoBrokenOffOne(t *testing.T) 
 		t.Errorf("recorded: %+v, %v", proofs, err)
 	}
 }
+
+func TestSTO_03_TheSummaryInWords(t *testing.T) {
+	for want, sum := range map[string]Summary{
+		"healthy":                  {OK: true},
+		"healthy, with 1 warning":  {OK: true, Warnings: 1},
+		"healthy, with 2 warnings": {OK: true, Warnings: 2},
+		"1 error":                  {Errors: 1},
+		"2 errors and 1 warning":   {Errors: 2, Warnings: 1},
+	} {
+		if got := sum.Words(); got != want {
+			t.Errorf("%+v is %q, want %q", sum, got, want)
+		}
+	}
+}

@@ -401,7 +401,7 @@ func TestDSK_02_TheIconShowsWhatIsTheCase(t *testing.T) {
 		t.Errorf("backups: %v, %v, want one", sets, err)
 	}
 	d.bus.choose(t, "Check storage now")
-	until(t, "the check's result is shown", func() bool { _, there := d.bus.find(t, "Checked: all is well"); return there })
+	until(t, "the check's result is shown", func() bool { _, there := d.bus.find(t, "Checked: healthy"); return there })
 }
 
 func TestDSK_04_TheMenuSwitchesTheStartAtLogin(t *testing.T) {
