@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
@@ -59,6 +60,74 @@ func TestCHT_03_CHT_07_CHT_17_CHT_20_ThePageIsToldWhatTheBrokerDoes(t *testing.T
 				t.Errorf("the answer is %q, before it was %q", got.Detail, words.Owner)
 			}
 		})
+	}
+}
+
+// A wake hook comes a moment after the turn's end, when the page has looked already.
+func TestCHT_03_CHT_17_ThePageIsToldThatAWakeHookCameAndLeft(t *testing.T) {
+	b := newBench(t)
+	p := b.join(ipc.Register{Name: "p", SessionID: "s1"})
+	stop := session.HookCall{Kind: bridge.Claude, Event: session.EventStop, HostEvent: "Stop", SessionID: "s1"}
+	b.hook(stop, true)
+	hook := b.dial(ipc.RoleHook)
+	come := func() (leave func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			_, _ = hook.WakeWait(ctx, ipc.WakeWait{Call: stop})
+		}()
+		eventually(t, "the hook waits", func() bool { return b.waits(p.ID, false) })
+		return func() {
+			cancel()
+			<-left
+			eventually(t, "the hook has left", func() bool { return !b.waits(p.ID, false) })
+		}
+	}
+	come()() // whatever else a first one changes has happened
+	changes, end := b.broker.Watch()
+	defer end()
+	told := func(what string) {
+		select {
+		case <-changes:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("nothing tells the page of %q", what)
+		}
+		if got := b.peerNamed("p").Reach.Owner; !strings.Contains(got, what) {
+			t.Errorf("the page is told %q, want %q", got, what)
+		}
+	}
+	leave := come()
+	told("A wake hook starts a turn of p")
+	leave()
+	told("none waits now")
+}
+
+func TestCHT_11_ThePageIsToldHowANoteTravels(t *testing.T) {
+	b := newBench(t)
+	p := b.join(ipc.Register{Name: "p", SessionID: "s1"})
+	b.hook(session.HookCall{Event: session.EventChildStart, SessionID: "s1", ChildID: "c1", ChildTitle: "explore"}, true)
+	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1"}, true)
+	hint := b.peerNamed("p").Reach.Child.Hint
+	got := b.chat(chat.Request{Session: p.ID, Child: "c1", ToParent: true, Body: "look again"})
+	if got.Detail == "" || hint != "The note is mail for p. "+got.Detail {
+		t.Errorf("the answer is %q, before it was %q", got.Detail, hint)
+	}
+}
+
+func TestCHT_04_ThePageIsToldWhenCodexReads(t *testing.T) {
+	b := newBench(t)
+	b.codex("exit 0")
+	for name, server := range map[string]bool{"seldom": false, "server": true} {
+		p := b.join(ipc.Register{Name: name, Kind: bridge.Codex, SessionID: "t-" + name, Threads: server})
+		b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStop, SessionID: "t-" + name}, true)
+		want := map[bool]string{false: name + " reads it within 10 seconds", true: name + " reads it at once."}[server]
+		if got := b.peerNamed(name).Reach.Owner; !strings.Contains(got, want) {
+			t.Errorf("%s: the page is told %q", name, got)
+		}
+		if got := b.chat(chat.Request{Session: p.ID, Body: "hello"}).Detail; !strings.HasPrefix(got, "codex took it. It is in codex's queue; "+want) {
+			t.Errorf("%s: the answer is %q", name, got)
+		}
 	}
 }
 

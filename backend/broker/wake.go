@@ -270,12 +270,19 @@ func (b *Broker) takeWaitingPlace(s *session.Session, standby bool) (superseded 
 	if older := box.wake.waiting[standby]; older != nil {
 		close(older)
 	}
+	if len(box.wake.waiting) == 0 {
+		b.changedLocked() // it can be woken now
+	}
 	box.wake.waiting[standby] = place
 	return place, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if box.wake.waiting[standby] == place {
-			delete(box.wake.waiting, standby)
+		if box.wake.waiting[standby] != place {
+			return
+		}
+		delete(box.wake.waiting, standby)
+		if len(box.wake.waiting) == 0 {
+			b.changedLocked()
 		}
 	}
 }
