@@ -92,7 +92,7 @@ func (b *Broker) chatByQueue(ctx context.Context, name string, route reach.Route
 		return chat.Outcome{}, err
 	}
 	result, reason := b.pushToQueue(ctx, route.Thread, request.Body)
-	outcome, fallback := chat.Settle(name, "", route.Taken, result, reason)
+	outcome, fallback := chat.Settle("", route.Taken, route.Refused, result, reason)
 	// What happened is noted even when the page has gone meanwhile.
 	ctx = context.WithoutCancel(ctx)
 	b.mu.Lock()
@@ -125,7 +125,7 @@ func queueWay(result chat.QueueResult, reason string) (via mail.Via, detail stri
 // it must not fall to the parent.
 func (b *Broker) chatToChild(ctx context.Context, name string, route reach.Route, request chat.Request) chat.Outcome {
 	result, reason := b.pushToQueue(ctx, route.Thread, request.Body)
-	outcome, _ := chat.Settle(name, request.Child, route.Taken, result, reason)
+	outcome, _ := chat.Settle(request.Child, route.Taken, route.Refused, result, reason)
 	if result != chat.QueueAccepted && result != chat.QueueUnclear {
 		return outcome
 	}

@@ -22,7 +22,7 @@ func TestCHT_03_CHT_07_CHT_17_CHT_20_ThePageIsToldWhatTheBrokerDoes(t *testing.T
 		open              func(b *bench) peer
 	}{
 		{"nothing reported", "looks there", "looks there", func(b *bench) peer { return b.join(ipc.Register{Name: "p", SessionID: "s1"}) }},
-		{"hooks, none waits", "none waits now", "none waits now", func(b *bench) peer {
+		{"hooks, none waits", "No wake hook waits now", "No wake hook waits now", func(b *bench) peer {
 			p := b.join(ipc.Register{Name: "p", SessionID: "s1"})
 			b.hook(stop, true)
 			return p
@@ -42,7 +42,7 @@ func TestCHT_03_CHT_07_CHT_17_CHT_20_ThePageIsToldWhatTheBrokerDoes(t *testing.T
 		{"a channel", "p's channel", "p's channel", func(b *bench) peer {
 			return b.join(ipc.Register{Name: "p", SessionID: "s1", Channel: true})
 		}},
-		{"a mod", "The mod of p", "none waits now", func(b *bench) peer {
+		{"a mod", "The mod of p", "No wake hook waits now", func(b *bench) peer {
 			p := b.claude("p", "s1", "")
 			b.mod("s1").prompts()
 			return p
@@ -100,7 +100,7 @@ func TestCHT_03_CHT_17_ThePageIsToldThatAWakeHookCameAndLeft(t *testing.T) {
 	leave := come()
 	told("A wake hook starts a turn of p")
 	leave()
-	told("none waits now")
+	told("No wake hook waits now")
 }
 
 func TestCHT_11_ThePageIsToldHowANoteTravels(t *testing.T) {
@@ -145,7 +145,10 @@ func TestCHT_18_CHT_19_ThePageIsToldWhatIsInTheWay(t *testing.T) {
 		t.Errorf("before any hook: %q", got)
 	}
 	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStop, SessionID: "t1"}, true)
-	b.chat(chat.Request{Session: web.ID, Body: "hello"})
+	answer := b.chat(chat.Request{Session: web.ID, Body: "hello"}).Detail
+	if want := "so it is mail. web reads it at its next turn; the last wake did not reach it."; !strings.HasSuffix(answer, want) {
+		t.Errorf("the answer is %q, want it to end in %q", answer, want)
+	}
 	if got := b.peerNamed("web").Reach; got.Obstacle != "It could not be woken." || !strings.Contains(got.Owner, "as it did last time") {
 		t.Errorf("after a refusal: %+v", got)
 	}

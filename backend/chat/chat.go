@@ -90,19 +90,19 @@ const (
 )
 
 // Settle turns the end of a queue run into the owner's answer (CHT-04 to
-// CHT-06, CHT-19). session is its name, child the id of its native child, "" for
-// the session itself; taken is what to say of words that the queue has. fallback
-// says that a refused message now waits in the session's mail.
-func Settle(session, child, taken string, result QueueResult, reason string) (o Outcome, fallback bool) {
+// CHT-06, CHT-19). child is the id of the native child, "" for the session itself;
+// taken and refused are what to say of the words once the queue took them, or did
+// not. fallback says that a refused message now waits in the session's mail.
+func Settle(child, taken, refused string, result QueueResult, reason string) (o Outcome, fallback bool) {
 	switch {
 	case result == QueueAccepted:
 		return Outcome{State: Queued, Transport: Native, Detail: "codex took it. " + taken}, false
 	case result == QueueUnclear:
 		return Outcome{State: Unconfirmed, Transport: Native, Detail: "Unconfirmed: " + reason + ". It is not sent again by itself."}, false
 	case child != "":
-		return Outcome{State: NotSupported, Transport: Parent, Detail: "codex cannot address this child (" + reason + "): send a note to its parent " + session + "."}, false
+		return Outcome{State: NotSupported, Transport: Parent, Detail: "codex cannot address this child (" + reason + "): " + refused}, false
 	default:
-		return Outcome{State: Queued, Transport: Bridge, Detail: "codex's queue did not take it (" + reason + "), so it waits as mail and is read at the next step or turn."}, true
+		return Outcome{State: Queued, Transport: Bridge, Detail: "codex's queue did not take it (" + reason + "), so it is mail. " + refused}, true
 	}
 }
 

@@ -16,16 +16,16 @@ func TestCHT_05_CHT_06_CHT_19_QueueOutcomes(t *testing.T) {
 		words     string
 	}{
 		{name: "accepted is queued, never delivered", result: QueueAccepted, state: Queued, transport: Native, words: "codex took it. It is in the queue."},
-		{name: "refused falls back to mail", result: QueueRefused, state: Queued, transport: Bridge, fallback: true},
+		{name: "refused falls back to mail", result: QueueRefused, state: Queued, transport: Bridge, fallback: true, words: "It goes another way."},
 		{name: "too old falls back to mail", result: QueueUnsupported, state: Queued, transport: Bridge, fallback: true},
 		{name: "unclear is unconfirmed and never a second copy", result: QueueUnclear, state: Unconfirmed, transport: Native},
 		{name: "child accepted", child: "c", result: QueueAccepted, state: Queued, transport: Native, words: "codex took it. It is in the queue."},
-		{name: "child refused offers the parent", child: "c", result: QueueRefused, state: NotSupported, transport: Parent},
+		{name: "child refused offers the parent", child: "c", result: QueueRefused, state: NotSupported, transport: Parent, words: "It goes another way."},
 		{name: "child unclear", child: "c", result: QueueUnclear, state: Unconfirmed, transport: Native},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, fallback := Settle("web", tt.child, "It is in the queue.", tt.result, "it exited with 1")
+			got, fallback := Settle(tt.child, "It is in the queue.", "It goes another way.", tt.result, "it exited with 1")
 			if got.State != tt.state || got.Transport != tt.transport || fallback != tt.fallback {
 				t.Errorf("Settle = %+v, %v; want %s by %s, fallback %v", got, fallback, tt.state, tt.transport, tt.fallback)
 			}

@@ -47,5 +47,5 @@ const (
 
 var (
 	byWakeHook  = sentence{busy: busyHooks, idle: "A wake hook starts a turn of {name} with it, or the next turn shows it. " + wakeCaveat}
-	byLaterHook = sentence{busy: busyHooks, idle: nextTurn + ", or by a wake hook before: none waits now. " + wakeCaveat}
+	byLaterHook = sentence{busy: busyHooks, idle: "No wake hook waits now: " + nextTurn + ", or when a wake hook comes first. " + wakeCaveat}
 )

@@ -35,7 +35,7 @@ var codex = row{
 		{
 			open: func(f Facts) bool { return f.Failed }, way: ByHooks, wake: WakeFailed,
 			detail: byHooks + "; it could not be woken while idle.",
-			words:  sentence{busy: busyHooks, idle: nextTurn + "; it could not be woken last time."},
+			words:  sentence{busy: busyHooks, idle: nextTurn + "; the last wake did not reach it."},
 		},
 		{
 			open: func(f Facts) bool { return f.SessionID != "" && f.Threads }, way: ByHooks, wake: WakeOpen,

@@ -132,7 +132,8 @@ type Route struct {
 	Transport chat.Transport
 	Thread    string // chat.Native: the id the CLI's queue is addressed by
 	Detail    string
-	Taken     string // chat.Native: what to say once the queue took them
+	Taken     string // chat.Native: what to say once the queue took them,
+	Refused   string // and once it certainly did not
 }
 
 // To is the way of the owner's words to a session, or to the native child of that
@@ -141,7 +142,10 @@ func To(f Facts, child, body string) Route {
 	r := table[f.Kind]
 	switch {
 	case child != "" && r.child.by == chat.Native:
-		return Route{Transport: chat.Native, Thread: child, Detail: f.fill(r.child.words), Taken: f.fill(r.child.taken)}
+		return Route{
+			Transport: chat.Native, Thread: child, Detail: f.fill(r.child.words),
+			Taken: f.fill(r.child.taken), Refused: f.fill("send a note to its parent {name}."),
+		}
 	case child != "":
 		return Route{Detail: f.fill(r.child.words)}
 	case f.Away:
@@ -155,7 +159,10 @@ func To(f Facts, child, body string) Route {
 		case l.refuses != nil && l.refuses(body) != "":
 			refusal = l.refuses(body) + ". So it goes to " + f.Name + " as mail: "
 		case l.by == chat.Native:
-			return Route{Transport: chat.Native, Thread: f.SessionID, Detail: l.words.of(f), Taken: first(r.taken, f).words.of(f)}
+			return Route{
+				Transport: chat.Native, Thread: f.SessionID, Detail: l.words.of(f),
+				Taken: first(r.taken, f).words.of(f), Refused: f.afterRefusal(),
+			}
 		default:
 			return Route{Transport: chat.Bridge, Detail: l.words.of(f)}
 		}
@@ -175,6 +182,12 @@ func Mail(f Facts) (way Way, wake Wake, detail string) {
 		return l.way, WakeFailed, f.fill(l.detail)
 	}
 	return l.way, l.wake, f.fill(l.detail)
+}
+
+// afterRefusal says how words come to a session that its queue has just refused.
+func (f Facts) afterRefusal() string {
+	f.Failed = true
+	return Note(f)
 }
 
 func (f Facts) mail() line { return first(table[f.Kind].mail, f) }

@@ -32,7 +32,7 @@ const (
 	atTheStep  = "The hooks of web hand it over at the next safe step; the running turn is not interrupted."
 	inTheInbox = "It waits in the inbox until web looks there: no hook has reported from it yet."
 	byAHook    = "A wake hook starts a turn of web with it, or the next turn shows it. By a wake hook claude tells its model that the text is no user input."
-	later      = "web reads it at its next turn, or by a wake hook before: none waits now. By a wake hook claude tells its model that the text is no user input."
+	later      = "No wake hook waits now: web reads it at its next turn, or when a wake hook comes first. By a wake hook claude tells its model that the text is no user input."
 	enters     = "The mod of web enters it as a prompt of yours."
 	entersThen = "The mod of web enters it as a prompt of yours when the turn has ended."
 	pushed     = "It goes to web's channel, which starts a turn with it."
@@ -45,7 +45,7 @@ const (
 	queueAgain = "It goes to codex's queue; if that fails as it did last time, it waits as mail for the next turn."
 	noThread   = "web has not told its thread yet, so it goes to its inbox."
 	queueWakes = "A wake through codex's queue starts a turn of web with it, or its next turn shows it."
-	lastTime   = "web reads it at its next turn; it could not be woken last time."
+	lastTime   = "web reads it at its next turn; the last wake did not reach it."
 	noneNow    = "web reads it at its next turn; nothing can wake it now."
 	neverWoken = "It waits in the inbox; web reads it at its next turn, for an idle antigravity cannot be woken."
 )
@@ -191,6 +191,19 @@ func TestCHT_04_WhatIsSaidOnceTheQueueTookIt(t *testing.T) {
 	} {
 		if got := To(f, "", "words").Taken; got != said {
 			t.Errorf("%+v: %q, want %q", f, got, said)
+		}
+	}
+}
+
+func TestCHT_05_WhatIsSaidOnceTheQueueRefused(t *testing.T) {
+	for said, route := range map[string]Route{
+		atTheStep:                        To(session(bridge.Codex, hooks, busy), "", "words"),
+		lastTime:                         To(session(bridge.Codex, hooks, server), "", "words"),
+		inTheInbox:                       To(session(bridge.Codex), "", "words"),
+		"send a note to its parent web.": To(session(bridge.Codex, hooks), "c", "words"),
+	} {
+		if route.Refused != said {
+			t.Errorf("%q, want %q", route.Refused, said)
 		}
 	}
 }
