@@ -153,7 +153,7 @@ func eachRecord(folder, name string, look func([]byte)) error {
 	if err != nil || name == "" {
 		return err
 	}
-	defer root.Close()
+	defer root.Close() //nolint:errcheck // it was only read
 	if info, err := root.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return fs.ErrNotExist
 	}

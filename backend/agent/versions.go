@@ -68,7 +68,7 @@ func VersionProblem(kind bridge.AgentKind, version string) string {
 	if unknown := UnknownLayout(kind, version); unknown != "" {
 		return unknown
 	}
-	side := ""
+	var side string
 	switch {
 	case compareVersions(version, span[0]) < 0:
 		side = "older than " + span[0] + ", the oldest"

@@ -19,28 +19,10 @@ type mod struct {
 	*ipc.Client
 	b       *bench
 	session string
-	line    string
 }
 
 func (b *bench) mod(sessionID string) *mod {
 	return &mod{Client: b.dial(ipc.RoleMod), b: b, session: sessionID}
-}
-
-// next waits for a prompt.
-func (m *mod) next() ipc.ModPrompt {
-	m.b.t.Helper()
-	for {
-		reply, err := m.Mod(m.b.t.Context(), ipc.ModWait{SessionID: m.session, Line: m.line})
-		if err != nil {
-			m.b.t.Fatalf("the mod waits: %v", err)
-		}
-		if reply.Line != nil {
-			m.line = *reply.Line
-		}
-		if reply.Prompt != nil {
-			return *reply.Prompt
-		}
-	}
 }
 
 // prompts asks in the background, so that the mod is there.

@@ -82,7 +82,8 @@ func (noStore) DecisionNotices(context.Context, string) ([]mail.HistoryRow, erro
 func (noStore) CountSince(context.Context, int64) (int, error) { return 0, nil }
 
 func (noStore) UnreadableDecisions(context.Context) ([]store.UnreadableRow, error) { return nil, nil }
-func (noStore) Peers(context.Context) ([]store.Peer, error)                        { return nil, nil }
+
+func (noStore) Peers(context.Context) ([]store.Peer, error) { return nil, nil }
 
 // stateKey names one state of the world: a broker that started anew counts its
 // revisions anew, a doctor's report is none of its changes, and what the last hour

@@ -38,7 +38,7 @@ func RunMod(ctx context.Context, opts Options, wait ipc.ModWait, output io.Write
 		if wait.Line != "" { // nobody knows what waits while no broker runs
 			wait.Line = ""
 			if err := lines.Encode(ipc.ModReply{Line: &wait.Line}); err != nil {
-				return nil //nolint:nilerr // the mod has gone
+				return nil // the mod has gone
 			}
 		}
 		ipc.Pause(ctx, wakeRetry)

@@ -262,10 +262,10 @@ func TestClaudesModInTrouble(t *testing.T) {
 		w.model.Open("leaves-ends")
 		defer g.keepOpen(g.mod)()
 		claude = w.open("claude-again", "p", "❯", claudeAsks("--resume", conversation)...)
-		r := w.afterwards(claude, "is-back")
+		w.afterwards(claude, "is-back")
 		w.consumed(text)
 		w.idle("claude-p")
-		if r = w.afterwards(claude, "at-last"); prompts(r, text)+shows(r, text) != 1 {
+		if r := w.afterwards(claude, "at-last"); prompts(r, text)+shows(r, text) != 1 {
 			w.Errorf("it came %d times as a prompt and %d times as mail", prompts(r, text), shows(r, text))
 		}
 	})

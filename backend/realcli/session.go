@@ -125,8 +125,8 @@ func (t *Terminal) Screen(ctx context.Context) (string, error) {
 // after it ended well.
 func (t *Terminal) ended(ctx context.Context) error {
 	code, err := t.tmux(ctx, "display-message", "-p", "#{?pane_dead,#{pane_dead_status},}")
-	if code = strings.TrimSpace(code); err != nil || code == "" || code == "0" {
-		return nil
+	if code = strings.TrimSpace(code); code == "" || code == "0" || err != nil {
+		return nil //nolint:nilerr // nobody knows that it has ended
 	}
 	screen, _ := t.Screen(ctx)
 	if at := strings.Index(strings.ToLower(screen), "error: "); at >= 0 {

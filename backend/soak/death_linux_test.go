@@ -327,7 +327,7 @@ func (m *mortal) round(n int) error {
 			return err
 		}
 	}
-	if read := m.t.consumed(id); read.Happened() && !(held && read.Via == mail.ViaTranscript) {
+	if read := m.t.consumed(id); read.Happened() && (!held || read.Via != mail.ViaTranscript) {
 		return fmt.Errorf("%s is called delivered by the restart: %+v", token, read)
 	}
 	return m.showAndGoOn(token, id, held)

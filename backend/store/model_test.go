@@ -147,7 +147,8 @@ func (w *modelWorld) append(rt *rapid.T) {
 
 func (w *modelWorld) record(rt *rapid.T) {
 	stage := rapid.SampledFrom([]bridge.Stage{bridge.StageWoken, bridge.StageHanded, bridge.StageConsumed}).Draw(rt, "stage")
-	mark := mail.Mark{MessageID: modelID.Draw(rt, "id"), Recipient: rapid.SampledFrom(modelPeers).Draw(rt, "recipient"), At: w.tick(), Evidence: "e",
+	mark := mail.Mark{
+		MessageID: modelID.Draw(rt, "id"), Recipient: rapid.SampledFrom(modelPeers).Draw(rt, "recipient"), At: w.tick(), Evidence: "e",
 		Via:     rapid.SampledFrom([]mail.Via{"", mail.ViaHook, mail.ViaTool, mail.ViaChannel, mail.ViaQueue, mail.ViaQueueUnclear, mail.ViaMod}).Draw(rt, "via"),
 		Process: rapid.SampledFrom([]string{"", "boot/1/7"}).Draw(rt, "process"),
 	}

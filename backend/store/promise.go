@@ -54,8 +54,9 @@ func (l Lack) String() string {
 		return "the column " + l.Table + "." + l.Name
 	case LacksKey:
 		return "the key (" + l.Name + ") of the table " + l.Table
+	default:
+		return "the " + string(l.Kind) + " " + l.Name + " of the table " + l.Table
 	}
-	return "the " + string(l.Kind) + " " + l.Name + " of the table " + l.Table
 }
 
 // Promise names what a database was made by.
@@ -149,6 +150,7 @@ func (s schemaShape) has(want item) bool {
 			return one.Kind == LacksColumn && one.Name == want.Name
 		case LacksTrigger:
 			return one.body == want.body
+		default: // a key or an index
 		}
 		if want.unique {
 			return isIndex && one.unique && one.columns == want.columns
@@ -243,6 +245,7 @@ func (want item) lack() Lack {
 		lack.sql = ""
 	case LacksKey:
 		lack.sql = fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (%s)", quoteName(want.Table+"_key"), want.Table, want.columns)
+	default: // its own statement makes it
 	}
 	return lack
 }
@@ -280,11 +283,11 @@ func lacksOf(ctx context.Context, pool *sql.DB, promise Promise) ([]Lack, error)
 
 // awaits reports whether an upgrade brings the item: before it a store has the
 // tables of its steps alone, with keys and indexes of its own.
-func (is found) awaits(one item) bool {
-	if is.version < SchemaVersion || is.deliveries < deliveriesVersion {
+func (f found) awaits(one item) bool {
+	if f.version < SchemaVersion || f.deliveries < deliveriesVersion {
 		return !one.isData() || one.script == "deliveries"
 	}
-	return !is.ways && one.Table == "delivery_ways"
+	return !f.ways && one.Table == "delivery_ways"
 }
 
 // isData reports whether what is lacking held something, so that it cannot be

@@ -85,7 +85,7 @@ func Open(ctx context.Context, path string, opts Options) (db *DB, err error) {
 	if made {
 		defer func() { err = dropEmpty(path, err) }()
 	}
-	compat := ""
+	var compat string
 	if opts.defers(found) {
 		compat, err = compatOf(path), prepareCompat(ctx, compatOf(path), found.version)
 	} else {

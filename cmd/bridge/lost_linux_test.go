@@ -129,8 +129,14 @@ func refusedByAll(t *testing.T, home, sign string) {
 		t.Fatalf("serve: %+v", first)
 	}
 	for _, args := range [][]string{
-		{"serve", "--background"}, {"service", "run"}, {"status"}, {"open"}, {"url"}, {"send", "*", "hello"},
-		{"doctor", "--backup"}, {"doctor", "--fix", "--yes"},
+		{"serve", "--background"},
+		{"service", "run"},
+		{"status"},
+		{"open"},
+		{"url"},
+		{"send", "*", "hello"},
+		{"doctor", "--backup"},
+		{"doctor", "--fix", "--yes"},
 	} {
 		if got := runBridge(t, nil, "", append(args, "--home", home)...); got.code != 3 || got.stderr != first.stderr {
 			t.Errorf("bridge %v: %+v", args, got)
@@ -171,8 +177,10 @@ func TestSTO_17_ARunningBrokerSaysThatItsStoreIsLost(t *testing.T) {
 	}
 	began := time.Now()
 	var answers bytes.Buffer
-	err := session([]string{"--home", home, "--agent", "claude", "--name", "alpha", "--session", "h1", "--cwd", "/", "--",
-		"decide", `{"topic":"style","text":"tabs"}`}, &answers)
+	err := session([]string{
+		"--home", home, "--agent", "claude", "--name", "alpha", "--session", "h1", "--cwd", "/", "--",
+		"decide", `{"topic":"style","text":"tabs"}`,
+	}, &answers)
 	if err != nil || !strings.Contains(answers.String(), "decide refused") {
 		t.Errorf("a decision: %v, %s", err, answers.String())
 	}
