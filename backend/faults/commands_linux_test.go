@@ -58,7 +58,8 @@ func proven(t *testing.T, home string) bool {
 	return proven
 }
 
-// loseMessages backs the messages up, loses the store and begins another.
+// loseMessages backs the messages up, loses the store and begins another by its
+// owner's word.
 func loseMessages(t *testing.T, home string) {
 	t.Helper()
 	c := caretaker(t, home)
@@ -66,6 +67,9 @@ func loseMessages(t *testing.T, home string) {
 		t.Fatal(err)
 	}
 	if err := os.Remove(c.Home.DB()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Replace(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	addMessages(t, c, 500, laterOnes, time.Now())

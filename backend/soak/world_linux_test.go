@@ -505,8 +505,8 @@ func (w *world) missing() []string {
 const justBefore = 3 * time.Second
 
 // noneTwice checks what came into the sessions' contexts. A session whose
-// process was killed may be shown again what it was shown just before: nothing
-// could acknowledge it any more.
+// process was killed may be shown again what it was shown just before, each time
+// that it is killed so: nothing could acknowledge it any more.
 func (w *world) noneTwice() (allowed int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -520,8 +520,7 @@ func (w *world) noneTwice() (allowed int) {
 			continue
 		}
 		name, _, _ := strings.Cut(key, " ")
-		killed, wasKilled := byName[name].killed[seen[0].life]
-		if wasKilled && killed.Sub(seen[0].at) < justBefore && len(seen) == 2 {
+		if byName[name].diedAfterEach(seen[:len(seen)-1]) {
 			allowed++
 			continue
 		}
@@ -533,6 +532,18 @@ func (w *world) noneTwice() (allowed int) {
 		w.Errorf("%d deliveries arrived more than once", reported)
 	}
 	return allowed
+}
+
+// diedAfterEach reports whether the session's process was killed just after each
+// of these arrivals.
+func (a *actor) diedAfterEach(seen []sighting) bool {
+	for _, one := range seen {
+		killed, wasKilled := a.killed[one.life]
+		if !wasKilled || killed.Sub(one.at) >= justBefore {
+			return false
+		}
+	}
+	return true
 }
 
 // storeAgrees compares the database with what was acknowledged.
