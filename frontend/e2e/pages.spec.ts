@@ -97,18 +97,13 @@ test('DSK-06 the menu is one row at 360 pixels, whatever is counted in it', asyn
   await page.route('**/api/state', async (route) => {
     const response = await route.fetch();
     const state = (await response.json()) as State;
-    const [message] = state.messages;
-    const [delivery] = message?.deliveries ?? [];
-    if (message === undefined || delivery === undefined)
-      throw new Error('the dashboard under test has no messages');
-    const deliveries = Array.from({ length: 24 }, (_, i) => ({
-      ...delivery,
+    state.overdue = Array.from({ length: 24 }, (_, i) => ({
+      id: `p${i}`,
       name: `s${i}`,
-      stage: 'durable' as const,
+      messages: 1,
+      oldest: `m${i}`,
+      since: Date.now() - 3_600_000,
     }));
-    state.messages = [
-      { ...message, kind: 'message', created_at: message.created_at - 3_600_000, deliveries },
-    ];
     state.storage = { ...state.storage, ok: false, errors: 12 };
     await route.fulfill({ response, json: state });
   });
