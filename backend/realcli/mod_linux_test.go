@@ -277,6 +277,10 @@ func TestClaudesModEntersTheOwnersWords(t *testing.T) {
 		if r1.Session == r2.Session || r1.Count("for the second")+r2.Count("for the first") != 0 {
 			w.Errorf("they came into %s and %s", r1.Session, r2.Session)
 		}
+		w.keys(other, "/exit", "-l", "/exit")
+		must(w.T, other.Keys(soon(w.T), "Enter"))
+		w.shown("the one that left to be gone", func(s state) bool { return s.peer("claude-p-2").ID == "" })
+		w.enters("claude-p", "Are you still there?")
 		must(w.T, other.Close(soon(w.T)))
 	})
 
