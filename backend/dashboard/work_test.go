@@ -77,7 +77,7 @@ func TestSTO_04_DSK_06_TheOwnerBacksUpProvesAndChecksFromThePage(t *testing.T) {
 		t.Fatalf("backups before: %+v", before.Backups)
 	}
 	for _, step := range []struct{ action, want string }{
-		{"backup", "were copied and verified: snapshot-"}, {"drill", "found whole: snapshot-"}, {"archive", "Messages moved to the archive: 0."}, {"check", "0 errors"},
+		{"backup", "were copied and verified: snapshot-"}, {"drill", "found whole: snapshot-"}, {"archive", "Messages moved to the archive: 0."}, {"check", "Everything was read: healthy."},
 	} {
 		done := w.workDone(`{"action":"` + step.action + `","consent":true}`)
 		if done.State != "done" || string(done.Action) != step.action || !strings.Contains(done.Result, step.want) || done.Ended == nil {
