@@ -124,9 +124,14 @@ func (t *Terminal) Screen(ctx context.Context) (string, error) {
 // ended is an error with what the program said at its end, nil while it runs and
 // after it ended well.
 func (t *Terminal) ended(ctx context.Context) error {
-	code, err := t.tmux(ctx, "display-message", "-p", "#{?pane_dead,#{pane_dead_status},}")
-	if code = strings.TrimSpace(code); code == "" || code == "0" || err != nil {
+	state, err := t.tmux(ctx, "display-message", "-p", "#{pane_dead} #{pane_dead_status}")
+	dead, code, _ := strings.Cut(strings.TrimSpace(state), " ")
+	if dead != "1" || code == "0" || err != nil {
 		return nil //nolint:nilerr // nobody knows that it has ended
+	}
+	if code == "" { // tmux missed how it ended: the end of another child has it look
+		_, _ = t.tmux(ctx, "run-shell", "true") // and if not, so does the next one
+		return nil
 	}
 	screen, _ := t.Screen(ctx)
 	if at := strings.Index(strings.ToLower(screen), "error: "); at >= 0 {
