@@ -133,7 +133,8 @@ const handedScan = 500
 func (b *Broker) offerAgain(ctx context.Context, s *session.Session, all bool) error {
 	b.mu.Lock()
 	id, box := s.ID, b.boxes[s.ID]
-	if box == nil || !all && !box.handedOpen && !box.wake.open {
+	wakes := box != nil && box.wake.open && s.Kind == bridge.Claude // nobody judges those of others
+	if box == nil || !all && !box.handedOpen && !wakes {
 		b.mu.Unlock()
 		return nil
 	}
