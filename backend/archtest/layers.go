@@ -1,5 +1,5 @@
-// Package archtest keeps the house in order. It reads the sources and checks
-// that every package imports only lower floors, that rules do no I/O, that
+// Package archtest holds the structure. It reads the sources and checks
+// that every package imports only lower layers, that rules do no I/O, that
 // packages say what they are for, and that every removal of stored data is one
 // that somebody has thought about. Its tests run it over the whole module.
 //
@@ -22,31 +22,40 @@ import (
 	"strings"
 )
 
-// heights gives every backend package its floor. A package may import only
-// what stands lower.
-var heights = map[string]int{
+// layers gives every backend package its layer. A package may import only what
+// stands on a lower one.
+var layers = map[string]int{
 	// Words.
 	"bridge": 0,
 	// Rules: no I/O. A session is a target of decisions; mail asks for a
 	// session's wake policy; a remote job is a job; a host's hook names a session;
 	// the way of the owner's words is a transport of chat.
-	"decision": 10, "chat": 10, "job": 10, "search": 10,
-	"session": 11, "remote": 11, "reach": 11,
+	"decision": 10, "chat": 10, "search": 10,
+	"session": 11, "reach": 11,
 	"mail": 12, "host": 12,
-	// Adapters: one per technology.
+	"job": 13, "needs": 13,
+	"remote": 14,
+	// Adapters: one per technology. Each of store's own packages is one part of
+	// what its databases need; ipc's api is what its two ends say to each other.
 	"disk": 20, "proc": 20,
-	"config": 21, "store": 21, "agent": 21, "link": 21, "ipc": 21,
-	// Programs.
-	"broker": 30, "runner": 30, "maintain": 30, "connect": 30,
+	"wire": 21, "sqlitex": 21, "config": 21, "gitwork": 21, "sandbox": 21,
+	"store/upgrade": 22, "store/fulltext": 22, "store/transfer": 22, "store": 24,
+	"ipc/api": 22, "ipc": 23, "link": 23, "hub": 23,
+	"agent/jsonedit": 22, "agent/clidata": 23, "agent": 24, "agent/setup": 25,
+	// Programs: what keeps the storage, who is connected, what jobs do.
+	"maintain/lease": 30, "maintain/check": 31, "maintain/snapshot": 32, "maintain/restore": 33, "maintain/archive": 33,
+	"maintain":    34,
+	"broker/wake": 29, "broker": 30, "connect": 30,
+	"runner": 31, "jobs": 31, "peering": 32,
 	// Doors, what opens them, and the way in.
-	"dashboard": 40, "mcpserver": 40, "hook": 40,
-	"daemon": 45,
-	"cli":    50,
+	"dashboard/api": 39, "dashboard": 40, "mcpserver": 40, "hook": 40,
+	"daemon":      45,
+	"cli/service": 48, "cli": 50,
 	// Tests only: no product package may import these.
 	"archtest": 100, "brokertest": 100, "realcli": 100,
 }
 
-// lowestAdapter is the height from which packages may touch the machine.
+// lowestAdapter is the layer from which packages may touch the machine.
 const lowestAdapter = 20
 
 // ioPackages are what words and rules may not import.
@@ -74,7 +83,7 @@ func (s source) dir() string {
 // isTool reports whether the file is part of no product binary: a test, what
 // only tests use, or the task runner.
 func (s source) isTool() bool {
-	return strings.HasSuffix(s.path, "_test.go") || strings.HasPrefix(s.path, "build/") || heights[s.dir()] == heights["archtest"]
+	return strings.HasSuffix(s.path, "_test.go") || strings.HasPrefix(s.path, "build/") || layers[s.dir()] == layers["archtest"]
 }
 
 // load parses every Go file below the folders of root that exist.
@@ -106,22 +115,22 @@ func load(root string, folders ...string) ([]source, error) {
 	return sources, nil
 }
 
-// checkFloors returns one sentence for each import that goes sideways or up.
+// checkLayers returns one sentence for each import that goes sideways or up.
 // Test files may import downwards and their own package's test tools.
-func checkFloors(sources []source) []string {
+func checkLayers(sources []source) []string {
 	var problems []string
 	for _, source := range sources {
 		own := source.dir()
 		if own == "" || source.isTool() {
 			continue
 		}
-		height, known := heights[own]
+		layer, known := layers[own]
 		if !known {
-			problems = append(problems, fmt.Sprintf("%s: package %s has no height: give it one in archtest/floors.go", source.path, own))
+			problems = append(problems, fmt.Sprintf("%s: package %s has no layer: give it one in archtest/layers.go", source.path, own))
 			continue
 		}
 		for _, imported := range importsOf(source) {
-			if problem := checkImport(own, height, imported); problem != "" {
+			if problem := checkImport(own, layer, imported); problem != "" {
 				problems = append(problems, source.path+": "+problem)
 			}
 		}
@@ -129,8 +138,8 @@ func checkFloors(sources []source) []string {
 	return problems
 }
 
-func checkImport(own string, height int, imported string) string {
-	if height < lowestAdapter && slices.Contains(ioPackages, imported) {
+func checkImport(own string, layer int, imported string) string {
+	if layer < lowestAdapter && slices.Contains(ioPackages, imported) {
 		return fmt.Sprintf("%s holds rules and may not import %q: declare a port and let an adapter do it", own, imported)
 	}
 	if !strings.HasPrefix(imported, "bridge/") {
@@ -140,9 +149,9 @@ func checkImport(own string, height int, imported string) string {
 	if !inBackend {
 		return fmt.Sprintf("the backend may not import %s: a main hands it over", imported)
 	}
-	below, known := heights[other]
-	if !known || below >= height {
-		return fmt.Sprintf("%s (height %d) may not import %s (height %d): imports only go down", own, height, other, below)
+	below, known := layers[other]
+	if !known || below >= layer {
+		return fmt.Sprintf("%s (layer %d) may not import %s (layer %d): imports only go down", own, layer, other, below)
 	}
 	return ""
 }

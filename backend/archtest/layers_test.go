@@ -27,7 +27,7 @@ func report(t *testing.T, problems []string) {
 	}
 }
 
-func TestImportsOnlyGoDown(t *testing.T) { report(t, checkFloors(module(t))) }
+func TestImportsOnlyGoDown(t *testing.T) { report(t, checkLayers(module(t))) }
 
 func TestEveryPackageSaysWhatItIsFor(t *testing.T) { report(t, checkComments(module(t))) }
 
@@ -41,13 +41,13 @@ func parse(t *testing.T, path, text string) source {
 	return source{path: path, file: file, set: set}
 }
 
-func TestCheckFloorsFindsWhatIsWrong(t *testing.T) {
+func TestCheckLayersFindsWhatIsWrong(t *testing.T) {
 	tests := []struct{ name, path, imported, want string }{
 		{name: "down", path: "backend/broker/b.go", imported: "bridge/backend/store"},
 		{name: "up", path: "backend/store/s.go", imported: "bridge/backend/broker", want: "imports only go down"},
 		{name: "sideways", path: "backend/chat/c.go", imported: "bridge/backend/decision", want: "imports only go down"},
-		{name: "a package without a floor", path: "backend/util/u.go", imported: "fmt", want: "has no height"},
-		{name: "an import without a floor", path: "backend/cli/c.go", imported: "bridge/backend/util", want: "imports only go down"},
+		{name: "a package without a layer", path: "backend/util/u.go", imported: "fmt", want: "has no layer"},
+		{name: "an import without a layer", path: "backend/cli/c.go", imported: "bridge/backend/util", want: "imports only go down"},
 		{name: "out of the backend", path: "backend/dashboard/d.go", imported: "bridge/frontend", want: "a main hands it over"},
 		{name: "a test tool", path: "backend/cli/c.go", imported: "bridge/backend/realcli", want: "imports only go down"},
 		{name: "a rule with files", path: "backend/decision/d.go", imported: "os", want: "may not import \"os\""},
@@ -59,7 +59,7 @@ func TestCheckFloorsFindsWhatIsWrong(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			problems := checkFloors([]source{parse(t, tt.path, "package p\n\nimport _ \""+tt.imported+"\"\n")})
+			problems := checkLayers([]source{parse(t, tt.path, "package p\n\nimport _ \""+tt.imported+"\"\n")})
 			got := strings.Join(problems, "\n")
 			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 				t.Errorf("problems = %q, want %q", got, tt.want)
