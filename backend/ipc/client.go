@@ -12,6 +12,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/session"
+	"bridge/backend/wire"
 )
 
 // Target is the address of a home's broker.
@@ -392,11 +393,11 @@ func (c *Client) readUntil(ctx context.Context, r request) error {
 
 // readOne reads one frame and delivers it.
 func (c *Client) readOne() error {
-	payload, err := readFrame(c.reader, bridge.MaxFrameBytes)
+	payload, err := wire.ReadFrame(c.reader, bridge.MaxFrameBytes)
 	if err != nil {
 		return err
 	}
-	e, err := parseEnvelope(payload)
+	e, err := wire.Parse[envelope](payload)
 	if err != nil {
 		return err
 	}

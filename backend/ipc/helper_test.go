@@ -3,6 +3,7 @@ package ipc
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"log/slog"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"bridge/backend/bridge"
+	"bridge/backend/wire"
 )
 
 // patience bounds every wait of these tests: it passes only when something is
@@ -219,11 +221,16 @@ func (l *line) send(frames ...envelope) {
 }
 
 func (l *line) receive() (envelope, error) {
-	payload, err := readFrame(l.reader, bridge.MaxFrameBytes)
+	payload, err := wire.ReadFrame(l.reader, bridge.MaxFrameBytes)
 	if err != nil {
 		return envelope{}, err
 	}
-	return parseEnvelope(payload)
+	return wire.Parse[envelope](payload)
+}
+
+// frame is a payload behind a length that may be a lie.
+func frame(size uint32, payload string) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, size), payload...)
 }
 
 func helloFrame(token string, protocol int) envelope {

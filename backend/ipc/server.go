@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/wire"
 )
 
 const (
@@ -134,14 +135,14 @@ func (s *Server) serve(conn *Conn) {
 func (s *Server) readRequests(conn *Conn, reader *bufio.Reader, running *sync.WaitGroup) {
 	slots := make(chan struct{}, requestsPerConn)
 	for {
-		payload, err := readFrame(reader, bridge.MaxFrameBytes)
+		payload, err := wire.ReadFrame(reader, bridge.MaxFrameBytes)
 		if err != nil {
 			if bridge.CodeOf(err) == bridge.TooLarge {
 				_ = conn.answer(envelope{}, nil, err) // best effort before the end
 			}
 			return
 		}
-		e, err := parseEnvelope(payload)
+		e, err := wire.Parse[envelope](payload)
 		if err != nil {
 			_ = conn.answer(e, nil, err) // a failed write ends the connection by itself
 			continue
@@ -169,14 +170,14 @@ func (s *Server) greet(conn *Conn, reader *bufio.Reader) (welcome Welcome, hello
 	if err := conn.raw.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return welcome, hello, err
 	}
-	payload, err := readFrame(reader, helloLimitBytes)
+	payload, err := wire.ReadFrame(reader, helloLimitBytes)
 	if err != nil {
 		return welcome, hello, err
 	}
 	if err := conn.raw.SetReadDeadline(time.Time{}); err != nil {
 		return welcome, hello, err
 	}
-	if hello, err = parseEnvelope(payload); err != nil {
+	if hello, err = wire.Parse[envelope](payload); err != nil {
 		return welcome, hello, err
 	}
 	if welcome, err = s.admit(conn, hello); err != nil {

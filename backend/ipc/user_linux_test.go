@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/wire"
 )
 
 // nobody is a user that owns nothing.
@@ -37,7 +38,7 @@ func dialAsChild(socket string) int {
 		return 1
 	}
 	_, _ = conn.Write(hello) // the other side may have closed already
-	got, err := readFrame(bufio.NewReader(conn), bridge.MaxFrameBytes)
+	got, err := wire.ReadFrame(bufio.NewReader(conn), bridge.MaxFrameBytes)
 	fmt.Printf("user %d read %q, %v\n", os.Getuid(), got, err)
 	return 0
 }

@@ -1,0 +1,66 @@
+// Package wire carries JSON documents over a stream of bytes, each behind its
+// length and none larger than the reader allows (MSG-10). It knows neither who is
+// at the other end nor what the documents mean: the local socket uses it, and
+// whatever else connects two programs of Bridge may.
+package wire
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"bridge/backend/bridge"
+)
+
+// headBytes is a frame's length, big-endian, in front of its payload.
+const headBytes = 4
+
+// ReadFrame reads the payload of one frame. A length of 0 or over limitBytes is
+// refused with code TooLarge before anything is allocated: nothing after it can be
+// read. The error is io.EOF only between frames.
+func ReadFrame(r *bufio.Reader, limitBytes int) ([]byte, error) {
+	var head [headBytes]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, fmt.Errorf("read a frame's length: %w", err)
+		}
+		return nil, err
+	}
+	size := binary.BigEndian.Uint32(head[:])
+	if size == 0 || uint64(size) > uint64(limitBytes) {
+		return nil, bridge.Errorf(bridge.TooLarge, "a frame of %d bytes is outside 1 to %d", size, limitBytes)
+	}
+	payload := make([]byte, size)
+	if _, err := io.ReadFull(r, payload); err != nil {
+		return nil, fmt.Errorf("read a frame: %w", errors.Join(err, io.ErrUnexpectedEOF))
+	}
+	return payload, nil
+}
+
+// AppendFrame encodes value as one frame behind buf, ready for a single write. A
+// frame that its reader would refuse is not written: its code is TooLarge.
+func AppendFrame(buf []byte, value any, limitBytes int) ([]byte, error) {
+	payload, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encode a frame: %w", err)
+	}
+	if len(payload) > limitBytes {
+		return nil, bridge.Errorf(bridge.TooLarge, "a frame needs %d bytes: at most %d fit", len(payload), limitBytes)
+	}
+	buf = binary.BigEndian.AppendUint32(buf, uint32(len(payload)))
+	return append(buf, payload...), nil
+}
+
+// Parse reads a frame's JSON. Only its outer shape is checked here: what a T keeps
+// raw is decoded strictly by whoever knows its meaning.
+func Parse[T any](payload []byte) (T, error) {
+	var value T
+	if err := json.Unmarshal(payload, &value); err != nil {
+		var none T // part of value may be filled
+		return none, bridge.Errorf(bridge.Invalid, "a frame is not valid JSON: %v", err)
+	}
+	return value, nil
+}
