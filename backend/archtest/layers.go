@@ -41,7 +41,7 @@ var layers = map[string]int{
 	"wire": 21, "sqlitex": 21, "config": 21, "gitwork": 21, "sandbox": 21,
 	"store/upgrade": 22, "store/fulltext": 22, "store/transfer": 22, "store": 24,
 	"ipc/api": 22, "ipc": 23, "link": 23, "hub": 23,
-	"agent/jsonedit": 22, "agent/clidata": 23, "agent": 24, "agent/setup": 25,
+	"agent/jsonedit": 22, "agent/clidata": 23, "agent": 24, "agent/driver": 24, "agent/setup": 25,
 	// Programs: what keeps the storage, who is connected, what jobs do.
 	"maintain/lease": 30, "maintain/check": 31, "maintain/snapshot": 32, "maintain/restore": 33, "maintain/archive": 33,
 	"maintain":    34,
