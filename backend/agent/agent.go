@@ -2,7 +2,8 @@
 // ClaudeToolUse), where they are (Detect) and how Bridge is connected to them
 // and taken away again (PlanInstall, PlanRemoval, Apply; row MSG-11). One file per
 // kind holds everything that is particular to it; nothing here talks to a
-// broker. What their hooks say and want to hear is package host's.
+// broker. What their hooks say and want to hear is package host's, what their own
+// stores hold is package clidata's.
 package agent
 
 import (

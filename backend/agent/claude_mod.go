@@ -7,11 +7,8 @@ import (
 	"strings"
 
 	"bridge/backend/bridge"
+	"bridge/backend/host"
 )
-
-// claudeModName is the name of claude's mod, of its folder below claude's skills,
-// and of whoever a prompt of its comes from in a transcript.
-const claudeModName = "bridge"
 
 // The three files of the mod. claude loads them from its folder of skills without
 // a question and without a network; one older than 2.1.287 ignores them.
@@ -34,7 +31,7 @@ const (
 // claudeMod lays the mod out, or says why it stays away: a folder of that name
 // that Bridge did not write is somebody's.
 func (in Input) claudeMod(config string, before *installed) (documents []document, note string) {
-	folder := filepath.Join(config, "skills", claudeModName)
+	folder := filepath.Join(config, "skills", host.ClaudeMod)
 	manifest := filepath.Join(folder, ".claude-plugin", "plugin.json")
 	if before.file(manifest) == nil && !isClaudeMod(folder, manifest) {
 		return nil, folder + " is not Bridge's and is left alone: without Bridge's mod there, your words reach an idle claude by a wake hook, " +

@@ -7,12 +7,6 @@ import (
 	"bridge/backend/host"
 )
 
-// text and truth read a CLI's JSON whatever its types: see package host.
-type (
-	text  = host.Text
-	truth = host.Truth
-)
-
 // encode returns value as one line of JSON without HTML escapes.
 func encode(value any) []byte { return host.Encode(value) }
 

@@ -19,9 +19,6 @@ import (
 // of it; beyond it the outcome is unclear, for the message may be in.
 const queueTimeout = 10 * time.Second
 
-// maxReasonChars bounds what a refusal quotes of the CLI's own words.
-const maxReasonChars = 160
-
 // Queue is the queue command of codex: the one way to put input before a live
 // codex thread that never interrupts a turn (CHT-04).
 type Queue struct {
@@ -44,7 +41,7 @@ func (q Queue) Push(ctx context.Context, thread, message string) (result chat.Qu
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
-		return chat.QueueRefused, "codex could not be started: " + shortReason(err.Error())
+		return chat.QueueRefused, "codex could not be started: " + host.ShortReason(err.Error())
 	}
 	err := cmd.Wait()
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) { // it ended well, though something that it started holds its output
@@ -70,7 +67,7 @@ func judgeExit(err error, thread, output string) (chat.QueueResult, string) {
 			return known.result, known.reason
 		}
 	}
-	return chat.QueueUnclear, fmt.Sprintf("codex exited with %d: %s", exit.ExitCode(), shortReason(cmp.Or(failure, output)))
+	return chat.QueueUnclear, fmt.Sprintf("codex exited with %d: %s", exit.ExitCode(), host.ShortReason(cmp.Or(failure, output)))
 }
 
 // refusals are the ends that are known to have queued nothing, by exit code and
@@ -123,12 +120,4 @@ func failureIn(output string) (line string, certain bool) {
 		}
 	}
 	return line, certain
-}
-
-func shortReason(words string) string {
-	words = strings.TrimRight(strings.Join(strings.Fields(words), " "), ".:")
-	if words == "" {
-		return "it said nothing"
-	}
-	return host.Shorten(words, maxReasonChars)
 }

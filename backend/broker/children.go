@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"bridge/backend/agent"
+	"bridge/backend/agent/clidata"
 	"bridge/backend/proc"
 	"bridge/backend/session"
 )
@@ -73,7 +73,7 @@ func (b *Broker) look(ctx context.Context, s *session.Session, box *mailbox) {
 	host, folder, kind, cwd := s.SessionID, s.Store, s.Kind, s.Cwd
 	pid := s.AgentPID
 	b.mu.Unlock()
-	found, err := agent.Children(ctx, kind, folder, host, cwd)
+	found, err := clidata.Children(ctx, kind, folder, host, cwd)
 	began := began(pid)
 	note := ""
 	if err != nil {

@@ -1,7 +1,7 @@
 package broker
 
 import (
-	"bridge/backend/agent"
+	"bridge/backend/agent/clidata"
 	"bridge/backend/bridge"
 	"bridge/backend/session"
 )
@@ -19,7 +19,7 @@ func (b *Broker) lookIdle(s *session.Session) {
 	if !doubtful {
 		return
 	}
-	since := agent.ClaudeIdleSince(folder, pid, host)
+	since := clidata.ClaudeIdleSince(folder, pid, host)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s.Busy && s.SessionID == host && since > box.lastActive {

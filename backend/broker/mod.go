@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/agent"
+	"bridge/backend/agent/clidata"
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
 	"bridge/backend/ipc"
@@ -390,7 +390,7 @@ func (b *Broker) judgeMod(ctx context.Context, s *session.Session, call session.
 			continue
 		}
 		shown := call.Event == session.EventPrompt && call.Prompt == d.Body
-		entered, known := agent.ClaudeEntered(folder, cwd, asked, d.Body, d.Handed.At)
+		entered, known := clidata.ClaudeEntered(folder, cwd, asked, d.Body, d.Handed.At)
 		switch {
 		case shown:
 			err = b.modEntered(ctx, id, d.ID, mail.ViaPrompt, "claude showed it as a prompt")

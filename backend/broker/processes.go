@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"bridge/backend/agent"
+	"bridge/backend/agent/clidata"
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
@@ -148,7 +148,7 @@ func (b *Broker) offerAgain(ctx context.Context, s *session.Session, all bool) e
 	if err != nil || len(lost) == 0 {
 		return err
 	}
-	held := agent.Holds(ctx, kind, folder, host, cwd, lost)
+	held := clidata.Holds(ctx, kind, folder, host, cwd, lost)
 	var seen []mail.Mark
 	for _, d := range lost {
 		if held[d.ID] {

@@ -96,3 +96,7 @@ const (
 	WakeEvent        = "Wake"
 	WakeStandbyEvent = "WakeStandby"
 )
+
+// ClaudeMod is the name of Bridge's mod for claude, of its folder below claude's
+// skills, and of whoever a prompt of its comes from in a transcript.
+const ClaudeMod = "bridge"

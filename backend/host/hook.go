@@ -84,6 +84,18 @@ func Shorten(s string, maxChars int) string {
 	return string([]rune(s)[:maxChars])
 }
 
+// maxReasonChars bounds what a reason quotes of a CLI's own words.
+const maxReasonChars = 160
+
+// ShortReason is what a CLI or an error said, as one short line for people.
+func ShortReason(words string) string {
+	words = strings.TrimRight(strings.Join(strings.Fields(words), " "), ".:")
+	if words == "" {
+		return "it said nothing"
+	}
+	return Shorten(words, maxReasonChars)
+}
+
 // Encode returns value as one line of JSON without HTML escapes: the text goes
 // to a model, not to a page.
 func Encode(value any) []byte {

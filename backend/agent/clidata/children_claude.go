@@ -1,4 +1,4 @@
-package agent
+package clidata
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"bridge/backend/bridge"
+	"bridge/backend/host"
 	"bridge/backend/session"
 )
 
@@ -103,11 +104,11 @@ func claudeChild(root *os.Root, name, id string) (session.Child, bool) {
 		return session.Child{}, false
 	}
 	var meta struct {
-		AgentType   text  `json:"agentType"`
-		Description text  `json:"description"`
-		Finished    truth `json:"finished"`
-		Stopped     truth `json:"stoppedByUser"`
-		Swept       truth `json:"sweptByStop"`
+		AgentType   host.Text  `json:"agentType"`
+		Description host.Text  `json:"description"`
+		Finished    host.Truth `json:"finished"`
+		Stopped     host.Truth `json:"stoppedByUser"`
+		Swept       host.Truth `json:"sweptByStop"`
 	}
 	if json.Unmarshal(raw, &meta) != nil || meta.AgentType == "" && meta.Description == "" {
 		return session.Child{}, false
@@ -127,8 +128,8 @@ func claudeParent(root *os.Root, name, sessionID, id string) bool {
 	}
 	line, _, whole := bytes.Cut(raw, []byte("\n"))
 	var first struct {
-		SessionID text `json:"sessionId"`
-		AgentID   text `json:"agentId"`
+		SessionID host.Text `json:"sessionId"`
+		AgentID   host.Text `json:"agentId"`
 	}
 	if !whole { // being written, or one long line: its place alone tells
 		return true

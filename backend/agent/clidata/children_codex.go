@@ -1,4 +1,4 @@
-package agent
+package clidata
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/host"
 	"bridge/backend/session"
 )
 
@@ -144,7 +145,7 @@ func (t codexThread) spawnedBy() string {
 	var source struct {
 		Subagent struct {
 			Spawn struct {
-				Parent text `json:"parent_thread_id"`
+				Parent host.Text `json:"parent_thread_id"`
 			} `json:"thread_spawn"`
 		} `json:"subagent"`
 	}

@@ -1,4 +1,4 @@
-package agent
+package clidata
 
 import (
 	"bufio"
@@ -9,6 +9,8 @@ import (
 	"os"
 	"path"
 	"time"
+
+	"bridge/backend/host"
 )
 
 // The bounds of one look for a prompt: of longer transcripts the end is read, and
@@ -89,7 +91,7 @@ func isEntered(line []byte, text string, since int64) bool {
 			Content json.RawMessage `json:"content"`
 		} `json:"message"`
 	}
-	if json.Unmarshal(line, &row) != nil || row.Type != "user" || row.Origin.Kind != "plugin" || row.Origin.Name != claudeModName {
+	if json.Unmarshal(line, &row) != nil || row.Type != "user" || row.Origin.Kind != "plugin" || row.Origin.Name != host.ClaudeMod {
 		return false
 	}
 	var content string

@@ -1,5 +1,5 @@
 //go:build !unix
 
-package agent
+package clidata
 
 const nonBlocking = 0

@@ -1,10 +1,14 @@
-package agent
+// Package clidata reads what the agent CLIs keep about their sessions in stores of
+// their own: which native children a session has (Children), which messages it
+// holds (Holds), what claude says of a session that is idle (ClaudeIdleSince) and
+// which prompts it was given (ClaudeEntered). It only reads, within bounds, and
+// makes no file.
+package clidata
 
 import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net/url"
@@ -17,8 +21,6 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"bridge/backend/bridge"
-	"bridge/backend/host"
-	"bridge/backend/session"
 )
 
 // The bounds of one look into a CLI's own store. What is beyond them is not
@@ -33,39 +35,6 @@ const (
 	storeTimeout      = 2 * time.Second
 )
 
-// Children lists the native children of a session as the CLI's own store in
-// folder holds them, oldest first: children of children too, since they are at
-// work for the same session. It only reads: it makes no file, takes no lock that
-// a writer would wait for, and follows no link out of the folder. A store or
-// session that is not there has no children. A store in a form that this Bridge
-// does not know is bridge.Unsupported, with a sentence for people.
-func Children(ctx context.Context, kind bridge.AgentKind, folder, sessionID, cwd string) ([]session.Child, error) {
-	if folder == "" || !isStoredID(sessionID) {
-		return nil, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	var children []session.Child
-	var err error
-	switch kind {
-	case bridge.Claude:
-		children, err = claudeChildren(folder, sessionID, cwd)
-	case bridge.Codex:
-		children, err = codexChildren(ctx, folder, sessionID)
-	case bridge.OpenCode:
-		children, err = openCodeChildren(ctx, filepath.Join(folder, "opencode.db"), sessionID)
-	default:
-		return nil, nil
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil && bridge.CodeOf(err) != bridge.Unsupported {
-		return nil, bridge.WithCause(bridge.Unsupported, err, fmt.Sprintf("%s's own store could not be read (%v)", kind, shortReason(err.Error())))
-	}
-	return children, err
-}
-
 // isStoredID reports whether id may name a session or a child: it becomes a part
 // of file names.
 func isStoredID(id string) bool {
@@ -75,20 +44,6 @@ func isStoredID(id string) bool {
 	return strings.IndexFunc(id, func(r rune) bool {
 		return r > unicode.MaxASCII || r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	}) < 0
-}
-
-// childTitleOf makes one printable line of what a store calls a child.
-func childTitleOf(words string) string {
-	printable := strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
-			return ' '
-		}
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(words[:min(len(words), maxStoredBytes)], ""))
-	return host.Shorten(strings.Join(strings.Fields(printable), " "), maxChildTitle)
 }
 
 // unknownForm says that a store is not as this Bridge knows it.
