@@ -141,7 +141,7 @@ export async function stateOf(page: Page): Promise<State> {
   return (await response.json()) as State;
 }
 
-/** One live session's name; a dashboard without any can not be tested. */
+/** One live session's name; a dashboard without any cannot be tested. */
 export async function someSession(page: Page, index = 0): Promise<string> {
   const { peers } = await stateOf(page);
   const peer = peers[index % peers.length];

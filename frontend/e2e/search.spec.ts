@@ -60,7 +60,7 @@ test('DSK-06 a message that is not loaded is fetched by its id', async ({ page }
   await page.goto(`/#/search?m=${hits[0]?.id ?? ''}`);
   await expect(page.getByRole('complementary', { name: 'Details' })).toContainText(mark);
   await page.goto('/#/search?m=nothing');
-  await expect(page.getByRole('complementary', { name: 'Details' })).toContainText('It can not be shown');
+  await expect(page.getByRole('complementary', { name: 'Details' })).toContainText('It cannot be shown');
   await page.unrouteAll({ behavior: 'ignoreErrors' });
 });
 

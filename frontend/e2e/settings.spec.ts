@@ -30,7 +30,7 @@ test('DSK-06 the guide connects a found agent after showing the exact change', a
 
   await row.getByRole('button', { name: 'Connect… claude' }).click();
   await dialog.getByRole('button', { name: 'Connect', exact: true }).click();
-  await expect(row).toContainText('✓ connected');
+  await expect(row.locator('[data-sign]')).toHaveAttribute('data-sign', 'good');
   await expect(guide).toContainText('claude is connected. Sessions that run already need a restart.');
   expect(await readFile(settings, 'utf8')).toContain('hook claude SessionStart');
 

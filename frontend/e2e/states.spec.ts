@@ -5,7 +5,7 @@ import { CLOCK, expect, open, pattern, someSession, test } from './dashboard';
 // A page that is closing may still be asking.
 test.afterEach(({ page }) => page.unrouteAll({ behavior: 'ignoreErrors' }));
 
-/** Lets the page see a changed state, as this dashboard can not be brought into it. */
+/** Lets the page see a changed state, as this dashboard cannot be brought into it. */
 async function show(page: Page, change: (state: State) => Partial<State>): Promise<void> {
   await page.route('**/api/state', async (route) => {
     const response = await route.fetch();

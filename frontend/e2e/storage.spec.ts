@@ -54,7 +54,9 @@ test('STO-03 a damaged storage is told on every page, with what to do', async ({
   });
   await open(page, 'needs');
   await expect(page.locator('main li')).toContainText('The storage has 1 error');
-  await expect(page.getByRole('navigation').getByRole('link', { name: 'Storage' })).toContainText('✕ 1');
+  const link = page.getByRole('navigation').getByRole('link', { name: 'Storage' });
+  await expect(link.locator('[data-sign]')).toHaveAttribute('data-sign', 'bad');
+  await expect(link).toContainText('1');
   await page.getByRole('link', { name: 'Look' }).click();
   await expect(page.locator('main')).toContainText('Not healthy: 1 error and 1 warning.');
   const finding = page.locator('main li', { hasText: 'bridge.db' }).first();

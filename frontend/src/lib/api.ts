@@ -99,7 +99,7 @@ export interface Reach {
   child: {
     /** Words may go to the child itself. */
     direct: boolean;
-    /** What the owner can not do with one, in a few words and in a sentence. */
+    /** What the owner cannot do with one, in a few words and in a sentence. */
     brief: string;
     limit: string;
     /** How words about or to one travel. */
@@ -282,7 +282,7 @@ export interface Offer {
   action: WorkAction;
   explains: string;
   consent: boolean;
-  /** Why it can not be done from the page, or ''. */
+  /** Why it cannot be done from the page, or ''. */
   refused: string;
   command: string;
 }
@@ -304,7 +304,7 @@ export interface Settings {
   wakeOnDirect: boolean;
   desktop: { notifications: boolean };
   claude: { statusLine: boolean };
-  /** Whether the desktop app starts at login; `why` it can not, "" where it can. Null where that app does not serve the page. */
+  /** Whether the desktop app starts at login; `why` it cannot, "" where it can. Null where that app does not serve the page. */
   login: { on: boolean; why: string } | null;
   /** Where this page is served now; another port counts from the next start. */
   servedPort: number;

@@ -3,6 +3,7 @@
 
 import { api, type AgentChange, type AgentFound, type Agents } from '../../lib/api';
 import { Loaded } from '../../lib/loaded.svelte';
+import type { Sign } from '../../ui/signs';
 
 /** What is done to an agent: first its change is shown, then it is made. */
 export interface Change {
@@ -73,16 +74,16 @@ function sentenceOf(error: unknown): string {
 
 export const agents = new AgentsHere();
 
-/** The state of an agent as shape and word. */
+/** The state of an agent as sign and word. */
 export function agentState(agent: AgentFound): {
-  shape: string;
+  sign: Sign;
   word: string;
   sort: 'good' | 'warn' | 'soft';
 } {
-  if (agent.refused !== '') return { shape: '△', word: 'unknown version', sort: 'warn' };
-  if (agent.connected && agent.missing.length > 0) return { shape: '△', word: 'incomplete', sort: 'warn' };
-  if (agent.connected) return { shape: '✓', word: 'connected', sort: 'good' };
+  if (agent.refused !== '') return { sign: 'warn', word: 'unknown version', sort: 'warn' };
+  if (agent.connected && agent.missing.length > 0) return { sign: 'warn', word: 'incomplete', sort: 'warn' };
+  if (agent.connected) return { sign: 'good', word: 'connected', sort: 'good' };
   return agent.found
-    ? { shape: '○', word: 'not connected', sort: 'soft' }
-    : { shape: '–', word: 'not found', sort: 'soft' };
+    ? { sign: 'off', word: 'not connected', sort: 'soft' }
+    : { sign: 'none', word: 'not found', sort: 'soft' };
 }

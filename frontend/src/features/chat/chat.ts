@@ -3,6 +3,7 @@
 import type { ChatDelivery, ChatResult, SendResult } from '../../lib/api';
 import { count } from '../../lib/text';
 import { clock } from '../../lib/time';
+import type { Sign } from '../../ui/signs';
 
 /** The server's limit for owner input, in characters (Unicode code points). */
 export const BODY_MAX = 32_000;
@@ -20,16 +21,16 @@ export interface Status {
   receipt: string | null;
 }
 
-/** Each outcome as shape and word; the tone is only for the colour. */
+/** Each outcome as sign and word; the tone is only for the colour. */
 export const OUTCOMES: Record<
   Outcome,
-  { shape: string; word: string; tone: 'plain' | 'good' | 'warn' | 'bad' }
+  { sign: Sign; word: string; tone: 'plain' | 'good' | 'warn' | 'bad' }
 > = {
-  queued: { shape: '◷', word: 'Queued', tone: 'plain' },
-  delivered: { shape: '✓', word: 'Delivered', tone: 'good' },
-  unconfirmed: { shape: '△', word: 'Unconfirmed', tone: 'warn' },
-  'not-supported': { shape: '⊘', word: 'Not supported', tone: 'bad' },
-  failed: { shape: '✕', word: 'Not sent', tone: 'bad' },
+  queued: { sign: 'waiting', word: 'Queued', tone: 'plain' },
+  delivered: { sign: 'good', word: 'Delivered', tone: 'good' },
+  unconfirmed: { sign: 'warn', word: 'Unconfirmed', tone: 'warn' },
+  'not-supported': { sign: 'refused', word: 'Not supported', tone: 'bad' },
+  failed: { sign: 'bad', word: 'Not sent', tone: 'bad' },
 };
 
 /** True where the words went nowhere, so that they stay in the composer. */
@@ -39,7 +40,7 @@ export function wentNowhere(status: Status): boolean {
 
 const length = (text: string) => [...text].length;
 
-/** Why the text can not be sent, '' when it can; an empty text needs no words. */
+/** Why the text cannot be sent, '' when it can; an empty text needs no words. */
 export function bodyProblem(text: string): string {
   const over = length(text) - BODY_MAX;
   return over > 0 ? `${over.toLocaleString('en')} characters too long` : '';

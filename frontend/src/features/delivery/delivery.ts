@@ -17,7 +17,7 @@ export const STEP_NAMES: Record<Step, string> = {
 
 /**
  * done: every recipient; part: some of them; pending: none yet;
- * never: it can not happen; skipped: a later step happened without it;
+ * never: it cannot happen; skipped: a later step happened without it;
  * unsure: nobody knows.
  */
 export type Mark = 'done' | 'part' | 'pending' | 'never' | 'skipped' | 'unsure';

@@ -38,7 +38,7 @@ const brokerOffline: Need = {
   id: 'broker-offline',
   sort: 'offline',
   title: 'The broker is offline',
-  detail: 'Sessions can not send or receive. It starts with the next session, or by bridge open.',
+  detail: 'Sessions cannot send or receive. It starts with the next session, or by bridge open.',
   place: null,
   message: null,
   dismissible: false,

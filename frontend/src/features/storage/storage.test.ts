@@ -128,13 +128,13 @@ describe('DSK-06 maintenance in words', () => {
   });
   it('draws sizes from zero, in the time they were measured', () => {
     const at = (day: number, total: number) => ({ at: day, total, parts: {} });
-    expect(plot([at(0, 50), at(1, 100), at(4, 25)])).toEqual([
-      { x: 0, y: 0.5 },
-      { x: 0.25, y: 1 },
-      { x: 1, y: 0.25 },
+    expect(plot([at(0, 50), at(1, 100), at(4, 25)], 400, 80)).toEqual([
+      { x: 0, y: 40 },
+      { x: 100, y: 0 },
+      { x: 400, y: 60 },
     ]);
-    expect(plot([])).toEqual([]);
-    expect(plot([at(5, 0)])).toEqual([{ x: 1, y: 0 }]);
+    expect(plot([], 400, 80)).toEqual([]);
+    expect(plot([at(5, 0)], 400, 80)).toEqual([{ x: 400, y: 80 }]);
   });
 });
 
@@ -181,7 +181,7 @@ describe('STO-12 search through all stored messages', () => {
     expect(search.found).toBeNull();
   });
 
-  it('keeps what is shown when the next page can not be had', async () => {
+  it('keeps what is shown when the next page cannot be had', async () => {
     const asked = vi.spyOn(api, 'searchArchive').mockResolvedValueOnce({ messages: [row('one', 9)] });
     const search = new ArchiveSearch();
     await search.ask('o');

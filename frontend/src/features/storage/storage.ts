@@ -1,5 +1,6 @@
 // What the page says about the home's health, without markup.
 
+import { scaleLinear } from 'd3-scale';
 import type { DoctorReport, Proof, SizePoint, StorageSummary, Work, WorkAction } from '../../lib/api';
 import { count } from '../../lib/text';
 import { ago } from '../../lib/time';
@@ -119,13 +120,15 @@ export function proofOf(path: string, drills: Proof[]): Proof | undefined {
   return drills.find((d) => d.snapshot === path.split('/').at(-1));
 }
 
-/** The points of a chart, each from 0 to 1 in both directions; y grows upwards from 0 bytes. */
-export function plot(points: SizePoint[]): { x: number; y: number }[] {
+/** The points of a chart of that size in pixels, from its lower left at 0 bytes; y grows downwards, as in SVG. */
+export function plot(points: SizePoint[], width: number, height: number): { x: number; y: number }[] {
   const [first, last] = [points[0], points.at(-1)];
   if (first === undefined || last === undefined) return [];
-  const span = last.at - first.at;
-  const top = Math.max(1, ...points.map((p) => p.total));
-  return points.map((p) => ({ x: span === 0 ? 1 : (p.at - first.at) / span, y: p.total / top }));
+  // One moment alone stands at the right edge: it is the present.
+  const from = first.at === last.at ? first.at - 1 : first.at;
+  const x = scaleLinear([from, last.at], [0, width]);
+  const y = scaleLinear([0, Math.max(1, ...points.map((p) => p.total))], [height, 0]);
+  return points.map((p) => ({ x: x(p.at), y: y(p.total) }));
 }
 
 /** A text around the first place that holds the query, literally. */
