@@ -106,18 +106,10 @@ func (b *Broker) chatByQueue(ctx context.Context, name string, route reach.Route
 		b.arrived(ctx, []bridge.Message{message})
 		return outcome, nil
 	}
-	via, detail := queueWay(result, reason)
+	via, detail := mail.ViaOfQueue(result, reason)
 	err := b.opts.DB.Rehand(ctx, mail.Mark{MessageID: message.ID, Recipient: message.Recipient, At: b.nowMillis(), Via: via, Evidence: via.Evidence(detail)})
 	b.changed()
 	return outcome, err
-}
-
-// queueWay says which way the owner's words went that a queue did not refuse.
-func queueWay(result chat.QueueResult, reason string) (via mail.Via, detail string) {
-	if result == chat.QueueUnclear {
-		return mail.ViaQueueUnclear, "unconfirmed, " + reason
-	}
-	return mail.ViaQueue, ""
 }
 
 // chatToChild puts the owner's words into a native child's own queue. What may
@@ -129,7 +121,7 @@ func (b *Broker) chatToChild(ctx context.Context, name string, route reach.Route
 	if result != chat.QueueAccepted && result != chat.QueueUnclear {
 		return outcome
 	}
-	via, detail := queueWay(result, reason)
+	via, detail := mail.ViaOfQueue(result, reason)
 	message := bridge.Message{
 		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: chat.ToChild(name, request.Child), Body: request.Body,
 		CreatedAt: b.nowMillis(),

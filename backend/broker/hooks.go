@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"maps"
-	"path/filepath"
 	"slices"
 
 	"bridge/backend/bridge"
@@ -20,7 +19,7 @@ const hookScan = 50
 // hook serves one hook or plugin call: it notes the activity, and hands over
 // mail where the event allows it. A call of an unknown session gets nothing.
 func (b *Broker) hook(ctx context.Context, l *link, call session.HookCall) (session.HookReply, error) {
-	if err := checkHook(call); err != nil {
+	if err := call.Check(); err != nil {
 		return session.HookReply{}, err
 	}
 	s, learned := b.sessionOfHook(call)
@@ -66,21 +65,11 @@ func (b *Broker) noteSign(ctx context.Context, s *session.Session, call session.
 	if err := b.judgeMod(ctx, s, call); err != nil {
 		return err
 	}
-	if !goesOn(call) {
+	if !call.GoesOn() {
 		b.noteActive(s)
 		return nil
 	}
 	return b.consumeHanded(ctx, s, nextActivity(call.HostEvent))
-}
-
-func checkHook(call session.HookCall) error {
-	if _, err := bridge.ParseKind(string(call.Kind)); err != nil {
-		return err
-	}
-	if call.SessionID == "" {
-		return nil
-	}
-	return bridge.CheckID("the host session id", call.SessionID)
 }
 
 // sessionOfHook finds the live session that a hook reports from: by its host
@@ -91,7 +80,7 @@ func (b *Broker) sessionOfHook(call session.HookCall) (s *session.Session, learn
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s, ok := b.roster.ByHost(call.Kind, call.SessionID); ok {
-		return s, relocate(s, call)
+		return s, s.Relocate(call)
 	}
 	if call.SessionID == "" || call.ChildID != "" {
 		return b.onlyOfProcessLocked(call), false
@@ -99,24 +88,10 @@ func (b *Broker) sessionOfHook(call session.HookCall) (s *session.Session, learn
 	if s := b.onlyOfProcessLocked(call); s != nil && (s.SessionID == "" || call.Event == session.EventStart && !s.Threads) {
 		// Unknown until now, or the host began another session in this process.
 		b.bindLocked(s, call.SessionID)
-		relocate(s, call)
+		s.Relocate(call)
 		return s, true
 	}
 	return b.promoteLocked(call)
-}
-
-// relocate moves s to the folder that it starts in, and reports whether that is
-// another one (DEC-13). Only a start tells: later calls name wherever the
-// session's shell happens to be, and so does the start after a compaction.
-func relocate(s *session.Session, call session.HookCall) bool {
-	if call.Event != session.EventStart || call.ChildID != "" || call.Source == "compact" {
-		return false
-	}
-	if !filepath.IsAbs(call.Cwd) || call.Cwd == s.Cwd {
-		return false
-	}
-	s.Cwd = call.Cwd
-	return true
 }
 
 // onlyOfProcessLocked returns the session of the agent process above a hook,
@@ -146,14 +121,7 @@ func (b *Broker) promoteLocked(call session.HookCall) (*session.Session, bool) {
 // noteState keeps whether the session is at work.
 func (b *Broker) noteState(s *session.Session, call session.HookCall) {
 	b.mu.Lock()
-	busy := s.Busy
-	switch call.Event {
-	case session.EventPrompt, session.EventTool, session.EventPreTool:
-		busy = true
-	case session.EventStop, session.EventIdle, session.EventStart, session.EventEnd:
-		busy = false
-	default: // a child's coming and going says nothing of its parent
-	}
+	busy := call.Event.BusyAfter(s.Busy)
 	first := !s.HooksSeen
 	changed := busy != s.Busy || first
 	s.Busy, s.HooksSeen = busy, true
@@ -184,7 +152,7 @@ func (b *Broker) handOver(ctx context.Context, l *link, s *session.Session, call
 	mayWake := b.mayWake(s)
 	loan, given, err := b.lend(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {
 		fresh := b.unannouncedLocked(s, b.forHooksLocked(s, free))
-		if endsTurn(call.Event) && !slices.ContainsFunc(fresh, mayWake) {
+		if call.Event.EndsTurn() && !slices.ContainsFunc(fresh, mayWake) {
 			return mail.Presentation{}
 		}
 		return mail.Present(fresh, mayWake)
@@ -192,7 +160,7 @@ func (b *Broker) handOver(ctx context.Context, l *link, s *session.Session, call
 	if err != nil {
 		return session.HookReply{}, err
 	}
-	if endsTurn(call.Event) && given.Text != "" {
+	if call.Event.EndsTurn() && given.Text != "" {
 		b.mu.Lock()
 		s.Busy = true // the text starts or continues a turn
 		b.mu.Unlock()
@@ -201,13 +169,9 @@ func (b *Broker) handOver(ctx context.Context, l *link, s *session.Session, call
 	return session.HookReply{Text: given.Text, Loan: loan, Busy: b.isBusy(s)}, nil
 }
 
-func endsTurn(event session.Event) bool {
-	return event == session.EventStop || event == session.EventIdle
-}
-
 // mayWake tells which mail may start a turn of s or keep one going, as s is at
 // this moment. What s was told of already does no more.
-func (b *Broker) mayWake(s *session.Session) urge {
+func (b *Broker) mayWake(s *session.Session) mail.Priority {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	target := session.Session{ID: s.ID, Name: s.Name, SessionID: s.SessionID}

@@ -53,30 +53,12 @@ type loan struct {
 	box       *mailbox // nil until the holder is part of a session
 }
 
-// urge says which mail goes first where not all of it can: it sees no bodies.
-type urge func(mail.Delivery) bool
-
-// compare orders what goes first before the rest.
-func (u urge) compare(x, y mail.Delivery) int {
-	switch first, second := u(x), u(y); {
-	case first == second:
-		return 0
-	case first:
-		return -1
-	default:
-		return 1
-	}
-}
-
-// inOrder lets the oldest go first.
-func inOrder(mail.Delivery) bool { return false }
-
 // lend gives the session's unread mail to the connection. take chooses from
 // what is not already given out or handed over, oldest first: at least limit
 // messages where there are so many, and what first names before the rest; what
 // it returns is lent. Choosing and lending are one step, so that two hooks of one
 // session never show the same message.
-func (b *Broker) lend(ctx context.Context, l *link, s *session.Session, limit int, first urge, take func([]mail.Delivery) mail.Presentation) (*session.Loan, mail.Presentation, error) {
+func (b *Broker) lend(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (*session.Loan, mail.Presentation, error) {
 	b.importReceipts(ctx)
 	for {
 		given, taken, stale, err := b.tryLend(ctx, l, s, limit, first, take)
@@ -90,7 +72,7 @@ func (b *Broker) lend(ctx context.Context, l *link, s *session.Session, limit in
 // between reading its mail and choosing from it: what was read may have been
 // shown. What is lent or announced is read past, so that mail behind it does not
 // wait for it.
-func (b *Broker) tryLend(ctx context.Context, l *link, s *session.Session, limit int, first urge, take func([]mail.Delivery) mail.Presentation) (given *session.Loan, taken mail.Presentation, stale bool, err error) {
+func (b *Broker) tryLend(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (given *session.Loan, taken mail.Presentation, stale bool, err error) {
 	b.mu.Lock()
 	id, box, released, out, told := s.ID, b.boxes[s.ID], 0, 0, 0
 	if box != nil {
@@ -115,18 +97,10 @@ func (b *Broker) tryLend(ctx context.Context, l *link, s *session.Session, limit
 	if len(taken.Shown) == 0 && len(taken.Announced) == 0 {
 		return nil, taken, false, nil
 	}
-	lent := &loan{Loan: session.Loan{ID: uuid.NewString(), Recipient: id, Messages: idsOf(taken.Shown), Process: s.Process}, announced: idsOf(taken.Announced), holder: l}
+	lent := &loan{Loan: session.Loan{ID: uuid.NewString(), Recipient: id, Messages: mail.IDs(taken.Shown), Process: s.Process}, announced: mail.IDs(taken.Announced), holder: l}
 	l.loans[lent.ID] = lent
 	box.holdLocked(lent)
 	return &lent.Loan, taken, false, nil
-}
-
-func idsOf(deliveries []mail.Delivery) []string {
-	ids := make([]string, len(deliveries))
-	for i, d := range deliveries {
-		ids[i] = d.ID
-	}
-	return ids
 }
 
 // holdLocked keeps the loan's messages from being given to anyone else.

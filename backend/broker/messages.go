@@ -11,7 +11,6 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
-	"bridge/backend/reach"
 	"bridge/backend/session"
 )
 
@@ -178,7 +177,7 @@ func (b *Broker) arrived(ctx context.Context, stored []bridge.Message) {
 	b.mu.Lock()
 	for _, m := range stored {
 		s, live := b.roster.Get(m.Recipient)
-		if live && b.announceLocked(s, m) && s.Plugin {
+		if live && b.announceLocked(s, m) == mail.ViaPlugin {
 			woken = append(woken, mail.Mark{MessageID: m.ID, Recipient: m.Recipient, At: b.nowMillis(), Via: mail.ViaPlugin, Evidence: "its plugin was asked to start a turn"})
 		}
 	}
@@ -187,21 +186,21 @@ func (b *Broker) arrived(ctx context.Context, stored []bridge.Message) {
 	b.changed()
 }
 
-// announceLocked signals one arrival to whoever waits for it, and reports
-// whether a wake was asked for.
-func (b *Broker) announceLocked(s *session.Session, m bridge.Message) (woken bool) {
+// announceLocked signals one arrival to whoever waits for it, and returns the way
+// of the wake that was asked for, "" where none was.
+func (b *Broker) announceLocked(s *session.Session, m bridge.Message) (by mail.Via) {
 	b.boxes[s.ID].signal()
-	woken = b.wakesLocked(s, m)
-	if woken && reach.WakerOf(s.Kind) == reach.QueueWaker {
+	by = b.wakeLocked(s, m)
+	if by == mail.ViaQueue {
 		b.queueWakeLocked(s)
 	}
-	event := ipc.MailEvent{Session: s.ID, SessionID: s.SessionID, Wake: woken}
+	event := ipc.MailEvent{Session: s.ID, SessionID: s.SessionID, Wake: by != ""}
 	for _, l := range b.conns {
 		if l.sessions[s.ID] {
 			l.conn.Push(ipc.EventMail, event)
 		}
 	}
-	return woken
+	return by
 }
 
 func (b *Broker) sendResult(stored []bridge.Message) ipc.SendResult {
@@ -211,7 +210,7 @@ func (b *Broker) sendResult(stored []bridge.Message) ipc.SendResult {
 	for _, m := range stored {
 		r := ipc.Recipient{Name: b.nameLocked(m.Recipient)}
 		if s, ok := b.roster.Get(m.Recipient); ok {
-			r.Online, r.Wake = true, b.wakesLocked(s, m)
+			r.Online, r.Wake = true, b.wakeLocked(s, m) != ""
 		}
 		result.Recipients = append(result.Recipients, r)
 	}
@@ -250,8 +249,8 @@ func (b *Broker) inbox(ctx context.Context, l *link, args ipc.InboxArgs) (ipc.In
 		return ipc.Inbox{}, bridge.Errorf(bridge.Invalid, "limit must be 1 to %d", inboxMost)
 	}
 	var shown []mail.Delivery
-	loan, _, err := b.lend(ctx, l, s, inboxMost, inOrder, func(free []mail.Delivery) mail.Presentation {
-		shown = fitting(free[:min(len(free), limit)])
+	loan, _, err := b.lend(ctx, l, s, inboxMost, mail.InOrder, func(free []mail.Delivery) mail.Presentation {
+		shown = mail.Fitting(free[:min(len(free), limit)], inboxChars)
 		if !args.MarkRead {
 			return mail.Presentation{}
 		}
@@ -284,17 +283,6 @@ func (b *Broker) waiting(ctx context.Context, s *session.Session) (int, error) {
 	b.mu.Unlock()
 	unread, err := b.opts.DB.UnreadCount(ctx, id)
 	return max(0, unread-lent), err
-}
-
-// fitting returns the first deliveries whose bodies fit one answer, at least one.
-func fitting(deliveries []mail.Delivery) []mail.Delivery {
-	chars := 0
-	for i, d := range deliveries {
-		if chars += len(d.Body); chars > inboxChars && i > 0 {
-			return deliveries[:i]
-		}
-	}
-	return deliveries
 }
 
 // reader finds the session that wants its mail. A native child has no inbox of
@@ -383,7 +371,7 @@ func (b *Broker) arrivals(s *session.Session) (<-chan struct{}, bool) {
 }
 
 // asked tells which messages a wait asks for.
-func asked(args ipc.WaitArgs) urge {
+func asked(args ipc.WaitArgs) mail.Priority {
 	return func(d mail.Delivery) bool {
 		return (args.From == "" || args.From == d.From.Name || args.From == d.From.ID) &&
 			(args.ReplyTo == "" || args.ReplyTo == d.ReplyTo) &&

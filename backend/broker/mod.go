@@ -9,7 +9,6 @@ import (
 
 	"bridge/backend/agent/clidata"
 	"bridge/backend/bridge"
-	"bridge/backend/chat"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
 	"bridge/backend/session"
@@ -32,10 +31,6 @@ type modState struct {
 	tries   map[string]int // how often each message was given to a mod
 }
 
-// maxModTries is how often a message may be given to a mod that says nothing of
-// it and leaves no trace.
-const maxModTries = 2
-
 func (m *modState) tried(message string) {
 	if m.tries == nil {
 		m.tries = map[string]int{}
@@ -50,20 +45,12 @@ func (b *Broker) hasModLocked(s *session.Session) bool {
 	return s.Kind == bridge.Claude && !s.Channel && box != nil && box.mod.link != nil && box.mod.session == s.SessionID
 }
 
-// forMod tells which mail goes to a mod, as far as that can be said without its
-// body: what the owner wrote and no wake was tried with.
-func forMod(d mail.Delivery) bool {
-	return d.From.Agent == bridge.Owner && !mail.Quiet(d.ConversationID) && !d.Woken.Happened() && chat.ChildOf(d.To) == ""
-}
-
 // keptForModLocked tells which mail of s its mod is to have: no hook takes it.
 func (b *Broker) keptForModLocked(s *session.Session) func(mail.Delivery) bool {
 	if !b.hasModLocked(s) {
 		return func(mail.Delivery) bool { return false }
 	}
-	return func(d mail.Delivery) bool {
-		return forMod(d) && chat.ModRefusal(d.Body) == "" && !chat.IsParentNote(d.Body)
-	}
+	return mail.IsForMod
 }
 
 // forHooksLocked is free without what a mod is to have.
@@ -161,7 +148,7 @@ func (b *Broker) modNext(ctx context.Context, l *link, s *session.Session, shown
 // it now. That it was given is durable before it leaves, so that no broker offers
 // it again until its outcome is known.
 func (b *Broker) modPrompt(ctx context.Context, l *link, s *session.Session) (prompt *ipc.ModPrompt, held bool, err error) {
-	loan, given, err := b.lend(ctx, l, s, hookScan, forMod, func(free []mail.Delivery) mail.Presentation {
+	loan, given, err := b.lend(ctx, l, s, hookScan, mail.MayBeForMod, func(free []mail.Delivery) mail.Presentation {
 		at := slices.IndexFunc(free, b.keptForModLocked(s))
 		if at < 0 {
 			return mail.Presentation{}
@@ -360,10 +347,9 @@ func (b *Broker) watchModLocked(s *session.Session, box *mailbox) {
 	})
 }
 
-// judgeMod finds out what became of mail whose mod has not said it: the mod was
-// loaded anew, claude or the broker ended. The prompt's own trace tells, in the
-// hook call that shows it or in claude's transcript. Where that has none although
-// the session is at rest, it never was entered, and is ordinary mail again.
+// judgeMod finds out what became of mail whose mod has not said it. The prompt's own
+// trace tells, in the hook call that shows it or in claude's transcript
+// (mail.ModTrace).
 func (b *Broker) judgeMod(ctx context.Context, s *session.Session, call session.HookCall) error {
 	b.mu.Lock()
 	id, box := s.ID, b.boxes[s.ID]
@@ -391,16 +377,17 @@ func (b *Broker) judgeMod(ctx context.Context, s *session.Session, call session.
 		}
 		shown := call.Event == session.EventPrompt && call.Prompt == d.Body
 		entered, known := clidata.ClaudeEntered(folder, cwd, asked, d.Body, d.Handed.At)
-		switch {
-		case shown:
+		trace := mail.ModTrace{Shown: shown, Entered: entered, Known: known, Quiet: quiet && now >= d.Handed.At+settle, Tries: tries[d.ID]}
+		switch trace.Outcome() {
+		case mail.ModShown:
 			err = b.modEntered(ctx, id, d.ID, mail.ViaPrompt, "claude showed it as a prompt")
-		case entered:
+		case mail.ModInTranscript:
 			err = b.modEntered(ctx, id, d.ID, mail.ViaTranscript, "claude's transcript holds it as a prompt")
-		case known && quiet && now >= d.Handed.At+settle && tries[d.ID] < maxModTries:
+		case mail.ModAgain:
 			err = b.opts.DB.Unhand(ctx, d.ID, id)
-		case known && quiet && now >= d.Handed.At+settle:
+		case mail.ModGivenUp:
 			err = b.modGaveBack(ctx, id, d.ID, "its mod was given it, and claude's transcript shows no such prompt")
-		default:
+		case mail.ModOpen:
 			left++
 			continue
 		}

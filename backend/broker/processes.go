@@ -96,7 +96,7 @@ func (p processes) earlier(handed mail.Fact) bool {
 // startsUnknown reports whether a hook tells of the start of a process that is
 // not part of the session yet: its MCP server has not registered.
 func (b *Broker) startsUnknown(s *session.Session, call session.HookCall) bool {
-	if call.Event != session.EventStart || goesOn(call) || len(call.Ancestors) == 0 {
+	if call.Event != session.EventStart || call.GoesOn() || len(call.Ancestors) == 0 {
 		return false
 	}
 	b.mu.Lock()
@@ -107,20 +107,6 @@ func (b *Broker) startsUnknown(s *session.Session, call session.HookCall) bool {
 		}
 	}
 	return true
-}
-
-// goesOn reports whether a hook call is evidence that its host went on with what
-// it was given before. A session that starts or ends tells nothing of it, unless
-// it starts again in the same process.
-func goesOn(call session.HookCall) bool {
-	switch call.Event {
-	case session.EventStart:
-		return call.Source == "compact" || call.Source == "clear"
-	case session.EventEnd:
-		return false
-	default:
-		return true
-	}
 }
 
 // handedScan bounds the handed mail that is looked through at once.

@@ -4,14 +4,12 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
 	"bridge/backend/ipc"
 	"bridge/backend/mail"
-	"bridge/backend/reach"
 	"bridge/backend/session"
 )
 
@@ -100,15 +98,10 @@ const (
 	maxWakeTries = 2
 )
 
-// wakesLocked reports whether m asks for a wake of s now: the policy allows it,
-// the session is idle, and its host has a way to be woken (seed 4.4).
-func (b *Broker) wakesLocked(s *session.Session, m bridge.Message) bool {
-	canWake := b.canWakeLocked(s) || b.keptForModLocked(s)(mail.Delivery{Message: m})
-	return !s.Busy && canWake && mail.MayWake(m, mail.Direct(m, s), s.Wake)
+// wakeLocked is the way by which m starts a turn of s now, "" where it starts none.
+func (b *Broker) wakeLocked(s *session.Session, m bridge.Message) mail.Via {
+	return mail.WakeNow(m, s, b.factsLocked(s))
 }
-
-// canWakeLocked says whether an idle wake is open here (seed 1).
-func (b *Broker) canWakeLocked(s *session.Session) bool { return reach.CanWake(b.factsLocked(s)) }
 
 // noteWoken stores that wakes were asked for.
 func (b *Broker) noteWoken(ctx context.Context, marks []mail.Mark) {
@@ -211,7 +204,7 @@ func (b *Broker) wakeable(ctx context.Context, s *session.Session) (marks []mail
 // wakeWait serves a wake hook that waits in the background of an idle claude
 // session: it ends with mail that may start a turn, or when a newer hook waits.
 func (b *Broker) wakeWait(ctx context.Context, l *link, args ipc.WakeWait) (ipc.WakeReply, error) {
-	if err := checkHook(args.Call); err != nil {
+	if err := args.Call.Check(); err != nil {
 		return ipc.WakeReply{}, err
 	}
 	s, learned := b.sessionOfHook(args.Call)
@@ -300,14 +293,14 @@ func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, stand
 			return mail.Presentation{}
 		}
 		text := mail.Present(slices.DeleteFunc(b.unannouncedLocked(s, free), box.wake.notFor(standby)), mine)
-		box.wake.tried(idsOf(slices.Concat(text.Shown, text.Announced)))
-		box.wake.given(idsOf(text.Announced), b.nowMillis())
+		box.wake.tried(mail.IDs(slices.Concat(text.Shown, text.Announced)))
+		box.wake.given(mail.IDs(text.Announced), b.nowMillis())
 		return text
 	})
 	if err != nil || loan == nil {
 		return ipc.WakeReply{}, held, err
 	}
-	inText := idsOf(slices.Concat(given.Shown, given.Announced))
+	inText := mail.IDs(slices.Concat(given.Shown, given.Announced))
 	marks := make([]mail.Mark, 0, len(inText))
 	for _, id := range inText {
 		marks = append(marks, mail.Mark{MessageID: id, Recipient: loan.Recipient, At: b.nowMillis(), Via: mail.ViaWakeHook, Evidence: "its wake hook was given the text"})
@@ -329,7 +322,7 @@ func (w *wakeState) given(announced []string, at int64) {
 }
 
 // wakeMail tells which mail a wake hook of that role may wake s with.
-func (b *Broker) wakeMail(s *session.Session, standby bool) urge {
+func (b *Broker) wakeMail(s *session.Session, standby bool) mail.Priority {
 	mayWake := b.mayWake(s)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -352,11 +345,8 @@ func (w *wakeState) notFor(standby bool) func(mail.Delivery) bool {
 
 // judgeWakes finds out what became of the mail that wake hooks or the channel
 // gave to the host, from the session's next sign: a hook call, or a tool call
-// without an event. A host that shows it says so by a prompt that holds it. It may
-// be late with that: a turn that a person began meanwhile comes first, and the
-// mail is shown in its midst, or after it. So it counts as dropped, and is unread
-// again, only when the host had its chances: then it comes with this very call
-// (MSG-06).
+// without an event (mail.Signs). What was dropped is unread again and comes with
+// this very call.
 func (b *Broker) judgeWakes(ctx context.Context, s *session.Session, call session.HookCall) error {
 	now := b.nowMillis()
 	b.mu.Lock()
@@ -366,7 +356,7 @@ func (b *Broker) judgeWakes(ctx context.Context, s *session.Session, call sessio
 		return nil
 	}
 	handovers, told := box.handovers, maps.Clone(box.wake.told)
-	signs := signs{active: box.lastActive, step: box.wake.lastStep, stop: box.wake.lastStop, settle: b.opts.Pace.Settle.Milliseconds()}
+	signs := mail.Signs{Active: box.lastActive, Step: box.wake.lastStep, Stop: box.wake.lastStop, Settle: b.opts.Pace.Settle.Milliseconds()}
 	open := box.wake.open
 	switch call.Event {
 	case session.EventTool:
@@ -387,12 +377,12 @@ func (b *Broker) judgeWakes(ctx context.Context, s *session.Session, call sessio
 	var shown []mail.Mark
 	var dropped []string
 	for message, at := range given {
-		switch signs.verdict(call, message, at, now) {
-		case wakeShown:
+		switch signs.OutcomeOf(call, message, at, now) {
+		case mail.OutcomeShown:
 			shown = append(shown, mail.Mark{MessageID: message, Recipient: id, At: now, Via: mail.ViaActivity, Evidence: nextActivity(call.HostEvent)})
-		case wakeDropped:
+		case mail.OutcomeDropped:
 			dropped = append(dropped, message)
-		case wakeOpen:
+		case mail.OutcomeOpen:
 			continue
 		}
 		delete(given, message)
@@ -429,49 +419,6 @@ func (b *Broker) givenByWakes(ctx context.Context, peerID string) (map[string]in
 		}
 	}
 	return given, err
-}
-
-// signs are the last signs of a session before the present one, Unix epoch
-// milliseconds: of any kind, the end of a step and the end of a turn.
-type signs struct{ active, step, stop, settle int64 }
-
-type wakeVerdict int
-
-const (
-	wakeOpen wakeVerdict = iota
-	wakeShown
-	wakeDropped
-)
-
-// verdict judges mail that was given at a time from the present sign.
-func (s signs) verdict(call session.HookCall, message string, given, now int64) wakeVerdict {
-	quietSince := s.active <= given // no sign before this one
-	settled := given + s.settle     // by then the host has read it, if it ever does
-	switch call.Event {
-	case session.EventPrompt:
-		switch {
-		case strings.Contains(call.Prompt, message):
-			return wakeShown
-		case quietSince && s.active != 0 && now >= settled, s.step >= settled, s.stop >= settled:
-			return wakeDropped // an idle host would have begun with it; a busy one looks after each step and turn
-		default:
-			return wakeOpen
-		}
-	case session.EventStart, session.EventEnd:
-		if call.Source == "compact" {
-			return wakeOpen
-		}
-		return wakeDropped // what waited went with the process
-	default:
-		switch {
-		case quietSince:
-			return wakeShown // this turn began with it, and its prompt was not heard of
-		case call.Event == session.EventStop && s.step >= settled:
-			return wakeDropped
-		default:
-			return wakeOpen
-		}
-	}
 }
 
 // unseen makes mail that nobody saw unread again, and forgets that the session
@@ -548,18 +495,18 @@ func (b *Broker) take(ctx context.Context, l *link, caller ipc.Caller) (ipc.Inbo
 		if s.Busy || !s.Channel || !slices.ContainsFunc(short, mayWake) {
 			return mail.Presentation{}
 		}
-		slices.SortStableFunc(short, mayWake.compare)
-		fit := fitting(short[:min(len(short), inboxLimit)])
+		slices.SortStableFunc(short, mayWake.Compare)
+		fit := mail.Fitting(short[:min(len(short), inboxLimit)], inboxChars)
 		for _, d := range fit {
 			answer.Messages = append(answer.Messages, inboxMessage(d.Message))
 		}
 		wake := &b.boxes[s.ID].wake
 		wake.begun = b.nowMillis()
-		wake.tried(idsOf(fit))
+		wake.tried(mail.IDs(fit))
 		if wake.pushed == nil {
 			wake.pushed = map[string]bool{}
 		}
-		for _, id := range idsOf(fit) {
+		for _, id := range mail.IDs(fit) {
 			wake.pushed[id] = true
 		}
 		return mail.Presentation{Shown: fit}

@@ -84,6 +84,33 @@ func (d Delivery) Read() Fact {
 	return read
 }
 
+// Priority says which mail goes first where not all of it can: it sees no bodies.
+type Priority func(Delivery) bool
+
+// InOrder lets the oldest go first.
+func InOrder(Delivery) bool { return false }
+
+// Compare orders what goes first before the rest.
+func (p Priority) Compare(x, y Delivery) int {
+	switch first, second := p(x), p(y); {
+	case first == second:
+		return 0
+	case first:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// IDs lists the message ids of deliveries.
+func IDs(deliveries []Delivery) []string {
+	ids := make([]string, len(deliveries))
+	for i, d := range deliveries {
+		ids[i] = d.ID
+	}
+	return ids
+}
+
 // Reached returns the furthest stage that d has reached, and what is known of it.
 func (d Delivery) Reached() (bridge.Stage, Fact) {
 	stage := d.Stage()

@@ -192,3 +192,15 @@ func HeldIn(text string, m bridge.Message) bool {
 	}
 	return strings.Contains(text, strings.TrimSpace(m.Body)) || strings.Contains(text, strings.TrimSpace(neutral(m.Body)))
 }
+
+// Fitting is as many of deliveries, from the first on, as have bodies of at most
+// most bytes together, at least one.
+func Fitting(deliveries []Delivery, most int) []Delivery {
+	size := 0
+	for i, d := range deliveries {
+		if size += len(d.Body); size > most && i > 0 {
+			return deliveries[:i]
+		}
+	}
+	return deliveries
+}

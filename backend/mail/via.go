@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"bridge/backend/bridge"
+	"bridge/backend/chat"
 )
 
 // Via says which way a delivery reached a stage. Every rule about a delivery's
@@ -91,4 +92,13 @@ func ViaOf(stage bridge.Stage, evidence string) Via {
 	default:
 		return ""
 	}
+}
+
+// ViaOfQueue is the way of the owner's words that a queue did not refuse, with what
+// is known of it.
+func ViaOfQueue(result chat.QueueResult, reason string) (via Via, detail string) {
+	if result == chat.QueueUnclear {
+		return ViaQueueUnclear, "unconfirmed, " + reason
+	}
+	return ViaQueue, ""
 }

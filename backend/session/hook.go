@@ -1,6 +1,10 @@
 package session
 
-import "bridge/backend/bridge"
+import (
+	"path/filepath"
+
+	"bridge/backend/bridge"
+)
 
 // Event is what a host tells us through a hook or plugin, in one vocabulary for
 // all kinds.
@@ -18,6 +22,22 @@ const (
 	EventChildStart Event = "child-start" // a native child started
 	EventChildStop  Event = "child-stop"
 )
+
+// EndsTurn reports whether mail that comes with the event's answer starts or
+// continues a turn.
+func (e Event) EndsTurn() bool { return e == EventStop || e == EventIdle }
+
+// BusyAfter reports whether a session is at work after the event.
+func (e Event) BusyAfter(busy bool) bool {
+	switch e {
+	case EventPrompt, EventTool, EventPreTool:
+		return true
+	case EventStop, EventIdle, EventStart, EventEnd:
+		return false
+	default: // a child's coming and going says nothing of its parent
+		return busy
+	}
+}
 
 // HookCall is one hook or plugin call, as an agent's adapter reads it.
 type HookCall struct {
@@ -53,6 +73,45 @@ func (c HookCall) TakesMail() bool {
 	default:
 		return false
 	}
+}
+
+// Check refuses a call that names no kind, or a session by what is no id.
+func (c HookCall) Check() error {
+	if _, err := bridge.ParseKind(string(c.Kind)); err != nil {
+		return err
+	}
+	if c.SessionID == "" {
+		return nil
+	}
+	return bridge.CheckID("the host session id", c.SessionID)
+}
+
+// GoesOn reports whether the call is evidence that its host went on with what it
+// was given before. A session that starts or ends tells nothing of it, unless it
+// starts again in the same process.
+func (c HookCall) GoesOn() bool {
+	switch c.Event {
+	case EventStart:
+		return c.Source == "compact" || c.Source == "clear"
+	case EventEnd:
+		return false
+	default:
+		return true
+	}
+}
+
+// Relocate moves s to the folder that it starts in, and reports whether that is
+// another one (DEC-13). Only a start tells: later calls name wherever the
+// session's shell happens to be, and so does the start after a compaction.
+func (s *Session) Relocate(call HookCall) bool {
+	if call.Event != EventStart || call.ChildID != "" || call.Source == "compact" {
+		return false
+	}
+	if !filepath.IsAbs(call.Cwd) || call.Cwd == s.Cwd {
+		return false
+	}
+	s.Cwd = call.Cwd
+	return true
 }
 
 // HookReply is the broker's answer to a hook.
