@@ -70,9 +70,9 @@ func VersionProblem(kind bridge.AgentKind, version string) string {
 	}
 	var side string
 	switch {
-	case compareVersions(version, span[0]) < 0:
+	case CompareVersions(version, span[0]) < 0:
 		side = "older than " + span[0] + ", the oldest"
-	case compareVersions(version, span[1]) > 0:
+	case CompareVersions(version, span[1]) > 0:
 		side = "newer than " + span[1] + ", the newest"
 	default:
 		return ""
@@ -110,8 +110,8 @@ func major(version string) string {
 	return number
 }
 
-// compareVersions compares dotted numbers: negative when a is older than b.
-func compareVersions(a, b string) int { return slices.Compare(numbers(a), numbers(b)) }
+// CompareVersions compares dotted numbers: negative when a is older than b.
+func CompareVersions(a, b string) int { return slices.Compare(numbers(a), numbers(b)) }
 
 func numbers(version string) []int {
 	var list []int

@@ -18,7 +18,7 @@ var hookMayLink = []string{
 // hookMustNot is what it may not be made of although it is Go's own or ours.
 var hookMustNot = []string{
 	"net/http", "database/sql", "crypto/tls", "html/template", "text/template", "encoding/gob", "embed",
-	backendPath + "store", backendPath + "agent", backendPath + "broker", backendPath + "dashboard", backendPath + "mcpserver", backendPath + "cli",
+	backendPath + "store", backendPath + "agent", backendPath + "agent/setup", backendPath + "agent/clidata", backendPath + "broker", backendPath + "dashboard", backendPath + "mcpserver", backendPath + "cli",
 }
 
 func TestTheProgramOfHooksLinksNothingHeavy(t *testing.T) {

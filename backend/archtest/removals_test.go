@@ -20,10 +20,10 @@ var removals = map[string]string{
 	"backend/maintain.Caretaker.dropStaged os.Remove":  "a copy that was made beside its place and not put there; the set has the file",
 	"backend/maintain.dropScratch os.RemoveAll":        "the scratch home of a drill, or the copy of a damaged index, made by the same call from what stays",
 
-	"backend/agent.Edit.write os.Remove":          "a settings file that Bridge itself made, checked to be as Bridge left it",
-	"backend/agent.dropEmptyDirs os.Remove":       "folders that Bridge made; the system refuses those that hold anything",
-	"backend/agent.Input.codexTrust os.RemoveAll": "the throw-away folder of one question to codex, made by the same call",
-	"backend/cli.App.endDemo os.RemoveAll":        "the throw-away home of a demo, made by the same process",
+	"backend/agent/setup.Edit.write os.Remove":          "a settings file that Bridge itself made, checked to be as Bridge left it",
+	"backend/agent/setup.dropEmptyDirs os.Remove":       "folders that Bridge made; the system refuses those that hold anything",
+	"backend/agent/setup.Input.codexTrust os.RemoveAll": "the throw-away folder of one question to codex, made by the same call",
+	"backend/cli.App.endDemo os.RemoveAll":              "the throw-away home of a demo, made by the same process",
 
 	"backend/cli.systemd.dropUnit os.Remove": "the unit file that `service install` wrote; what it says can be written again",
 

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"bridge/backend/agent"
+	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/connect"
@@ -82,7 +82,7 @@ func (a *App) install(ctx context.Context, asked []bridge.AgentKind, yes bool) e
 	if len(kinds) == 0 {
 		kinds = bridge.Kinds()
 	}
-	var plans []agent.Plan
+	var plans []setup.Plan
 	failed := false
 	for _, kind := range kinds {
 		plan, err := a.agents(home).Plan(ctx, kind)
@@ -112,7 +112,7 @@ func (a *App) uninstall(asked []bridge.AgentKind, yes bool) error {
 	if err != nil {
 		return err
 	}
-	var plans []agent.Plan
+	var plans []setup.Plan
 	failed := false
 	for _, kind := range connected {
 		if len(asked) > 0 && !slices.Contains(asked, kind) {
@@ -135,7 +135,7 @@ func (a *App) uninstall(asked []bridge.AgentKind, yes bool) error {
 
 // carryOut shows the plans, asks, and applies them. Nothing is made before the
 // answer, the home included.
-func (a *App) carryOut(home config.Home, plans []agent.Plan, yes, failed bool, done string) error {
+func (a *App) carryOut(home config.Home, plans []setup.Plan, yes, failed bool, done string) error {
 	if len(plans) > 0 {
 		for _, plan := range plans {
 			a.showPlan(plan)
@@ -162,7 +162,7 @@ func (a *App) carryOut(home config.Home, plans []agent.Plan, yes, failed bool, d
 	return nil
 }
 
-func (a *App) showPlan(plan agent.Plan) {
+func (a *App) showPlan(plan setup.Plan) {
 	fmt.Fprintf(a.Stdout, "%s:\n", plan.Kind)
 	for _, edit := range plan.Edits {
 		fmt.Fprintf(a.Stdout, "  %-7s %s\n          %s\n", edit.Verb(), edit.Path, edit.Adds)
@@ -170,7 +170,7 @@ func (a *App) showPlan(plan agent.Plan) {
 	a.showNotes(plan)
 }
 
-func (a *App) showNotes(plan agent.Plan) {
+func (a *App) showNotes(plan setup.Plan) {
 	notes := plan.Notes
 	if plan.Doubt != "" {
 		notes = append(slices.Clone(notes), plan.Doubt)

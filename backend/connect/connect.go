@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"bridge/backend/agent"
+	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 )
@@ -95,51 +96,51 @@ func (a Agents) missing(ctx context.Context, kind bridge.AgentKind, found agent.
 // Plan works out how to connect the CLI of kind. It changes nothing; its code is
 // NotFound where there is no such CLI and Conflict where somebody else's entry
 // is in the way.
-func (a Agents) Plan(ctx context.Context, kind bridge.AgentKind) (agent.Plan, error) {
+func (a Agents) Plan(ctx context.Context, kind bridge.AgentKind) (setup.Plan, error) {
 	if err := a.allowed(); err != nil {
-		return agent.Plan{}, err
+		return setup.Plan{}, err
 	}
 	found, err := agent.Detect(ctx, kind, a.lookup(kind))
 	if err != nil {
-		return agent.Plan{}, err
+		return setup.Plan{}, err
 	}
 	return a.plan(ctx, kind, found)
 }
 
-func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Found) (agent.Plan, error) {
+func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Found) (setup.Plan, error) {
 	program, err := a.program()
 	if err != nil {
-		return agent.Plan{}, err
+		return setup.Plan{}, err
 	}
 	userHome, err := os.UserHomeDir()
 	if err != nil {
-		return agent.Plan{}, bridge.Errorf(bridge.Invalid, "there is no user home folder: set HOME")
+		return setup.Plan{}, bridge.Errorf(bridge.Invalid, "there is no user home folder: set HOME")
 	}
-	in := agent.Input{Home: userHome, Env: a.Getenv, Bridge: program, Hook: hookProgram(program), State: a.state(), CLI: found}
+	in := setup.Input{Home: userHome, Env: a.Getenv, Bridge: program, Hook: hookProgram(program), State: a.state(), CLI: found}
 	if !a.Home.IsDefault() {
 		in.BridgeHome = a.Home.Dir()
 	}
-	return agent.PlanInstall(ctx, kind, in)
+	return setup.PlanInstall(ctx, kind, in)
 }
 
 // PlanRemoval works out how to take back what connecting the kind changed.
-func (a Agents) PlanRemoval(kind bridge.AgentKind) (agent.Plan, error) {
+func (a Agents) PlanRemoval(kind bridge.AgentKind) (setup.Plan, error) {
 	if err := a.allowed(); err != nil {
-		return agent.Plan{}, err
+		return setup.Plan{}, err
 	}
-	return agent.PlanRemoval(kind, a.state())
+	return setup.PlanRemoval(kind, a.state())
 }
 
 // Connected lists the kinds that are connected to this home.
-func (a Agents) Connected() ([]bridge.AgentKind, error) { return agent.Installed(a.state()) }
+func (a Agents) Connected() ([]bridge.AgentKind, error) { return setup.Installed(a.state()) }
 
 // Apply carries a plan out, all of it or nothing. The home is made when this is
 // the first use.
-func (a Agents) Apply(plan agent.Plan) error {
+func (a Agents) Apply(plan setup.Plan) error {
 	if err := a.Home.Ensure(); err != nil {
 		return err
 	}
-	return agent.Apply(plan)
+	return setup.Apply(plan)
 }
 
 // CommandLine is what a person types to run the program on this home: its path,

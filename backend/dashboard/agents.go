@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"bridge/backend/agent"
+	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
 	"bridge/backend/connect"
 )
@@ -102,17 +102,17 @@ func (d *Dashboard) disconnectAgent(w http.ResponseWriter, r *http.Request) erro
 	return d.changeAgent(w, r, d.agents.planRemoval)
 }
 
-func (a *agents) plan(ctx context.Context, kind bridge.AgentKind) (agent.Plan, error) {
+func (a *agents) plan(ctx context.Context, kind bridge.AgentKind) (setup.Plan, error) {
 	return a.of.Plan(ctx, kind)
 }
 
-func (a *agents) planRemoval(_ context.Context, kind bridge.AgentKind) (agent.Plan, error) {
+func (a *agents) planRemoval(_ context.Context, kind bridge.AgentKind) (setup.Plan, error) {
 	return a.of.PlanRemoval(kind)
 }
 
 // changeAgent shows a change, or makes exactly the one that was shown: the plan
 // is made anew and must have the digest that the owner saw.
-func (d *Dashboard) changeAgent(w http.ResponseWriter, r *http.Request, plan func(context.Context, bridge.AgentKind) (agent.Plan, error)) error {
+func (d *Dashboard) changeAgent(w http.ResponseWriter, r *http.Request, plan func(context.Context, bridge.AgentKind) (setup.Plan, error)) error {
 	kind, err := bridge.ParseKind(r.PathValue("kind"))
 	if err != nil {
 		return bridge.Errorf(bridge.NotFound, "there is no agent CLI of the kind %q", r.PathValue("kind"))
@@ -149,7 +149,7 @@ func (d *Dashboard) changeAgent(w http.ResponseWriter, r *http.Request, plan fun
 	return writeJSON(w, changeOf(planned, true))
 }
 
-func changeOf(plan agent.Plan, done bool) changeWire {
+func changeOf(plan setup.Plan, done bool) changeWire {
 	notes := list(plan.Notes)
 	if plan.Doubt != "" {
 		notes = append(slices.Clone(notes), plan.Doubt)

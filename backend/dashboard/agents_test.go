@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/agent"
+	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/connect"
@@ -27,14 +27,14 @@ func (a toldAgents) List(context.Context) []connect.Agent {
 	return a.list()
 }
 
-func (toldAgents) Plan(context.Context, bridge.AgentKind) (agent.Plan, error) {
-	return agent.Plan{}, bridge.Errorf(bridge.NotFound, "it is not on this PC")
+func (toldAgents) Plan(context.Context, bridge.AgentKind) (setup.Plan, error) {
+	return setup.Plan{}, bridge.Errorf(bridge.NotFound, "it is not on this PC")
 }
 
-func (toldAgents) PlanRemoval(kind bridge.AgentKind) (agent.Plan, error) {
-	return agent.Plan{Kind: kind}, nil
+func (toldAgents) PlanRemoval(kind bridge.AgentKind) (setup.Plan, error) {
+	return setup.Plan{Kind: kind}, nil
 }
-func (toldAgents) Apply(agent.Plan) error { return nil }
+func (toldAgents) Apply(setup.Plan) error { return nil }
 func (toldAgents) Refused() string        { return "" }
 func (toldAgents) CommandLine(words ...string) string {
 	return "/usr/bin/bridge " + strings.Join(words, " ")
@@ -141,8 +141,8 @@ func TestDSK_06_WhatIsMissingOfAConnectedAgentIsTold(t *testing.T) {
 }
 
 func TestTheShapeOfAChangeIsThatOfTheGoldenFile(t *testing.T) {
-	edit := agent.Edit{Path: "/home/anna/.codex/hooks.json", Adds: "Adds hooks.", Before: []byte("{\n}\n"), After: []byte("{\n  \"hooks\": {}\n}\n")}
-	wire := changeOf(agent.Plan{Kind: bridge.Codex, Edits: []agent.Edit{edit}, Notes: []string{"Codex has to trust them."}}, false)
+	edit := setup.Edit{Path: "/home/anna/.codex/hooks.json", Adds: "Adds hooks.", Before: []byte("{\n}\n"), After: []byte("{\n  \"hooks\": {}\n}\n")}
+	wire := changeOf(setup.Plan{Kind: bridge.Codex, Edits: []setup.Edit{edit}, Notes: []string{"Codex has to trust them."}}, false)
 	wire.Digest = "a digest"
 	body, err := json.Marshal(wire)
 	if err != nil {
@@ -169,10 +169,10 @@ type slowAgents struct {
 	held, release chan struct{}
 }
 
-func (a slowAgents) Plan(context.Context, bridge.AgentKind) (agent.Plan, error) {
+func (a slowAgents) Plan(context.Context, bridge.AgentKind) (setup.Plan, error) {
 	close(a.held)
 	<-a.release
-	return agent.Plan{Kind: bridge.Claude}, nil
+	return setup.Plan{Kind: bridge.Claude}, nil
 }
 
 func TestDSK_06_OneAgentIsChangedAtATime(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"bridge/backend/agent"
+	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
 	"bridge/backend/config"
@@ -134,9 +134,9 @@ type Agents interface {
 	// request.
 	List(ctx context.Context) []connect.Agent
 	// Plan and PlanRemoval change nothing; Apply does what a plan says.
-	Plan(ctx context.Context, kind bridge.AgentKind) (agent.Plan, error)
-	PlanRemoval(kind bridge.AgentKind) (agent.Plan, error)
-	Apply(plan agent.Plan) error
+	Plan(ctx context.Context, kind bridge.AgentKind) (setup.Plan, error)
+	PlanRemoval(kind bridge.AgentKind) (setup.Plan, error)
+	Apply(plan setup.Plan) error
 	// Refused says why nothing may be connected from here, "" where it may.
 	Refused() string
 	// CommandLine is what a person types to run Bridge with these words.

@@ -7,7 +7,7 @@ import (
 	"bridge/backend/session"
 )
 
-// The lines between opencode's plugin (agent/opencode/bridge.js) and its child
+// The lines between opencode's plugin (agent/setup/opencode/bridge.js) and its child
 // process `bridge plugin opencode [--home DIR]`: one JSON object a line, in both
 // directions, UTF-8, at most bridge.MaxFrameBytes each.
 //

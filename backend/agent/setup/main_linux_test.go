@@ -1,4 +1,4 @@
-package agent_test
+package setup_test
 
 import (
 	"cmp"
@@ -44,5 +44,5 @@ func TestMain(m *testing.M) {
 var unusable error
 
 func findCLIs() (realcli.CLIs, error) {
-	return realcli.FindCLIs(cmp.Or(os.Getenv("BRIDGE_TEST_CLIS"), filepath.Join("..", "..", ".cache", "clis")))
+	return realcli.FindCLIs(cmp.Or(os.Getenv("BRIDGE_TEST_CLIS"), filepath.Join("..", "..", "..", ".cache", "clis")))
 }

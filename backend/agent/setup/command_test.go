@@ -1,4 +1,4 @@
-package agent
+package setup
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"bridge/backend/agent"
 	"bridge/backend/bridge"
 )
 
@@ -54,7 +55,7 @@ func TestLinesForCmdReadBack(t *testing.T) {
 
 func TestWindowsCommands(t *testing.T) {
 	plain := Input{Bridge: `C:\bridge\bridge.exe`, OS: "windows"}
-	spaced := Input{Bridge: `C:\Program Files\Bridge\bridge.exe`, BridgeHome: `D:\my home`, OS: "windows", CLI: Found{Version: "2.1.300"}}
+	spaced := Input{Bridge: `C:\Program Files\Bridge\bridge.exe`, BridgeHome: `D:\my home`, OS: "windows", CLI: agent.Found{Version: "2.1.300"}}
 	lines := map[string]string{
 		plain.hookLine(bridge.Claude, "Stop"):  `"C:/bridge/bridge.exe" hook claude Stop`,
 		spaced.hookLine(bridge.Claude, "Stop"): `"C:/Program Files/Bridge/bridge.exe" hook claude Stop --home "D:/my home"`,

@@ -1,4 +1,4 @@
-package agent_test
+package setup_test
 
 import (
 	"bufio"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bridge/backend/agent"
+	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
 )
 
@@ -90,11 +90,11 @@ func TestMSG_11_AntigravityStandIn(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
 	must(t, os.Symlink(self, program))
-	plan, err := agent.PlanInstall(context.Background(), bridge.Antigravity, agent.Input{
+	plan, err := setup.PlanInstall(context.Background(), bridge.Antigravity, setup.Input{
 		Home: filepath.Join(root, "user"), Bridge: program, BridgeHome: home, State: filepath.Join(home, "install"),
 	})
 	must(t, err)
-	must(t, agent.Apply(plan))
+	must(t, setup.Apply(plan))
 
 	a := agy{t, filepath.Join(root, "user", ".gemini", "config", "plugins", "bridge")}
 	input := map[string]any{"conversationId": "c-1", "workspacePaths": []string{"/p"}, "modelName": "m", "transcriptPath": "/t"}

@@ -1,4 +1,4 @@
-package agent
+package setup
 
 import (
 	"context"
@@ -11,12 +11,6 @@ import (
 
 	"bridge/backend/bridge"
 )
-
-// opencode is kind C. It has no hook commands: its plugin reports events over
-// the lines of `bridge plugin opencode` (host.PluginRequest).
-type opencode struct{}
-
-func (opencode) Kind() bridge.AgentKind { return bridge.OpenCode }
 
 //go:embed opencode/bridge.js
 var opencodePlugin string
@@ -37,7 +31,9 @@ fetch-retries=0
 fetch-timeout=3000
 `
 
-func (opencode) connect(_ context.Context, in Input, before *installed) (layout, error) {
+// connectOpenCode: there are no hook commands; a plugin reports events over the lines
+// of `bridge plugin opencode` (host.PluginRequest).
+func connectOpenCode(_ context.Context, in Input, before *installed) (layout, error) {
 	folder := filepath.Join(in.folder("XDG_CONFIG_HOME", ".config"), "opencode")
 	config := document{
 		path:    opencodeConfig(folder),

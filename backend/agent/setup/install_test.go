@@ -1,4 +1,4 @@
-package agent
+package setup
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/host"
 )
@@ -31,7 +32,7 @@ func newPerson(t *testing.T, files map[string]string) *person {
 		Bridge:     filepath.Join(root, "pro gram's", "bridge"),
 		BridgeHome: filepath.Join(root, "bridge home"),
 		State:      filepath.Join(root, "bridge home", "install"),
-		CLI:        Found{Version: "1.18.33"},
+		CLI:        agent.Found{Version: "1.18.33"},
 	}}
 	if err := os.MkdirAll(p.in.Home, 0o700); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package agent_test
+package setup_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/agent"
+	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
 	"bridge/backend/host"
 	"bridge/backend/realcli"
@@ -29,7 +30,7 @@ type world struct {
 	*testing.T
 	home  *realcli.Home
 	model *realcli.FakeModel
-	in    agent.Input
+	in    setup.Input
 	log   string
 }
 
@@ -68,7 +69,7 @@ func newWorld(t *testing.T, kind bridge.AgentKind) *world {
 	if found.Version == "" || found.Note != "" {
 		t.Errorf("found %+v", found)
 	}
-	w := &world{t, home, model, agent.Input{
+	w := &world{t, home, model, setup.Input{
 		Home: home.Dir, Env: lookup, Bridge: program, Hook: program + "-hook", BridgeHome: bridgeHome, State: filepath.Join(bridgeHome, "install"), CLI: found,
 	}, filepath.Join(bridgeHome, "log")}
 	t.Cleanup(w.close)
@@ -164,21 +165,21 @@ func (w *world) count(fits func(entry) bool) int {
 
 func (w *world) install(kind bridge.AgentKind) {
 	w.Helper()
-	plan, err := agent.PlanInstall(w.soon(), kind, w.in)
+	plan, err := setup.PlanInstall(w.soon(), kind, w.in)
 	must(w.T, err)
 	if len(plan.Notes) > 0 {
 		w.Errorf("notes: %v", plan.Notes)
 	}
-	must(w.T, agent.Apply(plan))
+	must(w.T, setup.Apply(plan))
 }
 
 // uninstall takes everything back and looks for traces, in settings that the CLI
 // may have rewritten since.
 func (w *world) uninstall(kind bridge.AgentKind, before map[string]string) {
 	w.Helper()
-	plan, err := agent.PlanRemoval(kind, w.in.State)
+	plan, err := setup.PlanRemoval(kind, w.in.State)
 	must(w.T, err)
-	must(w.T, agent.Apply(plan))
+	must(w.T, setup.Apply(plan))
 	for name, want := range w.settings() {
 		if strings.Contains(want, "pro gram") || strings.Contains(want, "mcp__bridge") || strings.Contains(want, "trusted_hash") {
 			w.Errorf("%s still holds what Bridge wrote:\n%s", name, want)

@@ -1,4 +1,4 @@
-package agent
+package setup
 
 import (
 	"context"
@@ -7,17 +7,12 @@ import (
 	"bridge/backend/bridge"
 )
 
-// antigravity is kind D. Its hooks come from a plugin folder. It has no way to
-// wake an idle session.
-type antigravity struct{}
-
-func (antigravity) Kind() bridge.AgentKind { return bridge.Antigravity }
-
 // antigravityServer is the name under which the model sees our MCP server: the
 // plugin's, then the server's.
 const antigravityServer = "bridge_bridge"
 
-func (antigravity) connect(_ context.Context, in Input, _ *installed) (layout, error) {
+// connectAntigravity: hooks come from a plugin folder.
+func connectAntigravity(_ context.Context, in Input, _ *installed) (layout, error) {
 	folder := filepath.Join(in.Home, ".gemini", "config", "plugins", "bridge")
 	hook := func(event string) []map[string]any {
 		line := in.hookLine(bridge.Antigravity, event)

@@ -1,31 +1,22 @@
-package agent
+package setup
 
 import (
 	"context"
 	"os"
 	"path/filepath"
 
+	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/host"
 )
-
-// claude is kind A. Its hooks are commands in settings.json.
-type claude struct{}
-
-func (claude) Kind() bridge.AgentKind { return bridge.Claude }
-
-// ClaudeToolUse returns the tool use id of an MCP tools/call from claude. Its
-// _meta names no agent: the PreToolUse hook with the same id does.
-func ClaudeToolUse(meta map[string]any) (toolUseID string, ok bool) {
-	toolUseID, _ = meta["claudecode/toolUseId"].(string)
-	return toolUseID, bridge.CheckID("the tool use id", toolUseID) == nil
-}
 
 // claudeExecForm is the first version seen to take a hook's arguments as a
 // list, without a shell.
 const claudeExecForm = "2.1.329"
 
-func (claude) connect(_ context.Context, in Input, before *installed) (layout, error) {
+// connectClaude: hooks are commands in settings.json; an MCP server stands in a file
+// of its own.
+func connectClaude(_ context.Context, in Input, before *installed) (layout, error) {
 	folder := in.folder("CLAUDE_CONFIG_DIR", ".claude")
 	settings := document{
 		path:    filepath.Join(folder, "settings.json"),
@@ -87,7 +78,7 @@ func (in Input) claudeConfig(folder string) string {
 // command line, so it is given as a list where claude takes one.
 func (in Input) claudeHook(event string, seconds int) hookEntry {
 	hook := hookEntry{Type: "command", Command: in.hookLine(bridge.Claude, event), Timeout: seconds}
-	if in.windows() && in.CLI.Version != "" && compareVersions(in.CLI.Version, claudeExecForm) >= 0 {
+	if in.windows() && in.CLI.Version != "" && agent.CompareVersions(in.CLI.Version, claudeExecForm) >= 0 {
 		words := in.hookWords(bridge.Claude, event)
 		hook.Command, hook.Args = words[0], words[1:]
 	}

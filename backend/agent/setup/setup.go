@@ -1,4 +1,9 @@
-package agent
+// Package setup connects Bridge to the agent CLIs and takes it away again (row
+// MSG-11): it plans the edits of their settings files (PlanInstall, PlanRemoval),
+// shows them line by line (Edit.Diff) and carries them out, all or none (Apply).
+// Everything that is not Bridge's keeps its bytes. One file per kind says what has
+// to be in which files.
+package setup
 
 import (
 	"bytes"
@@ -12,6 +17,7 @@ import (
 	"runtime"
 	"slices"
 
+	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 	"bridge/backend/host"
@@ -21,6 +27,15 @@ import (
 // in its own, so it is generous.
 const maxConfigBytes = 64 << 20
 
+// connectors lay out, for each kind, what has to be in which files to connect
+// Bridge to the CLI. before is what an earlier installation recorded, or nil.
+var connectors = map[bridge.AgentKind]func(ctx context.Context, in Input, before *installed) (layout, error){
+	bridge.Claude:      connectClaude,
+	bridge.Codex:       connectCodex,
+	bridge.OpenCode:    connectOpenCode,
+	bridge.Antigravity: connectAntigravity,
+}
+
 // Input says what is to be connected to what.
 type Input struct {
 	Home       string              // the user's home folder, absolute
@@ -29,7 +44,7 @@ type Input struct {
 	Hook       string              // absolute path of bridge-hook; "" where there is none: hooks then call `bridge hook`
 	BridgeHome string              // for --home; "" when it is the default home
 	State      string              // <bridge home>/install: the copies and the manifest
-	CLI        Found               // the CLI, as Detect found it
+	CLI        agent.Found         // the CLI, as Detect found it
 	OS         string              // runtime.GOOS when ""
 }
 
@@ -100,14 +115,14 @@ func (p Plan) Digest() string {
 // entry, a hook or a file that Bridge did not write and would have to overwrite
 // is a bridge.Conflict whose sentence names it.
 func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, error) {
-	adapter := For(kind)
-	if adapter == nil {
+	connect := connectors[kind]
+	if connect == nil {
 		return Plan{}, bridge.Errorf(bridge.Invalid, "%s is no agent CLI", kind)
 	}
 	if !filepath.IsAbs(in.Bridge) || in.Hook != "" && !filepath.IsAbs(in.Hook) || !filepath.IsAbs(in.Home) || !filepath.IsAbs(in.State) {
 		return Plan{}, bridge.Errorf(bridge.Invalid, "installing needs absolute paths of the home folder and of the bridge programs")
 	}
-	if unknown := UnknownLayout(kind, in.CLI.Version); unknown != "" {
+	if unknown := agent.UnknownLayout(kind, in.CLI.Version); unknown != "" {
 		return Plan{}, bridge.Errorf(bridge.Unsupported, "%s Nothing was written for it", unknown)
 	}
 	m, err := readManifest(in.State)
@@ -115,13 +130,13 @@ func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, er
 		return Plan{}, err
 	}
 	before := m.Kinds[kind]
-	want, err := adapter.connect(ctx, in, before)
+	want, err := connect(ctx, in, before)
 	if err != nil {
 		return Plan{}, fmt.Errorf("connecting %s: %w", kind, err)
 	}
 	plan := Plan{Kind: kind, Notes: want.notes, state: in.State, next: &installed{Bridge: in.Bridge, CLIVersion: in.CLI.Version}}
 	plan.next.Dirs = before.dirs()
-	if Tried(kind) != "" { // else the notes say so
+	if agent.Tried(kind) != "" { // else the notes say so
 		plan.Doubt = in.CLI.Note
 	}
 	for _, doc := range want.documents {

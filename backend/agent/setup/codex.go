@@ -1,54 +1,20 @@
-package agent
+package setup
 
 import (
 	"context"
 	"path/filepath"
 
+	"bridge/backend/agent"
 	"bridge/backend/bridge"
 )
-
-// codex is kind B. Its hooks are commands in hooks.json, each of which it must
-// be told to trust.
-type codex struct{}
-
-func (codex) Kind() bridge.AgentKind { return bridge.Codex }
-
-// CodexIdentity returns who makes an MCP tools/call, as codex tells it in every
-// call's _meta: sessionID is the root thread, childID the calling thread when
-// that is another one. ok is false when the call names no thread.
-func CodexIdentity(meta map[string]any) (sessionID, childID string, ok bool) {
-	thread, _ := meta["threadId"].(string)
-	root, _ := meta["sessionId"].(string)
-	if turn, isMap := meta["x-codex-turn-metadata"].(map[string]any); isMap {
-		thread = firstNonEmpty(thread, turn["thread_id"])
-		root = firstNonEmpty(root, turn["session_id"])
-	}
-	if root == "" {
-		root = thread
-	}
-	if thread != root {
-		childID = thread
-	}
-	if bridge.CheckID("the session id", root) != nil || childID != "" && bridge.CheckID("the child's id", childID) != nil {
-		return "", "", false
-	}
-	return root, childID, true
-}
-
-// firstNonEmpty returns have, or other's string when have is empty.
-func firstNonEmpty(have string, other any) string {
-	if have != "" {
-		return have
-	}
-	s, _ := other.(string)
-	return s
-}
 
 // codexToolApproval is the first version tried with the setting that lets the
 // tools of one server run without a question each.
 const codexToolApproval = "0.169.0"
 
-func (codex) connect(ctx context.Context, in Input, before *installed) (layout, error) {
+// connectCodex: hooks are commands in hooks.json, each of which codex must be told to
+// trust.
+func connectCodex(ctx context.Context, in Input, before *installed) (layout, error) {
 	folder := in.folder("CODEX_HOME", ".codex")
 	hooks := in.codexHooks(filepath.Join(folder, "hooks.json"))
 	config := in.codexConfig(filepath.Join(folder, "config.toml"))
@@ -104,7 +70,7 @@ func (in Input) codexConfig(path string) document {
 		"tool_timeout_sec":    3600,
 	}
 	adds := "Adds the MCP server bridge."
-	if in.CLI.Version != "" && compareVersions(in.CLI.Version, codexToolApproval) >= 0 {
+	if in.CLI.Version != "" && agent.CompareVersions(in.CLI.Version, codexToolApproval) >= 0 {
 		server["default_tools_approval_mode"] = "approve"
 		adds = "Adds the MCP server bridge, whose tools run without a question each."
 	}

@@ -1,4 +1,4 @@
-package agent_test
+package setup_test
 
 import (
 	"bufio"

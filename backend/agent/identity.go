@@ -1,0 +1,41 @@
+package agent
+
+import "bridge/backend/bridge"
+
+// CodexIdentity returns who makes an MCP tools/call, as codex tells it in every
+// call's _meta: sessionID is the root thread, childID the calling thread when
+// that is another one. ok is false when the call names no thread.
+func CodexIdentity(meta map[string]any) (sessionID, childID string, ok bool) {
+	thread, _ := meta["threadId"].(string)
+	root, _ := meta["sessionId"].(string)
+	if turn, isMap := meta["x-codex-turn-metadata"].(map[string]any); isMap {
+		thread = firstNonEmpty(thread, turn["thread_id"])
+		root = firstNonEmpty(root, turn["session_id"])
+	}
+	if root == "" {
+		root = thread
+	}
+	if thread != root {
+		childID = thread
+	}
+	if bridge.CheckID("the session id", root) != nil || childID != "" && bridge.CheckID("the child's id", childID) != nil {
+		return "", "", false
+	}
+	return root, childID, true
+}
+
+// firstNonEmpty returns have, or other's string when have is empty.
+func firstNonEmpty(have string, other any) string {
+	if have != "" {
+		return have
+	}
+	s, _ := other.(string)
+	return s
+}
+
+// ClaudeToolUse returns the tool use id of an MCP tools/call from claude. Its
+// _meta names no agent: the PreToolUse hook with the same id does.
+func ClaudeToolUse(meta map[string]any) (toolUseID string, ok bool) {
+	toolUseID, _ = meta["claudecode/toolUseId"].(string)
+	return toolUseID, bridge.CheckID("the tool use id", toolUseID) == nil
+}
