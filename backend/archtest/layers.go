@@ -43,7 +43,7 @@ var layers = map[string]int{
 	"ipc/api": 22, "ipc": 23, "link": 23, "hub": 23,
 	"agent/jsonedit": 22, "agent/clidata": 23, "agent": 24, "agent/driver": 24, "agent/setup": 25,
 	// Programs: what keeps the storage, who is connected, what jobs do.
-	"maintain/lease": 30, "maintain/check": 31, "maintain/snapshot": 32, "maintain/restore": 33, "maintain/archive": 33,
+	"maintain/inventory": 29, "maintain/lease": 30, "maintain/check": 31, "maintain/snapshot": 32, "maintain/restore": 33, "maintain/archive": 33,
 	"maintain":    34,
 	"broker/wake": 29, "broker": 30, "connect": 30,
 	"runner": 31, "jobs": 31, "peering": 32,

@@ -18,6 +18,7 @@ import (
 	"bridge/backend/dashboard"
 	"bridge/backend/ipc"
 	"bridge/backend/maintain"
+	"bridge/backend/maintain/inventory"
 )
 
 func (a *App) openCommand() *cobra.Command {
@@ -148,14 +149,14 @@ func storageText(s maintain.Standing, now time.Time) string {
 		s.Words(), more, setAge(s.LastSnapshot, now), setAge(s.LastMessages, now), proofAge(s.LastProof, now))
 }
 
-func setAge(set *maintain.Backup, now time.Time) string {
+func setAge(set *inventory.Set, now time.Time) string {
 	if set == nil {
 		return "none"
 	}
 	return bridge.Ago(set.CreatedAt, now)
 }
 
-func proofAge(proof *maintain.Proof, now time.Time) string {
+func proofAge(proof *inventory.Proof, now time.Time) string {
 	if proof == nil {
 		return "none"
 	}

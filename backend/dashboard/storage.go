@@ -10,13 +10,14 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/maintain"
+	"bridge/backend/maintain/inventory"
 )
 
 // Storage is what the dashboard asks about the home's storage;
 // maintain.Caretaker is one. Neither method changes anything.
 type Storage interface {
 	Check(ctx context.Context) (maintain.Report, error)
-	Drills() ([]maintain.Proof, error)
+	Drills() ([]inventory.Proof, error)
 }
 
 // How old a doctor's report may be. One that took long is kept for many times
@@ -150,13 +151,13 @@ func (d *Dashboard) showStorage(w http.ResponseWriter, r *http.Request) error {
 
 // drillsWire is the answer of GET /api/storage/drills: the newest first.
 type drillsWire struct {
-	Drills []maintain.Proof `json:"drills"`
+	Drills []inventory.Proof `json:"drills"`
 }
 
 // listDrills answers GET /api/storage/drills: which snapshots were proven.
 func (d *Dashboard) listDrills(w http.ResponseWriter, _ *http.Request) error {
 	if d.storage.of == nil {
-		return writeJSON(w, drillsWire{Drills: []maintain.Proof{}})
+		return writeJSON(w, drillsWire{Drills: []inventory.Proof{}})
 	}
 	proofs, err := d.storage.of.Drills()
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"bridge/backend/config"
 	"bridge/backend/maintain"
+	"bridge/backend/maintain/inventory"
 )
 
 // toldStorage answers with a fixed report and counts the looks.
@@ -29,8 +30,8 @@ func (s *toldStorage) Check(context.Context) (maintain.Report, error) {
 	return s.report, s.err
 }
 
-func (s *toldStorage) Drills() ([]maintain.Proof, error) {
-	return []maintain.Proof{{At: 1772632000000, Snapshot: "snapshot-1772630000000-x", OK: true, Detail: "2 files and 12 rows were restored", Files: 2, Rows: 12}}, nil
+func (s *toldStorage) Drills() ([]inventory.Proof, error) {
+	return []inventory.Proof{{At: 1772632000000, Snapshot: "snapshot-1772630000000-x", OK: true, Detail: "2 files and 12 rows were restored", Files: 2, Rows: 12}}, nil
 }
 
 func sampleStorage() *toldStorage {
@@ -43,7 +44,7 @@ func sampleStorage() *toldStorage {
 		},
 		Sizes:      []maintain.Size{{Path: "bridge.db", Bytes: 245760}, {Path: "jobs.json", Bytes: 12}},
 		TotalBytes: 245772,
-		Backups:    []maintain.Backup{{Path: "backups/snapshot-1772630000000-x", CreatedAt: 1772630000000}},
+		Backups:    []inventory.Set{{Path: "backups/snapshot-1772630000000-x", CreatedAt: 1772630000000}},
 	}}
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/maintain/inventory"
 )
 
 const privateText = "0123456789abcdef-PRIVATE-OF-AN-APPROVAL"
@@ -70,7 +72,7 @@ func TestSTO_04_AnsweredApprovalsAreInASnapshotWithoutTheirTokens(t *testing.T) 
 		}
 	}
 	for _, path := range kept {
-		if !manifest.has(path) {
+		if !manifest.Has(path) {
 			t.Errorf("the snapshot lacks %s", path)
 		}
 	}
@@ -115,11 +117,11 @@ func TestSTO_04_STO_08_ApprovalsComeBackOnARestore(t *testing.T) {
 			t.Errorf("%s was changed: %s", name, got)
 		}
 	}
-	if !isMissing(in(c.Home.Dir(), "approvals/later.json")) {
+	if !inventory.IsMissing(inventory.Join(c.Home.Dir(), "approvals/later.json")) {
 		t.Error("what came after the snapshot is still there")
 	}
 	for _, name := range []string{"later", "applied"} {
-		if text := string(read(t, done.Recovery, displacedDir+"/approvals/"+name+".json")); !strings.Contains(text, "deny") {
+		if text := string(read(t, done.Recovery, inventory.DisplacedDir+"/approvals/"+name+".json")); !strings.Contains(text, "deny") {
 			t.Errorf("the recovery set has %s as %s", name, text)
 		}
 	}

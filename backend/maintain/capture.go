@@ -3,12 +3,14 @@ package maintain
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
 
@@ -16,17 +18,17 @@ import (
 type capture struct {
 	Caretaker
 	pending  string
-	live     bool       // a process may be writing
-	gathered []*File    // one without a checksum is left out
-	copied   chan *File // the databases, in the order of their copies
+	live     bool                 // a process may be writing
+	gathered []*inventory.File    // one without a checksum is left out
+	copied   chan *inventory.File // the databases, in the order of their copies
 	counts   map[string]map[string]int
 }
 
 // gather copies and verifies everything and puts it into the manifest. While one
 // database is verified, which is work for the processor, the next is copied, which
 // is work for the disk.
-func (c *capture) gather(ctx context.Context, manifest *Manifest) error {
-	c.copied, c.counts = make(chan *File, len(databases)), manifest.Counts
+func (c *capture) gather(ctx context.Context, manifest *inventory.Manifest) error {
+	c.copied, c.counts = make(chan *inventory.File, len(inventory.Databases)), manifest.Counts
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer close(c.copied)
@@ -59,11 +61,11 @@ func (c *capture) gather(ctx context.Context, manifest *Manifest) error {
 func (c *capture) copyAll(ctx context.Context) error {
 	taken := map[string]bool{}
 	for {
-		paths, err := managed(ctx, c.Home.Dir())
+		paths, err := inventory.Managed(ctx, c.Home.Dir())
 		if err != nil {
 			return err
 		}
-		paths = slices.DeleteFunc(paths, func(path string) bool { return taken[path] || !c.belongs(path) })
+		paths = slices.DeleteFunc(paths, func(path string) bool { return taken[path] || !inventory.Belongs(c.Home.Dir(), path) })
 		if len(paths) == 0 {
 			return nil
 		}
@@ -78,38 +80,38 @@ func (c *capture) copyAll(ctx context.Context) error {
 
 // copyOne copies one file, if it is still there, and passes a database on.
 func (c *capture) copyOne(ctx context.Context, path string) (err error) {
-	if err := c.makeDirs(c.pending, path); err != nil {
+	if err := inventory.MakeDirs(c.pending, path); err != nil {
 		return err
 	}
-	file := &File{Path: path}
+	file := &inventory.File{Path: path}
 	switch {
-	case isDatabase(path):
+	case inventory.IsDatabase(path):
 		err = c.copyDatabase(ctx, file)
-	case isApproval(path):
-		file.SHA256, file.Bytes, err = c.copyApproval(path, in(c.pending, path))
+	case inventory.IsApproval(path):
+		file.SHA256, file.Bytes, err = c.copyApproval(path, inventory.Join(c.pending, path))
 	default:
-		file.SHA256, file.Bytes, err = c.files().Copy(in(c.Home.Dir(), path), in(c.pending, path))
+		file.SHA256, file.Bytes, err = c.files().Copy(inventory.Join(c.Home.Dir(), path), inventory.Join(c.pending, path))
 	}
 	switch {
-	case isGone(err) && (path == compatibility || !isDatabase(path)):
+	case inventory.IsGone(err) && (path == inventory.Sidecar || !inventory.IsDatabase(path)):
 		return nil // what it held has moved on: to a store, or to where a broker puts it away
 	case err != nil:
 		return c.spare(ctx, file, err)
 	}
 	c.gathered = append(c.gathered, file)
-	if isDatabase(path) {
+	if inventory.IsDatabase(path) {
 		c.copied <- file
 	}
 	return nil
 }
 
-func (c *capture) copyDatabase(ctx context.Context, file *File) (err error) {
-	to := in(c.pending, file.Path)
+func (c *capture) copyDatabase(ctx context.Context, file *inventory.File) (err error) {
+	to := inventory.Join(c.pending, file.Path)
 	if err := c.at("copy " + file.Path); err != nil {
 		return err
 	}
 	pages := func(done, all int) { c.told("copying "+file.Path, int64(done), int64(all)) }
-	if err := store.CopyDatabase(ctx, in(c.Home.Dir(), file.Path), to, c.live, pages); err != nil {
+	if err := store.CopyDatabase(ctx, inventory.Join(c.Home.Dir(), file.Path), to, c.live, pages); err != nil {
 		return err
 	}
 	if err := c.at("checksum " + file.Path); err != nil {
@@ -122,8 +124,8 @@ func (c *capture) copyDatabase(ctx context.Context, file *File) (err error) {
 }
 
 // verify reads a copied database whole.
-func (c *capture) verify(ctx context.Context, file *File) error {
-	counts, err := verifyDatabase(ctx, in(c.pending, file.Path))
+func (c *capture) verify(ctx context.Context, file *inventory.File) error {
+	counts, err := verifyDatabase(ctx, inventory.Join(c.pending, file.Path))
 	if err != nil {
 		return c.spare(ctx, file, err)
 	}
@@ -134,16 +136,28 @@ func (c *capture) verify(ctx context.Context, file *File) error {
 // spare leaves a history.db out of the set that could not be captured because it
 // is damaged, and holds nothing but the search index, which the broker makes anew:
 // it is no reason to have no snapshot.
-func (c *capture) spare(ctx context.Context, file *File, failure error) error {
-	if file.Path != history {
+func (c *capture) spare(ctx context.Context, file *inventory.File, failure error) error {
+	if file.Path != inventory.History {
 		return failure
 	}
-	from := in(c.Home.Dir(), history)
+	from := inventory.Join(c.Home.Dir(), inventory.History)
 	seen, err := store.Inspect(ctx, from, c.live)
 	isDamaged := err != nil || len(seen.Problems) > 0
 	if !isDamaged || ctx.Err() != nil || store.HoldsMore(ctx, from, c.live) {
 		return failure
 	}
 	file.SHA256 = ""
-	return dropScratch(in(c.pending, history))
+	return dropScratch(inventory.Join(c.pending, inventory.History))
+}
+
+// copyApproval puts the public part of an answered approval into a set.
+func (c Caretaker) copyApproval(name, to string) (sum string, size int64, err error) {
+	read := inventory.ReadApproval(inventory.Join(c.Home.Dir(), name))
+	if !read.Answered || read.Public == nil {
+		return "", 0, fs.ErrNotExist // it was taken away meanwhile
+	}
+	if err := c.files().WriteNew(to, read.Public, disk.PrivateFile); err != nil {
+		return "", 0, err
+	}
+	return disk.Checksum(to)
 }

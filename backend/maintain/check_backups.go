@@ -9,43 +9,45 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"bridge/backend/maintain/inventory"
 )
 
 // checkBackups looks at the published sets and at what is beside them. Of the
 // newest of each kind every byte is read, of the others names and sizes: what
 // is restored is read whole in any case.
 func (k *checker) checkBackups(ctx context.Context) error {
-	if err := k.checkSets(ctx, "backups", snapshotName, readManifest); err != nil {
+	if err := k.checkSets(ctx, "backups", inventory.SnapshotName, inventory.ReadManifest); err != nil {
 		return err
 	}
-	if err := k.checkSets(ctx, "message-backups", scopedName, readScoped); err != nil {
+	if err := k.checkSets(ctx, "message-backups", inventory.MessagesName, inventory.ReadMessagesManifest); err != nil {
 		return err
 	}
-	slices.SortStableFunc(k.report.Backups, func(a, b Backup) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
+	slices.SortStableFunc(k.report.Backups, func(a, b inventory.Set) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
 	k.checkDrills()
 	return k.checkRecoveries()
 }
 
 // checkSets looks at the sets of one folder, whose manifests read reads.
-func (k *checker) checkSets(ctx context.Context, folder string, name *regexp.Regexp, read func(dir string) (Manifest, error)) error {
+func (k *checker) checkSets(ctx context.Context, folder string, name *regexp.Regexp, read func(dir string) (inventory.Manifest, error)) error {
 	found, err := k.listSets(folder, name)
 	if err != nil {
 		return err
 	}
 	for i, set := range found {
 		path := folder + "/" + set.Path
-		manifest, err := read(in(k.dir, path))
+		manifest, err := read(inventory.Join(k.dir, path))
 		switch {
 		case err == nil && i == 0 && !k.quick:
-			err = k.checkSums(ctx, manifest, in(k.dir, path), "reading "+path)
+			err = manifest.CheckSums(ctx, inventory.Join(k.dir, path), k.telling("reading "+path))
 		case err == nil:
-			err = manifest.checkSizes(in(k.dir, path))
+			err = manifest.CheckSizes(inventory.Join(k.dir, path))
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			k.find(SnapshotDamaged, path, sentence(err))
+			k.find(SnapshotDamaged, path, inventory.Sentence(err))
 		}
 	}
 	return nil
@@ -53,13 +55,13 @@ func (k *checker) checkSets(ctx context.Context, folder string, name *regexp.Reg
 
 // checkDrills reports the sets in place whose last drill failed.
 func (k *checker) checkDrills() {
-	proofs, err := k.Drills()
+	proofs, err := inventory.Drills(k.Home.Backups())
 	if err != nil {
-		k.find(FileUnreadable, "backups/"+drillsName, reason(err))
+		k.find(FileUnreadable, "backups/"+inventory.DrillsName, inventory.Reason(err))
 	}
 	judged := map[string]bool{}
 	for _, proof := range proofs { // the newest first
-		inPlace := slices.IndexFunc(k.report.Backups, func(b Backup) bool { return filepath.Base(b.Path) == proof.Snapshot })
+		inPlace := slices.IndexFunc(k.report.Backups, func(b inventory.Set) bool { return filepath.Base(b.Path) == proof.Snapshot })
 		if !proof.OK && !judged[proof.Snapshot] && inPlace >= 0 {
 			k.find(DrillFailed, k.report.Backups[inPlace].Path, "its last drill failed: "+proof.Detail)
 		}
@@ -68,17 +70,17 @@ func (k *checker) checkDrills() {
 }
 
 // listSets reports the published sets of a folder, and its strangers.
-func (k *checker) listSets(folder string, name *regexp.Regexp) ([]Backup, error) {
-	found, err := sets(in(k.dir, folder), name)
+func (k *checker) listSets(folder string, name *regexp.Regexp) ([]inventory.Set, error) {
+	found, err := inventory.Sets(inventory.Join(k.dir, folder), name)
 	if err != nil {
-		k.find(FileUnreadable, folder, reason(err))
+		k.find(FileUnreadable, folder, inventory.Reason(err))
 		return nil, nil
 	}
 	for _, set := range found {
-		k.report.Backups = append(k.report.Backups, Backup{Path: folder + "/" + set.Path, CreatedAt: set.CreatedAt})
+		k.report.Backups = append(k.report.Backups, inventory.Set{Path: folder + "/" + set.Path, CreatedAt: set.CreatedAt})
 	}
-	entries, err := os.ReadDir(in(k.dir, folder))
-	if isGone(err) {
+	entries, err := os.ReadDir(inventory.Join(k.dir, folder))
+	if inventory.IsGone(err) {
 		return found, nil
 	}
 	for _, entry := range entries {
@@ -90,10 +92,10 @@ func (k *checker) listSets(folder string, name *regexp.Regexp) ([]Backup, error)
 // checkBeside judges what lies in a folder of sets.
 func (k *checker) checkBeside(folder string, name *regexp.Regexp, entry fs.DirEntry) {
 	path := folder + "/" + entry.Name()
-	isSet := entry.IsDir() && (name.MatchString(entry.Name()) || recoveryName.MatchString(entry.Name()))
+	isSet := entry.IsDir() && (name.MatchString(entry.Name()) || inventory.RecoveryName.MatchString(entry.Name()))
 	switch {
-	case isSet, entry.Name() == "archive", entry.Name() == drillsName, strings.HasSuffix(entry.Name(), ".lock"):
-	case strings.HasPrefix(entry.Name(), pendingPrefix):
+	case isSet, entry.Name() == "archive", entry.Name() == inventory.DrillsName, strings.HasSuffix(entry.Name(), ".lock"):
+	case strings.HasPrefix(entry.Name(), inventory.PendingPrefix):
 		if !k.live {
 			k.find(SnapshotUnfinished, path, "an attempt that did not finish")
 		}
@@ -105,24 +107,12 @@ func (k *checker) checkBeside(folder string, name *regexp.Regexp, entry fs.DirEn
 
 // checkRecoveries reports a restore or merge that was interrupted.
 func (k *checker) checkRecoveries() error {
-	newest, interrupted, err := k.interrupted()
+	newest, interrupted, err := inventory.Interrupted(k.Home.Backups())
 	if err != nil || !interrupted {
 		return nil //nolint:nilerr // a folder that cannot be listed is a finding already
 	}
-	recovery, _ := readRecovery(newest)
+	described, _ := inventory.ReadRecovery(newest)
 	k.find(RestoreUnfinished, "backups/"+filepath.Base(newest),
-		"the "+cmp.Or(recovery.Work, workRestore)+" of "+recovery.Snapshot+" did not finish; what was there before is in this set")
+		"the "+cmp.Or(described.Work, workRestore)+" of "+described.Snapshot+" did not finish; what was there before is in this set")
 	return nil
-}
-
-// interrupted returns the newest recovery set, and whether it has no word of the
-// end of its work. Only this one counts: later work put everything right.
-func (c Caretaker) interrupted() (newest string, is bool, err error) {
-	found, err := sets(c.Home.Backups(), recoveryName)
-	if err != nil || len(found) == 0 {
-		return "", false, err
-	}
-	newest = filepath.Join(c.Home.Backups(), found[0].Path)
-	_, err = os.Lstat(filepath.Join(newest, outcomeName))
-	return newest, isGone(err), nil
 }

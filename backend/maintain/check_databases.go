@@ -2,15 +2,13 @@ package maintain
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
-	"bridge/backend/bridge"
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
 
@@ -30,29 +28,29 @@ func (k *checker) checkDatabases(ctx context.Context) error {
 	if k.quick {
 		look = store.Glance
 	}
-	looks := make([]*databaseLook, len(databases))
+	looks := make([]*databaseLook, len(inventory.Databases))
 	var group errgroup.Group
 	group.SetLimit(looksAtOnce)
-	for i, one := range databases {
+	for i, one := range inventory.Databases {
 		if !k.hasContent(one) {
 			continue
 		}
 		looks[i] = &databaseLook{}
 		group.Go(func() error {
-			looks[i].seen, looks[i].err = look(ctx, in(k.dir, one.name), k.live)
+			looks[i].seen, looks[i].err = look(ctx, inventory.Join(k.dir, one.Name), k.live)
 			return ctx.Err()
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	for i, one := range databases {
+	for i, one := range inventory.Databases {
 		switch {
 		case looks[i] == nil:
 		case looks[i].err != nil:
 			k.findUnreadable(ctx, one, looks[i].err)
 		default:
-			k.report.Schema = append(k.report.Schema, Schema{Path: one.name, Actual: looks[i].seen.Version, Expected: one.version})
+			k.report.Schema = append(k.report.Schema, Schema{Path: one.Name, Actual: looks[i].seen.Version, Expected: one.Version})
 			k.judge(ctx, one, looks[i].seen)
 			k.checkPromise(ctx, one)
 			k.checkRows(ctx, one)
@@ -62,26 +60,26 @@ func (k *checker) checkDatabases(ctx context.Context) error {
 }
 
 // checkPromise compares a sound database with what its version promises.
-func (k *checker) checkPromise(ctx context.Context, one database) {
-	if k.found(one.name) && !k.awaitsUpgrade(one.name) || one.promise == "" {
+func (k *checker) checkPromise(ctx context.Context, one inventory.Database) {
+	if k.found(one.Name) && !k.awaitsUpgrade(one.Name) || one.Promise == "" {
 		return
 	}
-	lacks, err := store.Lacks(ctx, in(k.dir, one.name), one.promise, k.live)
+	lacks, err := store.Lacks(ctx, inventory.Join(k.dir, one.Name), one.Promise, k.live)
 	if err != nil {
 		k.findUnreadable(ctx, one, err)
 	}
 	for _, lack := range lacks {
-		k.find(codeOf(one, lack), one.name, "it lacks "+lack.String()+", which its version has")
+		k.find(codeOf(one, lack), one.Name, "it lacks "+lack.String()+", which its version has")
 	}
 }
 
 // codeOf says how much a lack matters. An archive has one table that matters; a
 // next archiving makes the rest.
-func codeOf(one database, lack store.Lack) Code {
+func codeOf(one inventory.Database, lack store.Lack) Code {
 	switch {
-	case one.name == cold && lack.Table != one.table:
+	case one.Name == inventory.Archive && lack.Table != one.Table:
 		return ArchiveIncomplete
-	case lack.Kind == store.LacksIndex, one.name == cold && lack.Kind == store.LacksKey:
+	case lack.Kind == store.LacksIndex, one.Name == inventory.Archive && lack.Kind == store.LacksKey:
 		return IndexMissing
 	case lack.Kind == store.LacksTrigger:
 		return TriggerMissing
@@ -100,11 +98,11 @@ func (k *checker) awaitsUpgrade(path string) bool {
 }
 
 // checkRows names the rows of a sound database that cannot be read.
-func (k *checker) checkRows(ctx context.Context, one database) {
-	if k.quick || k.found(one.name) {
+func (k *checker) checkRows(ctx context.Context, one inventory.Database) {
+	if k.quick || k.found(one.Name) {
 		return
 	}
-	rows, err := store.UnreadableRows(ctx, in(k.dir, one.name), k.live)
+	rows, err := store.UnreadableRows(ctx, inventory.Join(k.dir, one.Name), k.live)
 	if err != nil {
 		k.findUnreadable(ctx, one, err)
 	}
@@ -120,17 +118,17 @@ func (k *checker) checkRows(ctx context.Context, one database) {
 		if row.Topic != "" {
 			topic = fmt.Sprintf(" on %q", row.Topic)
 		}
-		k.find(code, one.name, fmt.Sprintf("%s: %s%s is passed over: %s", row.Table, row.Key, topic, row.Why))
+		k.find(code, one.Name, fmt.Sprintf("%s: %s%s is passed over: %s", row.Table, row.Key, topic, row.Why))
 	}
 }
 
 // hasContent reports whether there is something to look through; that there is
 // not may be a finding.
-func (k *checker) hasContent(one database) bool {
-	logged := sizeOf(in(k.dir, one.name)+"-wal") > 0
-	info, ok := k.regular(one.name)
+func (k *checker) hasContent(one inventory.Database) bool {
+	logged := inventory.SizeOf(inventory.Join(k.dir, one.Name)+"-wal") > 0
+	info, ok := k.regular(one.Name)
 	switch {
-	case k.found(one.name):
+	case k.found(one.Name):
 		return false
 	case !ok:
 		k.checkMissing(one, logged)
@@ -143,82 +141,82 @@ func (k *checker) hasContent(one database) bool {
 }
 
 // findEmpty reports a file that SQLite would take for an empty database.
-func (k *checker) findEmpty(one database, bytes int64, logged bool) {
+func (k *checker) findEmpty(one inventory.Database, bytes int64, logged bool) {
 	detail := "it is empty"
 	if bytes > 0 {
 		detail = "it is too short to be a database"
 	}
 	switch {
-	case one.name == history:
+	case one.Name == inventory.History:
 		k.findIndexDamaged(detail)
 	case logged:
-		k.find(DatabaseEmpty, one.name, detail+", but the log beside it is not")
+		k.find(DatabaseEmpty, one.Name, detail+", but the log beside it is not")
 	default:
-		k.find(DatabaseEmpty, one.name, detail)
+		k.find(DatabaseEmpty, one.Name, detail)
 	}
 }
 
 // checkMissing reports a database that is not there although something says
 // that it was.
-func (k *checker) checkMissing(one database, logged bool) {
+func (k *checker) checkMissing(one inventory.Database, logged bool) {
 	if logged {
-		k.find(DatabaseMissing, one.name, "it is gone, but the log beside it is there")
+		k.find(DatabaseMissing, one.Name, "it is gone, but the log beside it is there")
 	}
 }
 
 // judge turns what was seen into findings.
-func (k *checker) judge(ctx context.Context, one database, seen store.Inspection) {
+func (k *checker) judge(ctx context.Context, one inventory.Database, seen store.Inspection) {
 	if len(seen.Problems) > 0 {
 		k.findDamage(ctx, one, DatabaseDamaged, "the integrity check says: "+some(seen.Problems))
 	}
 	if len(seen.References) > 0 {
-		k.find(DatabaseReferences, one.name, some(seen.References))
+		k.find(DatabaseReferences, one.Name, some(seen.References))
 	}
 	isEmpty := seen.Version == 0 && len(seen.Tables) == 0
 	switch {
-	case one.name != primary && seen.Foreign == nil && !isEmpty:
-		k.find(DatabaseForeign, one.name, "it is a primary store in the place of another database")
+	case one.Name != inventory.Primary && seen.Foreign == nil && !isEmpty:
+		k.find(DatabaseForeign, one.Name, "it is a primary store in the place of another database")
 	case seen.Version < 0:
-		k.find(DatabaseVersion, one.name, fmt.Sprintf("it has schema version %d, which no Bridge writes", seen.Version))
-	case seen.Version > one.version:
-		k.find(DatabaseNewer, one.name, fmt.Sprintf("it has schema version %d and this Bridge knows versions up to %d", seen.Version, one.version))
+		k.find(DatabaseVersion, one.Name, fmt.Sprintf("it has schema version %d, which no Bridge writes", seen.Version))
+	case seen.Version > one.Version:
+		k.find(DatabaseNewer, one.Name, fmt.Sprintf("it has schema version %d and this Bridge knows versions up to %d", seen.Version, one.Version))
 	case isEmpty:
-	case one.name == primary && seen.Foreign != nil:
-		k.find(DatabaseForeign, one.name, "it is a database, but no store of Bridge's: "+sentence(seen.Foreign))
-	case one.table != "" && !slices.Contains(seen.Tables, one.table):
-		k.find(DatabaseForeign, one.name, "it is a database, but has no table "+one.table)
-	case one.name == history && !store.IsHistory(seen.Version, seen.Tables):
-		k.find(DatabaseForeign, one.name, "it is a database, but no history of Bridge's")
-	case one.name == primary && seen.Version < one.version:
-		k.findOlder(one, fmt.Sprintf("it has schema version %d, the newest is %d", seen.Version, one.version))
-	case one.name == primary && !seen.Upgraded:
+	case one.Name == inventory.Primary && seen.Foreign != nil:
+		k.find(DatabaseForeign, one.Name, "it is a database, but no store of Bridge's: "+inventory.Sentence(seen.Foreign))
+	case one.Table != "" && !slices.Contains(seen.Tables, one.Table):
+		k.find(DatabaseForeign, one.Name, "it is a database, but has no table "+one.Table)
+	case one.Name == inventory.History && !store.IsHistory(seen.Version, seen.Tables):
+		k.find(DatabaseForeign, one.Name, "it is a database, but no history of Bridge's")
+	case one.Name == inventory.Primary && seen.Version < one.Version:
+		k.findOlder(one, fmt.Sprintf("it has schema version %d, the newest is %d", seen.Version, one.Version))
+	case one.Name == inventory.Primary && !seen.Upgraded:
 		k.findOlder(one, "it lacks what this build adds to its version")
 	}
 }
 
 // findUnreadable reports a database that could not be read: it is damaged, or the
 // system refused it.
-func (k *checker) findUnreadable(ctx context.Context, one database, err error) {
+func (k *checker) findUnreadable(ctx context.Context, one inventory.Database, err error) {
 	if store.IsDamage(err) {
-		k.findDamage(ctx, one, DatabaseUnreadable, sentence(err))
+		k.findDamage(ctx, one, DatabaseUnreadable, inventory.Sentence(err))
 		return
 	}
-	k.find(DatabaseUnreadable, one.name, sentence(err))
+	k.find(DatabaseUnreadable, one.Name, inventory.Sentence(err))
 }
 
 // findDamage reports a damaged database. A search index is made anew, unless its
 // file says that it holds more.
-func (k *checker) findDamage(ctx context.Context, one database, code Code, detail string) {
-	if one.name != history || store.HoldsMore(ctx, in(k.dir, history), k.live) {
-		k.find(code, one.name, detail)
+func (k *checker) findDamage(ctx context.Context, one inventory.Database, code Code, detail string) {
+	if one.Name != inventory.History || store.HoldsMore(ctx, inventory.Join(k.dir, inventory.History), k.live) {
+		k.find(code, one.Name, detail)
 		return
 	}
 	k.findIndexDamaged(detail)
 }
 
 func (k *checker) findIndexDamaged(detail string) {
-	k.find(IndexDamaged, history, detail)
-	if log := history + "-wal"; sizeOf(in(k.dir, log)) > 0 {
+	k.find(IndexDamaged, inventory.History, detail)
+	if log := inventory.History + "-wal"; inventory.SizeOf(inventory.Join(k.dir, log)) > 0 {
 		k.find(IndexDamaged, log, "it is the log of the damaged search index")
 	}
 }
@@ -228,51 +226,51 @@ const farBehind = 10_000
 
 // checkIndex looks how far the search index is.
 func (k *checker) checkIndex(ctx context.Context) error {
-	if k.found(history) || k.found(primary) || k.found(cold) {
+	if k.found(inventory.History) || k.found(inventory.Primary) || k.found(inventory.Archive) {
 		return nil
 	}
-	if _, ok := k.regular(history); !ok {
+	if _, ok := k.regular(inventory.History); !ok {
 		return nil
 	}
-	state, err := store.InspectIndex(ctx, in(k.dir, history), in(k.dir, primary), in(k.dir, cold), k.live)
+	state, err := store.InspectIndex(ctx, inventory.Join(k.dir, inventory.History), inventory.Join(k.dir, inventory.Primary), inventory.Join(k.dir, inventory.Archive), k.live)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		k.findUnreadable(ctx, database{name: history}, err)
+		k.findUnreadable(ctx, inventory.Database{Name: inventory.History}, err)
 	case state.Torn != "":
-		k.findDamage(ctx, database{name: history}, DatabaseDamaged, "the search index is damaged: "+state.Torn)
+		k.findDamage(ctx, inventory.Database{Name: inventory.History}, DatabaseDamaged, "the search index is damaged: "+state.Torn)
 	case state.Version > state.Newest:
-		k.find(DatabaseNewer, history, fmt.Sprintf("its search index has version %d and this Bridge knows versions up to %d", state.Version, state.Newest))
-	case state.Archive > 0 && isMissing(in(k.dir, cold)):
-		k.find(DatabaseMissing, cold, "it is gone, but the search index knows messages of it")
+		k.find(DatabaseNewer, inventory.History, fmt.Sprintf("its search index has version %d and this Bridge knows versions up to %d", state.Version, state.Newest))
+	case state.Archive > 0 && inventory.IsMissing(inventory.Join(k.dir, inventory.Archive)):
+		k.find(DatabaseMissing, inventory.Archive, "it is gone, but the search index knows messages of it")
 	case state.Version > 0 && state.Behind >= farBehind:
-		k.find(IndexBehind, history, fmt.Sprintf("the search index does not reach the newest %d rows yet", state.Behind))
+		k.find(IndexBehind, inventory.History, fmt.Sprintf("the search index does not reach the newest %d rows yet", state.Behind))
 	}
 	return nil
 }
 
 // findOlder reports a store that waits for its upgrade, and for whom.
-func (k *checker) findOlder(one database, detail string) {
+func (k *checker) findOlder(one inventory.Database, detail string) {
 	older, err := k.Older()
 	if err != nil {
-		k.find(FileUnreadable, "storage-capabilities", reason(err))
+		k.find(FileUnreadable, "storage-capabilities", inventory.Reason(err))
 	}
 	if older.Schema > 0 {
-		k.find(UpgradeDeferred, one.name, detail+": its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
+		k.find(UpgradeDeferred, one.Name, detail+": its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
 		return
 	}
-	k.find(DatabaseOlder, one.name, detail)
+	k.find(DatabaseOlder, one.Name, detail)
 }
 
 // checkCompat reports a compatibility store beside a store that needs it no more.
 func (k *checker) checkCompat(context.Context) error {
 	waits := false
 	for _, schema := range k.report.Schema {
-		waits = waits || schema.Path == primary && schema.Actual == schema.Expected
+		waits = waits || schema.Path == inventory.Primary && schema.Actual == schema.Expected
 	}
-	if waits && !k.found(primary) && !k.found(compatibility) && sizeOf(in(k.dir, compatibility)) > 0 {
-		k.find(CompatWaiting, compatibility, "it holds what was stored while older programs read "+primary)
+	if waits && !k.found(inventory.Primary) && !k.found(inventory.Sidecar) && inventory.SizeOf(inventory.Join(k.dir, inventory.Sidecar)) > 0 {
+		k.find(CompatWaiting, inventory.Sidecar, "it holds what was stored while older programs read "+inventory.Primary)
 	}
 	return nil
 }
@@ -284,37 +282,4 @@ func some(lines []string) string {
 		return strings.Join(lines, "; ")
 	}
 	return fmt.Sprintf("%s; and %d more", strings.Join(lines[:most], "; "), len(lines)-most)
-}
-
-// sentence is what people may read of an error.
-func sentence(err error) string {
-	var known *bridge.Error
-	if errors.As(err, &known) {
-		return known.Message
-	}
-	return reason(err)
-}
-
-// story is what people may read of an error that stands alone: unlike sentence it
-// names the file.
-func story(err error) string {
-	var known *bridge.Error
-	if errors.As(err, &known) {
-		return known.Message
-	}
-	return strings.ReplaceAll(err.Error(), "\n", "; ")
-}
-
-func isMissing(path string) bool {
-	_, err := os.Lstat(path)
-	return isGone(err)
-}
-
-// sizeOf is the file's size, 0 when it cannot be told.
-func sizeOf(path string) int64 {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return 0
-	}
-	return info.Size()
 }

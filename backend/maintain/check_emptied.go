@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
 
@@ -14,23 +15,23 @@ import (
 // it but for the archive, so that a table which had some and has none was emptied
 // from outside. What was restored or merged after the snapshot may be older.
 func (k *checker) checkEmptied(ctx context.Context) error {
-	if k.quick || k.isDamaged(primary) || isMissing(in(k.dir, primary)) {
+	if k.quick || k.isDamaged(inventory.Primary) || inventory.IsMissing(inventory.Join(k.dir, inventory.Primary)) {
 		return nil
 	}
-	found, err := sets(in(k.dir, "backups"), snapshotName)
+	found, err := inventory.Sets(inventory.Join(k.dir, "backups"), inventory.SnapshotName)
 	if err != nil || len(found) == 0 {
 		return nil //nolint:nilerr // a folder that cannot be listed is a finding already
 	}
-	recoveries, err := sets(in(k.dir, "backups"), recoveryName)
+	recoveries, err := inventory.Sets(inventory.Join(k.dir, "backups"), inventory.RecoveryName)
 	if err != nil || len(recoveries) > 0 && recoveries[0].CreatedAt >= found[0].CreatedAt {
 		return nil //nolint:nilerr // as above
 	}
-	manifest, err := readManifest(in(k.dir, "backups/"+found[0].Path))
+	manifest, err := inventory.ReadManifest(inventory.Join(k.dir, "backups/"+found[0].Path))
 	if err != nil {
 		return nil //nolint:nilerr // as above
 	}
-	then := manifest.Counts[primary]
-	now, err := store.Counts(ctx, in(k.dir, primary), k.live)
+	then := manifest.Counts[inventory.Primary]
+	now, err := store.Counts(ctx, inventory.Join(k.dir, inventory.Primary), k.live)
 	if err != nil {
 		return ctx.Err()
 	}
@@ -42,8 +43,8 @@ func (k *checker) checkEmptied(ctx context.Context) error {
 	return k.checkMessagesLeft(ctx, then, now, found[0])
 }
 
-func (k *checker) findEmptied(table string, rows int, snapshot Backup) {
-	k.find(TableEmptied, primary, fmt.Sprintf("the table %s is empty, and had %s in backups/%s", table, rowsText(rows), snapshot.Path))
+func (k *checker) findEmptied(table string, rows int, snapshot inventory.Set) {
+	k.find(TableEmptied, inventory.Primary, fmt.Sprintf("the table %s is empty, and had %s in backups/%s", table, rowsText(rows), snapshot.Path))
 }
 
 // mayEmpty reports whether rows leave a table in the ordinary way: messages to the
@@ -53,10 +54,10 @@ func mayEmpty(table string) bool {
 }
 
 // checkMessagesLeft: what left the store is in the archive.
-func (k *checker) checkMessagesLeft(ctx context.Context, then, now map[string]int, snapshot Backup) error {
+func (k *checker) checkMessagesLeft(ctx context.Context, then, now map[string]int, snapshot inventory.Set) error {
 	archived := 0
-	if !isMissing(in(k.dir, cold)) {
-		counts, err := store.Counts(ctx, in(k.dir, cold), k.live)
+	if !inventory.IsMissing(inventory.Join(k.dir, inventory.Archive)) {
+		counts, err := store.Counts(ctx, inventory.Join(k.dir, inventory.Archive), k.live)
 		if err != nil {
 			return ctx.Err()
 		}
@@ -65,7 +66,7 @@ func (k *checker) checkMessagesLeft(ctx context.Context, then, now map[string]in
 	had, has := then["messages"]+then["archived_messages"], now["messages"]+now["archived_messages"]+archived
 	_, whole := now["archived_messages"]
 	if whole && has < had {
-		k.find(TableEmptied, primary, fmt.Sprintf("it has %s of messages, the archive included, and had %s in backups/%s", rowsText(has), rowsText(had), snapshot.Path))
+		k.find(TableEmptied, inventory.Primary, fmt.Sprintf("it has %s of messages, the archive included, and had %s in backups/%s", rowsText(has), rowsText(had), snapshot.Path))
 	}
 	return nil
 }

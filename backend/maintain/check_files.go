@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"bridge/backend/disk"
+	"bridge/backend/maintain/inventory"
 )
 
 // folders are those that Bridge keeps in a home.
@@ -35,10 +36,10 @@ var known = []string{
 // isKnown reports whether a name right in the home is Bridge's: a known one, a
 // database, or what belongs beside a known one (side files, copies, locks).
 func isKnown(name string) bool {
-	if isDatabase(name) || slices.Contains(known, name) || slices.Contains(folders, name) || disk.IsTemp(name) {
+	if inventory.IsDatabase(name) || slices.Contains(known, name) || slices.Contains(folders, name) || disk.IsTemp(name) {
 		return true
 	}
-	for _, suffix := range append([]string{".lock"}, sideFiles...) {
+	for _, suffix := range append([]string{".lock"}, inventory.SideFiles...) {
 		if base, isSide := strings.CutSuffix(name, suffix); isSide && isKnown(base) {
 			return true
 		}
@@ -63,7 +64,7 @@ func (k *checker) checkFiles(ctx context.Context) error {
 			k.checkRights(name)
 		}
 		if slices.Contains(folders, name) && !entry.IsDir() && entry.Type()&fs.ModeSymlink == 0 {
-			k.find(NotAFolder, name, "it is "+kindOf(entry.Type())+", not a folder")
+			k.find(NotAFolder, name, "it is "+inventory.KindOf(entry.Type())+", not a folder")
 		}
 		if name == "broker.lock" {
 			k.regular(name)

@@ -17,6 +17,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/disk"
 	"bridge/backend/ipc"
+	"bridge/backend/maintain/inventory"
 )
 
 // maxJSONBytes bounds what is read of one JSON file.
@@ -103,22 +104,22 @@ func (k *checker) checkStore(one jsonStore) {
 	}
 	if one.read != nil {
 		if err := one.read(k.Home, data); err != nil {
-			k.find(JSONShape, one.path, sentence(err))
+			k.find(JSONShape, one.path, inventory.Sentence(err))
 		}
 	}
 }
 
 // readJSON returns the bytes of one JSON document.
 func (k *checker) readJSON(name string) ([]byte, bool) {
-	data, err := disk.ReadLimited(in(k.dir, name), maxJSONBytes)
+	data, err := disk.ReadLimited(inventory.Join(k.dir, name), maxJSONBytes)
 	switch {
-	case isGone(err):
+	case inventory.IsGone(err):
 		return nil, false // it vanished meanwhile
 	case errors.Is(err, disk.ErrTooLarge):
 		k.find(JSONDamaged, name, fmt.Sprintf("it is larger than %d bytes", maxJSONBytes))
 		return nil, false
 	case err != nil:
-		k.find(JSONUnreadable, name, reason(err))
+		k.find(JSONUnreadable, name, inventory.Reason(err))
 		return nil, false
 	}
 	var any json.RawMessage
@@ -166,11 +167,11 @@ const pendingFolder = "pending-job-writes/v1"
 // Those that can be read are one finding for each store.
 func (k *checker) checkPending(name string) {
 	write, err := config.Shared{Home: k.Home}.ReadPending(path.Base(name))
-	if isGone(err) {
+	if inventory.IsGone(err) {
 		return // it was done meanwhile
 	}
 	if err != nil {
-		k.find(PendingDamaged, name, sentence(err))
+		k.find(PendingDamaged, name, inventory.Sentence(err))
 		return
 	}
 	if !k.found(pendingFolder) {
@@ -180,14 +181,14 @@ func (k *checker) checkPending(name string) {
 
 // checkReceipt reads a receipt as strictly as the broker that imports it.
 func (k *checker) checkReceipt(name string) {
-	data, err := disk.ReadLimited(in(k.dir, name), maxJSONBytes)
-	if isGone(err) {
+	data, err := disk.ReadLimited(inventory.Join(k.dir, name), maxJSONBytes)
+	if inventory.IsGone(err) {
 		return // it was imported meanwhile
 	}
 	if err == nil {
 		err = bridge.DecodeStrict(data, maxJSONBytes, &[]ipc.JournalLine{})
 	}
 	if err != nil {
-		k.find(JournalDamaged, name, "the receipt "+path.Base(name)+" cannot be read: "+sentence(err))
+		k.find(JournalDamaged, name, "the receipt "+path.Base(name)+" cannot be read: "+inventory.Sentence(err))
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/disk"
 	"bridge/backend/mail"
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
 
@@ -168,7 +169,7 @@ var operations = map[string]operation{
 		},
 		check: func(t *testing.T, c Caretaker, before map[string]string) {
 			checkAfterRestore(t, c, before)
-			if _, err := c.HasStore(context.Background()); err != nil && !errors.Is(err, ErrLost) && isMissing(c.Home.MaintenanceLock()) {
+			if _, err := c.HasStore(context.Background()); err != nil && !errors.Is(err, ErrLost) && inventory.IsMissing(c.Home.MaintenanceLock()) {
 				t.Errorf("the home has neither a store nor lost one: %v", err)
 			}
 		},
@@ -192,18 +193,18 @@ func newHomeTB(t testing.TB) Caretaker { return newHome(t) }
 // wholeSnapshots fails for a published set that is not verified, and counts.
 func wholeSnapshots(t *testing.T, c Caretaker, dir string) int {
 	t.Helper()
-	found, err := sets(dir, snapshotName)
+	found, err := inventory.Sets(dir, inventory.SnapshotName)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, set := range found {
 		path := filepath.Join(dir, set.Path)
-		manifest, err := readManifest(path)
+		manifest, err := inventory.ReadManifest(path)
 		if err == nil {
-			err = c.checkSums(context.Background(), manifest, path, "")
+			err = manifest.CheckSums(context.Background(), path, c.telling(""))
 		}
 		if err == nil {
-			_, err = verifyDatabase(context.Background(), in(path, primary))
+			_, err = verifyDatabase(context.Background(), inventory.Join(path, inventory.Primary))
 		}
 		if err != nil {
 			t.Errorf("a published snapshot is not whole: %v", err)
@@ -232,14 +233,14 @@ func checkAfterRestore(t *testing.T, c Caretaker, before map[string]string) {
 	t.Helper()
 	wholeSnapshots(t, c, c.Home.Backups())
 	now := managedBytes(t, c)
-	saved, err := sets(c.Home.Backups(), recoveryName)
+	saved, err := inventory.Sets(c.Home.Backups(), inventory.RecoveryName)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range before {
 		found := now[path] == want
 		for _, set := range saved {
-			data, err := os.ReadFile(in(filepath.Join(c.Home.Backups(), set.Path, displacedDir), path))
+			data, err := os.ReadFile(inventory.Join(filepath.Join(c.Home.Backups(), set.Path, inventory.DisplacedDir), path))
 			found = found || err == nil && string(data) == want
 		}
 		if !found {
@@ -376,7 +377,7 @@ func TestSTO_05_AFailedCaptureStaysPendingAndPublishesNothing(t *testing.T) {
 			if _, err := c.Backup(context.Background()); !errors.Is(err, failed) {
 				t.Fatalf("Backup = %v", err)
 			}
-			found, err := sets(c.Home.Backups(), snapshotName)
+			found, err := inventory.Sets(c.Home.Backups(), inventory.SnapshotName)
 			if err != nil || len(found) > 0 {
 				t.Errorf("published: %v, %v", found, err)
 			}

@@ -1,8 +1,6 @@
 package maintain
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,31 +15,18 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
-
-// Proof is the record of one drill: that a snapshot can be restored, or why it
-// could not.
-type Proof struct {
-	At       int64  `json:"at"`       // Unix milliseconds
-	Snapshot string `json:"snapshot"` // its folder's name
-	OK       bool   `json:"ok"`
-	Detail   string `json:"detail"` // what was proven or what failed, in words
-	Files    int    `json:"files"`
-	Rows     int    `json:"rows"`
-}
-
-// drillsName is the record of all drills, one JSON line each.
-const drillsName = "drills.jsonl"
 
 // Drill restores a snapshot, the newest when typed is "", into a scratch home,
 // and proves there that it is whole: checksums, the doctor's report, the rows of
 // every table against the manifest, and a store that opens. A set of messages is
 // merged into an empty home instead. The proof is recorded, a failed one too, and
 // the scratch home is removed.
-func (c Caretaker) Drill(ctx context.Context, typed string) (proof Proof, err error) {
+func (c Caretaker) Drill(ctx context.Context, typed string) (proof inventory.Proof, err error) {
 	find := c.findSnapshot
-	if scopedName.MatchString(filepath.Base(typed)) {
+	if inventory.MessagesName.MatchString(filepath.Base(typed)) {
 		find = c.findScoped
 	}
 	dir, err := find(typed)
@@ -56,9 +41,9 @@ func (c Caretaker) Drill(ctx context.Context, typed string) (proof Proof, err er
 		return proof, err
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
-	proof = Proof{At: c.Now().UnixMilli(), Snapshot: filepath.Base(dir)}
+	proof = inventory.Proof{At: c.Now().UnixMilli(), Snapshot: filepath.Base(dir)}
 	rehearse := c.rehearse
-	if scopedName.MatchString(proof.Snapshot) {
+	if inventory.MessagesName.MatchString(proof.Snapshot) {
 		rehearse = c.rehearseMessages
 	}
 	failure := rehearse(ctx, dir, &proof)
@@ -67,13 +52,13 @@ func (c Caretaker) Drill(ctx context.Context, typed string) (proof Proof, err er
 	}
 	proof.OK = failure == nil
 	if failure != nil {
-		proof.Detail = story(failure)
+		proof.Detail = inventory.Story(failure)
 	}
 	line, err := json.Marshal(proof)
 	if err != nil {
 		return proof, err
 	}
-	return proof, errors.Join(c.files().AppendSync(filepath.Join(c.Home.Backups(), drillsName), line, disk.PrivateFile), asFailure(failure))
+	return proof, errors.Join(c.files().AppendSync(filepath.Join(c.Home.Backups(), inventory.DrillsName), line, disk.PrivateFile), asFailure(failure))
 }
 
 // asFailure makes the reason of a failed drill a sentence for people.
@@ -81,12 +66,12 @@ func asFailure(failure error) error {
 	if failure == nil {
 		return nil
 	}
-	return bridge.WithCause(bridge.Storage, failure, "the drill failed: "+story(failure))
+	return bridge.WithCause(bridge.Storage, failure, "the drill failed: "+inventory.Story(failure))
 }
 
 // rehearse does the drill of a full snapshot.
-func (c Caretaker) rehearse(ctx context.Context, dir string, proof *Proof) error {
-	manifest, err := readManifest(dir)
+func (c Caretaker) rehearse(ctx context.Context, dir string, proof *inventory.Proof) error {
+	manifest, err := inventory.ReadManifest(dir)
 	if err != nil {
 		return err
 	}
@@ -108,13 +93,13 @@ func (c Caretaker) rehearse(ctx context.Context, dir string, proof *Proof) error
 }
 
 // rehearseMessages does the drill of a set of messages.
-func (c Caretaker) rehearseMessages(ctx context.Context, dir string, proof *Proof) error {
-	manifest, err := readScoped(dir)
+func (c Caretaker) rehearseMessages(ctx context.Context, dir string, proof *inventory.Proof) error {
+	manifest, err := inventory.ReadMessagesManifest(dir)
 	if err != nil {
 		return err
 	}
 	proof.Files = len(manifest.Files)
-	for _, count := range manifest.Counts[scopedFile] {
+	for _, count := range manifest.Counts[inventory.MessagesFile] {
 		proof.Rows += count
 	}
 	return c.inScratch(func(there Caretaker) error {
@@ -133,7 +118,7 @@ func (c Caretaker) rehearseMessages(ctx context.Context, dir string, proof *Proo
 // inScratch runs work on an empty home beside the snapshots, where there is room
 // for it, and takes that home away.
 func (c Caretaker) inScratch(work func(there Caretaker) error) (err error) {
-	scratch := filepath.Join(c.Home.Backups(), pendingPrefix+"drill-"+uuid.NewString())
+	scratch := filepath.Join(c.Home.Backups(), inventory.PendingPrefix+"drill-"+uuid.NewString())
 	if err := disk.MakeDir(scratch); err != nil {
 		return err
 	}
@@ -150,21 +135,21 @@ func (c Caretaker) inScratch(work func(there Caretaker) error) (err error) {
 func dropScratch(dir string) error { return os.RemoveAll(dir) }
 
 // proveCounts compares the rows of every table with the manifest.
-func (c Caretaker) proveCounts(ctx context.Context, manifest Manifest) (rows int, err error) {
-	for _, one := range databases {
-		if !manifest.has(one.name) {
+func (c Caretaker) proveCounts(ctx context.Context, manifest inventory.Manifest) (rows int, err error) {
+	for _, one := range inventory.Databases {
+		if !manifest.Has(one.Name) {
 			continue
 		}
-		counts, err := store.Counts(ctx, in(c.Home.Dir(), one.name), false)
+		counts, err := store.Counts(ctx, inventory.Join(c.Home.Dir(), one.Name), false)
 		if err != nil {
 			return rows, err
 		}
 		for _, count := range counts {
 			rows += count
 		}
-		want, recorded := manifest.Counts[one.name]
+		want, recorded := manifest.Counts[one.Name]
 		if recorded && !maps.Equal(want, counts) {
-			return rows, bridge.Errorf(bridge.Storage, "%s does not have the rows that the manifest counts", one.name)
+			return rows, bridge.Errorf(bridge.Storage, "%s does not have the rows that the manifest counts", one.Name)
 		}
 	}
 	return rows, nil
@@ -182,7 +167,7 @@ func (c Caretaker) proveSound(ctx context.Context) error {
 			return bridge.Errorf(bridge.Storage, "%s: %s", finding.Path, finding.Detail)
 		}
 	}
-	if _, err := os.Stat(c.Home.DB()); isGone(err) {
+	if _, err := os.Stat(c.Home.DB()); inventory.IsGone(err) {
 		return nil
 	}
 	db, err := store.Open(ctx, c.Home.DB(), store.Options{Now: c.Now, Log: slog.New(slog.DiscardHandler)})
@@ -193,37 +178,8 @@ func (c Caretaker) proveSound(ctx context.Context) error {
 	return errors.Join(err, db.Close())
 }
 
-// Drills returns the recorded proofs, the newest first. Lines that cannot be
-// read, as a crash may leave one, are passed over.
-func (c Caretaker) Drills() ([]Proof, error) {
-	data, err := disk.ReadLimited(filepath.Join(c.Home.Backups(), drillsName), maxJSONBytes)
-	if isGone(err) {
-		return []Proof{}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	proofs := []Proof{}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for lines.Scan() {
-		var proof Proof
-		if json.Unmarshal(lines.Bytes(), &proof) == nil && proof.At > 0 {
-			proofs = append([]Proof{proof}, proofs...)
-		}
-	}
-	return proofs, lines.Err()
-}
+// Drills returns the recorded proofs, the newest first.
+func (c Caretaker) Drills() ([]inventory.Proof, error) { return inventory.Drills(c.Home.Backups()) }
 
 // LastProof returns the newest drill that succeeded; ok is false without one.
-func (c Caretaker) LastProof() (proof Proof, ok bool) {
-	proofs, err := c.Drills()
-	if err != nil {
-		return Proof{}, false
-	}
-	for _, proof := range proofs {
-		if proof.OK {
-			return proof, true
-		}
-	}
-	return Proof{}, false
-}
+func (c Caretaker) LastProof() (inventory.Proof, bool) { return inventory.LastProof(c.Home.Backups()) }

@@ -22,6 +22,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
 
@@ -75,10 +76,10 @@ func caretakerOf(dir string) (Caretaker, error) {
 
 func write(t testing.TB, dir, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(in(dir, path)), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(inventory.Join(dir, path)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(in(dir, path), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(inventory.Join(dir, path), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -227,7 +228,7 @@ func managedBytes(t testing.TB, c Caretaker) map[string]string {
 	}
 	seen := map[string]string{}
 	for _, path := range paths {
-		data, err := os.ReadFile(in(c.Home.Dir(), path))
+		data, err := os.ReadFile(inventory.Join(c.Home.Dir(), path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +277,7 @@ func mustBackup(t testing.TB, c Caretaker) Snapshot {
 func noTemps(t testing.TB, dir string) {
 	t.Helper()
 	for name := range listing(t, dir) {
-		if disk.IsTemp(name) && !strings.Contains(name, pendingPrefix) {
+		if disk.IsTemp(name) && !strings.Contains(name, inventory.PendingPrefix) {
 			t.Errorf("left behind: %s", name)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/search"
 	"bridge/backend/store"
 )
@@ -145,10 +146,10 @@ func TestSTO_04_ADamagedSearchIndexIsNoReasonToHaveNoSnapshot(t *testing.T) {
 		return data
 	})
 	made := mustBackup(t, c)
-	if manifestOf(t, made.Path).has(history) || len(made.Omitted) != 1 || made.Omitted[0] != history {
+	if manifestOf(t, made.Path).Has(inventory.History) || len(made.Omitted) != 1 || made.Omitted[0] != inventory.History {
 		t.Errorf("the snapshot omits %v", made.Omitted)
 	}
-	if _, err := os.Lstat(in(made.Path, history)); !isGone(err) {
+	if _, err := os.Lstat(inventory.Join(made.Path, inventory.History)); !inventory.IsGone(err) {
 		t.Errorf("half a copy is in the snapshot: %v", err)
 	}
 	if _, err := c.Drill(t.Context(), made.Path); err != nil {

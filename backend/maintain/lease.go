@@ -15,6 +15,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/proc"
 	"bridge/backend/store"
 )
@@ -262,7 +263,7 @@ func (c Caretaker) exclusively(what string, beside bool, work func() error) erro
 	err = c.files().WriteNew(c.Home.MaintenanceLock(), data, disk.PrivateFile)
 	if errors.Is(err, fs.ErrExist) {
 		found, there := c.readLock()
-		if !there && isMissing(c.Home.MaintenanceLock()) {
+		if !there && inventory.IsMissing(c.Home.MaintenanceLock()) {
 			return bridge.Errorf(bridge.Denied, "other maintenance of this home has just ended: try again")
 		}
 		return c.lockRefusal(found)
@@ -312,5 +313,3 @@ func (w writer) String() string {
 	}
 	return fmt.Sprintf("%s (process %d)", w.Program, w.PID)
 }
-
-func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }

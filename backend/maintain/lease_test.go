@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/proc"
 )
 
@@ -45,7 +46,7 @@ func TestSTO_09_LiveWritersRefuseFixAndRestoreAndDeadOnesDoNot(t *testing.T) {
 			if tt.blocks != (bridge.CodeOf(restoreErr) == bridge.Denied) || !tt.blocks && restoreErr != nil {
 				t.Errorf("Restore = %v", restoreErr)
 			}
-			if _, err := os.Lstat(c.Home.MaintenanceLock()); !isGone(err) {
+			if _, err := os.Lstat(c.Home.MaintenanceLock()); !inventory.IsGone(err) {
 				t.Errorf("the lock was left: %v", err)
 			}
 			if _, err := c.Backup(context.Background()); err != nil {
@@ -180,7 +181,7 @@ func TestSTO_06_AFixPutsAbandonedFilesAwayByteForByte(t *testing.T) {
 		if err != nil || string(data) != lost[filepath.ToSlash(path)] || !strings.HasPrefix(one.To, c.Home.Orphaned()) {
 			t.Errorf("%+v holds %q, %v", one, data, err)
 		}
-		if _, err := os.Lstat(one.From); !isGone(err) {
+		if _, err := os.Lstat(one.From); !inventory.IsGone(err) {
 			t.Errorf("%s is still there: %v", one.From, err)
 		}
 	}
@@ -203,7 +204,7 @@ func TestSTO_06_AFixPassesOverWhatEndsMeanwhile(t *testing.T) {
 	write(t, c.Home.Dir(), ".jobs.json.bridge-tmp-LEFT", "half")
 	c.step = func(name string) error {
 		if name == "publish ..maintenance-lock.bridge-tmp-RIVAL" {
-			return os.Remove(in(c.Home.Dir(), "..maintenance-lock.bridge-tmp-RIVAL"))
+			return os.Remove(inventory.Join(c.Home.Dir(), "..maintenance-lock.bridge-tmp-RIVAL"))
 		}
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
 
@@ -77,7 +78,7 @@ const (
 func (c Caretaker) hasNoStore(ctx context.Context, live bool) string {
 	info, err := os.Lstat(c.Home.DB())
 	switch {
-	case isGone(err):
+	case inventory.IsGone(err):
 		return storeGone
 	case err != nil || !info.Mode().IsRegular():
 		return ""
@@ -110,13 +111,13 @@ func (l *loss) ways() string {
 	back := func(flag, set string) string {
 		return "`" + l.home.Home.CommandLine("bridge", "doctor", flag, set) + "` brings "
 	}
-	if set := l.home.newestWhole(snapshotName); set != "" {
+	if set := l.home.newestWhole(inventory.SnapshotName); set != "" {
 		return back("--restore", set) + "the newest snapshot back, and " + anew
 	}
-	if set := l.home.newestWhole(recoveryName); set != "" {
+	if set := l.home.newestWhole(inventory.RecoveryName); set != "" {
 		return back("--restore", set) + "the newest recovery set back, and " + anew
 	}
-	if found, err := sets(l.home.Home.MessageBackups(), scopedName); err == nil && len(found) > 0 {
+	if found, err := inventory.Sets(l.home.Home.MessageBackups(), inventory.MessagesName); err == nil && len(found) > 0 {
 		return "there is no snapshot of it: " + back("--merge", found[0].Path) + "the newest backup of the messages back, and " + anew
 	}
 	return "there is no snapshot of it: " + anew
@@ -126,12 +127,12 @@ func (l *loss) ways() string {
 // it; "" without one.
 func (c Caretaker) newestWhole(name *regexp.Regexp) string {
 	for _, folder := range []string{"backups", "backups/archive"} {
-		found, err := sets(in(c.Home.Dir(), folder), name)
+		found, err := inventory.Sets(inventory.Join(c.Home.Dir(), folder), name)
 		if err != nil {
 			continue // the doctor names it
 		}
 		for _, set := range found {
-			if !holdsStore(in(c.Home.Dir(), folder+"/"+set.Path)) {
+			if !holdsStore(inventory.Join(c.Home.Dir(), folder+"/"+set.Path)) {
 				continue
 			}
 			if folder == "backups" {
@@ -146,14 +147,14 @@ func (c Caretaker) newestWhole(name *regexp.Regexp) string {
 // holdsStore reports whether a published full set has a store that can be
 // restored, as far as names and sizes tell.
 func holdsStore(dir string) bool {
-	if recoveryName.MatchString(filepath.Base(dir)) {
-		described, err := readRecovery(dir)
-		files := Manifest{Files: described.Files}
-		return err == nil && files.has(primary) && files.checkSizes(filepath.Join(dir, displacedDir)) == nil &&
-			sizeOf(filepath.Join(dir, displacedDir, primary)) > 0
+	if inventory.RecoveryName.MatchString(filepath.Base(dir)) {
+		described, err := inventory.ReadRecovery(dir)
+		files := inventory.Manifest{Files: described.Files}
+		return err == nil && files.Has(inventory.Primary) && files.CheckSizes(filepath.Join(dir, inventory.DisplacedDir)) == nil &&
+			inventory.SizeOf(filepath.Join(dir, inventory.DisplacedDir, inventory.Primary)) > 0
 	}
-	manifest, err := readManifest(dir)
-	return err == nil && manifest.has(primary) && manifest.checkSizes(dir) == nil
+	manifest, err := inventory.ReadManifest(dir)
+	return err == nil && manifest.Has(inventory.Primary) && manifest.CheckSizes(dir) == nil
 }
 
 // signs lists what shows that the home has had a store, one path of each kind.
@@ -161,8 +162,8 @@ func holdsStore(dir string) bool {
 func (c Caretaker) signs(ctx context.Context, live bool, how string) []string {
 	var found []string
 	for _, suffix := range strayLogs[how] {
-		if sizeOf(c.Home.DB()+suffix) > 0 {
-			found = append(found, primary+suffix)
+		if inventory.SizeOf(c.Home.DB()+suffix) > 0 {
+			found = append(found, inventory.Primary+suffix)
 		}
 	}
 	for _, pattern := range signFiles {
@@ -188,20 +189,20 @@ var strayLogs = map[string][]string{storeGone: {"-wal", "-journal"}, storeEmpty:
 // signFiles are files and folders that only work with a store leaves, as patterns
 // in the home.
 var signFiles = []string{
-	"backups/snapshot-*/" + primary,
-	"backups/archive/snapshot-*/" + primary,
-	"backups/" + pendingPrefix + "*/" + primary,
+	"backups/snapshot-*/" + inventory.Primary,
+	"backups/archive/snapshot-*/" + inventory.Primary,
+	"backups/" + inventory.PendingPrefix + "*/" + inventory.Primary,
 	"backups/recovery-*",
 	"message-backups/messages-*",
 	"message-backups/archive/messages-*",
 	".migration-snapshots/*",
-	primary + ".backup-*",
+	inventory.Primary + ".backup-*",
 	"read-journal/*.json",
 }
 
 // newestMatch returns the last of what fits, by name; of a set its folder.
 func (c Caretaker) newestMatch(pattern string) string {
-	found, err := filepath.Glob(in(globEscape(c.Home.Dir()), pattern))
+	found, err := filepath.Glob(inventory.Join(globEscape(c.Home.Dir()), pattern))
 	if err != nil || len(found) == 0 {
 		return ""
 	}
@@ -209,7 +210,7 @@ func (c Caretaker) newestMatch(pattern string) string {
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSuffix(filepath.ToSlash(path), "/"+primary)
+	return strings.TrimSuffix(filepath.ToSlash(path), "/"+inventory.Primary)
 }
 
 // globEscape makes a folder's name match itself alone.
@@ -224,17 +225,17 @@ type signDatabase struct {
 }
 
 var signDatabases = []signDatabase{
-	{cold, func(table string) bool { return strings.HasPrefix(table, "archived_") }},
-	{history, func(table string) bool {
+	{inventory.Archive, func(table string) bool { return strings.HasPrefix(table, "archived_") }},
+	{inventory.History, func(table string) bool {
 		isOfField := strings.HasPrefix(table, "history_") && !strings.HasPrefix(table, "history_fts")
 		return isOfField || table == "search_documents" || table == "search_upto"
 	}},
 	{"questions.db", func(table string) bool { return table == "questions" }},
-	{compatibility, func(table string) bool { return table != "bridge_components" && table != "message_peers_upto" }},
+	{inventory.Sidecar, func(table string) bool { return table != "bridge_components" && table != "message_peers_upto" }},
 }
 
 func (c Caretaker) holdsRows(ctx context.Context, one signDatabase, live bool) bool {
-	path := in(c.Home.Dir(), one.name)
+	path := inventory.Join(c.Home.Dir(), one.name)
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
 		return false
@@ -246,7 +247,7 @@ func (c Caretaker) holdsRows(ctx context.Context, one signDatabase, live bool) b
 // sizesKnowStore reports whether the record of sizes has ever measured a store.
 func (c Caretaker) sizesKnowStore() bool {
 	points, err := c.readSizes()
-	return err == nil && slices.ContainsFunc(points, func(p SizePoint) bool { return p.Parts[primary] > 0 })
+	return err == nil && slices.ContainsFunc(points, func(p SizePoint) bool { return p.Parts[inventory.Primary] > 0 })
 }
 
 // leasesOfStore lists the leases of programs that wrote to the store.
@@ -281,7 +282,7 @@ func (c Caretaker) Replace(ctx context.Context) (set string, err error) {
 		if lost, _ := c.lookForLoss(ctx); lost == nil {
 			return bridge.Errorf(bridge.Conflict, "the store %s is not lost: nothing was changed", c.Home.DB())
 		}
-		var displaced []File
+		var displaced []inventory.File
 		if set, displaced, err = c.displace(ctx, c.Home.DB(), workReplace); err != nil {
 			return fmt.Errorf("copy what is left of the store to a recovery set: %w", c.notBegun(set, err))
 		}
@@ -296,19 +297,19 @@ func (c Caretaker) Replace(ctx context.Context) (set string, err error) {
 // dropLeft takes away what belonged to the lost store and was copied. Archived
 // messages and what other programs keep stay where they are. Side files go first:
 // without its log a database is older, not another one.
-func (c Caretaker) dropLeft(ctx context.Context, copied []File) error {
+func (c Caretaker) dropLeft(ctx context.Context, copied []inventory.File) error {
 	for _, file := range slices.Backward(copied) {
 		base := file.Path
-		for _, suffix := range sideFiles {
+		for _, suffix := range inventory.SideFiles {
 			base = strings.TrimSuffix(base, suffix)
 		}
 		switch {
-		case base == history && !store.OnlyIndex(ctx, c.Home.History(), false):
+		case base == inventory.History && !store.OnlyIndex(ctx, c.Home.History(), false):
 			if err := c.dropIndex(ctx, file.Path); err != nil {
 				return err
 			}
-		case base == primary, base == history, base == compatibility, strings.HasPrefix(base, "read-journal/"):
-			if err := c.files().RemoveCopied(in(c.Home.Dir(), file.Path)); err != nil {
+		case base == inventory.Primary, base == inventory.History, base == inventory.Sidecar, strings.HasPrefix(base, "read-journal/"):
+			if err := c.files().RemoveCopied(inventory.Join(c.Home.Dir(), file.Path)); err != nil {
 				return err
 			}
 		}
@@ -319,7 +320,7 @@ func (c Caretaker) dropLeft(ctx context.Context, copied []File) error {
 // dropIndex takes the search index of the lost store out of a history.db that
 // holds more than that. One that cannot be read stays as it is: the doctor names it.
 func (c Caretaker) dropIndex(ctx context.Context, path string) error {
-	if path != history {
+	if path != inventory.History {
 		return nil // a side file
 	}
 	if err := c.at("drop the search index"); err != nil {
@@ -335,18 +336,18 @@ func (c Caretaker) dropIndex(ctx context.Context, path string) error {
 // checkLoss reports a lost store, and one that was lost and replaced.
 func (k *checker) checkLoss(ctx context.Context) error {
 	if lost, _ := k.lookForLoss(ctx); lost != nil {
-		k.find(StoreLost, primary, lost.detail())
+		k.find(StoreLost, inventory.Primary, lost.detail())
 	}
-	found, err := sets(in(k.dir, "backups"), recoveryName)
+	found, err := inventory.Sets(inventory.Join(k.dir, "backups"), inventory.RecoveryName)
 	if err != nil {
 		return nil //nolint:nilerr // a folder that cannot be listed is a finding already
 	}
 	for _, set := range found { // the newest first
 		path := "backups/" + set.Path
-		var described recovery
-		err := disk.ReadJSON(in(k.dir, path+"/"+recoveryFile), maxManifestBytes, &described)
+		var described inventory.Recovery
+		err := disk.ReadJSON(inventory.Join(k.dir, path+"/"+inventory.RecoveryFile), inventory.MaxManifestBytes, &described)
 		switch {
-		case err != nil, described.Work == workMerge, isMissing(in(k.dir, path+"/"+outcomeName)):
+		case err != nil, described.Work == workMerge, inventory.IsMissing(inventory.Join(k.dir, path+"/"+inventory.OutcomeName)):
 			continue // the doctor names what is wrong with it elsewhere
 		case described.Work == workReplace:
 			k.find(StoreReplaced, path, "an earlier store of this home was lost, and its owner began with an empty one on "+

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
 
@@ -183,7 +184,7 @@ func rowless(path, script string) func(testing.TB, Caretaker) {
 func makeFolders(t testing.TB, c Caretaker, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if err := os.MkdirAll(in(c.Home.Dir(), name), 0o700); err != nil {
+		if err := os.MkdirAll(inventory.Join(c.Home.Dir(), name), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -262,7 +263,7 @@ func TestSTO_17_TheRefusalNamesWhatBringsMostBack(t *testing.T) {
 	says("`bridge doctor --restore " + filepath.Base(second.Path) + " --home " + c.Home.Dir() + "` brings the newest snapshot back")
 	remove(t, c, "backups/"+filepath.Base(second.Path)+"/bridge.db") // a set without its store helps nobody
 	says("--restore " + filepath.Base(first.Path))
-	if err := os.MkdirAll(in(c.Home.Dir(), "backups/archive"), 0o700); err != nil {
+	if err := os.MkdirAll(inventory.Join(c.Home.Dir(), "backups/archive"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	rename(t, c, "backups/"+filepath.Base(first.Path), "backups/archive/"+filepath.Base(first.Path))
@@ -275,7 +276,7 @@ func TestSTO_17_TheRefusalNamesWhatBringsMostBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	remove(t, c, "bridge.db")
-	if err := os.RemoveAll(in(c.Home.Dir(), "backups/archive")); err != nil {
+	if err := os.RemoveAll(inventory.Join(c.Home.Dir(), "backups/archive")); err != nil {
 		t.Fatal(err)
 	}
 	says("`bridge doctor --restore " + filepath.Base(set) + " --home " + c.Home.Dir() + "` brings the newest recovery set back")
@@ -349,11 +350,11 @@ func TestSTO_17_AReplacementKeepsAllThatIsLeftAndLeavesAHealthyHome(t *testing.T
 		t.Fatal(err)
 	}
 	for path, want := range before {
-		if got := string(read(t, filepath.Join(set, displacedDir), path)); got != want {
+		if got := string(read(t, filepath.Join(set, inventory.DisplacedDir), path)); got != want {
 			t.Errorf("%s is not kept", path)
 		}
 		isOfStore := strings.HasPrefix(path, "bridge.db") || strings.HasPrefix(path, "history.db") || strings.HasPrefix(path, "compat.db") || strings.HasPrefix(path, "read-journal/")
-		if isOfStore != isMissing(in(c.Home.Dir(), path)) {
+		if isOfStore != inventory.IsMissing(inventory.Join(c.Home.Dir(), path)) {
 			t.Errorf("%s belonged to the lost store: %v, and is missing: %v", path, isOfStore, !isOfStore)
 		}
 	}
@@ -427,7 +428,7 @@ func TestSTO_17_AReplacementTakesOnlyTheIndexOutOfAHistory(t *testing.T) {
 
 func snapshotOf(t *testing.T, c Caretaker) string {
 	t.Helper()
-	found, err := sets(c.Home.Backups(), snapshotName)
+	found, err := inventory.Sets(c.Home.Backups(), inventory.SnapshotName)
 	if err != nil || len(found) == 0 {
 		t.Fatal(err)
 	}

@@ -10,19 +10,11 @@
 package maintain
 
 import (
-	"cmp"
-	"context"
-	"fmt"
-	"io/fs"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"bridge/backend/config"
 	"bridge/backend/disk"
-	"bridge/backend/store"
 )
 
 // Caretaker does the maintenance of one home. All fields are required unless
@@ -51,6 +43,11 @@ func (c Caretaker) at(name string) error {
 	return c.step(name)
 }
 
+// telling gives what hears how far one work is.
+func (c Caretaker) telling(what string) func(done, all int64) {
+	return func(done, all int64) { c.told(what, done, all) }
+}
+
 func (c Caretaker) told(what string, done, all int64) {
 	if c.Told != nil {
 		c.Told(what, done, all)
@@ -63,130 +60,3 @@ func (c Caretaker) files() disk.Files {
 		return c.at(string(step) + " " + filepath.Base(path))
 	}}
 }
-
-// database is one of the five stores.
-type database struct {
-	name    string // in the home
-	version int    // the newest schema that this build knows
-	table   string // one that every store of this kind has, "" where it varies
-	// promise is what its schema was made by, "" where it is not Bridge's own.
-	promise store.Promise
-}
-
-// primary is the store whose schema Bridge upgrades, cold its archive; history
-// has the search index, perhaps among other things.
-const (
-	primary = "bridge.db"
-	cold    = "archive.db"
-	history = "history.db"
-)
-
-// compatibility holds what an older schema of the primary store lacks.
-const compatibility = "compat.db"
-
-var databases = []database{
-	{primary, store.SchemaVersion, "messages", store.PrimaryStore},
-	{cold, store.ArchiveVersion, "archived_messages", store.ArchiveStore},
-	{history, 2, "", ""}, // checkIndex knows what its index promises
-	{"questions.db", 1, "questions", ""},
-	{compatibility, store.CompatVersion, "outbox", ""},
-}
-
-// sideFiles are what SQLite keeps beside a database.
-var sideFiles = []string{"-wal", "-shm", "-journal"}
-
-func isDatabase(path string) bool {
-	return slices.ContainsFunc(databases, func(d database) bool { return d.name == path })
-}
-
-// unmanaged are the folders and files that no snapshot holds: copies, logs, the
-// two secrets (AUT-03) and what belongs to processes that live now.
-var unmanaged = []string{
-	"backups", "message-backups", ".migration-snapshots", "archive/orphaned", "logs",
-	".storage-users", ".maintenance-lock", "approvals", "dashboard.json", "dashboard-key", "token", "launch-secret",
-}
-
-// isManaged reports whether a snapshot holds the file at path, relative to the
-// home with slashes: the databases, and everywhere the JSON files, which leaves
-// the text of run logs out.
-func isManaged(path string) bool {
-	if isDatabase(path) || isApproval(path) && utf8.ValidString(path) && !disk.IsTemp(path) {
-		return true // of approvals those that are answered (belongs)
-	}
-	for _, name := range unmanaged {
-		if path == name || strings.HasPrefix(path, name+"/") {
-			return false
-		}
-	}
-	inCopies := strings.HasPrefix(path, "install/") && path != "install/install.json"
-	isJSON := strings.HasSuffix(path, ".json") || strings.HasSuffix(path, ".jsonl")
-	return isJSON && !disk.IsTemp(path) && !inCopies && utf8.ValidString(path) // a manifest holds no other names
-}
-
-// turn says when a copy of the home takes a managed file, smaller first. Data
-// moves on: from a journal into its store, from the compatibility store into the
-// primary one, from there into the archive. Taken in this order, what moves
-// meanwhile is copied twice and never missed.
-func turn(path string) int {
-	switch {
-	case strings.HasPrefix(path, "read-journal/"), strings.HasPrefix(path, "pending-job-writes/"):
-		return 0
-	case path == compatibility:
-		return 2
-	case path == primary:
-		return 3
-	case isDatabase(path):
-		return 4
-	case strings.HasPrefix(path, "archive/"):
-		return 5
-	}
-	return 1
-}
-
-// managed lists the managed files of dir, relative with slashes, in their turns.
-// Links are left out: what they lead to is not the home's.
-func managed(ctx context.Context, dir string) ([]string, error) {
-	var found []string
-	err := walk(ctx, dir, func(path string, entry fs.DirEntry) error {
-		if entry.Type().IsRegular() && isManaged(path) {
-			found = append(found, path)
-		}
-		return nil
-	})
-	slices.SortFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(turn(a), turn(b)), strings.Compare(a, b)) })
-	return found, err
-}
-
-// walk visits everything below dir by its relative path with slashes. What
-// vanishes meanwhile is passed over; the broker goes on working.
-func walk(ctx context.Context, dir string, visit func(path string, entry fs.DirEntry) error) error {
-	return walkOn(ctx, dir, visit, func(_ string, err error) error { return fmt.Errorf("look through %s: %w", dir, err) })
-}
-
-// walkOn is walk that leaves it to closed what a folder below dir that cannot be
-// read means.
-func walkOn(ctx context.Context, dir string, visit func(path string, entry fs.DirEntry) error, closed func(path string, err error) error) error {
-	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case isGone(err):
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("look through %s: %w", dir, ctx.Err())
-		case path == dir && err != nil:
-			return fmt.Errorf("look through %s: %w", dir, err)
-		case path == dir:
-			return nil
-		}
-		relative, relErr := filepath.Rel(dir, path)
-		if relErr != nil {
-			return relErr
-		}
-		if err != nil {
-			return closed(filepath.ToSlash(relative), err)
-		}
-		return visit(filepath.ToSlash(relative), entry)
-	})
-}
-
-// in returns the file of dir at a relative path with slashes.
-func in(dir, path string) string { return filepath.Join(dir, filepath.FromSlash(path)) }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"bridge/backend/bridge"
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
 
@@ -38,7 +39,7 @@ func (c Caretaker) Merge(ctx context.Context, typed string) (done Merged, err er
 	}
 	err = c.exclusively(workMerge, false, func() error {
 		rule := store.Merge{
-			Store: c.Home.DB(), Archive: c.Home.Archive(), From: filepath.Join(dir, scopedFile), Step: c.at,
+			Store: c.Home.DB(), Archive: c.Home.Archive(), From: filepath.Join(dir, inventory.MessagesFile), Step: c.at,
 			Told: func(done, all int) { c.told("merging messages", int64(done), int64(all)) },
 		}
 		done.Snapshot = dir
@@ -64,13 +65,13 @@ func (c Caretaker) Merge(ctx context.Context, typed string) (done Merged, err er
 // haveStore makes an empty store where the home has lost its own, and there is no
 // snapshot that would bring more back than messages.
 func (c Caretaker) haveStore(ctx context.Context) error {
-	switch there, logged := sizeOf(c.Home.DB()) > 0, sizeOf(c.Home.DB()+"-wal") > 0; {
+	switch there, logged := inventory.SizeOf(c.Home.DB()) > 0, inventory.SizeOf(c.Home.DB()+"-wal") > 0; {
 	case there:
 		return nil
 	case logged:
 		return bridge.Errorf(bridge.Storage, "%s is gone or empty, but the log beside it is there: restore a full snapshot first, then merge", c.Home.DB())
 	}
-	if lost, _ := c.lookForLoss(ctx); lost != nil && c.newestWhole(snapshotName) != "" {
+	if lost, _ := c.lookForLoss(ctx); lost != nil && c.newestWhole(inventory.SnapshotName) != "" {
 		return lost.refusal()
 	}
 	db, err := store.Open(ctx, c.Home.DB(), store.Options{Now: c.Now, Log: slog.New(slog.DiscardHandler)})
@@ -90,11 +91,11 @@ func (c Caretaker) mergeInto(ctx context.Context, rule store.Merge, set string) 
 // settleMerge notes the outcome of a merge of the same backup that was
 // interrupted after all was in.
 func (c Caretaker) settleMerge(dir string) error {
-	newest, interrupted, err := c.interrupted()
+	newest, interrupted, err := inventory.Interrupted(c.Home.Backups())
 	if err != nil || !interrupted {
 		return err
 	}
-	described, err := readRecovery(newest)
+	described, err := inventory.ReadRecovery(newest)
 	if err == nil && described.Work == workMerge && described.Snapshot == dir {
 		return c.writeOutcome(newest, true)
 	}

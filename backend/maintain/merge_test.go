@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
 
@@ -104,7 +105,7 @@ func TestSTO_16_AMergeSettlesOnlyItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	described, noted := string(read(t, done.Recovery, recoveryFile)), string(read(t, done.Recovery, outcomeName))
+	described, noted := string(read(t, done.Recovery, inventory.RecoveryFile)), string(read(t, done.Recovery, inventory.OutcomeName))
 	for _, tt := range []struct {
 		name, described string
 		settled         bool
@@ -118,26 +119,26 @@ func TestSTO_16_AMergeSettlesOnlyItself(t *testing.T) {
 			if tt.settled == (tt.described != described) {
 				t.Fatalf("the set is described by\n%s", tt.described)
 			}
-			write(t, done.Recovery, recoveryFile, tt.described)
-			if err := os.Remove(filepath.Join(done.Recovery, outcomeName)); err != nil {
+			write(t, done.Recovery, inventory.RecoveryFile, tt.described)
+			if err := os.Remove(filepath.Join(done.Recovery, inventory.OutcomeName)); err != nil {
 				t.Fatal(err)
 			}
 			if again, err := c.Merge(t.Context(), ""); err != nil || again.Missing() != 0 {
 				t.Fatalf("Merge = %+v, %v", again, err)
 			}
 			named := has(findings(report(t, c)), "restore-unfinished backups/"+filepath.Base(done.Recovery))
-			if _, err := os.Lstat(filepath.Join(done.Recovery, outcomeName)); (err == nil) != tt.settled || named == tt.settled {
+			if _, err := os.Lstat(filepath.Join(done.Recovery, inventory.OutcomeName)); (err == nil) != tt.settled || named == tt.settled {
 				t.Errorf("the outcome: %v; the doctor names the set: %v", err, named)
 			}
-			write(t, done.Recovery, outcomeName, noted)
+			write(t, done.Recovery, inventory.OutcomeName, noted)
 		})
 	}
 	t.Run("STO-16 one that ended", func(t *testing.T) {
-		write(t, done.Recovery, recoveryFile, described)
+		write(t, done.Recovery, inventory.RecoveryFile, described)
 		if _, err := c.Merge(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
-		if now := string(read(t, done.Recovery, outcomeName)); now != noted {
+		if now := string(read(t, done.Recovery, inventory.OutcomeName)); now != noted {
 			t.Errorf("its outcome was %s and is %s", noted, now)
 		}
 	})
@@ -188,17 +189,17 @@ func TestSTO_16_OtherSetsAndDamagedOnesAreRefusedAndNothingChanges(t *testing.T)
 	}{
 		{"a full snapshot", full.Path, "is a full snapshot", func(*testing.T, Caretaker, string) {}, bridge.Unsupported},
 		{"a full snapshot from the field", full.Path, "is a full snapshot", func(t *testing.T, _ Caretaker, set string) {
-			edited := strings.Replace(string(read(t, set, manifestName)), `"kind": "full",`, "", 1)
-			write(t, set, manifestName, edited)
+			edited := strings.Replace(string(read(t, set, inventory.ManifestName)), `"kind": "full",`, "", 1)
+			write(t, set, inventory.ManifestName, edited)
 		}, bridge.Unsupported},
 		{"no set", "elsewhere", "there is no snapshot elsewhere", func(*testing.T, Caretaker, string) {}, bridge.NotFound},
 		{"one bit", scoped.Path, "is not what was captured", func(t *testing.T, _ Caretaker, set string) {
-			data := read(t, set, scopedFile)
+			data := read(t, set, inventory.MessagesFile)
 			data[len(data)/2] ^= 4
-			write(t, set, scopedFile, string(data))
+			write(t, set, inventory.MessagesFile, string(data))
 		}, bridge.Storage},
 		{"no manifest", scoped.Path, "no published backup", func(t *testing.T, _ Caretaker, set string) {
-			if err := os.Remove(filepath.Join(set, manifestName)); err != nil {
+			if err := os.Remove(filepath.Join(set, inventory.ManifestName)); err != nil {
 				t.Fatal(err)
 			}
 		}, bridge.NotFound},
@@ -239,7 +240,7 @@ func TestSTO_16_OtherSetsAndDamagedOnesAreRefusedAndNothingChanges(t *testing.T)
 
 func read(t testing.TB, dir, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(in(dir, path))
+	data, err := os.ReadFile(inventory.Join(dir, path))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/proc"
 	"bridge/backend/store"
 )
@@ -61,7 +62,7 @@ func (c Caretaker) Older() (Older, error) {
 		}
 	}
 	entries, err := os.ReadDir(c.Home.StorageCapabilities())
-	if err != nil && !isGone(err) {
+	if err != nil && !inventory.IsGone(err) {
 		return older, fmt.Errorf("list the programs of this home: %w", err)
 	}
 	for _, entry := range entries {
@@ -91,7 +92,7 @@ func (o *Older) add(schema, jsonForm int, who string) {
 func (o *Older) look(pid int, path string) {
 	var record capability
 	data, err := disk.ReadLimited(path, maxHolderBytes)
-	if isGone(err) || !proc.Alive(pid) {
+	if inventory.IsGone(err) || !proc.Alive(pid) {
 		return
 	}
 	if err != nil || json.Unmarshal(data, &record) != nil {
@@ -117,7 +118,7 @@ func (c Caretaker) whileDeferred(err error) error {
 	if bridge.CodeOf(err) != bridge.Unsupported || lookErr != nil || older.Schema == 0 {
 		return err
 	}
-	return bridge.WithCause(bridge.Unsupported, err, sentence(err)+"; its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
+	return bridge.WithCause(bridge.Unsupported, err, inventory.Sentence(err)+"; its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
 }
 
 // ApplyPending does the writes to JSON stores that waited until older programs

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"bridge/backend/disk"
+	"bridge/backend/maintain/inventory"
 )
 
 // Moved is a file that went into quarantine; both paths are absolute.
@@ -39,12 +40,12 @@ func (c Caretaker) Fix(ctx context.Context) ([]Moved, error) {
 			if !finding.Fixable {
 				continue
 			}
-			if err := c.makeDirs(c.Home.Dir(), "archive/orphaned/"+filepath.Base(target)+"/"+finding.Path); err != nil {
+			if err := inventory.MakeDirs(c.Home.Dir(), "archive/orphaned/"+filepath.Base(target)+"/"+finding.Path); err != nil {
 				return err
 			}
-			one := Moved{From: in(c.Home.Dir(), finding.Path), To: in(target, finding.Path)}
+			one := Moved{From: inventory.Join(c.Home.Dir(), finding.Path), To: inventory.Join(target, finding.Path)}
 			err := c.files().Move(one.From, one.To)
-			if isGone(err) && isMissing(one.From) {
+			if inventory.IsGone(err) && inventory.IsMissing(one.From) {
 				continue // its process was just ending it, as one that asked for the same lock
 			}
 			if err != nil {

@@ -13,18 +13,19 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/inventory"
 )
 
 // Report is the doctor's report (seed 2.7). Paths are relative to the home,
 // with slashes; times are Unix milliseconds. No list is nil.
 type Report struct {
-	CheckedAt  int64     `json:"checkedAt"`
-	OK         bool      `json:"ok"` // no finding is an error
-	Schema     []Schema  `json:"schema"`
-	Findings   []Finding `json:"findings"` // errors first
-	Sizes      []Size    `json:"sizes"`    // every file and folder right in the home
-	TotalBytes int64     `json:"totalBytes"`
-	Backups    []Backup  `json:"backups"` // published sets, the newest first
+	CheckedAt  int64           `json:"checkedAt"`
+	OK         bool            `json:"ok"` // no finding is an error
+	Schema     []Schema        `json:"schema"`
+	Findings   []Finding       `json:"findings"` // errors first
+	Sizes      []Size          `json:"sizes"`    // every file and folder right in the home
+	TotalBytes int64           `json:"totalBytes"`
+	Backups    []inventory.Set `json:"backups"` // published sets, the newest first
 }
 
 // Schema is the version of one database that exists.
@@ -47,12 +48,6 @@ type Finding struct {
 type Size struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`
-}
-
-// Backup is one published set.
-type Backup struct {
-	Path      string `json:"path"`
-	CreatedAt int64  `json:"createdAt"`
 }
 
 // Count returns how many findings have the severity.
@@ -82,10 +77,10 @@ func (c Caretaker) Check(ctx context.Context) (Report, error) { return c.check(c
 
 func (c Caretaker) check(ctx context.Context, quick bool) (Report, error) {
 	k := &checker{Caretaker: c, dir: c.Home.Dir(), quick: quick, report: Report{
-		CheckedAt: c.Now().UnixMilli(), Schema: []Schema{}, Findings: []Finding{}, Sizes: []Size{}, Backups: []Backup{},
+		CheckedAt: c.Now().UnixMilli(), Schema: []Schema{}, Findings: []Finding{}, Sizes: []Size{}, Backups: []inventory.Set{},
 	}}
 	if err := c.RequireHome(); err != nil {
-		k.find(HomeMissing, ".", sentence(err))
+		k.find(HomeMissing, ".", inventory.Sentence(err))
 		return k.report, nil
 	}
 	for _, check := range []func(context.Context) error{
@@ -110,9 +105,9 @@ func (c Caretaker) RequireHome() error {
 	case errors.Is(err, fs.ErrNotExist):
 		return bridge.Errorf(bridge.NotFound, "there is no home at %s: nothing was ever stored there, or --home or BRIDGE_HOME names another folder than before", c.Home.Dir())
 	case err != nil:
-		return bridge.Errorf(bridge.Storage, "the home %s cannot be read: %s", c.Home.Dir(), reason(err))
+		return bridge.Errorf(bridge.Storage, "the home %s cannot be read: %s", c.Home.Dir(), inventory.Reason(err))
 	case !info.IsDir():
-		return bridge.Errorf(bridge.Storage, "the home %s is %s, not a folder", c.Home.Dir(), kindOf(info.Mode()))
+		return bridge.Errorf(bridge.Storage, "the home %s is %s, not a folder", c.Home.Dir(), inventory.KindOf(info.Mode()))
 	}
 	return nil
 }
@@ -132,16 +127,16 @@ func (k *checker) found(path string) bool {
 // regular reports whether the file at path is there and a regular one; what
 // else is in its place becomes a finding.
 func (k *checker) regular(path string) (fs.FileInfo, bool) {
-	info, err := os.Lstat(in(k.dir, path))
+	info, err := os.Lstat(inventory.Join(k.dir, path))
 	switch {
-	case isGone(err):
+	case inventory.IsGone(err):
 		return nil, false
 	case err != nil:
-		k.find(FileUnreadable, path, reason(err))
+		k.find(FileUnreadable, path, inventory.Reason(err))
 	case info.Mode()&fs.ModeSymlink != 0:
 		k.find(NotAFile, path, "it is a symbolic link")
 	case !info.Mode().IsRegular():
-		k.find(NotAFile, path, "it is "+kindOf(info.Mode())+", not a file")
+		k.find(NotAFile, path, "it is "+inventory.KindOf(info.Mode())+", not a file")
 	default:
 		return info, true
 	}
@@ -150,43 +145,18 @@ func (k *checker) regular(path string) (fs.FileInfo, bool) {
 
 // walk visits everything in the home; a folder that cannot be read is a finding.
 func (k *checker) walk(ctx context.Context, visit func(path string, entry fs.DirEntry) error) error {
-	return walkOn(ctx, k.dir, visit, func(path string, err error) error {
+	return inventory.WalkOn(ctx, k.dir, visit, func(path string, err error) error {
 		if !k.found(path) {
-			k.find(FileUnreadable, path, reason(err))
+			k.find(FileUnreadable, path, inventory.Reason(err))
 		}
 		return nil
 	})
 }
 
-func kindOf(mode fs.FileMode) string {
-	switch {
-	case mode.IsRegular():
-		return "a file"
-	case mode.IsDir():
-		return "a folder"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a pipe"
-	case mode&fs.ModeSymlink != 0:
-		return "a symbolic link"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	}
-	return "a device"
-}
-
-// reason is the system's word without the path, which the finding has.
-func reason(err error) string {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		return pathErr.Err.Error()
-	}
-	return err.Error()
-}
-
 func (k *checker) checkLeases(context.Context) error {
 	writers, err := k.writers()
 	if err != nil {
-		k.find(FileUnreadable, ".storage-users", reason(err))
+		k.find(FileUnreadable, ".storage-users", inventory.Reason(err))
 		k.live = true
 	}
 	for _, writer := range writers {
@@ -220,9 +190,9 @@ func (k *checker) checkSecrets(context.Context) error {
 		if _, ok := k.regular(path); !ok {
 			continue
 		}
-		data, err := disk.ReadLimited(in(k.dir, path), secretBytes)
+		data, err := disk.ReadLimited(inventory.Join(k.dir, path), secretBytes)
 		if err != nil && !errors.Is(err, disk.ErrTooLarge) {
-			k.find(FileUnreadable, path, reason(err))
+			k.find(FileUnreadable, path, inventory.Reason(err))
 			continue
 		}
 		text := strings.TrimSpace(string(data))

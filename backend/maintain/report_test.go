@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/maintain/inventory"
 )
 
 func TestSTO_01_ASoundHomeHasNoFinding(t *testing.T) {
@@ -60,7 +61,7 @@ func TestSTO_18_AHomeThatIsNotThereIsAnErrorAndStaysAway(t *testing.T) {
 	if _, err := c.Backup(t.Context()); bridge.CodeOf(err) != bridge.NotFound || !strings.Contains(err.Error(), dir) {
 		t.Errorf("Backup: %v", err)
 	}
-	if _, err := os.Stat(dir); !isGone(err) {
+	if _, err := os.Stat(dir); !inventory.IsGone(err) {
 		t.Errorf("the look made the home: %v", err)
 	}
 }
@@ -134,7 +135,7 @@ var damages = []struct {
 	}},
 	{"not-a-file bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
 		rename(t, c, "bridge.db", "runs/elsewhere.db")
-		if err := os.Symlink(in(c.Home.Dir(), "runs/elsewhere.db"), c.Home.DB()); err != nil {
+		if err := os.Symlink(inventory.Join(c.Home.Dir(), "runs/elsewhere.db"), c.Home.DB()); err != nil {
 			t.Fatal(err)
 		}
 	}},
@@ -201,7 +202,7 @@ var damages = []struct {
 	}},
 	{"secret-damaged token", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "token", "short") }},
 	{"symlink runs/link", func(t *testing.T, c Caretaker, _ *rand.Rand) {
-		if err := os.Symlink("/nowhere", in(c.Home.Dir(), "runs/link")); err != nil {
+		if err := os.Symlink("/nowhere", inventory.Join(c.Home.Dir(), "runs/link")); err != nil {
 			t.Fatal(err)
 		}
 	}},
@@ -248,21 +249,21 @@ var damages = []struct {
 
 func remove(t testing.TB, c Caretaker, path string) {
 	t.Helper()
-	if err := os.Remove(in(c.Home.Dir(), path)); err != nil {
+	if err := os.Remove(inventory.Join(c.Home.Dir(), path)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func rename(t *testing.T, c Caretaker, from, to string) {
 	t.Helper()
-	if err := os.Rename(in(c.Home.Dir(), from), in(c.Home.Dir(), to)); err != nil {
+	if err := os.Rename(inventory.Join(c.Home.Dir(), from), inventory.Join(c.Home.Dir(), to)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func spoil(t *testing.T, c Caretaker, path string, how func([]byte) []byte) {
 	t.Helper()
-	data, err := os.ReadFile(in(c.Home.Dir(), path))
+	data, err := os.ReadFile(inventory.Join(c.Home.Dir(), path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +272,7 @@ func spoil(t *testing.T, c Caretaker, path string, how func([]byte) []byte) {
 
 func makeDatabase(t testing.TB, c Caretaker, path, script string) {
 	t.Helper()
-	pool, err := sql.Open("sqlite", in(c.Home.Dir(), path))
+	pool, err := sql.Open("sqlite", inventory.Join(c.Home.Dir(), path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +296,7 @@ func decideOddly(t *testing.T, c Caretaker, scopes ...string) {
 
 func newestSnapshot(t *testing.T, c Caretaker) string {
 	t.Helper()
-	found, err := sets(c.Home.Backups(), snapshotName)
+	found, err := inventory.Sets(c.Home.Backups(), inventory.SnapshotName)
 	if err != nil || len(found) == 0 {
 		t.Fatal("no snapshot", err)
 	}
@@ -416,16 +417,16 @@ func TestSTO_01_AFolderThatCannotBeReadIsAFinding(t *testing.T) {
 	}
 	c := newHome(t)
 	for _, folder := range []string{"logs", "backups", ".storage-users"} {
-		if err := os.MkdirAll(in(c.Home.Dir(), folder), 0o700); err != nil {
+		if err := os.MkdirAll(inventory.Join(c.Home.Dir(), folder), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(in(c.Home.Dir(), folder), 0); err != nil {
+		if err := os.Chmod(inventory.Join(c.Home.Dir(), folder), 0); err != nil {
 			t.Fatal(err)
 		}
 		if found := findings(report(t, c)); !has(found, "file-unreadable "+folder) {
 			t.Errorf("%s: %v", folder, found)
 		}
-		if err := os.Chmod(in(c.Home.Dir(), folder), 0o700); err != nil {
+		if err := os.Chmod(inventory.Join(c.Home.Dir(), folder), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
 
@@ -23,22 +24,6 @@ type Restored struct {
 	Recovery string `json:"recovery"` // the set of what was displaced, for good
 	Files    int    `json:"files"`
 }
-
-// recovery describes a recovery set. Files lie in its folder displaced.
-type recovery struct {
-	Version   int    `json:"version"`
-	Snapshot  string `json:"snapshot"` // what was restored over them, or merged
-	Work      string `json:"work"`     // restore or merge; sets from before merges were lack it
-	CreatedAt int64  `json:"createdAt"`
-	Files     []File `json:"files"`
-}
-
-const (
-	recoveryFile = "recovery.json"
-	displacedDir = "displaced"
-	// outcomeName is written when the restore or merge has ended, one way or the other.
-	outcomeName = "outcome.json"
-)
 
 // outcome is the end of a restore or merge.
 type outcome struct {
@@ -60,7 +45,7 @@ func (c Caretaker) Restore(ctx context.Context, typed string) (done Restored, er
 	if err := c.Home.Ensure(); err != nil {
 		return done, err
 	}
-	source.files = slices.DeleteFunc(source.files, func(file File) bool { return c.keepsPrivate(file.Path) })
+	source.files = slices.DeleteFunc(source.files, func(file inventory.File) bool { return inventory.KeepsPrivate(c.Home.Dir(), file.Path) })
 	err = c.exclusively(workRestore, false, func() (err error) {
 		if err := c.checkTargets(source.files); err != nil {
 			return err
@@ -84,7 +69,7 @@ func (c Caretaker) Restore(ctx context.Context, typed string) (done Restored, er
 type source struct {
 	dir   string // the set
 	root  string // the folder within it that the paths are relative to
-	files []File
+	files []inventory.File
 }
 
 // openSource reads a set whole: checksums, and for a snapshot also that its
@@ -94,19 +79,19 @@ func (c Caretaker) openSource(ctx context.Context, typed string) (source, error)
 	if err != nil {
 		return source{}, err
 	}
-	if recoveryName.MatchString(filepath.Base(dir)) {
+	if inventory.RecoveryName.MatchString(filepath.Base(dir)) {
 		return c.openRecovery(ctx, dir)
 	}
-	manifest, err := readManifest(dir)
+	manifest, err := inventory.ReadManifest(dir)
 	if err != nil {
 		return source{}, err
 	}
-	if err := c.checkSums(ctx, manifest, dir, "verifying the snapshot"); err != nil {
+	if err := manifest.CheckSums(ctx, dir, c.telling("verifying the snapshot")); err != nil {
 		return source{}, err
 	}
-	for _, one := range databases {
-		if manifest.has(one.name) {
-			if err := checkRestorable(ctx, one, in(dir, one.name)); err != nil {
+	for _, one := range inventory.Databases {
+		if manifest.Has(one.Name) {
+			if err := checkRestorable(ctx, one, inventory.Join(dir, one.Name)); err != nil {
 				return source{}, err
 			}
 		}
@@ -115,41 +100,20 @@ func (c Caretaker) openSource(ctx context.Context, typed string) (source, error)
 }
 
 func (c Caretaker) openRecovery(ctx context.Context, dir string) (source, error) {
-	described, err := readRecovery(dir)
+	described, err := inventory.ReadRecovery(dir)
 	if err != nil {
 		return source{}, err
 	}
-	root := filepath.Join(dir, displacedDir)
-	if err := c.checkSums(ctx, Manifest{Files: described.Files}, root, "verifying the recovery set"); err != nil {
+	root := filepath.Join(dir, inventory.DisplacedDir)
+	if err := (inventory.Manifest{Files: described.Files}).CheckSums(ctx, root, c.telling("verifying the recovery set")); err != nil {
 		return source{}, err
 	}
 	return source{dir: dir, root: root, files: described.Files}, nil
 }
 
-func readRecovery(dir string) (recovery, error) {
-	var described recovery
-	err := disk.ReadJSON(filepath.Join(dir, recoveryFile), maxManifestBytes, &described)
-	if err != nil || described.Version != manifestVersion {
-		return described, bridge.WithCause(bridge.Unsupported, err, fmt.Sprintf("%s is no recovery set that this Bridge knows", dir))
-	}
-	for _, file := range described.Files {
-		if !isPlain(file.Path) || !isManaged(file.Path) && !isSideFile(file.Path) {
-			return described, bridge.Errorf(bridge.Unsupported, "the recovery set %s names %q, which no restore displaces", dir, file.Path)
-		}
-	}
-	return described, nil
-}
-
-func isSideFile(path string) bool {
-	return slices.ContainsFunc(sideFiles, func(suffix string) bool {
-		base, isSide := strings.CutSuffix(path, suffix)
-		return isSide && isDatabase(base)
-	})
-}
-
 // checkRestorable refuses a database that is damaged, newer, or not what its
 // name says.
-func checkRestorable(ctx context.Context, one database, path string) error {
+func checkRestorable(ctx context.Context, one inventory.Database, path string) error {
 	seen, err := store.Inspect(ctx, path, false)
 	if err != nil {
 		return err
@@ -166,17 +130,17 @@ func checkRestorable(ctx context.Context, one database, path string) error {
 
 // checkTargets refuses to replace what is no regular file, and to write through
 // a link: what that leads to is not the home's, and no recovery set would have it.
-func (c Caretaker) checkTargets(files []File) error {
+func (c Caretaker) checkTargets(files []inventory.File) error {
 	for _, file := range files {
-		target := in(c.Home.Dir(), file.Path)
+		target := inventory.Join(c.Home.Dir(), file.Path)
 		info, err := os.Lstat(target)
 		if err == nil && !info.Mode().IsRegular() {
-			return bridge.Errorf(bridge.Conflict, "%s is %s: move it away first, a restore replaces only files", target, kindOf(info.Mode()))
+			return bridge.Errorf(bridge.Conflict, "%s is %s: move it away first, a restore replaces only files", target, inventory.KindOf(info.Mode()))
 		}
 		for folder := filepath.Dir(target); folder != c.Home.Dir(); folder = filepath.Dir(folder) {
 			info, err := os.Lstat(folder)
 			if err == nil && !info.IsDir() {
-				return bridge.Errorf(bridge.Conflict, "%s is %s: put a folder there first, a restore writes only to the home itself", folder, kindOf(info.Mode()))
+				return bridge.Errorf(bridge.Conflict, "%s is %s: put a folder there first, a restore writes only to the home itself", folder, inventory.KindOf(info.Mode()))
 			}
 		}
 	}
@@ -185,12 +149,14 @@ func (c Caretaker) checkTargets(files []File) error {
 
 // present lists the managed files of the home with the databases' side files.
 func (c Caretaker) present(ctx context.Context) ([]string, error) {
-	paths, err := managed(ctx, c.Home.Dir())
-	paths = slices.DeleteFunc(paths, func(path string) bool { return !c.belongs(path) || c.keepsPrivate(path) })
-	for _, one := range databases {
-		for _, suffix := range sideFiles {
-			if info, statErr := os.Lstat(in(c.Home.Dir(), one.name+suffix)); statErr == nil && info.Mode().IsRegular() {
-				paths = append(paths, one.name+suffix)
+	paths, err := inventory.Managed(ctx, c.Home.Dir())
+	paths = slices.DeleteFunc(paths, func(path string) bool {
+		return !inventory.Belongs(c.Home.Dir(), path) || inventory.KeepsPrivate(c.Home.Dir(), path)
+	})
+	for _, one := range inventory.Databases {
+		for _, suffix := range inventory.SideFiles {
+			if info, statErr := os.Lstat(inventory.Join(c.Home.Dir(), one.Name+suffix)); statErr == nil && info.Mode().IsRegular() {
+				paths = append(paths, one.Name+suffix)
 			}
 		}
 	}
@@ -199,14 +165,14 @@ func (c Caretaker) present(ctx context.Context) ([]string, error) {
 
 // displace copies every present file into a new recovery set and publishes it:
 // work with the snapshot comes next.
-func (c Caretaker) displace(ctx context.Context, snapshot, work string) (set string, displaced []File, err error) {
-	at, err := c.nextTime(c.Home.Backups(), recoveryName)
+func (c Caretaker) displace(ctx context.Context, snapshot, work string) (set string, displaced []inventory.File, err error) {
+	at, err := inventory.NextTime(c.Home.Backups(), inventory.RecoveryName, c.Now())
 	if err != nil {
 		return "", nil, err
 	}
 	set = filepath.Join(c.Home.Backups(), fmt.Sprintf("recovery-%013d-%s", at, uuid.NewString()))
-	pending := filepath.Join(c.Home.Backups(), pendingPrefix+filepath.Base(set))
-	root := filepath.Join(pending, displacedDir)
+	pending := filepath.Join(c.Home.Backups(), inventory.PendingPrefix+filepath.Base(set))
+	root := filepath.Join(pending, inventory.DisplacedDir)
 	if err := disk.MakeDir(root); err != nil {
 		return "", nil, err
 	}
@@ -214,23 +180,23 @@ func (c Caretaker) displace(ctx context.Context, snapshot, work string) (set str
 	if err != nil {
 		return "", nil, err
 	}
-	displaced = []File{}
+	displaced = []inventory.File{}
 	for i, path := range paths {
-		if err := c.makeDirs(root, path); err != nil {
+		if err := inventory.MakeDirs(root, path); err != nil {
 			return "", nil, err
 		}
-		sum, size, err := c.files().Copy(in(c.Home.Dir(), path), in(root, path))
+		sum, size, err := c.files().Copy(inventory.Join(c.Home.Dir(), path), inventory.Join(root, path))
 		if err != nil {
 			return "", nil, err
 		}
-		displaced = append(displaced, File{Path: path, SHA256: sum, Bytes: size})
+		displaced = append(displaced, inventory.File{Path: path, SHA256: sum, Bytes: size})
 		c.told("copying the present files", int64(i+1), int64(len(paths)))
 	}
-	data, err := json.MarshalIndent(recovery{Version: manifestVersion, Snapshot: snapshot, Work: work, CreatedAt: at, Files: displaced}, "", "  ")
+	data, err := json.MarshalIndent(inventory.Recovery{Version: inventory.ManifestVersion, Snapshot: snapshot, Work: work, CreatedAt: at, Files: displaced}, "", "  ")
 	if err != nil {
 		return "", nil, err
 	}
-	if err := c.files().WriteNew(filepath.Join(pending, recoveryFile), append(data, '\n'), disk.PrivateFile); err != nil {
+	if err := c.files().WriteNew(filepath.Join(pending, inventory.RecoveryFile), append(data, '\n'), disk.PrivateFile); err != nil {
 		return "", nil, err
 	}
 	return set, displaced, c.files().Publish(pending, set)
@@ -248,11 +214,11 @@ func (c Caretaker) notBegun(set string, why error) error {
 // replaceOrRollBack puts the staged files in place. When that fails, the
 // displaced files come back; only if that fails too is the home left half done,
 // and the recovery set without its outcome says so.
-func (c Caretaker) replaceOrRollBack(ctx context.Context, files []File, temps staged, set string, displaced []File) error {
+func (c Caretaker) replaceOrRollBack(ctx context.Context, files []inventory.File, temps staged, set string, displaced []inventory.File) error {
 	err := c.putInPlace(ctx, files, temps, displaced)
 	if err != nil {
 		// The caller's context may be what failed; bringing back must not.
-		back := source{dir: set, root: filepath.Join(set, displacedDir), files: displaced}
+		back := source{dir: set, root: filepath.Join(set, inventory.DisplacedDir), files: displaced}
 		if backErr := c.install(context.WithoutCancel(ctx), back, slices.Concat(files, displaced)); backErr != nil {
 			return bridge.WithCause(bridge.Storage, errors.Join(err, backErr), fmt.Sprintf(
 				"the restore failed and so did bringing the files back: what was there is in %s; run the restore again", set))
@@ -260,7 +226,7 @@ func (c Caretaker) replaceOrRollBack(ctx context.Context, files []File, temps st
 	}
 	endErr := c.writeOutcome(set, err == nil)
 	if err != nil {
-		return bridge.WithCause(bridge.Storage, errors.Join(err, endErr), "the restore failed and every file was brought back: "+story(err))
+		return bridge.WithCause(bridge.Storage, errors.Join(err, endErr), "the restore failed and every file was brought back: "+inventory.Story(err))
 	}
 	return endErr
 }
@@ -271,7 +237,7 @@ func (c Caretaker) writeOutcome(set string, done bool) error {
 	if err != nil {
 		return err
 	}
-	if err := c.files().WriteAtomic(filepath.Join(set, outcomeName), append(data, '\n'), disk.PrivateFile); err != nil {
+	if err := c.files().WriteAtomic(filepath.Join(set, inventory.OutcomeName), append(data, '\n'), disk.PrivateFile); err != nil {
 		return fmt.Errorf("it has ended (done: %v), but that could not be noted: %w", done, err)
 	}
 	return nil
@@ -280,7 +246,7 @@ func (c Caretaker) writeOutcome(set string, done bool) error {
 // install puts the files of the source in the place of those of the home that
 // the caller has copies of. All of them are copied beside their places first, so
 // that a full disk is met before anything is replaced.
-func (c Caretaker) install(ctx context.Context, from source, copied []File) (err error) {
+func (c Caretaker) install(ctx context.Context, from source, copied []inventory.File) (err error) {
 	temps, err := c.stage(ctx, from)
 	defer func() { err = errors.Join(err, c.dropStaged(temps)) }()
 	if err != nil {
@@ -300,17 +266,17 @@ func (c Caretaker) stage(ctx context.Context, from source) (staged, error) {
 		if err := ctx.Err(); err != nil {
 			return temps, err
 		}
-		if err := c.makeDirs(c.Home.Dir(), file.Path); err != nil {
+		if err := inventory.MakeDirs(c.Home.Dir(), file.Path); err != nil {
 			return temps, err
 		}
-		temp := disk.TempName(in(c.Home.Dir(), file.Path))
+		temp := disk.TempName(inventory.Join(c.Home.Dir(), file.Path))
 		temps[file.Path] = temp // also when it fails half-way
-		sum, _, err := c.files().Copy(in(from.root, file.Path), temp)
+		sum, _, err := c.files().Copy(inventory.Join(from.root, file.Path), temp)
 		if err != nil {
 			return temps, err
 		}
 		if sum != file.SHA256 {
-			return temps, bridge.Errorf(bridge.Storage, "%s changed while it was restored", in(from.root, file.Path))
+			return temps, bridge.Errorf(bridge.Storage, "%s changed while it was restored", inventory.Join(from.root, file.Path))
 		}
 		c.told("preparing the files", int64(i+1), int64(len(from.files)))
 	}
@@ -320,12 +286,12 @@ func (c Caretaker) stage(ctx context.Context, from source) (staged, error) {
 // putInPlace replaces files of the home by the staged ones; copied are those of
 // which there are copies elsewhere. A log never stands beside a database that is
 // not its own: what is not staged goes before the first file comes.
-func (c Caretaker) putInPlace(ctx context.Context, files []File, temps staged, copied []File) error {
+func (c Caretaker) putInPlace(ctx context.Context, files []inventory.File, temps staged, copied []inventory.File) error {
 	if err := c.clear(ctx, files, copied); err != nil {
 		return err
 	}
 	for _, file := range files {
-		if err := c.files().Replace(temps[file.Path], in(c.Home.Dir(), file.Path)); err != nil {
+		if err := c.files().Replace(temps[file.Path], inventory.Join(c.Home.Dir(), file.Path)); err != nil {
 			return err
 		}
 		delete(temps, file.Path)
@@ -336,14 +302,14 @@ func (c Caretaker) putInPlace(ctx context.Context, files []File, temps staged, c
 // clear takes away the present files that are not among those to keep, and the
 // databases' side files in any case. What came after the copies were made stays:
 // a receipt of a hook, which waits for no broker and asks for no lease.
-func (c Caretaker) clear(ctx context.Context, keep, copied []File) error {
+func (c Caretaker) clear(ctx context.Context, keep, copied []inventory.File) error {
 	paths, err := c.present(ctx)
 	if err != nil {
 		return err
 	}
 	kept, safe := map[string]bool{}, map[string]bool{}
 	for _, file := range keep {
-		kept[file.Path] = !isSideFile(file.Path)
+		kept[file.Path] = !inventory.IsSideFile(file.Path)
 	}
 	for _, file := range copied {
 		safe[file.Path] = true
@@ -352,10 +318,10 @@ func (c Caretaker) clear(ctx context.Context, keep, copied []File) error {
 		switch {
 		case kept[path]:
 		case safe[path], strings.HasSuffix(path, "-shm"): // a -shm holds nothing that is nowhere else
-			if err := c.files().RemoveCopied(in(c.Home.Dir(), path)); err != nil {
+			if err := c.files().RemoveCopied(inventory.Join(c.Home.Dir(), path)); err != nil {
 				return err
 			}
-		case isSideFile(path) && sizeOf(in(c.Home.Dir(), path)) > 0:
+		case inventory.IsSideFile(path) && inventory.SizeOf(inventory.Join(c.Home.Dir(), path)) > 0:
 			return bridge.Errorf(bridge.Conflict, "a program that asks for no lease writes to the home: %s is new", path)
 		}
 	}
@@ -366,7 +332,7 @@ func (c Caretaker) clear(ctx context.Context, keep, copied []File) error {
 func (c Caretaker) dropStaged(temps staged) error {
 	var errs []error
 	for _, temp := range temps {
-		if err := os.Remove(temp); err != nil && !isGone(err) {
+		if err := os.Remove(temp); err != nil && !inventory.IsGone(err) {
 			errs = append(errs, err)
 		}
 	}

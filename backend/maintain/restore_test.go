@@ -14,6 +14,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/inventory"
 )
 
 // snapshotBytes are the managed files as the set has them.
@@ -21,7 +22,7 @@ func snapshotBytes(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	seen := map[string]string{}
 	for _, file := range manifestOf(t, dir).Files {
-		data, err := os.ReadFile(in(dir, file.Path))
+		data, err := os.ReadFile(inventory.Join(dir, file.Path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +47,7 @@ func change(t testing.TB, c Caretaker) {
 	write(t, c.Home.Dir(), "bridge.db-wal", string(log))
 	write(t, c.Home.Dir(), "jobs.json", `{"version": 4, "jobs": []}`)
 	write(t, c.Home.Dir(), "jobs/new.json", `{"name": "new"}`)
-	if err := os.Remove(in(c.Home.Dir(), "remote-jobs.json")); err != nil {
+	if err := os.Remove(inventory.Join(c.Home.Dir(), "remote-jobs.json")); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -65,7 +66,7 @@ func TestSTO_08_ARestoreBringsTheSnapshotBackAndKeepsWhatWasThere(t *testing.T) 
 	}
 	displaced := map[string]string{}
 	for path := range before {
-		data, err := os.ReadFile(in(filepath.Join(done.Recovery, displacedDir), path))
+		data, err := os.ReadFile(inventory.Join(filepath.Join(done.Recovery, inventory.DisplacedDir), path))
 		if err != nil {
 			t.Error(err)
 		}
@@ -93,7 +94,7 @@ func TestSTO_08_ARestoreBringsTheSnapshotBackAndKeepsWhatWasThere(t *testing.T) 
 }
 
 func TestSTO_08_WhatIsDamagedNewerOrScopedIsRefusedAndNothingChanges(t *testing.T) {
-	edit := func(how func(*Manifest)) func(*testing.T, string) {
+	edit := func(how func(*inventory.Manifest)) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
 			m := manifestOf(t, dir)
 			how(&m)
@@ -101,7 +102,7 @@ func TestSTO_08_WhatIsDamagedNewerOrScopedIsRefusedAndNothingChanges(t *testing.
 			if err != nil {
 				t.Fatal(err)
 			}
-			write(t, dir, manifestName, string(data))
+			write(t, dir, inventory.ManifestName, string(data))
 		}
 	}
 	tests := []struct {
@@ -110,28 +111,28 @@ func TestSTO_08_WhatIsDamagedNewerOrScopedIsRefusedAndNothingChanges(t *testing.
 		code bridge.Code
 	}{
 		{"one bit", func(t *testing.T, dir string) {
-			data, err := os.ReadFile(in(dir, "bridge.db"))
+			data, err := os.ReadFile(inventory.Join(dir, "bridge.db"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			data[len(data)/2] ^= 4
 			write(t, dir, "bridge.db", string(data))
 		}, bridge.Storage},
-		{"a missing file", func(t *testing.T, dir string) { _ = os.Remove(in(dir, "jobs.json")) }, bridge.Storage},
+		{"a missing file", func(t *testing.T, dir string) { _ = os.Remove(inventory.Join(dir, "jobs.json")) }, bridge.Storage},
 		{"a link in a file's place", func(t *testing.T, dir string) {
-			_ = os.Rename(in(dir, "jobs.json"), in(dir, "away"))
-			_ = os.Symlink("away", in(dir, "jobs.json"))
+			_ = os.Rename(inventory.Join(dir, "jobs.json"), inventory.Join(dir, "away"))
+			_ = os.Symlink("away", inventory.Join(dir, "jobs.json"))
 		}, bridge.Storage},
-		{"no manifest", func(t *testing.T, dir string) { _ = os.Remove(in(dir, manifestName)) }, bridge.NotFound},
-		{"junk for a manifest", func(t *testing.T, dir string) { write(t, dir, manifestName, "{") }, bridge.Storage},
-		{"newer", edit(func(m *Manifest) { m.Version = 2 }), bridge.Unsupported},
-		{"scoped", edit(func(m *Manifest) { m.Kind = kindScoped }), bridge.Unsupported},
-		{"another kind", edit(func(m *Manifest) { m.Kind = "incremental" }), bridge.Unsupported},
-		{"a way out of the home", edit(func(m *Manifest) { m.Files[0].Path = "../../bridge.db" }), bridge.Unsupported},
-		{"an absolute path", edit(func(m *Manifest) { m.Files[0].Path = "/etc/passwd.json" }), bridge.Unsupported},
-		{"a secret", edit(func(m *Manifest) { m.Files[0].Path = "token" }), bridge.Unsupported},
-		{"a file twice", edit(func(m *Manifest) { m.Files = append(m.Files, m.Files[0]) }), bridge.Unsupported},
-		{"no files", edit(func(m *Manifest) { m.Files = nil }), bridge.Unsupported},
+		{"no manifest", func(t *testing.T, dir string) { _ = os.Remove(inventory.Join(dir, inventory.ManifestName)) }, bridge.NotFound},
+		{"junk for a manifest", func(t *testing.T, dir string) { write(t, dir, inventory.ManifestName, "{") }, bridge.Storage},
+		{"newer", edit(func(m *inventory.Manifest) { m.Version = 2 }), bridge.Unsupported},
+		{"scoped", edit(func(m *inventory.Manifest) { m.Kind = inventory.KindMessages }), bridge.Unsupported},
+		{"another kind", edit(func(m *inventory.Manifest) { m.Kind = "incremental" }), bridge.Unsupported},
+		{"a way out of the home", edit(func(m *inventory.Manifest) { m.Files[0].Path = "../../bridge.db" }), bridge.Unsupported},
+		{"an absolute path", edit(func(m *inventory.Manifest) { m.Files[0].Path = "/etc/passwd.json" }), bridge.Unsupported},
+		{"a secret", edit(func(m *inventory.Manifest) { m.Files[0].Path = "token" }), bridge.Unsupported},
+		{"a file twice", edit(func(m *inventory.Manifest) { m.Files = append(m.Files, m.Files[0]) }), bridge.Unsupported},
+		{"no files", edit(func(m *inventory.Manifest) { m.Files = nil }), bridge.Unsupported},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -160,7 +161,7 @@ func TestSTO_08_WhatIsDamagedNewerOrScopedIsRefusedAndNothingChanges(t *testing.
 // makeNewer raises the schema version of a snapshot and its checksum with it.
 func makeNewer(t *testing.T, dir string) {
 	t.Helper()
-	data, err := os.ReadFile(in(dir, "bridge.db"))
+	data, err := os.ReadFile(inventory.Join(dir, "bridge.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func makeNewer(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir, manifestName, string(encoded))
+	write(t, dir, inventory.ManifestName, string(encoded))
 }
 
 func TestSTO_08_ACaughtFailureBringsEverythingBack(t *testing.T) {
@@ -207,7 +208,7 @@ func TestSTO_08_ACaughtFailureBringsEverythingBack(t *testing.T) {
 				t.Fatalf("%s: Restore = %v", at, err)
 			}
 			want := before
-			if strings.Contains(at, outcomeName) || strings.HasPrefix(at, "release") || n > total-8 && strings.Contains(at, "sync-dir recovery") {
+			if strings.Contains(at, inventory.OutcomeName) || strings.HasPrefix(at, "release") || n > total-8 && strings.Contains(at, "sync-dir recovery") {
 				want = snapshotBytes(t, made.Path) // it was done; only its last word failed
 			}
 			if diff := cmp.Diff(want, managedBytes(t, c)); diff != "" {
@@ -229,7 +230,7 @@ func TestSTO_08_ADrillProvesASnapshotAndRecordsIt(t *testing.T) {
 	if err != nil || !proof.OK || proof.Files != 8 || proof.Rows < 40 || proof.Snapshot != filepath.Base(made.Path) {
 		t.Errorf("Drill = %+v, %v", proof, err)
 	}
-	if last, ok := c.LastProof(); !ok || last != proof {
+	if last, ok := inventory.LastProof(c.Home.Backups()); !ok || last != proof {
 		t.Errorf("LastProof = %+v, %v", last, ok)
 	}
 	if diff := cmp.Diff(before, managedBytes(t, c)); diff != "" {
@@ -245,7 +246,7 @@ func TestSTO_08_ADrillProvesASnapshotAndRecordsIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, made.Path, manifestName, string(data))
+		write(t, made.Path, inventory.ManifestName, string(data))
 		if proof, err := c.Drill(context.Background(), ""); err == nil || proof.OK {
 			t.Errorf("Drill = %+v, %v", proof, err)
 		}
@@ -253,7 +254,7 @@ func TestSTO_08_ADrillProvesASnapshotAndRecordsIt(t *testing.T) {
 		if err != nil || len(proofs) != 2 || proofs[0].OK || proofs[0].Detail == "" {
 			t.Errorf("Drills = %+v, %v", proofs, err)
 		}
-		if last, ok := c.LastProof(); !ok || last != proof {
+		if last, ok := inventory.LastProof(c.Home.Backups()); !ok || last != proof {
 			t.Errorf("LastProof = %+v, %v", last, ok)
 		}
 	})
@@ -267,7 +268,7 @@ func TestSTO_08_ARestoreWritesThroughNoLink(t *testing.T) {
 	remove(t, c, "network/keys.json")
 	remove(t, c, "network")
 	write(t, elsewhere, "keys.json", `{"key": "precious"}`)
-	if err := os.Symlink(elsewhere, in(c.Home.Dir(), "network")); err != nil {
+	if err := os.Symlink(elsewhere, inventory.Join(c.Home.Dir(), "network")); err != nil {
 		t.Fatal(err)
 	}
 	before := managedBytes(t, c)
@@ -293,8 +294,8 @@ func TestSTO_08_AManifestNamesOnlyWhatSnapshotsHold(t *testing.T) {
 			if path != "" {
 				write(t, made.Path, path, "{}")
 			}
-			manifest.Files = append(manifest.Files, File{Path: path, SHA256: sumOf([]byte("{}")), Bytes: 2})
-			if err := disk.WriteJSON(in(made.Path, manifestName), manifest); err != nil {
+			manifest.Files = append(manifest.Files, inventory.File{Path: path, SHA256: sumOf([]byte("{}")), Bytes: 2})
+			if err := disk.WriteJSON(inventory.Join(made.Path, inventory.ManifestName), manifest); err != nil {
 				t.Fatal(err)
 			}
 			before := listing(t, c.Home.Dir())

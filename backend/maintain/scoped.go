@@ -2,7 +2,6 @@ package maintain
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,11 +13,9 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
-
-// scopedFile is the one database of a set of messages.
-const scopedFile = "messages.db"
 
 // generationLock lets one process at a time make a set of messages. It dies
 // with its process, however that ends.
@@ -60,29 +57,29 @@ func (c Caretaker) BackupMessages(ctx context.Context, pause func(context.Contex
 
 // makeScoped captures, verifies and publishes one set.
 func (c Caretaker) makeScoped(ctx context.Context, live bool, pause func(context.Context) error) (made Snapshot, err error) {
-	at, err := c.nextTime(c.Home.MessageBackups(), scopedName)
+	at, err := inventory.NextTime(c.Home.MessageBackups(), inventory.MessagesName, c.Now())
 	if err != nil {
 		return made, err
 	}
 	final := filepath.Join(c.Home.MessageBackups(), fmt.Sprintf("messages-%013d-%s", at, uuid.NewString()))
-	pending := filepath.Join(c.Home.MessageBackups(), pendingPrefix+filepath.Base(final))
+	pending := filepath.Join(c.Home.MessageBackups(), inventory.PendingPrefix+filepath.Base(final))
 	if err := disk.MakeDir(pending); err != nil {
 		return made, err
 	}
-	manifest := Manifest{Version: manifestVersion, Kind: kindScoped, CreatedAt: at}
+	manifest := inventory.Manifest{Version: inventory.ManifestVersion, Kind: inventory.KindMessages, CreatedAt: at}
 	if err := c.captureScoped(ctx, pending, live, pause, &manifest); err != nil {
 		return made, fmt.Errorf("capture the messages (the attempt is kept as %s): %w", pending, err)
 	}
 	if err := c.publish(pending, final, manifest); err != nil {
 		return made, fmt.Errorf("publish the backup of the messages: %w", err)
 	}
-	made = Snapshot{Path: final, Files: len(manifest.Files), Bytes: manifest.bytes(), Omitted: []string{}}
-	made.Moved, err = c.rotateSets(c.Home.MessageBackups(), scopedName)
+	made = Snapshot{Path: final, Files: len(manifest.Files), Bytes: manifest.Size(), Omitted: []string{}}
+	made.Moved, err = c.rotateSets(c.Home.MessageBackups(), inventory.MessagesName)
 	return made, err
 }
 
-func (c Caretaker) captureScoped(ctx context.Context, pending string, live bool, pause func(context.Context) error, manifest *Manifest) error {
-	to := filepath.Join(pending, scopedFile)
+func (c Caretaker) captureScoped(ctx context.Context, pending string, live bool, pause func(context.Context) error, manifest *inventory.Manifest) error {
+	to := filepath.Join(pending, inventory.MessagesFile)
 	window := func(name string) error { return errors.Join(pause(ctx), c.at(name)) }
 	if err := window("copy messages"); err != nil {
 		return err
@@ -109,15 +106,15 @@ func (c Caretaker) captureScoped(ctx context.Context, pending string, live bool,
 		return err
 	}
 	sum, size, err := disk.Checksum(to)
-	manifest.Files = []File{{Path: scopedFile, SHA256: sum, Bytes: size}}
-	manifest.Counts = map[string]map[string]int{scopedFile: counts}
+	manifest.Files = []inventory.File{{Path: inventory.MessagesFile, SHA256: sum, Bytes: size}}
+	manifest.Counts = map[string]map[string]int{inventory.MessagesFile: counts}
 	return err
 }
 
 // NextMessageBackup says when a set of messages is due: an interval after the
 // newest one, at once where there is none.
 func (c Caretaker) NextMessageBackup(interval time.Duration) (time.Time, error) {
-	found, err := sets(c.Home.MessageBackups(), scopedName)
+	found, err := inventory.Sets(c.Home.MessageBackups(), inventory.MessagesName)
 	if err != nil || len(found) == 0 {
 		return time.Time{}, err
 	}
@@ -132,39 +129,17 @@ func (c Caretaker) NextMessageBackup(interval time.Duration) (time.Time, error) 
 	return newest.Add(interval), nil
 }
 
-// readScoped reads the manifest of a set of messages and refuses every other set.
-func readScoped(dir string) (Manifest, error) {
-	var m Manifest
-	data, err := disk.ReadLimited(filepath.Join(dir, manifestName), maxManifestBytes)
-	if isGone(err) {
-		return m, bridge.Errorf(bridge.NotFound, "%s is no published backup: it has no %s", dir, manifestName)
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &m)
-	}
-	if err != nil {
-		return m, bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the manifest of %s cannot be read", dir))
-	}
-	if m.Kind == "" || m.Kind == kindFull {
-		return m, bridge.Errorf(bridge.Unsupported, "%s is a full snapshot: it is restored with `bridge doctor --restore`, not merged", dir)
-	}
-	if m.Version != manifestVersion || m.Kind != kindScoped || len(m.Files) != 1 || m.Files[0].Path != scopedFile {
-		return m, bridge.Errorf(bridge.Unsupported, "%s is not a backup of messages of a form that this Bridge knows", dir)
-	}
-	return m, nil
-}
-
 // openScoped reads a set of messages whole.
 func (c Caretaker) openScoped(ctx context.Context, dir string) error {
-	m, err := readScoped(dir)
+	m, err := inventory.ReadMessagesManifest(dir)
 	if err != nil {
 		return err
 	}
-	if err := c.checkSums(ctx, m, dir, "verifying the backup"); err != nil {
+	if err := m.CheckSums(ctx, dir, c.telling("verifying the backup")); err != nil {
 		return err
 	}
-	counts, err := verifyDatabase(ctx, filepath.Join(dir, scopedFile))
-	if err == nil && !maps.Equal(counts, m.Counts[scopedFile]) {
+	counts, err := verifyDatabase(ctx, filepath.Join(dir, inventory.MessagesFile))
+	if err == nil && !maps.Equal(counts, m.Counts[inventory.MessagesFile]) {
 		err = bridge.Errorf(bridge.Storage, "%s does not have the rows that its manifest counts", dir)
 	}
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
 
@@ -29,9 +30,9 @@ func mustBackupMessages(t testing.TB, c Caretaker) Snapshot {
 	return made
 }
 
-func scopedSets(t testing.TB, dir string) []Backup {
+func scopedSets(t testing.TB, dir string) []inventory.Set {
 	t.Helper()
-	found, err := sets(dir, scopedName)
+	found, err := inventory.Sets(dir, inventory.MessagesName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func TestSTO_10_ASetHoldsTheMessagesAndNothingElse(t *testing.T) {
 	defer db.Close()
 	appendMessages(t, db, 100, 103)
 	made := mustBackupMessages(t, c)
-	if !scopedName.MatchString(filepath.Base(made.Path)) || filepath.Dir(made.Path) != c.Home.MessageBackups() {
+	if !inventory.MessagesName.MatchString(filepath.Base(made.Path)) || filepath.Dir(made.Path) != c.Home.MessageBackups() {
 		t.Errorf("the set is %s", made.Path)
 	}
 	entries, err := os.ReadDir(made.Path)
@@ -58,7 +59,7 @@ func TestSTO_10_ASetHoldsTheMessagesAndNothingElse(t *testing.T) {
 	if diff := cmp.Diff([]string{"manifest.json", "messages.db"}, names); diff != "" {
 		t.Error(diff)
 	}
-	counts, err := store.Counts(t.Context(), filepath.Join(made.Path, scopedFile), false)
+	counts, err := store.Counts(t.Context(), filepath.Join(made.Path, inventory.MessagesFile), false)
 	if diff := cmp.Diff(map[string]int{"messages": 43, "archived_messages": 0, "job_delivery_routes": 0}, counts); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
@@ -195,7 +196,7 @@ func TestSTO_10_OneGenerationAtATimeAndTheLockDiesWithItsProcess(t *testing.T) {
 	}
 	_ = child.Wait() // it was killed
 	mustBackupMessages(t, c)
-	pending, err := filepath.Glob(filepath.Join(c.Home.MessageBackups(), pendingPrefix+"*"))
+	pending, err := filepath.Glob(filepath.Join(c.Home.MessageBackups(), inventory.PendingPrefix+"*"))
 	if err != nil || len(pending) != 1 {
 		t.Errorf("the killed attempt: %q, %v", pending, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bridge/backend/disk"
+	"bridge/backend/maintain/inventory"
 )
 
 // SizePoint is how much the home took at one time.
@@ -44,7 +45,7 @@ func (c Caretaker) NextSizes() time.Time {
 // record. It looks at no file's content.
 func (c Caretaker) RecordSizes(ctx context.Context) error {
 	point := SizePoint{At: c.Now().UnixMilli(), Parts: map[string]int64{}}
-	err := walk(ctx, c.Home.Dir(), func(path string, entry fs.DirEntry) error {
+	err := inventory.Walk(ctx, c.Home.Dir(), func(path string, entry fs.DirEntry) error {
 		info, err := entry.Info()
 		if err == nil && info.Mode().IsRegular() { // it may be gone meanwhile
 			point.Total += info.Size()
@@ -72,8 +73,8 @@ func (c Caretaker) RecordSizes(ctx context.Context) error {
 // database for a side file.
 func partOf(path string) string {
 	top, _, _ := strings.Cut(path, "/")
-	for _, suffix := range sideFiles {
-		if base, isSide := strings.CutSuffix(top, suffix); isSide && isDatabase(base) {
+	for _, suffix := range inventory.SideFiles {
+		if base, isSide := strings.CutSuffix(top, suffix); isSide && inventory.IsDatabase(base) {
 			return base
 		}
 	}
@@ -121,7 +122,7 @@ func daily(points []SizePoint) []SizePoint {
 // one, are passed over.
 func (c Caretaker) readSizes() ([]SizePoint, error) {
 	data, err := disk.ReadLimited(c.sizesFile(), maxJSONBytes)
-	if isGone(err) {
+	if inventory.IsGone(err) {
 		return nil, nil
 	}
 	if err != nil {

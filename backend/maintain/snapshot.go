@@ -8,18 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 
 	"github.com/google/uuid"
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
-
-// pendingPrefix begins the names of sets that are not published; a failed
-// attempt keeps its name for good (STO-05).
-const pendingPrefix = ".pending-"
 
 // Snapshot is one that Backup made.
 type Snapshot struct {
@@ -57,16 +53,16 @@ func (c Caretaker) Backup(ctx context.Context) (made Snapshot, err error) {
 	if err := c.checkWhole(); err != nil {
 		return made, err
 	}
-	at, err := c.nextTime(c.Home.Backups(), snapshotName)
+	at, err := inventory.NextTime(c.Home.Backups(), inventory.SnapshotName, c.Now())
 	if err != nil {
 		return made, err
 	}
 	final := filepath.Join(c.Home.Backups(), fmt.Sprintf("snapshot-%013d-%s", at, uuid.NewString()))
-	pending := filepath.Join(c.Home.Backups(), pendingPrefix+filepath.Base(final))
+	pending := filepath.Join(c.Home.Backups(), inventory.PendingPrefix+filepath.Base(final))
 	if err := disk.MakeDir(pending); err != nil {
 		return made, err
 	}
-	manifest := Manifest{Version: manifestVersion, Kind: kindFull, CreatedAt: at, Files: []File{}, Counts: map[string]map[string]int{}}
+	manifest := inventory.Manifest{Version: inventory.ManifestVersion, Kind: inventory.KindFull, CreatedAt: at, Files: []inventory.File{}, Counts: map[string]map[string]int{}}
 	set := &capture{Caretaker: c, pending: pending, live: len(live) > 0}
 	if err := set.gather(ctx, &manifest); err != nil {
 		return made, fmt.Errorf("capture a snapshot (the attempt is kept as %s): %w", pending, err)
@@ -74,45 +70,22 @@ func (c Caretaker) Backup(ctx context.Context) (made Snapshot, err error) {
 	if err := c.publish(pending, final, manifest); err != nil {
 		return made, fmt.Errorf("publish the snapshot: %w", err)
 	}
-	made = Snapshot{Path: final, Files: len(manifest.Files), Bytes: manifest.bytes(), Omitted: []string{}}
-	if !manifest.has(history) && sizeOf(c.Home.History()) > 0 {
-		made.Omitted = append(made.Omitted, history)
+	made = Snapshot{Path: final, Files: len(manifest.Files), Bytes: manifest.Size(), Omitted: []string{}}
+	if !manifest.Has(inventory.History) && inventory.SizeOf(c.Home.History()) > 0 {
+		made.Omitted = append(made.Omitted, inventory.History)
 	}
 	made.Moved, err = c.rotate(c.Home.Backups())
 	return made, err
-}
-
-// nextTime is the time that a new set of the folder is named by: now, or after a
-// clock was set back just after the newest one, so that the newest is the last made.
-func (c Caretaker) nextTime(folder string, name *regexp.Regexp) (int64, error) {
-	found, err := sets(folder, name)
-	at := c.Now().UnixMilli()
-	if len(found) > 0 {
-		at = max(at, found[0].CreatedAt+1)
-	}
-	return at, err
 }
 
 // checkWhole refuses a home that has lost a database, or has something else in
 // its place: a snapshot without it would pass for a whole one.
 func (c Caretaker) checkWhole() error {
 	k := &checker{Caretaker: c, dir: c.Home.Dir()}
-	for _, one := range databases {
-		if !k.hasContent(one) && k.found(one.name) && one.name != history {
+	for _, one := range inventory.Databases {
+		if !k.hasContent(one) && k.found(one.Name) && one.Name != inventory.History {
 			lost := k.report.Findings[0]
 			return bridge.Errorf(bridge.Storage, "a snapshot would lack %s: %s; %s", lost.Path, lost.Detail, lost.Code.Hint())
-		}
-	}
-	return nil
-}
-
-// makeDirs makes the folders of path below dir, each durable.
-func (c Caretaker) makeDirs(dir, path string) error {
-	parts := strings.Split(path, "/")
-	for _, part := range parts[:len(parts)-1] {
-		dir = filepath.Join(dir, part)
-		if err := disk.MakeDir(dir); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -133,25 +106,27 @@ func verifyDatabase(ctx context.Context, path string) (map[string]int, error) {
 
 // publish writes the manifest, makes everything durable and gives the set its
 // name.
-func (c Caretaker) publish(pending, final string, manifest Manifest) error {
+func (c Caretaker) publish(pending, final string, manifest inventory.Manifest) error {
 	data, err := json.MarshalIndent(manifest, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := c.files().WriteNew(filepath.Join(pending, manifestName), append(data, '\n'), disk.PrivateFile); err != nil {
+	if err := c.files().WriteNew(filepath.Join(pending, inventory.ManifestName), append(data, '\n'), disk.PrivateFile); err != nil {
 		return err
 	}
 	return c.files().Publish(pending, final)
 }
 
 // rotate is rotateSets for full snapshots.
-func (c Caretaker) rotate(dir string) ([]string, error) { return c.rotateSets(dir, snapshotName) }
+func (c Caretaker) rotate(dir string) ([]string, error) {
+	return c.rotateSets(dir, inventory.SnapshotName)
+}
 
 // rotateSets moves the sets beyond the retention into the archive folder beside
 // them, the oldest first, and returns their new paths. Nothing is deleted.
 func (c Caretaker) rotateSets(dir string, name *regexp.Regexp) ([]string, error) {
 	moved := []string{}
-	found, err := sets(dir, name)
+	found, err := inventory.Sets(dir, name)
 	if err != nil || c.Retention == 0 || len(found) <= c.Retention {
 		return moved, err
 	}
@@ -171,19 +146,19 @@ func (c Caretaker) rotateSets(dir string, name *regexp.Regexp) ([]string, error)
 
 // findSnapshot finds a full snapshot.
 func (c Caretaker) findSnapshot(typed string) (string, error) {
-	return c.findSet(typed, c.Home.Backups(), snapshotName, "there is no snapshot yet: make one with `bridge doctor --backup`")
+	return c.findSet(typed, c.Home.Backups(), inventory.SnapshotName, "there is no snapshot yet: make one with `bridge doctor --backup`")
 }
 
 // findScoped finds a backup of messages.
 func (c Caretaker) findScoped(typed string) (string, error) {
-	return c.findSet(typed, c.Home.MessageBackups(), scopedName, "there is no backup of messages: the broker makes them when BRIDGE_AUTO_BACKUP is 1")
+	return c.findSet(typed, c.Home.MessageBackups(), inventory.MessagesName, "there is no backup of messages: the broker makes them when BRIDGE_AUTO_BACKUP is 1")
 }
 
 // findSet turns what a person typed into a set's folder: a path, one relative to
 // the home, or a name in the folder of such sets; "" and "latest" are the newest.
 func (c Caretaker) findSet(typed, folder string, name *regexp.Regexp, none string) (string, error) {
 	if typed == "" || typed == "latest" {
-		found, err := sets(folder, name)
+		found, err := inventory.Sets(folder, name)
 		if err != nil {
 			return "", err
 		}
@@ -192,7 +167,7 @@ func (c Caretaker) findSet(typed, folder string, name *regexp.Regexp, none strin
 		}
 		return filepath.Join(folder, found[0].Path), nil
 	}
-	for _, candidate := range []string{typed, in(c.Home.Dir(), typed), in(folder, typed)} {
+	for _, candidate := range []string{typed, inventory.Join(c.Home.Dir(), typed), inventory.Join(folder, typed)} {
 		if info, err := os.Stat(candidate); err == nil && info.IsDir() {
 			return filepath.Abs(candidate)
 		}

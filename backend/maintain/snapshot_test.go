@@ -18,11 +18,12 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/inventory"
 )
 
-func manifestOf(t testing.TB, dir string) Manifest {
+func manifestOf(t testing.TB, dir string) inventory.Manifest {
 	t.Helper()
-	m, err := readManifest(dir)
+	m, err := inventory.ReadManifest(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func TestSTO_04_ASnapshotHoldsTheStoresAndNoSecretAndNoRunLog(t *testing.T) {
 	var paths []string
 	for _, file := range manifestOf(t, made.Path).Files {
 		paths = append(paths, file.Path)
-		sum, size, err := disk.Checksum(in(made.Path, file.Path))
+		sum, size, err := disk.Checksum(inventory.Join(made.Path, file.Path))
 		if err != nil || sum != file.SHA256 || size != file.Bytes {
 			t.Errorf("%+v is %s, %d, %v", file, sum, size, err)
 		}
@@ -115,7 +116,7 @@ func TestSTO_05_ADamagedStoreIsNotPublishedAsASnapshot(t *testing.T) {
 			if made, err := c.Backup(context.Background()); err == nil || !strings.Contains(err.Error(), name) {
 				t.Errorf("Backup of a damaged store = %+v, %v", made, err)
 			}
-			if found, _ := sets(c.Home.Backups(), snapshotName); len(found) > 0 {
+			if found, _ := inventory.Sets(c.Home.Backups(), inventory.SnapshotName); len(found) > 0 {
 				t.Errorf("published: %v", found)
 			}
 		})
@@ -131,17 +132,17 @@ func TestSTO_11_RetentionMovesOldSetsAndDeletesNothing(t *testing.T) {
 		for range 5 {
 			made = append(made, mustBackup(t, c))
 		}
-		found, err := sets(c.Home.Backups(), snapshotName)
+		found, err := inventory.Sets(c.Home.Backups(), inventory.SnapshotName)
 		if err != nil || len(found) != tt.stay || found[0].Path != filepath.Base(made[4].Path) {
 			t.Errorf("retention %d: %v, %v", tt.retention, found, err)
 		}
-		old, err := sets(filepath.Join(c.Home.Backups(), "archive"), snapshotName)
+		old, err := inventory.Sets(filepath.Join(c.Home.Backups(), "archive"), inventory.SnapshotName)
 		if err != nil || len(old) != 5-tt.stay {
 			t.Errorf("retention %d: moved %v, %v", tt.retention, old, err)
 		}
 		for _, set := range old {
 			dir := filepath.Join(c.Home.Backups(), "archive", set.Path)
-			if err := c.checkSums(context.Background(), manifestOf(t, dir), dir, ""); err != nil {
+			if err := manifestOf(t, dir).CheckSums(context.Background(), dir, c.telling("")); err != nil {
 				t.Error(err)
 			}
 		}
@@ -162,7 +163,7 @@ func TestSTO_13_MigrationCopiesAreOutsideRotation(t *testing.T) {
 		mustBackup(t, c)
 	}
 	for path, text := range kept {
-		if data, err := os.ReadFile(in(c.Home.Dir(), path)); err != nil || string(data) != text {
+		if data, err := os.ReadFile(inventory.Join(c.Home.Dir(), path)); err != nil || string(data) != text {
 			t.Errorf("%s: %q, %v", path, data, err)
 		}
 	}
@@ -199,7 +200,7 @@ func TestSTO_04_ProgressIsTold(t *testing.T) {
 func TestSTO_04_TheManifestIsExact(t *testing.T) {
 	c := newHome(t)
 	made := mustBackup(t, c)
-	data, err := os.ReadFile(filepath.Join(made.Path, manifestName))
+	data, err := os.ReadFile(filepath.Join(made.Path, inventory.ManifestName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,19 +253,17 @@ func TestSTO_04_ASnapshotTakesWhatMovesOnBeforeWhereItGoes(t *testing.T) {
 	write(t, c.Home.Dir(), "pending-job-writes/v1/a.json", "{}")
 	write(t, c.Home.Dir(), "archive/jobs/a.json", "{}")
 	write(t, c.Home.Dir(), "archive.db", "")
-	paths, err := managed(t.Context(), c.Home.Dir())
+	write(t, c.Home.Dir(), "compat.db", "")
+	paths, err := inventory.Managed(t.Context(), c.Home.Dir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, pair := range [][2]string{
-		{"read-journal/a.json", "bridge.db"}, {"pending-job-writes/v1/a.json", "jobs.json"}, {"bridge.db", "archive.db"}, {"jobs.json", "archive/jobs/a.json"},
+		{"read-journal/a.json", "bridge.db"}, {"pending-job-writes/v1/a.json", "jobs.json"}, {"compat.db", "bridge.db"}, {"bridge.db", "archive.db"}, {"jobs.json", "archive/jobs/a.json"},
 	} {
 		if from, to := slices.Index(paths, pair[0]), slices.Index(paths, pair[1]); from < 0 || to < from {
 			t.Errorf("%s is not before %s: %v", pair[0], pair[1], paths)
 		}
-	}
-	if turn("compat.db") >= turn("bridge.db") {
-		t.Error("the compatibility store is taken after the store that its content goes to")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"bridge/backend/bridge"
+	"bridge/backend/maintain/inventory"
 )
 
 // Summary is a report in numbers.
@@ -41,10 +42,10 @@ func (s Summary) Words() string {
 // Standing is how the storage stands at a quick look. What was never made is nil.
 type Standing struct {
 	Summary
-	CheckedAt    int64   `json:"checkedAt"`    // Unix milliseconds
-	LastSnapshot *Backup `json:"lastSnapshot"` // the newest full one
-	LastMessages *Backup `json:"lastMessages"` // the newest set of messages
-	LastProof    *Proof  `json:"lastProof"`    // the newest drill that succeeded
+	CheckedAt    int64            `json:"checkedAt"`    // Unix milliseconds
+	LastSnapshot *inventory.Set   `json:"lastSnapshot"` // the newest full one
+	LastMessages *inventory.Set   `json:"lastMessages"` // the newest set of messages
+	LastProof    *inventory.Proof `json:"lastProof"`    // the newest drill that succeeded
 }
 
 // Look says how the storage stands without reading databases and backups whole:
@@ -59,13 +60,13 @@ func (c Caretaker) Look(ctx context.Context) (Standing, error) {
 	for i, set := range report.Backups { // the newest first
 		name := filepath.Base(set.Path)
 		switch {
-		case standing.LastSnapshot == nil && snapshotName.MatchString(name):
+		case standing.LastSnapshot == nil && inventory.SnapshotName.MatchString(name):
 			standing.LastSnapshot = &report.Backups[i]
-		case standing.LastMessages == nil && scopedName.MatchString(name):
+		case standing.LastMessages == nil && inventory.MessagesName.MatchString(name):
 			standing.LastMessages = &report.Backups[i]
 		}
 	}
-	if proof, ok := c.LastProof(); ok {
+	if proof, ok := inventory.LastProof(c.Home.Backups()); ok {
 		standing.LastProof = &proof
 	}
 	return standing, nil

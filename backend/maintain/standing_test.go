@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/maintain/inventory"
 )
 
 func look(t *testing.T, c Caretaker) Standing {
@@ -68,11 +69,11 @@ func TestSTO_10_ADrillProvesASetOfMessages(t *testing.T) {
 	if err != nil || !proof.OK || proof.Rows != 40 || proof.Snapshot != filepath.Base(made.Path) {
 		t.Errorf("Drill = %+v, %v", proof, err)
 	}
-	if last, ok := c.LastProof(); !ok || last != proof {
+	if last, ok := inventory.LastProof(c.Home.Backups()); !ok || last != proof {
 		t.Errorf("the last proof is %+v", last)
 	}
 
-	path := filepath.Join(made.Path, scopedFile)
+	path := filepath.Join(made.Path, inventory.MessagesFile)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

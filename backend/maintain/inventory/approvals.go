@@ -1,9 +1,8 @@
-package maintain
+package inventory
 
 import (
 	"bytes"
 	"encoding/json"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -24,36 +23,37 @@ const maxApprovalBytes = 1 << 20
 // telling is how long a secret is at least to be told from an accident elsewhere.
 const telling = 8
 
-// approval is what of an approval's file counts here.
-type approval struct {
-	answered bool
-	private  bool   // it holds what stays in the home
-	public   []byte // all the rest; nil where that cannot be told apart
+// Approval is what of an approval's file counts here.
+type Approval struct {
+	Answered bool
+	Private  bool   // it holds what stays in the home
+	Public   []byte // all the rest; nil where that cannot be told apart
 }
 
-func isApproval(name string) bool {
+// IsApproval reports whether name, relative to the home, is that of an approval.
+func IsApproval(name string) bool {
 	return path.Dir(name) == "approvals" && path.Ext(name) == ".json"
 }
 
-// readApproval reads the approval at path; what is none is not answered.
-func readApproval(path string) approval {
+// ReadApproval reads the approval at path; what is none is not answered.
+func ReadApproval(path string) Approval {
 	data, err := disk.ReadLimited(path, maxApprovalBytes)
 	var members map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	if err != nil || !json.Valid(data) || decoder.Decode(&members) != nil {
-		return approval{}
+		return Approval{}
 	}
-	read := approval{answered: isAnswered(members)}
+	read := Approval{Answered: isAnswered(members)}
 	secrets := takePrivate(members)
-	if read.private = len(secrets) > 0; !read.private {
-		read.public = data
+	if read.Private = len(secrets) > 0; !read.Private {
+		read.Public = data
 		return read
 	}
 	public, err := json.MarshalIndent(members, "", "  ")
 	leaks := func(secret string) bool { return len(secret) >= telling && strings.Contains(string(public), secret) }
 	if err == nil && !slices.ContainsFunc(secrets, leaks) {
-		read.public = append(public, '\n')
+		read.Public = append(public, '\n')
 	}
 	return read
 }
@@ -90,29 +90,17 @@ func takePrivate(value any) (secrets []string) {
 	return secrets
 }
 
-// belongs reports whether a managed file of the home goes into a snapshot.
-func (c Caretaker) belongs(name string) bool {
-	if !isApproval(name) {
+// Belongs reports whether a managed file of the home dir goes into a snapshot.
+func Belongs(dir, name string) bool {
+	if !IsApproval(name) {
 		return true
 	}
-	read := readApproval(in(c.Home.Dir(), name))
-	return read.answered && read.public != nil
+	read := ReadApproval(Join(dir, name))
+	return read.Answered && read.Public != nil
 }
 
-// keepsPrivate reports whether the file in the home holds what no set may have, so
+// KeepsPrivate reports whether the file in the home holds what no set may have, so
 // that a restore leaves it as it is: the process that it belongs to may need it.
-func (c Caretaker) keepsPrivate(name string) bool {
-	return isApproval(name) && readApproval(in(c.Home.Dir(), name)).private
-}
-
-// copyApproval puts the public part of an answered approval into a set.
-func (c Caretaker) copyApproval(name, to string) (sum string, size int64, err error) {
-	read := readApproval(in(c.Home.Dir(), name))
-	if !read.answered || read.public == nil {
-		return "", 0, fs.ErrNotExist // it was taken away meanwhile
-	}
-	if err := c.files().WriteNew(to, read.public, disk.PrivateFile); err != nil {
-		return "", 0, err
-	}
-	return disk.Checksum(to)
+func KeepsPrivate(dir, name string) bool {
+	return IsApproval(name) && ReadApproval(Join(dir, name)).Private
 }

@@ -1,0 +1,169 @@
+// Package inventory knows what a home holds and what a set of copies says that it
+// holds: which files are managed, in which order they are copied, what leaves
+// the home in no copy, and the manifests of snapshots, backups of messages and
+// recovery sets. It also puts the errors of files into words. It changes nothing.
+package inventory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"bridge/backend/disk"
+	"bridge/backend/store"
+)
+
+// Database is one of the five stores.
+type Database struct {
+	Name    string // in the home
+	Version int    // the newest schema that this build knows
+	Table   string // one that every store of this kind has, "" where it varies
+	// Promise is what its schema was made by, "" where it is not Bridge's own.
+	Promise store.Promise
+}
+
+// Primary is the store whose schema Bridge upgrades, Archive its archive; History
+// has the search index, perhaps among other things.
+const (
+	Primary = "bridge.db"
+	Archive = "archive.db"
+	History = "history.db"
+)
+
+// Sidecar holds what an older schema of the primary store lacks.
+const Sidecar = "compat.db"
+
+// Databases are the stores of a home, in the order in which they are looked at.
+var Databases = []Database{
+	{Primary, store.SchemaVersion, "messages", store.PrimaryStore},
+	{Archive, store.ArchiveVersion, "archived_messages", store.ArchiveStore},
+	{History, 2, "", ""}, // checkIndex knows what its index promises
+	{"questions.db", 1, "questions", ""},
+	{Sidecar, store.CompatVersion, "outbox", ""},
+}
+
+// SideFiles are what SQLite keeps beside a database.
+var SideFiles = []string{"-wal", "-shm", "-journal"}
+
+// IsDatabase reports whether path, relative to the home, is that of a database.
+func IsDatabase(path string) bool {
+	return slices.ContainsFunc(Databases, func(d Database) bool { return d.Name == path })
+}
+
+// unmanaged are the folders and files that no snapshot holds: copies, logs, the
+// two secrets (AUT-03) and what belongs to processes that live now.
+var unmanaged = []string{
+	"backups", "message-backups", ".migration-snapshots", "archive/orphaned", "logs",
+	".storage-users", ".maintenance-lock", "approvals", "dashboard.json", "dashboard-key", "token", "launch-secret",
+}
+
+// IsManaged reports whether a snapshot holds the file at path, relative to the
+// home with slashes: the databases, and everywhere the JSON files, which leaves
+// the text of run logs out.
+func IsManaged(path string) bool {
+	if IsDatabase(path) || IsApproval(path) && utf8.ValidString(path) && !disk.IsTemp(path) {
+		return true // of approvals those that are answered (Belongs)
+	}
+	for _, name := range unmanaged {
+		if path == name || strings.HasPrefix(path, name+"/") {
+			return false
+		}
+	}
+	inCopies := strings.HasPrefix(path, "install/") && path != "install/install.json"
+	isJSON := strings.HasSuffix(path, ".json") || strings.HasSuffix(path, ".jsonl")
+	return isJSON && !disk.IsTemp(path) && !inCopies && utf8.ValidString(path) // a manifest holds no other names
+}
+
+// copyOrder says when a copy of the home takes a managed file, smaller first. Data
+// moves on: from a journal into its store, from the compatibility store into the
+// primary one, from there into the archive. Taken in this order, what moves
+// meanwhile is copied twice and never missed.
+func copyOrder(path string) int {
+	switch {
+	case strings.HasPrefix(path, "read-journal/"), strings.HasPrefix(path, "pending-job-writes/"):
+		return 0
+	case path == Sidecar:
+		return 2
+	case path == Primary:
+		return 3
+	case IsDatabase(path):
+		return 4
+	case strings.HasPrefix(path, "archive/"):
+		return 5
+	}
+	return 1
+}
+
+// Managed lists the managed files of dir, relative with slashes, in the order in
+// which they are copied.
+// Links are left out: what they lead to is not the home's.
+func Managed(ctx context.Context, dir string) ([]string, error) {
+	var found []string
+	err := Walk(ctx, dir, func(path string, entry fs.DirEntry) error {
+		if entry.Type().IsRegular() && IsManaged(path) {
+			found = append(found, path)
+		}
+		return nil
+	})
+	slices.SortFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(copyOrder(a), copyOrder(b)), strings.Compare(a, b)) })
+	return found, err
+}
+
+// Walk visits everything below dir by its relative path with slashes. What
+// vanishes meanwhile is passed over; the broker goes on working.
+func Walk(ctx context.Context, dir string, visit func(path string, entry fs.DirEntry) error) error {
+	return WalkOn(ctx, dir, visit, func(_ string, err error) error { return fmt.Errorf("look through %s: %w", dir, err) })
+}
+
+// WalkOn is Walk that leaves it to closed what a folder below dir that cannot be
+// read means.
+func WalkOn(ctx context.Context, dir string, visit func(path string, entry fs.DirEntry) error, closed func(path string, err error) error) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case IsGone(err):
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("look through %s: %w", dir, ctx.Err())
+		case path == dir && err != nil:
+			return fmt.Errorf("look through %s: %w", dir, err)
+		case path == dir:
+			return nil
+		}
+		relative, relErr := filepath.Rel(dir, path)
+		if relErr != nil {
+			return relErr
+		}
+		if err != nil {
+			return closed(filepath.ToSlash(relative), err)
+		}
+		return visit(filepath.ToSlash(relative), entry)
+	})
+}
+
+// Join returns the file of dir at a relative path with slashes.
+func Join(dir, path string) string { return filepath.Join(dir, filepath.FromSlash(path)) }
+
+// IsSideFile reports whether path is that of a side file of a database.
+func IsSideFile(path string) bool {
+	return slices.ContainsFunc(SideFiles, func(suffix string) bool {
+		base, isSide := strings.CutSuffix(path, suffix)
+		return isSide && IsDatabase(base)
+	})
+}
+
+// MakeDirs makes the folders of path below dir, each durable.
+func MakeDirs(dir, path string) error {
+	parts := strings.Split(path, "/")
+	for _, part := range parts[:len(parts)-1] {
+		dir = filepath.Join(dir, part)
+		if err := disk.MakeDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package inventory
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"bridge/backend/bridge"
+)
+
+// Sentence is what people may read of an error.
+func Sentence(err error) string {
+	var known *bridge.Error
+	if errors.As(err, &known) {
+		return known.Message
+	}
+	return Reason(err)
+}
+
+// Story is what people may read of an error that stands alone: unlike Sentence it
+// names the file.
+func Story(err error) string {
+	var known *bridge.Error
+	if errors.As(err, &known) {
+		return known.Message
+	}
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
+}
+
+// IsMissing reports whether nothing is at path.
+func IsMissing(path string) bool {
+	_, err := os.Lstat(path)
+	return IsGone(err)
+}
+
+// SizeOf is the file's size, 0 when it cannot be told.
+func SizeOf(path string) int64 {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// KindOf says in words what stands in the place of a file.
+func KindOf(mode fs.FileMode) string {
+	switch {
+	case mode.IsRegular():
+		return "a file"
+	case mode.IsDir():
+		return "a folder"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}
+
+// Reason is the system's word without the path, which the finding has.
+func Reason(err error) string {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err.Error()
+	}
+	return err.Error()
+}
+
+// IsGone reports whether an error says that a file is not there.
+func IsGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
