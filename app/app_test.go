@@ -19,6 +19,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/daemon"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 func noEnv(string) string { return "" }
@@ -85,7 +86,7 @@ func TestDSK_02_AnAppServesOneOperationAndNeverWaitsForItsWindow(t *testing.T) {
 	shown := make(chan struct{}, 1)
 	i := &instance{shown: shown}
 	for range 2 { // the second while the first is not seen yet
-		if _, err := i.Handle(t.Context(), nil, ipc.OpShow, nil); err != nil || len(shown) != 1 {
+		if _, err := i.Handle(t.Context(), nil, api.OpShow, nil); err != nil || len(shown) != 1 {
 			t.Errorf("show: %d signals, %v", len(shown), err)
 		}
 	}
@@ -106,7 +107,7 @@ func TestJOB_11_OnlyTheOwnersSecondStartShowsTheWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	target := ipc.Target{Socket: opts.Home.DesktopSocket(), Token: string(token)}
-	for _, role := range []ipc.Role{"session", "plugin", "hook", "dashboard", ""} {
+	for _, role := range []api.Role{"session", "plugin", "hook", "dashboard", ""} {
 		client, err := ipc.Dial(t.Context(), target, ipc.Hello{Role: role, PID: 1, Version: "test"})
 		if err == nil {
 			client.Close()

@@ -13,6 +13,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/daemon"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/store"
 )
 
@@ -69,7 +70,7 @@ func claim(ctx context.Context, opts daemon.Options, hidden bool, shown chan<- s
 
 func showOther(ctx context.Context, home config.Home, token, version string) error {
 	target := ipc.Target{Socket: home.DesktopSocket(), Token: token}
-	client, err := ipc.Dial(ctx, target, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: version})
+	client, err := ipc.Dial(ctx, target, ipc.Hello{Role: api.RoleOwner, PID: os.Getpid(), Version: version})
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func listen(opts daemon.Options, token string, lock *store.Lock, shown chan<- st
 
 // Connected, Handle and Disconnected serve a second start (ipc.Handler).
 func (i *instance) Connected(conn *ipc.Conn) (ipc.Welcome, error) {
-	if err := ipc.CheckCaller(ipc.OpShow, conn.Hello().Role); err != nil {
+	if err := api.CheckCaller(api.OpShow, conn.Hello().Role); err != nil {
 		return ipc.Welcome{}, err
 	}
 	return ipc.Welcome{Version: i.version, PID: os.Getpid()}, nil
@@ -102,14 +103,14 @@ func (i *instance) Connected(conn *ipc.Conn) (ipc.Welcome, error) {
 
 // Handle knows one operation.
 func (i *instance) Handle(_ context.Context, _ *ipc.Conn, op string, _ json.RawMessage) (any, error) {
-	if op != ipc.OpShow {
+	if op != api.OpShow {
 		return nil, bridge.Errorf(bridge.Unsupported, "a desktop app does not serve %q", op)
 	}
 	select {
 	case i.shown <- struct{}{}:
 	default: // it is about to be shown
 	}
-	return ipc.Empty{}, nil
+	return api.Empty{}, nil
 }
 
 // Disconnected has nothing to tidy up.

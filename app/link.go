@@ -10,6 +10,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/daemon"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/store"
 )
@@ -50,7 +51,7 @@ func (l *link) run(ctx context.Context) {
 	_, err := l.startBroker(ctx) // one that sessions started makes room for it
 	keeper := &ipc.Keeper{
 		Target: target,
-		Hello:  ipc.Hello{Role: ipc.RoleDashboard, PID: os.Getpid(), Version: l.opts.Version},
+		Hello:  ipc.Hello{Role: api.RoleDashboard, PID: os.Getpid(), Version: l.opts.Version},
 		Start:  func() (<-chan struct{}, error) { return l.startBroker(ctx) },
 		Joined: l.joined,
 		Event:  func(ipc.Event) { l.changed() },

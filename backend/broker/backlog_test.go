@@ -8,23 +8,23 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 )
 
 // pileUp gives a session more mail that wakes nobody than a hook looks at.
 func pileUp(from peer, to string) {
 	for i := range hookScan + 10 {
-		from.mustSend(ipc.SendArgs{To: to, Body: fmt.Sprint("note ", i), ConversationID: fmt.Sprintf("c%d:note", i)})
+		from.mustSend(api.SendArgs{To: to, Body: fmt.Sprint("note ", i), ConversationID: fmt.Sprintf("c%d:note", i)})
 	}
 }
 
 func TestMSG_06_AWaitFindsItsMessageBehindAnyOther(t *testing.T) {
 	b := newBench(t)
-	from, to := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "to"})
+	from, to := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "to"})
 	pileUp(from, "to")
-	from.mustSend(ipc.SendArgs{To: "to", Body: "the answer", ConversationID: "talk"})
-	found, err := to.Wait(t.Context(), ipc.WaitArgs{TimeoutMillis: 100_000, ConversationID: "talk"})
+	from.mustSend(api.SendArgs{To: "to", Body: "the answer", ConversationID: "talk"})
+	found, err := to.Wait(t.Context(), api.WaitArgs{TimeoutMillis: 100_000, ConversationID: "talk"})
 	if err != nil || found.Message == nil || found.Message.Body != "the answer" {
 		t.Errorf("the wait brought %+v, %v", found, err)
 	}
@@ -34,14 +34,14 @@ func TestMSG_06_AWaitFindsItsMessageBehindAnyOther(t *testing.T) {
 func TestCHT_18_QuietMailDoesNotStandBeforeWhatWakes(t *testing.T) {
 	t.Run("MSG-07 the end of a turn", func(t *testing.T) {
 		b := newBench(t)
-		from := b.join(ipc.Register{Name: "from"})
-		b.join(ipc.Register{Name: "app", SessionID: "s1"})
+		from := b.join(api.Register{Name: "from"})
+		b.join(api.Register{Name: "app", SessionID: "s1"})
 		pileUp(from, "app")
 		stop := session.HookCall{Event: session.EventStop, SessionID: "s1"}
 		if reply := b.hook(stop, true); reply.Text != "" {
 			t.Fatalf("quiet mail kept the turn going: %q", reply.Text)
 		}
-		from.mustSend(ipc.SendArgs{To: "app", Body: "look at this"})
+		from.mustSend(api.SendArgs{To: "app", Body: "look at this"})
 		reply := b.hook(stop, true)
 		if !strings.Contains(reply.Text, "look at this") || !strings.Contains(reply.Text, "note 0") {
 			t.Errorf("the stop shows %q, want what keeps the turn going and the oldest of the rest", reply.Text)
@@ -51,11 +51,11 @@ func TestCHT_18_QuietMailDoesNotStandBeforeWhatWakes(t *testing.T) {
 		b := newBench(t)
 		b.quick()
 		arrived := b.codex("exit 0")
-		from := b.join(ipc.Register{Name: "from"})
-		b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+		from := b.join(api.Register{Name: "from"})
+		b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
 		b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStop, SessionID: "t1"}, true)
 		pileUp(from, "web")
-		sent := from.mustSend(ipc.SendArgs{To: "web", Body: "look at this"})
+		sent := from.mustSend(api.SendArgs{To: "web", Body: "look at this"})
 		eventually(t, "the wake is noted", func() bool { return b.stage(sent.ID) == bridge.StageWoken })
 		if got := arrived(); len(got) != 1 {
 			t.Errorf("codex was asked %d times", len(got))
@@ -66,7 +66,7 @@ func TestCHT_18_QuietMailDoesNotStandBeforeWhatWakes(t *testing.T) {
 	})
 	t.Run("CHT-03 claude's wake hook", func(t *testing.T) {
 		b := newBench(t)
-		from, app := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "app", SessionID: "s1"})
+		from, app := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "app", SessionID: "s1"})
 		b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
 		pileUp(from, "app")
 		waiting := b.wakeHook(false)
@@ -78,10 +78,10 @@ func TestCHT_18_QuietMailDoesNotStandBeforeWhatWakes(t *testing.T) {
 	})
 	t.Run("CHT-03 claude's channel", func(t *testing.T) {
 		b := newBench(t)
-		from, app := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "app", Channel: true})
+		from, app := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "app", Channel: true})
 		pileUp(from, "app")
 		b.chat(chat.Request{Session: app.ID, Body: "the owner's words"})
-		inbox, err := app.Take(t.Context(), ipc.Caller{})
+		inbox, err := app.Take(t.Context(), api.Caller{})
 		if err != nil || !strings.Contains(strings.Join(bodies(inbox.Messages), "\n"), "the owner's words") {
 			t.Errorf("the channel is given %q, %v", bodies(inbox.Messages), err)
 		}
@@ -91,10 +91,10 @@ func TestCHT_18_QuietMailDoesNotStandBeforeWhatWakes(t *testing.T) {
 func TestCHT_09_ThePromptIsTheReceiptBehindAnyOtherMail(t *testing.T) {
 	b := newBench(t)
 	b.codex("exit 0")
-	from := b.join(ipc.Register{Name: "from"})
-	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+	from := b.join(api.Register{Name: "from"})
+	web := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
 	for range queuedScan + 1 {
-		from.mustSend(ipc.SendArgs{To: "web", Body: "a note", ConversationID: "c:note"})
+		from.mustSend(api.SendArgs{To: "web", Body: "a note", ConversationID: "c:note"})
 	}
 	b.chat(chat.Request{Session: web.ID, Body: "the words", MessageID: "m-1"})
 	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventPrompt, SessionID: "t1", Prompt: chat.OwnerLabel + "the words"}, true)
@@ -111,7 +111,7 @@ const announcement = "A long message (20000 characters"
 func TestCHT_03_LongWordsWakeAnIdleClaudeToo(t *testing.T) {
 	b := newBench(t)
 	pass := b.clock()
-	app := b.join(ipc.Register{Name: "app", SessionID: "s1"})
+	app := b.join(api.Register{Name: "app", SessionID: "s1"})
 	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
 	waiting := b.wakeHook(false)
 	eventually(t, "the hook waits", func() bool { return b.waits(app.ID, false) })
@@ -146,9 +146,9 @@ func TestCHT_03_LongWordsWakeAnIdleClaudeToo(t *testing.T) {
 
 func TestMSG_06_AnAnnouncementThatReachedNobodyIsMadeAgain(t *testing.T) {
 	b := newBench(t)
-	from := b.join(ipc.Register{Name: "from"})
-	app := b.join(ipc.Register{Name: "app", SessionID: "s1"})
-	from.mustSend(ipc.SendArgs{To: "app", Body: tooLong})
+	from := b.join(api.Register{Name: "from"})
+	app := b.join(api.Register{Name: "app", SessionID: "s1"})
+	from.mustSend(api.SendArgs{To: "app", Body: tooLong})
 	tool := session.HookCall{Event: session.EventTool, SessionID: "s1"}
 	if reply := b.hook(tool, false); !strings.Contains(reply.Text, announcement) { // the hook died before it wrote
 		t.Fatalf("the hook says %q", reply.Text)
@@ -166,15 +166,15 @@ func TestMSG_06_AnAnnouncementThatReachedNobodyIsMadeAgain(t *testing.T) {
 
 func TestDEC_11_WhatWasAnnouncedKeepsNoTurnRunning(t *testing.T) {
 	b := newBench(t)
-	from := b.join(ipc.Register{Name: "from"})
-	b.join(ipc.Register{Name: "app", SessionID: "s1"})
+	from := b.join(api.Register{Name: "from"})
+	b.join(api.Register{Name: "app", SessionID: "s1"})
 	for range hookScan + 1 { // each is told of once and waits for the inbox
-		from.mustSend(ipc.SendArgs{To: "app", Body: tooLong})
+		from.mustSend(api.SendArgs{To: "app", Body: tooLong})
 	}
 	for range hookScan + 1 {
 		b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, true)
 	}
-	if _, err := from.Decide(t.Context(), ipc.DecideArgs{Topic: "t", Text: "a quiet decision"}); err != nil {
+	if _, err := from.Decide(t.Context(), api.DecideArgs{Topic: "t", Text: "a quiet decision"}); err != nil {
 		t.Fatal(err)
 	}
 	if reply := b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true); reply.Text != "" {

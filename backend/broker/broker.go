@@ -19,6 +19,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 	"bridge/backend/store"
 )
@@ -139,7 +140,7 @@ func (b *Broker) soon(pause time.Duration, do func(context.Context)) {
 type link struct {
 	conn *ipc.Conn
 	// identity is what Register said; nil before it and for roles without one.
-	identity *ipc.Register
+	identity *api.Register
 	number   int             // in the order of connecting
 	sessions map[string]bool // peer ids of the sessions it is part of
 	proven   bool            // a call through it told whose it is (see threads.go)
@@ -151,7 +152,7 @@ type link struct {
 
 // Connected admits a connection (ipc.Handler).
 func (b *Broker) Connected(conn *ipc.Conn) (ipc.Welcome, error) {
-	if err := ipc.CheckRole(conn.Hello().Role); err != nil {
+	if err := api.CheckRole(conn.Hello().Role); err != nil {
 		return ipc.Welcome{}, err
 	}
 	b.mu.Lock()
@@ -187,7 +188,7 @@ func (b *Broker) Busy() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, l := range b.conns {
-		if role := l.conn.Hello().Role; role != ipc.RoleHook && role != ipc.RoleMod {
+		if role := l.conn.Hello().Role; role != api.RoleHook && role != api.RoleMod {
 			return true
 		}
 	}
@@ -200,7 +201,7 @@ func (b *Broker) Handle(ctx context.Context, conn *ipc.Conn, op string, args jso
 	if !ok {
 		return nil, bridge.Errorf(bridge.Invalid, "unknown operation %q", op)
 	}
-	if err := ipc.CheckCaller(op, conn.Hello().Role); err != nil {
+	if err := api.CheckCaller(op, conn.Hello().Role); err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
@@ -230,28 +231,28 @@ type operation func(ctx context.Context, b *Broker, l *link, args json.RawMessag
 
 // operations is the index of the local link; ipc says who may call which.
 var operations = map[string]operation{
-	ipc.OpRegister:  serve((*Broker).register),
-	ipc.OpLeave:     serve((*Broker).leave),
-	ipc.OpHook:      serve((*Broker).hook),
-	ipc.OpConfirm:   serve((*Broker).confirm),
-	ipc.OpReturn:    serve((*Broker).giveBack),
-	ipc.OpPeers:     serve((*Broker).peers),
-	ipc.OpSend:      serve((*Broker).send),
-	ipc.OpSent:      serve((*Broker).sendStatus),
-	ipc.OpInbox:     serve((*Broker).inbox),
-	ipc.OpWait:      serve((*Broker).wait),
-	ipc.OpDecide:    serve((*Broker).decide),
-	ipc.OpDecisions: serve((*Broker).decisions),
-	ipc.OpSearch:    serve((*Broker).searchHistory),
-	ipc.OpAutoWake:  serve((*Broker).autoWake),
-	ipc.OpStatus:    serve((*Broker).status),
-	ipc.OpSubscribe: serve((*Broker).subscribe),
-	ipc.OpTicket:    serve((*Broker).ticket),
-	ipc.OpRetire:    serve((*Broker).retire),
-	ipc.OpWakeWait:  serve((*Broker).wakeWait),
-	ipc.OpTake:      serve((*Broker).take),
-	ipc.OpMod:       serve((*Broker).modWait),
-	ipc.OpModReport: serve((*Broker).modReport),
+	api.OpRegister:  serve((*Broker).register),
+	api.OpLeave:     serve((*Broker).leave),
+	api.OpHook:      serve((*Broker).hook),
+	api.OpConfirm:   serve((*Broker).confirm),
+	api.OpReturn:    serve((*Broker).giveBack),
+	api.OpPeers:     serve((*Broker).peers),
+	api.OpSend:      serve((*Broker).send),
+	api.OpSent:      serve((*Broker).sendStatus),
+	api.OpInbox:     serve((*Broker).inbox),
+	api.OpWait:      serve((*Broker).wait),
+	api.OpDecide:    serve((*Broker).decide),
+	api.OpDecisions: serve((*Broker).decisions),
+	api.OpSearch:    serve((*Broker).searchHistory),
+	api.OpAutoWake:  serve((*Broker).autoWake),
+	api.OpStatus:    serve((*Broker).status),
+	api.OpSubscribe: serve((*Broker).subscribe),
+	api.OpTicket:    serve((*Broker).ticket),
+	api.OpRetire:    serve((*Broker).retire),
+	api.OpWakeWait:  serve((*Broker).wakeWait),
+	api.OpTake:      serve((*Broker).take),
+	api.OpMod:       serve((*Broker).modWait),
+	api.OpModReport: serve((*Broker).modReport),
 }
 
 // serve adapts a typed method to an operation. A caller of a newer version may
@@ -287,7 +288,7 @@ func (b *Broker) changedLocked() {
 	}
 	for _, l := range b.conns {
 		if l.watches {
-			l.conn.Push(ipc.EventRevision, ipc.RevisionEvent{Revision: revision})
+			l.conn.Push(api.EventRevision, api.RevisionEvent{Revision: revision})
 		}
 	}
 }
@@ -306,14 +307,14 @@ func (b *Broker) Watch() (changes <-chan struct{}, stop func()) {
 	}
 }
 
-func (b *Broker) subscribe(_ context.Context, l *link, _ ipc.Empty) (ipc.Empty, error) {
+func (b *Broker) subscribe(_ context.Context, l *link, _ api.Empty) (api.Empty, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l.watches = true
-	return ipc.Empty{}, nil
+	return api.Empty{}, nil
 }
 
-func (b *Broker) ticket(context.Context, *link, ipc.Empty) (string, error) {
+func (b *Broker) ticket(context.Context, *link, api.Empty) (string, error) {
 	address := b.opts.Ticket()
 	if address == "" {
 		return "", bridge.Errorf(bridge.Unavailable, "this broker serves no dashboard; its log says why")
@@ -326,12 +327,12 @@ const HostBackground = "background"
 
 // retire makes room for a broker that a person starts: only one that runs in
 // the background leaves for another.
-func (b *Broker) retire(context.Context, *link, ipc.Empty) (ipc.Empty, error) {
+func (b *Broker) retire(context.Context, *link, api.Empty) (api.Empty, error) {
 	if b.opts.Host != HostBackground {
-		return ipc.Empty{}, bridge.Errorf(bridge.Conflict, "a broker already serves this home (process %d, started by %q)", ownPID(), b.opts.Host)
+		return api.Empty{}, bridge.Errorf(bridge.Conflict, "a broker already serves this home (process %d, started by %q)", ownPID(), b.opts.Host)
 	}
 	b.opts.Retire()
-	return ipc.Empty{}, nil
+	return api.Empty{}, nil
 }
 
 // Expire moves mail that is too old to the archive, in steps, and reports how

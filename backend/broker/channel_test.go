@@ -6,7 +6,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/session"
 )
@@ -15,12 +15,12 @@ import (
 // answers how many messages that were.
 func (b *bench) push(app peer) int {
 	b.t.Helper()
-	inbox, err := app.Take(b.t.Context(), ipc.Caller{})
+	inbox, err := app.Take(b.t.Context(), api.Caller{})
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	if inbox.Loan != nil {
-		confirm := ipc.Confirm{Loan: *inbox.Loan, Stage: bridge.StageHanded, Via: mail.ViaChannel}
+		confirm := api.Confirm{Loan: *inbox.Loan, Stage: bridge.StageHanded, Via: mail.ViaChannel}
 		if err := app.Confirm(b.t.Context(), confirm); err != nil {
 			b.t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestCHT_03_AChannelIsBelievedByTheTurnThatItStarts(t *testing.T) {
 	const words = "the owner's words"
 	const id = "m-1"
 	open := func(b *bench) peer {
-		app := b.join(ipc.Register{Name: "app", SessionID: "s1", Channel: true})
+		app := b.join(api.Register{Name: "app", SessionID: "s1", Channel: true})
 		b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
 		return app
 	}

@@ -7,7 +7,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/reach"
 	"bridge/backend/session"
@@ -69,7 +69,7 @@ func (b *Broker) chatTarget(request chat.Request) (reach.Facts, session.Child, e
 
 // chatByMail stores the owner's words as ordinary mail of the session.
 func (b *Broker) chatByMail(ctx context.Context, name string, request chat.Request, body string, transport chat.Transport, detail string) (chat.Outcome, error) {
-	sent, err := b.SendOwner(ctx, request.Session, ipc.SendArgs{To: name, Body: body, MessageID: request.MessageID})
+	sent, err := b.SendOwner(ctx, request.Session, api.SendArgs{To: name, Body: body, MessageID: request.MessageID})
 	if err != nil {
 		return chat.Outcome{}, err
 	}

@@ -12,7 +12,7 @@ import (
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/reach"
 	"bridge/backend/session"
@@ -77,7 +77,7 @@ func TestCHT_04_CHT_05_CHT_06_CHT_15_CodexGetsTheOwnersWordsOnceOrHonestlyNot(t 
 			if tt.name == "hangs" {
 				b.queue.Timeout = 2 * time.Second
 			}
-			web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "thread-1"})
+			web := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "thread-1"})
 			b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStart, SessionID: "thread-1"}, true)
 			got := b.chat(chat.Request{Session: web.ID, Body: "look at $(date) `x`", MessageID: "m-1"})
 			if got.State != tt.state || got.Transport != tt.by || (got.Message != "") != tt.asMail {
@@ -109,7 +109,7 @@ func TestCHT_04_CHT_05_CHT_06_CHT_15_CodexGetsTheOwnersWordsOnceOrHonestlyNot(t 
 func TestCHT_04_ThePromptThatShowsItIsTheReceipt(t *testing.T) {
 	b := newBench(t)
 	b.codex("exit 0")
-	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "thread-1"})
+	web := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "thread-1"})
 	b.chat(chat.Request{Session: web.ID, Body: "the words", MessageID: "m-1"})
 	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventPrompt, SessionID: "thread-1", Prompt: "something else"}, true)
 	if got := b.stage("m-1"); got != bridge.StageHanded {
@@ -128,13 +128,13 @@ func TestCHT_04_ThePromptThatShowsItIsTheReceipt(t *testing.T) {
 
 func TestCHT_06_ACrashWhileTheQueueRunsNeverMakesASecondCopy(t *testing.T) {
 	b := newBench(t)
-	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "thread-1"})
+	web := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "thread-1"})
 	message := bridge.Message{ID: "m-1", Recipient: web.ID, From: bridge.OwnerAddress(), To: "web", ConversationID: "m-1", Body: "x", CreatedAt: 1}
 	if err := b.db.AppendHanded(t.Context(), message, mail.ViaQueueUnclear, "launched, outcome not known"); err != nil {
 		t.Fatal(err)
 	}
 	b.restart() // the broker died after it launched the queue command
-	b.join(ipc.Register{Kind: bridge.Codex, SessionID: "thread-1"})
+	b.join(api.Register{Kind: bridge.Codex, SessionID: "thread-1"})
 	for _, event := range []session.Event{session.EventTool, session.EventStop, session.EventPrompt} {
 		if reply := b.hook(session.HookCall{Kind: bridge.Codex, Event: event, SessionID: "thread-1"}, true); reply.Text != "" {
 			t.Errorf("%s showed a second copy: %q", event, reply.Text)
@@ -145,8 +145,8 @@ func TestCHT_06_ACrashWhileTheQueueRunsNeverMakesASecondCopy(t *testing.T) {
 func TestCHT_10_CHT_11_ChildrenMustBeInTheListAndParentsGetANote(t *testing.T) {
 	b := newBench(t)
 	arrived := b.codex("exit 0")
-	app := b.join(ipc.Register{Name: "app", SessionID: "s1"})
-	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+	app := b.join(api.Register{Name: "app", SessionID: "s1"})
+	web := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
 	b.hook(session.HookCall{Event: session.EventChildStart, SessionID: "s1", ChildID: "c1", ChildTitle: "explore"}, true)
 	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventChildStart, SessionID: "t1", ChildID: "t2"}, true)
 	for _, forged := range []chat.Request{
@@ -192,7 +192,7 @@ func TestCHT_10_CHT_11_ChildrenMustBeInTheListAndParentsGetANote(t *testing.T) {
 func TestCHT_06_UnclearWordsToAChildAreKeptAsUnconfirmed(t *testing.T) {
 	b := newBench(t)
 	b.codex("kill -9 $$")
-	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+	web := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
 	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventChildStart, SessionID: "t1", ChildID: "t2"}, true)
 	if got := b.chat(chat.Request{Session: web.ID, Child: "t2", Body: "x"}); got.State != chat.Unconfirmed || got.Message != "" {
 		t.Errorf("outcome %+v, want unconfirmed without a receipt", got)
@@ -206,7 +206,7 @@ func TestCHT_06_UnclearWordsToAChildAreKeptAsUnconfirmed(t *testing.T) {
 func TestCHT_05_ACodexChildThatCannotBeAddressedOffersTheParent(t *testing.T) {
 	b := newBench(t)
 	b.codex(refuses)
-	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+	web := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
 	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventChildStart, SessionID: "t1", ChildID: "t2"}, true)
 	if got := b.chat(chat.Request{Session: web.ID, Child: "t2", Body: "x"}); got.State != chat.NotSupported || got.Transport != chat.Parent {
 		t.Errorf("outcome %+v, want not-supported with the parent option", got)
@@ -248,21 +248,21 @@ func wakesOncePerBatch(t *testing.T, debounce time.Duration) bool {
 	b.pace = Pace{Debounce: debounce}
 	b.restart()
 	arrived := b.codex("exit 0")
-	from := b.join(ipc.Register{Name: "from"})
-	b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+	from := b.join(api.Register{Name: "from"})
+	b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
 	hook := func(event session.Event) string {
 		return b.hook(session.HookCall{Kind: bridge.Codex, Event: event, SessionID: "t1"}, true).Text
 	}
 	hook(session.EventPrompt) // busy
-	if sent := from.mustSend(ipc.SendArgs{To: "web", Body: "while busy"}); sent.Recipients[0].Wake {
+	if sent := from.mustSend(api.SendArgs{To: "web", Body: "while busy"}); sent.Recipients[0].Wake {
 		t.Error("a wake is said to be asked of a busy session")
 	}
 	hook(session.EventStop) // shows it, and the turn goes on
 	hook(session.EventStop)
-	from.mustSend(ipc.SendArgs{To: "*", Body: "to everyone"}) // wakeOnDirect is about direct mail only
+	from.mustSend(api.SendArgs{To: "*", Body: "to everyone"}) // wakeOnDirect is about direct mail only
 	began := time.Now()
-	first := from.mustSend(ipc.SendArgs{To: "web", Body: "one"})
-	second := from.mustSend(ipc.SendArgs{To: "web", Body: "two"})
+	first := from.mustSend(api.SendArgs{To: "web", Body: "one"})
+	second := from.mustSend(api.SendArgs{To: "web", Body: "two"})
 	if time.Since(began) >= debounce {
 		return false
 	}
@@ -273,7 +273,7 @@ func wakesOncePerBatch(t *testing.T, debounce time.Duration) bool {
 	if got := arrived(); len(got) != 1 || got[0] != wakePrompt {
 		t.Errorf("codex was asked %q, want one wake without the mail in it", got)
 	}
-	from.mustSend(ipc.SendArgs{To: "web", Body: "three"}) // one wake is outstanding
+	from.mustSend(api.SendArgs{To: "web", Body: "three"}) // one wake is outstanding
 	text := hook(session.EventPrompt)
 	for _, want := range []string{"one", "two", "three", "to everyone"} {
 		if !strings.Contains(text, want) {
@@ -290,10 +290,10 @@ func TestCHT_19_ARefusedWakeLeavesTheMailUnreadAndSaysWhy(t *testing.T) {
 	b := newBench(t)
 	b.quick()
 	b.codex("echo 'error: unrecognized subcommand' >&2; exit 2")
-	from := b.join(ipc.Register{Name: "from"})
-	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+	from := b.join(api.Register{Name: "from"})
+	web := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
 	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStop, SessionID: "t1"}, true)
-	from.mustSend(ipc.SendArgs{To: "web", Body: "wake up"})
+	from.mustSend(api.SendArgs{To: "web", Body: "wake up"})
 	eventually(t, "the diagnosis says why", func() bool {
 		peers, err := b.broker.Peers(t.Context())
 		return err == nil && peers[1].Wake == reach.WakeFailed && strings.Contains(peers[1].Detail, "too old")
@@ -321,8 +321,8 @@ func TestCHT_06_CHT_19_WakesDoNotPileUpInTheQueue(t *testing.T) {
 			b.now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
 			b.quick()
 			arrived := b.codex(tt.script)
-			from := b.join(ipc.Register{Name: "from"})
-			web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+			from := b.join(api.Register{Name: "from"})
+			web := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
 			stop := func() {
 				b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStop, SessionID: "t1"}, true)
 			}
@@ -336,7 +336,7 @@ func TestCHT_06_CHT_19_WakesDoNotPileUpInTheQueue(t *testing.T) {
 			}
 			stop()
 			for range 4 {
-				from.mustSend(ipc.SendArgs{To: "web", Body: "wake up"})
+				from.mustSend(api.SendArgs{To: "web", Body: "wake up"})
 				settled()
 				passed.Add(int64(time.Hour))
 			}
@@ -351,7 +351,7 @@ func TestCHT_06_CHT_19_WakesDoNotPileUpInTheQueue(t *testing.T) {
 
 			stop() // it reads them at its turn's end
 			stop()
-			from.mustSend(ipc.SendArgs{To: "web", Body: "again"})
+			from.mustSend(api.SendArgs{To: "web", Body: "again"})
 			settled()
 			if got := len(arrived()); got != tt.most+1 {
 				t.Errorf("after a sign of the session codex was asked %d times, want %d", got, tt.most+1)
@@ -380,11 +380,11 @@ func TestCHT_19_WhyTheQueueRefusedIsSaidWhateverElseIsKnown(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
 			b.codex(tt.script)
-			web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+			web := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
 			for _, event := range tt.hooks {
 				b.hook(call(event), true)
 			}
-			diagnosis := func() ipc.Peer {
+			diagnosis := func() api.Peer {
 				peers, err := b.broker.Peers(t.Context())
 				if err != nil {
 					t.Fatal(err)
@@ -411,40 +411,40 @@ func TestCHT_18_MSG_01_AnIdleCodexIsWokenAfterItsBrokerDied(t *testing.T) {
 	b := newBench(t)
 	b.quick()
 	b.codex("exit 0")
-	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+	web := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
 	if web.Hooks {
 		t.Error("hooks are said to report before any did")
 	}
 	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStop, SessionID: "t1"}, true)
-	var told ipc.Registered
+	var told api.Registered
 	for !told.Hooks {
 		event := <-web.Events()
-		if event.Name == ipc.EventJoined && json.Unmarshal(event.Data, &told) != nil {
+		if event.Name == api.EventJoined && json.Unmarshal(event.Data, &told) != nil {
 			t.Fatalf("the session is told %s", event.Data)
 		}
 	}
 	b.restart()
-	again := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1", Previous: told.ID, Hooks: told.Hooks})
+	again := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1", Previous: told.ID, Hooks: told.Hooks})
 	if !again.Hooks {
 		t.Error("the next broker does not know of the hooks")
 	}
-	sent := b.join(ipc.Register{Name: "from"}).mustSend(ipc.SendArgs{To: "web", Body: "wake up"})
+	sent := b.join(api.Register{Name: "from"}).mustSend(api.SendArgs{To: "web", Body: "wake up"})
 	eventually(t, "the wake is noted", func() bool { return b.stage(sent.ID) == bridge.StageWoken })
 }
 
 // wakeHook is a wake hook that waits in the background.
-func (b *bench) wakeHook(standby bool) <-chan ipc.WakeReply {
-	client := b.dial(ipc.RoleHook)
-	replies := make(chan ipc.WakeReply, 1)
+func (b *bench) wakeHook(standby bool) <-chan api.WakeReply {
+	client := b.dial(api.RoleHook)
+	replies := make(chan api.WakeReply, 1)
 	go func() {
 		call := session.HookCall{Kind: bridge.Claude, Event: session.EventStop, HostEvent: "Stop", SessionID: "s1"}
-		reply, err := client.WakeWait(b.t.Context(), ipc.WakeWait{Call: call, Standby: standby})
+		reply, err := client.WakeWait(b.t.Context(), api.WakeWait{Call: call, Standby: standby})
 		if err != nil {
 			close(replies)
 			return
 		}
 		if reply.Loan != nil {
-			_ = client.Confirm(b.t.Context(), ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaWakeHook})
+			_ = client.Confirm(b.t.Context(), api.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaWakeHook})
 		}
 		replies <- reply
 	}()
@@ -460,7 +460,7 @@ func (b *bench) waits(peerID string, standby bool) bool {
 
 func TestCHT_03_AnIdleClaudeIsWokenByItsWaitingHook(t *testing.T) {
 	b := newBench(t)
-	from, app := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "app", SessionID: "s1"})
+	from, app := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "app", SessionID: "s1"})
 	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
 	older := b.wakeHook(false)
 	eventually(t, "the first hook waits", func() bool { return b.waits(app.ID, false) })
@@ -468,11 +468,11 @@ func TestCHT_03_AnIdleClaudeIsWokenByItsWaitingHook(t *testing.T) {
 	if reply := <-older; !reply.Superseded {
 		t.Errorf("the older hook got %+v, want superseded", reply)
 	}
-	if _, err := from.Decide(t.Context(), ipc.DecideArgs{Topic: "t", Text: "quiet"}); err != nil {
+	if _, err := from.Decide(t.Context(), api.DecideArgs{Topic: "t", Text: "quiet"}); err != nil {
 		t.Fatal(err)
 	}
-	from.mustSend(ipc.SendArgs{To: "*", Body: "for all"})
-	sent := from.mustSend(ipc.SendArgs{To: "app", Body: "wake up"})
+	from.mustSend(api.SendArgs{To: "*", Body: "for all"})
+	sent := from.mustSend(api.SendArgs{To: "app", Body: "wake up"})
 	if !sent.Recipients[0].Wake {
 		t.Error("no wake is said to be asked for")
 	}
@@ -561,12 +561,12 @@ func TestMSG_06_CHT_03_MailOfAWakeIsSeenOnce(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
 			pass := b.clock()
-			from, app := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "app", SessionID: "s1"})
+			from, app := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "app", SessionID: "s1"})
 			b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
 			pass(time.Second)
 			waiting := b.wakeHook(false)
 			eventually(t, "the hook waits", func() bool { return b.waits(app.ID, false) })
-			sent := from.mustSend(ipc.SendArgs{To: "app", Body: "wake up"})
+			sent := from.mustSend(api.SendArgs{To: "app", Body: "wake up"})
 			woken := (<-waiting).Text
 			eventually(t, "it is handed over", func() bool { return b.stage(sent.ID) == bridge.StageHanded })
 			for i, sign := range tt.signs {
@@ -604,16 +604,16 @@ func TestMSG_06_AWakeOutlivesItsBroker(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
 			pass := b.clock()
-			from, app := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "app", SessionID: "s1"})
+			from, app := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "app", SessionID: "s1"})
 			b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
 			waiting := b.wakeHook(false)
 			eventually(t, "the hook waits", func() bool { return b.waits(app.ID, false) })
-			sent := from.mustSend(ipc.SendArgs{To: "app", Body: "wake up"})
+			sent := from.mustSend(api.SendArgs{To: "app", Body: "wake up"})
 			woken := (<-waiting).Text
 			eventually(t, "it is handed over", func() bool { return b.stage(sent.ID) == bridge.StageHanded })
 			b.restart()
 			pass(time.Second)
-			b.join(ipc.Register{Name: "app", SessionID: "s1"})
+			b.join(api.Register{Name: "app", SessionID: "s1"})
 			if tt.call.Prompt == "wake" {
 				tt.call.Prompt = woken
 			}
@@ -631,11 +631,11 @@ func TestMSG_06_AWakeOutlivesItsBroker(t *testing.T) {
 func TestCHT_03_AWakeWithoutEffectIsTriedOnceMoreByTheStandby(t *testing.T) {
 	b := newBench(t)
 	b.quick()
-	from, app := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "app", SessionID: "s1"})
+	from, app := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "app", SessionID: "s1"})
 	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
 	first, standby := b.wakeHook(false), b.wakeHook(true)
 	eventually(t, "both hooks wait", func() bool { return b.waits(app.ID, false) && b.waits(app.ID, true) })
-	sent := from.mustSend(ipc.SendArgs{To: "app", Body: "wake up"})
+	sent := from.mustSend(api.SendArgs{To: "app", Body: "wake up"})
 	if reply := <-first; !strings.Contains(reply.Text, "wake up") {
 		t.Fatalf("the first hook got %+v", reply)
 	}
@@ -656,11 +656,11 @@ func TestCHT_03_AWakeWithoutEffectIsTriedOnceMoreByTheStandby(t *testing.T) {
 
 func TestCHT_15_AWakeHookOfABusySessionWaits(t *testing.T) {
 	b := newBench(t)
-	from, app := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "app", SessionID: "s1"})
+	from, app := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "app", SessionID: "s1"})
 	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1"}, true)
 	waiting := b.wakeHook(false)
 	eventually(t, "the hook waits", func() bool { return b.waits(app.ID, false) })
-	from.mustSend(ipc.SendArgs{To: "app", Body: "while busy"})
+	from.mustSend(api.SendArgs{To: "app", Body: "while busy"})
 	if reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, true); !strings.Contains(reply.Text, "while busy") {
 		t.Errorf("the next step shows %q", reply.Text)
 	}
@@ -678,7 +678,7 @@ func TestCHT_15_AWakeHookOfABusySessionWaits(t *testing.T) {
 func TestMSG_09_ThePageIsToldOfAConversationThatAHookLearned(t *testing.T) {
 	b := newBench(t)
 	const agentPID = 4242
-	b.join(ipc.Register{Name: "app", SessionID: "s1", AgentPID: agentPID, HostKnown: true})
+	b.join(api.Register{Name: "app", SessionID: "s1", AgentPID: agentPID, HostKnown: true})
 	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
 	before := b.broker.revision.Load()
 	// The person cleared the conversation: nothing else about the session changes.
@@ -691,7 +691,7 @@ func TestMSG_09_ThePageIsToldOfAConversationThatAHookLearned(t *testing.T) {
 func TestCHT_05_WhatTheQueueNeverConfirmedDoesNotHideNewMail(t *testing.T) {
 	b := newBench(t)
 	b.codex("exit 0")
-	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "thread-1"})
+	web := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "thread-1"})
 	for range hookScan + inboxLimit { // taken, and no hook ever showed them
 		b.chat(chat.Request{Session: web.ID, Body: "to the queue"})
 	}

@@ -11,14 +11,14 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/proc"
 	"bridge/backend/session"
 )
 
 // childrenOf waits until the broker shows the children of a session so, one line
 // each: id, state and title.
-func (b *bench) childrenOf(name, want string) ipc.Peer {
+func (b *bench) childrenOf(name, want string) api.Peer {
 	b.t.Helper()
 	changes, stop := b.broker.Watch()
 	defer stop()
@@ -29,7 +29,7 @@ func (b *bench) childrenOf(name, want string) ipc.Peer {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		got, found := "", ipc.Peer{}
+		got, found := "", api.Peer{}
 		for _, p := range peers {
 			if p.Name != name {
 				continue
@@ -72,7 +72,7 @@ func TestCHT_10_ChildrenFromBeforeTheBrokerAreFoundInTheStore(t *testing.T) {
 	b.restart()
 	folder, describe := claudeStore(t)
 	describe("c1", `{"agentType":"general-purpose","description":"find the bug"}`)
-	app := b.join(ipc.Register{Name: "app", SessionID: "s1", Store: folder})
+	app := b.join(api.Register{Name: "app", SessionID: "s1", Store: folder})
 	b.childrenOf("app", "c1 busy find the bug\n")
 	describe("c1", `{"agentType":"general-purpose","description":"find the cause"}`)
 	b.broker.LookAtChildren(app.ID)
@@ -102,7 +102,7 @@ func TestCHT_10_ChildrenFromBeforeTheBrokerAreFoundInTheStore(t *testing.T) {
 
 func TestCHT_10_OnlyWhatChangesAChildIsTold(t *testing.T) {
 	b := newBench(t)
-	b.join(ipc.Register{Name: "app", SessionID: "s1"})
+	b.join(api.Register{Name: "app", SessionID: "s1"})
 	for _, tt := range []struct {
 		name string
 		call session.HookCall
@@ -124,7 +124,7 @@ func TestCHT_10_OnlyWhatChangesAChildIsTold(t *testing.T) {
 
 func TestMSG_06_TheCallsOfChildrenAreRememberedWithinABound(t *testing.T) {
 	b := newBench(t)
-	app := b.join(ipc.Register{Name: "app", SessionID: "s1"})
+	app := b.join(api.Register{Name: "app", SessionID: "s1"})
 	b.broker.mu.Lock()
 	s, _ := b.broker.roster.Get(app.ID)
 	b.broker.mu.Unlock()
@@ -149,7 +149,7 @@ func TestCHT_10_AChildOfAnEndedProcessIsNotAtWork(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(folder, "projects", "-work-shop", "s1", "subagents", "agent-c1.meta.json"), long, long); err != nil {
 		t.Fatal(err)
 	}
-	b.join(ipc.Register{Name: "app", SessionID: "s1", Store: folder, AgentPID: os.Getpid()})
+	b.join(api.Register{Name: "app", SessionID: "s1", Store: folder, AgentPID: os.Getpid()})
 	b.childrenOf("app", "c1 done cut off\n")
 }
 
@@ -169,7 +169,7 @@ func TestCHT_10_ALookThatCameTooLateTellsNothing(t *testing.T) {
 	b := newBench(t)
 	folder, describe := claudeStore(t)
 	describe("c1", `{"agentType":"x","description":"found"}`)
-	app := b.join(ipc.Register{Name: "app", SessionID: "s1"})
+	app := b.join(api.Register{Name: "app", SessionID: "s1"})
 	b.broker.mu.Lock()
 	s, _ := b.broker.roster.Get(app.ID)
 	box := b.broker.boxes[app.ID]
@@ -186,11 +186,11 @@ func TestCHT_13_AStoreDecidesWhoseAChildIs(t *testing.T) {
 	b.pace = Pace{Look: time.Millisecond}
 	b.restart()
 	folder, describe := claudeStore(t)
-	other := b.join(ipc.Register{Name: "other", SessionID: "s2"})
+	other := b.join(api.Register{Name: "other", SessionID: "s2"})
 	b.hook(session.HookCall{Event: session.EventChildStart, SessionID: "s2", ChildID: "c1", ChildTitle: "claimed"}, true)
 	b.childrenOf("other", "c1 busy claimed\n")
 	describe("c1", `{"agentType":"x","description":"ours"}`)
-	b.join(ipc.Register{Name: "app", SessionID: "s1", Store: folder})
+	b.join(api.Register{Name: "app", SessionID: "s1", Store: folder})
 	b.childrenOf("app", "c1 busy ours\n")
 	b.hook(session.HookCall{Event: session.EventChildStart, SessionID: "s2", ChildID: "c1", ChildTitle: "claimed"}, true)
 	b.childrenOf("other", "")

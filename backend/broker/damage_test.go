@@ -6,7 +6,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 // inStore runs SQL on the store from outside, as another program would.
@@ -35,31 +35,31 @@ func TestSTO_18_OneBadRowShutsOutNobody(t *testing.T) {
 	for name, scope := range map[string]string{"empty": ``, "a list": `["bob"]`, "of a newer release": `{"team":"core"}`} {
 		t.Run("STO-18 DEC-05 DEC-13 a scope that is "+name, func(t *testing.T) {
 			b := newBench(t)
-			alice := b.join(ipc.Register{Name: "alice", SessionID: "s-alice"})
+			alice := b.join(api.Register{Name: "alice", SessionID: "s-alice"})
 			all := decision.AllSessions()
-			if _, err := alice.Decide(t.Context(), ipc.DecideArgs{ID: "d1", Topic: "style", Text: "Tabs", Scope: &all}); err != nil {
+			if _, err := alice.Decide(t.Context(), api.DecideArgs{ID: "d1", Topic: "style", Text: "Tabs", Scope: &all}); err != nil {
 				t.Fatal(err)
 			}
 			alice.read()
 			b.inStore("INSERT INTO decisions (id, topic, body, scope, author_id, author_name, author_agent, created_at) VALUES ('odd', 'db', 'x', '" + scope + "', 'p', 'p', 'claude', 1)")
 
-			bob := b.join(ipc.Register{Name: "bob", SessionID: "s-bob"})
+			bob := b.join(api.Register{Name: "bob", SessionID: "s-bob"})
 			wantBodies(t, "bob is told of what can be read", bob.read(), alice.mustFindNote("d1"))
 			if bob.Note == "" {
 				t.Error("no note at the start")
 			}
-			bob.mustSend(ipc.SendArgs{To: "alice", Body: "hello"})
+			bob.mustSend(api.SendArgs{To: "alice", Body: "hello"})
 			wantBodies(t, "alice reads", alice.read(), "hello")
-			made, err := bob.Decide(t.Context(), ipc.DecideArgs{ID: "d2", Topic: "db", Text: "SQLite", Scope: &all})
+			made, err := bob.Decide(t.Context(), api.DecideArgs{ID: "d2", Topic: "db", Text: "SQLite", Scope: &all})
 			if err != nil || made.Decision.Supersedes == nil || *made.Decision.Supersedes != "odd" {
 				t.Errorf("decide on the same topic: %+v, %v", made, err)
 			}
-			found, err := alice.Decisions(t.Context(), ipc.DecisionsArgs{})
+			found, err := alice.Decisions(t.Context(), api.DecisionsArgs{})
 			if err != nil || len(found) != 2 {
 				t.Errorf("decisions: %v, %v", topics(found), err)
 			}
 			b.restart()
-			carol := b.join(ipc.Register{Name: "carol", SessionID: "s-carol", Kind: bridge.Codex})
+			carol := b.join(api.Register{Name: "carol", SessionID: "s-carol", Kind: bridge.Codex})
 			if got := carol.read(); len(got) != 2 {
 				t.Errorf("carol is told of %q", got)
 			}
@@ -70,7 +70,7 @@ func TestSTO_18_OneBadRowShutsOutNobody(t *testing.T) {
 // mustFindNote is the text of the message that told of a decision.
 func (p peer) mustFindNote(id string) string {
 	p.b.t.Helper()
-	found, err := p.Decisions(p.b.t.Context(), ipc.DecisionsArgs{History: true})
+	found, err := p.Decisions(p.b.t.Context(), api.DecisionsArgs{History: true})
 	if err != nil {
 		p.b.t.Fatal(err)
 	}

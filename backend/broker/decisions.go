@@ -7,24 +7,24 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 	"bridge/backend/store"
 )
 
 // decide records a decision and queues one durable message for every connected
 // session in its scope (DEC-01, DEC-10). The author is the calling session.
-func (b *Broker) decide(ctx context.Context, l *link, args ipc.DecideArgs) (ipc.DecideResult, error) {
+func (b *Broker) decide(ctx context.Context, l *link, args api.DecideArgs) (api.DecideResult, error) {
 	s, err := b.callerOf(ctx, l, args.Caller)
 	if err != nil {
-		return ipc.DecideResult{}, err
+		return api.DecideResult{}, err
 	}
 	if err := b.active(ctx, s, "tool decide"); err != nil {
-		return ipc.DecideResult{}, err
+		return api.DecideResult{}, err
 	}
 	rev, err := b.revisionOf(s, args)
 	if err != nil {
-		return ipc.DecideResult{}, err
+		return api.DecideResult{}, err
 	}
 	messageID := newMessageID()
 	b.at(recording)
@@ -34,10 +34,10 @@ func (b *Broker) decide(ctx context.Context, l *link, args ipc.DecideArgs) (ipc.
 		return notifications(r, messageID, targets)
 	})
 	if err != nil {
-		return ipc.DecideResult{}, err
+		return api.DecideResult{}, err
 	}
 	b.deliver(ctx, queued)
-	return ipc.DecideResult{Decision: rev, DeliveredTo: b.namesOf(queued)}, nil
+	return api.DecideResult{Decision: rev, DeliveredTo: b.namesOf(queued)}, nil
 }
 
 // Points between which a session may join.
@@ -48,7 +48,7 @@ const (
 )
 
 // revisionOf checks the request and turns it into the revision to record.
-func (b *Broker) revisionOf(s *session.Session, args ipc.DecideArgs) (decision.Revision, error) {
+func (b *Broker) revisionOf(s *session.Session, args api.DecideArgs) (decision.Revision, error) {
 	topic, err := decision.NormalizeTopic(args.Topic)
 	if err != nil {
 		return decision.Revision{}, err
@@ -159,7 +159,7 @@ func (b *Broker) namesOf(queued []store.Notification) []string {
 }
 
 // decisions looks decisions up for a session (DEC-05, DEC-06, DEC-08).
-func (b *Broker) decisions(ctx context.Context, l *link, args ipc.DecisionsArgs) ([]decision.Revision, error) {
+func (b *Broker) decisions(ctx context.Context, l *link, args api.DecisionsArgs) ([]decision.Revision, error) {
 	s, err := b.callerOf(ctx, l, args.Caller)
 	if err != nil {
 		return nil, err

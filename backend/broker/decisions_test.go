@@ -9,7 +9,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 )
 
@@ -51,7 +51,7 @@ func tellings(t *testing.T, p peer, text string) int {
 }
 
 func TestDEC_10_DEC_13_ASessionThatJoinsWhileADecisionIsWrittenIsToldOnce(t *testing.T) {
-	join := func(b *bench) peer { return b.join(ipc.Register{Name: "joiner", SessionID: "s2"}) }
+	join := func(b *bench) peer { return b.join(api.Register{Name: "joiner", SessionID: "s2"}) }
 	// A process that is nobody yet learns from its first hook that it is a host
 	// session from before, whose peer id it takes over.
 	becomeKnown := func(b *bench) peer {
@@ -75,11 +75,11 @@ func TestDEC_10_DEC_13_ASessionThatJoinsWhileADecisionIsWrittenIsToldOnce(t *tes
 			b := newBench(t)
 			joined, settles := make(chan peer, 1), make(chan struct{})
 			held := newHolds(b)
-			author := b.join(ipc.Register{Name: "author", SessionID: "s1"})
-			before := b.join(ipc.Register{Name: "joiner", SessionID: "s9"})
+			author := b.join(api.Register{Name: "author", SessionID: "s1"})
+			before := b.join(api.Register{Name: "joiner", SessionID: "s9"})
 			before.Close()
 			eventually(t, "it left", func() bool { return !isLive(b, before.ID) })
-			unknown := b.join(ipc.Register{AgentPID: 77, HostKnown: true})
+			unknown := b.join(api.Register{AgentPID: 77, HostKnown: true})
 			held.hold(settling, func() { close(settles) })
 			held.hold(tt.at, func() {
 				if !tt.waits {
@@ -89,7 +89,7 @@ func TestDEC_10_DEC_13_ASessionThatJoinsWhileADecisionIsWrittenIsToldOnce(t *tes
 				go func() { joined <- tt.join(b) }()
 				<-settles
 			})
-			if _, err := author.Decide(t.Context(), ipc.DecideArgs{Topic: "db", Text: "SQLite it is"}); err != nil {
+			if _, err := author.Decide(t.Context(), api.DecideArgs{Topic: "db", Text: "SQLite it is"}); err != nil {
 				t.Fatal(err)
 			}
 			p := <-joined
@@ -115,21 +115,21 @@ func isLive(b *bench, id string) bool {
 
 func TestDEC_10_DEC_12_DEC_13_DecisionsAndSessionsComeTogether(t *testing.T) {
 	b := newBench(t)
-	author := b.join(ipc.Register{Name: "author", SessionID: "s1", Cwd: "/shop"})
+	author := b.join(api.Register{Name: "author", SessionID: "s1", Cwd: "/shop"})
 	const decisions, sessions = 12, 12
 	joined := make([]peer, sessions)
 	var running sync.WaitGroup
 	running.Go(func() {
 		for n := range decisions {
-			if _, err := author.Decide(t.Context(), ipc.DecideArgs{Topic: fmt.Sprint("topic ", n), Text: fmt.Sprintf("text <%d>", n)}); err != nil {
+			if _, err := author.Decide(t.Context(), api.DecideArgs{Topic: fmt.Sprint("topic ", n), Text: fmt.Sprintf("text <%d>", n)}); err != nil {
 				t.Error(err)
 			}
 		}
 	})
 	for n := range sessions {
-		joined[n] = peer{Client: b.dial(ipc.RoleSession), b: b}
+		joined[n] = peer{Client: b.dial(api.RoleSession), b: b}
 		running.Go(func() {
-			register := ipc.Register{Kind: bridge.Claude, Name: fmt.Sprint("p", n), Cwd: "/shop", SessionID: fmt.Sprint("s", n+2)}
+			register := api.Register{Kind: bridge.Claude, Name: fmt.Sprint("p", n), Cwd: "/shop", SessionID: fmt.Sprint("s", n+2)}
 			if _, err := joined[n].Register(t.Context(), register); err != nil {
 				t.Error(err)
 			}
@@ -147,13 +147,13 @@ func TestDEC_10_DEC_12_DEC_13_DecisionsAndSessionsComeTogether(t *testing.T) {
 
 func TestDEC_05_NamePeerIDAndHostSessionIDAreOneSession(t *testing.T) {
 	b := newBench(t)
-	author := b.join(ipc.Register{Name: "author", SessionID: "s1", Cwd: "/a"})
-	p := b.join(ipc.Register{Name: "p", SessionID: "thread-1", Cwd: "/b"})
-	b.join(ipc.Register{Name: "other", SessionID: "s3", Cwd: "/c"})
+	author := b.join(api.Register{Name: "author", SessionID: "s1", Cwd: "/a"})
+	p := b.join(api.Register{Name: "p", SessionID: "thread-1", Cwd: "/b"})
+	b.join(api.Register{Name: "other", SessionID: "s3", Cwd: "/c"})
 	for topic, words := range map[string][]string{
 		"by name": {"p"}, "by peer id": {p.ID}, "by host id": {"thread-1"}, "by all": {"p", p.ID, "thread-1"},
 	} {
-		decided, err := author.Decide(t.Context(), ipc.DecideArgs{Topic: topic, Text: topic, Scope: &decision.Scope{Sessions: words}})
+		decided, err := author.Decide(t.Context(), api.DecideArgs{Topic: topic, Text: topic, Scope: &decision.Scope{Sessions: words}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,12 +162,12 @@ func TestDEC_05_NamePeerIDAndHostSessionIDAreOneSession(t *testing.T) {
 		}
 	}
 	for _, word := range []string{"p", p.ID, "thread-1"} {
-		found, err := author.Decisions(t.Context(), ipc.DecisionsArgs{Scope: &decision.Scope{Sessions: []string{word}}})
+		found, err := author.Decisions(t.Context(), api.DecisionsArgs{Scope: &decision.Scope{Sessions: []string{word}}})
 		if err != nil || len(found) != 4 {
 			t.Errorf("DEC-05 a lookup of %s finds %d decisions, %v; want all 4", word, len(found), err)
 		}
 	}
-	if found, err := author.Decisions(t.Context(), ipc.DecisionsArgs{Scope: &decision.Scope{Sessions: []string{"other", "s3"}}}); err != nil || len(found) != 0 {
+	if found, err := author.Decisions(t.Context(), api.DecisionsArgs{Scope: &decision.Scope{Sessions: []string{"other", "s3"}}}); err != nil || len(found) != 0 {
 		t.Errorf("DEC-05 a lookup of another session finds %+v, %v; want nothing", found, err)
 	}
 }
@@ -176,20 +176,20 @@ func TestDEC_05_NamePeerIDAndHostSessionIDAreOneSession(t *testing.T) {
 // the decision stays the other's.
 func TestDEC_05_ADecisionForAnIDIsNotForWhoeverIsCalledSo(t *testing.T) {
 	b := newBench(t)
-	author := b.join(ipc.Register{Name: "author", SessionID: "s1", Cwd: "/a"})
-	p := b.join(ipc.Register{Name: "p", SessionID: "thread-1", Cwd: "/b"})
+	author := b.join(api.Register{Name: "author", SessionID: "s1", Cwd: "/a"})
+	p := b.join(api.Register{Name: "p", SessionID: "thread-1", Cwd: "/b"})
 	scope := &decision.Scope{Sessions: []string{"thread-1"}}
-	if _, err := author.Decide(t.Context(), ipc.DecideArgs{Topic: "t", Text: "for one", Scope: scope}); err != nil {
+	if _, err := author.Decide(t.Context(), api.DecideArgs{Topic: "t", Text: "for one", Scope: scope}); err != nil {
 		t.Fatal(err)
 	}
-	taker := b.join(ipc.Register{Name: "thread-1", SessionID: "s3", Cwd: "/c"})
+	taker := b.join(api.Register{Name: "thread-1", SessionID: "s3", Cwd: "/c"})
 	if got := tellings(t, taker, "for one"); got != 0 {
 		t.Errorf("the session of that name is told %d times, want never", got)
 	}
 	if strings.Contains(taker.Note, "for one") {
 		t.Errorf("its note says %q", taker.Note)
 	}
-	if found, err := taker.Decisions(t.Context(), ipc.DecisionsArgs{}); err != nil || len(found) != 0 {
+	if found, err := taker.Decisions(t.Context(), api.DecisionsArgs{}); err != nil || len(found) != 0 {
 		t.Errorf("it finds %+v, %v as its own", found, err)
 	}
 	if got := tellings(t, p, "for one"); got != 1 {

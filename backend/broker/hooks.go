@@ -7,6 +7,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/proc"
 	"bridge/backend/session"
@@ -130,7 +131,7 @@ func (b *Broker) noteState(s *session.Session, call session.HookCall) {
 	}
 	for _, l := range b.conns {
 		if first && l.sessions[s.ID] {
-			l.conn.Push(ipc.EventJoined, joined(s)) // so that the next broker knows
+			l.conn.Push(api.EventJoined, joined(s)) // so that the next broker knows
 		}
 	}
 	b.mu.Unlock()

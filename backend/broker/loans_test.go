@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/session"
 )
@@ -14,17 +14,17 @@ import (
 // A wait that its caller gave up must not swallow the mail that comes later.
 func TestMSG_06_ACancelledWaitTakesNoMail(t *testing.T) {
 	b := newBench(t)
-	reader, writer := b.join(ipc.Register{}), b.join(ipc.Register{})
+	reader, writer := b.join(api.Register{}), b.join(api.Register{})
 	for range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			_, err := reader.Wait(ctx, ipc.WaitArgs{TimeoutMillis: 100_000})
+			_, err := reader.Wait(ctx, api.WaitArgs{TimeoutMillis: 100_000})
 			ended <- err
 		}()
 		cancel()
 		wantCode(t, "a cancelled wait", <-ended, bridge.Unavailable)
-		writer.mustSend(ipc.SendArgs{To: reader.Name, Body: "still here"})
+		writer.mustSend(api.SendArgs{To: reader.Name, Body: "still here"})
 		var got []string
 		eventually(t, "the message is offered again", func() bool {
 			got = reader.read()
@@ -39,14 +39,14 @@ func TestMSG_06_ACancelledWaitTakesNoMail(t *testing.T) {
 func TestMSG_06_ALoanOutlivesItsBroker(t *testing.T) {
 	for _, confirmed := range []bool{true, false} {
 		b := newBench(t)
-		reader := b.join(ipc.Register{SessionID: "host-1"})
-		sent := b.join(ipc.Register{}).mustSend(ipc.SendArgs{To: reader.Name, Body: "in flight"})
-		box, err := reader.Inbox(t.Context(), ipc.InboxArgs{MarkRead: true})
+		reader := b.join(api.Register{SessionID: "host-1"})
+		sent := b.join(api.Register{}).mustSend(api.SendArgs{To: reader.Name, Body: "in flight"})
+		box, err := reader.Inbox(t.Context(), api.InboxArgs{MarkRead: true})
 		if err != nil || box.Loan == nil {
 			t.Fatalf("inbox: %+v, %v", box, err)
 		}
 		b.restart()
-		again := b.join(ipc.Register{SessionID: "host-1", Previous: reader.ID, Loans: []session.Loan{*box.Loan}})
+		again := b.join(api.Register{SessionID: "host-1", Previous: reader.ID, Loans: []session.Loan{*box.Loan}})
 		wantBodies(t, "inbox while the mail is in flight", again.look())
 		if reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "host-1"}, false); reply.Text != "" {
 			t.Errorf("a hook shows what is in flight: %q", reply.Text)
@@ -60,7 +60,7 @@ func TestMSG_06_ALoanOutlivesItsBroker(t *testing.T) {
 			continue
 		}
 		again.Close()
-		third := b.join(ipc.Register{SessionID: "host-1"})
+		third := b.join(api.Register{SessionID: "host-1"})
 		eventually(t, "the mail is offered again", func() bool { return len(third.look()) == 1 })
 	}
 }
@@ -69,12 +69,12 @@ func TestMSG_06_ALoanOutlivesItsBroker(t *testing.T) {
 // without messages means that none wait.
 func TestMSG_06_MailBehindALoanIsNotHeldUp(t *testing.T) {
 	b := newBench(t)
-	reader, writer := b.join(ipc.Register{}), b.join(ipc.Register{})
+	reader, writer := b.join(api.Register{}), b.join(api.Register{})
 	for n := range 2*100 + 1 {
-		writer.mustSend(ipc.SendArgs{To: reader.Name, Body: fmt.Sprint("note ", n)})
+		writer.mustSend(api.SendArgs{To: reader.Name, Body: fmt.Sprint("note ", n)})
 	}
 	for n, want := range []struct{ given, remaining int }{{100, 101}, {100, 1}, {1, 0}, {0, 0}} {
-		box, err := reader.Inbox(t.Context(), ipc.InboxArgs{MarkRead: true, Limit: 100})
+		box, err := reader.Inbox(t.Context(), api.InboxArgs{MarkRead: true, Limit: 100})
 		if err != nil || len(box.Messages) != want.given || box.Remaining != want.remaining {
 			t.Errorf("call %d gave %d and says that %d remain, %v; want %+v", n, len(box.Messages), box.Remaining, err, want)
 		}
@@ -85,19 +85,19 @@ func TestMSG_06_MailBehindALoanIsNotHeldUp(t *testing.T) {
 // that mail again.
 func TestMSG_06_AConfirmationFollowsTheSession(t *testing.T) {
 	b := newBench(t)
-	writer := b.join(ipc.Register{Cwd: "/work/other"})
-	first := b.join(ipc.Register{SessionID: "host-1"})
+	writer := b.join(api.Register{Cwd: "/code/other"})
+	first := b.join(api.Register{SessionID: "host-1"})
 	first.Close()
 	eventually(t, "the first life ends", func() bool {
-		found, err := writer.Peers(t.Context(), ipc.Caller{})
+		found, err := writer.Peers(t.Context(), api.Caller{})
 		return err == nil && len(found.Peers) == 1
 	})
-	second := b.join(ipc.Register{AgentPID: 4242, HostKnown: true})
+	second := b.join(api.Register{AgentPID: 4242, HostKnown: true})
 	if second.ID == first.ID {
 		t.Fatal("the second life knows its id already: this test needs one that does not")
 	}
-	sent := writer.mustSend(ipc.SendArgs{To: second.ID, Body: "in flight"})
-	box, err := second.Inbox(t.Context(), ipc.InboxArgs{MarkRead: true})
+	sent := writer.mustSend(api.SendArgs{To: second.ID, Body: "in flight"})
+	box, err := second.Inbox(t.Context(), api.InboxArgs{MarkRead: true})
 	if err != nil || box.Loan == nil {
 		t.Fatalf("inbox: %+v, %v", box, err)
 	}
@@ -115,7 +115,7 @@ func TestMSG_06_AConfirmationFollowsTheSession(t *testing.T) {
 // the old list.
 func TestMSG_06_ManyReadersOfOneSessionShareItsMail(t *testing.T) {
 	b := newBench(t)
-	reader, writer := b.join(ipc.Register{}), b.join(ipc.Register{})
+	reader, writer := b.join(api.Register{}), b.join(api.Register{})
 	const messages, readers = 200, 8
 	seen := make(chan string, 4*messages)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -123,12 +123,12 @@ func TestMSG_06_ManyReadersOfOneSessionShareItsMail(t *testing.T) {
 	for range readers {
 		go func() {
 			for ctx.Err() == nil {
-				found, err := reader.Wait(ctx, ipc.WaitArgs{TimeoutMillis: 100_000})
+				found, err := reader.Wait(ctx, api.WaitArgs{TimeoutMillis: 100_000})
 				if err != nil || found.Message == nil {
 					continue
 				}
 				seen <- found.Message.Body
-				if err := reader.Confirm(t.Context(), ipc.Confirm{Loan: *found.Loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
+				if err := reader.Confirm(t.Context(), api.Confirm{Loan: *found.Loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
 					ended <- err
 					return
 				}
@@ -138,7 +138,7 @@ func TestMSG_06_ManyReadersOfOneSessionShareItsMail(t *testing.T) {
 	}
 	counts := map[string]int{}
 	for range messages {
-		writer.mustSend(ipc.SendArgs{To: reader.Name, Body: newMessageID()})
+		writer.mustSend(api.SendArgs{To: reader.Name, Body: newMessageID()})
 	}
 	for len(counts) < messages {
 		counts[<-seen]++

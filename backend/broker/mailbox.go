@@ -9,6 +9,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/session"
 )
@@ -160,27 +161,27 @@ func (b *Broker) releaseLocked(given *loan) {
 }
 
 // giveBack ends a loan that reached nobody.
-func (b *Broker) giveBack(_ context.Context, l *link, args ipc.Return) (ipc.Empty, error) {
+func (b *Broker) giveBack(_ context.Context, l *link, args api.Return) (api.Empty, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if given := l.loans[args.Loan]; given != nil {
 		b.releaseLocked(given)
 	}
-	return ipc.Empty{}, nil
+	return api.Empty{}, nil
 }
 
 // confirm makes durable what became of a loan (MSG-06). A loan of an earlier
 // broker is confirmed just the same, and so is one that was given before the
 // session learned its lasting id. It is carried out although the caller is gone
 // meanwhile: what was shown was shown.
-func (b *Broker) confirm(ctx context.Context, l *link, args ipc.Confirm) (ipc.Empty, error) {
+func (b *Broker) confirm(ctx context.Context, l *link, args api.Confirm) (api.Empty, error) {
 	args, err := checkConfirm(l.conn.Hello().Role, args)
 	if err != nil {
-		return ipc.Empty{}, err
+		return api.Empty{}, err
 	}
 	at := b.nowMillis()
 	if err := b.opts.DB.Record(context.WithoutCancel(ctx), args.Stage, b.marksOf(args, at)); err != nil {
-		return ipc.Empty{}, err
+		return api.Empty{}, err
 	}
 	b.mu.Lock()
 	if _, box := b.boxOfLocked(args.Loan.Recipient); box != nil {
@@ -196,12 +197,12 @@ func (b *Broker) confirm(ctx context.Context, l *link, args ipc.Confirm) (ipc.Em
 	}
 	b.changedLocked()
 	b.mu.Unlock()
-	return ipc.Empty{}, nil
+	return api.Empty{}, nil
 }
 
 // marksOf names each delivery of a loan, under the session's former id too: its
 // mail may still be on the way to the new one.
-func (b *Broker) marksOf(args ipc.Confirm, at int64) []mail.Mark {
+func (b *Broker) marksOf(args api.Confirm, at int64) []mail.Mark {
 	recipients := []string{args.Loan.Recipient}
 	b.mu.Lock()
 	if id, box := b.boxOfLocked(args.Loan.Recipient); box != nil && id != args.Loan.Recipient {

@@ -9,16 +9,16 @@ import (
 	"github.com/google/uuid"
 
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/session"
 )
 
 // send stores a message durably for every recipient before it answers (MSG-04).
-func (b *Broker) send(ctx context.Context, l *link, args ipc.SendArgs) (ipc.SendResult, error) {
+func (b *Broker) send(ctx context.Context, l *link, args api.SendArgs) (api.SendResult, error) {
 	from, err := b.senderOf(ctx, l, args.Caller)
 	if err != nil {
-		return ipc.SendResult{}, err
+		return api.SendResult{}, err
 	}
 	return b.store(ctx, from, args, func() ([]session.Recipient, error) { return b.roster.Resolve(args.To, from.ID) })
 }
@@ -26,7 +26,7 @@ func (b *Broker) send(ctx context.Context, l *link, args ipc.SendArgs) (ipc.Send
 // SendOwner is the owner's own message, from the page that this process serves,
 // to the session with that peer id or, where it is "", to all. What args.To says
 // is for the history: the page's names are resolved already.
-func (b *Broker) SendOwner(ctx context.Context, peerID string, args ipc.SendArgs) (ipc.SendResult, error) {
+func (b *Broker) SendOwner(ctx context.Context, peerID string, args api.SendArgs) (api.SendResult, error) {
 	return b.store(ctx, bridge.OwnerAddress(), args, func() ([]session.Recipient, error) {
 		if peerID == "" {
 			return b.roster.Resolve(session.Everyone, bridge.OwnerID)
@@ -39,8 +39,8 @@ func (b *Broker) SendOwner(ctx context.Context, peerID string, args ipc.SendArgs
 // senderOf says who writes: it comes from the connection, never from the
 // arguments. The owner's command line counts as the session it was started in,
 // if an agent did: no agent speaks with the owner's voice (MSG-08).
-func (b *Broker) senderOf(ctx context.Context, l *link, caller ipc.Caller) (bridge.Address, error) {
-	if l.conn.Hello().Role == ipc.RoleOwner {
+func (b *Broker) senderOf(ctx context.Context, l *link, caller api.Caller) (bridge.Address, error) {
+	if l.conn.Hello().Role == api.RoleOwner {
 		if s := b.agentAbove(l.conn.PeerPID()); s != nil {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -62,15 +62,15 @@ func (b *Broker) senderOf(ctx context.Context, l *link, caller ipc.Caller) (brid
 
 // store checks, threads and stores one message, then tells its recipients, whom
 // find finds in the roster.
-func (b *Broker) store(ctx context.Context, from bridge.Address, args ipc.SendArgs, find func() ([]session.Recipient, error)) (ipc.SendResult, error) {
+func (b *Broker) store(ctx context.Context, from bridge.Address, args api.SendArgs, find func() ([]session.Recipient, error)) (api.SendResult, error) {
 	message, err := b.compose(ctx, from, args)
 	if err != nil {
-		return ipc.SendResult{}, err
+		return api.SendResult{}, err
 	}
 	if args.Again {
 		sent, err := b.opts.DB.SentBefore(ctx, message)
 		if err != nil {
-			return ipc.SendResult{}, err
+			return api.SendResult{}, err
 		}
 		if len(sent) > 0 {
 			return b.sendResult(sent), nil
@@ -90,7 +90,7 @@ func (b *Broker) store(ctx context.Context, from bridge.Address, args ipc.SendAr
 	}
 	stored, fresh, err := b.opts.DB.Append(ctx, rows)
 	if err != nil {
-		return ipc.SendResult{}, err
+		return api.SendResult{}, err
 	}
 	if fresh {
 		b.arrived(ctx, stored)
@@ -100,7 +100,7 @@ func (b *Broker) store(ctx context.Context, from bridge.Address, args ipc.SendAr
 
 // compose fills in what the sender left open and raises the hop of a reply
 // (MSG-07).
-func (b *Broker) compose(ctx context.Context, from bridge.Address, args ipc.SendArgs) (bridge.Message, error) {
+func (b *Broker) compose(ctx context.Context, from bridge.Address, args api.SendArgs) (bridge.Message, error) {
 	if err := checkSend(args); err != nil {
 		return bridge.Message{}, err
 	}
@@ -134,7 +134,7 @@ func (b *Broker) compose(ctx context.Context, from bridge.Address, args ipc.Send
 // of the store's indexes.
 func newMessageID() string { return uuid.Must(uuid.NewV7()).String() }
 
-func checkSend(args ipc.SendArgs) error {
+func checkSend(args api.SendArgs) error {
 	if err := bridge.CheckText("the message", args.Body, bridge.MaxBodyChars); err != nil {
 		return err
 	}
@@ -155,15 +155,15 @@ func checkSend(args ipc.SendArgs) error {
 }
 
 // storedBefore answers a retry whose target cannot be resolved any more.
-func (b *Broker) storedBefore(ctx context.Context, message bridge.Message, resolveErr error) (ipc.SendResult, error) {
+func (b *Broker) storedBefore(ctx context.Context, message bridge.Message, resolveErr error) (api.SendResult, error) {
 	row, err := b.opts.DB.Find(ctx, message.ID)
 	if err != nil || len(row.Deliveries) == 0 {
-		return ipc.SendResult{}, resolveErr
+		return api.SendResult{}, resolveErr
 	}
 	message.Recipient = row.Deliveries[0].Recipient
 	stored, _, err := b.opts.DB.Append(ctx, []bridge.Message{message})
 	if err != nil {
-		return ipc.SendResult{}, err
+		return api.SendResult{}, err
 	}
 	return b.sendResult(stored), nil
 }
@@ -194,27 +194,27 @@ func (b *Broker) announceLocked(s *session.Session, m bridge.Message) (by mail.V
 	if by == mail.ViaQueue {
 		b.queueWakeLocked(s)
 	}
-	event := ipc.MailEvent{Session: s.ID, SessionID: s.SessionID, Wake: by != ""}
+	event := api.MailEvent{Session: s.ID, SessionID: s.SessionID, Wake: by != ""}
 	for _, l := range b.conns {
 		if l.sessions[s.ID] {
-			l.conn.Push(ipc.EventMail, event)
+			l.conn.Push(api.EventMail, event)
 		}
 	}
 	return by
 }
 
-func (b *Broker) sendResult(stored []bridge.Message) ipc.SendResult {
-	result := ipc.SendResult{ID: stored[0].ID, ConversationID: stored[0].ConversationID, Recipients: []ipc.Recipient{}}
+func (b *Broker) sendResult(stored []bridge.Message) api.SendResult {
+	result := api.SendResult{ID: stored[0].ID, ConversationID: stored[0].ConversationID, Recipients: []api.Recipient{}}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, m := range stored {
-		r := ipc.Recipient{Name: b.nameLocked(m.Recipient)}
+		r := api.Recipient{Name: b.nameLocked(m.Recipient)}
 		if s, ok := b.roster.Get(m.Recipient); ok {
 			r.Online, r.Wake = true, b.wakeLocked(s, m) != ""
 		}
 		result.Recipients = append(result.Recipients, r)
 	}
-	slices.SortFunc(result.Recipients, func(x, y ipc.Recipient) int { return bridge.CompareNames(x.Name, y.Name) })
+	slices.SortFunc(result.Recipients, func(x, y api.Recipient) int { return bridge.CompareNames(x.Name, y.Name) })
 	return result
 }
 
@@ -236,17 +236,17 @@ const (
 )
 
 // inbox takes unread mail for a tool call (MSG-06).
-func (b *Broker) inbox(ctx context.Context, l *link, args ipc.InboxArgs) (ipc.Inbox, error) {
+func (b *Broker) inbox(ctx context.Context, l *link, args api.InboxArgs) (api.Inbox, error) {
 	s, err := b.reader(ctx, l, args.Caller, "tool inbox")
 	if err != nil {
-		return ipc.Inbox{}, err
+		return api.Inbox{}, err
 	}
 	limit := args.Limit
 	if limit == 0 {
 		limit = inboxLimit
 	}
 	if limit < 1 || limit > inboxMost {
-		return ipc.Inbox{}, bridge.Errorf(bridge.Invalid, "limit must be 1 to %d", inboxMost)
+		return api.Inbox{}, bridge.Errorf(bridge.Invalid, "limit must be 1 to %d", inboxMost)
 	}
 	var shown []mail.Delivery
 	loan, _, err := b.lend(ctx, l, s, inboxMost, mail.InOrder, func(free []mail.Delivery) mail.Presentation {
@@ -257,16 +257,16 @@ func (b *Broker) inbox(ctx context.Context, l *link, args ipc.InboxArgs) (ipc.In
 		return mail.Presentation{Shown: shown}
 	})
 	if err != nil {
-		return ipc.Inbox{}, err
+		return api.Inbox{}, err
 	}
 	remaining, err := b.waiting(ctx, s)
 	if err != nil {
-		return ipc.Inbox{}, err
+		return api.Inbox{}, err
 	}
 	if loan == nil {
 		remaining = max(0, remaining-len(shown)) // shown, but left unread
 	}
-	answer := ipc.Inbox{Messages: []ipc.InboxMessage{}, Remaining: remaining, Loan: loan}
+	answer := api.Inbox{Messages: []api.InboxMessage{}, Remaining: remaining, Loan: loan}
 	for _, d := range shown {
 		answer.Messages = append(answer.Messages, inboxMessage(d.Message))
 	}
@@ -287,7 +287,7 @@ func (b *Broker) waiting(ctx context.Context, s *session.Session) (int, error) {
 
 // reader finds the session that wants its mail. A native child has no inbox of
 // its own and must not take its parent's.
-func (b *Broker) reader(ctx context.Context, l *link, caller ipc.Caller, evidence string) (*session.Session, error) {
+func (b *Broker) reader(ctx context.Context, l *link, caller api.Caller, evidence string) (*session.Session, error) {
 	s, err := b.callerOf(ctx, l, caller)
 	if err != nil {
 		return nil, err
@@ -300,7 +300,7 @@ func (b *Broker) reader(ctx context.Context, l *link, caller ipc.Caller, evidenc
 
 // isChild reports whether a call came from inside a native child, by its own
 // word or because a hook saw it there.
-func (b *Broker) isChild(caller ipc.Caller) bool {
+func (b *Broker) isChild(caller api.Caller) bool {
 	if caller.ChildID != "" {
 		return true
 	}
@@ -309,8 +309,8 @@ func (b *Broker) isChild(caller ipc.Caller) bool {
 	return b.childCalls[caller.ToolUseID]
 }
 
-func inboxMessage(m bridge.Message) ipc.InboxMessage {
-	shown := ipc.InboxMessage{
+func inboxMessage(m bridge.Message) api.InboxMessage {
+	shown := api.InboxMessage{
 		ID: m.ID, From: m.From, To: m.To, ConversationID: m.ConversationID, Hop: m.Hop, Body: m.Body, CreatedAt: m.CreatedAt,
 	}
 	if m.ReplyTo != "" {
@@ -320,40 +320,40 @@ func inboxMessage(m bridge.Message) ipc.InboxMessage {
 }
 
 // wait waits for one unread message that fits the filters, at most 110 s.
-func (b *Broker) wait(ctx context.Context, l *link, args ipc.WaitArgs) (ipc.WaitResult, error) {
+func (b *Broker) wait(ctx context.Context, l *link, args api.WaitArgs) (api.WaitResult, error) {
 	s, err := b.reader(ctx, l, args.Caller, "tool wait_for_message")
 	if err != nil {
-		return ipc.WaitResult{}, err
+		return api.WaitResult{}, err
 	}
 	if err := b.checkWords([]string{args.From}); err != nil {
-		return ipc.WaitResult{}, err
+		return api.WaitResult{}, err
 	}
 	timeout := time.Duration(args.TimeoutMillis) * time.Millisecond
 	if timeout < time.Millisecond || timeout > bridge.MaxWait {
-		return ipc.WaitResult{}, bridge.Errorf(bridge.Invalid, "the time-out must be above 0 and at most %d s", int(bridge.MaxWait.Seconds()))
+		return api.WaitResult{}, bridge.Errorf(bridge.Invalid, "the time-out must be above 0 and at most %d s", int(bridge.MaxWait.Seconds()))
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
 		arrived, ok := b.arrivals(s)
 		if !ok {
-			return ipc.WaitResult{}, bridge.Errorf(bridge.Unavailable, "the session has left")
+			return api.WaitResult{}, bridge.Errorf(bridge.Unavailable, "the session has left")
 		}
 		loan, taken, err := b.lend(ctx, l, s, 1, asked(args), firstFit(args))
 		if len(taken.Shown) > 0 {
 			message := inboxMessage(taken.Shown[0].Message)
-			return ipc.WaitResult{Message: &message, Loan: loan}, nil
+			return api.WaitResult{Message: &message, Loan: loan}, nil
 		}
 		if err != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return ipc.WaitResult{}, err
+			return api.WaitResult{}, err
 		}
 		select {
 		case <-arrived:
 		case <-ctx.Done():
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return ipc.WaitResult{}, bridge.Errorf(bridge.Unavailable, "the wait was ended before its time")
+				return api.WaitResult{}, bridge.Errorf(bridge.Unavailable, "the wait was ended before its time")
 			}
-			return ipc.WaitResult{TimedOut: true}, nil
+			return api.WaitResult{TimedOut: true}, nil
 		}
 	}
 }
@@ -371,7 +371,7 @@ func (b *Broker) arrivals(s *session.Session) (<-chan struct{}, bool) {
 }
 
 // asked tells which messages a wait asks for.
-func asked(args ipc.WaitArgs) mail.Priority {
+func asked(args api.WaitArgs) mail.Priority {
 	return func(d mail.Delivery) bool {
 		return (args.From == "" || args.From == d.From.Name || args.From == d.From.ID) &&
 			(args.ReplyTo == "" || args.ReplyTo == d.ReplyTo) &&
@@ -380,7 +380,7 @@ func asked(args ipc.WaitArgs) mail.Priority {
 }
 
 // firstFit chooses the oldest message that a wait asks for.
-func firstFit(args ipc.WaitArgs) func([]mail.Delivery) mail.Presentation {
+func firstFit(args api.WaitArgs) func([]mail.Delivery) mail.Presentation {
 	return func(free []mail.Delivery) mail.Presentation {
 		at := slices.IndexFunc(free, asked(args))
 		if at < 0 {

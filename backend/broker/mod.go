@@ -9,7 +9,7 @@ import (
 
 	"bridge/backend/agent/clidata"
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/session"
 )
@@ -60,9 +60,9 @@ func (b *Broker) forHooksLocked(s *session.Session, free []mail.Delivery) []mail
 
 // modWait serves the child process of a mod: it ends with a prompt to enter or a
 // line to show. A session that has not registered yet is waited for.
-func (b *Broker) modWait(ctx context.Context, l *link, args ipc.ModWait) (ipc.ModReply, error) {
+func (b *Broker) modWait(ctx context.Context, l *link, args api.ModWait) (api.ModReply, error) {
 	if err := bridge.CheckID("the host session id", args.SessionID); err != nil {
-		return ipc.ModReply{}, err
+		return api.ModReply{}, err
 	}
 	changes, stop := b.Watch()
 	defer stop()
@@ -72,7 +72,7 @@ func (b *Broker) modWait(ctx context.Context, l *link, args ipc.ModWait) (ipc.Mo
 		if s != nil {
 			reply, held, err := b.modNext(ctx, l, s, args.Line)
 			gone := bridge.CodeOf(err) == bridge.Unavailable
-			if err != nil && !gone || reply != (ipc.ModReply{}) {
+			if err != nil && !gone || reply != (api.ModReply{}) {
 				return reply, err
 			}
 			if held {
@@ -90,7 +90,7 @@ func (b *Broker) modWait(ctx context.Context, l *link, args ipc.ModWait) (ipc.Mo
 				b.doubtTurn(s)
 				waits = false
 			case <-ctx.Done():
-				return ipc.ModReply{}, nil
+				return api.ModReply{}, nil
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func (b *Broker) modWait(ctx context.Context, l *link, args ipc.ModWait) (ipc.Mo
 // modSession finds the session of a mod's conversation and makes the connection
 // its mod: of several the newest. arrived is closed when there may be something
 // to do.
-func (b *Broker) modSession(l *link, args ipc.ModWait) (s *session.Session, arrived <-chan struct{}) {
+func (b *Broker) modSession(l *link, args api.ModWait) (s *session.Session, arrived <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s, ok := b.roster.ByHost(bridge.Claude, args.SessionID)
@@ -133,9 +133,9 @@ func (b *Broker) modLostLocked(l *link) {
 
 // modNext is what the mod shall do now. held says that words wait for a turn to
 // end.
-func (b *Broker) modNext(ctx context.Context, l *link, s *session.Session, shown string) (reply ipc.ModReply, held bool, err error) {
+func (b *Broker) modNext(ctx context.Context, l *link, s *session.Session, shown string) (reply api.ModReply, held bool, err error) {
 	if reply.Prompt, held, err = b.modPrompt(ctx, l, s); err != nil {
-		return ipc.ModReply{}, false, err
+		return api.ModReply{}, false, err
 	}
 	line, err := b.statusLine(ctx, s)
 	if err == nil && line != shown {
@@ -147,7 +147,7 @@ func (b *Broker) modNext(ctx context.Context, l *link, s *session.Session, shown
 // modPrompt takes the oldest of the owner's words that wait, if the mod may enter
 // it now. That it was given is durable before it leaves, so that no broker offers
 // it again until its outcome is known.
-func (b *Broker) modPrompt(ctx context.Context, l *link, s *session.Session) (prompt *ipc.ModPrompt, held bool, err error) {
+func (b *Broker) modPrompt(ctx context.Context, l *link, s *session.Session) (prompt *api.ModPrompt, held bool, err error) {
 	loan, given, err := b.lend(ctx, l, s, hookScan, mail.MayBeForMod, func(free []mail.Delivery) mail.Presentation {
 		at := slices.IndexFunc(free, b.keptForModLocked(s))
 		if at < 0 {
@@ -183,7 +183,7 @@ func (b *Broker) modPrompt(ctx context.Context, l *link, s *session.Session) (pr
 		b.watchModLocked(s, box)
 	}
 	b.changedLocked()
-	return &ipc.ModPrompt{
+	return &api.ModPrompt{
 		ID: mark.MessageID, Recipient: loan.Recipient, SessionID: s.SessionID, Text: given.Shown[0].Body, Until: now + b.opts.Pace.Settle.Milliseconds(),
 	}, false, nil
 }
@@ -223,32 +223,32 @@ func (m *modState) noteTurn(call session.HookCall, now int64) {
 }
 
 // modReport notes what became of a prompt, or that the main turn has ended.
-func (b *Broker) modReport(ctx context.Context, _ *link, report ipc.ModReport) (ipc.Empty, error) {
+func (b *Broker) modReport(ctx context.Context, _ *link, report api.ModReport) (api.Empty, error) {
 	if err := report.Check(); err != nil {
-		return ipc.Empty{}, err
+		return api.Empty{}, err
 	}
-	if report.Event == ipc.ModTurnEnded {
+	if report.Event == api.ModTurnEnded {
 		b.modTurnEnded(report)
-		return ipc.Empty{}, nil
+		return api.Empty{}, nil
 	}
 	ctx = context.WithoutCancel(ctx) // what happened is noted even when the caller is gone
 	given, err := b.givenToMod(ctx, report.Recipient)
 	if err != nil {
-		return ipc.Empty{}, err
+		return api.Empty{}, err
 	}
 	if !slices.ContainsFunc(given, func(d mail.Delivery) bool { return d.ID == report.ID }) {
-		return ipc.Empty{}, nil // its own trace has told already
+		return api.Empty{}, nil // its own trace has told already
 	}
 	switch report.Event {
-	case ipc.ModEntered:
+	case api.ModEntered:
 		err = b.modEntered(ctx, report.Recipient, report.ID, mail.ViaMod, "its mod: claude entered it as a prompt")
-	case ipc.ModDropped:
+	case api.ModDropped:
 		err = b.modGaveBack(ctx, report.Recipient, report.ID, "its mod: claude did not take it as a prompt: "+report.Detail)
 	default: // nothing was tried: it is offered again
 		err = b.opts.DB.Unhand(ctx, report.ID, report.Recipient)
 	}
 	if err != nil {
-		return ipc.Empty{}, err
+		return api.Empty{}, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -257,19 +257,19 @@ func (b *Broker) modReport(ctx context.Context, _ *link, report ipc.ModReport) (
 		box.signal()
 	}
 	b.changedLocked()
-	return ipc.Empty{}, nil
+	return api.Empty{}, nil
 }
 
 // settled ends the wait for a prompt's outcome. A mod whose conversation is
 // another one by now is not asked again.
-func (m *modState) settled(report ipc.ModReport) {
+func (m *modState) settled(report api.ModReport) {
 	if m.out == report.ID {
 		m.out = ""
 	}
 	switch report.Event {
-	case ipc.ModBusy:
+	case api.ModBusy:
 		m.turn = true
-	case ipc.ModMoved:
+	case api.ModMoved:
 		if m.link != nil && m.session == report.SessionID {
 			m.link.moved = true
 			m.link = nil
@@ -303,7 +303,7 @@ func shortReason(words string) string {
 
 // modTurnEnded notes that the session is at rest, unless its next turn has begun
 // since.
-func (b *Broker) modTurnEnded(report ipc.ModReport) {
+func (b *Broker) modTurnEnded(report api.ModReport) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s, ok := b.roster.ByHost(bridge.Claude, report.SessionID)
@@ -395,7 +395,7 @@ func (b *Broker) judgeMod(ctx context.Context, s *session.Session, call session.
 			return err
 		}
 		b.mu.Lock()
-		box.mod.settled(ipc.ModReport{ID: d.ID})
+		box.mod.settled(api.ModReport{ID: d.ID})
 		box.signal()
 		b.changedLocked()
 		b.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 )
 
@@ -22,15 +23,15 @@ type mod struct {
 }
 
 func (b *bench) mod(sessionID string) *mod {
-	return &mod{Client: b.dial(ipc.RoleMod), b: b, session: sessionID}
+	return &mod{Client: b.dial(api.RoleMod), b: b, session: sessionID}
 }
 
 // prompts asks in the background, so that the mod is there.
-func (m *mod) prompts() <-chan ipc.ModPrompt {
+func (m *mod) prompts() <-chan api.ModPrompt {
 	m.b.t.Helper()
-	found := make(chan ipc.ModPrompt, 1)
+	found := make(chan api.ModPrompt, 1)
 	go func() {
-		wait := ipc.ModWait{SessionID: m.session}
+		wait := api.ModWait{SessionID: m.session}
 		for {
 			reply, err := m.Mod(m.b.t.Context(), wait)
 			if err != nil {
@@ -59,10 +60,10 @@ func (b *bench) modThere(sessionID string, there bool) {
 	})
 }
 
-func (m *mod) tell(event ipc.ModEvent, prompt ipc.ModPrompt, detail string) {
+func (m *mod) tell(event api.ModEvent, prompt api.ModPrompt, detail string) {
 	m.b.t.Helper()
-	report := ipc.ModReport{Event: event, ID: prompt.ID, Recipient: prompt.Recipient, SessionID: m.session, Detail: detail, At: time.Now().UnixMilli()}
-	client := m.b.dial(ipc.RoleMod) // a call of its own, as the real ones
+	report := api.ModReport{Event: event, ID: prompt.ID, Recipient: prompt.Recipient, SessionID: m.session, Detail: detail, At: time.Now().UnixMilli()}
+	client := m.b.dial(api.RoleMod) // a call of its own, as the real ones
 	defer client.Close()
 	if err := client.ModReport(m.b.t.Context(), report); err != nil {
 		m.b.t.Fatalf("the mod tells %+v: %v", report, err)
@@ -70,14 +71,14 @@ func (m *mod) tell(event ipc.ModEvent, prompt ipc.ModPrompt, detail string) {
 }
 
 // none checks that the mod is given nothing, nor would be if it asked now.
-func (m *mod) none(prompts <-chan ipc.ModPrompt, why string) {
+func (m *mod) none(prompts <-chan api.ModPrompt, why string) {
 	m.b.t.Helper()
 	b := m.b.broker
 	b.mu.Lock()
 	s, ok := b.roster.ByHost(bridge.Claude, m.session)
 	var l *link
 	for conn, other := range b.conns {
-		if conn.Hello().Role == ipc.RoleMod && ok && b.boxes[s.ID].mod.link == other {
+		if conn.Hello().Role == api.RoleMod && ok && b.boxes[s.ID].mod.link == other {
 			l = other
 		}
 	}
@@ -97,7 +98,7 @@ func (m *mod) none(prompts <-chan ipc.ModPrompt, why string) {
 // claude is a session whose hooks have reported, idle.
 func (b *bench) claude(name, sessionID string, store string) peer {
 	b.t.Helper()
-	p := b.join(ipc.Register{Name: name, SessionID: sessionID, Store: store})
+	p := b.join(api.Register{Name: name, SessionID: sessionID, Store: store})
 	b.hook(session.HookCall{Event: session.EventStart, SessionID: sessionID}, true)
 	return p
 }
@@ -117,7 +118,7 @@ func TestCHT_20_TheOwnersWordsAndOnlyTheyGoToTheMod(t *testing.T) {
 	b := newBench(t)
 	p := b.claude("p", "s1", "")
 	prompts := b.mod("s1").prompts()
-	b.join(ipc.Register{Name: "other"}).mustSend(ipc.SendArgs{To: "p", Body: "from a peer"})
+	b.join(api.Register{Name: "other"}).mustSend(api.SendArgs{To: "p", Body: "from a peer"})
 	got := b.chat(chat.Request{Session: p.ID, Body: words, MessageID: "m-1"})
 	if got.State != chat.Queued || got.Transport != chat.Bridge || got.Message != "m-1" || !strings.Contains(got.Detail, "as a prompt of yours") {
 		t.Errorf("the answer is %+v", got)
@@ -136,7 +137,7 @@ func TestCHT_20_TheOwnersWordsAndOnlyTheyGoToTheMod(t *testing.T) {
 		t.Errorf("without the mod's word it is %s", got)
 	}
 	m := b.mod("s1")
-	m.tell(ipc.ModEntered, prompt, "uuid")
+	m.tell(api.ModEntered, prompt, "uuid")
 	if got := b.stage("m-1"); got != bridge.StageConsumed {
 		t.Errorf("entered, it is %s", got)
 	}
@@ -160,24 +161,24 @@ func TestCHT_20_OnePromptAtATimeAndOnlyBetweenTurns(t *testing.T) {
 		t.Errorf("the stop shows %q", reply.Text)
 	}
 	m.none(prompts, "before the turn has ended")
-	m.tell(ipc.ModTurnEnded, ipc.ModPrompt{}, "")
+	m.tell(api.ModTurnEnded, api.ModPrompt{}, "")
 	prompt := <-prompts
 	if prompt.Text != "first" {
 		t.Errorf("the mod is given %q first", prompt.Text)
 	}
-	m.tell(ipc.ModBusy, prompt, "a turn is under way") // a person was quicker
+	m.tell(api.ModBusy, prompt, "a turn is under way") // a person was quicker
 	if got := b.stage("first"); got != bridge.StageDurable {
 		t.Errorf("refused, it is %s", got)
 	}
 	m.none(prompts, "while a person's turn is under way")
-	m.tell(ipc.ModTurnEnded, ipc.ModPrompt{}, "")
+	m.tell(api.ModTurnEnded, api.ModPrompt{}, "")
 	if prompt = <-prompts; prompt.Text != "first" {
 		t.Errorf("the mod is given %q first", prompt.Text)
 	}
 	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1", Prompt: "first"}, true)
-	m.tell(ipc.ModEntered, prompt, "uuid")
+	m.tell(api.ModEntered, prompt, "uuid")
 	m.none(prompts, "while the first one's turn is under way")
-	m.tell(ipc.ModTurnEnded, ipc.ModPrompt{}, "")
+	m.tell(api.ModTurnEnded, api.ModPrompt{}, "")
 	if prompt = <-prompts; prompt.Text != "second" {
 		t.Errorf("then it is given %q", prompt.Text)
 	}
@@ -190,7 +191,7 @@ func TestCHT_20_ALateWordOfATurnsEndDoesNotEndTheNextTurn(t *testing.T) {
 	prompts := m.prompts()
 	ended := time.Now().Add(-time.Second).UnixMilli()
 	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1", Prompt: "the next one"}, true)
-	if err := b.dial(ipc.RoleMod).ModReport(t.Context(), ipc.ModReport{Event: ipc.ModTurnEnded, SessionID: "s1", At: ended}); err != nil {
+	if err := b.dial(api.RoleMod).ModReport(t.Context(), api.ModReport{Event: api.ModTurnEnded, SessionID: "s1", At: ended}); err != nil {
 		t.Fatal(err)
 	}
 	b.chat(chat.Request{Session: p.ID, Body: "words", MessageID: "m-1"})
@@ -198,7 +199,7 @@ func TestCHT_20_ALateWordOfATurnsEndDoesNotEndTheNextTurn(t *testing.T) {
 	if s, _ := b.broker.roster.Get(p.ID); !b.broker.isBusy(s) {
 		t.Error("the next turn counts as ended")
 	}
-	m.tell(ipc.ModTurnEnded, ipc.ModPrompt{}, "")
+	m.tell(api.ModTurnEnded, api.ModPrompt{}, "")
 	<-prompts
 }
 
@@ -208,11 +209,11 @@ func TestCHT_20_WhatClaudeDropsIsMailAgainAndNeverSubmittedTwice(t *testing.T) {
 	m := b.mod("s1")
 	prompts := m.prompts()
 	b.chat(chat.Request{Session: p.ID, Body: "words", MessageID: "m-1"})
-	m.tell(ipc.ModDropped, <-prompts, "the prompt was removed from the queue before it ran")
+	m.tell(api.ModDropped, <-prompts, "the prompt was removed from the queue before it ran")
 	if got := b.woken("m-1"); !strings.Contains(got, "the prompt was removed from the queue before it ran") {
 		t.Errorf("the reason is not kept: %q", got)
 	}
-	m.tell(ipc.ModTurnEnded, ipc.ModPrompt{}, "")
+	m.tell(api.ModTurnEnded, api.ModPrompt{}, "")
 	wantBodies(t, "the inbox", p.look(), "words")
 	if reply := b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1", Prompt: "x"}, true); !strings.Contains(reply.Text, "words") {
 		t.Errorf("the next prompt shows %q", reply.Text)
@@ -343,7 +344,7 @@ func TestCHT_20_AModOfAnotherConversationGetsNothing(t *testing.T) {
 	if got := <-firsts; got.Text != "for one" || got.SessionID != "s1" {
 		t.Errorf("the first is given %+v", got)
 	}
-	second.tell(ipc.ModEntered, ipc.ModPrompt{ID: "m-1", Recipient: two.ID}, "") // not its own
+	second.tell(api.ModEntered, api.ModPrompt{ID: "m-1", Recipient: two.ID}, "") // not its own
 	if got := b.stage("m-1"); got != bridge.StageHanded {
 		t.Errorf("another's word made it %s", got)
 	}
@@ -351,12 +352,12 @@ func TestCHT_20_AModOfAnotherConversationGetsNothing(t *testing.T) {
 
 func TestCHT_20_AfterClearThePromptGoesToTheNewConversationsMod(t *testing.T) {
 	b := newBench(t)
-	p := b.join(ipc.Register{Name: "p", SessionID: "s1", AgentPID: 4711, HostKnown: true})
+	p := b.join(api.Register{Name: "p", SessionID: "s1", AgentPID: 4711, HostKnown: true})
 	old := b.mod("s1")
 	prompts := old.prompts()
 	b.chat(chat.Request{Session: p.ID, Body: "words", MessageID: "m-1"})
 	prompt := <-prompts
-	old.tell(ipc.ModMoved, prompt, "another conversation")
+	old.tell(api.ModMoved, prompt, "another conversation")
 	old.none(prompts, "after it has moved on")
 	b.modThere("s1", false)
 	b.hook(session.HookCall{Event: session.EventEnd, SessionID: "s1", Source: "clear"}, true)
@@ -375,12 +376,12 @@ func TestCHT_20_WhoWritesIsToldThatTheModBeginsATurn(t *testing.T) {
 	p := b.claude("p", "s1", "")
 	b.mod("s1").prompts()
 	for body, wake := range map[string]bool{"words": true, "/clear": false} {
-		sent, err := b.broker.SendOwner(t.Context(), p.ID, ipc.SendArgs{To: "p", Body: body})
+		sent, err := b.broker.SendOwner(t.Context(), p.ID, api.SendArgs{To: "p", Body: body})
 		if err != nil || len(sent.Recipients) != 1 || sent.Recipients[0].Wake != wake {
 			t.Errorf("%q: %+v, %v; want wake %t", body, sent, err, wake)
 		}
 	}
-	sent := b.join(ipc.Register{Name: "other"}).mustSend(ipc.SendArgs{To: "p", Body: "from a peer"})
+	sent := b.join(api.Register{Name: "other"}).mustSend(api.SendArgs{To: "p", Body: "from a peer"})
 	if sent.Recipients[0].Wake {
 		t.Error("a peer's mail is said to wake it, though no hook waits")
 	}
@@ -388,7 +389,7 @@ func TestCHT_20_WhoWritesIsToldThatTheModBeginsATurn(t *testing.T) {
 
 func TestCHT_20_AConversationThatNoModSpokeOfHasItsHooks(t *testing.T) {
 	b := newBench(t)
-	p := b.join(ipc.Register{Name: "p", SessionID: "s1", AgentPID: 4711, HostKnown: true})
+	p := b.join(api.Register{Name: "p", SessionID: "s1", AgentPID: 4711, HostKnown: true})
 	prompts := b.mod("s1").prompts()
 	b.hook(session.HookCall{Event: session.EventStart, SessionID: "s2", Source: "clear", Ancestors: []int{4711}}, true)
 	b.modThere("s2", false)
@@ -404,23 +405,23 @@ func TestCHT_20_OneWakeAtATimeOverModAndWakeHook(t *testing.T) {
 	p := b.claude("p", "s1", "")
 	m := b.mod("s1")
 	prompts := m.prompts()
-	hook := b.dial(ipc.RoleHook)
-	woken := make(chan ipc.WakeReply, 1)
+	hook := b.dial(api.RoleHook)
+	woken := make(chan api.WakeReply, 1)
 	go func() {
-		reply, err := hook.WakeWait(t.Context(), ipc.WakeWait{Call: session.HookCall{Kind: bridge.Claude, Event: session.EventStop, SessionID: "s1"}})
+		reply, err := hook.WakeWait(t.Context(), api.WakeWait{Call: session.HookCall{Kind: bridge.Claude, Event: session.EventStop, SessionID: "s1"}})
 		if err == nil {
 			woken <- reply
 		}
 	}()
 	b.chat(chat.Request{Session: p.ID, Body: "words", MessageID: "m-1"})
 	prompt := <-prompts
-	b.join(ipc.Register{Name: "other"}).mustSend(ipc.SendArgs{To: "p", Body: "from a peer"})
+	b.join(api.Register{Name: "other"}).mustSend(api.SendArgs{To: "p", Body: "from a peer"})
 	s, _ := b.broker.roster.Get(p.ID)
 	if reply, held, err := b.broker.wakeNow(t.Context(), &link{loans: map[string]*loan{}}, s, false); err != nil || !held || reply.Text != "" {
 		t.Errorf("beside the mod's prompt the wake hook would be given %q (held: %t, %v)", reply.Text, held, err)
 	}
-	m.tell(ipc.ModEntered, prompt, "uuid")
-	m.tell(ipc.ModTurnEnded, prompt, "")
+	m.tell(api.ModEntered, prompt, "uuid")
+	m.tell(api.ModTurnEnded, prompt, "")
 	reply := <-woken
 	if !strings.Contains(reply.Text, "from a peer") || strings.Contains(reply.Text, "words") {
 		t.Errorf("then the wake hook is given %q", reply.Text)
@@ -429,7 +430,7 @@ func TestCHT_20_OneWakeAtATimeOverModAndWakeHook(t *testing.T) {
 	m.none(prompts, "while the wake hook's turn has not begun")
 	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1", Prompt: reply.Text}, true)
 	m.none(prompts, "during the wake hook's turn")
-	m.tell(ipc.ModTurnEnded, prompt, "")
+	m.tell(api.ModTurnEnded, prompt, "")
 	if got := <-prompts; got.Text != "more" {
 		t.Errorf("after it the mod is given %q", got.Text)
 	}
@@ -443,11 +444,11 @@ func TestCHT_20_ANewBrokerHearsWhatBecameOfAPrompt(t *testing.T) {
 	b.chat(chat.Request{Session: p.ID, Body: "words", MessageID: "m-1"})
 	prompt := <-prompts
 	b.restart()
-	b.join(ipc.Register{Name: "p", SessionID: "s1", Previous: p.ID, Hooks: true})
+	b.join(api.Register{Name: "p", SessionID: "s1", Previous: p.ID, Hooks: true})
 	again := b.mod("s1")
 	prompts = again.prompts()
 	again.none(prompts, "what an earlier broker gave out")
-	again.tell(ipc.ModEntered, prompt, "uuid")
+	again.tell(api.ModEntered, prompt, "uuid")
 	if got := b.stage("m-1"); got != bridge.StageConsumed {
 		t.Errorf("entered, it is %s", got)
 	}
@@ -458,21 +459,21 @@ func TestCHT_21_TheLineSaysWhatWaitsAndNoWordOfIt(t *testing.T) {
 	b := newBench(t)
 	b.claude("p", "s1", "")
 	m := b.mod("s1")
-	b.join(ipc.Register{Name: "api"}).mustSend(ipc.SendArgs{To: "p", Body: "secret"})
-	reply, err := m.Mod(t.Context(), ipc.ModWait{SessionID: "s1"})
+	b.join(api.Register{Name: "api"}).mustSend(api.SendArgs{To: "p", Body: "secret"})
+	reply, err := m.Mod(t.Context(), api.ModWait{SessionID: "s1"})
 	if err != nil || reply.Line == nil || *reply.Line != "Bridge: 1 message from api" {
 		t.Fatalf("the line is %v, %v", reply.Line, err)
 	}
 	b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, true)
-	reply, err = m.Mod(t.Context(), ipc.ModWait{SessionID: "s1", Line: *reply.Line})
+	reply, err = m.Mod(t.Context(), api.ModWait{SessionID: "s1", Line: *reply.Line})
 	if err != nil || reply.Line == nil || *reply.Line != "" {
 		t.Errorf("handed over, the line is %v, %v", reply.Line, err)
 	}
 	if err := os.WriteFile(b.home.ConfigFile(), []byte(`{"claude":{"statusLine":false}}`), 0o600); err != nil { //nolint:forbidigo // a test's file
 		t.Fatal(err)
 	}
-	b.join(ipc.Register{Name: "web"}).mustSend(ipc.SendArgs{To: "p", Body: "secret"})
-	reply, err = m.Mod(t.Context(), ipc.ModWait{SessionID: "s1", Line: "Bridge: 1 message from api"})
+	b.join(api.Register{Name: "web"}).mustSend(api.SendArgs{To: "p", Body: "secret"})
+	reply, err = m.Mod(t.Context(), api.ModWait{SessionID: "s1", Line: "Bridge: 1 message from api"})
 	if err != nil || reply.Line == nil || *reply.Line != "" {
 		t.Errorf("switched off, the line is %v, %v", reply.Line, err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"bridge/backend/agent/clidata"
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/proc"
 	"bridge/backend/session"
@@ -43,7 +43,7 @@ type hostProcess struct {
 
 // hostOf is the process of a registering connection: its host where that was
 // recognised, else itself.
-func hostOf(l *link, args ipc.Register) hostProcess {
+func hostOf(l *link, args api.Register) hostProcess {
 	pid := l.conn.Hello().PID
 	if args.HostKnown {
 		pid = args.AgentPID

@@ -9,6 +9,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/session"
 )
@@ -31,7 +32,7 @@ var handings = []handing{
 		return b.hook(session.HookCall{Kind: bridge.Antigravity, Event: session.EventTool, SessionID: "s1"}, true).Text
 	}},
 	{"tool", bridge.Codex, func(b *bench, host peer) string {
-		box, err := host.Inbox(b.t.Context(), ipc.InboxArgs{MarkRead: true})
+		box, err := host.Inbox(b.t.Context(), api.InboxArgs{MarkRead: true})
 		if err != nil || box.Loan == nil {
 			b.t.Fatalf("inbox: %+v, %v", box, err)
 		}
@@ -39,13 +40,13 @@ var handings = []handing{
 		return fmt.Sprint(bodies(box.Messages))
 	}},
 	{"wake hook", bridge.Claude, func(b *bench, _ peer) string {
-		client := b.dial(ipc.RoleHook)
+		client := b.dial(api.RoleHook)
 		defer client.Close()
-		reply, err := client.WakeWait(b.t.Context(), ipc.WakeWait{Call: session.HookCall{Kind: bridge.Claude, Event: session.EventStop, SessionID: "s1"}})
+		reply, err := client.WakeWait(b.t.Context(), api.WakeWait{Call: session.HookCall{Kind: bridge.Claude, Event: session.EventStop, SessionID: "s1"}})
 		if err != nil || reply.Loan == nil {
 			b.t.Fatalf("wake hook: %+v, %v", reply, err)
 		}
-		if err := client.Confirm(b.t.Context(), ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaWakeHook}); err != nil {
+		if err := client.Confirm(b.t.Context(), api.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaWakeHook}); err != nil {
 			b.t.Fatal(err)
 		}
 		return reply.Text
@@ -77,7 +78,7 @@ var comebacks = []comeback{
 }
 
 func (b *bench) host(kind bridge.AgentKind, process, store string) peer {
-	return b.join(ipc.Register{Kind: kind, Name: "host", SessionID: "s1", Process: process, Channel: true, Hooks: true, Store: store})
+	return b.join(api.Register{Kind: kind, Name: "host", SessionID: "s1", Process: process, Channel: true, Hooks: true, Store: store})
 }
 
 // TestMSG_06_ARestartIsNoReading: the host dies between the hand-over and its next
@@ -213,7 +214,7 @@ func TestMSG_06_WhatWentToAQueueStaysThere(t *testing.T) {
 	}
 	b.leaves(first)
 	// A hand-over that names no process was before a process that began after it.
-	second := b.join(ipc.Register{Kind: bridge.Codex, Name: "host", SessionID: "s1", AgentPID: os.Getpid(), HostKnown: true})
+	second := b.join(api.Register{Kind: bridge.Codex, Name: "host", SessionID: "s1", AgentPID: os.Getpid(), HostKnown: true})
 	if got := second.read(); len(got) != 1 || got[0] != older.Body {
 		t.Errorf("it is shown %q, want what is in no queue", got)
 	}
@@ -223,9 +224,9 @@ func TestMSG_06_WhatWentToAQueueStaysThere(t *testing.T) {
 // ownerSends puts the owner's words into the session's mail.
 func (b *bench) ownerSends(to peer) string {
 	b.t.Helper()
-	owner := b.dial(ipc.RoleOwner)
+	owner := b.dial(api.RoleOwner)
 	defer owner.Close()
-	sent, err := owner.Send(b.t.Context(), ipc.SendArgs{To: to.ID, Body: ownersWords})
+	sent, err := owner.Send(b.t.Context(), api.SendArgs{To: to.ID, Body: ownersWords})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -264,7 +265,7 @@ func TestMSG_06_AKeptReceiptNamesTheProcess(t *testing.T) {
 		sent := b.ownerSends(first)
 		reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, false)
 		b.stop()
-		confirm := ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: "PostToolUse"}
+		confirm := api.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: "PostToolUse"}
 		if err := (ipc.Journal{Dir: b.home.ReadJournal()}).Keep(confirm, b.now().UnixMilli()); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/search"
 	"bridge/backend/store"
@@ -24,29 +24,29 @@ const (
 // The specification leaves open what of the history a session may read, so it
 // gets no more than it has been told anyway: messages that it sent or that were
 // sent to it, and decisions whose scope reaches it.
-func (b *Broker) searchHistory(ctx context.Context, l *link, args ipc.SearchArgs) (ipc.SearchResult, error) {
+func (b *Broker) searchHistory(ctx context.Context, l *link, args api.SearchArgs) (api.SearchResult, error) {
 	s, err := b.callerOf(ctx, l, args.Caller)
 	if err != nil {
-		return ipc.SearchResult{}, err
+		return api.SearchResult{}, err
 	}
 	query, err := wordQuery(args)
 	if err != nil {
-		return ipc.SearchResult{}, err
+		return api.SearchResult{}, err
 	}
 	target := b.targetOf(s)
 	query.Fits = func(hit store.WordHit) bool { return mayRead(target, hit) }
 	hits, behind, err := b.opts.DB.SearchWords(ctx, query)
 	if err != nil {
-		return ipc.SearchResult{}, err
+		return api.SearchResult{}, err
 	}
-	result := ipc.SearchResult{Results: []ipc.SearchHit{}, Behind: behind}
+	result := api.SearchResult{Results: []api.SearchHit{}, Behind: behind}
 	for _, hit := range hits {
 		result.Results = append(result.Results, searchHit(hit, query.Words))
 	}
 	return result, b.active(ctx, s, "tool search_history")
 }
 
-func wordQuery(args ipc.SearchArgs) (query store.WordQuery, err error) {
+func wordQuery(args api.SearchArgs) (query store.WordQuery, err error) {
 	query.Limit = args.Limit
 	if query.Limit == 0 {
 		query.Limit = usualHits
@@ -71,16 +71,16 @@ func mayRead(s decision.Target, hit store.WordHit) bool {
 	return hit.Message.From.ID == s.ID || slices.ContainsFunc(hit.Message.Deliveries, isRecipient)
 }
 
-func searchHit(hit store.WordHit, words search.Query) ipc.SearchHit {
+func searchHit(hit store.WordHit, words search.Query) api.SearchHit {
 	if hit.Kind == search.Decision {
 		rev := hit.Decision
-		return ipc.SearchHit{
+		return api.SearchHit{
 			Kind: hit.Kind, ID: rev.ID, From: rev.Author, Topic: rev.Topic, Current: rev.Current, CreatedAt: hit.At,
 			Snippet: plain(words.Snippet(rev.Text)),
 		}
 	}
 	row := hit.Message
-	return ipc.SearchHit{
+	return api.SearchHit{
 		Kind: hit.Kind, ID: row.ID, From: row.From, To: row.To, ConversationID: row.ConversationID, CreatedAt: hit.At,
 		Snippet: plain(words.Snippet(row.Body)),
 	}

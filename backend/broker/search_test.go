@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 // finds asks until the index has everything and returns topics and snippets.
-func (p peer) finds(args ipc.SearchArgs) []string {
+func (p peer) finds(args api.SearchArgs) []string {
 	p.b.t.Helper()
 	for deadline := time.Now().Add(patience); ; {
 		result, err := p.SearchHistory(p.b.t.Context(), args)
@@ -33,13 +33,13 @@ func (p peer) finds(args ipc.SearchArgs) []string {
 // back under its host session.
 func TestASessionSearchesOnlyWhatItMayRead(t *testing.T) {
 	b := newBench(t)
-	alpha := b.join(ipc.Register{Name: "alpha", SessionID: "host-a"})
-	beta := b.join(ipc.Register{Name: "beta", SessionID: "host-b"})
-	gamma := b.join(ipc.Register{Name: "gamma", SessionID: "host-c", Cwd: "/work/other"})
-	alpha.mustSend(ipc.SendArgs{To: "beta", Body: "the secret plan of two"})
-	alpha.mustSend(ipc.SendArgs{To: "*", Body: "a plan for all"})
-	for topic, scope := range map[string]string{"shop plan": `{"project":"/work/shop"}`, "other plan": `{"project":"/work/other"}`, "common plan": `"all"`} {
-		args := ipc.DecideArgs{Topic: topic, Text: "settled", Scope: mustScope(t, scope)}
+	alpha := b.join(api.Register{Name: "alpha", SessionID: "host-a"})
+	beta := b.join(api.Register{Name: "beta", SessionID: "host-b"})
+	gamma := b.join(api.Register{Name: "gamma", SessionID: "host-c", Cwd: "/code/other"})
+	alpha.mustSend(api.SendArgs{To: "beta", Body: "the secret plan of two"})
+	alpha.mustSend(api.SendArgs{To: "*", Body: "a plan for all"})
+	for topic, scope := range map[string]string{"shop plan": `{"project":"/code/shop"}`, "other plan": `{"project":"/code/other"}`, "common plan": `"all"`} {
+		args := api.DecideArgs{Topic: topic, Text: "settled", Scope: mustScope(t, scope)}
 		if _, err := beta.Decide(t.Context(), args); err != nil {
 			t.Fatal(err)
 		}
@@ -47,15 +47,15 @@ func TestASessionSearchesOnlyWhatItMayRead(t *testing.T) {
 	two := []string{"a plan for all", "common plan settled", "shop plan settled", "the secret plan of two"}
 	for _, tt := range []struct {
 		who  peer
-		args ipc.SearchArgs
+		args api.SearchArgs
 		want []string
 	}{
-		{alpha, ipc.SearchArgs{Query: "plan", Kind: "decision"}, []string{"common plan settled", "shop plan settled"}},
-		{beta, ipc.SearchArgs{Query: "secret"}, []string{"the secret plan of two"}},
-		{gamma, ipc.SearchArgs{Query: "secret"}, []string{}},
-		{gamma, ipc.SearchArgs{Query: "plan -secret", Kind: "message"}, []string{}},
-		{gamma, ipc.SearchArgs{Query: `"plan for"`}, []string{"a plan for all"}},
-		{gamma, ipc.SearchArgs{Query: "plan", Kind: "decision"}, []string{"common plan settled", "other plan settled"}},
+		{alpha, api.SearchArgs{Query: "plan", Kind: "decision"}, []string{"common plan settled", "shop plan settled"}},
+		{beta, api.SearchArgs{Query: "secret"}, []string{"the secret plan of two"}},
+		{gamma, api.SearchArgs{Query: "secret"}, []string{}},
+		{gamma, api.SearchArgs{Query: "plan -secret", Kind: "message"}, []string{}},
+		{gamma, api.SearchArgs{Query: `"plan for"`}, []string{"a plan for all"}},
+		{gamma, api.SearchArgs{Query: "plan", Kind: "decision"}, []string{"common plan settled", "other plan settled"}},
 	} {
 		if got := tt.who.finds(tt.args); !slices.Equal(got, tt.want) {
 			t.Errorf("%s finds %q by %+v, want %q", tt.who.Name, got, tt.args, tt.want)
@@ -64,13 +64,13 @@ func TestASessionSearchesOnlyWhatItMayRead(t *testing.T) {
 	if err := alpha.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again := b.join(ipc.Register{Name: "alpha", SessionID: "host-a"})
+	again := b.join(api.Register{Name: "alpha", SessionID: "host-a"})
 	for _, want := range two {
-		if got := again.finds(ipc.SearchArgs{Query: "plan", Limit: 50}); !slices.Contains(got, want) {
+		if got := again.finds(api.SearchArgs{Query: "plan", Limit: 50}); !slices.Contains(got, want) {
 			t.Errorf("the session that came back finds %q, not %q", got, want)
 		}
 	}
-	for _, bad := range []ipc.SearchArgs{{}, {Query: "--"}, {Query: "a", Kind: "run"}, {Query: "a", Limit: -1}, {Query: "a", Limit: 51}} {
+	for _, bad := range []api.SearchArgs{{}, {Query: "--"}, {Query: "a", Kind: "run"}, {Query: "a", Limit: -1}, {Query: "a", Limit: 51}} {
 		if _, err := gamma.SearchHistory(t.Context(), bad); bridge.CodeOf(err) != bridge.Invalid {
 			t.Errorf("%+v: %v, want a refusal", bad, err)
 		}

@@ -5,39 +5,39 @@ import (
 	"slices"
 
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 )
 
 // sendStatus tells a session what became of a message that it sent, also when
 // that has expired or is archived (MSG-12). What others sent is answered like
 // what nobody sent.
-func (b *Broker) sendStatus(ctx context.Context, l *link, args ipc.SentArgs) (ipc.Sent, error) {
+func (b *Broker) sendStatus(ctx context.Context, l *link, args api.SentArgs) (api.Sent, error) {
 	s, err := b.callerOf(ctx, l, args.Caller)
 	if err != nil {
-		return ipc.Sent{}, err
+		return api.Sent{}, err
 	}
 	if err := bridge.CheckID("message_id", args.MessageID); err != nil {
-		return ipc.Sent{}, err
+		return api.Sent{}, err
 	}
 	if err := b.active(ctx, s, "tool send_status"); err != nil {
-		return ipc.Sent{}, err
+		return api.Sent{}, err
 	}
 	row, err := b.opts.DB.Sent(ctx, args.MessageID)
 	if err != nil && bridge.CodeOf(err) != bridge.NotFound {
-		return ipc.Sent{}, err
+		return api.Sent{}, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil || !b.sentByLocked(s, row.From.ID) {
-		return ipc.Sent{}, bridge.Errorf(bridge.NotFound, "this session has sent no message with the id %q", args.MessageID)
+		return api.Sent{}, bridge.Errorf(bridge.NotFound, "this session has sent no message with the id %q", args.MessageID)
 	}
-	answer := ipc.Sent{ID: row.ID, Recipients: []ipc.SentStage{}}
+	answer := api.Sent{ID: row.ID, Recipients: []api.SentStage{}}
 	for _, d := range row.Deliveries {
 		stage, fact := d.Reached()
-		answer.Recipients = append(answer.Recipients, ipc.SentStage{Name: b.nameLocked(d.Recipient), Stage: stage, At: fact.At, Evidence: fact.Evidence})
+		answer.Recipients = append(answer.Recipients, api.SentStage{Name: b.nameLocked(d.Recipient), Stage: stage, At: fact.At, Evidence: fact.Evidence})
 	}
-	slices.SortFunc(answer.Recipients, func(x, y ipc.SentStage) int { return bridge.CompareNames(x.Name, y.Name) })
+	slices.SortFunc(answer.Recipients, func(x, y api.SentStage) int { return bridge.CompareNames(x.Name, y.Name) })
 	return answer, nil
 }
 

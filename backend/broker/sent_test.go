@@ -10,15 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 	"bridge/backend/store"
 )
 
 // status is the answer without its times, which must lie within the test's own.
-func (p peer) status(messageID string) []ipc.SentStage {
+func (p peer) status(messageID string) []api.SentStage {
 	p.b.t.Helper()
-	answer, err := p.SendStatus(p.b.t.Context(), ipc.SentArgs{MessageID: messageID})
+	answer, err := p.SendStatus(p.b.t.Context(), api.SentArgs{MessageID: messageID})
 	if err != nil || answer.ID != messageID {
 		p.b.t.Fatalf("%s asks for %s: %+v, %v", p.Name, messageID, answer, err)
 	}
@@ -31,7 +31,7 @@ func (p peer) status(messageID string) []ipc.SentStage {
 	return answer.Recipients
 }
 
-func (p peer) wantStatus(what, messageID string, want ...ipc.SentStage) {
+func (p peer) wantStatus(what, messageID string, want ...api.SentStage) {
 	p.b.t.Helper()
 	if diff := cmp.Diff(want, p.status(messageID)); diff != "" {
 		p.b.t.Errorf("%s (-want +got):\n%s", what, diff)
@@ -42,39 +42,39 @@ func (p peer) wantStatus(what, messageID string, want ...ipc.SentStage) {
 // answer yet that could be asked about.
 func TestMSG_12_TheSenderSeesEveryStage(t *testing.T) {
 	b := newBench(t)
-	from := b.join(ipc.Register{Name: "from"})
-	to := b.join(ipc.Register{Name: "to", SessionID: "h1"})
-	open := from.mustSend(ipc.SendArgs{To: "to", Body: "Which one?"})
-	from.wantStatus("sent", open.ID, ipc.SentStage{Name: "to", Stage: "durable", Evidence: "committed to the store"})
+	from := b.join(api.Register{Name: "from"})
+	to := b.join(api.Register{Name: "to", SessionID: "h1"})
+	open := from.mustSend(api.SendArgs{To: "to", Body: "Which one?"})
+	from.wantStatus("sent", open.ID, api.SentStage{Name: "to", Stage: "durable", Evidence: "committed to the store"})
 	b.hook(session.HookCall{SessionID: "h1", Event: session.EventTool, HostEvent: "PostToolUse"}, true)
-	from.wantStatus("handed over", open.ID, ipc.SentStage{Name: "to", Stage: "handed", Evidence: "hook PostToolUse"})
+	from.wantStatus("handed over", open.ID, api.SentStage{Name: "to", Stage: "handed", Evidence: "hook PostToolUse"})
 	b.hook(session.HookCall{SessionID: "h1", Event: session.EventPreTool, HostEvent: "PreToolUse"}, true)
-	from.wantStatus("read", open.ID, ipc.SentStage{Name: "to", Stage: "consumed", Evidence: "next activity: PreToolUse"})
-	reply := to.mustSend(ipc.SendArgs{To: "from", Body: "That one.", ReplyTo: open.ID})
-	from.wantStatus("answered", open.ID, ipc.SentStage{Name: "to", Stage: "answered", Evidence: "reply " + reply.ID})
+	from.wantStatus("read", open.ID, api.SentStage{Name: "to", Stage: "consumed", Evidence: "next activity: PreToolUse"})
+	reply := to.mustSend(api.SendArgs{To: "from", Body: "That one.", ReplyTo: open.ID})
+	from.wantStatus("answered", open.ID, api.SentStage{Name: "to", Stage: "answered", Evidence: "reply " + reply.ID})
 
-	plugin := b.dial(ipc.RolePlugin)
-	if _, err := plugin.Register(t.Context(), ipc.Register{Kind: bridge.OpenCode, Name: "open", SessionID: "ses_1", Cwd: "/home/u/shop"}); err != nil {
+	plugin := b.dial(api.RolePlugin)
+	if _, err := plugin.Register(t.Context(), api.Register{Kind: bridge.OpenCode, Name: "open", SessionID: "ses_1", Cwd: "/home/u/shop"}); err != nil {
 		t.Fatal(err)
 	}
-	woken := from.mustSend(ipc.SendArgs{To: "open", Body: "Start."})
-	from.wantStatus("woken", woken.ID, ipc.SentStage{Name: "open", Stage: "woken", Evidence: "its plugin was asked to start a turn"})
+	woken := from.mustSend(api.SendArgs{To: "open", Body: "Start."})
+	from.wantStatus("woken", woken.ID, api.SentStage{Name: "open", Stage: "woken", Evidence: "its plugin was asked to start a turn"})
 }
 
 func TestMSG_12_TheSenderSeesThatItsMessageExpired(t *testing.T) {
 	b := newBench(t)
-	from := b.join(ipc.Register{Name: "from", SessionID: "h1"})
-	gone := b.join(ipc.Register{Name: "gone", SessionID: "h2"})
+	from := b.join(api.Register{Name: "from", SessionID: "h1"})
+	gone := b.join(api.Register{Name: "gone", SessionID: "h2"})
 	gone.Close()
-	eventually(t, "gone left", func() bool { p, err := from.Peers(t.Context(), ipc.Caller{}); return err == nil && len(p.Peers) == 1 })
-	sent := from.mustSend(ipc.SendArgs{To: "gone", Body: "in vain"})
+	eventually(t, "gone left", func() bool { p, err := from.Peers(t.Context(), api.Caller{}); return err == nil && len(p.Peers) == 1 })
+	sent := from.mustSend(api.SendArgs{To: "gone", Body: "in vain"})
 	b.now = func() time.Time { return time.Now().Add(25 * time.Hour) }
 	b.restart()
-	from = b.join(ipc.Register{Name: "from", SessionID: "h1"})
+	from = b.join(api.Register{Name: "from", SessionID: "h1"})
 	if n, err := b.broker.Expire(t.Context()); n != 1 || err != nil {
 		t.Fatalf("Expire = %d, %v; want 1", n, err)
 	}
-	want := ipc.SentStage{Name: "gone", Stage: "expired", Evidence: "waited too long for its session"}
+	want := api.SentStage{Name: "gone", Stage: "expired", Evidence: "waited too long for its session"}
 	from.wantStatus("expired", sent.ID, want)
 
 	later := b.now().Add(time.Hour).UnixMilli()
@@ -87,18 +87,18 @@ func TestMSG_12_TheSenderSeesThatItsMessageExpired(t *testing.T) {
 
 func TestMSG_12_EachRecipientHasItsOwnStage(t *testing.T) {
 	b := newBench(t)
-	from := b.join(ipc.Register{Name: "from"})
-	a := b.join(ipc.Register{Name: "a"})
-	b.join(ipc.Register{Name: "b", SessionID: "hb"})
-	c := b.join(ipc.Register{Name: "c"})
-	sent := from.mustSend(ipc.SendArgs{To: "*", Body: "for all"})
+	from := b.join(api.Register{Name: "from"})
+	a := b.join(api.Register{Name: "a"})
+	b.join(api.Register{Name: "b", SessionID: "hb"})
+	c := b.join(api.Register{Name: "c"})
+	sent := from.mustSend(api.SendArgs{To: "*", Body: "for all"})
 	wantBodies(t, "a", a.read(), "for all")
 	b.hook(session.HookCall{SessionID: "hb", Event: session.EventTool, HostEvent: "PostToolUse"}, true)
 	c.Close()
 	from.wantStatus("three recipients", sent.ID,
-		ipc.SentStage{Name: "a", Stage: "consumed", Evidence: "tool inbox"},
-		ipc.SentStage{Name: "b", Stage: "handed", Evidence: "hook PostToolUse"},
-		ipc.SentStage{Name: "c", Stage: "durable", Evidence: "committed to the store"})
+		api.SentStage{Name: "a", Stage: "consumed", Evidence: "tool inbox"},
+		api.SentStage{Name: "b", Stage: "handed", Evidence: "hook PostToolUse"},
+		api.SentStage{Name: "c", Stage: "durable", Evidence: "committed to the store"})
 	later := b.now().Add(time.Hour).UnixMilli()
 	if moved, err := store.ArchiveMessages(t.Context(), b.home.DB(), b.home.Archive(), store.ArchiveRule{Before: later, Now: later}); moved != 1 || err != nil {
 		t.Fatalf("%d rows are archived, %v", moved, err)
@@ -112,53 +112,53 @@ func TestMSG_12_EachRecipientHasItsOwnStage(t *testing.T) {
 // for what nobody sent, the owner's and a decision's message included.
 func TestMSG_12_OnlyTheSenderIsTold(t *testing.T) {
 	b := newBench(t)
-	from := b.join(ipc.Register{Name: "from"})
-	to := b.join(ipc.Register{Name: "to"})
-	sent := from.mustSend(ipc.SendArgs{To: "to", Body: "for two"})
-	owners, err := b.dial(ipc.RoleOwner).Send(t.Context(), ipc.SendArgs{To: "to", Body: "from the owner"})
+	from := b.join(api.Register{Name: "from"})
+	to := b.join(api.Register{Name: "to"})
+	sent := from.mustSend(api.SendArgs{To: "to", Body: "for two"})
+	owners, err := b.dial(api.RoleOwner).Send(t.Context(), api.SendArgs{To: "to", Body: "from the owner"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for what, id := range map[string]string{"another's": sent.ID, "the owner's": owners.ID, "nobody's": "m-0"} {
-		_, err := to.SendStatus(t.Context(), ipc.SentArgs{MessageID: id})
+		_, err := to.SendStatus(t.Context(), api.SentArgs{MessageID: id})
 		wantCode(t, what, err, bridge.NotFound)
 		if want := `this session has sent no message with the id "` + id + `"`; err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", what, err, want)
 		}
 	}
 	for what, id := range map[string]string{"none": "", "too long": strings.Repeat("m", 129), "odd": "a b"} {
-		_, err := to.SendStatus(t.Context(), ipc.SentArgs{MessageID: id})
+		_, err := to.SendStatus(t.Context(), api.SentArgs{MessageID: id})
 		wantCode(t, what, err, bridge.Invalid)
 	}
 }
 
 func TestMSG_12_AMessageStaysItsSendersOwn(t *testing.T) {
 	b := newBench(t)
-	b.join(ipc.Register{Name: "to"})
+	b.join(api.Register{Name: "to"})
 	ask := func(p peer, id string) error {
-		_, err := p.SendStatus(t.Context(), ipc.SentArgs{MessageID: id})
+		_, err := p.SendStatus(t.Context(), api.SentArgs{MessageID: id})
 		return err
 	}
-	from := b.join(ipc.Register{Name: "from", SessionID: "h1"})
-	sent := from.mustSend(ipc.SendArgs{To: "to", Body: "x"})
+	from := b.join(api.Register{Name: "from", SessionID: "h1"})
+	sent := from.mustSend(api.SendArgs{To: "to", Body: "x"})
 	from.Close()
 	eventually(t, "it left", func() bool { b.broker.mu.Lock(); defer b.broker.mu.Unlock(); return b.broker.roster.Len() == 1 })
-	heir := b.join(ipc.Register{Name: "from", SessionID: "h2"})
+	heir := b.join(api.Register{Name: "from", SessionID: "h2"})
 	wantCode(t, "another session of the name", ask(heir, sent.ID), bridge.NotFound)
-	other := b.join(ipc.Register{Name: "codex", SessionID: "h1", Kind: bridge.Codex})
+	other := b.join(api.Register{Name: "codex", SessionID: "h1", Kind: bridge.Codex})
 	wantCode(t, "another agent's session of the id", ask(other, sent.ID), bridge.NotFound)
 	b.restart()
-	again := b.join(ipc.Register{Name: "from", SessionID: "h1"})
+	again := b.join(api.Register{Name: "from", SessionID: "h1"})
 	if err := ask(again, sent.ID); err != nil {
 		t.Errorf("the same host session in a new process, under a new broker: %v", err)
 	}
 
 	// One that is known only later: what it sent before is its own.
-	early := b.join(ipc.Register{Name: "early"})
-	before := early.mustSend(ipc.SendArgs{To: "from", Body: "y"})
+	early := b.join(api.Register{Name: "early"})
+	before := early.mustSend(api.SendArgs{To: "from", Body: "y"})
 	again.Close()
 	eventually(t, "it left", func() bool { b.broker.mu.Lock(); defer b.broker.mu.Unlock(); return b.broker.roster.Len() == 1 })
-	if _, err := early.Peers(t.Context(), ipc.Caller{SessionID: "h1"}); err != nil {
+	if _, err := early.Peers(t.Context(), api.Caller{SessionID: "h1"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{before.ID, sent.ID} {
@@ -195,11 +195,11 @@ func TestMSG_12_AHostSessionOfAnotherHomeIsTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.start()
-	from := b.join(ipc.Register{Name: "from", SessionID: "h1"})
+	from := b.join(api.Register{Name: "from", SessionID: "h1"})
 	if from.ID != "here" {
 		t.Fatalf("it is %s", from.ID)
 	}
-	from.wantStatus("sent elsewhere", "m-1", ipc.SentStage{Name: "r", Stage: "durable", Evidence: "committed to the store"})
+	from.wantStatus("sent elsewhere", "m-1", api.SentStage{Name: "r", Stage: "durable", Evidence: "committed to the store"})
 }
 
 func TestMSG_12_AnArchiveThatCannotBeReadIsNamed(t *testing.T) {
@@ -209,10 +209,10 @@ func TestMSG_12_AnArchiveThatCannotBeReadIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.start()
-	from := b.join(ipc.Register{Name: "from"})
-	b.join(ipc.Register{Name: "to"})
-	_, err := from.SendStatus(t.Context(), ipc.SentArgs{MessageID: "m-0"})
+	from := b.join(api.Register{Name: "from"})
+	b.join(api.Register{Name: "to"})
+	_, err := from.SendStatus(t.Context(), api.SentArgs{MessageID: "m-0"})
 	wantCode(t, "what may be in the archive", err, bridge.Unavailable)
-	sent := from.mustSend(ipc.SendArgs{To: "to", Body: "x"})
-	from.wantStatus("what is in the store", sent.ID, ipc.SentStage{Name: "to", Stage: "durable", Evidence: "committed to the store"})
+	sent := from.mustSend(api.SendArgs{To: "to", Body: "x"})
+	from.wantStatus("what is in the store", sent.ID, api.SentStage{Name: "to", Stage: "durable", Evidence: "committed to the store"})
 }

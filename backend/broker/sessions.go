@@ -10,7 +10,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 	"bridge/backend/store"
 )
@@ -18,25 +18,25 @@ import (
 func ownPID() int { return os.Getpid() }
 
 // register makes a connection part of a session (MSG-03).
-func (b *Broker) register(ctx context.Context, l *link, args ipc.Register) (ipc.Registered, error) {
+func (b *Broker) register(ctx context.Context, l *link, args api.Register) (api.Registered, error) {
 	if err := checkRegister(args); err != nil {
-		return ipc.Registered{}, err
+		return api.Registered{}, err
 	}
 	host := hostOf(l, args)
 	b.mu.Lock()
 	l.host = host
 	b.keepLoansLocked(l, args.Loans)
-	if l.identity == nil || l.conn.Hello().Role != ipc.RolePlugin {
+	if l.identity == nil || l.conn.Hello().Role != api.RolePlugin {
 		l.identity = &args
 	}
 	s, provisional := b.placeLocked(l, args)
 	b.mu.Unlock()
 	if provisional {
 		note, err := b.note(ctx, decision.Target{Agent: args.Kind, Cwd: args.Cwd})
-		return ipc.Registered{Note: note}, err
+		return api.Registered{Note: note}, err
 	}
 	if err := b.settle(ctx, s); err != nil {
-		return ipc.Registered{}, err
+		return api.Registered{}, err
 	}
 	note, err := b.note(ctx, b.targetOf(s))
 	b.lookSoon(s, args.Store)
@@ -49,7 +49,7 @@ func (b *Broker) register(ctx context.Context, l *link, args ipc.Register) (ipc.
 	return answer, err
 }
 
-func checkRegister(args ipc.Register) error {
+func checkRegister(args api.Register) error {
 	if _, err := bridge.ParseKind(string(args.Kind)); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func checkRegister(args ipc.Register) error {
 // A process is provisional, and no session yet, when it serves several sessions
 // or when its agent process already has one: then it may be a native child's or
 // a second thread's, and its first call with an identity will tell.
-func (b *Broker) placeLocked(l *link, args ipc.Register) (s *session.Session, provisional bool) {
+func (b *Broker) placeLocked(l *link, args api.Register) (s *session.Session, provisional bool) {
 	if args.SessionID != "" {
 		s = b.byHostOrNewLocked(l, args, args.SessionID)
 	} else {
@@ -92,7 +92,7 @@ func (b *Broker) placeLocked(l *link, args ipc.Register) (s *session.Session, pr
 // hostHasSessionLocked reports whether the agent process of an unnamed,
 // unidentified registration has a session of that folder already. HostKnown
 // guards it: scripts may start many servers from one process.
-func (b *Broker) hostHasSessionLocked(args ipc.Register) bool {
+func (b *Broker) hostHasSessionLocked(args api.Register) bool {
 	if !args.HostKnown || args.Name != "" {
 		return false
 	}
@@ -104,7 +104,7 @@ func (b *Broker) hostHasSessionLocked(args ipc.Register) bool {
 	return false
 }
 
-func (b *Broker) byHostOrNewLocked(l *link, args ipc.Register, sessionID string) *session.Session {
+func (b *Broker) byHostOrNewLocked(l *link, args api.Register, sessionID string) *session.Session {
 	if s, ok := b.roster.ByHost(args.Kind, sessionID); ok {
 		return s
 	}
@@ -122,7 +122,7 @@ func (b *Broker) byHostOrNewLocked(l *link, args ipc.Register, sessionID string)
 	return s
 }
 
-func (b *Broker) byPreviousOrNewLocked(args ipc.Register) *session.Session {
+func (b *Broker) byPreviousOrNewLocked(args api.Register) *session.Session {
 	if s, ok := b.roster.Get(args.Previous); ok && s.Kind == args.Kind {
 		return s
 	}
@@ -143,7 +143,7 @@ func (b *Broker) freeIDLocked(previous string) string {
 	return uuid.NewString()
 }
 
-func (b *Broker) newSession(args ipc.Register, id string) *session.Session {
+func (b *Broker) newSession(args api.Register, id string) *session.Session {
 	return &session.Session{
 		ID: id, Kind: args.Kind, Cwd: args.Cwd, AgentPID: args.AgentPID, Since: b.nowMillis(),
 		Runner: args.Runner, Channel: args.Channel, Threads: args.Threads, HooksSeen: args.Hooks, Wake: b.wakePolicy(args),
@@ -151,7 +151,7 @@ func (b *Broker) newSession(args ipc.Register, id string) *session.Session {
 }
 
 // wakePolicy is what the session advertises, or the owner's settings.
-func (b *Broker) wakePolicy(args ipc.Register) session.Policy {
+func (b *Broker) wakePolicy(args api.Register) session.Policy {
 	if p := args.WakePrefs; p != nil {
 		return session.Policy{AutoWake: p.AutoWake, WakeOnDirect: p.WakeOnDirect, MaxHops: p.MaxHops}
 	}
@@ -180,7 +180,7 @@ func (b *Broker) applyPrefsLocked(s *session.Session) {
 // who it was to the next broker.
 func (b *Broker) attachLocked(l *link, s *session.Session) {
 	if !l.sessions[s.ID] {
-		l.conn.Push(ipc.EventJoined, joined(s))
+		l.conn.Push(api.EventJoined, joined(s))
 	}
 	l.sessions[s.ID] = true
 	b.learnHostLocked(l, s)
@@ -189,14 +189,14 @@ func (b *Broker) attachLocked(l *link, s *session.Session) {
 			b.boxes[s.ID].holdLocked(given)
 		}
 	}
-	if l.conn.Hello().Role == ipc.RolePlugin {
+	if l.conn.Hello().Role == api.RolePlugin {
 		s.Plugin = true
 	}
 }
 
 // joined is what a process is told of the session that it is part of.
-func joined(s *session.Session) ipc.Registered {
-	return ipc.Registered{ID: s.ID, Name: s.Name, Hooks: s.HooksSeen}
+func joined(s *session.Session) api.Registered {
+	return api.Registered{ID: s.ID, Name: s.Name, Hooks: s.HooksSeen}
 }
 
 // unboundLocked returns the connection's session whose host session id is not
@@ -242,7 +242,7 @@ func (b *Broker) rekeyLocked(s *session.Session, id string) {
 		if l.sessions[old] {
 			delete(l.sessions, old)
 			l.sessions[id] = true
-			l.conn.Push(ipc.EventJoined, joined(s))
+			l.conn.Push(api.EventJoined, joined(s))
 		}
 	}
 }
@@ -297,7 +297,7 @@ func (b *Broker) targetOf(s *session.Session) decision.Target {
 }
 
 // leave ends one session of a plugin's connection.
-func (b *Broker) leave(_ context.Context, l *link, args ipc.Leave) (ipc.Empty, error) {
+func (b *Broker) leave(_ context.Context, l *link, args api.Leave) (api.Empty, error) {
 	b.mu.Lock()
 	held := l.sessions[args.ID]
 	if held {
@@ -306,10 +306,10 @@ func (b *Broker) leave(_ context.Context, l *link, args ipc.Leave) (ipc.Empty, e
 	}
 	b.mu.Unlock()
 	if !held {
-		return ipc.Empty{}, bridge.Errorf(bridge.NotFound, "the connection is not part of that session")
+		return api.Empty{}, bridge.Errorf(bridge.NotFound, "the connection is not part of that session")
 	}
 	b.changed()
-	return ipc.Empty{}, nil
+	return api.Empty{}, nil
 }
 
 // leaveUnlessHeldLocked takes a session off the list when no connection is part
@@ -330,7 +330,7 @@ func (b *Broker) leaveUnlessHeldLocked(id string) {
 
 // callerOf finds the session on whose behalf a connection asks. A call that
 // carries a host session id identifies or creates it on the way.
-func (b *Broker) callerOf(ctx context.Context, l *link, caller ipc.Caller) (*session.Session, error) {
+func (b *Broker) callerOf(ctx context.Context, l *link, caller api.Caller) (*session.Session, error) {
 	b.mu.Lock()
 	s, settled, err := b.findCallerLocked(l, caller)
 	b.mu.Unlock()
@@ -346,7 +346,7 @@ func (b *Broker) callerOf(ctx context.Context, l *link, caller ipc.Caller) (*ses
 
 // findCallerLocked reports settled false when the session is new or learned who
 // it is.
-func (b *Broker) findCallerLocked(l *link, caller ipc.Caller) (s *session.Session, settled bool, err error) {
+func (b *Broker) findCallerLocked(l *link, caller api.Caller) (s *session.Session, settled bool, err error) {
 	if l.identity == nil {
 		return nil, false, bridge.Errorf(bridge.Denied, "register a session first")
 	}

@@ -6,21 +6,21 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/reach"
 	"bridge/backend/session"
 )
 
 // peers lists the live sessions for a tool call (MSG-09).
-func (b *Broker) peers(ctx context.Context, l *link, caller ipc.Caller) (ipc.PeersResult, error) {
-	result := ipc.PeersResult{}
+func (b *Broker) peers(ctx context.Context, l *link, caller api.Caller) (api.PeersResult, error) {
+	result := api.PeersResult{}
 	if l.identity != nil {
 		s, err := b.callerOf(ctx, l, caller)
 		if err != nil {
-			return ipc.PeersResult{}, err
+			return api.PeersResult{}, err
 		}
 		if err := b.active(ctx, s, "tool peers"); err != nil {
-			return ipc.PeersResult{}, err
+			return api.PeersResult{}, err
 		}
 		b.mu.Lock()
 		result.Self = s.Name
@@ -33,23 +33,23 @@ func (b *Broker) peers(ctx context.Context, l *link, caller ipc.Caller) (ipc.Pee
 }
 
 // Peers lists the live sessions by name.
-func (b *Broker) Peers(ctx context.Context) ([]ipc.Peer, error) {
+func (b *Broker) Peers(ctx context.Context) ([]api.Peer, error) {
 	unread, err := b.opts.DB.UnreadCounts(ctx)
 	if err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	peers := []ipc.Peer{}
+	peers := []api.Peer{}
 	for _, s := range b.roster.Live() {
 		peers = append(peers, b.peerLocked(s, unread[s.ID]))
 	}
 	return peers, nil
 }
 
-func (b *Broker) peerLocked(s *session.Session, unread int) ipc.Peer {
-	peer := ipc.Peer{
-		ID: s.ID, Name: s.Name, Agent: s.Kind, Cwd: s.Cwd, State: "idle", Since: s.Since, Children: []ipc.Child{},
+func (b *Broker) peerLocked(s *session.Session, unread int) api.Peer {
+	peer := api.Peer{
+		ID: s.ID, Name: s.Name, Agent: s.Kind, Cwd: s.Cwd, State: "idle", Since: s.Since, Children: []api.Child{},
 		AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect, Unread: unread,
 	}
 	if s.Busy {
@@ -64,7 +64,7 @@ func (b *Broker) peerLocked(s *session.Session, unread int) ipc.Peer {
 		if c.Done {
 			state = "done"
 		}
-		peer.Children = append(peer.Children, ipc.Child{ID: c.ID, Title: c.Title, State: state})
+		peer.Children = append(peer.Children, api.Child{ID: c.ID, Title: c.Title, State: state})
 	}
 	facts := b.factsLocked(s)
 	peer.Transport, peer.Wake, peer.Detail = reach.Mail(facts)
@@ -102,18 +102,18 @@ func (b *Broker) factsLocked(s *session.Session) reach.Facts {
 }
 
 // status is what the command line and the page show of the broker.
-func (b *Broker) status(ctx context.Context, _ *link, _ ipc.Empty) (ipc.Status, error) {
+func (b *Broker) status(ctx context.Context, _ *link, _ api.Empty) (api.Status, error) {
 	return b.Status(ctx)
 }
 
 // Status is what the broker says of itself at this moment.
-func (b *Broker) Status(ctx context.Context) (ipc.Status, error) {
+func (b *Broker) Status(ctx context.Context) (api.Status, error) {
 	revision := b.revision.Load() // first: the answer may be newer than it says, never older
 	peers, err := b.Peers(ctx)
 	if err != nil {
-		return ipc.Status{}, err
+		return api.Status{}, err
 	}
-	status := ipc.Status{
+	status := api.Status{
 		Version: b.opts.Version, PID: ownPID(), Host: b.opts.Host, Since: b.started.UnixMilli(), URL: b.opts.URL(),
 		Schema: b.opts.DB.Version(), Revision: revision, Peers: peers,
 	}
@@ -124,20 +124,20 @@ func (b *Broker) Status(ctx context.Context) (ipc.Status, error) {
 }
 
 // autoWake sets the calling session's own preference.
-func (b *Broker) autoWake(ctx context.Context, l *link, args ipc.AutoWakeArgs) (ipc.Empty, error) {
+func (b *Broker) autoWake(ctx context.Context, l *link, args api.AutoWakeArgs) (api.Empty, error) {
 	s, err := b.callerOf(ctx, l, args.Caller)
 	if err != nil {
-		return ipc.Empty{}, err
+		return api.Empty{}, err
 	}
 	if b.isChild(args.Caller) {
-		return ipc.Empty{}, bridge.Errorf(bridge.Denied, "a native child cannot change its parent's wake policy")
+		return api.Empty{}, bridge.Errorf(bridge.Denied, "a native child cannot change its parent's wake policy")
 	}
 	if err := b.prefs.set(b.targetOf(s).ID, args.Enabled); err != nil {
-		return ipc.Empty{}, err
+		return api.Empty{}, err
 	}
 	b.mu.Lock()
 	s.Wake.AutoWake = args.Enabled
 	b.mu.Unlock()
 	b.changed()
-	return ipc.Empty{}, b.active(ctx, s, "tool auto_wake")
+	return api.Empty{}, b.active(ctx, s, "tool auto_wake")
 }

@@ -9,7 +9,7 @@ import (
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 )
 
@@ -21,26 +21,26 @@ func TestCHT_03_CHT_07_CHT_17_CHT_20_ThePageIsToldWhatTheBrokerDoes(t *testing.T
 		name, owner, hint string
 		open              func(b *bench) peer
 	}{
-		{"nothing reported", "looks there", "looks there", func(b *bench) peer { return b.join(ipc.Register{Name: "p", SessionID: "s1"}) }},
+		{"nothing reported", "looks there", "looks there", func(b *bench) peer { return b.join(api.Register{Name: "p", SessionID: "s1"}) }},
 		{"hooks, none waits", "No wake hook waits now", "No wake hook waits now", func(b *bench) peer {
-			p := b.join(ipc.Register{Name: "p", SessionID: "s1"})
+			p := b.join(api.Register{Name: "p", SessionID: "s1"})
 			b.hook(stop, true)
 			return p
 		}},
 		{"hooks, busy", "safe step", "safe step", func(b *bench) peer {
-			p := b.join(ipc.Register{Name: "p", SessionID: "s1"})
+			p := b.join(api.Register{Name: "p", SessionID: "s1"})
 			b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1"}, true)
 			return p
 		}},
 		{"a wake hook waits", "A wake hook starts a turn of p", "A wake hook starts a turn of p", func(b *bench) peer {
-			p := b.join(ipc.Register{Name: "p", SessionID: "s1"})
+			p := b.join(api.Register{Name: "p", SessionID: "s1"})
 			b.hook(stop, true)
 			b.wakeHook(false)
 			eventually(b.t, "the hook waits", func() bool { return b.waits(p.ID, false) })
 			return p
 		}},
 		{"a channel", "p's channel", "p's channel", func(b *bench) peer {
-			return b.join(ipc.Register{Name: "p", SessionID: "s1", Channel: true})
+			return b.join(api.Register{Name: "p", SessionID: "s1", Channel: true})
 		}},
 		{"a mod", "The mod of p", "No wake hook waits now", func(b *bench) peer {
 			p := b.claude("p", "s1", "")
@@ -66,16 +66,16 @@ func TestCHT_03_CHT_07_CHT_17_CHT_20_ThePageIsToldWhatTheBrokerDoes(t *testing.T
 // A wake hook comes a moment after the turn's end, when the page has looked already.
 func TestCHT_03_CHT_17_ThePageIsToldThatAWakeHookCameAndLeft(t *testing.T) {
 	b := newBench(t)
-	p := b.join(ipc.Register{Name: "p", SessionID: "s1"})
+	p := b.join(api.Register{Name: "p", SessionID: "s1"})
 	stop := session.HookCall{Kind: bridge.Claude, Event: session.EventStop, HostEvent: "Stop", SessionID: "s1"}
 	b.hook(stop, true)
-	hook := b.dial(ipc.RoleHook)
+	hook := b.dial(api.RoleHook)
 	come := func() (leave func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan struct{})
 		go func() {
 			defer close(left)
-			_, _ = hook.WakeWait(ctx, ipc.WakeWait{Call: stop})
+			_, _ = hook.WakeWait(ctx, api.WakeWait{Call: stop})
 		}()
 		eventually(t, "the hook waits", func() bool { return b.waits(p.ID, false) })
 		return func() {
@@ -105,7 +105,7 @@ func TestCHT_03_CHT_17_ThePageIsToldThatAWakeHookCameAndLeft(t *testing.T) {
 
 func TestCHT_11_ThePageIsToldHowANoteTravels(t *testing.T) {
 	b := newBench(t)
-	p := b.join(ipc.Register{Name: "p", SessionID: "s1"})
+	p := b.join(api.Register{Name: "p", SessionID: "s1"})
 	b.hook(session.HookCall{Event: session.EventChildStart, SessionID: "s1", ChildID: "c1", ChildTitle: "explore"}, true)
 	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1"}, true)
 	hint := b.peerNamed("p").Reach.Child.Hint
@@ -119,7 +119,7 @@ func TestCHT_04_ThePageIsToldWhenCodexReads(t *testing.T) {
 	b := newBench(t)
 	b.codex("exit 0")
 	for name, server := range map[string]bool{"seldom": false, "server": true} {
-		p := b.join(ipc.Register{Name: name, Kind: bridge.Codex, SessionID: "t-" + name, Threads: server})
+		p := b.join(api.Register{Name: name, Kind: bridge.Codex, SessionID: "t-" + name, Threads: server})
 		b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStop, SessionID: "t-" + name}, true)
 		want := map[bool]string{false: name + " reads it within 10 seconds", true: name + " reads it at once."}[server]
 		if got := b.peerNamed(name).Reach.Owner; !strings.Contains(got, want) {
@@ -138,8 +138,8 @@ func TestCHT_18_CHT_19_ThePageIsToldWhatIsInTheWay(t *testing.T) {
 		return agent.Found{Version: "2.0.3"}, nil
 	}
 	b.restart()
-	web := b.join(ipc.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
-	b.join(ipc.Register{Name: "docs", Kind: bridge.OpenCode, SessionID: "s2", WakePrefs: &ipc.WakePolicy{AutoWake: true}})
+	web := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1"})
+	b.join(api.Register{Name: "docs", Kind: bridge.OpenCode, SessionID: "s2", WakePrefs: &api.WakePolicy{AutoWake: true}})
 	b.hook(session.HookCall{Kind: bridge.OpenCode, Event: session.EventIdle, SessionID: "s2"}, true)
 	if got := b.peerNamed("web").Reach.Obstacle; got != "Only its inbox is open." {
 		t.Errorf("before any hook: %q", got)
@@ -158,7 +158,7 @@ func TestCHT_18_CHT_19_ThePageIsToldWhatIsInTheWay(t *testing.T) {
 	}
 }
 
-func (b *bench) peerNamed(name string) ipc.Peer {
+func (b *bench) peerNamed(name string) api.Peer {
 	b.t.Helper()
 	peers, err := b.broker.Peers(b.t.Context())
 	if err != nil {
@@ -170,5 +170,5 @@ func (b *bench) peerNamed(name string) ipc.Peer {
 		}
 	}
 	b.t.Fatalf("no %s among %+v", name, peers)
-	return ipc.Peer{}
+	return api.Peer{}
 }

@@ -3,7 +3,7 @@ package broker
 import (
 	"slices"
 
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 )
 
@@ -16,7 +16,7 @@ import (
 
 // provisionalLocked reports whether a process that registers without an identity
 // is no session yet.
-func (b *Broker) provisionalLocked(args ipc.Register) bool {
+func (b *Broker) provisionalLocked(args api.Register) bool {
 	switch {
 	case args.Shared:
 		return true

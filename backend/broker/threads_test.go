@@ -7,13 +7,14 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 )
 
 // thread is one server of a host that serves many threads from process 77.
 func (b *bench) thread(cwd string) peer {
 	b.t.Helper()
-	return b.join(ipc.Register{Kind: bridge.Codex, Cwd: cwd, AgentPID: 77, HostKnown: true, Threads: true})
+	return b.join(api.Register{Kind: bridge.Codex, Cwd: cwd, AgentPID: 77, HostKnown: true, Threads: true})
 }
 
 // says lets a hook of one thread of that host report.
@@ -49,7 +50,7 @@ func (b *bench) wantRoll(when, want string) {
 // calls lets the thread itself call a tool through its server.
 func (p peer) calls(thread string) {
 	p.b.t.Helper()
-	if _, err := p.Peers(p.b.t.Context(), ipc.Caller{SessionID: thread}); err != nil {
+	if _, err := p.Peers(p.b.t.Context(), api.Caller{SessionID: thread}); err != nil {
 		p.b.t.Fatal(err)
 	}
 }
@@ -106,7 +107,7 @@ func TestMSG_03_AServerInTheThreadsFolderIsPreferred(t *testing.T) {
 
 // threadServer is a server that stands for nobody, with what change says of it.
 func threadServer(number int, change func(*link)) *link {
-	l := &link{number: number, sessions: map[string]bool{}, identity: &ipc.Register{Kind: bridge.Codex, Cwd: "/a", AgentPID: 77, Threads: true}}
+	l := &link{number: number, sessions: map[string]bool{}, identity: &api.Register{Kind: bridge.Codex, Cwd: "/a", AgentPID: 77, Threads: true}}
 	if change != nil {
 		change(l)
 	}
@@ -193,7 +194,7 @@ func TestMSG_03_AServerThatIsProvenKeepsItsThread(t *testing.T) {
 
 func TestMSG_03_AServerWithAnIdentityIsASessionAtOnce(t *testing.T) {
 	b := newBench(t)
-	of := ipc.Register{Kind: bridge.Codex, Cwd: "/a", AgentPID: 77, HostKnown: true, Threads: true}
+	of := api.Register{Kind: bridge.Codex, Cwd: "/a", AgentPID: 77, HostKnown: true, Threads: true}
 	named := of
 	named.Name = "mine"
 	first := b.join(named)
@@ -210,7 +211,7 @@ func TestMSG_03_AServerWithAnIdentityIsASessionAtOnce(t *testing.T) {
 
 func TestMSG_03_OnlyAThreadIsOverWhenItsHostSaysSo(t *testing.T) {
 	b := newBench(t)
-	b.join(ipc.Register{Name: "app", SessionID: "s1"})
+	b.join(api.Register{Name: "app", SessionID: "s1"})
 	b.hook(session.HookCall{Event: session.EventEnd, SessionID: "s1"}, true)
 	if got := b.roll(); got != "app:s1" {
 		t.Errorf("a session whose server goes on: %q", got)

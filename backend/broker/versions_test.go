@@ -8,7 +8,7 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 // A session whose agent CLI Bridge was not tried with says so, whatever else is
@@ -24,7 +24,7 @@ func TestMSG_11_ASessionSaysWhichVersionsWereTried(t *testing.T) {
 		return agent.Found{Version: version.Load().(string)}, nil
 	}
 	b.restart()
-	peer := func(name string) ipc.Peer {
+	peer := func(name string) api.Peer {
 		peers, err := b.broker.Peers(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -35,10 +35,10 @@ func TestMSG_11_ASessionSaysWhichVersionsWereTried(t *testing.T) {
 			}
 		}
 		t.Fatalf("no %s among %+v", name, peers)
-		return ipc.Peer{}
+		return api.Peer{}
 	}
-	b.join(ipc.Register{Name: "deaf", Kind: bridge.OpenCode, SessionID: "s1"})
-	b.join(ipc.Register{Name: "other", Kind: bridge.Codex, SessionID: "s2"})
+	b.join(api.Register{Name: "deaf", Kind: bridge.OpenCode, SessionID: "s1"})
+	b.join(api.Register{Name: "other", Kind: bridge.Codex, SessionID: "s2"})
 	eventually(t, "the version is told", func() bool { return strings.HasPrefix(peer("deaf").CLI, "2.0.3; tried with 1.18.33") })
 	if got := peer("deaf"); !strings.Contains(got.Problem, "connected and deaf") || !strings.HasSuffix(got.Detail, got.Problem) {
 		t.Errorf("the session says %+v", got)
@@ -47,6 +47,6 @@ func TestMSG_11_ASessionSaysWhichVersionsWereTried(t *testing.T) {
 		t.Errorf("a session of another kind says %+v", got)
 	}
 	version.Store("1.18.33")
-	b.join(ipc.Register{Name: "new", Kind: bridge.OpenCode, SessionID: "s3"})
+	b.join(api.Register{Name: "new", Kind: bridge.OpenCode, SessionID: "s3"})
 	eventually(t, "the other version is told", func() bool { return peer("deaf").Problem == "" })
 }

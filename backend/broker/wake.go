@@ -8,7 +8,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/session"
 )
@@ -203,17 +203,17 @@ func (b *Broker) wakeable(ctx context.Context, s *session.Session) (marks []mail
 
 // wakeWait serves a wake hook that waits in the background of an idle claude
 // session: it ends with mail that may start a turn, or when a newer hook waits.
-func (b *Broker) wakeWait(ctx context.Context, l *link, args ipc.WakeWait) (ipc.WakeReply, error) {
+func (b *Broker) wakeWait(ctx context.Context, l *link, args api.WakeWait) (api.WakeReply, error) {
 	if err := args.Call.Check(); err != nil {
-		return ipc.WakeReply{}, err
+		return api.WakeReply{}, err
 	}
 	s, learned := b.sessionOfHook(args.Call)
 	if s == nil || args.Call.ChildID != "" {
-		return ipc.WakeReply{Superseded: true}, nil
+		return api.WakeReply{Superseded: true}, nil
 	}
 	if learned {
 		if err := b.settle(ctx, s); err != nil {
-			return ipc.WakeReply{}, err
+			return api.WakeReply{}, err
 		}
 		b.changed()
 	}
@@ -222,11 +222,11 @@ func (b *Broker) wakeWait(ctx context.Context, l *link, args ipc.WakeWait) (ipc.
 	for {
 		arrived, ok := b.arrivals(s)
 		if !ok {
-			return ipc.WakeReply{Superseded: true}, nil
+			return api.WakeReply{Superseded: true}, nil
 		}
 		reply, held, err := b.wakeNow(ctx, l, s, args.Standby)
 		if bridge.CodeOf(err) == bridge.Unavailable {
-			return ipc.WakeReply{Superseded: true}, nil // the session has left
+			return api.WakeReply{Superseded: true}, nil // the session has left
 		}
 		if err != nil || reply.Text != "" {
 			return reply, err
@@ -240,9 +240,9 @@ func (b *Broker) wakeWait(ctx context.Context, l *link, args ipc.WakeWait) (ipc.
 		case <-doubt:
 			b.lookIdle(s)
 		case <-superseded:
-			return ipc.WakeReply{Superseded: true}, nil
+			return api.WakeReply{Superseded: true}, nil
 		case <-ctx.Done():
-			return ipc.WakeReply{Superseded: true}, nil
+			return api.WakeReply{Superseded: true}, nil
 		}
 	}
 }
@@ -283,7 +283,7 @@ func (b *Broker) takeWaitingPlace(s *session.Session, standby bool) (superseded 
 // wakeNow lends the mail that may wake the session, if it is idle. The first
 // hook takes what was never tried; the standby what a first wake did not bring
 // to life. held says that there is such mail and the session is busy.
-func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, standby bool) (reply ipc.WakeReply, held bool, err error) {
+func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, standby bool) (reply api.WakeReply, held bool, err error) {
 	mine := b.wakeMail(s, standby)
 	loan, given, err := b.lend(ctx, l, s, hookScan, mine, func(free []mail.Delivery) mail.Presentation {
 		box := b.boxes[s.ID]
@@ -298,7 +298,7 @@ func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, stand
 		return text
 	})
 	if err != nil || loan == nil {
-		return ipc.WakeReply{}, held, err
+		return api.WakeReply{}, held, err
 	}
 	inText := mail.IDs(slices.Concat(given.Shown, given.Announced))
 	marks := make([]mail.Mark, 0, len(inText))
@@ -307,7 +307,7 @@ func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, stand
 	}
 	b.noteWoken(ctx, marks)
 	b.watchWake(s, inText)
-	return ipc.WakeReply{Text: given.Text, Loan: loan}, false, nil
+	return api.WakeReply{Text: given.Text, Loan: loan}, false, nil
 }
 
 // given notes that a wake hook has mail for the host, some of it only announced.
@@ -483,15 +483,15 @@ func (b *Broker) watchWake(s *session.Session, ids []string) {
 // take lends the mail that is to be pushed into a session's channel (CHT-03).
 // Nothing answers a push, so it is a wake: the next signs of an idle session tell
 // whether the channel showed it. One at work has its hooks.
-func (b *Broker) take(ctx context.Context, l *link, caller ipc.Caller) (ipc.Inbox, error) {
+func (b *Broker) take(ctx context.Context, l *link, caller api.Caller) (api.Inbox, error) {
 	s, err := b.callerOf(ctx, l, caller)
 	if err != nil {
-		return ipc.Inbox{}, err
+		return api.Inbox{}, err
 	}
-	answer := ipc.Inbox{Messages: []ipc.InboxMessage{}}
+	answer := api.Inbox{Messages: []api.InboxMessage{}}
 	mayWake := b.mayWake(s)
 	answer.Loan, _, err = b.lend(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {
-		short := slices.DeleteFunc(free, func(d mail.Delivery) bool { return len(d.Body) > ipc.MaxChannelBodyBytes })
+		short := slices.DeleteFunc(free, func(d mail.Delivery) bool { return len(d.Body) > api.MaxChannelBodyBytes })
 		if s.Busy || !s.Channel || !slices.ContainsFunc(short, mayWake) {
 			return mail.Presentation{}
 		}
@@ -512,7 +512,7 @@ func (b *Broker) take(ctx context.Context, l *link, caller ipc.Caller) (ipc.Inbo
 		return mail.Presentation{Shown: fit}
 	})
 	if err != nil || answer.Loan == nil {
-		return ipc.Inbox{Messages: []ipc.InboxMessage{}}, err
+		return api.Inbox{Messages: []api.InboxMessage{}}, err
 	}
 	b.watchWake(s, answer.Loan.Messages)
 	return answer, nil

@@ -8,16 +8,17 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 )
 
 // spokenOf says by which ways each role may tell that mail went, and which stage
 // that is at most. Of queues, prompts and activity the broker alone speaks, and a
 // mod has an operation of its own (mod.go).
-var spokenOf = map[ipc.Role]map[mail.Via]bridge.Stage{
-	ipc.RoleHook:    {mail.ViaHook: bridge.StageHanded, mail.ViaWakeHook: bridge.StageHanded},
-	ipc.RoleSession: {mail.ViaTool: bridge.StageConsumed, mail.ViaChannel: bridge.StageHanded},
-	ipc.RolePlugin:  {mail.ViaPlugin: bridge.StageHanded},
+var spokenOf = map[api.Role]map[mail.Via]bridge.Stage{
+	api.RoleHook:    {mail.ViaHook: bridge.StageHanded, mail.ViaWakeHook: bridge.StageHanded},
+	api.RoleSession: {mail.ViaTool: bridge.StageConsumed, mail.ViaChannel: bridge.StageHanded},
+	api.RolePlugin:  {mail.ViaPlugin: bridge.StageHanded},
 }
 
 // confirmDetail is the one word that a client may add: the host's event or the
@@ -26,7 +27,7 @@ var confirmDetail = regexp.MustCompile(`^[A-Za-z0-9._-]{0,64}$`)
 
 // checkConfirm returns the confirmation as it is recorded, or refuses what the
 // role may not say.
-func checkConfirm(role ipc.Role, args ipc.Confirm) (ipc.Confirm, error) {
+func checkConfirm(role api.Role, args api.Confirm) (api.Confirm, error) {
 	if args.Stage != bridge.StageHanded && args.Stage != bridge.StageConsumed {
 		return args, bridge.Errorf(bridge.Invalid, "a loan is confirmed as handed or consumed, not %q", args.Stage)
 	}
@@ -52,17 +53,17 @@ func checkConfirm(role ipc.Role, args ipc.Confirm) (ipc.Confirm, error) {
 
 // ofOlder gives the confirmation of a client of an older version its way: such a
 // client says in words what its role and the stage tell.
-func ofOlder(role ipc.Role, args ipc.Confirm) ipc.Confirm {
+func ofOlder(role api.Role, args api.Confirm) api.Confirm {
 	switch {
-	case role == ipc.RoleHook && args.Evidence == mail.ViaWakeHook.Evidence(""):
+	case role == api.RoleHook && args.Evidence == mail.ViaWakeHook.Evidence(""):
 		args.Via = mail.ViaWakeHook
-	case role == ipc.RoleHook:
+	case role == api.RoleHook:
 		args.Via = mail.ViaHook
-	case role == ipc.RoleSession && args.Stage == bridge.StageConsumed:
+	case role == api.RoleSession && args.Stage == bridge.StageConsumed:
 		args.Via = mail.ViaTool
-	case role == ipc.RoleSession:
+	case role == api.RoleSession:
 		args.Via = mail.ViaChannel
-	case role == ipc.RolePlugin:
+	case role == api.RolePlugin:
 		args.Via = mail.ViaPlugin
 	}
 	if _, word, ok := strings.Cut(args.Evidence, " "); ok && confirmDetail.MatchString(word) {

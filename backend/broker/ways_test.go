@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/session"
 )
@@ -22,21 +22,21 @@ func TestMSG_06_NobodySpeaksOfAWayThatIsNotTheirs(t *testing.T) {
 		"session tool handed": true, "session tool consumed": true, "session channel handed": true,
 		"plugin plugin handed": true,
 	}
-	roles := []ipc.Role{ipc.RoleSession, ipc.RolePlugin, ipc.RoleHook, ipc.RoleMod, ipc.RoleOwner, ipc.RoleDashboard}
+	roles := []api.Role{api.RoleSession, api.RolePlugin, api.RoleHook, api.RoleMod, api.RoleOwner, api.RoleDashboard}
 	ways := []mail.Via{
 		mail.ViaHook, mail.ViaWakeHook, mail.ViaChannel, mail.ViaMod, mail.ViaPlugin, mail.ViaTool, mail.ViaQueue, mail.ViaQueueUnclear,
 		mail.ViaActivity, mail.ViaPrompt, mail.ViaTranscript, mail.ViaReply, "telepathy",
 	}
 	b := newBench(t)
-	from := b.join(ipc.Register{Name: "from"})
-	to := b.join(ipc.Register{Name: "to", SessionID: "s1"})
+	from := b.join(api.Register{Name: "from"})
+	to := b.join(api.Register{Name: "to", SessionID: "s1"})
 	for _, role := range roles {
 		client := b.dial(role)
 		for _, via := range ways {
 			for _, stage := range []bridge.Stage{bridge.StageHanded, bridge.StageConsumed} {
 				what := strings.Join([]string{string(role), string(via), string(stage)}, " ")
-				sent := from.mustSend(ipc.SendArgs{To: "to", Body: what})
-				err := client.Confirm(t.Context(), ipc.Confirm{
+				sent := from.mustSend(api.SendArgs{To: "to", Body: what})
+				err := client.Confirm(t.Context(), api.Confirm{
 					Loan: session.Loan{ID: "l", Recipient: to.ID, Messages: []string{sent.ID}}, Stage: stage, Via: via, Detail: "word",
 				})
 				row, findErr := b.db.Find(t.Context(), sent.ID)
@@ -63,24 +63,24 @@ func TestMSG_06_NobodySpeaksOfAWayThatIsNotTheirs(t *testing.T) {
 func TestMSG_06_NoClientWritesASentenceIntoTheEvidence(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		role    ipc.Role
-		confirm ipc.Confirm
+		role    api.Role
+		confirm api.Confirm
 		want    mail.Fact // without its time; none: refused
 	}{
-		{"typed", ipc.RoleHook, ipc.Confirm{Via: mail.ViaHook, Detail: "Stop", Evidence: "the owner allowed it"}, mail.Fact{Via: mail.ViaHook, Evidence: "hook Stop"}},
-		{"a sentence as the detail", ipc.RoleHook, ipc.Confirm{Via: mail.ViaHook, Detail: "Stop. The owner allowed it"}, mail.Fact{}},
-		{"65 characters", ipc.RoleHook, ipc.Confirm{Via: mail.ViaHook, Detail: strings.Repeat("x", 65)}, mail.Fact{}},
-		{"an older hook", ipc.RoleHook, ipc.Confirm{Evidence: "hook PostToolUse"}, mail.Fact{Via: mail.ViaHook, Evidence: "hook PostToolUse"}},
-		{"an older wake hook", ipc.RoleHook, ipc.Confirm{Evidence: "wake hook"}, mail.Fact{Via: mail.ViaWakeHook, Evidence: "wake hook"}},
-		{"an older channel", ipc.RoleSession, ipc.Confirm{Evidence: "channel notification"}, mail.Fact{Via: mail.ViaChannel, Evidence: "channel notification"}},
-		{"an older plugin", ipc.RolePlugin, ipc.Confirm{Evidence: "opencode stored it in the running turn"}, mail.Fact{Via: mail.ViaPlugin, Evidence: "plugin"}},
-		{"a hook that says queue", ipc.RoleHook, ipc.Confirm{Evidence: "codex queue took it"}, mail.Fact{Via: mail.ViaHook, Evidence: "hook"}},
-		{"the owner's command", ipc.RoleOwner, ipc.Confirm{Evidence: "hook Stop"}, mail.Fact{}},
+		{"typed", api.RoleHook, api.Confirm{Via: mail.ViaHook, Detail: "Stop", Evidence: "the owner allowed it"}, mail.Fact{Via: mail.ViaHook, Evidence: "hook Stop"}},
+		{"a sentence as the detail", api.RoleHook, api.Confirm{Via: mail.ViaHook, Detail: "Stop. The owner allowed it"}, mail.Fact{}},
+		{"65 characters", api.RoleHook, api.Confirm{Via: mail.ViaHook, Detail: strings.Repeat("x", 65)}, mail.Fact{}},
+		{"an older hook", api.RoleHook, api.Confirm{Evidence: "hook PostToolUse"}, mail.Fact{Via: mail.ViaHook, Evidence: "hook PostToolUse"}},
+		{"an older wake hook", api.RoleHook, api.Confirm{Evidence: "wake hook"}, mail.Fact{Via: mail.ViaWakeHook, Evidence: "wake hook"}},
+		{"an older channel", api.RoleSession, api.Confirm{Evidence: "channel notification"}, mail.Fact{Via: mail.ViaChannel, Evidence: "channel notification"}},
+		{"an older plugin", api.RolePlugin, api.Confirm{Evidence: "opencode stored it in the running turn"}, mail.Fact{Via: mail.ViaPlugin, Evidence: "plugin"}},
+		{"a hook that says queue", api.RoleHook, api.Confirm{Evidence: "codex queue took it"}, mail.Fact{Via: mail.ViaHook, Evidence: "hook"}},
+		{"the owner's command", api.RoleOwner, api.Confirm{Evidence: "hook Stop"}, mail.Fact{}},
 	} {
 		t.Run("MSG-06 "+tt.name, func(t *testing.T) {
 			b := newBench(t)
-			from, to := b.join(ipc.Register{Name: "from"}), b.join(ipc.Register{Name: "to"})
-			sent := from.mustSend(ipc.SendArgs{To: "to", Body: "mail"})
+			from, to := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "to"})
+			sent := from.mustSend(api.SendArgs{To: "to", Body: "mail"})
 			tt.confirm.Loan = session.Loan{ID: "l", Recipient: to.ID, Messages: []string{sent.ID}}
 			tt.confirm.Stage = bridge.StageHanded
 			err := b.dial(tt.role).Confirm(t.Context(), tt.confirm)

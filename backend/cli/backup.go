@@ -10,6 +10,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/maintain"
 	"bridge/backend/proc"
 )
@@ -73,7 +74,7 @@ func (a *App) brokerAnswer(ctx context.Context, home config.Home) (ask func(cont
 	}
 	dialing, cancel := context.WithTimeout(ctx, brokerPatience)
 	defer cancel()
-	client, err := ipc.Dial(dialing, target, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: a.Version})
+	client, err := ipc.Dial(dialing, target, ipc.Hello{Role: api.RoleOwner, PID: os.Getpid(), Version: a.Version})
 	if err != nil {
 		return fails(err), func() {}
 	}

@@ -17,6 +17,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/dashboard"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/maintain"
 	"bridge/backend/maintain/inventory"
 )
@@ -81,7 +82,7 @@ func (a *App) urlCommand() *cobra.Command {
 // statusReport is what `bridge status --json` prints.
 type statusReport struct {
 	Running bool       `json:"running"`
-	Broker  ipc.Status `json:"broker"`
+	Broker  api.Status `json:"broker"`
 	Home    string     `json:"home"`
 	Jobs    []struct{} `json:"jobs"`
 	// Storage is how the storage stands at a quick look; null when none was
@@ -116,7 +117,7 @@ func (a *App) statusOffline(ctx context.Context, home config.Home) error {
 	if _, err := (maintain.Caretaker{Home: home}).HasStore(ctx); errors.Is(err, maintain.ErrLost) {
 		return err
 	}
-	report := statusReport{Home: home.Dir(), Broker: ipc.Status{Peers: []ipc.Peer{}}, Jobs: []struct{}{}}
+	report := statusReport{Home: home.Dir(), Broker: api.Status{Peers: []api.Peer{}}, Jobs: []struct{}{}}
 	storage := a.lookAtStorage(ctx, home, &report)
 	text := fmt.Sprintf("No broker runs for %s.\nA session starts one by itself; `bridge serve` or `bridge open` do too.\n%s", home.Dir(), storage)
 	if err := a.print(report, text); err != nil {
@@ -163,7 +164,7 @@ func proofAge(proof *inventory.Proof, now time.Time) string {
 	return bridge.Ago(proof.At, now)
 }
 
-func statusText(s ipc.Status, home, storage string, now time.Time) string {
+func statusText(s api.Status, home, storage string, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Broker     version %s, process %d (%s), up %s\n", s.Version, s.PID, s.Host, now.Sub(time.UnixMilli(s.Since)).Round(time.Second))
 	fmt.Fprintf(&b, "Dashboard  %s   (bridge open)\n", s.URL)
@@ -207,8 +208,8 @@ func (a *App) sendCommand() *cobra.Command {
 	})
 }
 
-func (a *App) sendOnce(ctx context.Context, client *ipc.Client, to, text string) (ipc.SendResult, error) {
-	sent, err := client.Send(ctx, ipc.SendArgs{To: to, Body: text})
+func (a *App) sendOnce(ctx context.Context, client *ipc.Client, to, text string) (api.SendResult, error) {
+	sent, err := client.Send(ctx, api.SendArgs{To: to, Body: text})
 	var e *bridge.Error
 	if errors.As(err, &e) && e.Code == bridge.NotFound {
 		return sent, bridge.Errorf(bridge.NotFound, "%s (bridge status lists the sessions)", e.Message)
@@ -216,7 +217,7 @@ func (a *App) sendOnce(ctx context.Context, client *ipc.Client, to, text string)
 	return sent, err
 }
 
-func sentText(sent ipc.SendResult) string {
+func sentText(sent api.SendResult) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Stored as %s for:\n", sent.ID)
 	for _, r := range sent.Recipients {

@@ -9,6 +9,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 // retireCommand has a background broker finish its work and leave, for a setup
@@ -37,7 +38,7 @@ func (a *App) retire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	hello := ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: a.Version}
+	hello := ipc.Hello{Role: api.RoleOwner, PID: os.Getpid(), Version: a.Version}
 	for deadline := a.Now().Add(brokerPatience); a.Now().Before(deadline); {
 		again, err := ipc.Dial(ctx, target, hello)
 		if err != nil {

@@ -20,6 +20,7 @@ import (
 	"bridge/backend/daemon"
 	"bridge/backend/disk"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/maintain"
 	"bridge/backend/proc"
 )
@@ -204,7 +205,7 @@ func (a *App) dialOwner(ctx context.Context, start bool) (*ipc.Client, config.Ho
 	if err != nil {
 		return nil, home, err
 	}
-	hello := ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: a.Version}
+	hello := ipc.Hello{Role: api.RoleOwner, PID: os.Getpid(), Version: a.Version}
 	var starter ipc.Starter
 	if start {
 		starter = a.startBackground(home)

@@ -21,6 +21,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/daemon"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/maintain"
 )
 
@@ -88,7 +89,7 @@ type serviceReport struct {
 	serviceState
 	// Broker is who serves the home now; nil when nobody does, or when it belongs
 	// to another account, whose broker answers nobody else.
-	Broker *ipc.Status `json:"broker"`
+	Broker *api.Status `json:"broker"`
 }
 
 // serves reports whether the service's own process is the home's broker.
@@ -409,7 +410,7 @@ func (a *App) serviceReport(ctx context.Context, s service, m serviceManager) (s
 	}
 	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
 	defer cancel()
-	client, err := ipc.Dial(ctx, target, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: a.Version})
+	client, err := ipc.Dial(ctx, target, ipc.Hello{Role: api.RoleOwner, PID: os.Getpid(), Version: a.Version})
 	if err != nil {
 		return report, nil // nobody serves the home, which is an answer
 	}

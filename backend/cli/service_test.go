@@ -14,7 +14,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/broker"
 	"bridge/backend/config"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 func TestDSK_03_TheLogsEndIsShown(t *testing.T) {
@@ -83,13 +83,13 @@ func TestDSK_03_WhoServesTheHomeIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := func(host string) *ipc.Status { return &ipc.Status{Host: host, PID: 7, Version: "1.2"} }
+	by := func(host string) *api.Status { return &api.Status{Host: host, PID: 7, Version: "1.2"} }
 	mine := service{name: "bridge", account: current.Username}
 	for _, tt := range []struct {
 		name   string
 		of     service
 		state  string
-		broker *ipc.Status
+		broker *api.Status
 		says   string
 		waits  bool
 	}{

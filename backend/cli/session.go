@@ -16,13 +16,14 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/hook"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mcpserver"
 	"bridge/backend/proc"
 )
 
 func (a *App) mcpCommand() *cobra.Command {
 	var kindFlag string
-	register := ipc.Register{}
+	register := api.Register{}
 	cmd := &cobra.Command{
 		Use: "mcp --agent KIND", Short: "Be the MCP server of one session, on standard input and output",
 		Example: "  bridge mcp --agent codex\n  bridge mcp --agent claude --name reviewer --cwd /home/me/api", Args: noArgs,
@@ -54,7 +55,7 @@ func (a *App) mcpCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *App) runMCP(cmd *cobra.Command, register ipc.Register) error {
+func (a *App) runMCP(cmd *cobra.Command, register api.Register) error {
 	home, err := a.home()
 	if err != nil {
 		return err
@@ -84,7 +85,7 @@ func sameProcess(pid int) func() bool {
 }
 
 // identify fills in what the environment tells about the session. Flags win.
-func (a *App) identify(register *ipc.Register) {
+func (a *App) identify(register *api.Register) {
 	register.AgentPID, register.HostKnown = hostProcess(register.Kind)
 	register.Store = hook.StoreFolder(register.Kind, a.Getenv)
 	if register.Kind == bridge.Claude && register.SessionID == "" {
@@ -177,7 +178,7 @@ func hostProcess(kind bridge.AgentKind) (pid int, known bool) {
 }
 
 func (a *App) pluginCommand() *cobra.Command {
-	var mod ipc.ModWait
+	var mod api.ModWait
 	var report bool
 	cmd := &cobra.Command{
 		Use: "plugin KIND", Short: "Serve an agent's plugin, as JSON lines on standard input and output", Hidden: true,

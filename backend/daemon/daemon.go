@@ -24,6 +24,7 @@ import (
 	"bridge/backend/dashboard"
 	"bridge/backend/disk"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/maintain"
 	"bridge/backend/store"
 )
@@ -319,7 +320,7 @@ func (d *Daemon) dialBroker(ctx context.Context, patience time.Duration) (*ipc.C
 		return nil, err
 	}
 	target := ipc.Target{Socket: d.opts.Home.Socket(), Token: string(token)}
-	return ipc.DialPatiently(ctx, target, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: d.opts.Version}, patience)
+	return ipc.DialPatiently(ctx, target, ipc.Hello{Role: api.RoleOwner, PID: os.Getpid(), Version: d.opts.Version}, patience)
 }
 
 // caretaker looks after the home's storage by the settings in force; damaged

@@ -17,6 +17,7 @@ import (
 	"bridge/backend/broker"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/store"
 )
 
@@ -69,11 +70,11 @@ func join(t *testing.T, home config.Home, name string) *ipc.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := ipc.Dial(t.Context(), ipc.Target{Socket: home.Socket(), Token: string(token)}, ipc.Hello{Role: ipc.RoleSession, PID: os.Getpid(), Version: "test"})
+	client, err := ipc.Dial(t.Context(), ipc.Target{Socket: home.Socket(), Token: string(token)}, ipc.Hello{Role: api.RoleSession, PID: os.Getpid(), Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Register(t.Context(), ipc.Register{Kind: bridge.Claude, Name: name, SessionID: "host-" + name, Cwd: "/"}); err != nil {
+	if _, err := client.Register(t.Context(), api.Register{Kind: bridge.Claude, Name: name, SessionID: "host-" + name, Cwd: "/"}); err != nil {
 		t.Fatal(err)
 	}
 	return client
@@ -110,13 +111,13 @@ func TestMSG_01_CloseEndsEverything(t *testing.T) {
 	ended := make(chan error, waits)
 	for range waits {
 		go func() {
-			_, err := client.Wait(t.Context(), ipc.WaitArgs{TimeoutMillis: 110_000})
+			_, err := client.Wait(t.Context(), api.WaitArgs{TimeoutMillis: 110_000})
 			ended <- err
 		}()
 	}
 	other := join(t, home, "beta")
 	for range 50 { // each round trip gives the waits time to arrive
-		if _, err := other.Peers(t.Context(), ipc.Caller{}); err != nil {
+		if _, err := other.Peers(t.Context(), api.Caller{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,7 +162,7 @@ func TestMSG_01_TakeOver(t *testing.T) {
 		end(t, background)
 	}()
 	client := join(t, home, "alpha")
-	sent, err := client.Send(t.Context(), ipc.SendArgs{To: "alpha", Body: "kept"})
+	sent, err := client.Send(t.Context(), api.SendArgs{To: "alpha", Body: "kept"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func TestMSG_01_TakeOver(t *testing.T) {
 	done(t, "its connections have ended", client.Done())
 	client.Close()
 	again := join(t, home, "alpha")
-	box, err := again.Inbox(t.Context(), ipc.InboxArgs{})
+	box, err := again.Inbox(t.Context(), api.InboxArgs{})
 	if err != nil || len(box.Messages) != 1 || box.Messages[0].ID != sent.ID {
 		t.Errorf("inbox after the change: %+v, %v", box, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/decision"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/store"
 )
@@ -76,21 +76,21 @@ func TestVER_04_ABrokerHostsAnOlderStoreUntilOneStartsWithoutOlderPrograms(t *te
 		t.Fatalf("the schema in force is %d", got)
 	}
 	alpha, beta := join(t, home, "alpha"), join(t, home, "beta")
-	sent, err := alpha.Send(t.Context(), ipc.SendArgs{To: "beta", Body: "while an older program reads"})
+	sent, err := alpha.Send(t.Context(), api.SendArgs{To: "beta", Body: "while an older program reads"})
 	if err != nil || len(sent.Recipients) != 1 {
 		t.Fatalf("Send = %+v, %v", sent, err)
 	}
-	got, err := beta.Inbox(t.Context(), ipc.InboxArgs{MarkRead: true, Limit: 10})
+	got, err := beta.Inbox(t.Context(), api.InboxArgs{MarkRead: true, Limit: 10})
 	if err != nil || len(got.Messages) != 1 {
 		t.Fatalf("Inbox = %+v, %v", got, err)
 	}
-	if err := beta.Confirm(t.Context(), ipc.Confirm{Loan: *got.Loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
+	if err := beta.Confirm(t.Context(), api.Confirm{Loan: *got.Loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := alpha.Decide(t.Context(), ipc.DecideArgs{Topic: "topic", Text: "so"}); err != nil {
+	if _, err := alpha.Decide(t.Context(), api.DecideArgs{Topic: "topic", Text: "so"}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := beta.Inbox(t.Context(), ipc.InboxArgs{Limit: 10}); err != nil || len(got.Messages) != 1 {
+	if got, err := beta.Inbox(t.Context(), api.InboxArgs{Limit: 10}); err != nil || len(got.Messages) != 1 {
 		t.Errorf("the notice of the decision: %+v, %v", got, err)
 	}
 	leave() // which a running broker takes no notice of
@@ -143,7 +143,7 @@ func TestVER_05_SharedJSONStaysUntilOneStartsWithoutOlderPrograms(t *testing.T) 
 	for _, last := range []bool{false, true} {
 		d := start(t, options(home, "serve"))
 		alpha := join(t, home, "alpha")
-		if err := alpha.AutoWake(t.Context(), ipc.AutoWakeArgs{Enabled: !last}); err != nil {
+		if err := alpha.AutoWake(t.Context(), api.AutoWakeArgs{Enabled: !last}); err != nil {
 			t.Fatal(err)
 		}
 		if data, err := os.ReadFile(home.AutoWake()); err != nil || string(data) != older {

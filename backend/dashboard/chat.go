@@ -13,7 +13,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 )
 
@@ -188,7 +188,7 @@ func (d *Dashboard) messageAny(w http.ResponseWriter, r *http.Request) error {
 	if !d.sends.take() {
 		return tooMany()
 	}
-	sent, err := d.opts.Broker.SendOwner(r.Context(), peerID, ipc.SendArgs{To: request.To, Body: request.Body})
+	sent, err := d.opts.Broker.SendOwner(r.Context(), peerID, api.SendArgs{To: request.To, Body: request.Body})
 	if err != nil {
 		return fmt.Errorf("send the owner's message: %w", err)
 	}

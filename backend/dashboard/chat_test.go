@@ -13,7 +13,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/session"
 	"bridge/backend/store"
@@ -30,7 +30,7 @@ func codexSession() session.Session {
 // chatting is a world with two live sessions, the first with a native child.
 func chatting(t *testing.T) *world {
 	w := newWorld(t)
-	w.broker.join(t, claudeSession(), ipc.Child{ID: "child-1", Title: "look around", State: "busy"})
+	w.broker.join(t, claudeSession(), api.Child{ID: "child-1", Title: "look around", State: "busy"})
 	w.broker.join(t, codexSession())
 	return w
 }

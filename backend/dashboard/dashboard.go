@@ -20,7 +20,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/connect"
 	"bridge/backend/decision"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/maintain"
 	"bridge/backend/store"
@@ -110,11 +110,11 @@ type Broker interface {
 	// Status tells what the broker knows. Its revision is no newer than the
 	// rest, and grows after every change that this or the store shows: answers
 	// are kept until it does.
-	Status(ctx context.Context) (ipc.Status, error)
+	Status(ctx context.Context) (api.Status, error)
 	// SendOwner stores a message from the owner durably before it returns, for the
 	// session with that peer id or, where it is "", for all; args.To is what the
 	// history shows. The same MessageID again makes no second copy.
-	SendOwner(ctx context.Context, peerID string, args ipc.SendArgs) (ipc.SendResult, error)
+	SendOwner(ctx context.Context, peerID string, args api.SendArgs) (api.SendResult, error)
 	// Chat carries the owner's words to one session and says how far they came.
 	// Its code is Conflict for a child that is not the session's.
 	Chat(ctx context.Context, request chat.Request) (chat.Outcome, error)

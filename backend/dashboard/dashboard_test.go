@@ -22,7 +22,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
 	"bridge/backend/config"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/reach"
 	"bridge/backend/session"
 	"bridge/backend/store"
@@ -217,26 +217,26 @@ type liveBroker struct {
 
 	mu       sync.Mutex
 	roster   *session.Roster
-	children map[string][]ipc.Child
-	status   ipc.Status
+	children map[string][]api.Child
+	status   api.Status
 	fail     error // what SendOwner and Status answer instead
 	failSend error
 	asked    int // Status calls
-	sends    []ipc.SendArgs
+	sends    []api.SendArgs
 	looked   []string // LookAtChildren calls
 	watchers map[chan struct{}]struct{}
 }
 
 func newLiveBroker(db *store.DB, now func() time.Time) *liveBroker {
 	return &liveBroker{
-		db: db, now: now, roster: session.NewRoster(nil), children: map[string][]ipc.Child{},
-		status:   ipc.Status{PID: 4242, Host: "serve", Since: now().UnixMilli(), Revision: 7},
+		db: db, now: now, roster: session.NewRoster(nil), children: map[string][]api.Child{},
+		status:   api.Status{PID: 4242, Host: "serve", Since: now().UnixMilli(), Revision: 7},
 		watchers: map[chan struct{}]struct{}{},
 	}
 }
 
 // join makes a session live and known to the store.
-func (b *liveBroker) join(t testing.TB, s session.Session, children ...ipc.Child) {
+func (b *liveBroker) join(t testing.TB, s session.Session, children ...api.Child) {
 	t.Helper()
 	if s.Wake.MaxHops == 0 {
 		s.Wake = session.Policy{AutoWake: true, MaxHops: 6}
@@ -268,16 +268,16 @@ func (b *liveBroker) changed() {
 	}
 }
 
-func (b *liveBroker) Status(context.Context) (ipc.Status, error) {
+func (b *liveBroker) Status(context.Context) (api.Status, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked++
 	if b.fail != nil {
-		return ipc.Status{}, b.fail
+		return api.Status{}, b.fail
 	}
 	status := b.status
 	for _, s := range b.roster.Live() {
-		peer := ipc.Peer{
+		peer := api.Peer{
 			ID: s.ID, Name: s.Name, Agent: s.Kind, Cwd: s.Cwd, State: "idle", Since: s.Since, Children: b.children[s.ID],
 			AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect, Transport: "hooks", Wake: reach.WakeOpen, Detail: "Hooks hand mail over.",
 			Reach: reach.WordsOf(factsOf(s)),
@@ -312,7 +312,7 @@ func (b *liveBroker) Chat(ctx context.Context, request chat.Request) (chat.Outco
 	}
 	children := b.children[request.Session]
 	b.mu.Unlock()
-	at := slices.IndexFunc(children, func(c ipc.Child) bool { return c.ID == request.Child })
+	at := slices.IndexFunc(children, func(c api.Child) bool { return c.ID == request.Child })
 	if request.Child != "" && at < 0 {
 		return chat.Outcome{}, bridge.Errorf(bridge.Conflict, "%s has no native child of that id", target.Name)
 	}
@@ -323,11 +323,11 @@ func (b *liveBroker) Chat(ctx context.Context, request chat.Request) (chat.Outco
 	if route.Transport == "" {
 		return chat.Outcome{State: chat.NotSupported, Transport: chat.Parent, Detail: route.Detail}, nil
 	}
-	sent, err := b.SendOwner(ctx, request.Session, ipc.SendArgs{To: target.Name, Body: body, MessageID: request.MessageID})
+	sent, err := b.SendOwner(ctx, request.Session, api.SendArgs{To: target.Name, Body: body, MessageID: request.MessageID})
 	return chat.Outcome{State: chat.Queued, Transport: route.Transport, Message: sent.ID, Detail: route.Detail}, err
 }
 
-func (b *liveBroker) SendOwner(ctx context.Context, peerID string, args ipc.SendArgs) (ipc.SendResult, error) {
+func (b *liveBroker) SendOwner(ctx context.Context, peerID string, args api.SendArgs) (api.SendResult, error) {
 	b.mu.Lock()
 	b.sends = append(b.sends, args)
 	failure := b.failSend
@@ -339,33 +339,33 @@ func (b *liveBroker) SendOwner(ctx context.Context, peerID string, args ipc.Send
 	}
 	b.mu.Unlock()
 	if failure != nil {
-		return ipc.SendResult{}, failure
+		return api.SendResult{}, failure
 	}
 	if err != nil {
-		return ipc.SendResult{}, err
+		return api.SendResult{}, err
 	}
 	if args.MessageID == "" {
 		args.MessageID = fmt.Sprintf("owner-%d", len(b.sends))
 	}
 	message := bridge.Message{ID: args.MessageID, From: bridge.OwnerAddress(), To: args.To, ConversationID: args.MessageID, Body: args.Body, CreatedAt: b.now().UnixMilli()}
-	result := ipc.SendResult{ID: message.ID, ConversationID: message.ConversationID}
+	result := api.SendResult{ID: message.ID, ConversationID: message.ConversationID}
 	var rows []bridge.Message
 	for _, to := range recipients {
 		message.Recipient = to.ID
 		rows = append(rows, message)
-		result.Recipients = append(result.Recipients, ipc.Recipient{Name: to.Name, Online: to.Online})
+		result.Recipients = append(result.Recipients, api.Recipient{Name: to.Name, Online: to.Online})
 	}
 	if _, _, err := b.db.Append(ctx, rows); err != nil {
-		return ipc.SendResult{}, err
+		return api.SendResult{}, err
 	}
 	b.changed()
 	return result, nil
 }
 
-func (b *liveBroker) sent() []ipc.SendArgs {
+func (b *liveBroker) sent() []api.SendArgs {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return append([]ipc.SendArgs{}, b.sends...)
+	return append([]api.SendArgs{}, b.sends...)
 }
 
 // LookAtChildren counts the looks.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/reach"
 	"bridge/backend/session"
@@ -16,7 +16,7 @@ import (
 type recipient struct {
 	name  string
 	agent bridge.AgentKind
-	live  *ipc.Peer // nil while it is away
+	live  *api.Peer // nil while it is away
 }
 
 // delivery turns stored facts into what people see of one delivery.

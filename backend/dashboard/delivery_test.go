@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 )
 
@@ -23,7 +23,7 @@ func sampleDelivery(change func(*delivery)) delivery {
 			ID: "m", Recipient: "p", From: bridge.Address{ID: "s", Name: "codex-api", Agent: bridge.Codex},
 			To: "claude-app", ConversationID: "m", CreatedAt: at(14, 0),
 		}},
-		to: recipient{name: "claude-app", agent: bridge.Claude, live: &ipc.Peer{
+		to: recipient{name: "claude-app", agent: bridge.Claude, live: &api.Peer{
 			ID: "p", Name: "claude-app", Agent: bridge.Claude, State: "idle", AutoWake: true,
 		}},
 		maxHops: 6, broker: true, zone: time.UTC,

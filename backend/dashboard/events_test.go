@@ -17,7 +17,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 // openEvents opens a stream and returns its lines as they come.
@@ -172,17 +172,17 @@ type pipeBroker struct {
 
 func (b *pipeBroker) Watch() (<-chan struct{}, func()) { return b.changes, func() {} }
 func (b *pipeBroker) LookAtChildren(string)            {}
-func (b *pipeBroker) SendOwner(context.Context, string, ipc.SendArgs) (ipc.SendResult, error) {
-	return ipc.SendResult{}, errors.New("not in this test")
+func (b *pipeBroker) SendOwner(context.Context, string, api.SendArgs) (api.SendResult, error) {
+	return api.SendResult{}, errors.New("not in this test")
 }
 
 func (b *pipeBroker) Chat(context.Context, chat.Request) (chat.Outcome, error) {
 	return chat.Outcome{}, errors.New("not in this test")
 }
 
-func (b *pipeBroker) Status(context.Context) (ipc.Status, error) {
+func (b *pipeBroker) Status(context.Context) (api.Status, error) {
 	b.asked.Add(1)
-	return ipc.Status{Revision: b.revision.Load()}, nil
+	return api.Status{Revision: b.revision.Load()}, nil
 }
 
 func TestManyChangesInARowAreOneEvent(t *testing.T) {

@@ -14,14 +14,14 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/store"
 )
 
 // live is what the broker said at the beginning of a request.
 type live struct {
-	status ipc.Status
+	status api.Status
 	on     bool // a broker runs
 }
 
@@ -181,7 +181,7 @@ func (d *Dashboard) buildState(ctx context.Context, now live, looked *checked) (
 }
 
 // peersWire copies peers with lists that are never null.
-func peersWire(peers []ipc.Peer) []ipc.Peer {
+func peersWire(peers []api.Peer) []api.Peer {
 	peers = slices.Clone(list(peers))
 	for i := range peers {
 		peers[i].Children = list(peers[i].Children)
@@ -193,7 +193,7 @@ func peersWire(peers []ipc.Peer) []ipc.Peer {
 type directory struct {
 	d      *Dashboard
 	broker bool
-	live   map[string]*ipc.Peer // by peer id
+	live   map[string]*api.Peer // by peer id
 	known  []store.Peer         // newest first
 	byID   map[string]recipient
 }
@@ -203,7 +203,7 @@ func (d *Dashboard) directory(ctx context.Context, reader Reader, now live) (*di
 	if err != nil {
 		return nil, fmt.Errorf("read known sessions: %w", err)
 	}
-	people := &directory{d: d, broker: now.on, known: known, live: map[string]*ipc.Peer{}, byID: map[string]recipient{}}
+	people := &directory{d: d, broker: now.on, known: known, live: map[string]*api.Peer{}, byID: map[string]recipient{}}
 	for _, peer := range known {
 		people.byID[peer.ID] = recipient{name: peer.Name, agent: peer.Agent}
 	}

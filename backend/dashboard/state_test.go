@@ -21,7 +21,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/connect"
 	"bridge/backend/decision"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/session"
 )
@@ -62,7 +62,7 @@ func furnished(t *testing.T) *world {
 			}
 		}}
 	})
-	w.broker.join(t, claudeSession(), ipc.Child{ID: "child-1", Title: "look around", State: "busy"})
+	w.broker.join(t, claudeSession(), api.Child{ID: "child-1", Title: "look around", State: "busy"})
 	w.broker.join(t, codexSession())
 	w.broker.join(t, session.Session{ID: "peer-3", Kind: bridge.OpenCode, Name: "opencode-docs", Cwd: "/src/docs", Since: fixedTime.UnixMilli()})
 	w.broker.leave("peer-3")

@@ -4,7 +4,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
 	"bridge/backend/decision"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/search"
 )
@@ -23,7 +23,7 @@ type stateWire struct {
 	Revision  int64               `json:"revision"` // 0 without a broker
 	Instance  instanceWire        `json:"instance"`
 	Broker    brokerWire          `json:"broker"`
-	Peers     []ipc.Peer          `json:"peers"`
+	Peers     []api.Peer          `json:"peers"`
 	Messages  []messageWire       `json:"messages"` // newest first
 	Overdue   []overdueWire       `json:"overdue"`  // who waits longest first
 	LastHour  lastHourWire        `json:"lastHour"`
@@ -187,7 +187,7 @@ type receiptWire struct {
 type sentWire struct {
 	ID             string          `json:"id"`
 	ConversationID string          `json:"conversationId"`
-	Recipients     []ipc.Recipient `json:"recipients"`
+	Recipients     []api.Recipient `json:"recipients"`
 }
 
 // list returns items, never nil.

@@ -17,6 +17,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/maintain"
 )
@@ -72,12 +73,12 @@ func (b *broker) join(name string) *ipc.Client {
 	if err != nil {
 		b.Fatal(err)
 	}
-	client, err := ipc.Dial(ctx, ipc.Target{Socket: home.Socket(), Token: string(token)}, ipc.Hello{Role: ipc.RoleSession, PID: os.Getpid(), Version: "test"})
+	client, err := ipc.Dial(ctx, ipc.Target{Socket: home.Socket(), Token: string(token)}, ipc.Hello{Role: api.RoleSession, PID: os.Getpid(), Version: "test"})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = client.Close() }) // its broker may have ended
-	if _, err := client.Register(ctx, ipc.Register{Kind: bridge.Claude, Name: name, SessionID: "host-" + name, Cwd: b.home, AgentPID: os.Getpid()}); err != nil {
+	if _, err := client.Register(ctx, api.Register{Kind: bridge.Claude, Name: name, SessionID: "host-" + name, Cwd: b.home, AgentPID: os.Getpid()}); err != nil {
 		b.Fatal(err)
 	}
 	return client
@@ -92,7 +93,7 @@ func (b *broker) send(id string) bool {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), prompt)
 	defer cancel()
-	_, err := b.alice.Send(ctx, ipc.SendArgs{To: "bob", Body: "body of " + id, MessageID: id})
+	_, err := b.alice.Send(ctx, api.SendArgs{To: "bob", Body: "body of " + id, MessageID: id})
 	if err == nil {
 		return true
 	}
@@ -109,7 +110,7 @@ func (b *broker) inbox() map[string]int {
 	defer cancel()
 	seen := map[string]int{}
 	for {
-		box, err := b.bob.Inbox(ctx, ipc.InboxArgs{Limit: 100, MarkRead: true})
+		box, err := b.bob.Inbox(ctx, api.InboxArgs{Limit: 100, MarkRead: true})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -119,7 +120,7 @@ func (b *broker) inbox() map[string]int {
 		for _, m := range box.Messages {
 			seen[m.ID]++
 		}
-		if err := b.bob.Confirm(ctx, ipc.Confirm{Loan: *box.Loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
+		if err := b.bob.Confirm(ctx, api.Confirm{Loan: *box.Loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -265,7 +266,7 @@ func TestMSG_04_ARefusedMessageIsNotBelievedLater(t *testing.T) {
 			p.arm(1)
 			ctx, cancel := context.WithTimeout(t.Context(), prompt)
 			defer cancel()
-			if _, err := first.alice.Send(ctx, ipc.SendArgs{To: "bob", Body: "body of again", MessageID: "again"}); err == nil {
+			if _, err := first.alice.Send(ctx, api.SendArgs{To: "bob", Body: "body of again", MessageID: "again"}); err == nil {
 				t.Fatal("a message was acknowledged without a sync")
 			}
 			first.kill()

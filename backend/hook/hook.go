@@ -16,6 +16,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/host"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/proc"
 	"bridge/backend/session"
@@ -79,12 +80,12 @@ func answer(ctx context.Context, opts Options, adapter host.Adapter, call sessio
 	if writeOut(output, adapter.FormatHook(call, text)) != nil || reply.Loan == nil {
 		return
 	}
-	confirmHanded(ctx, opts, client, ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent})
+	confirmHanded(ctx, opts, client, api.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent})
 }
 
 // confirmHanded tells the broker that the bytes are out, or keeps the receipt
 // for the next broker.
-func confirmHanded(ctx context.Context, opts Options, client *ipc.Client, confirm ipc.Confirm) {
+func confirmHanded(ctx context.Context, opts Options, client *ipc.Client, confirm api.Confirm) {
 	if client.Confirm(ctx, confirm) == nil {
 		return
 	}
@@ -100,7 +101,7 @@ func ask(ctx context.Context, opts Options, call *session.HookCall) (*ipc.Client
 		return nil, session.HookReply{}
 	}
 	target := ipc.Target{Socket: opts.Home.Socket(), Token: string(token)}
-	client, reply, err := ipc.DialHook(ctx, target, ipc.Hello{Role: ipc.RoleHook, PID: os.Getpid(), Version: opts.Version}, *call)
+	client, reply, err := ipc.DialHook(ctx, target, ipc.Hello{Role: api.RoleHook, PID: os.Getpid(), Version: opts.Version}, *call)
 	if client == nil {
 		return nil, session.HookReply{}
 	}

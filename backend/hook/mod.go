@@ -10,6 +10,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/proc"
 )
 
@@ -23,10 +24,10 @@ const (
 )
 
 // RunMod is the child process of claude's mod in one conversation: it streams
-// what the broker has for the mod as JSON lines (ipc.ModReply), until ctx or the
+// what the broker has for the mod as JSON lines (api.ModReply), until ctx or the
 // process above it ends. A broker that is away is waited for; starting one is the
 // session's business.
-func RunMod(ctx context.Context, opts Options, wait ipc.ModWait, output io.Writer) error {
+func RunMod(ctx context.Context, opts Options, wait api.ModWait, output io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go endWithParent(ctx, cancel)
@@ -37,7 +38,7 @@ func RunMod(ctx context.Context, opts Options, wait ipc.ModWait, output io.Write
 		}
 		if wait.Line != "" { // nobody knows what waits while no broker runs
 			wait.Line = ""
-			if err := lines.Encode(ipc.ModReply{Line: &wait.Line}); err != nil {
+			if err := lines.Encode(api.ModReply{Line: &wait.Line}); err != nil {
 				return nil // the mod has gone
 			}
 		}
@@ -48,7 +49,7 @@ func RunMod(ctx context.Context, opts Options, wait ipc.ModWait, output io.Write
 
 // followMod streams from one broker until its connection ends. An error is for
 // good.
-func followMod(ctx context.Context, opts Options, wait *ipc.ModWait, lines *json.Encoder) error {
+func followMod(ctx context.Context, opts Options, wait *api.ModWait, lines *json.Encoder) error {
 	client, err := dialAsMod(ctx, opts)
 	if err != nil {
 		return lasting(err)
@@ -82,13 +83,13 @@ func dialAsMod(ctx context.Context, opts Options) (*ipc.Client, error) {
 		return nil, bridge.WithCause(bridge.Unavailable, err, "no bridge has run in this home yet")
 	}
 	target := ipc.Target{Socket: opts.Home.Socket(), Token: string(token)}
-	return ipc.Dial(ctx, target, ipc.Hello{Role: ipc.RoleMod, PID: os.Getpid(), Version: opts.Version})
+	return ipc.Dial(ctx, target, ipc.Hello{Role: api.RoleMod, PID: os.Getpid(), Version: opts.Version})
 }
 
 // ReportMod passes one report of the mod on, to the next broker where none runs.
 // What none hears in time is found by the prompt's own trace.
 func ReportMod(ctx context.Context, opts Options, input io.Reader) error {
-	var report ipc.ModReport
+	var report api.ModReport
 	raw, err := io.ReadAll(io.LimitReader(input, modReportBytes))
 	if err != nil {
 		return fmt.Errorf("reading the mod's report: %w", err)
@@ -106,7 +107,7 @@ func ReportMod(ctx context.Context, opts Options, input io.Reader) error {
 		if bridge.CodeOf(err) != bridge.Unavailable {
 			return err
 		}
-		if report.Event == ipc.ModTurnEnded {
+		if report.Event == api.ModTurnEnded {
 			return nil // the next broker asks anew
 		}
 		ipc.Pause(ctx, wakeRetry)
@@ -114,7 +115,7 @@ func ReportMod(ctx context.Context, opts Options, input io.Reader) error {
 	return err
 }
 
-func tellMod(ctx context.Context, opts Options, report ipc.ModReport) error {
+func tellMod(ctx context.Context, opts Options, report api.ModReport) error {
 	client, err := dialAsMod(ctx, opts)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/host"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/proc"
 	"bridge/backend/session"
@@ -59,7 +60,7 @@ func RunPlugin(ctx context.Context, opts Options, kind bridge.AgentKind, target 
 	}
 	p.keeper = &ipc.Keeper{
 		Target: target,
-		Hello:  ipc.Hello{Role: ipc.RolePlugin, PID: os.Getpid(), Version: opts.Version},
+		Hello:  ipc.Hello{Role: api.RolePlugin, PID: os.Getpid(), Version: opts.Version},
 		Start:  start,
 		Joined: p.join,
 		Event:  p.event,
@@ -233,7 +234,7 @@ func (p *Plugin) ensure(ctx context.Context, client *ipc.Client, call session.Ho
 }
 
 func (p *Plugin) register(ctx context.Context, client *ipc.Client, sessionID string, r registered) error {
-	answer, err := client.Register(ctx, ipc.Register{
+	answer, err := client.Register(ctx, api.Register{
 		Kind: p.kind, Cwd: r.cwd, AgentPID: p.host.PID, HostKnown: true, SessionID: sessionID, Previous: r.id,
 		Store: p.opts.Store, Loans: p.loansOf(sessionID),
 	})
@@ -254,7 +255,7 @@ func (p *Plugin) leave(ctx context.Context, client *ipc.Client, call session.Hoo
 	if !ok {
 		return nil
 	}
-	return client.Leave(ctx, ipc.Leave{ID: known.id})
+	return client.Leave(ctx, api.Leave{ID: known.id})
 }
 
 // join registers every known session with a new broker.
@@ -276,7 +277,7 @@ func (p *Plugin) join(ctx context.Context, client *ipc.Client) error {
 // confirm passes on what became of a loan, or keeps it for the next broker.
 func (p *Plugin) confirm(ctx context.Context, c host.PluginConfirm) error {
 	defer p.settled(c.Loan.ID)
-	confirm := ipc.Confirm{Loan: c.Loan, Stage: c.Stage, Via: mail.ViaPlugin, Detail: c.Detail}
+	confirm := api.Confirm{Loan: c.Loan, Stage: c.Stage, Via: mail.ViaPlugin, Detail: c.Detail}
 	err := p.keeper.Do(ctx, func(client *ipc.Client) error { return client.Confirm(ctx, confirm) })
 	if err == nil {
 		return nil
@@ -308,8 +309,8 @@ func (p *Plugin) event(event ipc.Event) {
 		p.signalAll()
 		return
 	}
-	var arrived ipc.MailEvent
-	if event.Name != ipc.EventMail || json.Unmarshal(event.Data, &arrived) != nil {
+	var arrived api.MailEvent
+	if event.Name != api.EventMail || json.Unmarshal(event.Data, &arrived) != nil {
 		return
 	}
 	p.write(host.PluginPush{Mail: arrived.SessionID, Wake: arrived.Wake})

@@ -14,6 +14,7 @@ import (
 	"bridge/backend/brokertest"
 	"bridge/backend/host"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 // plugin is opencode's side of the lines.
@@ -73,12 +74,12 @@ func TestCHT_07_MSG_06_APluginsLinesKeepTheirOrder(t *testing.T) {
 	if got := p.reply(); got.ID != 1 || got.Error != "" {
 		t.Fatalf("registering answered %+v", got)
 	}
-	owner, err := ipc.Dial(t.Context(), b.Target, ipc.Hello{Role: ipc.RoleOwner, PID: 1})
+	owner, err := ipc.Dial(t.Context(), b.Target, ipc.Hello{Role: api.RoleOwner, PID: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer owner.Close()
-	sent, err := owner.Send(t.Context(), ipc.SendArgs{To: "ses_1", Body: "wake up"})
+	sent, err := owner.Send(t.Context(), api.SendArgs{To: "ses_1", Body: "wake up"})
 	if err != nil || !sent.Recipients[0].Wake {
 		t.Fatalf("send = %+v, %v; want a wake asked of the idle session", sent, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/host"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/proc"
 )
@@ -45,7 +46,7 @@ func RunWake(ctx context.Context, opts Options, standby bool, input io.Reader, e
 	}
 	go endWithAgent(ctx, cancel, above)
 	for ctx.Err() == nil {
-		if code, done := waitOnce(ctx, opts, ipc.WakeWait{Call: call, Standby: standby}, errorOutput); done {
+		if code, done := waitOnce(ctx, opts, api.WakeWait{Call: call, Standby: standby}, errorOutput); done {
 			return code
 		}
 		ipc.Pause(ctx, wakeRetry) // the broker died: the next one is asked
@@ -61,13 +62,13 @@ func readInputWithin(ctx context.Context, input io.Reader) []byte {
 }
 
 // waitOnce waits on one broker. It reports done when the wait is over for good.
-func waitOnce(ctx context.Context, opts Options, wait ipc.WakeWait, errorOutput io.Writer) (code int, done bool) {
+func waitOnce(ctx context.Context, opts Options, wait api.WakeWait, errorOutput io.Writer) (code int, done bool) {
 	token, err := opts.Home.ExistingToken()
 	if err != nil {
 		return 0, true // no bridge runs in this home at all
 	}
 	target := ipc.Target{Socket: opts.Home.Socket(), Token: string(token)}
-	client, err := ipc.Dial(ctx, target, ipc.Hello{Role: ipc.RoleHook, PID: os.Getpid(), Version: opts.Version})
+	client, err := ipc.Dial(ctx, target, ipc.Hello{Role: api.RoleHook, PID: os.Getpid(), Version: opts.Version})
 	if err != nil {
 		return 0, bridge.CodeOf(err) != bridge.Unavailable
 	}
@@ -82,7 +83,7 @@ func waitOnce(ctx context.Context, opts Options, wait ipc.WakeWait, errorOutput 
 	if _, err := io.WriteString(errorOutput, reply.Text+"\n"); err != nil {
 		return 0, true // the loan lapses with the connection: the mail stays unread
 	}
-	confirmHanded(ctx, opts, client, ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaWakeHook})
+	confirmHanded(ctx, opts, client, api.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaWakeHook})
 	return ExitWake, true
 }
 

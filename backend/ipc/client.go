@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 	"bridge/backend/wire"
 )
@@ -134,7 +135,7 @@ func (c *Client) greetAndReport(hello Hello, args session.HookCall) (greeting, r
 	if greeting, err = c.request(opHello, hello); err != nil {
 		return greeting, report, err
 	}
-	if report, err = c.request(OpHook, args); err != nil {
+	if report, err = c.request(api.OpHook, args); err != nil {
 		return greeting, report, err
 	}
 	return greeting, report, c.send(greeting, report)

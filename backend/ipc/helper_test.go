@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"bridge/backend/bridge"
+	"bridge/backend/ipc/api"
 	"bridge/backend/wire"
 )
 
@@ -157,7 +158,7 @@ func serve(t testing.TB, socket string, handler *fake) *running {
 
 func (r *running) dial(t testing.TB) *Client {
 	t.Helper()
-	client, err := Dial(t.Context(), r.target, Hello{Role: RoleSession, PID: os.Getpid(), Version: "test"})
+	client, err := Dial(t.Context(), r.target, Hello{Role: api.RoleSession, PID: os.Getpid(), Version: "test"})
 	if err != nil {
 		t.Fatalf("dial: %v", err)
 	}
@@ -234,7 +235,7 @@ func frame(size uint32, payload string) []byte {
 }
 
 func helloFrame(token string, protocol int) envelope {
-	raw, err := json.Marshal(Hello{Protocol: protocol, Token: token, Role: RoleSession})
+	raw, err := json.Marshal(Hello{Protocol: protocol, Token: token, Role: api.RoleSession})
 	if err != nil {
 		panic(err)
 	}

@@ -13,6 +13,8 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/ipc/api"
+	"bridge/backend/mail"
 )
 
 // Journal is the durable read journal: receipts that no broker could hear, kept
@@ -23,6 +25,19 @@ type Journal struct {
 	Dir string // the home's read-journal folder
 }
 
+// JournalLine is one receipt in the durable read journal: what Confirm says,
+// one message a line, kept while no broker hears it.
+type JournalLine struct {
+	Stage     bridge.Stage `json:"stage"`
+	MessageID string       `json:"id"`
+	Recipient string       `json:"recipient"`
+	At        int64        `json:"at"`
+	Via       mail.Via     `json:"via,omitempty"` // none in a line of an older program
+	Detail    string       `json:"detail,omitempty"`
+	Evidence  string       `json:"evidence"`          // as Confirm.Evidence
+	Process   string       `json:"process,omitempty"` // as session.Loan.Process
+}
+
 const (
 	journalSuffix = ".json"
 	// journalLimitBytes bounds one file: a receipt of one loan is far smaller.
@@ -31,7 +46,7 @@ const (
 
 // Keep writes a confirmation that the broker did not hear. at is Unix epoch
 // milliseconds.
-func (j Journal) Keep(confirm Confirm, at int64) error {
+func (j Journal) Keep(confirm api.Confirm, at int64) error {
 	if len(confirm.Loan.Messages) == 0 {
 		return nil // there is nothing to remember
 	}
@@ -42,7 +57,7 @@ func (j Journal) Keep(confirm Confirm, at int64) error {
 	for _, id := range confirm.Loan.Messages {
 		lines = append(lines, JournalLine{
 			Stage: confirm.Stage, MessageID: id, Recipient: confirm.Loan.Recipient, At: at,
-			Via: confirm.Via, Detail: confirm.Detail, Evidence: confirm.words(), Process: confirm.Loan.Process,
+			Via: confirm.Via, Detail: confirm.Detail, Evidence: confirm.Words(), Process: confirm.Loan.Process,
 		})
 	}
 	data, err := json.Marshal(lines)

@@ -12,11 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 )
 
-func confirmOf(recipient string, messages ...string) Confirm {
-	return Confirm{Loan: session.Loan{ID: "l", Recipient: recipient, Messages: messages}, Stage: bridge.StageHanded, Evidence: "hook Stop"}
+func confirmOf(recipient string, messages ...string) api.Confirm {
+	return api.Confirm{Loan: session.Loan{ID: "l", Recipient: recipient, Messages: messages}, Stage: bridge.StageHanded, Evidence: "hook Stop"}
 }
 
 // memory is a store of receipts: a set, as the real one is.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/ipc/api"
 )
 
 // keep runs k until the test ends or stop is called.
@@ -38,7 +39,7 @@ func TestMSG_01_WorkGoesOnWithTheNextBroker(t *testing.T) {
 	first := serve(t, socket, newFake())
 	began, _ := first.onBlock("work")
 	var joins atomic.Int64
-	k := &Keeper{Target: first.target, Hello: Hello{Role: RoleSession}, Joined: func(ctx context.Context, c *Client) error {
+	k := &Keeper{Target: first.target, Hello: Hello{Role: api.RoleSession}, Joined: func(ctx context.Context, c *Client) error {
 		joins.Add(1)
 		_, err := call[string](ctx, c, "echo", "joined")
 		return err
@@ -73,7 +74,7 @@ func TestMSG_01_WorkGoesOnWithTheNextBroker(t *testing.T) {
 func TestMSG_01_ManyWorkersOverManyBrokers(t *testing.T) {
 	socket := newSocket(t)
 	broker := serve(t, socket, newFake())
-	k := &Keeper{Target: broker.target, Hello: Hello{Role: RoleSession}}
+	k := &Keeper{Target: broker.target, Hello: Hello{Role: api.RoleSession}}
 	keep(t, k)
 	ctx := soon(t)
 	var all sync.WaitGroup
@@ -120,7 +121,7 @@ func TestMSG_01_StartsABrokerOnceWhereNoneRuns(t *testing.T) {
 	var starts atomic.Int64
 	var started *running
 	k := &Keeper{
-		Target: Target{Socket: socket, Token: secret}, Hello: Hello{Role: RoleSession},
+		Target: Target{Socket: socket, Token: secret}, Hello: Hello{Role: api.RoleSession},
 		Start: func() (<-chan struct{}, error) {
 			starts.Add(1)
 			started = serve(t, socket, newFake())
@@ -193,7 +194,7 @@ func TestTheKeeperTellsWhyThereIsNoBroker(t *testing.T) {
 
 func TestTheKeepersEnd(t *testing.T) {
 	r := serve(t, newSocket(t), newFake())
-	k := &Keeper{Target: r.target, Hello: Hello{Role: RoleSession}}
+	k := &Keeper{Target: r.target, Hello: Hello{Role: api.RoleSession}}
 	stop := keep(t, k)
 	client, err := k.Client(soon(t))
 	if err != nil {
@@ -214,7 +215,7 @@ func TestTheKeeperDoesNotRepeatWhatTheBrokerRefused(t *testing.T) {
 	for code, op := range map[bridge.Code]string{bridge.Unavailable: "away", bridge.Conflict: "taken"} {
 		r.on(op, func(context.Context, *Conn, json.RawMessage) (any, error) { return nil, bridge.Errorf(code, "no") })
 	}
-	k := &Keeper{Target: r.target, Hello: Hello{Role: RoleSession}}
+	k := &Keeper{Target: r.target, Hello: Hello{Role: api.RoleSession}}
 	keep(t, k)
 	for op, code := range map[string]bridge.Code{"away": bridge.Unavailable, "taken": bridge.Conflict} {
 		times := 0
@@ -232,10 +233,10 @@ func TestTheKeeperDoesNotRepeatWhatTheBrokerRefused(t *testing.T) {
 func TestTheKeeperPassesEventsOn(t *testing.T) {
 	r := serve(t, newSocket(t), newFake())
 	events := make(chan Event, 10)
-	k := &Keeper{Target: r.target, Hello: Hello{Role: RoleSession}, Event: func(e Event) { events <- e }}
+	k := &Keeper{Target: r.target, Hello: Hello{Role: api.RoleSession}, Event: func(e Event) { events <- e }}
 	keep(t, k)
-	within(t, "the connection", r.connected).Push(EventMail, MailEvent{Session: "p"})
-	if e := within(t, "the event", events); e.Name != EventMail {
+	within(t, "the connection", r.connected).Push(api.EventMail, api.MailEvent{Session: "p"})
+	if e := within(t, "the event", events); e.Name != api.EventMail {
 		t.Errorf("event %+v", e)
 	}
 }

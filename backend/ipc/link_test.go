@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 )
 
@@ -115,7 +116,7 @@ func TestTheWelcomeAndTheIdentity(t *testing.T) {
 	if conn.Hello().Token != "" {
 		t.Error("the token is kept")
 	}
-	if conn.Hello().Role != RoleSession || conn.Hello().Version != "test" {
+	if conn.Hello().Role != api.RoleSession || conn.Hello().Version != "test" {
 		t.Errorf("hello %+v", conn.Hello())
 	}
 	if runtime.GOOS != "windows" && conn.PeerPID() != os.Getpid() {
@@ -275,23 +276,23 @@ func TestAGivenUpCallEndsInTheBroker(t *testing.T) {
 // A call may be given up in the very moment in which the broker lends mail to it.
 func TestMSG_06_MailOfAGivenUpCallIsGivenBack(t *testing.T) {
 	r := serve(t, newSocket(t), newFake())
-	began, back := make(chan struct{}, 1), make(chan Return, 1)
-	r.on(OpWait, func(ctx context.Context, _ *Conn, _ json.RawMessage) (any, error) {
+	began, back := make(chan struct{}, 1), make(chan api.Return, 1)
+	r.on(api.OpWait, func(ctx context.Context, _ *Conn, _ json.RawMessage) (any, error) {
 		began <- struct{}{}
 		<-ctx.Done()
-		return WaitResult{Loan: &session.Loan{ID: "lent"}}, nil
+		return api.WaitResult{Loan: &session.Loan{ID: "lent"}}, nil
 	})
-	r.on(OpReturn, func(_ context.Context, _ *Conn, raw json.RawMessage) (any, error) {
-		var args Return
+	r.on(api.OpReturn, func(_ context.Context, _ *Conn, raw json.RawMessage) (any, error) {
+		var args api.Return
 		err := json.Unmarshal(raw, &args)
 		back <- args
-		return Empty{}, err
+		return api.Empty{}, err
 	})
 	client := r.dial(t)
 	ctx, giveUp := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := client.Wait(ctx, WaitArgs{TimeoutMillis: 100_000})
+		_, err := client.Wait(ctx, api.WaitArgs{TimeoutMillis: 100_000})
 		ended <- err
 	}()
 	within(t, "the request", began)
@@ -462,11 +463,11 @@ func TestEventsReachTheClient(t *testing.T) {
 	client := r.dial(t)
 	conn := within(t, "the connection", r.connected)
 	for i := range 10 {
-		conn.Push(EventRevision, RevisionEvent{Revision: int64(i)})
+		conn.Push(api.EventRevision, api.RevisionEvent{Revision: int64(i)})
 	}
 	for i := range 10 {
 		event := within(t, "an event", client.Events())
-		if want := fmt.Sprintf(`{"revision":%d}`, i); event.Name != EventRevision || !bytes.Equal(event.Data, []byte(want)) {
+		if want := fmt.Sprintf(`{"revision":%d}`, i); event.Name != api.EventRevision || !bytes.Equal(event.Data, []byte(want)) {
 			t.Errorf("event %s %s, want %s", event.Name, event.Data, want)
 		}
 	}
@@ -488,7 +489,7 @@ func TestMSG_02_AHooksCallComesWithItsHello(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFake()
-			f.on(OpHook, func(_ context.Context, _ *Conn, args json.RawMessage) (any, error) {
+			f.on(api.OpHook, func(_ context.Context, _ *Conn, args json.RawMessage) (any, error) {
 				var got session.HookCall
 				if err := json.Unmarshal(args, &got); err != nil || got.SessionID != "h1" || got.Kind != bridge.Codex {
 					t.Errorf("the broker heard %s, %v", args, err)
@@ -496,7 +497,7 @@ func TestMSG_02_AHooksCallComesWithItsHello(t *testing.T) {
 				return session.HookReply{Text: "mail"}, tt.fails
 			})
 			r := serve(t, newSocket(t), f)
-			client, reply, err := DialHook(t.Context(), Target{Socket: r.target.Socket, Token: tt.token}, Hello{Role: RoleHook, PID: 1}, said)
+			client, reply, err := DialHook(t.Context(), Target{Socket: r.target.Socket, Token: tt.token}, Hello{Role: api.RoleHook, PID: 1}, said)
 			if (client != nil) != tt.client || tt.code == "" && err != nil || tt.code != "" && bridge.CodeOf(err) != tt.code {
 				t.Fatalf("client %v, %+v, %v; want code %q", client != nil, reply, err, tt.code)
 			}
@@ -517,14 +518,14 @@ func TestMSG_02_AHooksCallComesWithItsHello(t *testing.T) {
 	}
 	t.Run("a broker that does not answer", func(t *testing.T) {
 		f := newFake()
-		began, _ := f.onBlock(OpHook)
+		began, _ := f.onBlock(api.OpHook)
 		r := serve(t, newSocket(t), f)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			<-began
 			cancel()
 		}()
-		client, _, err := DialHook(ctx, r.target, Hello{Role: RoleHook}, said)
+		client, _, err := DialHook(ctx, r.target, Hello{Role: api.RoleHook}, said)
 		if bridge.CodeOf(err) != bridge.Unavailable || errors.Is(err, ErrSilent) {
 			t.Errorf("given up: %v", err)
 		}
@@ -533,12 +534,12 @@ func TestMSG_02_AHooksCallComesWithItsHello(t *testing.T) {
 		}
 		ctx, cancel = context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 		defer cancel()
-		if client, _, err = DialHook(ctx, r.target, Hello{Role: RoleHook}, said); client != nil || bridge.CodeOf(err) != bridge.Unavailable {
+		if client, _, err = DialHook(ctx, r.target, Hello{Role: api.RoleHook}, said); client != nil || bridge.CodeOf(err) != bridge.Unavailable {
 			t.Errorf("too late from the start: %v", err)
 		}
 	})
 	t.Run("nobody listens", func(t *testing.T) {
-		client, _, err := DialHook(t.Context(), Target{Socket: newSocket(t)}, Hello{Role: RoleHook}, said)
+		client, _, err := DialHook(t.Context(), Target{Socket: newSocket(t)}, Hello{Role: api.RoleHook}, said)
 		if client != nil || bridge.CodeOf(err) != bridge.Unavailable || errors.Is(err, ErrSilent) {
 			t.Errorf("%v, %v", client, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/session"
 )
@@ -52,7 +53,7 @@ const ackPatience = 5 * time.Second
 // is in a pipe that nobody empties. Nobody waits for it but the session's end.
 func (s *Server) acknowledge(loan session.Loan, tool string) {
 	s.running.Go(func() {
-		confirm := ipc.Confirm{Loan: loan, Stage: bridge.StageHanded, Via: mail.ViaTool, Detail: tool}
+		confirm := api.Confirm{Loan: loan, Stage: bridge.StageHanded, Via: mail.ViaTool, Detail: tool}
 		s.confirm(confirm)
 		s.acks.done(loan)
 		if s.hostLivedOn() {
@@ -85,7 +86,7 @@ func (s *Server) hostLivedOn() bool {
 }
 
 // confirm tells the broker what became of a loan, or keeps it for the next one.
-func (s *Server) confirm(confirm ipc.Confirm) {
+func (s *Server) confirm(confirm api.Confirm) {
 	ctx, cancel := context.WithTimeout(context.Background(), ackPatience)
 	defer cancel()
 	if s.keeper.Do(ctx, func(c *ipc.Client) error { return c.Confirm(ctx, confirm) }) == nil {

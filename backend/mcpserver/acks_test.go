@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 // TestMSG_06_AnAnswerToADyingHostIsNotRead: the answer is written, and the host is
@@ -13,7 +13,7 @@ import (
 func TestMSG_06_AnAnswerToADyingHostIsNotRead(t *testing.T) {
 	for lives, want := range map[bool]bridge.Stage{true: bridge.StageConsumed, false: bridge.StageHanded} {
 		t.Run(fmt.Sprintf("MSG-06 the host lives: %t", lives), func(t *testing.T) {
-			w := openUnder(t, ipc.Register{Kind: bridge.Codex}, func() bool { return lives })
+			w := openUnder(t, api.Register{Kind: bridge.Codex}, func() bool { return lives })
 			w.begin()
 			id := w.send("read me")
 			w.call(3, "inbox", `{}`)
@@ -26,7 +26,7 @@ func TestMSG_06_AnAnswerToADyingHostIsNotRead(t *testing.T) {
 		})
 	}
 	t.Run("MSG-06 it lives on", func(t *testing.T) {
-		w := open(t, ipc.Register{Kind: bridge.Codex})
+		w := open(t, api.Register{Kind: bridge.Codex})
 		w.begin()
 		id := w.send("read me")
 		w.call(3, "inbox", `{}`)

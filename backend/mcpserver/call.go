@@ -10,12 +10,13 @@ import (
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 // call is one tool call: its arguments as JSON and who makes it.
 type call struct {
 	args   []byte
-	caller ipc.Caller
+	caller api.Caller
 }
 
 // The arguments by which opencode's plugin says which session calls. It writes

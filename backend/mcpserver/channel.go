@@ -8,6 +8,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // experimental lists the capabilities beyond the protocol. The channel is
 // declared to claude alone.
-func experimental(register ipc.Register) map[string]any {
+func experimental(register api.Register) map[string]any {
 	if register.Kind != bridge.Claude {
 		return nil
 	}
@@ -30,13 +31,13 @@ func experimental(register ipc.Register) map[string]any {
 // event follows what the broker pushes: mail that may go into the channel, and
 // which session this is.
 func (s *Server) event(event ipc.Event) {
-	var became ipc.Registered
-	if event.Name == ipc.EventJoined && json.Unmarshal(event.Data, &became) == nil {
+	var became api.Registered
+	if event.Name == api.EventJoined && json.Unmarshal(event.Data, &became) == nil {
 		s.joined.became(became)
 		return
 	}
-	var arrived ipc.MailEvent
-	if event.Name == ipc.EventMail && json.Unmarshal(event.Data, &arrived) == nil && !arrived.Wake {
+	var arrived api.MailEvent
+	if event.Name == api.EventMail && json.Unmarshal(event.Data, &arrived) == nil && !arrived.Wake {
 		return
 	}
 	select {
@@ -63,7 +64,7 @@ func (s *Server) runChannel(ctx context.Context, out *frames) {
 // pushAll takes mail and pushes it, until none is left.
 func (s *Server) pushAll(ctx context.Context, out *frames) error {
 	for {
-		taken, err := ask(ctx, s, func(ctx context.Context, c *ipc.Client) (ipc.Inbox, error) { return c.Take(ctx, ipc.Caller{}) })
+		taken, err := ask(ctx, s, func(ctx context.Context, c *ipc.Client) (api.Inbox, error) { return c.Take(ctx, api.Caller{}) })
 		if err != nil || taken.Loan == nil {
 			return err
 		}
@@ -72,7 +73,7 @@ func (s *Server) pushAll(ctx context.Context, out *frames) error {
 				return err // the loan lapses with the connection
 			}
 		}
-		s.confirm(ipc.Confirm{Loan: *taken.Loan, Stage: bridge.StageHanded, Via: mail.ViaChannel})
+		s.confirm(api.Confirm{Loan: *taken.Loan, Stage: bridge.StageHanded, Via: mail.ViaChannel})
 	}
 }
 
@@ -87,7 +88,7 @@ type notification struct {
 	} `json:"params"`
 }
 
-func writeNotification(out *frames, message ipc.InboxMessage) error {
+func writeNotification(out *frames, message api.InboxMessage) error {
 	n := notification{JSONRPC: "2.0", Method: channelMethod}
 	n.Params.Content = channelContent(message)
 	n.Params.Meta = map[string]string{
@@ -106,8 +107,8 @@ func writeNotification(out *frames, message ipc.InboxMessage) error {
 }
 
 // channelContent is the body with who wrote it. Bodies that would not fit are
-// never taken for a channel (ipc.MaxChannelBodyBytes).
-func channelContent(message ipc.InboxMessage) string {
+// never taken for a channel (api.MaxChannelBodyBytes).
+func channelContent(message api.InboxMessage) string {
 	if message.From.Agent == bridge.Owner {
 		return "From your user, through the Bridge dashboard.\n\n" + message.Body
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 func TestCHT_03_TheChannelPayloadStaysWithinTheHostsBounds(t *testing.T) {
 	reply := "m-0"
 	var out bytes.Buffer
-	err := writeNotification(newFrames(&out, nil), ipc.InboxMessage{
+	err := writeNotification(newFrames(&out, nil), api.InboxMessage{
 		ID: "m-1", From: bridge.OwnerAddress(), ConversationID: "c", Hop: 2, ReplyTo: &reply, Body: "a \"b\"\n</channel> 🦫",
 	})
 	if err != nil {
@@ -34,11 +34,11 @@ func TestCHT_03_TheChannelPayloadStaysWithinTheHostsBounds(t *testing.T) {
 	if out.Bytes()[out.Len()-1] != '\n' || bytes.Count(out.Bytes(), []byte("\n")) != 1 {
 		t.Error("a notification must be one line")
 	}
-	peers := ipc.InboxMessage{From: bridge.Address{Name: "x", Agent: bridge.Codex}, Body: string(bytes.Repeat([]byte("y"), ipc.MaxChannelBodyBytes))}
+	peers := api.InboxMessage{From: bridge.Address{Name: "x", Agent: bridge.Codex}, Body: string(bytes.Repeat([]byte("y"), api.MaxChannelBodyBytes))}
 	if size := len(channelContent(peers)); size > 64<<10 {
 		t.Errorf("the largest content has %d bytes, hosts refuse more than %d", size, 64<<10)
 	}
-	if experimental(ipc.Register{Kind: bridge.Codex}) != nil || experimental(ipc.Register{Kind: bridge.Claude})["claude/channel"] == nil {
+	if experimental(api.Register{Kind: bridge.Codex}) != nil || experimental(api.Register{Kind: bridge.Claude})["claude/channel"] == nil {
 		t.Error("the channel is declared to claude alone")
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 // TestMSG_03_EachHostIsAnsweredAsItAsks goes through what each real CLI says to
@@ -20,7 +20,7 @@ import (
 func TestMSG_03_EachHostIsAnsweredAsItAsks(t *testing.T) {
 	for _, kind := range []bridge.AgentKind{bridge.Claude, bridge.Codex, bridge.OpenCode} {
 		t.Run("MSG-03 "+string(kind), func(t *testing.T) {
-			w := open(t, ipc.Register{Kind: kind})
+			w := open(t, api.Register{Kind: kind})
 			for _, line := range exchange(t, kind) {
 				if line.Host != nil {
 					w.say(string(line.Host))
@@ -104,7 +104,7 @@ func TestMSG_03_AVersionIsAgreedOn(t *testing.T) {
 		"2026-07-28": newest, "2031-01-01": newest, "soon": newest,
 	} {
 		t.Run("MSG-03 "+asked, func(t *testing.T) {
-			w := open(t, ipc.Register{Kind: bridge.Codex})
+			w := open(t, api.Register{Kind: bridge.Codex})
 			w.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`, asked))
 			result, _ := w.answer(2)["result"].(map[string]any)
 			if result["protocolVersion"] != want {
@@ -118,7 +118,7 @@ func TestMSG_03_ARequestOfANewerProtocolIsRefusedWithThoseThatAreSpoken(t *testi
 	for _, version := range []string{"2026-07-28", "2031-01-01"} {
 		for _, method := range []string{"server/discover", "tools/list", "tools/call", "ping", "subscriptions/listen"} {
 			t.Run("MSG-03 "+method+" "+version, func(t *testing.T) {
-				w := open(t, ipc.Register{Kind: bridge.Claude})
+				w := open(t, api.Register{Kind: bridge.Claude})
 				w.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":{"name":"peers","_meta":{"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientCapabilities":{}}}}`, method, version))
 				refused, _ := w.answer(2)["error"].(map[string]any)
 				want := map[string]any{"requested": version, "supported": []any{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}}

@@ -18,7 +18,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 func TestMSG_03_AnIdComesBackAsItWasWritten(t *testing.T) {
@@ -53,7 +53,7 @@ func TestMSG_03_OnlyALineOfOneMessageIsTaken(t *testing.T) {
 		"nothing":       {`null`, -32600, nil},
 	} {
 		t.Run("MSG-03 "+name, func(t *testing.T) {
-			w := open(t, ipc.Register{Kind: bridge.Codex})
+			w := open(t, api.Register{Kind: bridge.Codex})
 			w.say(c.line)
 			w.say(`{"jsonrpc":"2.0","id":9,"method":"ping"}`)
 			got := w.next("refusal", func(map[string]any) bool { return true })
@@ -68,7 +68,7 @@ func TestMSG_03_OnlyALineOfOneMessageIsTaken(t *testing.T) {
 }
 
 func TestMSG_03_WhatNeedsNoAnswerGetsNone(t *testing.T) {
-	w := open(t, ipc.Register{Kind: bridge.Codex})
+	w := open(t, api.Register{Kind: bridge.Codex})
 	w.begin()
 	for _, line := range []string{
 		`{"jsonrpc":"2.0","id":7,"result":{}}`, `{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"no"}}`, `{"jsonrpc":"2.0","id":7,"result":null}`,
@@ -89,7 +89,7 @@ func TestMSG_03_WhatNeedsNoAnswerGetsNone(t *testing.T) {
 // TestMSG_06_ACallIsCancelledByItsIdAlone: the id is a string or a number, and
 // the word may come right behind the call.
 func TestMSG_06_ACallIsCancelledByItsIdAlone(t *testing.T) {
-	w := open(t, ipc.Register{Kind: bridge.Claude})
+	w := open(t, api.Register{Kind: bridge.Claude})
 	w.begin()
 	w.call(3, "wait_for_message", `{"timeout_sec":110}`)
 	w.say(`{"jsonrpc":"2.0","id":"3","method":"tools/call","params":{"name":"wait_for_message","arguments":{"timeout_sec":110}}}`)
@@ -137,7 +137,7 @@ func TestMSG_06_MailOfACancelledCallIsGivenBack(t *testing.T) {
 // TestMSG_10_ManyWaitsKeepNobodyWaiting: 32 waits go on at once, the next is
 // refused by a sentence, and other calls and cancellations get through.
 func TestMSG_10_ManyWaitsKeepNobodyWaiting(t *testing.T) {
-	w := open(t, ipc.Register{Kind: bridge.Claude})
+	w := open(t, api.Register{Kind: bridge.Claude})
 	w.begin()
 	for id := 100; id < 132; id++ {
 		w.call(id, "wait_for_message", `{"timeout_sec":110}`)

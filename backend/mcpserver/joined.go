@@ -4,7 +4,7 @@ import (
 	"os"
 	"sync"
 
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 func ownPID() int { return os.Getpid() }
@@ -12,10 +12,10 @@ func ownPID() int { return os.Getpid() }
 // joined is what the broker last said about this session.
 type joined struct {
 	mu     sync.Mutex
-	answer ipc.Registered
+	answer api.Registered
 }
 
-func (j *joined) set(answer ipc.Registered) {
+func (j *joined) set(answer api.Registered) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if answer.ID == "" {
@@ -27,7 +27,7 @@ func (j *joined) set(answer ipc.Registered) {
 
 // became notes which session this process turned out to be part of, and whether
 // hooks report from it.
-func (j *joined) became(session ipc.Registered) {
+func (j *joined) became(session api.Registered) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.answer.ID, j.answer.Hooks = session.ID, j.answer.Hooks || session.Hooks

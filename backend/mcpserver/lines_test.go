@@ -15,7 +15,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 func TestMSG_03_ALineThatIsNoRequestLeavesTheSession(t *testing.T) {
@@ -37,7 +37,7 @@ func TestMSG_03_ALineThatIsNoRequestLeavesTheSession(t *testing.T) {
 		"named by words": {`{"jsonrpc":"1.0","id":"a","method":"ping"}`, -32600, "a"},
 	} {
 		t.Run("MSG-03 "+name, func(t *testing.T) {
-			w := open(t, ipc.Register{Kind: bridge.Codex})
+			w := open(t, api.Register{Kind: bridge.Codex})
 			w.begin()
 			w.say(c.line)
 			got := w.next("refusal", func(line map[string]any) bool { return line["error"] != nil })
@@ -54,7 +54,7 @@ func TestMSG_03_ALineThatIsNoRequestLeavesTheSession(t *testing.T) {
 }
 
 func TestMSG_03_RequestsThatEndWithTheInputAreAnswered(t *testing.T) {
-	w := open(t, ipc.Register{Kind: bridge.Codex})
+	w := open(t, api.Register{Kind: bridge.Codex})
 	go func() {
 		_, _ = io.WriteString(w.in, `{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}

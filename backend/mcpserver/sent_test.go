@@ -10,24 +10,25 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/store"
 )
 
 // TestMSG_12_SendStatusTellsASessionWhatBecameOfItsMail goes through the tool as
 // a model does, from the send's answer to an expiry.
 func TestMSG_12_SendStatusTellsASessionWhatBecameOfItsMail(t *testing.T) {
-	w := open(t, ipc.Register{Kind: bridge.Claude, SessionID: "h1"})
+	w := open(t, api.Register{Kind: bridge.Claude, SessionID: "h1"})
 	w.begin()
-	to, err := ipc.Dial(t.Context(), w.target, ipc.Hello{Role: ipc.RoleSession, PID: 1})
+	to, err := ipc.Dial(t.Context(), w.target, ipc.Hello{Role: api.RoleSession, PID: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer to.Close()
-	if _, err := to.Register(t.Context(), ipc.Register{Kind: bridge.Codex, Name: "to", Cwd: "/home/u/shop"}); err != nil {
+	if _, err := to.Register(t.Context(), api.Register{Kind: bridge.Codex, Name: "to", Cwd: "/home/u/shop"}); err != nil {
 		t.Fatal(err)
 	}
 	w.call(3, "send", `{"to":"to","message":"what became of this?"}`)
-	var sent ipc.SendResult
+	var sent api.SendResult
 	if err := json.Unmarshal([]byte(w.text(3)), &sent); err != nil {
 		t.Fatal(err)
 	}

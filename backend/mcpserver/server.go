@@ -20,12 +20,13 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 // Options says whose server it is. All fields are required unless they say
 // otherwise.
 type Options struct {
-	Register ipc.Register // who the session is, as far as the environment tells
+	Register api.Register // who the session is, as far as the environment tells
 	Target   ipc.Target
 	Start    ipc.Starter
 	Journal  ipc.Journal
@@ -58,7 +59,7 @@ func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) e
 	s := &Server{opts: opts, mail: make(chan struct{}, 1), ended: make(chan struct{})}
 	s.keeper = &ipc.Keeper{
 		Target: opts.Target,
-		Hello:  ipc.Hello{Role: ipc.RoleSession, PID: ownPID(), Version: opts.Version},
+		Hello:  ipc.Hello{Role: api.RoleSession, PID: ownPID(), Version: opts.Version},
 		Start:  opts.Start,
 		Joined: s.join,
 		Event:  s.event,

@@ -10,6 +10,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 func TestMSG_03_AServerThatIsToldToEndEndsWithoutAnError(t *testing.T) {
@@ -18,7 +19,7 @@ func TestMSG_03_AServerThatIsToldToEndEndsWithoutAnError(t *testing.T) {
 	input, host := io.Pipe() // the host keeps it open
 	defer host.Close()
 	err := Run(ctx, Options{
-		Register: ipc.Register{Kind: bridge.Codex},
+		Register: api.Register{Kind: bridge.Codex},
 		Target:   ipc.Target{Socket: filepath.Join(t.TempDir(), "nobody.sock")},
 		Now:      time.Now, Log: slog.New(slog.DiscardHandler),
 	}, input, io.Discard)
@@ -28,7 +29,7 @@ func TestMSG_03_AServerThatIsToldToEndEndsWithoutAnError(t *testing.T) {
 }
 
 func TestMSG_04_ArgumentsThatAreNoObjectAreRefused(t *testing.T) {
-	s := &Server{opts: Options{Register: ipc.Register{Kind: bridge.Claude}}}
+	s := &Server{opts: Options{Register: api.Register{Kind: bridge.Claude}}}
 	for name, tt := range map[string]struct {
 		arguments string
 		want      string // "" is a refusal
@@ -49,9 +50,9 @@ func TestMSG_04_ArgumentsThatAreNoObjectAreRefused(t *testing.T) {
 
 func TestMSG_01_WhatIsKnownOfTheSessionOutlivesABroker(t *testing.T) {
 	var j joined
-	j.set(ipc.Registered{ID: "p1", Name: "app"})
-	j.became(ipc.Registered{ID: "p2", Name: "app", Hooks: true})
-	j.set(ipc.Registered{}) // the next broker does not know yet whose server this is
+	j.set(api.Registered{ID: "p1", Name: "app"})
+	j.became(api.Registered{ID: "p2", Name: "app", Hooks: true})
+	j.set(api.Registered{}) // the next broker does not know yet whose server this is
 	if j.id() != "p2" || !j.hooks() {
 		t.Errorf("it is %q, hooks: %v", j.id(), j.hooks())
 	}

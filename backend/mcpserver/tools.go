@@ -10,6 +10,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 )
 
@@ -154,7 +155,7 @@ func (s *Server) peers(ctx context.Context, c call) (any, *session.Loan, error) 
 	if _, err := decode[noArguments](c); err != nil {
 		return nil, nil, err
 	}
-	found, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (ipc.PeersResult, error) {
+	found, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (api.PeersResult, error) {
 		return client.Peers(ctx, c.caller)
 	})
 	if err != nil {
@@ -184,8 +185,8 @@ func (s *Server) send(ctx context.Context, c call) (any, *session.Loan, error) {
 		// again without a second copy.
 		args.MessageID = uuid.Must(uuid.NewV7()).String()
 	}
-	answer, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (ipc.SendResult, error) {
-		return client.Send(ctx, ipc.SendArgs{
+	answer, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (api.SendResult, error) {
+		return client.Send(ctx, api.SendArgs{
 			Caller: c.caller, To: args.To, Body: args.Message, ReplyTo: args.ReplyTo,
 			ConversationID: args.ConversationID, MessageID: args.MessageID, Again: again,
 		})
@@ -200,8 +201,8 @@ func (s *Server) sendStatus(ctx context.Context, c call) (any, *session.Loan, er
 	if err != nil {
 		return nil, nil, err
 	}
-	answer, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (ipc.Sent, error) {
-		return client.SendStatus(ctx, ipc.SentArgs{Caller: c.caller, MessageID: args.MessageID})
+	answer, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (api.Sent, error) {
+		return client.SendStatus(ctx, api.SentArgs{Caller: c.caller, MessageID: args.MessageID})
 	})
 	return answer, nil, err
 }
@@ -214,14 +215,14 @@ func (s *Server) inbox(ctx context.Context, c call) (any, *session.Loan, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	request := ipc.InboxArgs{Caller: c.caller, MarkRead: args.MarkRead == nil || *args.MarkRead}
+	request := api.InboxArgs{Caller: c.caller, MarkRead: args.MarkRead == nil || *args.MarkRead}
 	if args.Limit != nil {
 		if *args.Limit < 1 {
 			return nil, nil, bridge.Errorf(bridge.Invalid, "limit must be 1 to 100")
 		}
 		request.Limit = *args.Limit
 	}
-	found, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (ipc.Inbox, error) { return client.Inbox(ctx, request) })
+	found, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (api.Inbox, error) { return client.Inbox(ctx, request) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -258,7 +259,7 @@ func (s *Server) wait(ctx context.Context, c call) (any, *session.Loan, error) {
 	if s.waits.Add(1) > waitsAtOnce {
 		return nil, nil, bridge.Errorf(bridge.Busy, "%d waits go on already: end one of them, or wait once for all messages", waitsAtOnce)
 	}
-	found, err := s.waitUntil(ctx, time.Duration(seconds)*time.Second, ipc.WaitArgs{
+	found, err := s.waitUntil(ctx, time.Duration(seconds)*time.Second, api.WaitArgs{
 		Caller: c.caller, From: args.From, ReplyTo: args.ReplyTo, ConversationID: args.ConversationID,
 	})
 	if err != nil {
@@ -274,15 +275,15 @@ func (s *Server) wait(ctx context.Context, c call) (any, *session.Loan, error) {
 
 // waitUntil waits over broker restarts: each connection is asked for the time
 // that is left.
-func (s *Server) waitUntil(ctx context.Context, timeout time.Duration, args ipc.WaitArgs) (ipc.WaitResult, error) {
-	var found ipc.WaitResult
+func (s *Server) waitUntil(ctx context.Context, timeout time.Duration, args api.WaitArgs) (api.WaitResult, error) {
+	var found api.WaitResult
 	deadline := s.opts.Now().Add(timeout)
 	ctx, cancel := context.WithTimeout(ctx, timeout+askPatience)
 	defer cancel()
 	err := s.keeper.Do(ctx, func(client *ipc.Client) error {
 		left := deadline.Sub(s.opts.Now())
 		if left < time.Millisecond {
-			found = ipc.WaitResult{TimedOut: true}
+			found = api.WaitResult{TimedOut: true}
 			return nil
 		}
 		args.TimeoutMillis = left.Milliseconds()
@@ -303,10 +304,10 @@ func (s *Server) decide(ctx context.Context, c call) (any, *session.Loan, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	request := ipc.DecideArgs{
+	request := api.DecideArgs{
 		Caller: c.caller, ID: uuid.NewString(), Topic: args.Topic, Text: args.Text, Scope: args.Scope, SourceMessageID: args.SourceMessageID,
 	}
-	answer, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (ipc.DecideResult, error) {
+	answer, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (api.DecideResult, error) {
 		return client.Decide(ctx, request)
 	})
 	return answer, nil, err
@@ -322,7 +323,7 @@ func (s *Server) decisions(ctx context.Context, c call) (any, *session.Loan, err
 		return nil, nil, err
 	}
 	found, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) ([]decision.Revision, error) {
-		return client.Decisions(ctx, ipc.DecisionsArgs{Caller: c.caller, Query: args.Query, Scope: args.Scope, History: args.History})
+		return client.Decisions(ctx, api.DecisionsArgs{Caller: c.caller, Query: args.Query, Scope: args.Scope, History: args.History})
 	})
 	return found, nil, err
 }
@@ -336,14 +337,14 @@ func (s *Server) searchHistory(ctx context.Context, c call) (any, *session.Loan,
 	if err != nil {
 		return nil, nil, err
 	}
-	request := ipc.SearchArgs{Caller: c.caller, Query: args.Query, Kind: args.Kind}
+	request := api.SearchArgs{Caller: c.caller, Query: args.Query, Kind: args.Kind}
 	if args.Limit != nil {
 		if *args.Limit < 1 {
 			return nil, nil, bridge.Errorf(bridge.Invalid, "limit must be 1 to 50")
 		}
 		request.Limit = *args.Limit
 	}
-	found, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (ipc.SearchResult, error) {
+	found, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (api.SearchResult, error) {
 		return client.SearchHistory(ctx, request)
 	})
 	return found, nil, err
@@ -359,8 +360,8 @@ func (s *Server) autoWake(ctx context.Context, c call) (any, *session.Loan, erro
 	if args.Enabled == nil {
 		return nil, nil, bridge.Errorf(bridge.Invalid, "enabled must be true or false")
 	}
-	_, err = ask(ctx, s, func(ctx context.Context, client *ipc.Client) (ipc.Empty, error) {
-		return ipc.Empty{}, client.AutoWake(ctx, ipc.AutoWakeArgs{Caller: c.caller, Enabled: *args.Enabled})
+	_, err = ask(ctx, s, func(ctx context.Context, client *ipc.Client) (api.Empty, error) {
+		return api.Empty{}, client.AutoWake(ctx, api.AutoWakeArgs{Caller: c.caller, Enabled: *args.Enabled})
 	})
 	return struct {
 		Enabled bool `json:"enabled"`

@@ -14,6 +14,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/brokertest"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/store"
 )
 
@@ -29,16 +30,16 @@ type wire struct {
 	ended  chan error
 }
 
-func open(t *testing.T, register ipc.Register) *wire {
+func open(t *testing.T, register api.Register) *wire {
 	t.Helper()
 	return openUnder(t, register, nil)
 }
 
 // openUnder is open below a host whose life the test decides about.
-func openUnder(t *testing.T, register ipc.Register, hostLives func() bool) *wire {
+func openUnder(t *testing.T, register api.Register, hostLives func() bool) *wire {
 	t.Helper()
 	b := brokertest.Serve(t)
-	owner, err := ipc.Dial(t.Context(), b.Target, ipc.Hello{Role: ipc.RoleOwner, PID: 1})
+	owner, err := ipc.Dial(t.Context(), b.Target, ipc.Hello{Role: api.RoleOwner, PID: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func (w *wire) text(id int) string {
 
 func (w *wire) send(body string) string {
 	w.t.Helper()
-	sent, err := w.owner.Send(w.t.Context(), ipc.SendArgs{To: "me", Body: body})
+	sent, err := w.owner.Send(w.t.Context(), api.SendArgs{To: "me", Body: body})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func (w *wire) reaches(id string, stage bridge.Stage) {
 }
 
 func TestMSG_06_AToolsAnswerAcknowledgesTheMailInIt(t *testing.T) {
-	w := open(t, ipc.Register{Kind: bridge.Claude})
+	w := open(t, api.Register{Kind: bridge.Claude})
 	if got := w.begin(); got["protocolVersion"] != "2025-11-25" || !strings.HasPrefix(fmt.Sprint(got["instructions"]), "Bridge connects you") {
 		t.Errorf("the session begins with %v", got)
 	}
@@ -196,7 +197,7 @@ func TestMSG_06_AToolsAnswerAcknowledgesTheMailInIt(t *testing.T) {
 }
 
 func TestMSG_06_ACancelledWaitLeavesTheMail(t *testing.T) {
-	w := open(t, ipc.Register{Kind: bridge.Claude})
+	w := open(t, api.Register{Kind: bridge.Claude})
 	w.begin()
 	w.call(3, "wait_for_message", `{"timeout_sec":110}`)
 	w.call(4, "peers", `{}`)
@@ -222,7 +223,7 @@ func TestMSG_06_ACancelledWaitLeavesTheMail(t *testing.T) {
 }
 
 func TestCHT_03_TheChannelIsDeclaredAndFed(t *testing.T) {
-	w := open(t, ipc.Register{Kind: bridge.Claude, Channel: true})
+	w := open(t, api.Register{Kind: bridge.Claude, Channel: true})
 	result := w.begin()
 	capabilities, _ := result["capabilities"].(map[string]any)
 	extra, _ := capabilities["experimental"].(map[string]any)

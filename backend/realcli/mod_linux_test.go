@@ -10,6 +10,7 @@ import (
 
 	"bridge/backend/config"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/realcli"
 )
 
@@ -114,12 +115,12 @@ func (w *world) peerSends(to, text string) {
 	must(w.T, err)
 	token, err := home.ExistingToken()
 	must(w.T, err)
-	client, err := ipc.Dial(soon(w.T), ipc.Target{Socket: home.Socket(), Token: string(token)}, ipc.Hello{Role: ipc.RoleSession, PID: os.Getpid(), Version: "test"})
+	client, err := ipc.Dial(soon(w.T), ipc.Target{Socket: home.Socket(), Token: string(token)}, ipc.Hello{Role: api.RoleSession, PID: os.Getpid(), Version: "test"})
 	must(w.T, err)
 	defer client.Close()
-	_, err = client.Register(soon(w.T), ipc.Register{Kind: "codex", Name: "a-peer", Cwd: w.home.Project("p")})
+	_, err = client.Register(soon(w.T), api.Register{Kind: "codex", Name: "a-peer", Cwd: w.home.Project("p")})
 	must(w.T, err)
-	_, err = client.Send(soon(w.T), ipc.SendArgs{To: to, Body: text})
+	_, err = client.Send(soon(w.T), api.SendArgs{To: to, Body: text})
 	must(w.T, err)
 }
 

@@ -18,6 +18,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/maintain"
 	"bridge/backend/store"
@@ -147,13 +148,13 @@ func (k *talk) join(ctx context.Context, name string) *ipc.Client {
 	for deadline := time.Now().Add(settle); client == nil; pause(20 * time.Millisecond) {
 		token, err := k.home.ExistingToken()
 		if err == nil {
-			client, err = ipc.Dial(ctx, ipc.Target{Socket: k.home.Socket(), Token: string(token)}, ipc.Hello{Role: ipc.RoleSession, PID: os.Getpid(), Version: "soak"})
+			client, err = ipc.Dial(ctx, ipc.Target{Socket: k.home.Socket(), Token: string(token)}, ipc.Hello{Role: api.RoleSession, PID: os.Getpid(), Version: "soak"})
 		}
 		if err != nil && time.Now().After(deadline) {
 			k.Fatal(err)
 		}
 	}
-	if _, err := client.Register(ctx, ipc.Register{Kind: bridge.Codex, Name: name, SessionID: "host-" + name, Cwd: k.home.Dir(), AgentPID: os.Getpid()}); err != nil {
+	if _, err := client.Register(ctx, api.Register{Kind: bridge.Codex, Name: name, SessionID: "host-" + name, Cwd: k.home.Dir(), AgentPID: os.Getpid()}); err != nil {
 		k.Fatal(err)
 	}
 	return client
@@ -163,7 +164,7 @@ func (k *talk) sends(ctx context.Context) {
 	for n := 0; ctx.Err() == nil; n++ {
 		id := fmt.Sprintf("new-%07d", n)
 		began := time.Now()
-		_, err := k.alice.Send(context.Background(), ipc.SendArgs{To: "bob", Body: "under load " + id, MessageID: id})
+		_, err := k.alice.Send(context.Background(), api.SendArgs{To: "bob", Body: "under load " + id, MessageID: id})
 		if err != nil {
 			k.Errorf("send %s: %v", id, err)
 			return
@@ -185,9 +186,9 @@ func (k *talk) reads(ctx context.Context) {
 
 // inbox takes what waits for bob and reports how much it was.
 func (k *talk) inbox() int {
-	box, err := k.bob.Inbox(context.Background(), ipc.InboxArgs{Limit: 100, MarkRead: true})
+	box, err := k.bob.Inbox(context.Background(), api.InboxArgs{Limit: 100, MarkRead: true})
 	if err == nil && box.Loan != nil {
-		err = k.bob.Confirm(context.Background(), ipc.Confirm{Loan: *box.Loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"})
+		err = k.bob.Confirm(context.Background(), api.Confirm{Loan: *box.Loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"})
 	}
 	if err != nil {
 		k.Errorf("inbox: %v", err)

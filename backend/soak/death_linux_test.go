@@ -20,7 +20,7 @@ import (
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/store"
 )
@@ -423,10 +423,10 @@ func (d *deaths) consumed(id string) mail.Fact { return d.find(id).Consumed }
 func (d *deaths) ownerWrites(to, token string) (id string, err error) {
 	for deadline := time.Now().Add(settle); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(context.Background(), settle)
-		var sent ipc.SendResult
+		var sent api.SendResult
 		client, dialErr := d.owner(ctx)
 		if err = dialErr; err == nil {
-			sent, err = client.Send(ctx, ipc.SendArgs{To: to, Body: "from the owner [" + token + "]", MessageID: token, Again: true})
+			sent, err = client.Send(ctx, api.SendArgs{To: to, Body: "from the owner [" + token + "]", MessageID: token, Again: true})
 			client.Close()
 		}
 		cancel()

@@ -25,6 +25,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/store"
 )
 
@@ -376,20 +377,20 @@ func (w *world) owner(ctx context.Context) (*ipc.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ipc.Dial(ctx, ipc.Target{Socket: w.home.Socket(), Token: string(token)}, ipc.Hello{Role: ipc.RoleOwner, PID: os.Getpid(), Version: "soak"})
+	return ipc.Dial(ctx, ipc.Target{Socket: w.home.Socket(), Token: string(token)}, ipc.Hello{Role: api.RoleOwner, PID: os.Getpid(), Version: "soak"})
 }
 
-func (w *world) status() ipc.Status {
+func (w *world) status() api.Status {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	client, err := w.owner(ctx)
 	if err != nil {
-		return ipc.Status{}
+		return api.Status{}
 	}
 	defer client.Close()
 	status, err := client.Status(ctx)
 	if err != nil {
-		return ipc.Status{}
+		return api.Status{}
 	}
 	return status
 }

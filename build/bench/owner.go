@@ -16,6 +16,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/session"
 )
@@ -95,18 +96,18 @@ type host struct{ hooks, wakes *ipc.Client }
 const hostSession = "host-session"
 
 func (b *running) idleHost(ctx context.Context) (*host, error) {
-	server, err := ipc.Dial(ctx, b.target, ipc.Hello{Role: ipc.RoleSession, PID: os.Getpid()})
+	server, err := ipc.Dial(ctx, b.target, ipc.Hello{Role: api.RoleSession, PID: os.Getpid()})
 	if err != nil {
 		return nil, err
 	}
 	b.open = append(b.open, server)
-	register := ipc.Register{Kind: bridge.Claude, Name: "host", Cwd: "/bench", SessionID: hostSession}
+	register := api.Register{Kind: bridge.Claude, Name: "host", Cwd: "/bench", SessionID: hostSession}
 	if _, err := server.Register(ctx, register); err != nil {
 		return nil, err
 	}
 	h := &host{}
 	for _, client := range []**ipc.Client{&h.hooks, &h.wakes} {
-		if *client, err = ipc.Dial(ctx, b.target, ipc.Hello{Role: ipc.RoleHook, PID: os.Getpid()}); err != nil {
+		if *client, err = ipc.Dial(ctx, b.target, ipc.Hello{Role: api.RoleHook, PID: os.Getpid()}); err != nil {
 			return nil, err
 		}
 		b.open = append(b.open, *client)
@@ -120,10 +121,10 @@ func hookCall(event session.Event, name string) session.HookCall {
 }
 
 // wait is a wake hook in the background.
-func (h *host) wait(ctx context.Context) <-chan ipc.WakeReply {
-	replies := make(chan ipc.WakeReply, 1)
+func (h *host) wait(ctx context.Context) <-chan api.WakeReply {
+	replies := make(chan api.WakeReply, 1)
 	go func() {
-		reply, err := h.wakes.WakeWait(ctx, ipc.WakeWait{Call: hookCall(session.EventStop, "Stop")})
+		reply, err := h.wakes.WakeWait(ctx, api.WakeWait{Call: hookCall(session.EventStop, "Stop")})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "bench: the wake hook:", err)
 		}
@@ -139,11 +140,11 @@ func (h *host) untilWaiting(ctx context.Context) {
 
 // wake does what a host does with a wake: the hook's text is out, a turn begins
 // and ends.
-func (h *host) wake(ctx context.Context, reply ipc.WakeReply) error {
+func (h *host) wake(ctx context.Context, reply api.WakeReply) error {
 	if reply.Loan == nil {
 		return errors.New("the wake hook got no mail")
 	}
-	if err := h.hooks.Confirm(ctx, ipc.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaWakeHook}); err != nil {
+	if err := h.hooks.Confirm(ctx, api.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaWakeHook}); err != nil {
 		return err
 	}
 	for _, call := range []session.HookCall{hookCall(session.EventPrompt, "UserPromptSubmit"), hookCall(session.EventStop, "Stop")} {

@@ -20,6 +20,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 // running is a broker process on a home of its own.
@@ -77,12 +78,12 @@ func (b *running) stop() error {
 func (b *running) session(ctx context.Context, names ...string) ([]*ipc.Client, error) {
 	var clients []*ipc.Client
 	for _, name := range names {
-		client, err := ipc.Dial(ctx, b.target, ipc.Hello{Role: ipc.RoleSession, PID: os.Getpid(), Version: "bench"})
+		client, err := ipc.Dial(ctx, b.target, ipc.Hello{Role: api.RoleSession, PID: os.Getpid(), Version: "bench"})
 		if err != nil {
 			return nil, err
 		}
 		b.open = append(b.open, client)
-		if _, err := client.Register(ctx, ipc.Register{Kind: bridge.Codex, Name: name, Cwd: "/bench"}); err != nil {
+		if _, err := client.Register(ctx, api.Register{Kind: bridge.Codex, Name: name, Cwd: "/bench"}); err != nil {
 			return nil, err
 		}
 		clients = append(clients, client)

@@ -14,6 +14,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 var body = strings.Repeat("sixteen bytes ..", 32) // 512 bytes
@@ -105,7 +106,7 @@ func repeat(taken times, n int, work func() error) (times, error) {
 }
 
 func sendTo(ctx context.Context, client *ipc.Client, to string) error {
-	_, err := client.Send(ctx, ipc.SendArgs{To: to, Body: body})
+	_, err := client.Send(ctx, api.SendArgs{To: to, Body: body})
 	return err
 }
 
@@ -215,7 +216,7 @@ func pushLane(ctx context.Context, from, to *ipc.Client, name string, n int, eve
 // too.
 func mailSignal(to *ipc.Client) error {
 	for event := range to.Events() {
-		if event.Name == ipc.EventMail {
+		if event.Name == api.EventMail {
 			return nil
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 )
 
@@ -160,7 +161,7 @@ func (d *desk) remains() []string {
 	return found
 }
 
-func (d *desk) dial(role ipc.Role) (*ipc.Client, error) {
+func (d *desk) dial(role api.Role) (*ipc.Client, error) {
 	token, err := d.home.ExistingToken()
 	if err != nil {
 		return nil, err
@@ -170,10 +171,10 @@ func (d *desk) dial(role ipc.Role) (*ipc.Client, error) {
 }
 
 // broker waits for a broker that is as asked for, and returns what it says.
-func (d *desk) broker(is func(ipc.Status) bool) (status ipc.Status) {
+func (d *desk) broker(is func(api.Status) bool) (status api.Status) {
 	d.t.Helper()
 	until(d.t, "a broker as asked for answers", func() bool {
-		client, err := d.dial(ipc.RoleOwner)
+		client, err := d.dial(api.RoleOwner)
 		if err != nil {
 			return false
 		}
@@ -184,17 +185,17 @@ func (d *desk) broker(is func(ipc.Status) bool) (status ipc.Status) {
 	return status
 }
 
-func anyBroker(ipc.Status) bool { return true }
+func anyBroker(api.Status) bool { return true }
 
 // join connects a session.
 func (d *desk) join(name string) *ipc.Client {
 	d.t.Helper()
-	client, err := d.dial(ipc.RoleSession)
+	client, err := d.dial(api.RoleSession)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	d.t.Cleanup(func() { client.Close() })
-	if _, err := client.Register(d.t.Context(), ipc.Register{Kind: bridge.Claude, Name: name, SessionID: "host-" + name, Cwd: "/"}); err != nil {
+	if _, err := client.Register(d.t.Context(), api.Register{Kind: bridge.Claude, Name: name, SessionID: "host-" + name, Cwd: "/"}); err != nil {
 		d.t.Fatal(err)
 	}
 	return client
@@ -245,7 +246,7 @@ func (d *desk) awaitStill() {
 func TestDSK_01_TheWindowAndLocalhostShowTheSameLiveDashboard(t *testing.T) {
 	d := newDesk(t, true)
 	app := d.app()
-	status := d.broker(func(s ipc.Status) bool { return s.Host == "desktop" })
+	status := d.broker(func(s api.Status) bool { return s.Host == "desktop" })
 	if status.PID != app.cmd.Process.Pid {
 		t.Errorf("the broker is process %d, not the app %d", status.PID, app.cmd.Process.Pid)
 	}
@@ -263,7 +264,7 @@ func TestDSK_01_TheWindowAndLocalhostShowTheSameLiveDashboard(t *testing.T) {
 	t.Run("DSK-01 it ends in order and leaves no process", func(t *testing.T) {
 		app.terminate(t)
 		until(t, "all its processes are gone", func() bool { return len(d.remains()) == 0 })
-		if _, err := d.dial(ipc.RoleOwner); bridge.CodeOf(err) != bridge.Unavailable {
+		if _, err := d.dial(api.RoleOwner); bridge.CodeOf(err) != bridge.Unavailable {
 			t.Errorf("a broker is left: %v", err)
 		}
 	})
@@ -301,7 +302,7 @@ func TestDSK_02_ClosingHidesAndASecondStartRaises(t *testing.T) {
 	d.awaitPage(d.broker(anyBroker).URL)
 	d.screen.closeWindow(t)
 	until(t, "the window is hidden", func() bool { return !d.screen.shows(t) })
-	d.broker(func(s ipc.Status) bool { return s.PID == app.cmd.Process.Pid }) // it goes on
+	d.broker(func(s api.Status) bool { return s.PID == app.cmd.Process.Pid }) // it goes on
 	d.app().ends(t)
 	until(t, "the window is back", func() bool { return d.screen.shows(t) })
 	d.screen.closeWindow(t)
@@ -366,7 +367,7 @@ func TestDSK_02_TheIconShowsWhatIsTheCase(t *testing.T) {
 
 	d.join("alpha")
 	says("All is well, 1 session")
-	hook, err := d.dial(ipc.RoleHook)
+	hook, err := d.dial(api.RoleHook)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -494,7 +495,7 @@ func TestDSK_01_AKilledAppLeavesNothing(t *testing.T) {
 	}
 	until(t, "all its processes are gone", func() bool { return len(d.remains()) == 0 })
 	next := d.app()
-	d.awaitPage(d.broker(func(s ipc.Status) bool { return s.PID == next.cmd.Process.Pid }).URL)
+	d.awaitPage(d.broker(func(s api.Status) bool { return s.PID == next.cmd.Process.Pid }).URL)
 	next.terminate(t)
 }
 
@@ -512,7 +513,7 @@ func TestDSK_01_TheWindowSurvivesItsBroker(t *testing.T) {
 	if err := serve.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	second := d.broker(func(s ipc.Status) bool { return s.Host == "desktop" && s.PID == app.cmd.Process.Pid })
+	second := d.broker(func(s api.Status) bool { return s.Host == "desktop" && s.PID == app.cmd.Process.Pid })
 	until(t, "the window shows the new dashboard", func() bool { return connections(t, second.URL) > 0 })
 	d.awaitPage(second.URL)
 }
@@ -539,7 +540,7 @@ func TestDSK_01_WhatIsMissing(t *testing.T) {
 		d.set("DISPLAY", ":9999")
 		app := d.app()
 		until(t, "it says so", func() bool { return strings.Contains(app.output.String(), "the display :9999 does not answer") })
-		d.broker(func(s ipc.Status) bool { return s.Host == "desktop" })
+		d.broker(func(s api.Status) bool { return s.Host == "desktop" })
 		app.terminate(t)
 	})
 	t.Run("DSK-01 no session bus: the window works", func(t *testing.T) {
@@ -559,7 +560,7 @@ func TestDSK_01_WhatIsMissing(t *testing.T) {
 		taken := other.broker(anyBroker).URL
 		d.set("BRIDGE_PORT", taken[strings.LastIndex(taken, ":")+1:])
 		d.app()
-		status := d.broker(func(s ipc.Status) bool { return s.Host == "desktop" })
+		status := d.broker(func(s api.Status) bool { return s.Host == "desktop" })
 		d.awaitPage(status.URL)
 		until(t, "the menu says where the dashboard is", func() bool { _, there := d.bus.find(t, "The dashboard is at 127.0.0.1:"); return there })
 	})

@@ -24,7 +24,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"bridge/backend/hook"
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 // TestMain makes the test binary the programs of the scripts: bridge itself, an
@@ -105,12 +105,12 @@ func hostedBy(host string) error {
 	return err
 }
 
-func brokerOf(flags ...string) (ipc.Status, error) {
+func brokerOf(flags ...string) (api.Status, error) {
 	output, err := exec.Command("bridge", append([]string{"status", "--json"}, flags...)...).Output()
 	if err != nil {
-		return ipc.Status{}, err
+		return api.Status{}, err
 	}
-	var report struct{ Broker ipc.Status }
+	var report struct{ Broker api.Status }
 	return report.Broker, json.Unmarshal(output, &report)
 }
 

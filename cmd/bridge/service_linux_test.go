@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 // The tests of this file run a real systemd in namespaces of its own: once as
@@ -198,7 +198,7 @@ type serviceStatus struct {
 	Installed, Automatic bool
 	State, File          string
 	PID                  int
-	Broker               *ipc.Status
+	Broker               *api.Status
 }
 
 func (s served) status() serviceStatus {

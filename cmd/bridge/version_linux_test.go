@@ -13,6 +13,7 @@ import (
 
 	"bridge/backend/config"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 // released is the release that this program says it is, everywhere.
@@ -34,7 +35,7 @@ func TestVER_07_TheVersionCommandSaysTheRelease(t *testing.T) {
 func TestVER_07_BothSidesOfTheHelloSayTheRelease(t *testing.T) {
 	home := filepath.Join(shortDir(t), "h")
 	s := serve(t, home)
-	client, err := ipc.Dial(t.Context(), targetOf(t, home), ipc.Hello{Role: ipc.RoleOwner, PID: 1, Version: "test"})
+	client, err := ipc.Dial(t.Context(), targetOf(t, home), ipc.Hello{Role: api.RoleOwner, PID: 1, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func (h *hellos) Connected(conn *ipc.Conn) (ipc.Welcome, error) {
 }
 
 func (h *hellos) Handle(context.Context, *ipc.Conn, string, json.RawMessage) (any, error) {
-	return ipc.Status{}, nil
+	return api.Status{}, nil
 }
 
 func (h *hellos) Disconnected(*ipc.Conn) {}

@@ -1,10 +1,6 @@
-package ipc
+package api
 
-import (
-	"context"
-
-	"bridge/backend/bridge"
-)
+import "bridge/backend/bridge"
 
 // The operations of claude's mod. It lives inside a claude that somebody sits
 // at: its child process waits with OpMod and streams the answers to it, and short
@@ -83,15 +79,4 @@ func (r ModReport) Check() error {
 		}
 	}
 	return nil
-}
-
-// Mod waits for something to do.
-func (c *Client) Mod(ctx context.Context, args ModWait) (ModReply, error) {
-	return call[ModReply](ctx, c, OpMod, args)
-}
-
-// ModReport says what became of it; that is durable when it returns nil.
-func (c *Client) ModReport(ctx context.Context, args ModReport) error {
-	_, err := call[Empty](ctx, c, OpModReport, args)
-	return err
 }

@@ -1,0 +1,21 @@
+package api
+
+// MailEvent is pushed when mail became durable for a session of the connection.
+type MailEvent struct {
+	Session   string `json:"session"`   // peer id
+	SessionID string `json:"sessionId"` // host session id, may be ""
+	Wake      bool   `json:"wake"`      // the wake policy lets it start a turn
+}
+
+// RevisionEvent is pushed to dashboards whenever something changed.
+type RevisionEvent struct {
+	Revision int64 `json:"revision"`
+}
+
+// Event names. EventJoined carries Registered, without a note: the connection
+// became part of that session, or the session's first hook reported.
+const (
+	EventMail     = "mail"
+	EventJoined   = "joined"
+	EventRevision = "revision"
+)

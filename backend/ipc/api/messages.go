@@ -1,0 +1,128 @@
+package api
+
+import (
+	"bridge/backend/bridge"
+	"bridge/backend/mail"
+	"bridge/backend/session"
+)
+
+// SendArgs is one message from a session, or from the owner.
+type SendArgs struct {
+	Caller
+	To             string `json:"to"`
+	Body           string `json:"body"`
+	ReplyTo        string `json:"replyTo,omitempty"`
+	ConversationID string `json:"conversationId,omitempty"`
+	MessageID      string `json:"messageId,omitempty"`
+	// Again says that MessageID is not new: whoever chose it may have sent the
+	// message long ago, so that the archive is asked too.
+	Again bool `json:"again,omitempty"`
+}
+
+// SendResult answers a send: the message is durable for every recipient named.
+type SendResult struct {
+	ID             string      `json:"id"`
+	ConversationID string      `json:"conversationId"`
+	Recipients     []Recipient `json:"recipients"`
+}
+
+// Recipient is one session that a message was stored for.
+type Recipient struct {
+	Name   string `json:"name"`
+	Online bool   `json:"online"`
+	Wake   bool   `json:"wake"` // whether a wake was asked for
+}
+
+// SentArgs asks what became of a message that the caller sent.
+type SentArgs struct {
+	Caller
+	MessageID string `json:"messageId"`
+}
+
+// Sent is the answer of the tool `send_status`: of each recipient the furthest
+// stage that the message reached, when, and how we know (MSG-12).
+type Sent struct {
+	ID         string      `json:"id"`
+	Recipients []SentStage `json:"recipients"`
+}
+
+// SentStage is what became of a message to one recipient.
+type SentStage struct {
+	Name     string       `json:"name"`
+	Stage    bridge.Stage `json:"stage"`
+	At       int64        `json:"at"` // Unix epoch milliseconds
+	Evidence string       `json:"evidence"`
+}
+
+// InboxArgs asks for unread mail.
+type InboxArgs struct {
+	Caller
+	Limit    int  `json:"limit"`
+	MarkRead bool `json:"markRead"`
+}
+
+// Inbox is unread mail, oldest first. Loan is nil when nothing is to be
+// confirmed.
+type Inbox struct {
+	Messages  []InboxMessage `json:"messages"`
+	Remaining int            `json:"remaining"`
+	Loan      *session.Loan  `json:"loan,omitempty"`
+}
+
+// InboxMessage is a message as the MCP tools show it (contract).
+type InboxMessage struct {
+	ID             string         `json:"id"`
+	From           bridge.Address `json:"from"`
+	To             string         `json:"to"`
+	ConversationID string         `json:"conversationId"`
+	ReplyTo        *string        `json:"replyTo"`
+	Hop            int            `json:"hop"`
+	Body           string         `json:"body"`
+	CreatedAt      int64          `json:"createdAt"`
+}
+
+// WaitArgs waits for one unread message that fits the filters.
+type WaitArgs struct {
+	Caller
+	TimeoutMillis  int64  `json:"timeoutMillis"`
+	From           string `json:"from,omitempty"`
+	ReplyTo        string `json:"replyTo,omitempty"`
+	ConversationID string `json:"conversationId,omitempty"`
+}
+
+// WaitResult is the message, or TimedOut.
+type WaitResult struct {
+	Message  *InboxMessage `json:"message,omitempty"`
+	TimedOut bool          `json:"timedOut,omitempty"`
+	Loan     *session.Loan `json:"loan,omitempty"`
+}
+
+// MaxChannelBodyBytes bounds what a channel is given: hosts refuse content over
+// 64 KiB, and an introduction comes before the body. Longer mail waits for the
+// tool inbox.
+const MaxChannelBodyBytes = 60 << 10
+
+// Confirm tells the broker what became of a loan. Via is the way that it went, one
+// that the role may speak of; Detail is one word more about it, the host's event
+// or the tool. What people read of it, the broker writes.
+type Confirm struct {
+	Loan   session.Loan `json:"loan"`
+	Stage  bridge.Stage `json:"stage"` // handed or consumed
+	Via    mail.Via     `json:"via,omitempty"`
+	Detail string       `json:"detail,omitempty"`
+	// Evidence is for a broker that knows no Via yet: the caller fills it in.
+	Evidence string `json:"evidence"`
+}
+
+// Words are what an older broker keeps of the confirmation.
+func (c Confirm) Words() string {
+	if c.Via == "" {
+		return c.Evidence
+	}
+	return c.Via.Evidence(c.Detail)
+}
+
+// Return gives a loan back that reached nobody: its mail is offered again.
+type Return struct {
+	Loan string `json:"loan"` // its id
+}
