@@ -26,6 +26,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/maintain"
+	"bridge/backend/maintain/lease"
 	"bridge/backend/store"
 )
 
@@ -62,10 +63,10 @@ type Options struct {
 type Daemon struct {
 	opts    Options
 	lock    *store.Lock
-	lease   *maintain.Lease
-	older   maintain.Older // programs that were alive at the start
-	has     bool           // the home had a store at the start
-	kept    string         // where what was left of a lost store is, "" where none was replaced
+	lease   *lease.Lease
+	older   lease.Older // programs that were alive at the start
+	has     bool        // the home had a store at the start
+	kept    string      // where what was left of a lost store is, "" where none was replaced
 	db      *store.DB
 	broker  *broker.Broker
 	clis    agent.Detector
@@ -113,7 +114,7 @@ func Check(ctx context.Context, home config.Home, getenv func(string) string) er
 		return err
 	}
 	care := maintain.Caretaker{Home: home}
-	if err := care.Free(); err != nil {
+	if err := lease.CheckFree(home); err != nil {
 		return err
 	}
 	if _, err := care.HasStore(ctx); err != nil {
@@ -339,7 +340,7 @@ func (d *Daemon) caretaker() maintain.Caretaker {
 // register says that this process writes, so that maintenance keeps away while
 // it does (STO-09), and refuses to start while maintenance has the home.
 func (d *Daemon) register(context.Context) (err error) {
-	d.lease, err = d.caretaker().Register()
+	d.lease, err = d.caretaker().Worker().Register()
 	return err
 }
 
@@ -347,7 +348,7 @@ func (d *Daemon) register(context.Context) (err error) {
 // lives: their leaving is the next one's business. Without any, what waited for
 // that is written (VER-05).
 func (d *Daemon) lookForOlder(context.Context) (err error) {
-	if d.older, err = d.caretaker().Older(); err != nil {
+	if d.older, err = lease.OlderPrograms(d.opts.Home); err != nil {
 		return err
 	}
 	if len(d.older.Programs) > 0 {
@@ -356,7 +357,7 @@ func (d *Daemon) lookForOlder(context.Context) (err error) {
 	if d.older.JSON > 0 {
 		return nil
 	}
-	done, err := d.caretaker().ApplyPending()
+	done, err := d.caretaker().Worker().ApplyPending()
 	if err != nil {
 		d.opts.Log.Error("pending writes to JSON stores wait on", "err", err)
 	} else if done > 0 {

@@ -40,7 +40,7 @@ func kept(t *testing.T, change ...func(*maintain.Caretaker)) (*world, config.Hom
 	for _, c := range change {
 		c(&care)
 	}
-	lease, err := care.Register()
+	lease, err := care.Worker().Register()
 	if err != nil {
 		t.Fatal(err)
 	}

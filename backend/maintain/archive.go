@@ -3,6 +3,7 @@ package maintain
 import (
 	"context"
 
+	"bridge/backend/maintain/lease"
 	"bridge/backend/store"
 )
 
@@ -19,12 +20,12 @@ func (c Caretaker) Archive(ctx context.Context) (done Archived, err error) {
 		return done, nil
 	}
 	now := c.Now()
-	err = c.exclusively(workArchive, true, func() (err error) {
+	err = c.Worker().Exclusively(lease.Archive, true, func() (err error) {
 		done.Messages, err = store.ArchiveMessages(ctx, c.Home.DB(), c.Home.Archive(), store.ArchiveRule{
-			Before: now.Add(-c.ArchiveAge).UnixMilli(), Now: now.UnixMilli(), Step: c.at,
-			Told: func(moved int) { c.told("archiving messages", int64(moved), int64(moved)) },
+			Before: now.Add(-c.ArchiveAge).UnixMilli(), Now: now.UnixMilli(), Step: c.Worker().At,
+			Told: func(moved int) { c.Worker().Progress("archiving messages", int64(moved), int64(moved)) },
 		})
 		return err
 	})
-	return done, c.whileDeferred(err)
+	return done, lease.WhileDeferred(c.Home, err)
 }

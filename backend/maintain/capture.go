@@ -90,7 +90,7 @@ func (c *capture) copyOne(ctx context.Context, path string) (err error) {
 	case inventory.IsApproval(path):
 		file.SHA256, file.Bytes, err = c.copyApproval(path, inventory.Join(c.pending, path))
 	default:
-		file.SHA256, file.Bytes, err = c.files().Copy(inventory.Join(c.Home.Dir(), path), inventory.Join(c.pending, path))
+		file.SHA256, file.Bytes, err = c.Worker().Files().Copy(inventory.Join(c.Home.Dir(), path), inventory.Join(c.pending, path))
 	}
 	switch {
 	case inventory.IsGone(err) && (path == inventory.Sidecar || !inventory.IsDatabase(path)):
@@ -107,20 +107,20 @@ func (c *capture) copyOne(ctx context.Context, path string) (err error) {
 
 func (c *capture) copyDatabase(ctx context.Context, file *inventory.File) (err error) {
 	to := inventory.Join(c.pending, file.Path)
-	if err := c.at("copy " + file.Path); err != nil {
+	if err := c.Worker().At("copy " + file.Path); err != nil {
 		return err
 	}
-	pages := func(done, all int) { c.told("copying "+file.Path, int64(done), int64(all)) }
+	pages := func(done, all int) { c.Worker().Progress("copying "+file.Path, int64(done), int64(all)) }
 	if err := store.CopyDatabase(ctx, inventory.Join(c.Home.Dir(), file.Path), to, c.live, pages); err != nil {
 		return err
 	}
-	if err := c.at("checksum " + file.Path); err != nil {
+	if err := c.Worker().At("checksum " + file.Path); err != nil {
 		return err
 	}
 	if file.SHA256, file.Bytes, err = disk.Checksum(to); err != nil {
 		return err
 	}
-	return c.at("verify " + file.Path)
+	return c.Worker().At("verify " + file.Path)
 }
 
 // verify reads a copied database whole.
@@ -156,7 +156,7 @@ func (c Caretaker) copyApproval(name, to string) (sum string, size int64, err er
 	if !read.Answered || read.Public == nil {
 		return "", 0, fs.ErrNotExist // it was taken away meanwhile
 	}
-	if err := c.files().WriteNew(to, read.Public, disk.PrivateFile); err != nil {
+	if err := c.Worker().Files().WriteNew(to, read.Public, disk.PrivateFile); err != nil {
 		return "", 0, err
 	}
 	return disk.Checksum(to)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/lease"
 )
 
 // checkBackups looks at the published sets and at what is beside them. Of the
@@ -39,7 +40,7 @@ func (k *checker) checkSets(ctx context.Context, folder string, name *regexp.Reg
 		manifest, err := read(inventory.Join(k.dir, path))
 		switch {
 		case err == nil && i == 0 && !k.quick:
-			err = manifest.CheckSums(ctx, inventory.Join(k.dir, path), k.telling("reading "+path))
+			err = manifest.CheckSums(ctx, inventory.Join(k.dir, path), k.Worker().ProgressOf("reading "+path))
 		case err == nil:
 			err = manifest.CheckSizes(inventory.Join(k.dir, path))
 		}
@@ -113,6 +114,6 @@ func (k *checker) checkRecoveries() error {
 	}
 	described, _ := inventory.ReadRecovery(newest)
 	k.find(RestoreUnfinished, "backups/"+filepath.Base(newest),
-		"the "+cmp.Or(described.Work, workRestore)+" of "+described.Snapshot+" did not finish; what was there before is in this set")
+		"the "+cmp.Or(described.Work, lease.Restore)+" of "+described.Snapshot+" did not finish; what was there before is in this set")
 	return nil
 }

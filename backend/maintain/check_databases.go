@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/lease"
 	"bridge/backend/store"
 )
 
@@ -252,7 +253,7 @@ func (k *checker) checkIndex(ctx context.Context) error {
 
 // findOlder reports a store that waits for its upgrade, and for whom.
 func (k *checker) findOlder(one inventory.Database, detail string) {
-	older, err := k.Older()
+	older, err := lease.OlderPrograms(k.Home)
 	if err != nil {
 		k.find(FileUnreadable, "storage-capabilities", inventory.Reason(err))
 	}

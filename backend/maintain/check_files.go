@@ -13,6 +13,7 @@ import (
 
 	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/lease"
 )
 
 // folders are those that Bridge keeps in a home.
@@ -108,7 +109,7 @@ func (k *checker) abandoned(entry fs.DirEntry) bool {
 	if k.Now().Sub(info.ModTime()) > settled {
 		return true
 	}
-	older, err := k.Older()
+	older, err := lease.OlderPrograms(k.Home)
 	return err == nil && !k.live && len(older.Programs) == 0
 }
 

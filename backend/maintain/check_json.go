@@ -18,6 +18,7 @@ import (
 	"bridge/backend/disk"
 	"bridge/backend/ipc"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/lease"
 )
 
 // maxJSONBytes bounds what is read of one JSON file.
@@ -40,8 +41,8 @@ var jsonStores = []jsonStore{
 	{path: config.AutoWakeStore, version: config.AutoWakeVersion, read: func(_ config.Home, data []byte) error {
 		return json.Unmarshal(data, &config.AutoWakeChoices{})
 	}},
-	{path: "jobs.json", version: jsonVersion, list: "jobs"},
-	{path: "remote-jobs.json", version: jsonVersion, list: "jobs"},
+	{path: "jobs.json", version: lease.JSONVersion, list: "jobs"},
+	{path: "remote-jobs.json", version: lease.JSONVersion, list: "jobs"},
 	{path: "install/install.json", version: 1},
 }
 

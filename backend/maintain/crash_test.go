@@ -147,7 +147,7 @@ var operations = map[string]operation{
 			}
 			return c
 		},
-		run: func(_ context.Context, c Caretaker) error { _, err := c.ApplyPending(); return err },
+		run: func(_ context.Context, c Caretaker) error { _, err := c.Worker().ApplyPending(); return err },
 		check: func(t *testing.T, c Caretaker, _ map[string]string) {
 			var now struct{ Peers, Sessions map[string]bool }
 			if err := (config.Shared{Home: c.Home}).Read("auto-wake.json", &now); err != nil || !now.Peers["x"] || now.Sessions["a"] || len(now.Sessions) != 1 {
@@ -201,7 +201,7 @@ func wholeSnapshots(t *testing.T, c Caretaker, dir string) int {
 		path := filepath.Join(dir, set.Path)
 		manifest, err := inventory.ReadManifest(path)
 		if err == nil {
-			err = manifest.CheckSums(context.Background(), path, c.telling(""))
+			err = manifest.CheckSums(context.Background(), path, c.Worker().ProgressOf(""))
 		}
 		if err == nil {
 			_, err = verifyDatabase(context.Background(), inventory.Join(path, inventory.Primary))

@@ -36,11 +36,11 @@ func (c Caretaker) Drill(ctx context.Context, typed string) (proof inventory.Pro
 	if err := disk.MakeDir(c.Home.Backups()); err != nil { // a home may have sets of messages only
 		return proof, err
 	}
-	lease, err := c.Register()
+	held, err := c.Worker().Register()
 	if err != nil {
 		return proof, err
 	}
-	defer func() { err = errors.Join(err, lease.Release()) }()
+	defer func() { err = errors.Join(err, held.Release()) }()
 	proof = inventory.Proof{At: c.Now().UnixMilli(), Snapshot: filepath.Base(dir)}
 	rehearse := c.rehearse
 	if inventory.MessagesName.MatchString(proof.Snapshot) {
@@ -58,7 +58,7 @@ func (c Caretaker) Drill(ctx context.Context, typed string) (proof inventory.Pro
 	if err != nil {
 		return proof, err
 	}
-	return proof, errors.Join(c.files().AppendSync(filepath.Join(c.Home.Backups(), inventory.DrillsName), line, disk.PrivateFile), asFailure(failure))
+	return proof, errors.Join(c.Worker().Files().AppendSync(filepath.Join(c.Home.Backups(), inventory.DrillsName), line, disk.PrivateFile), asFailure(failure))
 }
 
 // asFailure makes the reason of a failed drill a sentence for people.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"bridge/backend/maintain/lease"
 )
 
 // Work names something that a caretaker does when the owner asks for it.
@@ -48,7 +50,7 @@ func (c Caretaker) Explain(work Work, set string) string {
 		return fmt.Sprintf("This puts the files of a full snapshot (%s) in the place of the present ones in %s. What is there now is kept in a recovery set first.", set, c.Home.Dir())
 	case WorkMerge:
 		explains := fmt.Sprintf("This brings back the messages of a backup of messages (%s) that are missing in %s. Nothing that is there is changed, and a copy of it is kept in a recovery set first.", set, c.Home.Dir())
-		if how := c.hasNoStore(context.Background(), true); how != "" {
+		if how := lease.MissingStore(context.Background(), c.Home, true); how != "" {
 			explains += fmt.Sprintf(" The store %s, so an empty one is made for them: decisions do not come back.", how)
 		}
 		return explains

@@ -11,6 +11,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/lease"
 	"bridge/backend/proc"
 )
 
@@ -58,18 +59,22 @@ func TestSTO_09_LiveWritersRefuseFixAndRestoreAndDeadOnesDoNot(t *testing.T) {
 
 func TestSTO_09_AnOldLeaseOfALiveProcessStillCounts(t *testing.T) {
 	c := newHome(t)
-	lease, err := c.Register()
+	held, err := c.Worker().Register()
 	if err != nil {
 		t.Fatal(err)
 	}
 	long := c.Now().AddDate(-20, 0, 0)
-	if err := os.Chtimes(lease.path, long, long); err != nil {
+	writers, err := lease.Writers(c.Home)
+	if err != nil || len(writers) != 1 {
+		t.Fatalf("leases: %+v, %v", writers, err)
+	}
+	if err := os.Chtimes(writers[0].Path, long, long); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Fix(context.Background()); bridge.CodeOf(err) != bridge.Denied || !strings.Contains(err.Error(), "a test (process ") {
 		t.Errorf("Fix = %v", err)
 	}
-	if err := lease.Release(); err != nil {
+	if err := held.Release(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Fix(context.Background()); err != nil {
@@ -86,7 +91,7 @@ func TestSTO_09_ALeftLockIsNamedAndNotRemoved(t *testing.T) {
 		"fix":     func() error { _, err := c.Fix(context.Background()); return err },
 		"restore": func() error { _, err := c.Restore(context.Background(), made.Path); return err },
 		"a new writer": func() error {
-			_, err := c.Register()
+			_, err := c.Worker().Register()
 			return err
 		},
 	} {
@@ -109,14 +114,14 @@ func TestSTO_09_ALeftLockIsNamedAndNotRemoved(t *testing.T) {
 func TestSTO_09_ANewWriterClearsTheLeasesOfTheDead(t *testing.T) {
 	c := newHome(t)
 	write(t, c.Home.Dir(), ".storage-users/999999-a", `{"pid":999999,"identity":"gone:1"}`)
-	lease, err := c.Register()
+	held, err := c.Worker().Register()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if found, err := filepath.Glob(filepath.Join(c.Home.StorageUsers(), "*")); err != nil || len(found) != 1 {
 		t.Errorf("leases: %v, %v", found, err)
 	}
-	if err := lease.Release(); err != nil {
+	if err := held.Release(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -144,7 +149,7 @@ func TestSTO_06_AnUnfinishedWriteOfALiveOlderProgramStays(t *testing.T) {
 	write(t, c.Home.Dir(), "jobs.json.tmp", "being written")
 	record := fmt.Sprintf(`{"schemaVersion": 1, "json": 4, "sqlite": 8, "pid": %d}`, os.Getppid())
 	write(t, c.Home.Dir(), fmt.Sprintf("storage-capabilities/%d.json", os.Getppid()), record)
-	if older, err := c.Older(); err != nil || len(older.Programs) != 1 {
+	if older, err := lease.OlderPrograms(c.Home); err != nil || len(older.Programs) != 1 {
 		t.Fatalf("the older program is not seen: %+v, %v", older, err)
 	}
 	if found := findings(report(t, c)); has(found, "temp-abandoned jobs.json.tmp") || has(found, "unknown-file jobs.json.tmp") {

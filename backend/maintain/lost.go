@@ -14,6 +14,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/lease"
 	"bridge/backend/store"
 )
 
@@ -32,7 +33,7 @@ func (c Caretaker) HasStore(ctx context.Context) (bool, error) {
 	if lost == nil {
 		return has, nil
 	}
-	if err := c.checkLock(); err != nil {
+	if err := lease.CheckFree(c.Home); err != nil {
 		return false, err // maintenance that replaces the store, or was cut off there, says more
 	}
 	return false, lost.refusal()
@@ -49,14 +50,14 @@ type loss struct {
 // there was one. Another process may be making the first one meanwhile: only what
 // is the same before and after counts.
 func (c Caretaker) lookForLoss(ctx context.Context) (lost *loss, has bool) {
-	writers, err := c.live()
+	writers, err := lease.Live(c.Home)
 	live := err != nil || len(writers) > 0
-	for how := c.hasNoStore(ctx, live); ; {
+	for how := lease.MissingStore(ctx, c.Home, live); ; {
 		if how == "" {
 			return nil, true
 		}
 		signs, before := c.signs(ctx, live, how), how
-		if how = c.hasNoStore(ctx, live); how != before {
+		if how = lease.MissingStore(ctx, c.Home, live); how != before {
 			continue
 		}
 		if len(signs) == 0 {
@@ -64,32 +65,6 @@ func (c Caretaker) lookForLoss(ctx context.Context) (lost *loss, has bool) {
 		}
 		return &loss{home: c, how: how, signs: signs}, false
 	}
-}
-
-// Why bridge.db is no store.
-const (
-	storeGone  = "is gone"
-	storeEmpty = "is empty"
-	storeBare  = "is a database without tables"
-)
-
-// hasNoStore says in words why bridge.db is no store, "" where there is something
-// in it or in its place: whether that can be used is not decided here.
-func (c Caretaker) hasNoStore(ctx context.Context, live bool) string {
-	info, err := os.Lstat(c.Home.DB())
-	switch {
-	case inventory.IsGone(err):
-		return storeGone
-	case err != nil || !info.Mode().IsRegular():
-		return ""
-	case info.Size() == 0:
-		return storeEmpty
-	}
-	seen, err := store.Glance(ctx, c.Home.DB(), live)
-	if err == nil && seen.Version == 0 && len(seen.Tables) == 0 {
-		return storeBare
-	}
-	return ""
 }
 
 func (l *loss) detail() string {
@@ -184,7 +159,7 @@ func (c Caretaker) signs(ctx context.Context, live bool, how string) []string {
 
 // strayLogs are the logs that cannot be those of what is in the store's place: the
 // making of a first store, cut off, leaves the others.
-var strayLogs = map[string][]string{storeGone: {"-wal", "-journal"}, storeEmpty: {"-wal"}}
+var strayLogs = map[string][]string{lease.StoreGone: {"-wal", "-journal"}, lease.StoreEmpty: {"-wal"}}
 
 // signFiles are files and folders that only work with a store leaves, as patterns
 // in the home.
@@ -252,13 +227,13 @@ func (c Caretaker) sizesKnowStore() bool {
 
 // leasesOfStore lists the leases of programs that wrote to the store.
 func (c Caretaker) leasesOfStore() []string {
-	writers, err := c.writers()
+	writers, err := lease.Writers(c.Home)
 	if err != nil {
 		return nil
 	}
 	for _, writer := range writers {
 		if !writer.NoStore {
-			return []string{".storage-users/" + filepath.Base(writer.path)}
+			return []string{".storage-users/" + filepath.Base(writer.Path)}
 		}
 	}
 	return nil
@@ -278,12 +253,12 @@ func listed(words []string) string {
 // to a recovery set that stays, and only then is taken away what belonged to the
 // lost store. It returns the set. The next broker makes the store.
 func (c Caretaker) Replace(ctx context.Context) (set string, err error) {
-	err = c.exclusively(workReplace, false, func() error {
+	err = c.Worker().Exclusively(lease.Replacement, false, func() error {
 		if lost, _ := c.lookForLoss(ctx); lost == nil {
 			return bridge.Errorf(bridge.Conflict, "the store %s is not lost: nothing was changed", c.Home.DB())
 		}
 		var displaced []inventory.File
-		if set, displaced, err = c.displace(ctx, c.Home.DB(), workReplace); err != nil {
+		if set, displaced, err = c.displace(ctx, c.Home.DB(), lease.Replacement); err != nil {
 			return fmt.Errorf("copy what is left of the store to a recovery set: %w", c.notBegun(set, err))
 		}
 		if err := c.dropLeft(ctx, displaced); err != nil {
@@ -309,7 +284,7 @@ func (c Caretaker) dropLeft(ctx context.Context, copied []inventory.File) error 
 				return err
 			}
 		case base == inventory.Primary, base == inventory.History, base == inventory.Sidecar, strings.HasPrefix(base, "read-journal/"):
-			if err := c.files().RemoveCopied(inventory.Join(c.Home.Dir(), file.Path)); err != nil {
+			if err := c.Worker().Files().RemoveCopied(inventory.Join(c.Home.Dir(), file.Path)); err != nil {
 				return err
 			}
 		}
@@ -323,7 +298,7 @@ func (c Caretaker) dropIndex(ctx context.Context, path string) error {
 	if path != inventory.History {
 		return nil // a side file
 	}
-	if err := c.at("drop the search index"); err != nil {
+	if err := c.Worker().At("drop the search index"); err != nil {
 		return err
 	}
 	err := store.DropIndex(ctx, c.Home.History())
@@ -347,9 +322,9 @@ func (k *checker) checkLoss(ctx context.Context) error {
 		var described inventory.Recovery
 		err := disk.ReadJSON(inventory.Join(k.dir, path+"/"+inventory.RecoveryFile), inventory.MaxManifestBytes, &described)
 		switch {
-		case err != nil, described.Work == workMerge, inventory.IsMissing(inventory.Join(k.dir, path+"/"+inventory.OutcomeName)):
+		case err != nil, described.Work == lease.Merge, inventory.IsMissing(inventory.Join(k.dir, path+"/"+inventory.OutcomeName)):
 			continue // the doctor names what is wrong with it elsewhere
-		case described.Work == workReplace:
+		case described.Work == lease.Replacement:
 			k.find(StoreReplaced, path, "an earlier store of this home was lost, and its owner began with an empty one on "+
 				time.UnixMilli(set.CreatedAt).Format(time.DateOnly)+"; what was left of the lost one is kept here")
 		}

@@ -17,6 +17,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/lease"
 	"bridge/backend/store"
 )
 
@@ -141,7 +142,7 @@ func TestSTO_17_AHomeThatNeverHadAStoreIsNotCalledOneThatLostIt(t *testing.T) {
 		},
 		"a snapshot of settings alone": func(t testing.TB, c Caretaker) { mustBackup(t, c) },
 		"a lease from before the first store": func(t testing.TB, c Caretaker) {
-			if _, err := c.Register(); err != nil {
+			if _, err := c.Worker().Register(); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -194,22 +195,22 @@ func makeFolders(t testing.TB, c Caretaker, names ...string) {
 // store is there.
 func TestSTO_17_ALeaseTellsOfAStoreOnceThereIsOne(t *testing.T) {
 	c := bareHome(t)
-	lease, err := c.Register()
+	held, err := c.Worker().Register()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(openStore(t, c).Close(), lease.StoreIsThere()); err != nil {
+	if err := errors.Join(openStore(t, c).Close(), held.StoreIsThere()); err != nil {
 		t.Fatal(err)
 	}
 	remove(t, c, "bridge.db")
 	if _, err := c.HasStore(t.Context()); !errors.Is(err, ErrLost) {
 		t.Errorf("HasStore = %v", err)
 	}
-	again, err := c.Register() // by another that found none
+	again, err := c.Worker().Register() // by another that found none
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(lease.Release(), again.Release()); err != nil {
+	if err := errors.Join(held.Release(), again.Release()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -271,7 +272,7 @@ func TestSTO_17_TheRefusalNamesWhatBringsMostBack(t *testing.T) {
 	if done, err := c.Restore(t.Context(), "backups/archive/"+filepath.Base(first.Path)); err != nil || done.Files == 0 {
 		t.Fatalf("what it names is not restored: %+v, %v", done, err)
 	}
-	set, _, err := c.displace(t.Context(), "", workRestore)
+	set, _, err := c.displace(t.Context(), "", lease.Restore)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -449,11 +450,11 @@ func TestSTO_17_AReplacementIsRefusedWhereItMayNot(t *testing.T) {
 			}
 		}, "is not lost", bridge.Conflict},
 		"a live writer": {func(t *testing.T, c Caretaker) {
-			lease, err := json.Marshal(c.self(""))
+			held, err := json.Marshal(lease.Holder{PID: os.Getpid(), Program: "a test"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			write(t, c.Home.Dir(), fmt.Sprintf(".storage-users/%d-lease", os.Getpid()), string(lease))
+			write(t, c.Home.Dir(), fmt.Sprintf(".storage-users/%d-lease", os.Getpid()), string(held))
 		}, "is at work", bridge.Denied},
 		"interrupted maintenance": {func(t *testing.T, c Caretaker) {
 			write(t, c.Home.Dir(), ".maintenance-lock", `{"pid": 999999, "identity": "gone:1", "what": "restore"}`)

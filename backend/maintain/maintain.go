@@ -10,11 +10,10 @@
 package maintain
 
 import (
-	"path/filepath"
 	"time"
 
 	"bridge/backend/config"
-	"bridge/backend/disk"
+	"bridge/backend/maintain/lease"
 )
 
 // Caretaker does the maintenance of one home. All fields are required unless
@@ -36,27 +35,7 @@ type Caretaker struct {
 	step func(name string) error
 }
 
-func (c Caretaker) at(name string) error {
-	if c.step == nil {
-		return nil
-	}
-	return c.step(name)
-}
-
-// telling gives what hears how far one work is.
-func (c Caretaker) telling(what string) func(done, all int64) {
-	return func(done, all int64) { c.told(what, done, all) }
-}
-
-func (c Caretaker) told(what string, done, all int64) {
-	if c.Told != nil {
-		c.Told(what, done, all)
-	}
-}
-
-// files writes durably, each write being steps of the caretaker's.
-func (c Caretaker) files() disk.Files {
-	return disk.Files{Before: func(step disk.Step, path string) error {
-		return c.at(string(step) + " " + filepath.Base(path))
-	}}
+// Worker is who does this work.
+func (c Caretaker) Worker() lease.Worker {
+	return lease.Worker{Home: c.Home, Program: c.Program, Now: c.Now, OnProgress: c.Told, Step: c.step}
 }

@@ -9,6 +9,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/lease"
 	"bridge/backend/store"
 )
 
@@ -37,10 +38,10 @@ func (c Caretaker) Merge(ctx context.Context, typed string) (done Merged, err er
 	if err := c.Home.Ensure(); err != nil {
 		return done, err
 	}
-	err = c.exclusively(workMerge, false, func() error {
+	err = c.Worker().Exclusively(lease.Merge, false, func() error {
 		rule := store.Merge{
-			Store: c.Home.DB(), Archive: c.Home.Archive(), From: filepath.Join(dir, inventory.MessagesFile), Step: c.at,
-			Told: func(done, all int) { c.told("merging messages", int64(done), int64(all)) },
+			Store: c.Home.DB(), Archive: c.Home.Archive(), From: filepath.Join(dir, inventory.MessagesFile), Step: c.Worker().At,
+			Told: func(done, all int) { c.Worker().Progress("merging messages", int64(done), int64(all)) },
 		}
 		done.Snapshot = dir
 		if err := c.haveStore(ctx); err != nil {
@@ -52,14 +53,14 @@ func (c Caretaker) Merge(ctx context.Context, typed string) (done Merged, err er
 		if done.Missing() == 0 {
 			return c.settleMerge(dir)
 		}
-		set, _, err := c.displace(ctx, dir, workMerge)
+		set, _, err := c.displace(ctx, dir, lease.Merge)
 		if err != nil {
 			return fmt.Errorf("copy the present files to a recovery set: %w", c.notBegun(set, err))
 		}
 		done.Recovery = set
 		return c.mergeInto(ctx, rule, set)
 	})
-	return done, c.whileDeferred(err)
+	return done, lease.WhileDeferred(c.Home, err)
 }
 
 // haveStore makes an empty store where the home has lost its own, and there is no
@@ -96,7 +97,7 @@ func (c Caretaker) settleMerge(dir string) error {
 		return err
 	}
 	described, err := inventory.ReadRecovery(newest)
-	if err == nil && described.Work == workMerge && described.Snapshot == dir {
+	if err == nil && described.Work == lease.Merge && described.Snapshot == dir {
 		return c.writeOutcome(newest, true)
 	}
 	return nil // another work's, or unreadable: the doctor goes on naming it

@@ -249,14 +249,14 @@ func read(t testing.TB, dir, path string) []byte {
 
 func TestSTO_16_LiveWritersAndALeftLockRefuseAMerge(t *testing.T) {
 	c := lossyHome(t)
-	lease, err := c.Register()
+	held, err := c.Worker().Register()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Merge(t.Context(), ""); bridge.CodeOf(err) != bridge.Denied || !strings.Contains(err.Error(), "a test (process ") {
 		t.Errorf("beside a writer: %v", err)
 	}
-	if err := lease.Release(); err != nil {
+	if err := held.Release(); err != nil {
 		t.Fatal(err)
 	}
 	write(t, c.Home.Dir(), ".maintenance-lock", `{"pid":999999,"identity":"gone:1","program":"bridge doctor","what":"merge"}`)

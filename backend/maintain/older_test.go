@@ -12,6 +12,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
+	"bridge/backend/maintain/lease"
 	"bridge/backend/proc"
 )
 
@@ -22,7 +23,7 @@ func TestVER_04_OlderProgramsAreThoseThatLiveAndKnowLess(t *testing.T) {
 		t.Fatal(err)
 	}
 	record := fmt.Sprintf("storage-capabilities/%d.json", parent)
-	lease := fmt.Sprintf(".storage-users/%d-a", parent)
+	held := fmt.Sprintf(".storage-users/%d-a", parent)
 	tests := []struct {
 		name, path, text string
 		schema, json     int
@@ -40,8 +41,8 @@ func TestVER_04_OlderProgramsAreThoseThatLiveAndKnowLess(t *testing.T) {
 		{"a record that knows all", record, `{"json":5,"sqlite":9}`, 0, 0, ""},
 		{"a stranger's file", "storage-capabilities/notes.json", `{"sqlite":1}`, 0, 0, ""},
 		{"a stranger's file with a number", fmt.Sprintf("storage-capabilities/%d", parent), `{"sqlite":1}`, 0, 0, ""},
-		{"a lease of an older build", lease, fmt.Sprintf(`{"pid":%d,"identity":%q,"program":"bridge","schema":8,"json":4}`, parent, identity), 8, 4, "bridge (process "},
-		{"a lease of a build that named none", lease, fmt.Sprintf(`{"pid":%d,"identity":%q,"program":"bridge"}`, parent, identity), 0, 0, ""},
+		{"a lease of an older build", held, fmt.Sprintf(`{"pid":%d,"identity":%q,"program":"bridge","schema":8,"json":4}`, parent, identity), 8, 4, "bridge (process "},
+		{"a lease of a build that named none", held, fmt.Sprintf(`{"pid":%d,"identity":%q,"program":"bridge"}`, parent, identity), 0, 0, ""},
 		{"a lease of a process that is gone", ".storage-users/999999-a", `{"pid":999999,"identity":"gone:1","program":"bridge","schema":8,"json":4}`, 0, 0, ""},
 		{"this very process", fmt.Sprintf("storage-capabilities/%d.json", os.Getpid()), `{"json":1,"sqlite":1}`, 0, 0, ""},
 		{"this very process's lease", fmt.Sprintf(".storage-users/%d-a", os.Getpid()), fmt.Sprintf(`{"pid":%d,"program":"bridge","schema":8,"json":4}`, os.Getpid()), 0, 0, ""},
@@ -52,7 +53,7 @@ func TestVER_04_OlderProgramsAreThoseThatLiveAndKnowLess(t *testing.T) {
 			if tt.path != "" {
 				write(t, c.Home.Dir(), tt.path, tt.text)
 			}
-			older, err := c.Older()
+			older, err := lease.OlderPrograms(c.Home)
 			if err != nil || older.Schema != tt.schema || older.JSON != tt.json || (len(older.Programs) > 0) != (tt.schema+tt.json > 0) {
 				t.Errorf("Older = %+v, %v", older, err)
 			}
@@ -68,7 +69,7 @@ func TestVER_04_TheOldestOfSeveralProgramsCounts(t *testing.T) {
 		c := newHome(t)
 		write(t, c.Home.Dir(), fmt.Sprintf(".storage-users/%d-a", os.Getppid()), fmt.Sprintf(`{"pid":%d,"program":"bridge","schema":%d,"json":%d}`, os.Getppid(), versions[0], versions[0]-4))
 		write(t, c.Home.Dir(), fmt.Sprintf("storage-capabilities/%d.json", os.Getppid()), fmt.Sprintf(`{"sqlite":%d,"json":%d}`, versions[1], versions[1]-4))
-		older, err := c.Older()
+		older, err := lease.OlderPrograms(c.Home)
 		if err != nil || older.Schema != 7 || older.JSON != 3 || len(older.Programs) != 2 {
 			t.Errorf("%v: Older = %+v, %v", versions, older, err)
 		}
@@ -77,12 +78,12 @@ func TestVER_04_TheOldestOfSeveralProgramsCounts(t *testing.T) {
 
 func TestVER_04_ALeaseSaysWhatItsProcessKnows(t *testing.T) {
 	c := newHome(t)
-	lease, err := c.Register()
+	held, err := c.Worker().Register()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = lease.Release() }()
-	writers, err := c.writers()
+	defer func() { _ = held.Release() }()
+	writers, err := lease.Writers(c.Home)
 	if err != nil || len(writers) != 1 || writers[0].Schema < 9 || writers[0].JSON < 4 {
 		t.Errorf("leases: %+v, %v", writers, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/lease"
 )
 
 // Moved is a file that went into quarantine; both paths are absolute.
@@ -30,7 +31,7 @@ func (c Caretaker) Fix(ctx context.Context) ([]Moved, error) {
 	if _, err := c.HasStore(ctx); errors.Is(err, ErrLost) {
 		return moved, err // a lease or an index may be all that shows it
 	}
-	err := c.exclusively(workFix, false, func() error {
+	err := c.Worker().Exclusively(lease.Fix, false, func() error {
 		report, err := c.Check(ctx)
 		if err != nil {
 			return err
@@ -44,7 +45,7 @@ func (c Caretaker) Fix(ctx context.Context) ([]Moved, error) {
 				return err
 			}
 			one := Moved{From: inventory.Join(c.Home.Dir(), finding.Path), To: inventory.Join(target, finding.Path)}
-			err := c.files().Move(one.From, one.To)
+			err := c.Worker().Files().Move(one.From, one.To)
 			if inventory.IsGone(err) && inventory.IsMissing(one.From) {
 				continue // its process was just ending it, as one that asked for the same lock
 			}

@@ -14,6 +14,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/lease"
 )
 
 // Report is the doctor's report (seed 2.7). Paths are relative to the home,
@@ -154,27 +155,27 @@ func (k *checker) walk(ctx context.Context, visit func(path string, entry fs.Dir
 }
 
 func (k *checker) checkLeases(context.Context) error {
-	writers, err := k.writers()
+	writers, err := lease.Writers(k.Home)
 	if err != nil {
 		k.find(FileUnreadable, ".storage-users", inventory.Reason(err))
 		k.live = true
 	}
 	for _, writer := range writers {
-		path := ".storage-users/" + filepath.Base(writer.path)
+		path := ".storage-users/" + filepath.Base(writer.Path)
 		switch {
-		case !writer.readable:
+		case !writer.Readable:
 			k.live = true
 			k.find(LeaseUnreadable, path, "it does not say whose it is, so it counts as that of a live writer")
-		case writer.lives():
+		case writer.Lives():
 			k.live = true
 		default:
 			k.find(LeaseStale, path, "it is the lease of "+writer.String()+", which is gone")
 		}
 	}
-	if lock, there := k.readLock(); there {
+	if lock, there := lease.ReadLock(k.Home); there {
 		detail := "maintenance was interrupted: its process is gone"
-		if lock.PID > 0 && lock.lives() {
-			detail = lock.What + " is at work: " + writer{holder: lock, readable: true}.String()
+		if lock.PID > 0 && lock.Lives() {
+			detail = lock.What + " is at work: " + lease.Writer{Holder: lock, Readable: true}.String()
 		}
 		k.find(LockLeft, ".maintenance-lock", detail)
 	}

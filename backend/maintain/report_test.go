@@ -68,7 +68,7 @@ func TestSTO_18_AHomeThatIsNotThereIsAnErrorAndStaysAway(t *testing.T) {
 
 func TestSTO_01_BesideALiveBrokerTheReportIsTrue(t *testing.T) {
 	c := newHome(t)
-	lease, err := c.Register()
+	held, err := c.Worker().Register()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestSTO_01_BesideALiveBrokerTheReportIsTrue(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := lease.Release(); err != nil {
+	if err := held.Release(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -372,7 +372,7 @@ func TestSTO_02_EveryCodeIsDocumented(t *testing.T) {
 
 func TestSTO_01_ATemporaryFileOfALiveWriterIsNotAbandoned(t *testing.T) {
 	c := newHome(t)
-	lease, err := c.Register()
+	held, err := c.Worker().Register()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestSTO_01_ATemporaryFileOfALiveWriterIsNotAbandoned(t *testing.T) {
 	if found := findings(report(t, c)); has(found, "temp-abandoned "+temp) {
 		t.Errorf("beside a writer: %v", found)
 	}
-	if err := lease.Release(); err != nil {
+	if err := held.Release(); err != nil {
 		t.Fatal(err)
 	}
 	if found := findings(report(t, c)); !has(found, "temp-abandoned "+temp) {

@@ -15,6 +15,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/lease"
 	"bridge/backend/store"
 )
 
@@ -46,7 +47,7 @@ func (c Caretaker) Restore(ctx context.Context, typed string) (done Restored, er
 		return done, err
 	}
 	source.files = slices.DeleteFunc(source.files, func(file inventory.File) bool { return inventory.KeepsPrivate(c.Home.Dir(), file.Path) })
-	err = c.exclusively(workRestore, false, func() (err error) {
+	err = c.Worker().Exclusively(lease.Restore, false, func() (err error) {
 		if err := c.checkTargets(source.files); err != nil {
 			return err
 		}
@@ -55,7 +56,7 @@ func (c Caretaker) Restore(ctx context.Context, typed string) (done Restored, er
 		if err != nil {
 			return fmt.Errorf("prepare the files of the snapshot: %w", err)
 		}
-		set, displaced, err := c.displace(ctx, source.dir, workRestore)
+		set, displaced, err := c.displace(ctx, source.dir, lease.Restore)
 		if err != nil {
 			return fmt.Errorf("copy the present files to a recovery set: %w", c.notBegun(set, err))
 		}
@@ -86,7 +87,7 @@ func (c Caretaker) openSource(ctx context.Context, typed string) (source, error)
 	if err != nil {
 		return source{}, err
 	}
-	if err := manifest.CheckSums(ctx, dir, c.telling("verifying the snapshot")); err != nil {
+	if err := manifest.CheckSums(ctx, dir, c.Worker().ProgressOf("verifying the snapshot")); err != nil {
 		return source{}, err
 	}
 	for _, one := range inventory.Databases {
@@ -105,7 +106,7 @@ func (c Caretaker) openRecovery(ctx context.Context, dir string) (source, error)
 		return source{}, err
 	}
 	root := filepath.Join(dir, inventory.DisplacedDir)
-	if err := (inventory.Manifest{Files: described.Files}).CheckSums(ctx, root, c.telling("verifying the recovery set")); err != nil {
+	if err := (inventory.Manifest{Files: described.Files}).CheckSums(ctx, root, c.Worker().ProgressOf("verifying the recovery set")); err != nil {
 		return source{}, err
 	}
 	return source{dir: dir, root: root, files: described.Files}, nil
@@ -185,21 +186,21 @@ func (c Caretaker) displace(ctx context.Context, snapshot, work string) (set str
 		if err := inventory.MakeDirs(root, path); err != nil {
 			return "", nil, err
 		}
-		sum, size, err := c.files().Copy(inventory.Join(c.Home.Dir(), path), inventory.Join(root, path))
+		sum, size, err := c.Worker().Files().Copy(inventory.Join(c.Home.Dir(), path), inventory.Join(root, path))
 		if err != nil {
 			return "", nil, err
 		}
 		displaced = append(displaced, inventory.File{Path: path, SHA256: sum, Bytes: size})
-		c.told("copying the present files", int64(i+1), int64(len(paths)))
+		c.Worker().Progress("copying the present files", int64(i+1), int64(len(paths)))
 	}
 	data, err := json.MarshalIndent(inventory.Recovery{Version: inventory.ManifestVersion, Snapshot: snapshot, Work: work, CreatedAt: at, Files: displaced}, "", "  ")
 	if err != nil {
 		return "", nil, err
 	}
-	if err := c.files().WriteNew(filepath.Join(pending, inventory.RecoveryFile), append(data, '\n'), disk.PrivateFile); err != nil {
+	if err := c.Worker().Files().WriteNew(filepath.Join(pending, inventory.RecoveryFile), append(data, '\n'), disk.PrivateFile); err != nil {
 		return "", nil, err
 	}
-	return set, displaced, c.files().Publish(pending, set)
+	return set, displaced, c.Worker().Files().Publish(pending, set)
 }
 
 // notBegun notes in a set that was published, but not durably, that nothing was
@@ -237,7 +238,7 @@ func (c Caretaker) writeOutcome(set string, done bool) error {
 	if err != nil {
 		return err
 	}
-	if err := c.files().WriteAtomic(filepath.Join(set, inventory.OutcomeName), append(data, '\n'), disk.PrivateFile); err != nil {
+	if err := c.Worker().Files().WriteAtomic(filepath.Join(set, inventory.OutcomeName), append(data, '\n'), disk.PrivateFile); err != nil {
 		return fmt.Errorf("it has ended (done: %v), but that could not be noted: %w", done, err)
 	}
 	return nil
@@ -271,14 +272,14 @@ func (c Caretaker) stage(ctx context.Context, from source) (staged, error) {
 		}
 		temp := disk.TempName(inventory.Join(c.Home.Dir(), file.Path))
 		temps[file.Path] = temp // also when it fails half-way
-		sum, _, err := c.files().Copy(inventory.Join(from.root, file.Path), temp)
+		sum, _, err := c.Worker().Files().Copy(inventory.Join(from.root, file.Path), temp)
 		if err != nil {
 			return temps, err
 		}
 		if sum != file.SHA256 {
 			return temps, bridge.Errorf(bridge.Storage, "%s changed while it was restored", inventory.Join(from.root, file.Path))
 		}
-		c.told("preparing the files", int64(i+1), int64(len(from.files)))
+		c.Worker().Progress("preparing the files", int64(i+1), int64(len(from.files)))
 	}
 	return temps, nil
 }
@@ -291,7 +292,7 @@ func (c Caretaker) putInPlace(ctx context.Context, files []inventory.File, temps
 		return err
 	}
 	for _, file := range files {
-		if err := c.files().Replace(temps[file.Path], inventory.Join(c.Home.Dir(), file.Path)); err != nil {
+		if err := c.Worker().Files().Replace(temps[file.Path], inventory.Join(c.Home.Dir(), file.Path)); err != nil {
 			return err
 		}
 		delete(temps, file.Path)
@@ -318,7 +319,7 @@ func (c Caretaker) clear(ctx context.Context, keep, copied []inventory.File) err
 		switch {
 		case kept[path]:
 		case safe[path], strings.HasSuffix(path, "-shm"): // a -shm holds nothing that is nowhere else
-			if err := c.files().RemoveCopied(inventory.Join(c.Home.Dir(), path)); err != nil {
+			if err := c.Worker().Files().RemoveCopied(inventory.Join(c.Home.Dir(), path)); err != nil {
 				return err
 			}
 		case inventory.IsSideFile(path) && inventory.SizeOf(inventory.Join(c.Home.Dir(), path)) > 0:

@@ -14,6 +14,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/lease"
 	"bridge/backend/store"
 )
 
@@ -43,15 +44,15 @@ func (c Caretaker) BackupMessages(ctx context.Context, pause func(context.Contex
 		return made, err
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
-	live, err := c.live() // before our own lease is among them
+	live, err := lease.Live(c.Home) // before our own lease is among them
 	if err != nil {
 		return made, err
 	}
-	lease, err := c.Register()
+	held, err := c.Worker().Register()
 	if err != nil {
 		return made, err
 	}
-	defer func() { err = errors.Join(err, lease.Release()) }()
+	defer func() { err = errors.Join(err, held.Release()) }()
 	return c.makeScoped(ctx, len(live) > 0, pause)
 }
 
@@ -80,7 +81,7 @@ func (c Caretaker) makeScoped(ctx context.Context, live bool, pause func(context
 
 func (c Caretaker) captureScoped(ctx context.Context, pending string, live bool, pause func(context.Context) error, manifest *inventory.Manifest) error {
 	to := filepath.Join(pending, inventory.MessagesFile)
-	window := func(name string) error { return errors.Join(pause(ctx), c.at(name)) }
+	window := func(name string) error { return errors.Join(pause(ctx), c.Worker().At(name)) }
 	if err := window("copy messages"); err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func (c Caretaker) openScoped(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := m.CheckSums(ctx, dir, c.telling("verifying the backup")); err != nil {
+	if err := m.CheckSums(ctx, dir, c.Worker().ProgressOf("verifying the backup")); err != nil {
 		return err
 	}
 	counts, err := verifyDatabase(ctx, filepath.Join(dir, inventory.MessagesFile))

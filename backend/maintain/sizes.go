@@ -63,7 +63,7 @@ func (c Caretaker) RecordSizes(ctx context.Context) error {
 	if err := disk.MakeDir(c.Home.Logs()); err != nil {
 		return err
 	}
-	if err := c.files().AppendSync(c.sizesFile(), line, disk.PrivateFile); err != nil {
+	if err := c.Worker().Files().AppendSync(c.sizesFile(), line, disk.PrivateFile); err != nil {
 		return err
 	}
 	return c.boundSizes()
@@ -95,7 +95,7 @@ func (c Caretaker) boundSizes() error {
 		}
 		kept.Write(append(line, '\n'))
 	}
-	return c.files().WriteAtomic(c.sizesFile(), kept.Bytes(), disk.PrivateFile)
+	return c.Worker().Files().WriteAtomic(c.sizesFile(), kept.Bytes(), disk.PrivateFile)
 }
 
 // Sizes returns the record, the oldest first: the last point of each day.

@@ -14,6 +14,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/lease"
 	"bridge/backend/store"
 )
 
@@ -41,15 +42,15 @@ func (c Caretaker) Backup(ctx context.Context) (made Snapshot, err error) {
 	if _, err := c.HasStore(ctx); err != nil {
 		return made, err
 	}
-	live, err := c.live() // before our own lease is among them
+	live, err := lease.Live(c.Home) // before our own lease is among them
 	if err != nil {
 		return made, err
 	}
-	lease, err := c.Register()
+	held, err := c.Worker().Register()
 	if err != nil {
 		return made, err
 	}
-	defer func() { err = errors.Join(err, lease.Release()) }()
+	defer func() { err = errors.Join(err, held.Release()) }()
 	if err := c.checkWhole(); err != nil {
 		return made, err
 	}
@@ -111,10 +112,10 @@ func (c Caretaker) publish(pending, final string, manifest inventory.Manifest) e
 	if err != nil {
 		return err
 	}
-	if err := c.files().WriteNew(filepath.Join(pending, inventory.ManifestName), append(data, '\n'), disk.PrivateFile); err != nil {
+	if err := c.Worker().Files().WriteNew(filepath.Join(pending, inventory.ManifestName), append(data, '\n'), disk.PrivateFile); err != nil {
 		return err
 	}
-	return c.files().Publish(pending, final)
+	return c.Worker().Files().Publish(pending, final)
 }
 
 // rotate is rotateSets for full snapshots.
@@ -136,7 +137,7 @@ func (c Caretaker) rotateSets(dir string, name *regexp.Regexp) ([]string, error)
 	}
 	for i := len(found) - 1; i >= c.Retention; i-- {
 		to := filepath.Join(archive, found[i].Path)
-		if err := c.files().Publish(filepath.Join(dir, found[i].Path), to); err != nil {
+		if err := c.Worker().Files().Publish(filepath.Join(dir, found[i].Path), to); err != nil {
 			return moved, fmt.Errorf("move an older snapshot away: %w", err)
 		}
 		moved = append(moved, to)

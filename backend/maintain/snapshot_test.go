@@ -84,7 +84,7 @@ func TestAUT_03_NoSecretIsInASnapshotOrARecoverySet(t *testing.T) {
 
 func TestSTO_04_ASnapshotBesideALiveBrokerIsWhole(t *testing.T) {
 	c := newHome(t)
-	lease, err := c.Register()
+	held, err := c.Worker().Register()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestSTO_04_ASnapshotBesideALiveBrokerIsWhole(t *testing.T) {
 	appendMessages(t, db, 40, 90)
 	made := mustBackup(t, c)
 	appendMessages(t, db, 90, 95)
-	if err := errors.Join(db.Close(), lease.Release()); err != nil {
+	if err := errors.Join(db.Close(), held.Release()); err != nil {
 		t.Fatal(err)
 	}
 	if rows := manifestOf(t, made.Path).Counts["bridge.db"]["messages"]; rows != 90 {
@@ -142,7 +142,7 @@ func TestSTO_11_RetentionMovesOldSetsAndDeletesNothing(t *testing.T) {
 		}
 		for _, set := range old {
 			dir := filepath.Join(c.Home.Backups(), "archive", set.Path)
-			if err := manifestOf(t, dir).CheckSums(context.Background(), dir, c.telling("")); err != nil {
+			if err := manifestOf(t, dir).CheckSums(context.Background(), dir, c.Worker().ProgressOf("")); err != nil {
 				t.Error(err)
 			}
 		}

@@ -1,4 +1,4 @@
-package maintain
+package lease
 
 import (
 	"context"
@@ -14,16 +14,17 @@ import (
 	"github.com/google/uuid"
 
 	"bridge/backend/bridge"
+	"bridge/backend/config"
 	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/proc"
 	"bridge/backend/store"
 )
 
-// holder is the content of a lease and of the maintenance lock: which process
+// Holder is the content of a lease and of the maintenance lock: which process
 // has it. Identity is proc.Identity's, so that a process that got the same
 // number later, or after a restart of the computer, is not taken for it.
-type holder struct {
+type Holder struct {
 	PID      int    `json:"pid"`
 	Identity string `json:"identity,omitempty"`
 	Program  string `json:"program"`
@@ -41,22 +42,22 @@ type holder struct {
 // maxHolderBytes bounds a lease or lock.
 const maxHolderBytes = 64 << 10
 
-func (c Caretaker) self(what string) holder {
-	own := holder{PID: os.Getpid(), Program: c.Program, What: what, Since: c.Now().UnixMilli(), Schema: store.SchemaVersion, JSON: sharedForm}
+func (w Worker) self(what string) Holder {
+	own := Holder{PID: os.Getpid(), Program: w.Program, What: what, Since: w.Now().UnixMilli(), Schema: store.SchemaVersion, JSON: SharedForm}
 	if identity, err := proc.Identity(own.PID); err == nil {
 		own.Identity = identity // without one the number alone must do
 	}
 	return own
 }
 
-func (h holder) bytes() ([]byte, error) {
+func (h Holder) bytes() ([]byte, error) {
 	data, err := json.Marshal(h)
 	return append(data, '\n'), err
 }
 
-// lives reports whether the holder's process runs. Age says nothing: a writer
+// Lives reports whether the holder's process runs. Age says nothing: a writer
 // may live for months.
-func (h holder) lives() bool {
+func (h Holder) Lives() bool {
 	if h.Identity == "" {
 		return proc.Alive(h.PID)
 	}
@@ -71,31 +72,31 @@ func (h holder) lives() bool {
 // process is gone (STO-09).
 type Lease struct {
 	path string
-	own  holder
+	own  Holder
 }
 
 // Register takes a lease. It is Denied while a fix, a restore or a merge has the home,
 // also one that was interrupted.
-func (c Caretaker) Register() (*Lease, error) {
-	if err := disk.MakeDir(c.Home.StorageUsers()); err != nil {
+func (w Worker) Register() (*Lease, error) {
+	if err := disk.MakeDir(w.Home.StorageUsers()); err != nil {
 		return nil, err
 	}
-	if err := c.dropStale(); err != nil {
+	if err := dropStale(w.Home); err != nil {
 		return nil, err
 	}
-	own := c.self("")
-	own.NoStore = c.hasNoStore(context.Background(), false) != ""
+	own := w.self("")
+	own.NoStore = MissingStore(context.Background(), w.Home, false) != ""
 	data, err := own.bytes()
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{filepath.Join(c.Home.StorageUsers(), fmt.Sprintf("%d-%s", own.PID, uuid.NewString())), own}
+	lease := &Lease{filepath.Join(w.Home.StorageUsers(), fmt.Sprintf("%d-%s", own.PID, uuid.NewString())), own}
 	if err := disk.WriteNew(lease.path, data, disk.PrivateFile); err != nil {
 		return nil, fmt.Errorf("register as a writer: %w", err)
 	}
 	// The lock is looked at after the lease is there, and maintenance looks at
 	// leases after it has the lock: one of the two sees the other.
-	if err := c.checkLock(); err != nil {
+	if err := CheckFree(w.Home); err != nil {
 		return nil, errors.Join(err, lease.Release())
 	}
 	return lease, nil
@@ -124,14 +125,14 @@ func (l *Lease) Release() error {
 }
 
 // dropStale takes away the leases of processes that are gone for certain.
-func (c Caretaker) dropStale() error {
-	writers, err := c.writers()
+func dropStale(home config.Home) error {
+	writers, err := Writers(home)
 	if err != nil {
 		return err
 	}
 	for _, writer := range writers {
-		if writer.readable && !writer.lives() {
-			if err := (&Lease{path: writer.path}).Release(); err != nil {
+		if writer.Readable && !writer.Lives() {
+			if err := (&Lease{path: writer.Path}).Release(); err != nil {
 				return err
 			}
 		}
@@ -139,32 +140,32 @@ func (c Caretaker) dropStale() error {
 	return nil
 }
 
-// writer is a lease that was found.
-type writer struct {
-	holder
-	path     string
-	readable bool // false: whose it is cannot be told
+// Writer is a lease that was found.
+type Writer struct {
+	Holder
+	Path     string
+	Readable bool // false: whose it is cannot be told
 }
 
-// blocks reports whether maintenance must keep away. Nobody may be run over, so
+// Blocks reports whether maintenance must keep away. Nobody may be run over, so
 // what cannot be read counts as alive.
-func (w writer) blocks() bool { return !w.readable || w.lives() }
+func (w Writer) Blocks() bool { return !w.Readable || w.Lives() }
 
-// writers lists the leases.
-func (c Caretaker) writers() ([]writer, error) {
-	entries, err := os.ReadDir(c.Home.StorageUsers())
+// Writers lists the leases.
+func Writers(home config.Home) ([]Writer, error) {
+	entries, err := os.ReadDir(home.StorageUsers())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list the live writers: %w", err)
 	}
-	var found []writer
+	var found []Writer
 	for _, entry := range entries {
 		if disk.IsTemp(entry.Name()) {
 			continue
 		}
-		path := filepath.Join(c.Home.StorageUsers(), entry.Name())
+		path := filepath.Join(home.StorageUsers(), entry.Name())
 		if lease, ok := readLease(path); ok {
 			found = append(found, lease)
 		}
@@ -174,8 +175,8 @@ func (c Caretaker) writers() ([]writer, error) {
 
 // readLease reads one lease; ok is false when it has just been released. The
 // process number is in the name, so that a lease of other content counts too.
-func readLease(path string) (lease writer, ok bool) {
-	lease.path = path
+func readLease(path string) (lease Writer, ok bool) {
+	lease.Path = path
 	data, err := disk.ReadLimited(path, maxHolderBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return lease, false
@@ -185,22 +186,22 @@ func readLease(path string) (lease writer, ok bool) {
 	if err != nil || numberErr != nil || pid <= 0 {
 		return lease, true
 	}
-	if json.Unmarshal(data, &lease.holder) != nil || lease.PID != pid {
-		lease.holder = holder{}
+	if json.Unmarshal(data, &lease.Holder) != nil || lease.PID != pid {
+		lease.Holder = Holder{}
 	}
-	lease.PID, lease.readable = pid, true
+	lease.PID, lease.Readable = pid, true
 	return lease, true
 }
 
-// live returns the leases that keep maintenance away.
-func (c Caretaker) live() ([]writer, error) {
-	writers, err := c.writers()
+// Live returns the leases that keep maintenance away.
+func Live(home config.Home) ([]Writer, error) {
+	writers, err := Writers(home)
 	if err != nil {
 		return nil, err
 	}
-	var blocking []writer
+	var blocking []Writer
 	for _, writer := range writers {
-		if writer.blocks() {
+		if writer.Blocks() {
 			blocking = append(blocking, writer)
 		}
 	}
@@ -209,89 +210,86 @@ func (c Caretaker) live() ([]writer, error) {
 
 // The work that the maintenance lock names.
 const (
-	workFix     = "fix"
-	workRestore = "restore"
-	workArchive = "archive"
-	workMerge   = "merge"
-	// workReplace puts an empty store in the place of a lost one.
-	workReplace = "replacement"
+	Fix     = "fix"
+	Restore = "restore"
+	Archive = "archive"
+	Merge   = "merge"
+	// Replacement puts an empty store in the place of a lost one.
+	Replacement = "replacement"
 )
 
-// readLock returns the maintenance lock's content; there is false without one.
-// A lock that cannot be read has the zero holder.
-func (c Caretaker) readLock() (found holder, there bool) {
-	data, err := disk.ReadLimited(c.Home.MaintenanceLock(), maxHolderBytes)
+// ReadLock returns the maintenance lock's content; there is false without one.
+// A lock that cannot be read has the zero Holder.
+func ReadLock(home config.Home) (found Holder, there bool) {
+	data, err := disk.ReadLimited(home.MaintenanceLock(), maxHolderBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return holder{}, false
+		return Holder{}, false
 	}
 	if err != nil || json.Unmarshal(data, &found) != nil {
-		return holder{}, true
+		return Holder{}, true
 	}
 	return found, true
 }
 
-// Free is Denied while maintenance keeps writers away, also when it was
-// interrupted. It changes nothing.
-func (c Caretaker) Free() error { return c.checkLock() }
-
-// checkLock is Denied while the lock is there. The archive works beside
-// writers through the store's own locks, so its lock keeps none of them away.
-func (c Caretaker) checkLock() error {
-	found, there := c.readLock()
-	if !there || found.What == workArchive {
+// CheckFree is Denied while maintenance keeps writers away, also when it was
+// interrupted. It changes nothing. The archive works beside writers through the
+// store's own locks, so its lock keeps none of them away.
+func CheckFree(home config.Home) error {
+	found, there := ReadLock(home)
+	if !there || found.What == Archive {
 		return nil
 	}
-	return c.lockRefusal(found)
+	return lockRefusal(home, found)
 }
 
-func (c Caretaker) lockRefusal(found holder) error {
-	if found.PID > 0 && found.lives() {
+func lockRefusal(home config.Home, found Holder) error {
+	if found.PID > 0 && found.Lives() {
 		return bridge.Errorf(bridge.Denied, "maintenance is at work on this home (%s, process %d): wait until it has finished", found.What, found.PID)
 	}
 	return bridge.Errorf(bridge.Denied, "maintenance of this home was interrupted and left %s: run `bridge doctor` to see what is left, stop every bridge process, remove that file by hand and do the maintenance again",
-		c.Home.MaintenanceLock())
+		home.MaintenanceLock())
 }
 
-// exclusively runs work with the maintenance lock held. It is Denied while
+// Exclusively runs work with the maintenance lock held. It is Denied while
 // another has the lock or one was left, and, unless beside says that writers
 // may go on, while any of them lives.
-func (c Caretaker) exclusively(what string, beside bool, work func() error) error {
-	data, err := c.self(what).bytes()
+func (w Worker) Exclusively(what string, beside bool, work func() error) error {
+	data, err := w.self(what).bytes()
 	if err != nil {
 		return err
 	}
-	err = c.files().WriteNew(c.Home.MaintenanceLock(), data, disk.PrivateFile)
+	err = w.Files().WriteNew(w.Home.MaintenanceLock(), data, disk.PrivateFile)
 	if errors.Is(err, fs.ErrExist) {
-		found, there := c.readLock()
-		if !there && inventory.IsMissing(c.Home.MaintenanceLock()) {
+		found, there := ReadLock(w.Home)
+		if !there && inventory.IsMissing(w.Home.MaintenanceLock()) {
 			return bridge.Errorf(bridge.Denied, "other maintenance of this home has just ended: try again")
 		}
-		return c.lockRefusal(found)
+		return lockRefusal(w.Home, found)
 	}
 	if err != nil {
 		return fmt.Errorf("take the maintenance lock: %w", err)
 	}
 	if !beside {
-		err = c.checkWriters(what)
+		err = checkWriters(w.Home, what)
 	}
 	if err == nil {
 		err = work()
 	}
-	if stepErr := c.at("release the maintenance lock"); stepErr != nil {
+	if stepErr := w.At("release the maintenance lock"); stepErr != nil {
 		return errors.Join(err, stepErr)
 	}
-	return errors.Join(err, c.releaseLock())
+	return errors.Join(err, releaseLock(w.Home))
 }
 
-func (c Caretaker) releaseLock() error {
-	if err := os.Remove(c.Home.MaintenanceLock()); err != nil {
+func releaseLock(home config.Home) error {
+	if err := os.Remove(home.MaintenanceLock()); err != nil {
 		return fmt.Errorf("give up the maintenance lock: %w", err)
 	}
 	return nil
 }
 
-func (c Caretaker) checkWriters(what string) error {
-	live, err := c.live()
+func checkWriters(home config.Home, what string) error {
+	live, err := Live(home)
 	if err != nil || len(live) == 0 {
 		return err
 	}
@@ -304,10 +302,10 @@ func (c Caretaker) checkWriters(what string) error {
 }
 
 // String names the writer for people.
-func (w writer) String() string {
+func (w Writer) String() string {
 	switch {
-	case !w.readable:
-		return "a writer with the unreadable lease " + w.path
+	case !w.Readable:
+		return "a writer with the unreadable lease " + w.Path
 	case w.Program == "":
 		return fmt.Sprintf("process %d", w.PID)
 	}

@@ -1,4 +1,4 @@
-package maintain
+package lease
 
 import (
 	"encoding/json"
@@ -17,13 +17,13 @@ import (
 	"bridge/backend/store"
 )
 
-// jsonVersion is the newest form of jobs.json and its like, which is the field's.
-const jsonVersion = 4
+// JSONVersion is the newest form of jobs.json and its like, which is the field's.
+const JSONVersion = 4
 
-// sharedForm is the form in which this build writes the JSON stores that several
-// programs of a home share. Those of the field know theirs, up to jsonVersion:
+// SharedForm is the form in which this build writes the JSON stores that several
+// programs of a home share. Those of the field know theirs, up to JSONVersion:
 // auto-wake.json has other members there.
-const sharedForm = jsonVersion + 1
+const SharedForm = JSONVersion + 1
 
 // Older says what the live programs of a home that are older than this build can
 // still read. While there are some, a broker upgrades nothing that they share
@@ -48,27 +48,27 @@ type capability struct {
 // know: nothing is upgraded under it.
 const unknownVersion = 1
 
-// Older looks who is alive, by leases and by the field's records. Age says
+// OlderPrograms looks who is alive, by leases and by the field's records. Age says
 // nothing. A lease without versions is of a build that knew the present ones.
-func (c Caretaker) Older() (Older, error) {
+func OlderPrograms(home config.Home) (Older, error) {
 	var older Older
-	writers, err := c.writers()
+	writers, err := Writers(home)
 	if err != nil {
 		return older, err
 	}
 	for _, writer := range writers {
-		if writer.PID != os.Getpid() && writer.Schema > 0 && writer.blocks() {
+		if writer.PID != os.Getpid() && writer.Schema > 0 && writer.Blocks() {
 			older.add(writer.Schema, writer.JSON, writer.String())
 		}
 	}
-	entries, err := os.ReadDir(c.Home.StorageCapabilities())
+	entries, err := os.ReadDir(home.StorageCapabilities())
 	if err != nil && !inventory.IsGone(err) {
 		return older, fmt.Errorf("list the programs of this home: %w", err)
 	}
 	for _, entry := range entries {
 		number, isRecord := strings.CutSuffix(entry.Name(), ".json")
 		if pid, err := strconv.Atoi(number); isRecord && err == nil && pid > 0 && pid != os.Getpid() {
-			older.look(pid, filepath.Join(c.Home.StorageCapabilities(), entry.Name()))
+			older.look(pid, filepath.Join(home.StorageCapabilities(), entry.Name()))
 		}
 	}
 	return older, nil
@@ -76,14 +76,14 @@ func (c Caretaker) Older() (Older, error) {
 
 // add counts a live program if it is older.
 func (o *Older) add(schema, jsonForm int, who string) {
-	if schema >= store.SchemaVersion && jsonForm >= sharedForm {
+	if schema >= store.SchemaVersion && jsonForm >= SharedForm {
 		return
 	}
 	o.Programs = append(o.Programs, who)
 	if schema < store.SchemaVersion && (o.Schema == 0 || schema < o.Schema) {
 		o.Schema = schema
 	}
-	if jsonForm < sharedForm && (o.JSON == 0 || jsonForm < o.JSON) {
+	if jsonForm < SharedForm && (o.JSON == 0 || jsonForm < o.JSON) {
 		o.JSON = jsonForm
 	}
 }
@@ -100,8 +100,8 @@ func (o *Older) look(pid int, path string) {
 		return
 	}
 	// Only on Linux is the identity of the field's records written as ours is.
-	known := holder{PID: pid, Identity: record.Identity}
-	if runtime.GOOS == "linux" && !known.lives() {
+	known := Holder{PID: pid, Identity: record.Identity}
+	if runtime.GOOS == "linux" && !known.Lives() {
 		return
 	}
 	who := strings.TrimSpace(record.Name + " " + record.Version)
@@ -111,10 +111,10 @@ func (o *Older) look(pid int, path string) {
 	o.add(max(record.SQLite, unknownVersion), max(record.JSON, unknownVersion), fmt.Sprintf("%s (process %d)", who, pid))
 }
 
-// whileDeferred adds to an error that sends people to an upgrade whom that waits
+// WhileDeferred adds to an error that sends people to an upgrade whom that waits
 // for.
-func (c Caretaker) whileDeferred(err error) error {
-	older, lookErr := c.Older()
+func WhileDeferred(home config.Home, err error) error {
+	older, lookErr := OlderPrograms(home)
 	if bridge.CodeOf(err) != bridge.Unsupported || lookErr != nil || older.Schema == 0 {
 		return err
 	}
@@ -123,6 +123,6 @@ func (c Caretaker) whileDeferred(err error) error {
 
 // ApplyPending does the writes to JSON stores that waited until older programs
 // had left (VER-05), and returns how many.
-func (c Caretaker) ApplyPending() (int, error) {
-	return config.Shared{Home: c.Home, Now: c.Now, Files: c.files()}.Apply()
+func (w Worker) ApplyPending() (int, error) {
+	return config.Shared{Home: w.Home, Now: w.Now, Files: w.Files()}.Apply()
 }
