@@ -86,7 +86,7 @@ func TestDSK_02_AnAppServesOneOperationAndNeverWaitsForItsWindow(t *testing.T) {
 	shown := make(chan struct{}, 1)
 	i := &instance{shown: shown}
 	for range 2 { // the second while the first is not seen yet
-		if _, err := i.Handle(t.Context(), nil, api.OpShow, nil); err != nil || len(shown) != 1 {
+		if _, err := i.Handle(t.Context(), nil, api.OpShow.Name, nil); err != nil || len(shown) != 1 {
 			t.Errorf("show: %d signals, %v", len(shown), err)
 		}
 	}

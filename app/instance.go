@@ -95,7 +95,7 @@ func listen(opts daemon.Options, token string, lock *store.Lock, shown chan<- st
 
 // Connected, Handle and Disconnected serve a second start (ipc.Handler).
 func (i *instance) Connected(conn *ipc.Conn) (ipc.Welcome, error) {
-	if err := api.CheckCaller(api.OpShow, conn.Hello().Role); err != nil {
+	if err := api.OpShow.CheckCaller(conn.Hello().Role); err != nil {
 		return ipc.Welcome{}, err
 	}
 	return ipc.Welcome{Version: i.version, PID: os.Getpid()}, nil
@@ -103,7 +103,7 @@ func (i *instance) Connected(conn *ipc.Conn) (ipc.Welcome, error) {
 
 // Handle knows one operation.
 func (i *instance) Handle(_ context.Context, _ *ipc.Conn, op string, _ json.RawMessage) (any, error) {
-	if op != api.OpShow {
+	if op != api.OpShow.Name {
 		return nil, bridge.Errorf(bridge.Unsupported, "a desktop app does not serve %q", op)
 	}
 	select {

@@ -197,11 +197,11 @@ func (b *Broker) Busy() bool {
 
 // Handle serves one request (ipc.Handler).
 func (b *Broker) Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error) {
-	serve, ok := operations[op]
+	asked, ok := operations[op]
 	if !ok {
 		return nil, bridge.Errorf(bridge.Invalid, "unknown operation %q", op)
 	}
-	if err := api.CheckCaller(op, conn.Hello().Role); err != nil {
+	if err := asked.CheckCaller(conn.Hello().Role); err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
@@ -210,7 +210,7 @@ func (b *Broker) Handle(ctx context.Context, conn *ipc.Conn, op string, args jso
 	if l == nil {
 		return nil, bridge.Errorf(bridge.Unavailable, "the connection has ended")
 	}
-	result, err := serve(ctx, b, l, args)
+	result, err := asked.serve(ctx, b, l, args)
 	if err != nil && ctx.Err() != nil {
 		return nil, bridge.WithCause(bridge.Unavailable, err, "the caller has given up")
 	}
@@ -227,45 +227,57 @@ func (b *Broker) explain(op string, err error) error {
 	return err
 }
 
-type operation func(ctx context.Context, b *Broker, l *link, args json.RawMessage) (any, error)
-
-// operations is the index of the local link; ipc says who may call which.
-var operations = map[string]operation{
-	api.OpRegister:  serve((*Broker).register),
-	api.OpLeave:     serve((*Broker).leave),
-	api.OpHook:      serve((*Broker).hook),
-	api.OpConfirm:   serve((*Broker).confirm),
-	api.OpReturn:    serve((*Broker).giveBack),
-	api.OpPeers:     serve((*Broker).peers),
-	api.OpSend:      serve((*Broker).send),
-	api.OpSent:      serve((*Broker).sendStatus),
-	api.OpInbox:     serve((*Broker).inbox),
-	api.OpWait:      serve((*Broker).wait),
-	api.OpDecide:    serve((*Broker).decide),
-	api.OpDecisions: serve((*Broker).decisions),
-	api.OpSearch:    serve((*Broker).searchHistory),
-	api.OpAutoWake:  serve((*Broker).autoWake),
-	api.OpStatus:    serve((*Broker).status),
-	api.OpSubscribe: serve((*Broker).subscribe),
-	api.OpTicket:    serve((*Broker).ticket),
-	api.OpRetire:    serve((*Broker).retire),
-	api.OpWakeWait:  serve((*Broker).wakeWait),
-	api.OpTake:      serve((*Broker).take),
-	api.OpMod:       serve((*Broker).modWait),
-	api.OpModReport: serve((*Broker).modReport),
+// operation is one row of ipc/api's table and the method that serves it.
+type operation struct {
+	api.Row
+	serve func(ctx context.Context, b *Broker, l *link, args json.RawMessage) (any, error)
 }
 
-// serve adapts a typed method to an operation. A caller of a newer version may
+// operations is what this broker serves, by name.
+var operations = byName(
+	serve(api.OpRegister, (*Broker).register),
+	serve(api.OpLeave, (*Broker).leave),
+	serve(api.OpHook, (*Broker).hook),
+	serve(api.OpConfirm, (*Broker).confirm),
+	serve(api.OpReturn, (*Broker).giveBack),
+	serve(api.OpPeers, (*Broker).peers),
+	serve(api.OpSend, (*Broker).send),
+	serve(api.OpSent, (*Broker).sendStatus),
+	serve(api.OpInbox, (*Broker).inbox),
+	serve(api.OpWait, (*Broker).wait),
+	serve(api.OpDecide, (*Broker).decide),
+	serve(api.OpDecisions, (*Broker).decisions),
+	serve(api.OpSearch, (*Broker).searchHistory),
+	serve(api.OpAutoWake, (*Broker).autoWake),
+	serve(api.OpStatus, (*Broker).status),
+	serve(api.OpSubscribe, (*Broker).subscribe),
+	serve(api.OpTicket, (*Broker).ticket),
+	serve(api.OpRetire, (*Broker).retire),
+	serve(api.OpWakeWait, (*Broker).wakeWait),
+	serve(api.OpTake, (*Broker).take),
+	serve(api.OpMod, (*Broker).modWait),
+	serve(api.OpModReport, (*Broker).modReport),
+)
+
+func byName(served ...operation) map[string]operation {
+	index := make(map[string]operation, len(served))
+	for _, o := range served {
+		index[o.Name] = o
+	}
+	return index
+}
+
+// serve has a typed method serve an operation. A caller of a newer version may
 // say more than this broker understands: an upgrade beside a running broker must
 // not shut its sessions out. What changes a meaning changes ipc.Protocol.
-func serve[A, R any](method func(*Broker, context.Context, *link, A) (R, error)) operation {
-	return func(ctx context.Context, b *Broker, l *link, raw json.RawMessage) (any, error) {
+func serve[A, R any](op api.Op[A, R], method func(*Broker, context.Context, *link, A) (R, error)) operation {
+	return operation{Row: op.Row, serve: func(ctx context.Context, b *Broker, l *link, raw json.RawMessage) (any, error) {
 		var args A
 		if err := bridge.DecodeAdditive(raw, bridge.MaxFrameBytes, &args); err != nil {
 			return nil, err
 		}
 		return method(b, ctx, l, args)
-	}
+	}}
 }
 
 // nowMillis is the present in Unix epoch milliseconds.

@@ -36,9 +36,11 @@ const EventLagged = "lagged"
 // beyond it they are dropped and EventLagged follows.
 const eventBuffer = 256
 
-// Client is one connection to the broker. Its methods may be called from
-// several goroutines.
+// Client is one connection to the broker: the operations of api, and what is to
+// be known of the connection. Its methods may be called from several goroutines.
 type Client struct {
+	api.Calls
+
 	conn    net.Conn
 	reader  *bufio.Reader
 	reading sync.Once // starts read, or ends a client that never needed it
@@ -126,7 +128,7 @@ func DialHook(ctx context.Context, target Target, hello Hello, args session.Hook
 	if late != nil {
 		return client, reply, late
 	}
-	reply, err = result[session.HookReply](client.await(ctx, report))
+	err = client.receive(ctx, report, &reply)
 	return client, reply, err
 }
 
@@ -135,7 +137,7 @@ func (c *Client) greetAndReport(hello Hello, args session.HookCall) (greeting, r
 	if greeting, err = c.request(opHello, hello); err != nil {
 		return greeting, report, err
 	}
-	if report, err = c.request(api.OpHook, args); err != nil {
+	if report, err = c.request(api.OpHook.Name, args); err != nil {
 		return greeting, report, err
 	}
 	return greeting, report, c.send(greeting, report)
@@ -154,6 +156,7 @@ func open(ctx context.Context, socket string) (*Client, error) {
 		done:    make(chan struct{}),
 		waiting: map[uint64]chan envelope{},
 	}
+	client.Calls = api.NewCalls(client)
 	client.pid, _ = samePeer(conn) // 0 where the system does not tell
 	return client, nil
 }
@@ -164,11 +167,10 @@ func (c *Client) start() {
 }
 
 // greeted waits for the answer to the hello.
-func (c *Client) greeted(ctx context.Context, greeting request) (err error) {
+func (c *Client) greeted(ctx context.Context, greeting request) error {
 	ctx, cancel := context.WithTimeout(ctx, helloPatience)
 	defer cancel()
-	c.welcome, err = result[Welcome](c.await(ctx, greeting))
-	return err
+	return c.receive(ctx, greeting, &c.welcome)
 }
 
 // Welcome is what the broker said of itself.
@@ -191,20 +193,17 @@ func (c *Client) Close() error {
 	return err
 }
 
-// call sends one request and waits for its answer. An answer that never came
-// because the connection ended has code Unavailable: whether the request was
-// carried out is then unknown.
-func call[R any](ctx context.Context, c *Client, op string, args any) (R, error) {
+// Call sends one request and waits for its answer (api.Link).
+func (c *Client) Call(ctx context.Context, op string, args, answer any) error {
 	c.start()
 	r, err := c.request(op, args)
 	if err == nil {
 		err = c.send(r)
 	}
 	if err != nil {
-		var none R
-		return none, err
+		return err
 	}
-	return result[R](c.await(ctx, r))
+	return c.receive(ctx, r, answer)
 }
 
 // request is one that the broker is to answer.
@@ -246,30 +245,45 @@ func (c *Client) send(requests ...request) error {
 	return err
 }
 
+// receive waits for the answer to a request that was sent and reads it into answer.
+func (c *Client) receive(ctx context.Context, r request, answer any) error {
+	e, err := c.await(ctx, r)
+	if err != nil {
+		return err
+	}
+	if e.Error != nil {
+		return e.Error
+	}
+	if err := json.Unmarshal(e.Result, answer); err != nil {
+		return fmt.Errorf("decode the answer to %s: %w", r.op, err)
+	}
+	return nil
+}
+
 // await waits for the answer to a request that was sent.
-func (c *Client) await(ctx context.Context, r request) (string, envelope, error) {
+func (c *Client) await(ctx context.Context, r request) (envelope, error) {
 	select {
 	case answer := <-r.answers: // it is here already: whatever ended meanwhile
 		c.forget(r.id)
-		return r.op, answer, nil
+		return answer, nil
 	default:
 		c.start()
 	}
 	select {
 	case answer := <-r.answers:
 		c.forget(r.id)
-		return r.op, answer, nil
+		return answer, nil
 	case <-c.done:
 		c.forget(r.id)
 		select {
 		case answer := <-r.answers: // it came right before the end, as a refused hello does
-			return r.op, answer, nil
+			return answer, nil
 		default:
-			return r.op, envelope{}, c.ended()
+			return envelope{}, c.ended()
 		}
 	case <-ctx.Done():
 		go c.abandon(r.id, r.answers)
-		return r.op, envelope{}, c.givenUp(ctx)
+		return envelope{}, c.givenUp(ctx)
 	}
 }
 
@@ -279,21 +293,6 @@ func (c *Client) givenUp(ctx context.Context) error {
 		return silent(c.pid)
 	}
 	return bridge.WithCause(bridge.Unavailable, ctx.Err(), "the request was given up before the broker answered")
-}
-
-// result reads what await brought.
-func result[R any](op string, answer envelope, err error) (R, error) {
-	var read R
-	if err != nil {
-		return read, err
-	}
-	if answer.Error != nil {
-		return read, answer.Error
-	}
-	if err := json.Unmarshal(answer.Result, &read); err != nil {
-		return read, fmt.Errorf("decode the answer to %s: %w", op, err)
-	}
-	return read, nil
 }
 
 // abandon follows a request that its caller gave up: the broker is told to stop

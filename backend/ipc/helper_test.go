@@ -170,6 +170,11 @@ func (r *running) dial(t testing.TB) *Client {
 	return client
 }
 
+// call has an operation carried out that may stand in no table.
+func call[R any](ctx context.Context, c *Client, op string, args any) (R, error) {
+	return api.Op[any, R]{Row: api.Row{Name: op}}.Call(ctx, c, args)
+}
+
 // within waits for one value of c.
 func within[T any](t testing.TB, what string, c <-chan T) T {
 	t.Helper()

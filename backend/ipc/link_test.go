@@ -277,12 +277,12 @@ func TestAGivenUpCallEndsInTheBroker(t *testing.T) {
 func TestMSG_06_MailOfAGivenUpCallIsGivenBack(t *testing.T) {
 	r := serve(t, newSocket(t), newFake())
 	began, back := make(chan struct{}, 1), make(chan api.Return, 1)
-	r.on(api.OpWait, func(ctx context.Context, _ *Conn, _ json.RawMessage) (any, error) {
+	r.on(api.OpWait.Name, func(ctx context.Context, _ *Conn, _ json.RawMessage) (any, error) {
 		began <- struct{}{}
 		<-ctx.Done()
 		return api.WaitResult{Loan: &session.Loan{ID: "lent"}}, nil
 	})
-	r.on(api.OpReturn, func(_ context.Context, _ *Conn, raw json.RawMessage) (any, error) {
+	r.on(api.OpReturn.Name, func(_ context.Context, _ *Conn, raw json.RawMessage) (any, error) {
 		var args api.Return
 		err := json.Unmarshal(raw, &args)
 		back <- args
@@ -489,7 +489,7 @@ func TestMSG_02_AHooksCallComesWithItsHello(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFake()
-			f.on(api.OpHook, func(_ context.Context, _ *Conn, args json.RawMessage) (any, error) {
+			f.on(api.OpHook.Name, func(_ context.Context, _ *Conn, args json.RawMessage) (any, error) {
 				var got session.HookCall
 				if err := json.Unmarshal(args, &got); err != nil || got.SessionID != "h1" || got.Kind != bridge.Codex {
 					t.Errorf("the broker heard %s, %v", args, err)
@@ -518,7 +518,7 @@ func TestMSG_02_AHooksCallComesWithItsHello(t *testing.T) {
 	}
 	t.Run("a broker that does not answer", func(t *testing.T) {
 		f := newFake()
-		began, _ := f.onBlock(api.OpHook)
+		began, _ := f.onBlock(api.OpHook.Name)
 		r := serve(t, newSocket(t), f)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {

@@ -1,6 +1,10 @@
 package api
 
-import "bridge/backend/decision"
+import (
+	"context"
+
+	"bridge/backend/decision"
+)
 
 // DecideArgs records a decision. Scope nil means the session's project.
 type DecideArgs struct {
@@ -26,4 +30,17 @@ type DecisionsArgs struct {
 	Query   string          `json:"query,omitempty"`
 	Scope   *decision.Scope `json:"scope,omitempty"`
 	History bool            `json:"history,omitempty"`
+}
+
+// DecisionCalls are the operations about decisions.
+type DecisionCalls struct{ link Link }
+
+// Decide records a decision.
+func (c DecisionCalls) Decide(ctx context.Context, args DecideArgs) (DecideResult, error) {
+	return OpDecide.Call(ctx, c.link, args)
+}
+
+// Decisions looks decisions up.
+func (c DecisionCalls) Decisions(ctx context.Context, args DecisionsArgs) ([]decision.Revision, error) {
+	return OpDecisions.Call(ctx, c.link, args)
 }

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+
 	"bridge/backend/bridge"
 	"bridge/backend/search"
 )
@@ -32,4 +34,12 @@ type SearchHit struct {
 	Current        bool           `json:"current,omitempty"`
 	CreatedAt      int64          `json:"createdAt"`
 	Snippet        string         `json:"snippet"`
+}
+
+// HistoryCalls are the operations about what was said before.
+type HistoryCalls struct{ link Link }
+
+// SearchHistory looks messages and decisions up by their words.
+func (c HistoryCalls) SearchHistory(ctx context.Context, args SearchArgs) (SearchResult, error) {
+	return OpSearch.Call(ctx, c.link, args)
 }

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
 	"bridge/backend/session"
@@ -125,4 +127,46 @@ func (c Confirm) Words() string {
 // Return gives a loan back that reached nobody: its mail is offered again.
 type Return struct {
 	Loan string `json:"loan"` // its id
+}
+
+// MessageCalls are the operations about messages.
+type MessageCalls struct{ link Link }
+
+// Send stores a message durably before it returns (MSG-04).
+func (c MessageCalls) Send(ctx context.Context, args SendArgs) (SendResult, error) {
+	return OpSend.Call(ctx, c.link, args)
+}
+
+// SendStatus tells what became of a message that the caller sent.
+func (c MessageCalls) SendStatus(ctx context.Context, args SentArgs) (Sent, error) {
+	return OpSent.Call(ctx, c.link, args)
+}
+
+// Inbox takes unread mail.
+func (c MessageCalls) Inbox(ctx context.Context, args InboxArgs) (Inbox, error) {
+	return OpInbox.Call(ctx, c.link, args)
+}
+
+// Wait waits for a message.
+func (c MessageCalls) Wait(ctx context.Context, args WaitArgs) (WaitResult, error) {
+	return OpWait.Call(ctx, c.link, args)
+}
+
+// Take takes mail for the channel of the connection's session, oldest first:
+// nothing unless some of it may wake the session. It is no sign of activity.
+func (c MessageCalls) Take(ctx context.Context, args Caller) (Inbox, error) {
+	return OpTake.Call(ctx, c.link, args)
+}
+
+// Confirm tells what became of a loan; it is durable when it returns nil.
+func (c MessageCalls) Confirm(ctx context.Context, args Confirm) error {
+	args.Evidence = args.Words()
+	_, err := OpConfirm.Call(ctx, c.link, args)
+	return err
+}
+
+// Return gives a loan back that reached nobody.
+func (c MessageCalls) Return(ctx context.Context, loanID string) error {
+	_, err := OpReturn.Call(ctx, c.link, Return{Loan: loanID})
+	return err
 }

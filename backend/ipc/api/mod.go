@@ -1,13 +1,9 @@
 package api
 
-import "bridge/backend/bridge"
+import (
+	"context"
 
-// The operations of claude's mod. It lives inside a claude that somebody sits
-// at: its child process waits with OpMod and streams the answers to it, and short
-// calls bring what became of them with OpModReport.
-const (
-	OpMod       = "mod"
-	OpModReport = "mod_report"
+	"bridge/backend/bridge"
 )
 
 // ModWait waits for something that the mod of a conversation shall do. The first
@@ -79,4 +75,20 @@ func (r ModReport) Check() error {
 		}
 	}
 	return nil
+}
+
+// ModCalls are the operations of claude's mod. It lives inside a claude that
+// somebody sits at: its child process waits and streams the answers to it, and short
+// calls report what became of them.
+type ModCalls struct{ link Link }
+
+// Mod waits for something to do.
+func (c ModCalls) Mod(ctx context.Context, args ModWait) (ModReply, error) {
+	return OpMod.Call(ctx, c.link, args)
+}
+
+// ModReport says what became of it; that is durable when it returns nil.
+func (c ModCalls) ModReport(ctx context.Context, args ModReport) error {
+	_, err := OpModReport.Call(ctx, c.link, args)
+	return err
 }

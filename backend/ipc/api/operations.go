@@ -1,36 +1,111 @@
 package api
 
-// The operations, each with its typed call. Who may call which stands in callers.
-const (
-	OpRegister  = "register"
-	OpLeave     = "leave"
-	OpHook      = "hook"
-	OpConfirm   = "confirm"
-	OpReturn    = "return"
-	OpPeers     = "peers"
-	OpSend      = "send"
-	OpSent      = "send_status"
-	OpInbox     = "inbox"
-	OpWait      = "wait"
-	OpDecide    = "decide"
-	OpDecisions = "decisions"
-	OpSearch    = "search_history"
-	OpAutoWake  = "auto_wake"
-	OpStatus    = "status"
-	OpSubscribe = "subscribe"
-	OpTicket    = "ticket"
-	OpRetire    = "retire"
+import (
+	"context"
+	"slices"
+
+	"bridge/backend/bridge"
+	"bridge/backend/decision"
+	"bridge/backend/session"
 )
 
-// OpShow asks a desktop app to show its window. The app serves it on an endpoint
-// of its own; the broker does not know it.
-const OpShow = "show"
+// The table of the operations: what each is called, takes and answers, and the
+// roles that may call it (JOB-11). What does not stand here is open to nobody.
+var (
+	// A session comes, reads and goes.
+	OpRegister = define[Register, Registered]("register", RoleSession, RolePlugin)
+	OpLeave    = define[Leave, Empty]("leave", RolePlugin)
+	OpHook     = define[session.HookCall, session.HookReply]("hook", RoleHook, RolePlugin)
+	OpWakeWait = define[WakeWait, WakeReply]("wake_wait", RoleHook)
+	OpTake     = define[Caller, Inbox]("take", RoleSession)
+	OpConfirm  = define[Confirm, Empty]("confirm", RoleSession, RolePlugin, RoleHook)
+	OpReturn   = define[Return, Empty]("return", RoleSession, RolePlugin, RoleHook)
 
-// OpWakeWait waits in the background for mail that may wake an idle session.
-const OpWakeWait = "wake_wait"
+	// Claude's mod.
+	OpMod       = define[ModWait, ModReply]("mod", RoleMod)
+	OpModReport = define[ModReport, Empty]("mod_report", RoleMod)
 
-// OpTake takes the mail that is to be pushed into a session's channel.
-const OpTake = "take"
+	// The tools of a session.
+	OpPeers     = define[Caller, PeersResult]("peers", RoleSession)
+	OpSend      = define[SendArgs, SendResult]("send", RoleSession, RoleOwner)
+	OpSent      = define[SentArgs, Sent]("send_status", RoleSession)
+	OpInbox     = define[InboxArgs, Inbox]("inbox", RoleSession)
+	OpWait      = define[WaitArgs, WaitResult]("wait", RoleSession)
+	OpDecide    = define[DecideArgs, DecideResult]("decide", RoleSession)
+	OpDecisions = define[DecisionsArgs, []decision.Revision]("decisions", RoleSession)
+	OpSearch    = define[SearchArgs, SearchResult]("search_history", RoleSession)
+	OpAutoWake  = define[AutoWakeArgs, Empty]("auto_wake", RoleSession)
+	OpTicket    = define[Empty, string]("ticket", RoleSession, RoleOwner, RoleDashboard)
+
+	// The owner's programs.
+	OpStatus    = define[Empty, Status]("status", RoleOwner, RoleDashboard)
+	OpSubscribe = define[Empty, Empty]("subscribe", RoleDashboard)
+	OpRetire    = define[Empty, Empty]("retire", RoleOwner)
+	OpShow      = define[Empty, Empty]("show", RoleOwner) // the desktop app serves it, on an endpoint of its own
+)
 
 // Empty is the arguments or the answer of an operation that has none.
 type Empty struct{}
+
+// Row is one operation as the table has it.
+type Row struct {
+	Name  string
+	roles []Role
+}
+
+// CheckCaller refuses the operation to a role that may not call it.
+func (r Row) CheckCaller(role Role) error {
+	if !slices.Contains(r.roles, role) {
+		return bridge.Errorf(bridge.Denied, "%q may not be called by a connection of the role %q", r.Name, role)
+	}
+	return nil
+}
+
+// Op is an operation with the types of its arguments and its answer.
+type Op[Args, Answer any] struct{ Row }
+
+// Link brings the arguments of an operation to the other end and reads what comes
+// back into answer, a pointer. An answer that never came because the connection
+// ended has code Unavailable: whether the operation was carried out is then
+// unknown.
+type Link interface {
+	Call(ctx context.Context, op string, args, answer any) error
+}
+
+// Call has the operation carried out at the other end of link.
+func (o Op[Args, Answer]) Call(ctx context.Context, link Link, args Args) (Answer, error) {
+	var answer Answer
+	err := link.Call(ctx, o.Name, args, &answer)
+	return answer, err
+}
+
+// rows is the table as it can be walked: written by define alone, while the package
+// is initialised.
+var rows []Row
+
+func define[Args, Answer any](name string, roles ...Role) Op[Args, Answer] {
+	row := Row{Name: name, roles: roles}
+	rows = append(rows, row)
+	return Op[Args, Answer]{Row: row}
+}
+
+// Operations lists the whole table.
+func Operations() []Row { return slices.Clone(rows) }
+
+// Calls are the operations as methods, a part for each noun.
+type Calls struct {
+	SessionCalls
+	MessageCalls
+	DecisionCalls
+	HistoryCalls
+	HookCalls
+	ModCalls
+	OwnerCalls
+}
+
+// NewCalls are the operations of whoever is at the other end of link.
+func NewCalls(link Link) Calls {
+	return Calls{
+		SessionCalls{link}, MessageCalls{link}, DecisionCalls{link}, HistoryCalls{link}, HookCalls{link}, ModCalls{link}, OwnerCalls{link},
+	}
+}

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+
 	"bridge/backend/bridge"
 	"bridge/backend/reach"
 	"bridge/backend/session"
@@ -112,4 +114,29 @@ type PeersResult struct {
 type AutoWakeArgs struct {
 	Caller
 	Enabled bool `json:"enabled"`
+}
+
+// SessionCalls are the operations about sessions.
+type SessionCalls struct{ link Link }
+
+// Register makes the connection part of a session.
+func (c SessionCalls) Register(ctx context.Context, args Register) (Registered, error) {
+	return OpRegister.Call(ctx, c.link, args)
+}
+
+// Leave ends one session of a plugin's connection.
+func (c SessionCalls) Leave(ctx context.Context, args Leave) error {
+	_, err := OpLeave.Call(ctx, c.link, args)
+	return err
+}
+
+// Peers lists the live sessions.
+func (c SessionCalls) Peers(ctx context.Context, args Caller) (PeersResult, error) {
+	return OpPeers.Call(ctx, c.link, args)
+}
+
+// AutoWake sets the session's preference.
+func (c SessionCalls) AutoWake(ctx context.Context, args AutoWakeArgs) error {
+	_, err := OpAutoWake.Call(ctx, c.link, args)
+	return err
 }

@@ -1,5 +1,7 @@
 package api
 
+import "context"
+
 // Status is what the broker says of itself.
 type Status struct {
 	Version  string `json:"version"`
@@ -11,4 +13,35 @@ type Status struct {
 	Revision int64  `json:"revision"`
 	Peers    []Peer `json:"peers"`
 	Unread   int    `json:"unread"`
+}
+
+// OwnerCalls are the operations of the owner's programs.
+type OwnerCalls struct{ link Link }
+
+// Status asks the broker about itself.
+func (c OwnerCalls) Status(ctx context.Context) (Status, error) {
+	return OpStatus.Call(ctx, c.link, Empty{})
+}
+
+// Subscribe asks for RevisionEvents on this connection.
+func (c OwnerCalls) Subscribe(ctx context.Context) error {
+	_, err := OpSubscribe.Call(ctx, c.link, Empty{})
+	return err
+}
+
+// Ticket brings a one-time launch address of the dashboard (AUT-04).
+func (c OwnerCalls) Ticket(ctx context.Context) (string, error) {
+	return OpTicket.Call(ctx, c.link, Empty{})
+}
+
+// Retire asks a background broker to make room for the caller's.
+func (c OwnerCalls) Retire(ctx context.Context) error {
+	_, err := OpRetire.Call(ctx, c.link, Empty{})
+	return err
+}
+
+// Show asks the desktop app at the other end to show its window (DSK-02).
+func (c OwnerCalls) Show(ctx context.Context) error {
+	_, err := OpShow.Call(ctx, c.link, Empty{})
+	return err
 }

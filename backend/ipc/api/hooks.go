@@ -1,6 +1,10 @@
 package api
 
-import "bridge/backend/session"
+import (
+	"context"
+
+	"bridge/backend/session"
+)
 
 // WakeWait is one waiting wake hook. Of several of one session only the newest
 // is served; Standby is served when the first one's wake came to nothing.
@@ -15,4 +19,17 @@ type WakeReply struct {
 	Text       string        `json:"text,omitempty"`
 	Loan       *session.Loan `json:"loan,omitempty"`
 	Superseded bool          `json:"superseded,omitempty"`
+}
+
+// HookCalls are the operations of an agent's hooks.
+type HookCalls struct{ link Link }
+
+// Hook reports a hook call and brings back what the model shall read.
+func (c HookCalls) Hook(ctx context.Context, args session.HookCall) (session.HookReply, error) {
+	return OpHook.Call(ctx, c.link, args)
+}
+
+// WakeWait waits until the session shall be woken.
+func (c HookCalls) WakeWait(ctx context.Context, args WakeWait) (WakeReply, error) {
+	return OpWakeWait.Call(ctx, c.link, args)
 }
