@@ -25,7 +25,7 @@ var removals = map[string]string{
 	"backend/agent/setup.Input.codexTrust os.RemoveAll": "the throw-away folder of one question to codex, made by the same call",
 	"backend/cli.App.endDemo os.RemoveAll":              "the throw-away home of a demo, made by the same process",
 
-	"backend/cli.systemd.dropUnit os.Remove": "the unit file that `service install` wrote; what it says can be written again",
+	"backend/cli/service.systemd.dropUnit os.Remove": "the unit file that `service install` wrote; what it says can be written again",
 
 	"backend/ipc.Journal.importFile os.Remove": "a receipt file, after the store has committed what it says",
 	"backend/ipc.Listen os.Remove":             "the socket of a broker that died; it holds no bytes, and the election lock is held",

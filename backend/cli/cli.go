@@ -138,7 +138,7 @@ func (a *App) root() *cobra.Command {
 	root.AddCommand(
 		a.serveCommand(), a.openCommand(), a.urlCommand(), a.statusCommand(), a.sendCommand(), a.decisionsCommand(),
 		a.installCommand(), a.uninstallCommand(), a.demoCommand(), a.mcpCommand(), a.hookCommand(),
-		a.pluginCommand(), a.doctorCommand(), a.serviceCommand(), a.retireCommand(), a.versionCommand(), a.backupWorkerCommand(),
+		a.pluginCommand(), a.doctorCommand(), serviceCommand(a), a.retireCommand(), a.versionCommand(), a.backupWorkerCommand(),
 	)
 	return root
 }

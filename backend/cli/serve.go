@@ -16,6 +16,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/broker"
+	"bridge/backend/cli/service"
 	"bridge/backend/config"
 	"bridge/backend/daemon"
 	"bridge/backend/disk"
@@ -99,7 +100,7 @@ func (a *App) serve(ctx context.Context, options daemon.Options) error {
 	if bridge.CodeOf(err) == bridge.Conflict && options.Host == broker.HostBackground {
 		return &reported{exitFailed} // another was quicker, as it happens whenever several sessions start one
 	}
-	if err != nil && options.Host == hostService {
+	if err != nil && options.Host == service.Host {
 		log.Error("the service cannot serve", "err", err) // its standard error is far away
 	}
 	if err != nil {
@@ -108,7 +109,7 @@ func (a *App) serve(ctx context.Context, options daemon.Options) error {
 	if running == nil {
 		return nil // told to end while it waited for its turn
 	}
-	if options.Host != hostService { // the key is not for the system's journal
+	if options.Host != service.Host { // the key is not for the system's journal
 		link, err := running.LaunchURL()
 		if err != nil {
 			return errors.Join(err, running.Close())
@@ -126,6 +127,34 @@ func (a *App) serve(ctx context.Context, options daemon.Options) error {
 	log.Info("ending", "pid", os.Getpid())
 	return running.Close()
 }
+
+// startBroker starts a daemon. A service does not compete with a broker that
+// somebody started on purpose, nor with maintenance or a program that has the
+// port: it waits until it can serve, and is nil without an error when it was
+// told to end before. A lost store waits for its owner, and the service ends.
+func (a *App) startBroker(ctx context.Context, options daemon.Options) (*daemon.Daemon, error) {
+	told := ""
+	for {
+		running, err := daemon.Start(ctx, options)
+		code := bridge.CodeOf(err)
+		if options.Host != service.Host || code != bridge.Conflict && code != bridge.Denied || errors.Is(err, maintain.ErrLost) {
+			return running, err
+		}
+		if told != err.Error() {
+			told = err.Error()
+			options.Log.Warn("the service waits", "why", told)
+			fmt.Fprintf(a.Stderr, "bridge: the service waits: %s\n", told) // the log's home may be what is wrong
+		}
+		select {
+		case <-time.After(servicePause):
+		case <-ctx.Done():
+			return nil, nil //nolint:nilnil // documented: told to end while it waited
+		}
+	}
+}
+
+// servicePause is how often a waiting service tries again.
+const servicePause = time.Second
 
 // Sizes of the rotated log.
 const (

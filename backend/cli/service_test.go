@@ -1,187 +1,112 @@
 package cli
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
-	"os"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bridge/backend/bridge"
-	"bridge/backend/broker"
+	"bridge/backend/cli/service"
 	"bridge/backend/config"
 	"bridge/backend/ipc/api"
 )
 
-func TestDSK_03_TheLogsEndIsShown(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "bridge.log")
-	if _, err := lastLines(path, 1); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("without a log: %v", err)
-	}
-	if err := os.WriteFile(path, []byte("a\nb\nc\n"), 0o600); err != nil {
+// managerOf is a service manager whose service stands as its status says.
+type managerOf struct {
+	service.Manager
+	status service.Status
+	err    error
+}
+
+func (m managerOf) MayChange() error                               { return nil }
+func (m managerOf) Start(context.Context) error                    { return m.err }
+func (m managerOf) Stop(context.Context) error                     { return m.err }
+func (m managerOf) Status(context.Context) (service.Status, error) { return m.status, nil }
+
+// controlOf is a service of the caller's own with that manager, whose home nobody
+// serves but the service itself when it runs.
+func controlOf(t *testing.T, m managerOf) service.Control {
+	t.Helper()
+	home, err := config.ResolveHome(filepath.Join(t.TempDir(), "home"), func(string) string { return "" })
+	if err != nil {
 		t.Fatal(err)
 	}
-	for count, want := range map[int]string{1: "c", 2: "b c", 3: "a b c", 50: "a b c"} {
-		if got, err := lastLines(path, count); err != nil || strings.Join(got, " ") != want {
-			t.Errorf("the last %d lines are %q, %v", count, got, err)
-		}
-	}
-}
-
-// TestDSK_03_ServicesOfHomesAndAccountsHaveNamesOfTheirOwn: one never takes the
-// other's place.
-func TestDSK_03_ServicesOfHomesAndAccountsHaveNamesOfTheirOwn(t *testing.T) {
-	userHome := t.TempDir()
-	t.Setenv("HOME", userHome)
-	names := map[string]string{}
-	for _, system := range []bool{false, true} {
-		for _, home := range []string{"", "one", "two"} {
-			a := &App{Getenv: func(string) string { return "" }}
-			if home != "" {
-				a.homeFlag = filepath.Join(userHome, home)
-			}
-			s, err := a.service(serviceFlags{system: system})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if other, taken := names[s.name]; taken {
-				t.Errorf("%s is the service of %s and of the home %q, system %v", s.name, other, home, system)
-			}
-			names[s.name] = home
-			if system && !strings.HasPrefix(s.name, "bridge-"+s.account[strings.LastIndex(s.account, `\`)+1:]) {
-				t.Errorf("the machine's service %s does not name the account %s", s.name, s.account)
-			}
-		}
-	}
-}
-
-func TestDSK_03_WhoseServiceItIs(t *testing.T) {
-	a := &App{Getenv: func(string) string { return "" }}
-	var usage *usageError
-	if _, err := a.service(serviceFlags{account: "root"}); !errors.As(err, &usage) {
-		t.Errorf("--user without --system: %v", err)
-	}
-	if _, err := a.service(serviceFlags{account: "no such account", system: true}); bridge.CodeOf(err) != bridge.NotFound {
-		t.Errorf("an account that is not there: %v", err)
-	}
-	plain := map[string]bool{}
-	for _, name := range []string{"alice", "a.b-c_1", "-x", "../x", "a b", "a/b", "a%n", ""} {
-		plain[name] = plainAccount.MatchString(name)
-	}
-	want := map[string]bool{"alice": true, "a.b-c_1": true, "-x": false, "../x": false, "a b": false, "a/b": false, "a%n": false, "": false}
-	if diff := cmp.Diff(want, plain); diff != "" {
-		t.Errorf("names of accounts that may be part of a service's:\n%s", diff)
-	}
-}
-
-func TestDSK_03_WhoServesTheHomeIsSaid(t *testing.T) {
 	current, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := func(host string) *api.Status { return &api.Status{Host: host, PID: 7, Version: "1.2"} }
-	mine := service{name: "bridge", account: current.Username}
+	return service.Control{
+		Service: service.Service{Name: "bridge", Home: home, Account: current.Username}, Manager: m,
+		Broker: func(context.Context) (*api.Status, error) {
+			if m.status.State == service.Running {
+				return &api.Status{Host: service.Host}, nil
+			}
+			return nil, nil //nolint:nilnil // nobody serves it
+		},
+	}
+}
+
+func TestDSK_03_ExitCodesSayHowTheServiceStands(t *testing.T) {
+	refused := bridge.Errorf(bridge.Internal, "the manager says no")
 	for _, tt := range []struct {
-		name   string
-		of     service
-		state  string
-		broker *api.Status
-		says   string
-		waits  bool
+		name           string
+		manager        managerOf
+		status, starts int
 	}{
-		{"nobody", mine, serviceRunning, nil, "none serves", false},
-		{"the service", mine, serviceRunning, by(hostService), "this service, version 1.2", false},
-		{"a person's broker", mine, serviceRunning, by("serve"), "process 7 (serve) serves this home; the service waits", true},
-		{"a person's broker beside a service that is stopped", mine, serviceStopped, by("serve"), "process 7 (serve) serves this home\n", false},
-		{"a broker that leaves for it", mine, serviceRunning, by(broker.HostBackground), "process 7 (background) serves this home\n", false},
-		{"somebody else's", service{name: "bridge", account: "nobody like this"}, serviceRunning, nil, "only nobody like this may ask it", false},
+		{"runs", managerOf{status: service.Status{Installed: true, State: service.Running}}, 0, 0},
+		{"between two starts", managerOf{status: service.Status{Installed: true, State: service.Restarting}, err: refused}, 1, 1},
+		{"failed", managerOf{status: service.Status{Installed: true, State: service.Failed}}, 1, 1},
+		{"stopped", managerOf{status: service.Status{Installed: true, State: service.Stopped}}, 4, 1},
+		{"not installed", managerOf{status: service.Status{State: service.Stopped}}, 4, 1},
+		{"the manager refuses", managerOf{status: service.Status{Installed: true, State: service.Running}, err: refused}, 0, 1},
 	} {
 		t.Run("DSK-03 "+tt.name, func(t *testing.T) {
-			report := serviceReport{serviceState: serviceState{Installed: true, State: tt.state}, Broker: tt.broker}
-			if text := serviceText(tt.of, report); !strings.Contains(text, "Broker   "+tt.says) {
-				t.Errorf("the text does not say %q:\n%s", tt.says, text)
+			s := &serviceCommands{App: &App{Stdout: &bytes.Buffer{}}}
+			c := controlOf(t, tt.manager)
+			if err := s.status(t.Context(), c); codeOf(err) != tt.status {
+				t.Errorf("status ends with %d (%v), want %d", codeOf(err), err, tt.status)
 			}
-			serves := tt.broker != nil && tt.broker.Host == hostService
-			if report.waits() != tt.waits || report.serves() != serves {
-				t.Errorf("it waits: %v, it serves: %v", report.waits(), report.serves())
+			if err := s.started(service.Control.Start)(t.Context(), c); codeOf(err) != tt.starts {
+				t.Errorf("start ends with %d (%v), want %d", codeOf(err), err, tt.starts)
 			}
 		})
 	}
 }
 
-func TestDSK_03_AServiceIsNamedByTheCommandThatMeansIt(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("there a service is always the machine's")
+func codeOf(err error) int {
+	if err == nil {
+		return exitDone
 	}
-	dir := t.TempDir()
-	t.Setenv("HOME", dir)
-	usual, err := config.ResolveHome("", func(name string) string { return map[string]string{"HOME": dir}[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := config.ResolveHome(filepath.Join(dir, "other"), func(string) string { return "" })
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		of            service
-		command, args string
-	}{
-		{service{home: usual}, "bridge service start", "service run"},
-		{service{home: other}, `bridge service start --home "` + other.Dir() + `"`, "service run --home " + other.Dir()},
-		{service{home: usual, system: true, account: "al"}, "sudo bridge service start --system --user al", "service run"},
-	} {
-		if got := tt.of.command("start"); got != tt.command {
-			t.Errorf("command %q, want %q", got, tt.command)
-		}
-		if got := strings.Join(tt.of.args(), " "); got != tt.args {
-			t.Errorf("args %q, want %q", got, tt.args)
-		}
-	}
+	return ExitCode(err)
 }
 
-// TestDSK_03_AnAccountsServiceHasTheAccountsHome: whoever types the command.
-func TestDSK_03_AnAccountsServiceHasTheAccountsHome(t *testing.T) {
-	nobody, err := user.Lookup("nobody")
-	if err != nil {
-		t.Skip("NOT TESTED: no account `nobody` on this machine")
+func TestDSK_03_ServiceCommandsPrintLinesOrOneDocument(t *testing.T) {
+	c := controlOf(t, managerOf{status: service.Status{Installed: true, State: service.Stopped, File: "/unit"}})
+	var out bytes.Buffer
+	s := &serviceCommands{App: &App{Stdout: &out}}
+	stop := s.told(service.Control.Stop)
+	if err := stop(t.Context(), c); err != nil || out.String() != "The service bridge did not run.\n" {
+		t.Errorf("stop prints %q, %v", &out, err)
 	}
-	t.Setenv("HOME", t.TempDir())
-	asSudo := func(name string) string { return map[string]string{"SUDO_USER": "nobody", "HOME": "/root"}[name] }
-	for _, tt := range []struct {
-		name   string
-		flags  serviceFlags
-		getenv func(string) string
-		want   bool
-	}{
-		{"named", serviceFlags{system: true, account: "nobody"}, os.Getenv, true},
-		{"who called sudo", serviceFlags{system: true}, asSudo, os.Geteuid() == 0},
-		{"one's own", serviceFlags{}, asSudo, false},
-	} {
-		t.Run("DSK-03 "+tt.name, func(t *testing.T) {
-			a := &App{Getenv: tt.getenv}
-			s, err := a.service(tt.flags)
-			if err != nil {
-				t.Fatal(err)
-			}
-			home := os.Getenv("HOME")
-			if tt.want {
-				home = nobody.HomeDir
-			}
-			if (s.account == "nobody") != tt.want || s.home.Dir() != filepath.Join(home, ".bridge") || !s.home.IsDefault() {
-				t.Errorf("the service of %s has the home %s, usual: %v", s.account, s.home.Dir(), s.home.IsDefault())
-			}
-			want := "bridge"
-			if tt.flags.system {
-				want += "-" + s.account
-			}
-			if s.name != want {
-				t.Errorf("it is called %s, want %s", s.name, want)
-			}
-		})
+	if err := s.status(t.Context(), c); !errors.As(err, new(*reported)) || !strings.Contains(out.String(), "State    stopped\n") {
+		t.Errorf("status prints %q, %v", &out, err)
+	}
+	s.json = true
+	for name, do := range map[string]func(context.Context, service.Control) error{"stop": stop, "status": s.status} {
+		out.Reset()
+		_ = do(t.Context(), c) // its code is told above
+		var report map[string]any
+		if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+			t.Fatalf("%s --json: %v\n%s", name, err, &out)
+		}
+		broker, there := report["broker"]
+		if report["service"] != "bridge" || report["state"] != "stopped" || report["installed"] != true || report["file"] != "/unit" || broker != nil || !there {
+			t.Errorf("%s --json prints %s", name, &out)
+		}
 	}
 }

@@ -1,12 +1,9 @@
-package cli
+package service
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"unsafe"
 
@@ -14,7 +11,6 @@ import (
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
 	"golang.org/x/sys/windows/svc/mgr"
-	"golang.org/x/term"
 
 	"bridge/backend/bridge"
 )
@@ -23,41 +19,25 @@ import (
 // the broker's pipe answers one account only, so one that ran as the system
 // would be of no use to anybody's sessions.
 type windowsService struct {
-	service
-	ask func() (password string, err error)
+	Service
 }
 
-func (a *App) serviceManager(s service) (serviceManager, error) {
-	if !s.system {
-		return nil, &usageError{errors.New("on Windows a service is always the machine's; to start Bridge at login, let the desktop app do it")}
+// Manager is the service control manager.
+func (s Service) Manager() (Manager, error) {
+	if !s.System {
+		return nil, bridge.Errorf(bridge.Invalid, "on Windows a service is always the machine's; to start Bridge at login, let the desktop app do it")
 	}
-	return windowsService{service: s, ask: func() (string, error) { return a.askPassword(s.account) }}, nil
+	return windowsService{s}, nil
 }
 
-// askPassword reads the account's password, unseen from a terminal, else the
-// first line of standard input.
-func (a *App) askPassword(account string) (string, error) {
-	fmt.Fprintf(a.Stderr, "Windows runs the service as %s and needs that account's password: ", account)
-	defer fmt.Fprintln(a.Stderr)
-	if input, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(input.Fd())) {
-		password, err := term.ReadPassword(int(input.Fd()))
-		return string(password), err
-	}
-	line, err := bufio.NewReader(a.Stdin).ReadString('\n')
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return strings.TrimRight(line, "\r\n"), err
-}
-
-// mayChange leaves the answer to Windows, which knows more than one way to
+// MayChange leaves the answer to Windows, which knows more than one way to
 // grant it.
-func (windowsService) mayChange() error { return nil }
+func (windowsService) MayChange() error { return nil }
 
 func (m windowsService) config(password string) *kardianos.Config {
 	return &kardianos.Config{
-		Name: m.name, DisplayName: "Bridge (" + m.account + ")", Description: "Bridge between coding-agent sessions, " + m.home.Dir(),
-		Executable: m.program, Arguments: m.args(), UserName: m.account, EnvVars: environment(m.env),
+		Name: m.Name, DisplayName: "Bridge (" + m.Account + ")", Description: "Bridge between coding-agent sessions, " + m.Home.Dir(),
+		Executable: m.Program, Arguments: m.Args(), UserName: m.Account, EnvVars: environment(m.Env),
 		Option: kardianos.KeyValue{"Password": password, kardianos.OnFailure: kardianos.OnFailureRestart, kardianos.OnFailureDelayDuration: "2s"},
 	}
 }
@@ -74,11 +54,11 @@ func environment(entries []string) map[string]string {
 }
 
 func (m windowsService) manager(password string) (kardianos.Service, error) {
-	return kardianos.New(&serviceProgram{}, m.config(password))
+	return kardianos.New(&program{}, m.config(password))
 }
 
-func (m windowsService) install(context.Context) ([]string, error) {
-	password, err := m.ask()
+func (m windowsService) Install(context.Context) ([]string, error) {
+	password, err := m.password(m.Account)
 	if err != nil {
 		return nil, fmt.Errorf("read the password: %w", err)
 	}
@@ -90,15 +70,15 @@ func (m windowsService) install(context.Context) ([]string, error) {
 		return nil, m.explain("installed", err)
 	}
 	return []string{
-		"Made the Windows service " + m.name + ", which starts with the machine as " + m.account + ".",
-		"Runs  " + m.program + " " + strings.Join(m.args(), " "),
+		"Made the Windows service " + m.Name + ", which starts with the machine as " + m.Account + ".",
+		"Runs  " + m.Program + " " + strings.Join(m.Args(), " "),
 		`The account must have the right "Log on as a service" (Local Security Policy, User Rights Assignment).`,
 	}, nil
 }
 
-func (m windowsService) uninstall(ctx context.Context) ([]string, error) {
-	if state, err := m.state(ctx); err == nil && state.State != serviceStopped {
-		if err := m.stop(ctx); err != nil {
+func (m windowsService) Uninstall(ctx context.Context) ([]string, error) {
+	if state, err := m.Status(ctx); err == nil && state.State != Stopped {
+		if err := m.Stop(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -109,10 +89,10 @@ func (m windowsService) uninstall(ctx context.Context) ([]string, error) {
 	if err := manager.Uninstall(); err != nil {
 		return nil, m.explain("removed", err)
 	}
-	return []string{"Stopped and removed the Windows service " + m.name + "."}, nil
+	return []string{"Stopped and removed the Windows service " + m.Name + "."}, nil
 }
 
-func (m windowsService) start(context.Context) error {
+func (m windowsService) Start(context.Context) error {
 	manager, err := m.manager("")
 	if err != nil {
 		return err
@@ -124,7 +104,7 @@ func (m windowsService) start(context.Context) error {
 	return m.explain("started", err)
 }
 
-func (m windowsService) restart(context.Context) error {
+func (m windowsService) Restart(context.Context) error {
 	manager, err := m.manager("")
 	if err != nil {
 		return err
@@ -132,7 +112,7 @@ func (m windowsService) restart(context.Context) error {
 	return m.explain("restarted", manager.Restart())
 }
 
-func (m windowsService) stop(context.Context) error {
+func (m windowsService) Stop(context.Context) error {
 	manager, err := m.manager("")
 	if err != nil {
 		return err
@@ -148,24 +128,24 @@ func (m windowsService) explain(done string, err error) error {
 	case errors.Is(err, windows.ERROR_ACCESS_DENIED):
 		return bridge.Errorf(bridge.Denied, "the service was not %s: that needs a terminal that was opened with \"Run as administrator\"", done)
 	case errors.Is(err, windows.ERROR_SERVICE_LOGON_FAILED):
-		return bridge.Errorf(bridge.Denied, "Windows could not log on as %s: either the password is wrong (uninstall and install again), or the account lacks the right \"Log on as a service\"", m.account)
+		return bridge.Errorf(bridge.Denied, "Windows could not log on as %s: either the password is wrong (uninstall and install again), or the account lacks the right \"Log on as a service\"", m.Account)
 	default:
 		return bridge.Errorf(bridge.Internal, "the service was not %s: %w", done, err)
 	}
 }
 
 // state asks with the rights that everybody has.
-func (m windowsService) state(context.Context) (serviceState, error) {
-	state := serviceState{State: serviceStopped}
+func (m windowsService) Status(context.Context) (Status, error) {
+	state := Status{State: Stopped}
 	scm, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_CONNECT)
 	if err != nil {
 		return state, m.explain("found", err)
 	}
 	connection := mgr.Mgr{Handle: scm}
 	defer connection.Disconnect() //nolint:errcheck // nothing was changed
-	name, err := windows.UTF16PtrFromString(m.name)
+	name, err := windows.UTF16PtrFromString(m.Name)
 	if err != nil {
-		return state, bridge.Errorf(bridge.Invalid, "%q cannot name a service", m.name)
+		return state, bridge.Errorf(bridge.Invalid, "%q cannot name a service", m.Name)
 	}
 	handle, err := windows.OpenService(scm, name, windows.SERVICE_QUERY_CONFIG|windows.SERVICE_QUERY_STATUS)
 	if errors.Is(err, windows.ERROR_SERVICE_DOES_NOT_EXIST) {
@@ -174,7 +154,7 @@ func (m windowsService) state(context.Context) (serviceState, error) {
 	if err != nil {
 		return state, m.explain("found", err)
 	}
-	found := mgr.Service{Handle: handle, Name: m.name}
+	found := mgr.Service{Handle: handle, Name: m.Name}
 	defer found.Close() //nolint:errcheck // nothing was changed
 	state.Installed = true
 	state.Automatic = startsByItself(handle)
@@ -185,11 +165,11 @@ func (m windowsService) state(context.Context) (serviceState, error) {
 	state.PID = int(status.ProcessId)
 	switch {
 	case status.State == svc.Running:
-		state.State = serviceRunning
+		state.State = Running
 	case status.State == svc.StartPending:
-		state.State = serviceRestarting
+		state.State = Restarting
 	case status.State == svc.Stopped && status.Win32ExitCode != 0 && status.Win32ExitCode != uint32(windows.ERROR_SERVICE_NEVER_STARTED):
-		state.State = serviceFailed
+		state.State = Failed
 	}
 	return state, nil
 }
@@ -204,5 +184,5 @@ func startsByItself(handle windows.Handle) bool {
 	return err == nil && settings.StartType == windows.SERVICE_AUTO_START
 }
 
-// journal is where Windows keeps what it saw of the service.
-func (service) journal() string { return "the Windows event viewer" }
+// Journal is where Windows keeps what it saw of the service.
+func (Service) Journal() string { return "the Windows event viewer" }

@@ -1,6 +1,6 @@
 //go:build linux || windows || darwin
 
-package cli
+package service
 
 import (
 	"context"
@@ -10,13 +10,13 @@ import (
 	kardianos "github.com/kardianos/service"
 )
 
-// runAsService runs the broker as the system's service manager expects it, until
+// Run runs the broker as the system's service manager expects it, until
 // the manager ends it or it ends by itself. A person who starts it by hand gets
 // the same in the foreground.
-func runAsService(ctx context.Context, run func(context.Context) error) error {
+func Run(ctx context.Context, run func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p := &serviceProgram{run: func() error { return run(ctx) }, cancel: cancel, done: make(chan struct{})}
+	p := &program{run: func() error { return run(ctx) }, cancel: cancel, done: make(chan struct{})}
 	manager, err := kardianos.New(p, &kardianos.Config{Name: "bridge", Option: kardianos.KeyValue{
 		// The broker hears the signals that end it; what is waited for is its end.
 		"RunWait": func() { <-p.done },
@@ -30,8 +30,8 @@ func runAsService(ctx context.Context, run func(context.Context) error) error {
 	return p.err
 }
 
-// serviceProgram is the broker as the service manager sees it (kardianos.Interface).
-type serviceProgram struct {
+// program is the broker as the service manager sees it (kardianos.Interface).
+type program struct {
 	run    func() error
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has returned
@@ -40,19 +40,19 @@ type serviceProgram struct {
 
 // Start returns at once, as the manager asks. On Windows nothing but the end of
 // the process tells the manager that a broker failed, so that it starts it again.
-func (p *serviceProgram) Start(kardianos.Service) error {
+func (p *program) Start(kardianos.Service) error {
 	go func() {
 		defer close(p.done)
 		p.err = p.run()
 		if p.err != nil && runtime.GOOS == "windows" && !kardianos.Interactive() {
-			os.Exit(exitFailed) // the log says why
+			os.Exit(1) // the log says why
 		}
 	}()
 	return nil
 }
 
 // Stop ends the broker cleanly and waits for it.
-func (p *serviceProgram) Stop(kardianos.Service) error {
+func (p *program) Stop(kardianos.Service) error {
 	p.cancel()
 	<-p.done
 	return nil

@@ -1,4 +1,4 @@
-package cli
+package service
 
 import (
 	"os"
@@ -16,8 +16,8 @@ func TestDSK_03_TheUnitNamesProgramAndHomeWhateverTheyAreCalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.home, d.program, d.env = home, `/opt/my {{tools}}/bri"dge$1%`, []string{"PATH=/a b:/c%d", `BRIDGE_X="`}
-	if _, err := d.install(t.Context()); err != nil {
+	d.Home, d.Program, d.Env = home, `/opt/my {{tools}}/bri"dge$1%`, []string{"PATH=/a b:/c%d", `BRIDGE_X="`}
+	if _, err := d.Install(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	unit := d.unitText()
@@ -47,7 +47,7 @@ func TestDSK_03_TheUnitNamesProgramAndHomeWhateverTheyAreCalled(t *testing.T) {
 func TestDSK_03_AUserManagerWithAFolderOfItsOwnFindsTheUnit(t *testing.T) {
 	d := newDesk(t)
 	d.link = filepath.Join(d.dir, "settings", "systemd", "user", "bridge.service")
-	if _, err := d.install(t.Context()); err != nil {
+	if _, err := d.Install(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	linked, err := os.ReadFile(d.link)
@@ -58,7 +58,7 @@ func TestDSK_03_AUserManagerWithAFolderOfItsOwnFindsTheUnit(t *testing.T) {
 	if err := os.WriteFile(d.link, nil, 0o600); err != nil { // as an earlier version left it
 		t.Fatal(err)
 	}
-	if state, err := d.state(t.Context()); err != nil || !state.Installed {
+	if state, err := d.Status(t.Context()); err != nil || !state.Installed {
 		t.Errorf("the state is %+v, %v", state, err)
 	}
 	d.removes(t)
@@ -67,7 +67,7 @@ func TestDSK_03_AUserManagerWithAFolderOfItsOwnFindsTheUnit(t *testing.T) {
 // removes uninstalls the service and looks for what is left.
 func (d desk) removes(t *testing.T) {
 	t.Helper()
-	if _, err := d.uninstall(t.Context()); err != nil {
+	if _, err := d.Uninstall(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, gone := range d.files() {
@@ -78,7 +78,7 @@ func (d desk) removes(t *testing.T) {
 }
 
 func TestDSK_03_TheServiceKeepsWhatTheBrokerNeedsOfTheEnvironment(t *testing.T) {
-	got := serviceEnv([]string{"PATH=/bin", "HOME=/root", "BRIDGE_PORT=0", "BRIDGE_HOME=/x", "BRIDGE_NAME=me", "SECRET=1", "BRIDGE_LOG_LEVEL=a\nb"})
+	got := keptEnv([]string{"PATH=/bin", "HOME=/root", "BRIDGE_PORT=0", "BRIDGE_HOME=/x", "BRIDGE_NAME=me", "SECRET=1", "BRIDGE_LOG_LEVEL=a\nb"})
 	if want := "PATH=/bin BRIDGE_PORT=0"; strings.Join(got, " ") != want {
 		t.Errorf("kept %q, want %q", got, want)
 	}
@@ -86,8 +86,8 @@ func TestDSK_03_TheServiceKeepsWhatTheBrokerNeedsOfTheEnvironment(t *testing.T) 
 
 func TestDSK_03_APathThatNoUnitCanHoldIsRefusedAndNothingIsWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bridge.service")
-	m := systemd{service: service{name: "bridge", program: "/opt/a\nExecStartPre=/bin/x"}, file: file}
-	if _, err := m.install(t.Context()); bridge.CodeOf(err) != bridge.Invalid {
+	m := systemd{Service: Service{Name: "bridge", Program: "/opt/a\nExecStartPre=/bin/x"}, file: file}
+	if _, err := m.Install(t.Context()); bridge.CodeOf(err) != bridge.Invalid {
 		t.Errorf("install = %v", err)
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
@@ -97,9 +97,11 @@ func TestDSK_03_APathThatNoUnitCanHoldIsRefusedAndNothingIsWritten(t *testing.T)
 
 func TestDSK_03_NoJournalIsNamedWhereNoneIsKept(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // no systemctl
-	a := &App{Getenv: func(string) string { return "" }, homeFlag: filepath.Join(t.TempDir(), "h")}
-	logs := a.serviceLogsCommand(&serviceFlags{})
-	err := logs.RunE(logs, nil)
+	s, err := Describe(Request{Getenv: func(string) string { return "" }, Home: filepath.Join(t.TempDir(), "h")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.LogLines(50)
 	if bridge.CodeOf(err) != bridge.NotFound || strings.Contains(err.Error(), "journalctl") {
 		t.Errorf("logs = %v", err)
 	}

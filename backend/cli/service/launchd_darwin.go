@@ -1,4 +1,4 @@
-package cli
+package service
 
 import (
 	"context"
@@ -16,25 +16,26 @@ import (
 // list of ours: the library's own restarts a broker that was told to end, and
 // collects what it prints in files that nothing rotates.
 type launchd struct {
-	service
+	Service
 	file string // the property list
 }
 
-func (a *App) serviceManager(s service) (serviceManager, error) {
-	m := launchd{service: s, file: filepath.Join("/Library/LaunchDaemons", s.name+".plist")}
-	if s.system {
+// Manager is launchd, for the machine or for the account.
+func (s Service) Manager() (Manager, error) {
+	m := launchd{Service: s, file: filepath.Join("/Library/LaunchDaemons", s.Name+".plist")}
+	if s.System {
 		return m, nil
 	}
 	owner, err := os.UserHomeDir()
 	if err != nil {
 		return nil, bridge.Errorf(bridge.Invalid, "there is no user home folder: set HOME")
 	}
-	m.file = filepath.Join(owner, "Library", "LaunchAgents", s.name+".plist")
+	m.file = filepath.Join(owner, "Library", "LaunchAgents", s.Name+".plist")
 	return m, nil
 }
 
-func (m launchd) mayChange() error {
-	if !m.system || os.Geteuid() == 0 {
+func (m launchd) MayChange() error {
+	if !m.System || os.Geteuid() == 0 {
 		return nil
 	}
 	return bridge.Errorf(bridge.Denied, "a service of the machine is root's to change: put sudo in front, or leave out --system for a service of your own")
@@ -73,20 +74,20 @@ const launchdTemplate = `<?xml version="1.0" encoding="UTF-8"?>
 
 func (m launchd) manager() (kardianos.Service, error) {
 	config := &kardianos.Config{
-		Name: m.name, Executable: m.program, Arguments: m.args(), EnvVars: map[string]string{},
-		Option: kardianos.KeyValue{"UserService": !m.system, "LaunchdConfig": launchdTemplate},
+		Name: m.Name, Executable: m.Program, Arguments: m.Args(), EnvVars: map[string]string{},
+		Option: kardianos.KeyValue{"UserService": !m.System, "LaunchdConfig": launchdTemplate},
 	}
-	for _, entry := range m.env {
+	for _, entry := range m.Env {
 		name, value, _ := strings.Cut(entry, "=")
 		config.EnvVars[name] = value
 	}
-	if m.system {
-		config.UserName = m.account
+	if m.System {
+		config.UserName = m.Account
 	}
-	return kardianos.New(&serviceProgram{}, config)
+	return kardianos.New(&program{}, config)
 }
 
-func (m launchd) install(context.Context) ([]string, error) {
+func (m launchd) Install(context.Context) ([]string, error) {
 	manager, err := m.manager()
 	if err != nil {
 		return nil, err
@@ -95,13 +96,13 @@ func (m launchd) install(context.Context) ([]string, error) {
 		return nil, bridge.Errorf(bridge.Storage, "the service was not installed: %w", err)
 	}
 	when := "whenever you log in"
-	if m.system {
-		when = "whenever the machine starts, as " + m.account
+	if m.System {
+		when = "whenever the machine starts, as " + m.Account
 	}
-	return []string{"Wrote " + m.file, "Runs  " + m.program + " " + strings.Join(m.args(), " "), "launchd starts it " + when + "."}, nil
+	return []string{"Wrote " + m.file, "Runs  " + m.Program + " " + strings.Join(m.Args(), " "), "launchd starts it " + when + "."}, nil
 }
 
-func (m launchd) uninstall(context.Context) ([]string, error) {
+func (m launchd) Uninstall(context.Context) ([]string, error) {
 	manager, err := m.manager()
 	if err != nil {
 		return nil, err
@@ -109,12 +110,12 @@ func (m launchd) uninstall(context.Context) ([]string, error) {
 	if err := manager.Uninstall(); err != nil { // it stops the service first
 		return nil, bridge.Errorf(bridge.Storage, "the service was not removed: %w", err)
 	}
-	return []string{"Stopped " + m.name + ".", "Removed " + m.file}, nil
+	return []string{"Stopped " + m.Name + ".", "Removed " + m.file}, nil
 }
 
-func (m launchd) start(context.Context) error { return m.order("started", kardianos.Service.Start) }
-func (m launchd) stop(context.Context) error  { return m.order("stopped", kardianos.Service.Stop) }
-func (m launchd) restart(context.Context) error {
+func (m launchd) Start(context.Context) error { return m.order("started", kardianos.Service.Start) }
+func (m launchd) Stop(context.Context) error  { return m.order("stopped", kardianos.Service.Stop) }
+func (m launchd) Restart(context.Context) error {
 	return m.order("restarted", kardianos.Service.Restart)
 }
 
@@ -130,8 +131,8 @@ func (m launchd) order(done string, do func(kardianos.Service) error) error {
 }
 
 // state is as much as the library tells; it names no process.
-func (m launchd) state(context.Context) (serviceState, error) {
-	state := serviceState{State: serviceStopped, File: m.file}
+func (m launchd) Status(context.Context) (Status, error) {
+	state := Status{State: Stopped, File: m.file}
 	manager, err := m.manager()
 	if err != nil {
 		return state, err
@@ -145,10 +146,10 @@ func (m launchd) state(context.Context) (serviceState, error) {
 	}
 	state.Installed, state.Automatic = true, true
 	if status == kardianos.StatusRunning {
-		state.State = serviceRunning
+		state.State = Running
 	}
 	return state, nil
 }
 
-// journal is where macOS keeps what it saw of the service.
-func (service) journal() string { return "the Console app" }
+// Journal is where macOS keeps what it saw of the service.
+func (Service) Journal() string { return "the Console app" }

@@ -1,4 +1,4 @@
-package cli
+package service
 
 import (
 	"context"
@@ -24,46 +24,47 @@ import (
 // the environment or keeps its units elsewhere, and taking back an installation
 // that failed half-way.
 type systemd struct {
-	service
+	Service
 	file    string // the unit file
 	link    string // where an account's manager looks for it, "" for the file itself
 	runtime string // XDG_RUNTIME_DIR of the account, for its own manager
 }
 
-func (a *App) serviceManager(s service) (serviceManager, error) {
+// Manager is systemd, for the machine or for the account.
+func (s Service) Manager() (Manager, error) {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		return nil, bridge.Errorf(bridge.Unsupported, "this system is not run by systemd, so it has no service manager that Bridge knows: start `bridge serve` by its own means")
 	}
 	if _, err := exec.LookPath("systemctl"); err != nil {
 		return nil, bridge.Errorf(bridge.Unsupported, "systemctl is not on PATH, so no service can be managed")
 	}
-	m := systemd{service: s, file: filepath.Join("/etc/systemd/system", s.name+".service")}
-	if s.system {
+	m := systemd{Service: s, file: filepath.Join("/etc/systemd/system", s.Name+".service")}
+	if s.System {
 		return m, nil
 	}
 	userHome, err := os.UserHomeDir()
 	if err != nil {
 		return nil, bridge.Errorf(bridge.Invalid, "there is no user home folder: set HOME")
 	}
-	m.file = filepath.Join(userHome, ".config", "systemd", "user", s.name+".service")
-	if settings := a.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(settings) {
-		m.link = filepath.Join(settings, "systemd", "user", s.name+".service")
+	m.file = filepath.Join(userHome, ".config", "systemd", "user", s.Name+".service")
+	if settings := s.getenv("XDG_CONFIG_HOME"); filepath.IsAbs(settings) {
+		m.link = filepath.Join(settings, "systemd", "user", s.Name+".service")
 	}
 	if m.link == m.file {
 		m.link = ""
 	}
-	m.runtime = a.Getenv("XDG_RUNTIME_DIR")
+	m.runtime = s.getenv("XDG_RUNTIME_DIR")
 	if m.runtime == "" {
 		m.runtime = "/run/user/" + strconv.Itoa(os.Geteuid()) // su and sudo do not set it
 	}
 	if _, err := os.Stat(filepath.Join(m.runtime, "systemd")); err != nil {
-		return nil, bridge.Errorf(bridge.Unsupported, "no systemd runs for your account: log in on this machine, or run `sudo loginctl enable-linger %s` once and try again", s.account)
+		return nil, bridge.Errorf(bridge.Unsupported, "no systemd runs for your account: log in on this machine, or run `sudo loginctl enable-linger %s` once and try again", s.Account)
 	}
 	return m, nil
 }
 
-func (m systemd) mayChange() error {
-	if !m.system || os.Geteuid() == 0 {
+func (m systemd) MayChange() error {
+	if !m.System || os.Geteuid() == 0 {
 		return nil
 	}
 	return bridge.Errorf(bridge.Denied, "a service of the machine is root's to change: put sudo in front, or leave out --system for a service of your own")
@@ -101,23 +102,23 @@ WantedBy={{if UserName}}multi-user.target{{else}}default.target{{end}}
 
 // manager is the library's view of this service.
 func (m systemd) manager() (kardianos.Service, error) {
-	command := quoteUnit(m.program)
-	for _, arg := range m.args() {
+	command := quoteUnit(m.Program)
+	for _, arg := range m.Args() {
 		command += " " + strings.ReplaceAll(quoteUnit(arg), "$", "$$")
 	}
 	config := &kardianos.Config{
-		Name: m.name, Description: "Bridge between coding-agent sessions (" + escapeSpecifiers(m.home.Dir()) + ")",
-		Executable: m.program, Arguments: []string{command},
-		Dependencies: []string{"ConditionFileIsExecutable=" + escapeSpecifiers(m.program)},
+		Name: m.Name, Description: "Bridge between coding-agent sessions (" + escapeSpecifiers(m.Home.Dir()) + ")",
+		Executable: m.Program, Arguments: []string{command},
+		Dependencies: []string{"ConditionFileIsExecutable=" + escapeSpecifiers(m.Program)},
 		EnvVars:      map[string]string{},
-		Option:       kardianos.KeyValue{"UserService": !m.system, "SystemdScript": unitTemplate},
+		Option:       kardianos.KeyValue{"UserService": !m.System, "SystemdScript": unitTemplate},
 	}
-	for _, entry := range m.env {
+	for _, entry := range m.Env {
 		name, value, _ := strings.Cut(entry, "=")
 		config.EnvVars[name] = quoteUnit(value)
 	}
-	if m.system {
-		config.UserName = m.account
+	if m.System {
+		config.UserName = m.Account
 	}
 	if m.runtime != "" { // su and sudo do not set it, and the library's systemctl needs it
 		if err := os.Setenv("XDG_RUNTIME_DIR", m.runtime); err != nil {
@@ -126,7 +127,7 @@ func (m systemd) manager() (kardianos.Service, error) {
 	}
 	for _, system := range kardianos.AvailableSystems() { // its own guess may be another one
 		if system.String() == "linux-systemd" {
-			return system.New(&serviceProgram{}, config)
+			return system.New(&program{}, config)
 		}
 	}
 	return nil, bridge.Errorf(bridge.Unsupported, "this program was built without systemd")
@@ -139,8 +140,8 @@ func quoteUnit(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(text) + `"`
 }
 
-func (m systemd) install(ctx context.Context) ([]string, error) {
-	if strings.ContainsFunc(m.program+m.home.Dir(), isControl) {
+func (m systemd) Install(ctx context.Context) ([]string, error) {
+	if strings.ContainsFunc(m.Program+m.Home.Dir(), isControl) {
 		return nil, bridge.Errorf(bridge.Invalid, "the path of the program or of the home holds a control character, which no unit file can")
 	}
 	for _, file := range m.files() {
@@ -167,13 +168,13 @@ func (m systemd) install(ctx context.Context) ([]string, error) {
 	if err := m.syncUnit(); err != nil {
 		return nil, bridge.Errorf(bridge.Storage, "the unit file is written but not safe on the disk: %w", err)
 	}
-	lines := []string{"Wrote " + m.file, "Runs  " + m.program + " " + strings.Join(m.args(), " ")}
-	if len(m.env) > 0 {
-		lines = append(lines, "Keeps "+strings.Join(names(m.env), ", ")+" as they are here and now")
+	lines := []string{"Wrote " + m.file, "Runs  " + m.Program + " " + strings.Join(m.Args(), " ")}
+	if len(m.Env) > 0 {
+		lines = append(lines, "Keeps "+strings.Join(names(m.Env), ", ")+" as they are here and now")
 	}
 	lines = append(lines, "Had systemd start it "+m.when()+".")
-	if !m.system && !m.lingers() {
-		lines = append(lines, "It ends when you log out. To have it run without a login: sudo loginctl enable-linger "+m.account)
+	if !m.System && !m.lingers() {
+		lines = append(lines, "It ends when you log out. To have it run without a login: sudo loginctl enable-linger "+m.Account)
 	}
 	return lines, nil
 }
@@ -211,15 +212,15 @@ func names(environ []string) []string {
 }
 
 func (m systemd) when() string {
-	if m.system {
-		return "whenever the machine starts, as " + m.account
+	if m.System {
+		return "whenever the machine starts, as " + m.Account
 	}
 	return "whenever you log in"
 }
 
 // lingers reports whether the account's manager runs without a login.
 func (m systemd) lingers() bool {
-	_, err := os.Stat(filepath.Join("/var/lib/systemd/linger", m.account))
+	_, err := os.Stat(filepath.Join("/var/lib/systemd/linger", m.Account))
 	return err == nil
 }
 
@@ -228,7 +229,7 @@ func (m systemd) reload(ctx context.Context) error {
 	return err
 }
 
-func (m systemd) unitName() string { return m.name + ".service" }
+func (m systemd) unitName() string { return m.Name + ".service" }
 
 // syncUnit makes what the library wrote survive a loss of power.
 func (m systemd) syncUnit() error {
@@ -256,8 +257,8 @@ func (m systemd) dropUnit() error {
 	return nil
 }
 
-func (m systemd) uninstall(ctx context.Context) ([]string, error) {
-	if err := m.stop(ctx); err != nil {
+func (m systemd) Uninstall(ctx context.Context) ([]string, error) {
+	if err := m.Stop(ctx); err != nil {
 		return nil, err
 	}
 	manager, err := m.manager()
@@ -274,15 +275,15 @@ func (m systemd) uninstall(ctx context.Context) ([]string, error) {
 	return []string{"Stopped " + m.unitName() + " and had systemd forget it.", "Removed " + m.file}, m.reload(ctx)
 }
 
-func (m systemd) start(ctx context.Context) error {
+func (m systemd) Start(ctx context.Context) error {
 	return m.order(ctx, "start", kardianos.Service.Start)
 }
 
-func (m systemd) stop(ctx context.Context) error {
+func (m systemd) Stop(ctx context.Context) error {
 	return m.order(ctx, "stop", kardianos.Service.Stop)
 }
 
-func (m systemd) restart(ctx context.Context) error {
+func (m systemd) Restart(ctx context.Context) error {
 	return m.order(ctx, "restart", kardianos.Service.Restart)
 }
 
@@ -295,8 +296,8 @@ func (m systemd) order(ctx context.Context, verb string, do func(kardianos.Servi
 	return m.explain(ctx, do(manager), verb, m.unitName())
 }
 
-func (m systemd) state(ctx context.Context) (serviceState, error) {
-	state := serviceState{File: m.file, State: serviceStopped}
+func (m systemd) Status(ctx context.Context) (Status, error) {
+	state := Status{File: m.file, State: Stopped}
 	for _, file := range m.files() { // an earlier version wrote the unit where the link is
 		_, err := os.Stat(file)
 		state.Installed = state.Installed || err == nil
@@ -317,26 +318,26 @@ func (m systemd) state(ctx context.Context) (serviceState, error) {
 	state.PID, _ = strconv.Atoi(properties["MainPID"]) // 0 when it is not told
 	switch properties["ActiveState"] {
 	case "active":
-		state.State = serviceRunning
+		state.State = Running
 	case "activating": // for the first time, or again
-		state.State = serviceRestarting
+		state.State = Restarting
 	case "failed":
-		state.State = serviceFailed
+		state.State = Failed
 	}
 	return state, nil
 }
 
-// journal is where systemd keeps what it saw of the service.
-func (s service) journal() string {
-	if s.system {
-		return "`journalctl -u " + s.name + "`"
+// Journal is where systemd keeps what it saw of the service.
+func (s Service) Journal() string {
+	if s.System {
+		return "`journalctl -u " + s.Name + "`"
 	}
-	return "`journalctl --user -u " + s.name + "`"
+	return "`journalctl --user -u " + s.Name + "`"
 }
 
 // ctl runs systemctl and returns what it prints. Its complaint is the error.
 func (m systemd) ctl(ctx context.Context, args ...string) (string, error) {
-	if !m.system {
+	if !m.System {
 		args = append([]string{"--user"}, args...)
 	}
 	cmd := exec.CommandContext(ctx, "systemctl", args...)
