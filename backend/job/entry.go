@@ -1,0 +1,208 @@
+package job
+
+import (
+	"encoding/json"
+
+	"bridge/backend/bridge"
+)
+
+// Job is one delegated job as the registry keeps it: an entry of jobs.json in the
+// layout that is known in the field, with members of ours beside. What others put
+// into the entry survives.
+type Job struct {
+	ID         string           `json:"id,omitempty"`
+	Name       string           `json:"name"`
+	Agent      bridge.AgentKind `json:"agent"`
+	ACPAgent   string           `json:"acpAgent,omitempty"`
+	Title      string           `json:"title,omitempty"`
+	Model      string           `json:"model,omitempty"`
+	Effort     string           `json:"effort,omitempty"`
+	Access     Access           `json:"access,omitempty"`
+	Prompt     string           `json:"prompt"`
+	Owner      string           `json:"owner"`                // whoever asked for it: a session, or the job above
+	Supervisor string           `json:"supervisor,omitempty"` // the stable identity behind Owner
+	Root       string           `json:"rootName,omitempty"`   // the session at the top
+	RootID     string           `json:"rootSession,omitempty"`
+	Parent     string           `json:"parentJob,omitempty"`
+	Depth      int              `json:"depth,omitempty"` // 1 for a job of a session
+	Masters    []string         `json:"masters,omitempty"`
+	History    []Ownership      `json:"ownershipHistory,omitempty"`
+
+	Status         string `json:"status"` // the field's word for State
+	State          State  `json:"state,omitempty"`
+	Wait           *Wait  `json:"wait,omitempty"`
+	Run            int    `json:"run,omitempty"` // how many runs were begun
+	FirstStartedAt Millis `json:"firstStartedAt,omitempty"`
+	StartedAt      Millis `json:"startedAt,omitempty"`
+	FinishedAt     Millis `json:"finishedAt,omitempty"`
+	QueuedAt       Millis `json:"queuedAt,omitempty"`
+	// Line is the place in line; the lowest is next.
+	Line        int64     `json:"line,omitempty"`
+	Ended       EndReason `json:"ended,omitempty"`
+	LimitUntil  Millis    `json:"limitUntil,omitempty"`
+	CancelAsked bool      `json:"cancelAsked,omitempty"`
+	// ResultSent is set when the result message of the last run is durable.
+	ResultSent bool `json:"delivered,omitempty"`
+
+	SessionID string    `json:"sessionId,omitempty"`
+	Workdir   string    `json:"workdir,omitempty"`
+	Worktree  *Worktree `json:"worktree,omitempty"`
+	// QueuedMessages are what the next run begins with, first in, first out.
+	QueuedMessages []string `json:"queuedMessages,omitempty"`
+	SendTo         []string `json:"sendTo,omitempty"`
+	TimeoutSec     int      `json:"timeoutSec,omitempty"`
+	BudgetUSD      float64  `json:"budgetUsd,omitempty"`
+	Layer          string   `json:"layer,omitempty"` // which floor held (JOB-14)
+	Host           *Host    `json:"host,omitempty"`
+	Remote         *Remote  `json:"remote,omitempty"`
+	ProjectRoot    string   `json:"projectRoot,omitempty"`
+	Percent        *int     `json:"percent,omitempty"`
+	ProgressNote   string   `json:"progressNote,omitempty"`
+	ETAAt          Millis   `json:"etaAt,omitempty"`
+	Tokens         int64    `json:"tokens,omitempty"`
+	CostUSD        float64  `json:"costUsd,omitempty"`
+
+	rest members
+}
+
+// Ownership is one change of supervisor (JOB-23).
+type Ownership struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	At   Millis `json:"at"`
+	Note string `json:"note,omitempty"`
+}
+
+// Worktree is where a worktree job works (JOB-08).
+type Worktree struct {
+	RepoRoot   string `json:"repoRoot"`
+	Path       string `json:"path"`
+	Cwd        string `json:"cwd,omitempty"`
+	Branch     string `json:"branch"`
+	Base       string `json:"base,omitempty"` // the commit at its start
+	BaseBranch string `json:"baseBranch,omitempty"`
+	BranchHead string `json:"branchHead,omitempty"`
+	BaseTree   string `json:"baseTree,omitempty"` // what the folder held at its start
+}
+
+// Host is the process that runs a job.
+type Host struct {
+	PID       int    `json:"pid"`
+	Peer      string `json:"peer,omitempty"`
+	StartedAt Millis `json:"startedAt,omitempty"`
+	Identity  string `json:"identity,omitempty"`
+}
+
+// Remote names a job on a paired PC.
+type Remote struct {
+	Host string `json:"host"`
+	Name string `json:"name"`
+}
+
+// Progress is how far the job says that it is.
+func (j *Job) Progress() Progress {
+	p := Progress{ETA: j.ETAAt.Time(), Note: j.ProgressNote}
+	if j.Percent != nil {
+		p.Percent, p.HasPercent = *j.Percent, true
+	}
+	return p
+}
+
+// SetProgress keeps what the job says.
+func (j *Job) SetProgress(p Progress) {
+	j.Percent, j.ETAAt, j.ProgressNote = nil, millis(p.ETA), p.Note
+	if p.HasPercent {
+		j.Percent = &p.Percent
+	}
+}
+
+// UnmarshalJSON reads an entry tolerantly: a member of another type than expected
+// counts as left out and is written back as it was.
+func (j *Job) UnmarshalJSON(data []byte) error {
+	*j = Job{}
+	rest, err := decodeMembers(data, j)
+	if err != nil {
+		return err
+	}
+	j.rest, j.State = rest, stateOf(j.Status, j.State)
+	return nil
+}
+
+// MarshalJSON writes the entry with everything that it was read with.
+func (j Job) MarshalJSON() ([]byte, error) {
+	j.Status = j.State.FieldStatus()
+	return j.rest.encode(&j)
+}
+
+// UnmarshalJSON reads an approval tolerantly. One without a state, as the field
+// writes it, is judged by its decision.
+func (a *Approval) UnmarshalJSON(data []byte) error {
+	*a = Approval{}
+	rest, err := decodeMembers(data, a)
+	if err != nil {
+		return err
+	}
+	a.rest = rest
+	if a.ExpiresAt == 0 {
+		a.ExpiresAt = a.AskedAt + Millis(approvalLife.Milliseconds())
+	}
+	if a.State == "" {
+		a.State = ApprovalAsked
+		if _, err := ParseDecision(string(a.Decision)); err == nil {
+			a.State = ApprovalAnswered
+		}
+	}
+	return nil
+}
+
+// MarshalJSON writes the approval with everything that it was read with.
+func (a Approval) MarshalJSON() ([]byte, error) { return a.rest.encode(&a) }
+
+// jobsVersion is the version of jobs.json that is written: the field's with
+// hand-offs.
+const jobsVersion = 4
+
+// File is jobs.json.
+type File struct {
+	Version  int               `json:"version"`
+	Jobs     []Job             `json:"jobs"`
+	Handoffs []json.RawMessage `json:"handoffs,omitempty"`
+
+	rest members
+}
+
+// HandoffReceipt is one of a file's hand-offs as this program writes them.
+type HandoffReceipt struct {
+	From string   `json:"from"`
+	To   string   `json:"to"`
+	Jobs []string `json:"jobs"`
+	At   Millis   `json:"at"`
+	Note string   `json:"note,omitempty"`
+}
+
+// DecodeFile reads jobs.json. One of a newer version, or whose jobs are no list, is
+// Unsupported: it must be left as it is.
+func DecodeFile(data []byte) (File, error) {
+	var file File
+	rest, err := decodeMembers(data, &file)
+	if err != nil {
+		return File{}, bridge.Errorf(bridge.Unsupported, "jobs.json is not readable: %s", err)
+	}
+	if file.Version > jobsVersion {
+		return File{}, bridge.Errorf(bridge.Unsupported, "jobs.json is of version %d, newer than this program's %d", file.Version, jobsVersion)
+	}
+	if _, has := rest["jobs"]; has && file.Jobs == nil {
+		return File{}, bridge.Errorf(bridge.Unsupported, "the jobs of jobs.json are no list of jobs")
+	}
+	file.rest = rest
+	return file, nil
+}
+
+// Encode writes the file with everything that it was read with.
+func (f File) Encode() ([]byte, error) {
+	f.Version = jobsVersion
+	if f.Jobs == nil {
+		f.Jobs = []Job{}
+	}
+	return f.rest.encode(&f)
+}

@@ -1,0 +1,160 @@
+package job
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Millis is a moment in Unix milliseconds; 0 is none. Who wrote the file may have
+// said it as text (RFC 3339).
+type Millis int64
+
+// UnmarshalJSON reads a number or a text.
+func (m *Millis) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '"' {
+		var at time.Time
+		if err := json.Unmarshal(data, &at); err != nil {
+			return err
+		}
+		*m = millis(at)
+		return nil
+	}
+	number, err := strconv.ParseFloat(string(data), 64)
+	*m = Millis(number)
+	return err
+}
+
+// Time is the moment; the zero time is none.
+func (m Millis) Time() time.Time {
+	if m == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(m))
+}
+
+func millis(at time.Time) Millis {
+	if at.IsZero() {
+		return 0
+	}
+	return Millis(at.UnixMilli())
+}
+
+// members are those of a JSON object as they were read. Shared files are written
+// by several programs: what this one does not know, or cannot read, or did not
+// change, goes back letter for letter.
+type members map[string]json.RawMessage
+
+// decodeMembers reads the object in data into the struct that dst points to, each
+// member by itself: one of another type than expected is left as it is.
+func decodeMembers(data []byte, dst any) (members, error) {
+	var read members
+	if err := json.Unmarshal(data, &read); err != nil {
+		return nil, err
+	}
+	for name, field := range fieldsOf(dst) {
+		if raw, has := read[name]; has {
+			field.Set(decoded(raw, field.Type()))
+		}
+	}
+	return read, nil
+}
+
+// decoded is what raw says, or the zero value where it says something else.
+func decoded(raw json.RawMessage, want reflect.Type) reflect.Value {
+	value := reflect.New(want)
+	if json.Unmarshal(raw, value.Interface()) != nil {
+		return reflect.Zero(want)
+	}
+	return value.Elem()
+}
+
+// encode writes src, a pointer to a struct, over what was read.
+func (m members) encode(src any) ([]byte, error) {
+	out := maps.Clone(m)
+	if out == nil {
+		out = members{}
+	}
+	for name, field := range fieldsOf(src) {
+		raw, has := m[name]
+		if has && reflect.DeepEqual(decoded(raw, field.Type()).Interface(), field.Interface()) {
+			continue // unchanged
+		}
+		if field.IsZero() {
+			delete(out, name)
+			continue
+		}
+		text, err := json.Marshal(field.Interface())
+		if err != nil {
+			return nil, err
+		}
+		out[name] = text
+	}
+	return out.object(fieldOrder(src))
+}
+
+// object writes the members: first those of ours, then the others by name.
+func (m members) object(first []string) ([]byte, error) {
+	names := slices.Clone(first)
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if !slices.Contains(first, name) {
+			names = append(names, name)
+		}
+	}
+	var b bytes.Buffer
+	for _, name := range names {
+		raw, has := m[name]
+		if !has {
+			continue
+		}
+		key, err := json.Marshal(name)
+		if err != nil {
+			return nil, err
+		}
+		if b.Len() == 0 {
+			b.WriteByte('{')
+		} else {
+			b.WriteByte(',')
+		}
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(raw)
+	}
+	if b.Len() == 0 {
+		return []byte("{}"), nil
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+func fieldsOf(pointer any) map[string]reflect.Value {
+	value := reflect.ValueOf(pointer).Elem()
+	fields := map[string]reflect.Value{}
+	for i := range value.NumField() {
+		if name := memberName(value.Type().Field(i)); name != "" {
+			fields[name] = value.Field(i)
+		}
+	}
+	return fields
+}
+
+func fieldOrder(pointer any) []string {
+	var names []string
+	t := reflect.TypeOf(pointer).Elem()
+	for i := range t.NumField() {
+		if name := memberName(t.Field(i)); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func memberName(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return name
+}
