@@ -148,6 +148,20 @@ func Ancestors(pid, limit int) []Process {
 	return above
 }
 
+// Children returns the processes that pid started, or was given when their own
+// parent ended. One that has ended is not among them.
+func Children(pid int) ([]Process, error) {
+	parent, err := find(pid)
+	if err != nil {
+		return nil, fmt.Errorf("children of process %d: %w", pid, err)
+	}
+	all, err := list()
+	if err != nil {
+		return nil, fmt.Errorf("children of process %d: %w", pid, err)
+	}
+	return slices.DeleteFunc(all, func(p Process) bool { return p.Parent != pid || p.start < parent.start }), nil
+}
+
 // maxRounds bounds the looks at the process list in KillTree; each look finds at
 // least one generation that was started since the look before.
 const maxRounds = 20

@@ -1,0 +1,39 @@
+package sandbox
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"bridge/backend/bridge"
+)
+
+// Main is the command behind CommandLine, with the arguments that follow the
+// runner: it takes the floor and becomes the program. It returns only when that
+// failed; then nothing ran.
+func Main(args, env []string) error {
+	rules, argv, err := parse(args)
+	if err != nil {
+		return err
+	}
+	return Exec(rules, argv, env)
+}
+
+func parse(args []string) (Rules, []string, error) {
+	end := slices.Index(args, endOfFlags)
+	if end < 0 || end+1 == len(args) {
+		return Rules{}, nil, bridge.Errorf(bridge.Invalid, "name the program behind %s", endOfFlags)
+	}
+	var rules Rules
+	for _, arg := range args[:end] {
+		folder, ok := strings.CutPrefix(arg, writableFlag)
+		if !ok || !filepath.IsAbs(folder) {
+			return Rules{}, nil, bridge.Errorf(bridge.Invalid, "unknown argument %q: use %s and an absolute folder", arg, writableFlag)
+		}
+		rules.Writable = append(rules.Writable, folder)
+	}
+	if argv := args[end+1:]; filepath.IsAbs(argv[0]) {
+		return rules, argv, nil
+	}
+	return Rules{}, nil, bridge.Errorf(bridge.Invalid, "the program %q is not named by an absolute path", args[end+1])
+}

@@ -1,0 +1,14 @@
+//go:build !linux && !windows
+
+package sandbox
+
+import "bridge/backend/job"
+
+func adopt() error { return ErrUnavailable }
+
+func adopts() bool { return false }
+
+// marked finds nothing: other processes' environments are not for us to read.
+func marked(Mark) ([]int, error) { return nil, nil }
+
+func collect([]job.Process) {}

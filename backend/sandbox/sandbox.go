@@ -1,0 +1,41 @@
+// Package sandbox puts a floor of the operating system under an agent CLI, and
+// ends whole trees of processes, whatever left them.
+//
+// The floor (Linux, Landlock, no root needed): everything may be read, nothing
+// written but what the Rules name; it holds for the program and all that it ever
+// starts, and cannot be taken off. It does not close: reading, so no secret of
+// the user's is safe from what runs here; the network; the sockets of other
+// programs, whoever listens there writes with his own rights (so Bridge's own
+// socket must run nothing for a job); changing the mode, owner and times of
+// files; and what the Rules name, the CLI's own state. It does not go around a
+// program that makes a sandbox of namespaces itself, such as codex: they do not
+// nest. On other systems there is no floor: Available says so, Exec refuses.
+package sandbox
+
+import (
+	"errors"
+	"slices"
+)
+
+// ErrUnavailable reports that this system has no floor.
+var ErrUnavailable = errors.New("this system has no sandbox for jobs")
+
+// Rules say what a program may do.
+type Rules struct {
+	Writable []string // absolute folders that exist, with all below them
+}
+
+const (
+	writableFlag = "--writable="
+	endOfFlags   = "--"
+)
+
+// CommandLine returns the command that runs argv by the rules: runner is what
+// leads to Main, as in `bridge sandbox-exec`.
+func CommandLine(runner []string, rules Rules, argv []string) []string {
+	line := slices.Clone(runner)
+	for _, folder := range rules.Writable {
+		line = append(line, writableFlag+folder)
+	}
+	return append(append(line, endOfFlags), argv...)
+}
