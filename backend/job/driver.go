@@ -98,6 +98,9 @@ type Spec struct {
 	// Sandbox is the command that puts the floor under a program (`bridge
 	// sandbox-exec`); empty where this system has none.
 	Sandbox []string
+	// Writable is what an edit job may write besides its folder: the git folders of
+	// a linked worktree.
+	Writable []string
 	// ToolLevelOnly lets a job run where its floor cannot be had.
 	ToolLevelOnly bool
 }

@@ -42,7 +42,22 @@ type Step struct {
 	tool string // "name" or, for codex, "namespace/name"
 	args func(Request) any
 	gate string
+	stop string  // why the model stopped, in the protocol's own word; "" as usual
+	fail *Failed // in place of an answer
 }
+
+// Failed is how a provider fails.
+type Failed struct {
+	Status int
+	Header http.Header
+	Body   any
+}
+
+// Fail answers with a failure, again each time that the CLI asks.
+func Fail(failed Failed) Step { return Step{fail: &failed} }
+
+// Stop answers with text that ends for another reason than usual.
+func Stop(text, reason string) Step { return Step{say: text, stop: reason} }
 
 // Say answers with text, which ends the turn unless a hook keeps it going.
 func Say(text string) Step { return Step{say: text} }
@@ -258,7 +273,7 @@ func (m *FakeModel) record(r Request) (a answer, gate string) {
 		m.gate(step.gate).reached = true
 	}
 	m.signal()
-	a = answer{number: r.Number, text: step.say}
+	a = answer{number: r.Number, text: step.say, stop: step.stop, fail: step.fail}
 	if step.tool != "" {
 		a.namespace, a.tool = splitTool(step.tool)
 		a.args = mustJSON(step.args(r))
@@ -314,6 +329,13 @@ func (m *FakeModel) converse(w http.ResponseWriter, r *http.Request, p protocol)
 	req.Script, req.Step = position(req.Items)
 	a, gate := m.record(req)
 	if !m.pass(r.Context(), gate) {
+		return
+	}
+	if a.fail != nil {
+		for name, values := range a.fail.Header {
+			w.Header()[name] = values
+		}
+		writeJSON(w, a.fail.Status, a.fail.Body)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

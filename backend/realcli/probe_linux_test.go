@@ -12,18 +12,23 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"bridge/backend/sandbox"
 )
 
 // probe is this program in the role of an MCP server or of a hook. Both append
 // what they were told to a file, one JSON object a line.
 //
 //	probe-mcp FILE          an MCP server with one tool, echo
+//	probe-sandbox ...       what puts the floor under a CLI
 //	probe-hook FILE TEXT    a hook that adds TEXT to what the model reads, "" for nothing
 func probe(args []string) int {
 	var err error
 	switch args[0] {
 	case "probe-mcp":
 		err = probeMCP(args[1])
+	case "probe-sandbox":
+		err = sandbox.Main(args[1:], os.Environ())
 	case "probe-hook":
 		err = probeHook(args[1], args[2])
 	}

@@ -27,6 +27,8 @@ type answer struct {
 	text            string
 	namespace, tool string
 	args            string // a JSON object
+	stop            string // why it stopped, in the protocol's own word; "" as usual
+	fail            *Failed
 }
 
 func splitTool(name string) (namespace, tool string) {
@@ -163,6 +165,10 @@ func writeResponses(s stream, a answer) {
 		}
 	}
 	s.event("response.created", object{"response": object{"id": id}})
+	if a.stop != "" {
+		s.event("response.incomplete", object{"response": object{"id": id, "incomplete_details": object{"reason": a.stop}}})
+		return
+	}
 	s.event("response.output_item.done", object{"output_index": 0, "item": item})
 	s.event("response.completed", object{"response": object{"id": id, "output": []object{item}, "usage": object{
 		"input_tokens": 10, "input_tokens_details": object{"cached_tokens": 0},
@@ -212,6 +218,9 @@ func writeMessages(s stream, a answer) {
 	if a.tool != "" {
 		start = object{"type": "tool_use", "id": fmt.Sprintf("toolu_%d", a.number), "name": a.tool, "input": object{}}
 		delta, reason = object{"type": "input_json_delta", "partial_json": a.args}, "tool_use"
+	}
+	if a.stop != "" {
+		reason = a.stop
 	}
 	s.event("message_start", object{"message": object{
 		"id": fmt.Sprintf("msg_%d", a.number), "type": "message", "role": "assistant", "model": "fake-model", "content": []any{},
@@ -268,6 +277,9 @@ func writeChat(s stream, a answer) {
 			"index": 0, "id": fmt.Sprintf("call_%d", a.number), "type": "function",
 			"function": object{"name": a.tool, "arguments": a.args},
 		}}}, "tool_calls"
+	}
+	if a.stop != "" {
+		reason = a.stop
 	}
 	chunk := func(choices []object, more object) {
 		data := object{

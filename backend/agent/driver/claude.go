@@ -1,0 +1,609 @@
+package driver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"bridge/backend/job"
+)
+
+// claude drives `claude -p` with JSON lines on its input and output. The process
+// stays for many turns. Control requests go both ways beside the conversation.
+type claude struct {
+	*run
+	calls
+
+	session string
+	// What follows is used by the reader of the output alone.
+	told      bool              // the CLI says itself when it is idle
+	steps     map[string]string // tool of each open step
+	questions map[string]string
+	retried   bool      // its provider was asked again in this turn
+	resets    time.Time // when the usage limit that it named is over
+	trouble   string    // kind of the API error that it spoke of last
+	usage     job.Usage
+}
+
+// claudeServer is the name under which claude knows our MCP server.
+const claudeServer = "bridge"
+
+func startClaude(spec job.Spec) (*run, error) {
+	floor, err := floorOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	c := &claude{session: spec.Session, steps: map[string]string{}, questions: map[string]string{}}
+	if c.session == "" {
+		c.session = uuid.NewString()
+	}
+	env := environment(spec, append(slices.Clone(spec.Bridge.Env), "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1", "CLAUDE_CODE_TMPDIR="+temporary(spec))...)
+	p, err := launch(spec, command{argv: c.argv(spec), env: env, floor: floor, writable: claudeState(env)})
+	if err != nil {
+		return nil, err
+	}
+	c.run = newRun(p, floor)
+	c.protocol = c
+	c.begin(spec.Prompt, c.line)
+	return c.run, nil
+}
+
+// claudeState is what claude writes by itself. Its settings are not among it.
+func claudeState(env environ) []string {
+	home := env.get("CLAUDE_CONFIG_DIR")
+	if home == "" {
+		home = filepath.Join(userHome(env), ".claude")
+	}
+	var folders []string
+	for _, name := range []string{"projects", "sessions", "session-env", "shell-snapshots"} {
+		folders = append(folders, filepath.Join(home, name))
+	}
+	return folders
+}
+
+// argv is the whole command line. Values stand behind "=", so that none of them
+// can be taken for a flag; nothing secret is among them, for everybody on the
+// machine can read a command line.
+func (c *claude) argv(spec job.Spec) []string {
+	argv := append(slices.Clone(spec.Command),
+		"-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose", "--replay-user-messages",
+		"--permission-prompt-tool=stdio", "--setting-sources=", "--strict-mcp-config",
+		"--permission-mode="+map[job.Access]string{job.AccessRead: "dontAsk", job.AccessAsk: "manual", job.AccessEdit: "acceptEdits"}[spec.Access],
+	)
+	if spec.Session == "" {
+		argv = append(argv, "--session-id="+c.session)
+	} else {
+		argv = append(argv, "--resume="+c.session, "--system-prompt-snapshot=off")
+	}
+	if spec.Bridge.Command != "" {
+		server := map[string]any{"command": spec.Bridge.Command, "args": append([]string{}, spec.Bridge.Args...), "alwaysLoad": true}
+		argv = append(argv, "--mcp-config="+asJSON(map[string]any{"mcpServers": map[string]any{claudeServer: server}}), "--allowedTools=mcp__"+claudeServer)
+	}
+	if len(spec.Hooks) > 0 {
+		argv = append(argv, "--settings="+asJSON(map[string]any{"hooks": spec.Hooks}))
+	}
+	for flag, value := range map[string]string{"--model=": spec.Model, "--effort=": spec.Effort, "--append-system-prompt=": spec.Note, "--name=": spec.Title} {
+		if value != "" {
+			argv = append(argv, flag+value)
+		}
+	}
+	return argv
+}
+
+// claudeLine is one line of claude's output, as far as it is read.
+type claudeLine struct {
+	Type    string `json:"type"`
+	Subtype string `json:"subtype"`
+	UUID    string `json:"uuid"`
+	Session string `json:"session_id"`
+	Parent  string `json:"parent_tool_use_id"` // a subagent's line has one
+	Replay  bool   `json:"isReplay"`
+
+	RequestID string          `json:"request_id"`
+	Request   json.RawMessage `json:"request"`
+	Response  json.RawMessage `json:"response"`
+
+	Message struct {
+		Content json.RawMessage `json:"content"`
+		Usage   claudeUsage     `json:"usage"`
+	} `json:"message"`
+	Denials []struct {
+		ID       string `json:"id"`
+		Decision struct {
+			Decision string `json:"decision"`
+		} `json:"permission_decision"`
+		NotRun string `json:"non_execution_kind"`
+	} `json:"tool_result_meta"`
+
+	Command string `json:"command_uuid"`
+	State   string `json:"state"`
+	Title   string `json:"title"`
+	Model   string `json:"model"`
+	Version string `json:"claude_code_version"`
+
+	Attempt     int             `json:"attempt"`
+	RetryMillis int64           `json:"retry_delay_ms"`
+	ErrorStatus int             `json:"error_status"`
+	Error       string          `json:"error"`
+	RateLimit   claudeRateLimit `json:"rate_limit_info"`
+	ErrorParams struct {
+		RateLimit claudeRateLimit `json:"rate_limit_info"`
+	} `json:"api_error_params"`
+
+	claudeResult
+}
+
+// claudeResult is what ends a turn.
+type claudeResult struct {
+	IsError    bool        `json:"is_error"`
+	Result     string      `json:"result"`
+	Errors     []string    `json:"errors"`
+	StopReason string      `json:"stop_reason"`
+	Terminal   string      `json:"terminal_reason"`
+	Status     int         `json:"api_error_status"`
+	Queued     int         `json:"queued_turn_count"`
+	Usage      claudeUsage `json:"usage"`
+	CostUSD    *float64    `json:"total_cost_usd"`
+	Models     map[string]struct {
+		Window int64 `json:"contextWindow"`
+	} `json:"modelUsage"`
+}
+
+type claudeUsage struct {
+	Input      int64 `json:"input_tokens"`
+	CacheWrite int64 `json:"cache_creation_input_tokens"`
+	CacheRead  int64 `json:"cache_read_input_tokens"`
+	Output     int64 `json:"output_tokens"`
+}
+
+func (u claudeUsage) input() int64 { return u.Input + u.CacheWrite + u.CacheRead }
+
+type claudeRateLimit struct {
+	Status   string `json:"status"`
+	ResetsAt int64  `json:"resetsAt"` // seconds since 1970
+}
+
+func (c *claude) line(raw []byte) {
+	var line claudeLine
+	// A field of another type than known says nothing, but the others do.
+	err := json.Unmarshal(raw, &line)
+	if _, partly := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !partly || line.Type == "" {
+		c.noise(raw)
+		return
+	}
+	switch line.Type {
+	case "system":
+		c.system(line)
+	case "assistant":
+		c.assistant(line)
+	case "user":
+		c.user(line)
+	case "command_lifecycle":
+		c.lifecycle(line)
+	case "rate_limit_event":
+		c.limit(line.RateLimit)
+	case "control_request":
+		c.asks(line)
+	case "control_cancel_request":
+		c.withdraw(line.RequestID)
+	case "control_response":
+		c.answered(line)
+	case "result":
+		c.ends(line.claudeResult)
+	default:
+		c.noise(raw)
+	}
+}
+
+func (c *claude) system(line claudeLine) {
+	switch line.Subtype {
+	case "init":
+		c.open(job.Opened{
+			Session: line.Session, Model: line.Model, Version: line.Version,
+			Capabilities: job.Capabilities{LiveMessage: true, DenyReason: true, Resume: true, Background: true},
+		})
+	case "session_title_changed":
+		c.feed.put(job.Titled{Title: line.Title})
+	case "session_state_changed":
+		c.told = true
+		if line.State == "idle" {
+			c.rest()
+		} else {
+			c.turnRuns()
+		}
+	case "api_retry":
+		c.retried = true
+		c.feed.put(job.Retrying{
+			Until: time.Now().Add(time.Duration(line.RetryMillis) * time.Millisecond), Attempt: line.Attempt,
+			Why: claudeTrouble(line.Error, line.ErrorStatus, true), Message: line.Error,
+		})
+	}
+}
+
+// claudeBlock is a piece of a message.
+type claudeBlock struct {
+	Type    string          `json:"type"`
+	Text    string          `json:"text"`
+	ID      string          `json:"id"`
+	Name    string          `json:"name"`
+	Input   json.RawMessage `json:"input"`
+	ToolUse string          `json:"tool_use_id"`
+	Content json.RawMessage `json:"content"`
+	IsError bool            `json:"is_error"`
+}
+
+func claudeBlocks(raw json.RawMessage) []claudeBlock {
+	var blocks []claudeBlock
+	if json.Unmarshal(raw, &blocks) != nil {
+		return []claudeBlock{{Type: "text", Text: text(raw)}}
+	}
+	return blocks
+}
+
+func (c *claude) assistant(line claudeLine) {
+	if line.Error != "" {
+		c.trouble = line.Error
+		c.limit(line.ErrorParams.RateLimit)
+		return // what it says of the error comes with the result
+	}
+	if line.Parent != "" {
+		return // a subagent's; its step is the tool that started it
+	}
+	c.turnRuns()
+	for _, b := range claudeBlocks(line.Message.Content) {
+		switch {
+		case b.Type == "text" && b.Text != "":
+			c.feed.put(job.Text{Text: b.Text})
+		case b.Type == "tool_use" && c.steps[b.ID] == "":
+			c.steps[b.ID] = b.Name
+			_, subject := claudeSubject(b.Name, b.Input)
+			c.feed.put(job.StepStarted{Step: b.ID, Tool: b.Name, Subject: subject, Input: b.Input})
+		}
+	}
+	if used := line.Message.Usage; used.input() > 0 {
+		c.usage.Context = used.input() + used.Output
+	}
+}
+
+func (c *claude) user(line claudeLine) {
+	if line.Replay {
+		c.inserted(line.UUID)
+		return
+	}
+	refused := map[string]bool{}
+	for _, d := range line.Denials {
+		refused[d.ID] = d.Decision.Decision == "reject" || d.Decision.Decision == "deny" || d.NotRun != ""
+	}
+	for _, b := range claudeBlocks(line.Message.Content) {
+		tool := c.steps[b.ToolUse]
+		if b.Type != "tool_result" || tool == "" {
+			continue
+		}
+		delete(c.steps, b.ToolUse)
+		if question, asked := c.questions[b.ToolUse]; asked {
+			c.resolved(question)
+		}
+		state := job.StepDone
+		switch {
+		case refused[b.ToolUse]:
+			state = job.StepRefused
+		case b.IsError:
+			state = job.StepFailed
+		}
+		ended := job.StepEnded{Step: b.ToolUse, State: state, Output: claudeOutput(b)}
+		if kind, _ := claudeSubject(tool, nil); kind == job.QuestionCommand && state != job.StepRefused {
+			ended.Exit = claudeExit(ended)
+		}
+		c.feed.put(ended)
+	}
+}
+
+// claudeOutput is what the model reads of a tool.
+func claudeOutput(b claudeBlock) string {
+	var parts []string
+	for _, part := range claudeBlocks(b.Content) {
+		if part.Text != "" {
+			parts = append(parts, part.Text)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// claudeExit reads a command's exit code: claude tells it in words, and only
+// where it is not 0.
+func claudeExit(ended job.StepEnded) *int {
+	code := 0
+	if ended.State == job.StepFailed {
+		if n, err := fmt.Sscanf(ended.Output, "Exit code %d", &code); n != 1 || err != nil {
+			return nil
+		}
+	}
+	return &code
+}
+
+func (c *claude) lifecycle(line claudeLine) {
+	switch line.State {
+	case "started", "completed":
+		c.inserted(line.Command)
+	}
+}
+
+func (c *claude) limit(info claudeRateLimit) {
+	if info.Status == "rejected" && info.ResetsAt > 0 {
+		c.resets = time.Unix(info.ResetsAt, 0)
+	}
+}
+
+// rest says that nothing runs any more.
+func (c *claude) rest() {
+	c.run.mu.Lock()
+	defer c.run.mu.Unlock()
+	c.turn = c.anyWaitingLocked()
+	c.showLocked()
+}
+
+// ends judges a result: claude calls an API failure a success.
+func (c *claude) ends(result claudeResult) {
+	c.count(result)
+	end := job.TurnEnded{Text: result.Result, Status: result.Status}
+	end.Why = c.why(result)
+	if end.Why != job.EndAnswer && end.Why != job.EndLength {
+		end.Text, end.Message = "", result.Result
+		if end.Message == "" {
+			end.Message = strings.Join(result.Errors, "; ")
+		}
+	}
+	if end.Why == job.EndLimit {
+		end.Until = c.resets
+	}
+	c.retried, c.trouble, c.resets = false, "", time.Time{}
+	c.endTurn(end, !c.told && result.Queued == 0 && !c.waiting())
+}
+
+func (c *claude) why(result claudeResult) job.EndReason {
+	switch {
+	case strings.HasPrefix(result.Terminal, "aborted"):
+		return job.EndInterrupted
+	case slices.ContainsFunc(result.Errors, func(e string) bool { return strings.Contains(e, "No conversation found") }):
+		return job.EndNoSession
+	case result.StopReason == "refusal":
+		return job.EndRefusal
+	case result.Terminal == "prompt_too_long":
+		return job.EndContext
+	case result.IsError:
+		return claudeTrouble(c.trouble, result.Status, c.retried && c.resets.IsZero())
+	case strings.TrimSpace(result.Result) == "":
+		return job.EndEmpty
+	case result.StopReason == "max_tokens":
+		return job.EndLength
+	}
+	return job.EndAnswer
+}
+
+// claudeTrouble maps claude's own word for an API error. A 429 that claude does
+// not ask again about is a used-up account; one that it does is a crowd.
+func claudeTrouble(kind string, status int, retried bool) job.EndReason {
+	switch {
+	case kind == "billing_error":
+		return job.EndLimit
+	case status == 429 && retried, status == 529, kind == "overloaded":
+		return job.EndOverload
+	case status == 429, kind == "rate_limit":
+		return job.EndLimit
+	case status == 401, status == 403, kind == "authentication_failed":
+		return job.EndAuth
+	case status >= 500, kind == "server_error":
+		return job.EndProvider
+	case status == 0 && kind == "unknown":
+		return job.EndNetwork
+	}
+	return job.EndFailed
+}
+
+// count adds a turn to what the session has used: claude counts tokens by turn
+// and money by process.
+func (c *claude) count(result claudeResult) {
+	c.usage.Input += result.Usage.input()
+	c.usage.CacheRead += result.Usage.CacheRead
+	c.usage.CacheWrite += result.Usage.CacheWrite
+	c.usage.Output += result.Usage.Output
+	if result.CostUSD != nil {
+		c.usage.CostUSD, c.usage.CostKnown = *result.CostUSD, true
+	}
+	for _, model := range result.Models {
+		c.usage.Window = max(c.usage.Window, model.Window)
+	}
+	c.feed.put(c.usage)
+}
+
+// exited tells what an end without a result means.
+func (c *claude) exited(exited job.Exited) (job.EndReason, bool) {
+	if strings.Contains(exited.Stderr, "already in use") {
+		return job.EndInUse, true
+	}
+	return "", false
+}
+
+// claudeAsk is a question of claude's.
+type claudeAsk struct {
+	Subtype     string          `json:"subtype"`
+	Tool        string          `json:"tool_name"`
+	Input       json.RawMessage `json:"input"`
+	Description string          `json:"description"`
+	ToolUse     string          `json:"tool_use_id"`
+}
+
+func (c *claude) asks(line claudeLine) {
+	var request claudeAsk
+	if json.Unmarshal(line.Request, &request) != nil || request.Subtype != "can_use_tool" {
+		// Unanswered it would wait for ever.
+		go c.reply(context.Background(), line.RequestID, nil) //nolint:errcheck // the run's end is an event
+		return
+	}
+	c.questions[request.ToolUse] = line.RequestID
+	kind, subject := claudeSubject(request.Tool, request.Input)
+	question := job.Question{ID: line.RequestID, Step: request.ToolUse, Kind: kind, Tool: request.Tool, Subject: subject, Input: request.Input}
+	if kind == job.QuestionChoice {
+		question.Choices = claudeChoices(request.Input)
+	}
+	c.ask(question)
+}
+
+// claudeSubject names what a tool is about: the exact command or path.
+func claudeSubject(tool string, input json.RawMessage) (job.QuestionKind, string) {
+	var in struct {
+		Command      string `json:"command"`
+		FilePath     string `json:"file_path"`
+		NotebookPath string `json:"notebook_path"`
+	}
+	json.Unmarshal(input, &in) //nolint:errcheck // what it is about is then unknown
+	switch tool {
+	case "Bash", "PowerShell":
+		return job.QuestionCommand, in.Command
+	case "Write", "Edit", "MultiEdit":
+		return job.QuestionEdit, in.FilePath
+	case "NotebookEdit":
+		return job.QuestionEdit, in.NotebookPath
+	case "AskUserQuestion":
+		return job.QuestionChoice, ""
+	}
+	return job.QuestionTool, in.FilePath
+}
+
+type claudeQuestions struct {
+	Questions []struct {
+		Question    string `json:"question"`
+		MultiSelect bool   `json:"multiSelect"`
+		Options     []struct {
+			Label string `json:"label"`
+		} `json:"options"`
+	} `json:"questions"`
+}
+
+func claudeChoices(input json.RawMessage) []job.Choice {
+	var in claudeQuestions
+	if json.Unmarshal(input, &in) != nil {
+		return nil
+	}
+	var choices []job.Choice
+	for _, q := range in.Questions {
+		choice := job.Choice{Question: q.Question, Several: q.MultiSelect}
+		for _, option := range q.Options {
+			choice.Options = append(choice.Options, option.Label)
+		}
+		choices = append(choices, choice)
+	}
+	return choices
+}
+
+// answered hands claude's answer to a control request to who made it.
+func (c *claude) answered(line claudeLine) {
+	var response struct {
+		Subtype  string          `json:"subtype"`
+		ID       string          `json:"request_id"`
+		Response json.RawMessage `json:"response"`
+		Error    string          `json:"error"`
+	}
+	if json.Unmarshal(line.Response, &response) != nil {
+		return
+	}
+	r := reply{result: response.Response}
+	if response.Subtype == "error" {
+		r.refusal = &refusal{Message: response.Error}
+	}
+	c.settle(response.ID, r)
+}
+
+// control asks claude something beside the conversation.
+func (c *claude) control(ctx context.Context, request map[string]any) error {
+	_, err := c.call(ctx, c.process, func(id string) any {
+		return map[string]any{"type": "control_request", "request_id": id, "request": request}
+	})
+	return err
+}
+
+// message writes a user line. Claude reads its input in order, so the answer to
+// what is asked behind it says that the line was read.
+func (c *claude) message(ctx context.Context, message job.Message) error {
+	line := asJSON(map[string]any{
+		"type": "user", "uuid": message.ID, "session_id": c.session, "parent_tool_use_id": nil,
+		"message": map[string]any{"role": "user", "content": message.Text},
+	})
+	return c.process.send(ctx, []byte(line))
+}
+
+func (c *claude) answer(ctx context.Context, question job.Question, answer job.Answer) error {
+	if err := c.reply(ctx, question.ID, claudeVerdict(question, answer)); err != nil {
+		return err
+	}
+	// Claude reads its input in order: its answer to what comes behind the verdict
+	// says that the verdict was taken.
+	if err := c.control(ctx, map[string]any{"subtype": "mcp_status"}); err != nil {
+		if _, refused := err.(*refusal); !refused { //nolint:errorlint // call returns it as it is
+			return err
+		}
+	}
+	c.resolved(question.ID)
+	return nil
+}
+
+// claudeVerdict is what claude gets to read. Its suggestions of rules are never
+// given back: they would change files of the owner's.
+func claudeVerdict(question job.Question, answer job.Answer) map[string]any {
+	if !answer.Allow {
+		return map[string]any{"behavior": "deny", "message": denial(answer)}
+	}
+	input := map[string]json.RawMessage{}
+	json.Unmarshal(question.Input, &input) //nolint:errcheck // claude sent an object
+	if question.Kind == job.QuestionChoice {
+		answers := map[string]string{}
+		for i, choice := range question.Choices {
+			if i < len(answer.Choices) {
+				answers[choice.Question] = strings.Join(answer.Choices[i], ", ")
+			}
+		}
+		input["answers"] = json.RawMessage(asJSON(answers))
+	}
+	return map[string]any{"behavior": "allow", "updatedInput": input}
+}
+
+// reply answers a control request of claude's; nil says that it is not known.
+func (c *claude) reply(ctx context.Context, id string, verdict map[string]any) error {
+	response := map[string]any{"subtype": "success", "request_id": id, "response": verdict}
+	if verdict == nil {
+		response = map[string]any{"subtype": "error", "request_id": id, "error": "not supported"}
+	}
+	return c.process.send(ctx, []byte(asJSON(map[string]any{"type": "control_response", "response": response})))
+}
+
+func (c *claude) interrupt(ctx context.Context) error {
+	return c.control(ctx, map[string]any{"subtype": "interrupt"})
+}
+
+// leave has nothing to do: claude ends its background shells when it is told to
+// end.
+func (c *claude) leave(context.Context) {}
+
+// denial is what the model reads of a refusal: it must hear something, or some
+// CLIs end the turn.
+func denial(answer job.Answer) string {
+	if answer.Reason != "" {
+		return answer.Reason
+	}
+	return "This was refused. Do not try it again in another way."
+}
+
+func asJSON(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings, lists and objects of them: it cannot be
+	}
+	return string(raw)
+}

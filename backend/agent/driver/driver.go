@@ -1,0 +1,81 @@
+// Package driver drives the agent CLIs for delegated jobs: it starts each kind
+// headless, says in its own protocol what the runner wants, and turns what it
+// answers into the events of package job. It judges how a turn ended by what
+// each CLI really does, not by whether it calls that a success.
+//
+// It also knows what each CLI must be able to write when a floor lies below it,
+// and builds the environment of a job's processes. Ending what left a CLI's
+// process group is the reaper's (package sandbox), not its own.
+package driver
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/job"
+)
+
+// For returns the driver of a kind; Unsupported for a kind that has none.
+func For(kind bridge.AgentKind) (job.Driver, error) {
+	start, known := starters[kind]
+	if !known {
+		return nil, bridge.Errorf(bridge.Unsupported, "no jobs for %s", kind)
+	}
+	return kindDriver(start), nil
+}
+
+// kindDriver starts one kind of CLI. The Spec was checked.
+type kindDriver func(job.Spec) (*run, error)
+
+var starters = map[bridge.AgentKind]kindDriver{
+	bridge.Claude: startClaude,
+}
+
+// Start implements job.Driver.
+func (start kindDriver) Start(ctx context.Context, spec job.Spec) (job.Run, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := check(spec); err != nil {
+		return nil, err
+	}
+	run, err := start(spec)
+	if err != nil {
+		return nil, err
+	}
+	return run, nil
+}
+
+func check(spec job.Spec) error {
+	switch {
+	case spec.Job == "":
+		return bridge.Errorf(bridge.Invalid, "a job needs a name")
+	case len(spec.Command) == 0 || !filepath.IsAbs(spec.Command[0]):
+		return bridge.Errorf(bridge.Invalid, "the %s of job %s is not named by an absolute path", spec.Kind, spec.Job)
+	case !filepath.IsAbs(spec.Folder) || !filepath.IsAbs(spec.StateFolder):
+		return bridge.Errorf(bridge.Invalid, "the folders of job %s are not absolute", spec.Job)
+	case spec.Prompt.ID == "" || strings.TrimSpace(spec.Prompt.Text) == "":
+		return bridge.Errorf(bridge.Invalid, "job %s has no prompt", spec.Job)
+	}
+	switch spec.Access {
+	case job.AccessRead, job.AccessAsk, job.AccessEdit:
+		return nil
+	}
+	return bridge.Errorf(bridge.Invalid, "unknown access %q: use read, ask or edit", spec.Access)
+}
+
+// floorOf says what lies below the CLI's own rules of a kind that has no sandbox
+// of its own (JOB-14). Denied where a job that needs a floor cannot have one.
+func floorOf(spec job.Spec) (job.Floor, error) {
+	switch {
+	case spec.Access == job.AccessAsk:
+		return job.FloorNone, nil // whoever allows a command lets it run as it is
+	case len(spec.Sandbox) > 0:
+		return job.FloorSandbox, nil
+	case spec.ToolLevelOnly, spec.Access == job.AccessEdit && spec.Kind == bridge.Claude:
+		return job.FloorNone, nil
+	}
+	return "", bridge.Errorf(bridge.Denied, "%s for %s needs a sandbox that this system does not have; the owner's config can allow the CLI's own rules alone", spec.Access, spec.Kind)
+}

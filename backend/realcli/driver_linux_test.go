@@ -1,0 +1,166 @@
+package realcli_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"bridge/backend/agent/driver"
+	"bridge/backend/agent/driver/drivertest"
+	"bridge/backend/bridge"
+	"bridge/backend/job"
+	"bridge/backend/realcli"
+)
+
+// bench is one real CLI, driven for a job.
+type bench struct {
+	*world
+	kind bridge.AgentKind
+	jobs int
+}
+
+func newBench(kind bridge.AgentKind) func(t *testing.T) drivertest.Bench {
+	return func(t *testing.T) drivertest.Bench {
+		w := newWorld(t, "p")
+		// The driver reads who the user is from its own process.
+		t.Setenv("HOME", w.home.Dir)
+		t.Setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
+		return &bench{world: w, kind: kind}
+	}
+}
+
+func (b *bench) Driver() job.Driver {
+	d, err := driver.For(b.kind)
+	must(b.T, err)
+	return d
+}
+
+func (b *bench) Spec(t *testing.T) job.Spec {
+	b.jobs++
+	state := filepath.Join(b.home.Root, "job"+strconv.Itoa(b.jobs))
+	must(t, os.MkdirAll(state, 0o700))
+	program, err := filepath.EvalSymlinks(filepath.Join(b.home.Bin, string(b.kind)))
+	must(t, err)
+	return job.Spec{
+		Job: string(b.kind) + "-job-" + strconv.Itoa(b.jobs), Token: "secret", Kind: b.kind, Command: []string{program},
+		Folder: b.home.Project("p"), StateFolder: state, Access: job.AccessAsk, Env: b.home.Env(),
+	}
+}
+
+func (b *bench) Script(name string, steps ...drivertest.Step) {
+	var played []realcli.Step
+	for _, step := range steps {
+		s := realcli.Say(step.Say)
+		switch {
+		case step.Fault != "":
+			s = b.fault(step.Fault)
+		case step.Run != "":
+			s = b.shell(step.Run)
+		}
+		if step.Gate != "" {
+			s = s.After(step.Gate)
+		}
+		played = append(played, s)
+	}
+	b.model.Script(name, played...)
+}
+
+func (b *bench) shell(command string) realcli.Step {
+	switch b.kind {
+	case bridge.Codex:
+		return realcli.Call("exec_command", map[string]any{"cmd": command})
+	case bridge.OpenCode:
+		return realcli.Call("bash", map[string]any{"command": command, "description": "run it"})
+	default:
+		return realcli.Call("Bash", map[string]any{"command": command, "description": "run it"})
+	}
+}
+
+// fault is a failure as the provider of each CLI words it.
+func (b *bench) fault(fault drivertest.Fault) realcli.Step {
+	refusal := map[bridge.AgentKind]string{bridge.Claude: "refusal", bridge.Codex: "content_filter", bridge.OpenCode: "content_filter"}[b.kind]
+	fail := func(status int, kind, message string, header http.Header) realcli.Step {
+		return realcli.Fail(realcli.Failed{Status: status, Header: header, Body: map[string]any{
+			"type": "error", "error": map[string]any{"type": kind, "code": kind, "message": message, "resets_at": time.Now().Add(time.Hour).Unix()},
+		}})
+	}
+	switch fault {
+	case drivertest.Unauthorized:
+		return fail(401, "authentication_error", "invalid x-api-key", nil)
+	case drivertest.ServerError:
+		return fail(500, "api_error", "Internal server error", nil)
+	case drivertest.UsageLimit:
+		if b.kind == bridge.Codex {
+			return fail(429, "usage_limit_reached", "You've hit your usage limit.", nil)
+		}
+		return fail(429, "rate_limit_error", "This request would exceed your account's rate limit.", http.Header{
+			"Anthropic-Ratelimit-Unified-Status": {"rejected"}, "Anthropic-Ratelimit-Unified-Reset": {strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)},
+			"Retry-After": {"3600"}, "X-Should-Retry": {"false"},
+		})
+	case drivertest.Context:
+		if b.kind == bridge.Claude {
+			return fail(400, "invalid_request_error", "prompt is too long: 250000 tokens > 200000 maximum", nil)
+		}
+		return fail(400, "context_length_exceeded", "This model's maximum context length is 100000 tokens.", nil)
+	case drivertest.Refusal:
+		return realcli.Stop("partial", refusal)
+	}
+	return realcli.Say("")
+}
+
+func (b *bench) Open(gate string) { b.model.Open(gate) }
+
+func (b *bench) AtGate(ctx context.Context, gate string) error { return b.model.AtGate(ctx, gate) }
+
+func (b *bench) Shown(text string) int {
+	for _, request := range slices.Backward(b.model.Requests()) {
+		if !request.Aux {
+			return request.Count(text)
+		}
+	}
+	return 0
+}
+
+// What the port promises holds for the real CLIs.
+func TestDriversOfRealCLIs(t *testing.T) {
+	for _, kind := range []bridge.AgentKind{bridge.Claude} {
+		t.Run(string(kind), func(t *testing.T) { drivertest.Test(t, newBench(kind)) })
+	}
+}
+
+// Each failure of a provider ends a job with a reason of its own.
+func TestDriversTellWhyRealCLIsFailed(t *testing.T) {
+	t.Setenv("CLAUDE_CODE_MAX_RETRIES", "1")
+	kinds := map[bridge.AgentKind]map[drivertest.Fault]job.EndReason{
+		bridge.Claude: {
+			drivertest.Unauthorized: job.EndAuth, drivertest.UsageLimit: job.EndLimit, drivertest.ServerError: job.EndProvider,
+			drivertest.Refusal: job.EndRefusal, drivertest.Empty: job.EndEmpty, drivertest.Context: job.EndContext,
+		},
+	}
+	for kind, want := range kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			drivertest.Faults(t, func(t *testing.T) drivertest.Bench {
+				b := newBench(kind)(t).(*bench)
+				b.home.More = append(b.home.More, "CLAUDE_CODE_MAX_RETRIES=1")
+				return b
+			}, want)
+		})
+	}
+}
+
+// What read and edit promise is kept by the real CLIs, above the real floor.
+func TestAccessOfRealCLIs(t *testing.T) {
+	self, err := os.Executable()
+	must(t, err)
+	floors := map[bridge.AgentKind]map[job.Access]job.Floor{
+		bridge.Claude: {job.AccessRead: job.FloorSandbox, job.AccessEdit: job.FloorSandbox},
+	}
+	for kind, want := range floors {
+		t.Run(string(kind), func(t *testing.T) { drivertest.Access(t, newBench(kind), []string{self, "probe-sandbox"}, want) })
+	}
+}
