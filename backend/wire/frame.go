@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"bridge/backend/bridge"
 )
@@ -50,6 +51,7 @@ func AppendFrame(buf []byte, value any, limitBytes int) ([]byte, error) {
 	if len(payload) > limitBytes {
 		return nil, bridge.Errorf(bridge.TooLarge, "a frame needs %d bytes: at most %d fit", len(payload), limitBytes)
 	}
+	buf = slices.Grow(buf, headBytes+len(payload))
 	buf = binary.BigEndian.AppendUint32(buf, uint32(len(payload)))
 	return append(buf, payload...), nil
 }
