@@ -25,14 +25,14 @@ type link struct {
 
 	brokers sync.WaitGroup // this process's own
 
-	begun chan struct{} // closed when there is a keeper, or a reason for none
+	begun chan struct{} // closed when a broker is looked for, or there is a reason for none
 	begin sync.Once
 
-	mu     sync.Mutex  // guards below
-	keeper *ipc.Keeper // nil while the home can not be used
-	reason error       // why there is no keeper
-	client *ipc.Client // the present connection, nil without
-	first  bool        // the first attempt to connect has ended
+	mu          sync.Mutex       // guards below
+	reconnector *ipc.Reconnector // nil while the home can not be used
+	reason      error            // why no broker is looked for
+	client      *ipc.Client      // the present connection, nil without
+	first       bool             // the first attempt to connect has ended
 }
 
 func newLink(opts daemon.Options, changed func(), warn func(error)) *link {
@@ -49,7 +49,7 @@ func (l *link) run(ctx context.Context) {
 		return
 	}
 	_, err := l.startBroker(ctx) // one that sessions started makes room for it
-	keeper := &ipc.Keeper{
+	reconnector := &ipc.Reconnector{
 		Target: target,
 		Hello:  ipc.Hello{Role: api.RoleDashboard, PID: os.Getpid(), Version: l.opts.Version},
 		Start:  func() (<-chan struct{}, error) { return l.startBroker(ctx) },
@@ -57,11 +57,11 @@ func (l *link) run(ctx context.Context) {
 		Event:  func(ipc.Event) { l.changed() },
 	}
 	l.mu.Lock()
-	l.keeper, l.first = keeper, err != nil && bridge.CodeOf(err) != bridge.Conflict
+	l.reconnector, l.first = reconnector, err != nil && bridge.CodeOf(err) != bridge.Conflict
 	l.mu.Unlock()
 	l.begin.Do(func() { close(l.begun) })
 	l.changed()
-	keeper.Run(ctx)
+	reconnector.Run(ctx)
 }
 
 // prepareAgain is the pause before an unusable home is looked at again.
@@ -159,12 +159,12 @@ func (l *link) reach(ctx context.Context) (*ipc.Client, error) {
 		return nil, bridge.Errorf(bridge.Unavailable, "Bridge is starting")
 	}
 	l.mu.Lock()
-	keeper, reason := l.keeper, l.reason
+	reconnector, reason := l.reconnector, l.reason
 	l.mu.Unlock()
-	if keeper == nil {
+	if reconnector == nil {
 		return nil, reason
 	}
-	return keeper.Client(ctx)
+	return reconnector.Client(ctx)
 }
 
 // ticket brings an address that opens the dashboard once (AUT-04).

@@ -23,11 +23,11 @@ import (
 // (host.PluginRequest). It keeps connected to the broker and registers each
 // root session that the plugin reports.
 type Plugin struct {
-	opts    Options
-	kind    bridge.AgentKind
-	keeper  *ipc.Keeper
-	adapter host.Adapter
-	host    proc.Process // the agent's process
+	opts        Options
+	kind        bridge.AgentKind
+	reconnector *ipc.Reconnector
+	adapter     host.Adapter
+	host        proc.Process // the agent's process
 
 	outMu sync.Mutex
 	out   *json.Encoder
@@ -58,7 +58,7 @@ func RunPlugin(ctx context.Context, opts Options, kind bridge.AgentKind, target 
 	if above := proc.Ancestors(os.Getpid(), 1); len(above) == 1 {
 		p.host = above[0]
 	}
-	p.keeper = &ipc.Keeper{
+	p.reconnector = &ipc.Reconnector{
 		Target: target,
 		Hello:  ipc.Hello{Role: api.RolePlugin, PID: os.Getpid(), Version: opts.Version},
 		Start:  start,
@@ -67,7 +67,7 @@ func RunPlugin(ctx context.Context, opts Options, kind bridge.AgentKind, target 
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	running.Go(func() { p.keeper.Run(ctx) })
+	running.Go(func() { p.reconnector.Run(ctx) })
 	err := p.serve(ctx, &running, input)
 	cancel()
 	running.Wait()
@@ -190,7 +190,7 @@ func (p *Plugin) answer(ctx context.Context, request host.PluginRequest) host.Pl
 
 // report makes sure that the session is registered and passes the event on.
 func (p *Plugin) report(ctx context.Context, call session.HookCall) (session.HookReply, error) {
-	client, err := p.keeper.Client(ctx)
+	client, err := p.reconnector.Client(ctx)
 	if err != nil {
 		return session.HookReply{}, err
 	}
@@ -278,7 +278,7 @@ func (p *Plugin) join(ctx context.Context, client *ipc.Client) error {
 func (p *Plugin) confirm(ctx context.Context, c host.PluginConfirm) error {
 	defer p.settled(c.Loan.ID)
 	confirm := api.Confirm{Loan: c.Loan, Stage: c.Stage, Via: mail.ViaPlugin, Detail: c.Detail}
-	err := p.keeper.Do(ctx, func(client *ipc.Client) error { return client.Confirm(ctx, confirm) })
+	err := p.reconnector.Do(ctx, func(client *ipc.Client) error { return client.Confirm(ctx, confirm) })
 	if err == nil {
 		return nil
 	}
@@ -288,7 +288,7 @@ func (p *Plugin) confirm(ctx context.Context, c host.PluginConfirm) error {
 // giveBack returns mail that reached no session: it is offered again.
 func (p *Plugin) giveBack(ctx context.Context, loanID string) error {
 	p.settled(loanID)
-	return p.keeper.Do(ctx, func(client *ipc.Client) error { return client.Return(ctx, loanID) })
+	return p.reconnector.Do(ctx, func(client *ipc.Client) error { return client.Return(ctx, loanID) })
 }
 
 func (p *Plugin) loanOf(id string) lent {

@@ -89,7 +89,7 @@ func (s *Server) hostLivedOn() bool {
 func (s *Server) confirm(confirm api.Confirm) {
 	ctx, cancel := context.WithTimeout(context.Background(), ackPatience)
 	defer cancel()
-	if s.keeper.Do(ctx, func(c *ipc.Client) error { return c.Confirm(ctx, confirm) }) == nil {
+	if s.reconnector.Do(ctx, func(c *ipc.Client) error { return c.Confirm(ctx, confirm) }) == nil {
 		return
 	}
 	if err := s.opts.Journal.Keep(confirm, s.opts.Now().UnixMilli()); err != nil {
@@ -103,7 +103,7 @@ func (s *Server) giveBack(loan session.Loan) {
 	defer s.acks.done(loan)
 	ctx, cancel := context.WithTimeout(context.Background(), ackPatience)
 	defer cancel()
-	if err := s.keeper.Do(ctx, func(c *ipc.Client) error { return c.Return(ctx, loan.ID) }); err != nil {
+	if err := s.reconnector.Do(ctx, func(c *ipc.Client) error { return c.Return(ctx, loan.ID) }); err != nil {
 		s.opts.Log.Warn("mail of a cancelled call waits for the next connection", "err", err)
 	}
 }

@@ -88,7 +88,7 @@ func ask[R any](ctx context.Context, s *Server, request func(context.Context, *i
 	var answer R
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	err := s.keeper.Do(ctx, func(c *ipc.Client) error {
+	err := s.reconnector.Do(ctx, func(c *ipc.Client) error {
 		var err error
 		answer, err = request(ctx, c)
 		return err

@@ -39,11 +39,11 @@ type Options struct {
 
 // Server is the MCP server of one session.
 type Server struct {
-	opts   Options
-	keeper *ipc.Keeper
-	joined joined
-	acks   acks
-	mail   chan struct{} // capacity 1: mail for the channel may have arrived
+	opts        Options
+	reconnector *ipc.Reconnector
+	joined      joined
+	acks        acks
+	mail        chan struct{} // capacity 1: mail for the channel may have arrived
 
 	running sync.WaitGroup // what goes on beside the answers
 	waits   atomic.Int32   // calls that wait for mail
@@ -57,7 +57,7 @@ const joinPatience = 3 * time.Second
 // Run serves until input ends or ctx does; either is an end without an error.
 func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) error {
 	s := &Server{opts: opts, mail: make(chan struct{}, 1), ended: make(chan struct{})}
-	s.keeper = &ipc.Keeper{
+	s.reconnector = &ipc.Reconnector{
 		Target: opts.Target,
 		Hello:  ipc.Hello{Role: api.RoleSession, PID: ownPID(), Version: opts.Version},
 		Start:  opts.Start,
@@ -68,7 +68,7 @@ func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) e
 	kept := make(chan struct{})
 	go func() {
 		defer close(kept)
-		s.keeper.Run(ctx)
+		s.reconnector.Run(ctx)
 	}()
 	s.awaitJoin(ctx)
 	err := s.serve(ctx, input, output)
@@ -85,7 +85,7 @@ func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) e
 func (s *Server) awaitJoin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, joinPatience)
 	defer cancel()
-	if _, err := s.keeper.Client(ctx); err != nil {
+	if _, err := s.reconnector.Client(ctx); err != nil {
 		s.opts.Log.Warn("the session starts without a broker", "err", err)
 	}
 }

@@ -280,7 +280,7 @@ func (s *Server) waitUntil(ctx context.Context, timeout time.Duration, args api.
 	deadline := s.opts.Now().Add(timeout)
 	ctx, cancel := context.WithTimeout(ctx, timeout+askPatience)
 	defer cancel()
-	err := s.keeper.Do(ctx, func(client *ipc.Client) error {
+	err := s.reconnector.Do(ctx, func(client *ipc.Client) error {
 		left := deadline.Sub(s.opts.Now())
 		if left < time.Millisecond {
 			found = api.WaitResult{TimedOut: true}

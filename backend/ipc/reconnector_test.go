@@ -14,14 +14,14 @@ import (
 )
 
 // keep runs k until the test ends or stop is called.
-func keep(t *testing.T, k *Keeper) (stop func()) {
+func keep(t *testing.T, link *Reconnector) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	gone := make(chan struct{})
-	go func() { k.Run(ctx); close(gone) }()
+	go func() { link.Run(ctx); close(gone) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		within(t, "the keeper's end", gone)
+		within(t, "the end of Run", gone)
 	})
 	t.Cleanup(stop)
 	return stop
@@ -39,16 +39,16 @@ func TestMSG_01_WorkGoesOnWithTheNextBroker(t *testing.T) {
 	first := serve(t, socket, newFake())
 	began, _ := first.onBlock("work")
 	var joins atomic.Int64
-	k := &Keeper{Target: first.target, Hello: Hello{Role: api.RoleSession}, Joined: func(ctx context.Context, c *Client) error {
+	link := &Reconnector{Target: first.target, Hello: Hello{Role: api.RoleSession}, Joined: func(ctx context.Context, c *Client) error {
 		joins.Add(1)
 		_, err := call[string](ctx, c, "echo", "joined")
 		return err
 	}}
-	keep(t, k)
+	keep(t, link)
 	answers := make(chan string, 1)
 	go func() {
 		var answer string
-		err := k.Do(soon(t), func(c *Client) (err error) {
+		err := link.Do(soon(t), func(c *Client) (err error) {
 			answer, err = call[string](t.Context(), c, "work", nil)
 			return err
 		})
@@ -74,8 +74,8 @@ func TestMSG_01_WorkGoesOnWithTheNextBroker(t *testing.T) {
 func TestMSG_01_ManyWorkersOverManyBrokers(t *testing.T) {
 	socket := newSocket(t)
 	broker := serve(t, socket, newFake())
-	k := &Keeper{Target: broker.target, Hello: Hello{Role: api.RoleSession}}
-	keep(t, k)
+	link := &Reconnector{Target: broker.target, Hello: Hello{Role: api.RoleSession}}
+	keep(t, link)
 	ctx := soon(t)
 	var all sync.WaitGroup
 	var done atomic.Int64
@@ -83,7 +83,7 @@ func TestMSG_01_ManyWorkersOverManyBrokers(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for {
-				err := k.Do(ctx, func(c *Client) error {
+				err := link.Do(ctx, func(c *Client) error {
 					_, err := call[string](ctx, c, "echo", "x")
 					return err
 				})
@@ -102,7 +102,7 @@ func TestMSG_01_ManyWorkersOverManyBrokers(t *testing.T) {
 	}
 	for range 5 {
 		within(t, "a connection", broker.connected)
-		if _, err := k.Client(ctx); err != nil {
+		if _, err := link.Client(ctx); err != nil {
 			t.Fatal(err)
 		}
 		broker.stop()
@@ -120,7 +120,7 @@ func TestMSG_01_StartsABrokerOnceWhereNoneRuns(t *testing.T) {
 	socket := newSocket(t)
 	var starts atomic.Int64
 	var started *running
-	k := &Keeper{
+	link := &Reconnector{
 		Target: Target{Socket: socket, Token: secret}, Hello: Hello{Role: api.RoleSession},
 		Start: func() (<-chan struct{}, error) {
 			starts.Add(1)
@@ -128,9 +128,9 @@ func TestMSG_01_StartsABrokerOnceWhereNoneRuns(t *testing.T) {
 			return make(chan struct{}), nil
 		},
 	}
-	stop := keep(t, k)
+	stop := keep(t, link)
 	for range 5 {
-		if err := k.Do(soon(t), func(c *Client) error {
+		if err := link.Do(soon(t), func(c *Client) error {
 			_, err := call[string](soon(t), c, "echo", "x")
 			return err
 		}); err != nil {
@@ -149,29 +149,29 @@ func TestTheKeeperTellsWhyThereIsNoBroker(t *testing.T) {
 	listening := serve(t, newSocket(t), newFake())
 	for _, tt := range []struct {
 		name string
-		k    *Keeper
+		link *Reconnector
 		code bridge.Code
 	}{
-		{"it cannot be started", &Keeper{Target: Target{Socket: newSocket(t)}, Start: func() (<-chan struct{}, error) { return nil, full }}, bridge.Storage},
-		{"nobody starts one", &Keeper{Target: Target{Socket: newSocket(t)}}, bridge.Unavailable},
-		{"it belongs to another home", &Keeper{
+		{"it cannot be started", &Reconnector{Target: Target{Socket: newSocket(t)}, Start: func() (<-chan struct{}, error) { return nil, full }}, bridge.Storage},
+		{"nobody starts one", &Reconnector{Target: Target{Socket: newSocket(t)}}, bridge.Unavailable},
+		{"it belongs to another home", &Reconnector{
 			Target: Target{Socket: listening.target.Socket, Token: "wrong"},
 			Start: func() (<-chan struct{}, error) {
 				t.Error("a broker that refuses us is no reason to start one")
 				return nil, full
 			},
 		}, bridge.Unauthorized},
-		{"it does not let us join", &Keeper{
+		{"it does not let us join", &Reconnector{
 			Target: listening.target,
 			Joined: func(context.Context, *Client) error { return bridge.Errorf(bridge.Conflict, "the name is taken") },
 		}, bridge.Conflict},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			keep(t, tt.k)
+			keep(t, tt.link)
 			reason := func() error {
-				tt.k.mu.Lock()
-				defer tt.k.mu.Unlock()
-				return tt.k.failure
+				tt.link.mu.Lock()
+				defer tt.link.mu.Unlock()
+				return tt.link.failure
 			}
 			for waiting := soon(t); reason() == nil; { // known after the first attempt
 				if !Pause(waiting, time.Millisecond) {
@@ -180,12 +180,12 @@ func TestTheKeeperTellsWhyThereIsNoBroker(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			client, err := tt.k.Client(ctx)
+			client, err := tt.link.Client(ctx)
 			if client != nil || bridge.CodeOf(err) != tt.code {
 				t.Errorf("got %s %v, want code %s", bridge.CodeOf(err), err, tt.code)
 			}
 			worked := false
-			if err := tt.k.Do(ctx, func(*Client) error { worked = true; return nil }); bridge.CodeOf(err) != tt.code || worked {
+			if err := tt.link.Do(ctx, func(*Client) error { worked = true; return nil }); bridge.CodeOf(err) != tt.code || worked {
 				t.Errorf("Do: %v, worked %t", err, worked)
 			}
 		})
@@ -194,9 +194,9 @@ func TestTheKeeperTellsWhyThereIsNoBroker(t *testing.T) {
 
 func TestTheKeepersEnd(t *testing.T) {
 	r := serve(t, newSocket(t), newFake())
-	k := &Keeper{Target: r.target, Hello: Hello{Role: api.RoleSession}}
-	stop := keep(t, k)
-	client, err := k.Client(soon(t))
+	link := &Reconnector{Target: r.target, Hello: Hello{Role: api.RoleSession}}
+	stop := keep(t, link)
+	client, err := link.Client(soon(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestTheKeepersEnd(t *testing.T) {
 	within(t, "the end at the broker", r.disconnected)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := k.Client(ctx); bridge.CodeOf(err) != bridge.Unavailable || !errors.Is(err, context.Canceled) {
+	if _, err := link.Client(ctx); bridge.CodeOf(err) != bridge.Unavailable || !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: %s %v", bridge.CodeOf(err), err)
 	}
 }
@@ -215,11 +215,11 @@ func TestTheKeeperDoesNotRepeatWhatTheBrokerRefused(t *testing.T) {
 	for code, op := range map[bridge.Code]string{bridge.Unavailable: "away", bridge.Conflict: "taken"} {
 		r.on(op, func(context.Context, *Conn, json.RawMessage) (any, error) { return nil, bridge.Errorf(code, "no") })
 	}
-	k := &Keeper{Target: r.target, Hello: Hello{Role: api.RoleSession}}
-	keep(t, k)
+	link := &Reconnector{Target: r.target, Hello: Hello{Role: api.RoleSession}}
+	keep(t, link)
 	for op, code := range map[string]bridge.Code{"away": bridge.Unavailable, "taken": bridge.Conflict} {
 		times := 0
-		err := k.Do(soon(t), func(c *Client) error {
+		err := link.Do(soon(t), func(c *Client) error {
 			times++
 			_, err := call[string](soon(t), c, op, nil)
 			return err
@@ -233,8 +233,8 @@ func TestTheKeeperDoesNotRepeatWhatTheBrokerRefused(t *testing.T) {
 func TestTheKeeperPassesEventsOn(t *testing.T) {
 	r := serve(t, newSocket(t), newFake())
 	events := make(chan Event, 10)
-	k := &Keeper{Target: r.target, Hello: Hello{Role: api.RoleSession}, Event: func(e Event) { events <- e }}
-	keep(t, k)
+	link := &Reconnector{Target: r.target, Hello: Hello{Role: api.RoleSession}, Event: func(e Event) { events <- e }}
+	keep(t, link)
 	within(t, "the connection", r.connected).Push(api.EventMail, api.MailEvent{Session: "p"})
 	if e := within(t, "the event", events); e.Name != api.EventMail {
 		t.Errorf("event %+v", e)

@@ -10,10 +10,10 @@ import (
 	"bridge/backend/bridge"
 )
 
-// Keeper keeps one process connected to whichever broker serves the home: it
+// Reconnector keeps one process connected to whichever broker serves the home: it
 // connects again when the broker dies, and starts one where none runs (MSG-01).
 // All fields are set before Run and not changed after it.
-type Keeper struct {
+type Reconnector struct {
 	Target Target
 	Hello  Hello
 	// Start is nil where starting a broker is not this process's business.
@@ -54,36 +54,36 @@ const (
 )
 
 // Run keeps connected until ctx ends.
-func (k *Keeper) Run(ctx context.Context) {
+func (r *Reconnector) Run(ctx context.Context) {
 	retry := firstRetryPause
 	for ctx.Err() == nil {
-		client, reached, err := k.connect(ctx)
+		client, reached, err := r.connect(ctx)
 		if reached && (err == nil || bridge.CodeOf(err) == bridge.Unavailable) {
 			retry = firstRetryPause // if it died under us, the next one is near
 		}
 		if err != nil {
-			k.set(nil, err)
+			r.set(nil, err)
 			Pause(ctx, retry)
 			retry = min(2*retry, lastRetryPause)
 			continue
 		}
-		k.set(client, nil)
-		k.follow(ctx, client)
-		k.set(nil, bridge.Errorf(bridge.Unavailable, "the broker has just gone; another takes over"))
+		r.set(client, nil)
+		r.follow(ctx, client)
+		r.set(nil, bridge.Errorf(bridge.Unavailable, "the broker has just gone; another takes over"))
 	}
-	k.set(nil, bridge.WithCause(bridge.Unavailable, ctx.Err(), "this process is ending"))
+	r.set(nil, bridge.WithCause(bridge.Unavailable, ctx.Err(), "this process is ending"))
 }
 
 // follow passes events on until the connection ends.
-func (k *Keeper) follow(ctx context.Context, client *Client) {
+func (r *Reconnector) follow(ctx context.Context, client *Client) {
 	for {
 		select {
 		case event, open := <-client.Events():
 			if !open {
 				return
 			}
-			if k.Event != nil {
-				k.Event(event)
+			if r.Event != nil {
+				r.Event(event)
 			}
 		case <-ctx.Done():
 			_ = client.Close() // it ends because we do
@@ -94,19 +94,19 @@ func (k *Keeper) follow(ctx context.Context, client *Client) {
 
 // connect dials, starts a broker if nobody answers, and joins. reached reports
 // whether a broker answered, also when joining it failed.
-func (k *Keeper) connect(ctx context.Context) (client *Client, reached bool, err error) {
-	client, err = Dial(ctx, k.Target, k.Hello)
+func (r *Reconnector) connect(ctx context.Context) (client *Client, reached bool, err error) {
+	client, err = Dial(ctx, r.Target, r.Hello)
 	if bridge.CodeOf(err) == bridge.Unavailable && !errors.Is(err, ErrSilent) {
 		Pause(ctx, rand.N(takeoverJitter)) //nolint:gosec // spreading, not a secret
-		client, err = DialOrStart(ctx, k.Target, k.Hello, k.Start)
+		client, err = DialOrStart(ctx, r.Target, r.Hello, r.Start)
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	if k.Joined == nil {
+	if r.Joined == nil {
 		return client, true, nil
 	}
-	if err := k.Joined(ctx, client); err != nil {
+	if err := r.Joined(ctx, client); err != nil {
 		return nil, true, errors.Join(err, client.Close())
 	}
 	return client, true, nil
@@ -187,27 +187,27 @@ func Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (k *Keeper) set(client *Client, failure error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.current, k.failure = client, failure
-	if k.changed != nil {
-		close(k.changed)
-		k.changed = nil
+func (r *Reconnector) set(client *Client, failure error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current, r.failure = client, failure
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
 	}
 }
 
 // Client returns the present connection, waiting for one until ctx ends or
 // something that only a person can mend keeps every broker away.
-func (k *Keeper) Client(ctx context.Context) (*Client, error) {
+func (r *Reconnector) Client(ctx context.Context) (*Client, error) {
 	for {
-		k.mu.Lock()
-		client, failure := k.current, k.failure
-		if k.changed == nil {
-			k.changed = make(chan struct{})
+		r.mu.Lock()
+		client, failure := r.current, r.failure
+		if r.changed == nil {
+			r.changed = make(chan struct{})
 		}
-		changed := k.changed
-		k.mu.Unlock()
+		changed := r.changed
+		r.mu.Unlock()
 		if client != nil {
 			return client, nil
 		}
@@ -228,9 +228,9 @@ func (k *Keeper) Client(ctx context.Context) (*Client, error) {
 // Do runs work on the present connection and, when that connection ends under
 // it, again on the next one, until ctx ends. work must be safe to repeat: the
 // first run may have been carried out.
-func (k *Keeper) Do(ctx context.Context, work func(*Client) error) error {
+func (r *Reconnector) Do(ctx context.Context, work func(*Client) error) error {
 	for {
-		client, err := k.Client(ctx)
+		client, err := r.Client(ctx)
 		if err != nil {
 			return err
 		}
@@ -238,7 +238,7 @@ func (k *Keeper) Do(ctx context.Context, work func(*Client) error) error {
 		if bridge.CodeOf(err) != bridge.Unavailable || !ended(client) || ctx.Err() != nil {
 			return err
 		}
-		k.dropped(client)
+		r.dropped(client)
 	}
 }
 
@@ -252,10 +252,10 @@ func ended(client *Client) bool {
 }
 
 // dropped forgets a connection that was seen to have ended before Run saw it.
-func (k *Keeper) dropped(client *Client) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.current == client {
-		k.current = nil
+func (r *Reconnector) dropped(client *Client) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current == client {
+		r.current = nil
 	}
 }
