@@ -101,7 +101,7 @@ func TestSTO_07_ARowOfTheArchiveWithAnotherIdentityIsNoCopy(t *testing.T) {
 
 func archivedOf(t *testing.T, cold, id string) (count int) {
 	t.Helper()
-	reader := &Reader{path: cold}
+	reader := archiveReader(cold)
 	defer reader.Close()
 	err := reader.read(t.Context(), func(v view) error {
 		return v.pool.QueryRowContext(t.Context(), "SELECT count(*) FROM archived_messages WHERE id = ?", id).Scan(&count)

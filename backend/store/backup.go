@@ -124,14 +124,6 @@ func checkCopy(ctx context.Context, path string, version int) error {
 	return nil
 }
 
-func syncFile(path string) error {
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(file.Sync(), file.Close())
-}
-
 // publish gives the copy its name. It runs under the store's lock: what is
 // published is what is upgraded. The copy it returns has no pending file.
 func (m *migration) publish(kept safeCopy) (safeCopy, error) {
@@ -288,5 +280,3 @@ func pendingName(final string) string {
 }
 
 func stampName(at time.Time) string { return at.UTC().Format("20060102T150405.000Z") }
-
-func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

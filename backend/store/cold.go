@@ -121,9 +121,14 @@ func (r *Reader) archive(ctx context.Context) (*Reader, error) {
 		if err := checkArchive(ctx, path); err != nil {
 			return nil, ofArchive(path, err)
 		}
-		r.cold = &Reader{path: path}
+		r.cold = archiveReader(path)
 	}
 	return r.cold, nil
+}
+
+// archiveReader reads the archive at path.
+func archiveReader(path string) *Reader {
+	return &Reader{path: path, file: newReadOnly(path, attachment{}, false)}
 }
 
 // errArchive is in every error of an archive that can not be read. Questions about

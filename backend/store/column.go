@@ -11,14 +11,6 @@ import (
 // number, and a row that cannot mean anything is passed over with an errRow, left
 // in the store byte for byte, and named by the doctor.
 
-// errRow says why a row is passed over.
-type errRow struct {
-	why   string
-	newer bool // it may be the form of a newer release
-}
-
-func (e errRow) Error() string { return e.why }
-
 // text reads a column as text: NULL is empty.
 type text struct{ into *string }
 

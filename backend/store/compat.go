@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"modernc.org/sqlite"
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
@@ -35,6 +32,9 @@ import (
 const CompatVersion = 1
 
 const compatName = "compat.db"
+
+// besideStore attaches the supplement at path, "" for none.
+func besideStore(path string) attachment { return attachment{path: path, name: "compat"} }
 
 // compatOf is the place of the supplement of the store at path.
 func compatOf(path string) string { return filepath.Join(filepath.Dir(path), compatName) }
@@ -102,44 +102,6 @@ func checkCompat(ctx context.Context, path string) (empty bool, err error) {
 	return len(tables) == 0, nil
 }
 
-// attached opens connections that have the supplement attached, if it is there.
-type attached struct {
-	dsn    string
-	compat string // path; "" for none
-	params string // of its file: name
-}
-
-// openAttached is sql.Open with the supplement; compat "" is none.
-func openAttached(dsn, compat, params string) *sql.DB {
-	return sql.OpenDB(attached{dsn: dsn, compat: compat, params: params})
-}
-
-// Connect opens a connection (driver.Connector).
-func (a attached) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := a.Driver().Open(a.dsn)
-	if err != nil || a.compat == "" {
-		return conn, err
-	}
-	if _, err := os.Lstat(a.compat); errors.Is(err, fs.ErrNotExist) {
-		return conn, nil // a broker upgraded the store and put it away
-	}
-	execer, ok := conn.(driver.ExecerContext)
-	if !ok {
-		return nil, errors.Join(fmt.Errorf("the driver %T can not attach a database", conn), conn.Close())
-	}
-	name := driver.NamedValue{Ordinal: 1, Value: "file:" + escapePath(a.compat) + a.params}
-	if _, err := execer.ExecContext(ctx, "ATTACH DATABASE ? AS compat", []driver.NamedValue{name}); err != nil {
-		return nil, errors.Join(storageError(a.compat, err), conn.Close())
-	}
-	return conn, nil
-}
-
-// Driver returns the driver (driver.Connector).
-func (attached) Driver() driver.Driver { return &sqlite.Driver{} }
-
-// insertOutbox is insertMessage into the outbox.
-var insertOutbox = strings.Replace(insertMessage, "INTO messages", "INTO compat.outbox", 1)
-
 // flushOutbox gives the notices of decisions to their recipients. The store
 // commits first: after a crash in between the same rows come again, and are
 // there already.
@@ -179,7 +141,7 @@ func carryOver(ctx context.Context, path string, opts Options) error {
 	if empty {
 		return putAway(compat, opts)
 	}
-	pool := openAttached(writerDSN(path), compat, "")
+	pool := openAttached(writerDSN(path), besideStore(compat), "")
 	defer pool.Close()
 	pool.SetMaxOpenConns(1)
 	conn, err := pool.Conn(ctx)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
@@ -33,7 +34,7 @@ func (d *DB) RecordDecision(ctx context.Context, rev decision.Revision, notify f
 	rev, err := d.withKnownSource(ctx, rev)
 	if err == nil {
 		err = d.writer.do(ctx, func(t *tx) (err error) {
-			stored, queued, err = recordDecision(t, rev, notify)
+			stored, queued, err = recordDecision(t, rev, d.notices, notify)
 			return err
 		})
 	}
@@ -59,7 +60,7 @@ func (d *DB) withKnownSource(ctx context.Context, rev decision.Revision) (decisi
 	return rev, err
 }
 
-func recordDecision(t *tx, rev decision.Revision, notify func(decision.Revision) []Notification) (decision.Revision, []Notification, error) {
+func recordDecision(t *tx, rev decision.Revision, notices string, notify func(decision.Revision) []Notification) (decision.Revision, []Notification, error) {
 	known, err := t.exists("SELECT EXISTS (SELECT 1 FROM decisions WHERE id = ?1)", rev.ID)
 	if err != nil {
 		return rev, nil, err
@@ -74,7 +75,7 @@ func recordDecision(t *tx, rev decision.Revision, notify func(decision.Revision)
 		return rev, nil, err
 	}
 	rev.Current = true
-	queued, err := queueNotifications(t, notify(rev))
+	queued, err := queueNotifications(t, notices, notify(rev))
 	return rev, queued, err
 }
 
@@ -108,13 +109,10 @@ func insertDecision(t *tx, rev decision.Revision) error {
 	return err
 }
 
-// queueNotifications stores the receipts that are new and, with each, its message.
-func queueNotifications(t *tx, notifications []Notification) ([]Notification, error) {
+// queueNotifications stores the receipts that are new and, with each, its message
+// by the statement notices.
+func queueNotifications(t *tx, notices string, notifications []Notification) ([]Notification, error) {
 	queued := []Notification{}
-	statement := insertMessage
-	if t.apart {
-		statement = insertOutbox
-	}
 	for _, n := range notifications {
 		fresh, err := t.exec("INSERT OR IGNORE INTO decision_deliveries (decision_id, session_key, message_id, created_at) VALUES (?1, ?2, ?3, ?4)",
 			n.DecisionID, n.SessionKey, n.Message.ID, n.Message.CreatedAt)
@@ -124,7 +122,7 @@ func queueNotifications(t *tx, notifications []Notification) ([]Notification, er
 		if fresh == 0 {
 			continue
 		}
-		if _, err := insert(t, statement, n.Message); err != nil {
+		if _, err := insert(t, notices, n.Message); err != nil {
 			return nil, err
 		}
 		queued = append(queued, n)
@@ -140,7 +138,7 @@ func (d *DB) NotifyDecisions(ctx context.Context, notifications []Notification) 
 		return []Notification{}, nil
 	}
 	err = d.writer.do(ctx, func(t *tx) (err error) {
-		queued, err = queueNotifications(t, notifications)
+		queued, err = queueNotifications(t, d.notices, notifications)
 		return err
 	})
 	if err == nil {
@@ -152,9 +150,12 @@ func (d *DB) NotifyDecisions(ctx context.Context, notifications []Notification) 
 	return queued, nil
 }
 
+// insertOutbox is insertMessage into the outbox.
+var insertOutbox = strings.Replace(insertMessage, "INTO messages", "INTO compat.outbox", 1)
+
 // sendOutbox gives the notices that were just stored apart to their recipients.
 func (d *DB) sendOutbox(ctx context.Context) error {
-	if !d.writer.tx.apart {
+	if d.notices != insertOutbox {
 		return nil
 	}
 	return d.writer.do(ctx, flushOutbox)

@@ -50,6 +50,7 @@ type rowAsker interface {
 // the lists of conversations up and moves the log into the database file.
 type housekeeper struct {
 	writer *writer
+	keepUp func(*tx) error
 	log    *slog.Logger
 	nudge  chan struct{} // capacity 1: a nudge while one waits adds nothing
 	ended  chan struct{}
@@ -58,9 +59,9 @@ type housekeeper struct {
 	count  int          // writes since the last round; the leader's
 }
 
-func startHousekeeper(w *writer, log *slog.Logger) *housekeeper {
+func startHousekeeper(w *writer, keepUp func(*tx) error, log *slog.Logger) *housekeeper {
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &housekeeper{writer: w, log: log, nudge: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel}
+	h := &housekeeper{writer: w, keepUp: keepUp, log: log, nudge: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel}
 	go h.loop(ctx)
 	return h
 }
@@ -86,7 +87,7 @@ func (h *housekeeper) stop() {
 
 func (h *housekeeper) loop(ctx context.Context) {
 	defer close(h.ended)
-	pool := openAttached(writerDSN(h.writer.path), h.writer.compat, "") // a checkpoint moves both logs
+	pool := openAttached(writerDSN(h.writer.path), h.writer.with, "") // a checkpoint moves both logs
 	pool.SetMaxOpenConns(1)
 	defer pool.Close()
 	for {
@@ -95,7 +96,7 @@ func (h *housekeeper) loop(ctx context.Context) {
 			return
 		case <-h.nudge:
 		}
-		if err := h.writer.do(ctx, followMessages); err != nil && ctx.Err() == nil {
+		if err := h.writer.do(ctx, h.keepUp); err != nil && ctx.Err() == nil {
 			h.log.Warn("the lists of conversations could not be kept up; it is tried again", "err", err)
 		}
 		if h.pages.Load() < checkpointPages {

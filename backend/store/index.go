@@ -59,7 +59,7 @@ type index struct {
 type indexFile struct {
 	pool *sql.DB
 	tx   *tx
-	read *connection
+	read *readPool
 }
 
 // errOpening is what a question hears before there is a file, and between two.
@@ -114,7 +114,7 @@ func (x *index) shut() error {
 	}
 	file := x.file
 	x.file, x.problem = nil, errOpening
-	return errors.Join(file.read.pool.Close(), file.tx.close(), file.pool.Close())
+	return errors.Join(file.read.close(), file.tx.close(), file.pool.Close())
 }
 
 // The share of the time that the index takes while senders are busy is one of
@@ -360,7 +360,7 @@ func prepareIndex(ctx context.Context, path string, pool *sql.DB) (*indexFile, e
 	if err != nil {
 		return nil, errors.Join(err, read.Close())
 	}
-	return &indexFile{pool: pool, tx: newTx(conn), read: &connection{pool: read, statements: map[string]*sql.Stmt{}}}, nil
+	return &indexFile{pool: pool, tx: newTx(conn), read: newReadPool(read)}, nil
 }
 
 // asked runs ask on the index; its error says why there is none.

@@ -51,18 +51,6 @@ func inspect(ctx context.Context, path string) (found, error) {
 	return inspectSchema(ctx, path, logged)
 }
 
-// loneLog is why no new database is made where the log of a lost one is: SQLite
-// would drop it, and it may hold what is nowhere else.
-func loneLog(path string) error {
-	return bridge.Errorf(bridge.Storage, "the store %s is gone but its log %s-wal is there: restore a backup, or move the log away", path, path)
-}
-
-// hasLog reports whether commits wait in the write-ahead log beside path.
-func hasLog(path string) bool {
-	info, err := os.Stat(path + "-wal")
-	return err == nil && info.Size() > 0
-}
-
 // inspectSchema reads versions and names. Without a log the file is opened
 // immutable, because an ordinary read-only connection makes files beside it.
 func inspectSchema(ctx context.Context, path string, logged bool) (found, error) {

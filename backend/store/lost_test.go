@@ -134,7 +134,7 @@ func TestSTO_17_NoConnectionMakesAFileInALostStoresPlace(t *testing.T) {
 	}
 	works := map[string]func() error{
 		"a checkpoint": func() error {
-			pool := openAttached(writerDSN(path), "", "")
+			pool := openAttached(writerDSN(path), attachment{}, "")
 			return errors.Join(db.writer.keeper.checkpoint(t.Context(), pool), pool.Close())
 		},
 		"the archive": func() error {

@@ -27,25 +27,25 @@ func (d *DB) SavePeer(ctx context.Context, peer Peer) error {
 
 func savePeer(t *tx, peer Peer) error {
 	if peer.SessionID != "" {
-		err := t.upsert("UPDATE session_bindings SET learned_at = max(learned_at, ?3) WHERE identity = ?1 AND session_id = ?2",
+		err := upsert(t, "UPDATE session_bindings SET learned_at = max(learned_at, ?3) WHERE identity = ?1 AND session_id = ?2",
 			"INSERT OR IGNORE INTO session_bindings (identity, session_id, learned_at) VALUES (?1, ?2, ?3)", peer.ID, peer.SessionID, peer.SeenAt)
 		if err != nil {
 			return err
 		}
 	}
-	err := t.upsert(`UPDATE peer_names SET session_id = ifnull(nullif(?3, ''), session_id), agent = ?4, learned_at = max(learned_at, ?5)
+	err := upsert(t, `UPDATE peer_names SET session_id = ifnull(nullif(?3, ''), session_id), agent = ?4, learned_at = max(learned_at, ?5)
 			WHERE identity = ?1 AND name = ?2`,
 		"INSERT OR IGNORE INTO peer_names (identity, name, session_id, agent, learned_at) VALUES (?1, ?2, nullif(?3, ''), ?4, ?5)",
 		peer.ID, peer.Name, peer.SessionID, string(peer.Agent), peer.SeenAt)
 	if err != nil {
 		return err
 	}
-	err = t.upsert("UPDATE peer_name_owners SET identity = ?2 WHERE name = ?1",
+	err = upsert(t, "UPDATE peer_name_owners SET identity = ?2 WHERE name = ?1",
 		"INSERT OR IGNORE INTO peer_name_owners (name, identity) VALUES (?1, ?2)", peer.Name, peer.ID)
 	if err != nil {
 		return err
 	}
-	return t.upsert("UPDATE peer_last_seen SET seen_at = max(seen_at, ?2) WHERE name = ?1",
+	return upsert(t, "UPDATE peer_last_seen SET seen_at = max(seen_at, ?2) WHERE name = ?1",
 		"INSERT OR IGNORE INTO peer_last_seen (name, seen_at) VALUES (?1, ?2)", peer.Name, peer.SeenAt)
 }
 
@@ -53,7 +53,7 @@ func savePeer(t *tx, peer Peer) error {
 // table: the tables of peers are known by their columns alone, and a store from
 // elsewhere may have other keys on them, or none (VER-01). Where such a key is
 // narrower than ours, the row that was there first stays.
-func (t *tx) upsert(update, insert string, args ...any) error {
+func upsert(t *tx, update, insert string, args ...any) error {
 	changed, err := t.exec(update, args...)
 	if err != nil || changed > 0 {
 		return err

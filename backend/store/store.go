@@ -8,27 +8,16 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
-	"net/url"
-	"os"
-	"path/filepath"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
-
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
 )
 
 // SchemaVersion is the number of the newest schema step this build knows.
 const SchemaVersion = 9
-
-// busyMillis is how long a connection waits for another process's lock.
-const busyMillis = 5000
 
 // Options are what a DB needs from outside. Now and Log are required.
 type Options struct {
@@ -62,7 +51,9 @@ type DB struct {
 	*Reader
 	writer  *writer
 	now     func() time.Time
-	version int // of the schema in force
+	version int    // of the schema in force
+	compat  string // the supplement of a store that keeps its schema, "" for none
+	notices string // the statement that stores a notice of a decision
 }
 
 // Open opens the store at path, creates it when there is none and upgrades an
@@ -102,7 +93,7 @@ func Open(ctx context.Context, path string, opts Options) (db *DB, err error) {
 	db.version = found.version
 	if opts.Index != "" {
 		db.index = startIndex(opts.Index, db.Reader, opts)
-		db.writer.told.Store(db.index)
+		db.writer.onCommit(db.index.committed)
 	}
 	return db, nil
 }
@@ -132,12 +123,22 @@ func upgradeWhole(ctx context.Context, path string, is found, opts Options) (com
 
 // openDB opens the store with the supplement compat, "" for none.
 func openDB(ctx context.Context, path, compat string, opts Options) (*DB, error) {
-	writer, err := openWriter(ctx, path, compat, opts.Log)
+	writer, err := openWriter(ctx, path, besideStore(compat), followMessages, opts.Log)
 	if err != nil {
 		return nil, err
 	}
+	notices := insertMessage
 	if compat != "" {
-		err = writer.do(ctx, mendHosted)
+		err = writer.do(ctx, func(t *tx) error {
+			apart, err := t.exists(decisionsApart)
+			if err == nil && apart {
+				notices = insertOutbox
+			}
+			if err != nil {
+				return err
+			}
+			return mendHosted(t)
+		})
 	}
 	if err == nil {
 		err = writer.do(ctx, catchUp)
@@ -145,59 +146,14 @@ func openDB(ctx context.Context, path, compat string, opts Options) (*DB, error)
 	if err != nil {
 		return nil, errors.Join(err, writer.close())
 	}
-	return &DB{Reader: &Reader{path: path, own: true, compat: compat}, writer: writer, now: opts.Now}, nil
+	reader := &Reader{path: path, own: true, file: newReadOnly(path, besideStore(compat), true)}
+	return &DB{Reader: reader, writer: writer, now: opts.Now, compat: compat, notices: notices}, nil
 }
 
-// createEmpty makes the file with access for its owner alone; SQLite gives the
-// files beside it the same mode.
-func createEmpty(path string) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s can not be created: %v", path, reason(err)))
-	}
-	return errors.Join(file.Chmod(0o600), file.Close()) // the umask may have taken bits away
-}
-
-// makeWhole makes a database that describe fills. It gets its name when it is
-// whole: whoever looks meanwhile, and a disk that fails, finds none rather than
-// a broken one.
-func makeWhole(ctx context.Context, path string, describe func(context.Context, *sql.DB) error) error {
-	if hasLog(path) {
-		return loneLog(path)
-	}
-	temp := disk.TempName(path)
-	if err := createEmpty(temp); err != nil {
-		return err
-	}
-	pool, err := sql.Open("sqlite", dsn(temp, "_pragma=journal_mode(MEMORY)", "_pragma=synchronous(FULL)"))
-	if err == nil {
-		err = errors.Join(describe(ctx, pool), pool.Close())
-	}
-	if err == nil {
-		err = disk.Publish(temp, path)
-	}
-	if err != nil {
-		return errors.Join(storageError(path, err), dropUnmade(temp))
-	}
-	return nil
-}
-
-// dropUnmade takes a database away that never got its name.
-func dropUnmade(temp string) error {
-	if err := os.Remove(temp); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil // it got its name, and only that could not be made durable
-}
-
-// dropEmpty takes a database away again that its maker could put nothing in: an
-// empty one would stand for a loss. It returns why that failed.
-func dropEmpty(path string, failure error) error {
-	if info, err := os.Lstat(path); failure == nil || err != nil || info.Size() > 0 {
-		return failure
-	}
-	return errors.Join(failure, os.Remove(path))
-}
+// decisionsApart asks whether the supplement has the decisions: what older
+// programs lack is not in their store, and its notices go by the outbox.
+const decisionsApart = `SELECT EXISTS (SELECT 1 FROM compat.sqlite_schema WHERE name = 'decisions')
+	AND NOT EXISTS (SELECT 1 FROM main.sqlite_schema WHERE name = 'decisions')`
 
 // Close waits for the writes under way, moves everything from the log into the
 // database file and closes it. Writes that come later are refused.
@@ -213,25 +169,3 @@ func (d *DB) Version() int { return d.version }
 
 // hosted reports whether the store keeps an older schema, or one that lost tables.
 func (d *DB) hosted() bool { return d.compat != "" }
-
-// writerDSN opens path, which is there, for writing: SQLite would make an empty
-// file in the place of one that was taken away. Automatic checkpoints are off: a
-// background one keeps their cost out of the commits (housekeeping.go).
-func writerDSN(path string) string {
-	return dsn(path, "mode=rw", "_txlock=immediate",
-		"_pragma=journal_mode(WAL)", "_pragma=synchronous(FULL)", "_pragma=foreign_keys(1)",
-		"_pragma=wal_autocheckpoint(0)", fmt.Sprintf("_pragma=journal_size_limit(%d)", logBytes), "_pragma=cache_size(-16000)")
-}
-
-func dsn(path string, params ...string) string {
-	name := fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)", escapePath(path), busyMillis)
-	for _, param := range params {
-		name += "&" + param
-	}
-	return name
-}
-
-// escapePath writes path so that SQLite reads it from a file: name unchanged.
-func escapePath(path string) string {
-	return (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath()
-}

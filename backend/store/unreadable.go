@@ -95,9 +95,10 @@ func UnreadableRows(ctx context.Context, path string, live bool) (found []Unread
 	return found, storageError(path, err)
 }
 
-// poolAsker asks a pool of connections.
-type poolAsker struct{ *sql.DB }
-
-func (p poolAsker) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return p.QueryContext(ctx, query, args...)
+// errRow says why a row is passed over.
+type errRow struct {
+	why   string
+	newer bool // it may be the form of a newer release
 }
+
+func (e errRow) Error() string { return e.why }

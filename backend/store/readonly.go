@@ -1,0 +1,165 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"sync"
+)
+
+// readConnections bounds how many questions are answered at once.
+const readConnections = 4
+
+// readOnly answers questions from a database and can not change it. Beside a log
+// it follows the log. With no log nobody writes, and the file is opened immutable:
+// an ordinary read-only connection would make files beside it and leave them
+// there. Its methods may be called concurrently.
+type readOnly struct {
+	path string
+	with attachment
+	own  bool // beside the writer of this process: a log is there
+
+	mu     sync.RWMutex // held for reading while a question runs
+	pool   *readPool    // nil until the first question
+	seen   mark         // the state that pool answers for
+	closed bool
+}
+
+// newReadOnly opens nothing yet. own says that this process writes the database.
+func newReadOnly(path string, with attachment, own bool) *readOnly {
+	return &readOnly{path: path, with: with, own: own}
+}
+
+// close closes the connections.
+func (r *readOnly) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	return r.disconnect()
+}
+
+func (r *readOnly) disconnect() error {
+	if r.pool == nil {
+		return nil
+	}
+	err := r.pool.close()
+	r.pool = nil
+	return err
+}
+
+func (r *readOnly) mark() (mark, error) {
+	if r.own || hasLog(r.path) || r.with.path != "" && hasLog(r.with.path) {
+		return mark{logged: true}, nil
+	}
+	info, err := os.Stat(r.path)
+	if err != nil {
+		return mark{}, fmt.Errorf("the store %s: %w", r.path, err)
+	}
+	return mark{size: info.Size(), changed: info.ModTime()}, nil
+}
+
+// read runs ask on one state of the database. ask may run again and sets its
+// results anew each time.
+func (r *readOnly) read(ctx context.Context, ask func(*readPool) error) error {
+	var stable bool
+	var err error
+	for range maxLooks {
+		if stable, err = r.look(ask); stable || ctx.Err() != nil {
+			break
+		}
+	}
+	return storageError(r.path, err)
+}
+
+// look asks once. stable says that the answer, or its error, is of one state.
+func (r *readOnly) look(ask func(*readPool) error) (stable bool, err error) {
+	seen, err := r.mark()
+	if err != nil {
+		return true, err
+	}
+	if err := r.connect(seen); err != nil {
+		return true, err
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if !r.fits(seen) { // closed, or another question saw a newer state
+		return r.closed, errClosed
+	}
+	err = ask(r.pool)
+	return r.stillAt(seen), err
+}
+
+// connect makes r.pool fit the mark.
+func (r *readOnly) connect(seen mark) error {
+	r.mu.RLock()
+	fits := r.fits(seen)
+	r.mu.RUnlock()
+	if fits {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed || r.fits(seen) {
+		return nil
+	}
+	if err := r.disconnect(); err != nil {
+		return err
+	}
+	params, beside := []string{"mode=ro", "_pragma=query_only(1)"}, "?mode=ro"
+	if !seen.logged {
+		params, beside = append(params, "immutable=1"), "?mode=ro&immutable=1"
+	}
+	pool := openAttached(dsn(r.path, params...), r.with, beside)
+	pool.SetMaxOpenConns(readConnections)
+	pool.SetMaxIdleConns(readConnections)
+	r.pool, r.seen = newReadPool(pool), seen
+	return nil
+}
+
+// fits reports whether the connections answer for the state of the mark. Those
+// that follow a log always do: they keep the log from being taken away.
+func (r *readOnly) fits(seen mark) bool {
+	return r.pool != nil && (r.seen.logged || r.seen == seen)
+}
+
+func (r *readOnly) stillAt(seen mark) bool {
+	again, err := r.mark()
+	return seen.logged || err == nil && again == seen
+}
+
+// readPool is a pool of connections that keeps its statements prepared.
+type readPool struct {
+	pool *sql.DB
+
+	mu         sync.Mutex // guards statements
+	statements map[string]*sql.Stmt
+}
+
+func newReadPool(pool *sql.DB) *readPool {
+	return &readPool{pool: pool, statements: map[string]*sql.Stmt{}}
+}
+
+func (p *readPool) close() error { return p.pool.Close() }
+
+func (p *readPool) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	statement, err := p.prepare(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return statement.QueryContext(ctx, args...)
+}
+
+func (p *readPool) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if statement, ok := p.statements[query]; ok {
+		return statement, nil
+	}
+	statement, err := p.pool.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	p.statements[query] = statement
+	return statement, nil
+}
