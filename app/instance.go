@@ -14,7 +14,7 @@ import (
 	"bridge/backend/daemon"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
-	"bridge/backend/store"
+	"bridge/backend/sqlitex"
 )
 
 // errShown says that another desktop app of this home runs and was told to show
@@ -26,7 +26,7 @@ type instance struct {
 	version string
 	shown   chan<- struct{} // holds one: somebody started the app again
 
-	lock     *store.Lock
+	lock     *sqlitex.Lock
 	listener net.Listener
 	server   *ipc.Server
 	serving  sync.WaitGroup
@@ -52,11 +52,11 @@ func claim(ctx context.Context, opts daemon.Options, hidden bool, shown chan<- s
 	ctx, cancel := context.WithTimeout(ctx, claimPatience)
 	defer cancel()
 	for {
-		lock, err := store.AcquireLock(ctx, opts.Home.DesktopLock())
+		lock, err := sqlitex.AcquireLock(ctx, opts.Home.DesktopLock())
 		if err == nil {
 			return listen(opts, string(token), lock, shown)
 		}
-		if !errors.Is(err, store.ErrLocked) {
+		if !errors.Is(err, sqlitex.ErrLocked) {
 			return nil, err
 		}
 		if hidden || showOther(ctx, opts.Home, string(token), opts.Version) == nil {
@@ -78,7 +78,7 @@ func showOther(ctx context.Context, home config.Home, token, version string) err
 	return client.Show(ctx)
 }
 
-func listen(opts daemon.Options, token string, lock *store.Lock, shown chan<- struct{}) (*instance, error) {
+func listen(opts daemon.Options, token string, lock *sqlitex.Lock, shown chan<- struct{}) (*instance, error) {
 	i := &instance{version: opts.Version, shown: shown, lock: lock}
 	var err error
 	if i.listener, err = ipc.Listen(opts.Home.DesktopSocket()); err != nil {

@@ -30,8 +30,8 @@ var removals = map[string]string{
 	"backend/ipc.Journal.importFile os.Remove": "a receipt file, after the store has committed what it says",
 	"backend/ipc.Listen os.Remove":             "the socket of a broker that died; it holds no bytes, and the election lock is held",
 
-	"backend/store.dropEmpty os.Remove":                "a database of no bytes that could not be made",
-	"backend/store.dropUnmade os.Remove":               "a database that never got its name and holds no row",
+	"backend/sqlitex.DropEmpty os.Remove":              "a database of no bytes that could not be made",
+	"backend/sqlitex.dropUnmade os.Remove":             "a database that never got its name and holds no row",
 	"backend/store.DropIndex DROP TABLE":               "the search index of a lost store, which is made anew; the recovery set has the file",
 	"backend/store.safeCopy.discard os.Remove":         "a copy that was never published; the store still has all it holds",
 	"backend/store.migration.restoreTable DELETE FROM": "a table whose contents are put back from the checked copy in the same transaction",

@@ -27,6 +27,7 @@ import (
 	"bridge/backend/ipc/api"
 	"bridge/backend/maintain"
 	"bridge/backend/maintain/lease"
+	"bridge/backend/sqlitex"
 	"bridge/backend/store"
 )
 
@@ -62,7 +63,7 @@ type Options struct {
 // Daemon is a running bridge.
 type Daemon struct {
 	opts    Options
-	lock    *store.Lock
+	lock    *sqlitex.Lock
 	lease   *lease.Lease
 	older   lease.Older // programs that were alive at the start
 	has     bool        // the home had a store at the start
@@ -246,8 +247,8 @@ func (d *Daemon) elect(ctx context.Context) error {
 	if err := d.opts.Home.Ensure(); err != nil {
 		return err
 	}
-	lock, err := store.AcquireLock(ctx, d.opts.Home.BrokerLock())
-	if errors.Is(err, store.ErrLocked) {
+	lock, err := sqlitex.AcquireLock(ctx, d.opts.Home.BrokerLock())
+	if errors.Is(err, sqlitex.ErrLocked) {
 		lock, err = d.takeOver(ctx)
 	}
 	d.lock = lock
@@ -267,15 +268,15 @@ const takeOverPause = 20 * time.Millisecond
 // takeOver takes the place of a background broker, which is asked to leave. A
 // broker that holds the election and is not to be reached is about to end, or
 // has just begun: it is looked at again.
-func (d *Daemon) takeOver(ctx context.Context) (*store.Lock, error) {
+func (d *Daemon) takeOver(ctx context.Context) (*sqlitex.Lock, error) {
 	if d.opts.Host == broker.HostBackground {
 		return nil, bridge.Errorf(bridge.Conflict, "another broker already serves this home")
 	}
 	ctx, cancel := context.WithTimeout(ctx, takeOverPatience)
 	defer cancel()
 	for asked := false; ; {
-		lock, err := store.AcquireLock(ctx, d.opts.Home.BrokerLock())
-		if !errors.Is(err, store.ErrLocked) {
+		lock, err := sqlitex.AcquireLock(ctx, d.opts.Home.BrokerLock())
+		if !errors.Is(err, sqlitex.ErrLocked) {
 			return lock, err
 		}
 		if !asked {

@@ -18,7 +18,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
-	"bridge/backend/store"
+	"bridge/backend/sqlitex"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -184,7 +184,7 @@ func TestMSG_01_TakeOver(t *testing.T) {
 func TestMSG_01_ABrokerThatIsEndingIsWaitedFor(t *testing.T) {
 	home := newHome(t)
 	end(t, start(t, options(home, "serve"))) // which leaves the token
-	lock, err := store.AcquireLock(t.Context(), home.BrokerLock())
+	lock, err := sqlitex.AcquireLock(t.Context(), home.BrokerLock())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
+	"bridge/backend/sqlitex"
 	"bridge/backend/store"
 )
 
@@ -134,7 +135,7 @@ func (k *checker) hasContent(one inventory.Database) bool {
 	case !ok:
 		k.checkMissing(one, logged)
 		return false
-	case info.Size() < store.SmallestDatabase:
+	case info.Size() < sqlitex.SmallestDatabase:
 		k.findEmpty(one, info.Size(), logged)
 		return false
 	}
@@ -198,7 +199,7 @@ func (k *checker) judge(ctx context.Context, one inventory.Database, seen store.
 // findUnreadable reports a database that could not be read: it is damaged, or the
 // system refused it.
 func (k *checker) findUnreadable(ctx context.Context, one inventory.Database, err error) {
-	if store.IsDamage(err) {
+	if sqlitex.IsDamage(err) {
 		k.findDamage(ctx, one, DatabaseUnreadable, inventory.Sentence(err))
 		return
 	}

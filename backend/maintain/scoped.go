@@ -15,6 +15,7 @@ import (
 	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
+	"bridge/backend/sqlitex"
 	"bridge/backend/store"
 )
 
@@ -36,8 +37,8 @@ func (c Caretaker) BackupMessages(ctx context.Context, pause func(context.Contex
 	if _, err := c.HasStore(ctx); err != nil {
 		return made, err
 	}
-	lock, err := store.AcquireLock(ctx, filepath.Join(c.Home.MessageBackups(), generationLock))
-	if errors.Is(err, store.ErrLocked) {
+	lock, err := sqlitex.AcquireLock(ctx, filepath.Join(c.Home.MessageBackups(), generationLock))
+	if errors.Is(err, sqlitex.ErrLocked) {
 		return made, bridge.Errorf(bridge.Conflict, "another process is making a backup of the messages")
 	}
 	if err != nil {

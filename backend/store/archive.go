@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"bridge/backend/bridge"
+	"bridge/backend/sqlitex"
 )
 
 // ArchiveVersion is the schema version of the message archive, archive.db.
@@ -53,7 +54,7 @@ func ArchiveMessages(ctx context.Context, path, cold string, rule ArchiveRule) (
 	if err := prepareArchive(ctx, cold); err != nil {
 		return 0, err
 	}
-	pool, err := sql.Open("sqlite", writerDSN(path)+"&_pragma=temp_store(2)&_pragma=wal_autocheckpoint(4000)")
+	pool, err := sql.Open("sqlite", sqlitex.WriterDSN(path)+"&_pragma=temp_store(2)&_pragma=wal_autocheckpoint(4000)")
 	if err != nil {
 		return 0, fmt.Errorf("opening the store %s: %w", path, err)
 	}
@@ -61,16 +62,16 @@ func ArchiveMessages(ctx context.Context, path, cold string, rule ArchiveRule) (
 	pool.SetMaxOpenConns(1)
 	conn, err := pool.Conn(ctx)
 	if err != nil {
-		return 0, storageError(path, err)
+		return 0, sqlitex.Error(path, err)
 	}
-	work := &archiver{rule: rule, tx: newTx(conn)}
-	defer func() { err = errors.Join(err, work.tx.close()) }()
+	work := &archiver{rule: rule, tx: sqlitex.NewTx(conn)}
+	defer func() { err = errors.Join(err, work.tx.Close()) }()
 	if _, err := conn.ExecContext(ctx, "ATTACH DATABASE ? AS cold; PRAGMA cold.cache_size = -32000; CREATE TEMP TABLE batch (row INTEGER PRIMARY KEY)", cold); err != nil {
-		return 0, storageError(cold, err)
+		return 0, sqlitex.Error(cold, err)
 	}
 	for _, table := range []string{"archived_messages", "messages"} {
 		if err := work.move(ctx, table); err != nil {
-			return work.moved, storageError(path, err)
+			return work.moved, sqlitex.Error(path, err)
 		}
 	}
 	return work.moved, nil
@@ -79,11 +80,11 @@ func ArchiveMessages(ctx context.Context, path, cold string, rule ArchiveRule) (
 // prepareArchive makes the archive, or checks that it is one of a known version.
 func prepareArchive(ctx context.Context, cold string) error {
 	if _, err := os.Lstat(cold); errors.Is(err, fs.ErrNotExist) {
-		if err := makeWhole(ctx, cold, describeArchive); err != nil {
+		if err := sqlitex.CreateWhole(ctx, cold, describeArchive); err != nil {
 			return err
 		}
 	}
-	pool, err := sql.Open("sqlite", writerDSN(cold))
+	pool, err := sql.Open("sqlite", sqlitex.WriterDSN(cold))
 	if err != nil {
 		return fmt.Errorf("opening the archive %s: %w", cold, err)
 	}
@@ -92,7 +93,7 @@ func prepareArchive(ctx context.Context, cold string) error {
 	seen, tables, err := readSchema(ctx, pool)
 	switch {
 	case err != nil:
-		return storageError(cold, err)
+		return sqlitex.Error(cold, err)
 	case seen.version > ArchiveVersion:
 		return bridge.Errorf(bridge.Unsupported, "the archive %s has schema version %d and this Bridge knows version %d: use a newer Bridge", cold, seen.version, ArchiveVersion)
 	case len(tables) > 0 && tables["archived_messages"] == "":
@@ -100,9 +101,9 @@ func prepareArchive(ctx context.Context, cold string) error {
 	}
 	err = describeArchive(ctx, pool)
 	if err == nil {
-		err = settle(ctx, pool) // rows of an earlier attempt let others leave the primary store
+		err = sqlitex.CheckpointWAL(ctx, pool) // rows of an earlier attempt let others leave the primary store
 	}
-	return storageError(cold, err)
+	return sqlitex.Error(cold, err)
 }
 
 func describeArchive(ctx context.Context, pool *sql.DB) error {
@@ -116,7 +117,7 @@ func describeArchive(ctx context.Context, pool *sql.DB) error {
 // archiver moves batches on one connection to which the archive is attached.
 type archiver struct {
 	rule  ArchiveRule
-	tx    *tx
+	tx    *sqlitex.Tx
 	moved int
 }
 
@@ -170,28 +171,28 @@ func (a *archiver) move(ctx context.Context, table string) error {
 
 // pick fills the batch and returns its size.
 func (a *archiver) pick(table string, last *int64) (int64, error) {
-	if _, err := a.tx.exec("DELETE FROM temp.batch"); err != nil {
+	if _, err := a.tx.Exec("DELETE FROM temp.batch"); err != nil {
 		return 0, err
 	}
-	count, err := a.tx.exec(fmt.Sprintf("INSERT INTO temp.batch SELECT rowid FROM main.%s WHERE rowid > ?1 AND %s ORDER BY rowid LIMIT ?3", table, archivable[table]),
+	count, err := a.tx.Exec(fmt.Sprintf("INSERT INTO temp.batch SELECT rowid FROM main.%s WHERE rowid > ?1 AND %s ORDER BY rowid LIMIT ?3", table, archivable[table]),
 		*last, a.rule.Before, archiveBatch)
 	if err != nil || count == 0 {
 		return 0, err
 	}
-	rows, err := a.tx.query(context.Background(), "SELECT max(row) FROM temp.batch")
-	return count, each(rows, err, func(rows *sql.Rows) error { return rows.Scan(last) })
+	rows, err := a.tx.Query(context.Background(), "SELECT max(row) FROM temp.batch")
+	return count, sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(last) })
 }
 
 func (a *archiver) within(begin string, work func() error) error {
-	if _, err := a.tx.exec(begin); err != nil {
+	if _, err := a.tx.Exec(begin); err != nil {
 		return err
 	}
 	err := work()
 	if err == nil {
-		_, err = a.tx.exec("COMMIT")
+		_, err = a.tx.Exec("COMMIT")
 	}
 	if err != nil {
-		a.tx.rollback()
+		a.tx.Rollback()
 	}
 	return err
 }
@@ -203,7 +204,7 @@ const archiveColumns = "id, recipient, from_id, from_name, from_agent, to_target
 
 // copyRows puts the batch into the archive; only the archive is written.
 func (a *archiver) copyRows(table string, count int64) error {
-	fresh, err := a.tx.exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.archived_messages (%s, archive_reason, archived_at)
+	fresh, err := a.tx.Exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.archived_messages (%s, archive_reason, archived_at)
 		SELECT %s, %s FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row`, archiveColumns, archiveColumns, archivedAs[table], table), a.rule.Now)
 	if err != nil {
 		return err
@@ -214,7 +215,7 @@ func (a *archiver) copyRows(table string, count int64) error {
 		}
 	}
 	for _, about := range []string{"delivery_stages", "delivery_ways"} {
-		_, err = a.tx.exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.%[1]s SELECT s.* FROM temp.batch CROSS JOIN main.%[2]s m ON m.rowid = batch.row
+		_, err = a.tx.Exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.%[1]s SELECT s.* FROM temp.batch CROSS JOIN main.%[2]s m ON m.rowid = batch.row
 			CROSS JOIN main.%[1]s s ON s.message_id = m.id AND s.recipient = m.recipient`, about, table))
 		if err != nil {
 			return err
@@ -225,9 +226,9 @@ func (a *archiver) copyRows(table string, count int64) error {
 
 // checkKnown refuses a batch of which the archive has a row with other content.
 func (a *archiver) checkKnown(table string) error {
-	rows, err := a.tx.query(context.Background(), fmt.Sprintf(`SELECT m.id FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row
+	rows, err := a.tx.Query(context.Background(), fmt.Sprintf(`SELECT m.id FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row
 		CROSS JOIN cold.archived_messages a ON a.id = m.id AND a.recipient = m.recipient WHERE NOT (%s) LIMIT 1`, table, sameArchived))
-	return each(rows, err, func(rows *sql.Rows) error {
+	return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var id string
 		if err := rows.Scan(&id); err != nil {
 			return err
@@ -243,7 +244,7 @@ func (a *archiver) removeRows(table string, count int64) error {
 	if err := followMessages(a.tx); err != nil { // what leaves must be in the lists first
 		return err
 	}
-	removed, err := a.tx.exec(fmt.Sprintf(`DELETE FROM main.%s AS m WHERE rowid IN (SELECT row FROM temp.batch)
+	removed, err := a.tx.Exec(fmt.Sprintf(`DELETE FROM main.%s AS m WHERE rowid IN (SELECT row FROM temp.batch)
 		AND EXISTS (SELECT 1 FROM cold.archived_messages a WHERE a.id IS m.id AND a.recipient IS m.recipient AND %s)`, table, sameArchived))
 	if err != nil {
 		return err
@@ -260,8 +261,8 @@ func (a *archiver) removeRows(table string, count int64) error {
 // requireGone refuses when rows of the batch are still in the table.
 func (a *archiver) requireGone(table string, count int64) error {
 	left := 0
-	rows, err := a.tx.query(context.Background(), fmt.Sprintf("SELECT count(*) FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row", table))
-	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&left) })
+	rows, err := a.tx.Query(context.Background(), fmt.Sprintf("SELECT count(*) FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row", table))
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&left) })
 	if err == nil && left > 0 {
 		err = bridge.Errorf(bridge.Conflict, "%d of %d old messages have no equal copy in the archive or changed meanwhile: these were not archived", left, count)
 	}

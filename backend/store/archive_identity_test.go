@@ -1,11 +1,13 @@
 package store
 
 import (
+	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
 
 	"bridge/backend/bridge"
+	"bridge/backend/sqlitex"
 )
 
 // contentColumns are those in which two copies of one delivery may differ.
@@ -104,7 +106,8 @@ func archivedOf(t *testing.T, cold, id string) (count int) {
 	reader := archiveReader(cold)
 	defer reader.Close()
 	err := reader.read(t.Context(), func(v view) error {
-		return v.pool.QueryRowContext(t.Context(), "SELECT count(*) FROM archived_messages WHERE id = ?", id).Scan(&count)
+		rows, err := v.Query(t.Context(), "SELECT count(*) FROM archived_messages WHERE id = ?", id)
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&count) })
 	})
 	if err != nil {
 		t.Fatal(err)

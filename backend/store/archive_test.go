@@ -15,6 +15,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
 	"bridge/backend/mail"
+	"bridge/backend/sqlitex"
 )
 
 // oldMail makes a store with messages m0 to m9 at times 0 to 9000: the even ones
@@ -220,7 +221,7 @@ func TestSTO_07_AConflictingIdentityStopsTheArchive(t *testing.T) {
 	if err := prepareArchive(t.Context(), cold); err != nil {
 		t.Fatal(err)
 	}
-	pool, err := sql.Open("sqlite", dsn(cold))
+	pool, err := sql.Open("sqlite", sqlitex.DSN(cold))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +294,7 @@ func TestVER_06_ANewerOrForeignArchiveIsRefused(t *testing.T) {
 		"CREATE TABLE archived_messages (id); PRAGMA user_version = 2": "newer", "CREATE TABLE recipes (name)": "foreign",
 	} {
 		path, cold, db := oldMail(t)
-		pool, err := sql.Open("sqlite", dsn(cold))
+		pool, err := sql.Open("sqlite", sqlitex.DSN(cold))
 		if err != nil {
 			t.Fatal(err)
 		}

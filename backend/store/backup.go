@@ -17,6 +17,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/sqlitex"
 )
 
 // safeCopy is what is kept of a store before its schema changes: a whole copy
@@ -64,7 +65,7 @@ func (m *migration) copyStore(ctx context.Context) (safeCopy, error) {
 func (m *migration) copyWhole(ctx context.Context) (safeCopy, error) {
 	final := fmt.Sprintf("%s.backup-%d-to-%d-%s", m.path, m.from, SchemaVersion, stampName(m.now()))
 	kept := safeCopy{pending: pendingName(final), final: final, whole: true}
-	if err := createEmpty(kept.pending); err != nil {
+	if err := sqlitex.CreateEmpty(kept.pending); err != nil {
 		return safeCopy{}, err
 	}
 	err := m.conn.Raw(func(driver any) error { return backUp(driver, kept.pending) })
@@ -75,7 +76,7 @@ func (m *migration) copyWhole(ctx context.Context) (safeCopy, error) {
 		err = checkCopy(ctx, kept.pending, m.from)
 	}
 	if err == nil {
-		err = syncFile(kept.pending)
+		err = sqlitex.SyncFile(kept.pending)
 	}
 	if err != nil {
 		return safeCopy{}, errors.Join(fmt.Errorf("copying the store before its upgrade: %w", err), kept.discard())
@@ -92,7 +93,7 @@ func backUp(driver any, to string) error {
 	if !ok {
 		return fmt.Errorf("the driver %T can not back up", driver)
 	}
-	backup, err := source.NewBackup("file:" + escapePath(to))
+	backup, err := source.NewBackup("file:" + sqlitex.EscapePath(to))
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func backUp(driver any, to string) error {
 
 // checkCopy reads the whole copy without leaving anything beside it.
 func checkCopy(ctx context.Context, path string, version int) error {
-	pool, err := sql.Open("sqlite", dsn(path, "mode=ro", "immutable=1"))
+	pool, err := sql.Open("sqlite", sqlitex.DSN(path, "mode=ro", "immutable=1"))
 	if err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (m *migration) snapshotMetadata(ctx context.Context, names []string) (safeC
 		return safeCopy{}, err
 	}
 	for _, name := range names {
-		if snapshot.RowCounts[name], err = m.number(ctx, "SELECT count(*) FROM "+quoteName(name)); err != nil {
+		if snapshot.RowCounts[name], err = m.number(ctx, "SELECT count(*) FROM "+sqlitex.QuoteName(name)); err != nil {
 			return safeCopy{}, err
 		}
 	}
@@ -213,11 +214,11 @@ func (m *migration) literals(ctx context.Context, table string) ([][]string, err
 	}
 	quoted := make([]string, len(columns))
 	for i, column := range columns {
-		quoted[i] = "quote(" + quoteName(column) + ")"
+		quoted[i] = "quote(" + sqlitex.QuoteName(column) + ")"
 	}
 	all := [][]string{columns}
 	rows, err := m.conn.QueryContext(ctx, "SELECT "+strings.Join(quoted, ", ")+" FROM "+table) //nolint:gosec // names of the store's own tables and columns, quoted
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		cells := make([]string, len(columns))
 		into := make([]any, len(columns))
 		for i := range cells {
@@ -233,7 +234,7 @@ func (m *migration) literals(ctx context.Context, table string) ([][]string, err
 func (m *migration) texts(ctx context.Context, query string) ([]string, error) {
 	var texts []string
 	rows, err := m.conn.QueryContext(ctx, query)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var text string
 		err := rows.Scan(&text)
 		texts = append(texts, text)
@@ -248,7 +249,7 @@ func (m *migration) restore(ctx context.Context, kept safeCopy) error {
 	if !kept.whole {
 		return nil
 	}
-	if _, err := m.conn.ExecContext(ctx, "ATTACH DATABASE ? AS kept", "file:"+escapePath(kept.final)+"?mode=ro&immutable=1"); err != nil {
+	if _, err := m.conn.ExecContext(ctx, "ATTACH DATABASE ? AS kept", "file:"+sqlitex.EscapePath(kept.final)+"?mode=ro&immutable=1"); err != nil {
 		return fmt.Errorf("opening the copy %s: %w", kept.final, err)
 	}
 	names, err := m.tables(ctx)
@@ -256,7 +257,7 @@ func (m *migration) restore(ctx context.Context, kept safeCopy) error {
 		return err
 	}
 	for _, name := range names {
-		if err := m.restoreTable(ctx, quoteName(name)); err != nil {
+		if err := m.restoreTable(ctx, sqlitex.QuoteName(name)); err != nil {
 			return fmt.Errorf("restoring the table %s: %w", name, err)
 		}
 	}

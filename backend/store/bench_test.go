@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"bridge/backend/bridge"
+	"bridge/backend/sqlitex"
 )
 
 // The benchmarks measure each operation and, in the same run and on the same
@@ -31,7 +32,7 @@ type rawStore struct {
 
 func openRaw(b *testing.B) *rawStore {
 	b.Helper()
-	pool, err := sql.Open("sqlite", dsn(filepath.Join(b.TempDir(), "raw.db"), "_pragma=journal_mode(WAL)", "_pragma=synchronous(FULL)"))
+	pool, err := sql.Open("sqlite", sqlitex.DSN(filepath.Join(b.TempDir(), "raw.db"), "_pragma=journal_mode(WAL)", "_pragma=synchronous(FULL)"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func sendTogether(b *testing.B, db *DB, senders, each int) []time.Duration {
 // fill stores count messages of 400 peers in one statement.
 func fill(b *testing.B, path string, count int) {
 	b.Helper()
-	pool, err := sql.Open("sqlite", dsn(path, "_pragma=synchronous(OFF)", "_pragma=cache_size(-400000)"))
+	pool, err := sql.Open("sqlite", sqlitex.DSN(path, "_pragma=synchronous(OFF)", "_pragma=cache_size(-400000)"))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -5,10 +5,9 @@ import (
 	"database/sql"
 	"maps"
 	"slices"
-)
 
-// SmallestDatabase is how many bytes a database has at least: one page.
-const SmallestDatabase = 512
+	"bridge/backend/sqlitex"
+)
 
 // Inspection is what a look through one whole database file found (STO-01).
 type Inspection struct {
@@ -28,28 +27,28 @@ type Inspection struct {
 // could not be read as a database at all.
 func Inspect(ctx context.Context, path string, live bool) (Inspection, error) {
 	var seen Inspection
-	err := quietly(ctx, path, live, func(pool *sql.DB) (err error) {
+	err := sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
 		if seen, err = glance(ctx, path, pool); err != nil {
 			return err
 		}
 		if seen.Problems, err = integrity(ctx, pool, seen.Tables); err != nil {
 			return err
 		}
-		seen.References, err = lines(ctx, pool, `SELECT 'a row of ' || "table" || ' names a missing row of ' || parent FROM pragma_foreign_key_check LIMIT 100`)
+		seen.References, err = sqlitex.Texts(ctx, pool, `SELECT 'a row of ' || "table" || ' names a missing row of ' || parent FROM pragma_foreign_key_check LIMIT 100`)
 		return err
 	})
-	return seen, storageError(path, err)
+	return seen, sqlitex.Error(path, err)
 }
 
 // Glance is Inspect without the reading of the whole file: what version and
 // tables it has. Problems and References stay empty.
 func Glance(ctx context.Context, path string, live bool) (Inspection, error) {
 	var seen Inspection
-	err := quietly(ctx, path, live, func(pool *sql.DB) (err error) {
+	err := sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
 		seen, err = glance(ctx, path, pool)
 		return err
 	})
-	return seen, storageError(path, err)
+	return seen, sqlitex.Error(path, err)
 }
 
 func glance(ctx context.Context, path string, pool *sql.DB) (Inspection, error) {
@@ -68,10 +67,10 @@ func glance(ctx context.Context, path string, pool *sql.DB) (Inspection, error) 
 func integrity(ctx context.Context, pool *sql.DB, tables []string) (problems []string, err error) {
 	const found = " WHERE integrity_check <> 'ok'"
 	if !slices.Contains(tables, "search_words_data") {
-		return lines(ctx, pool, "SELECT integrity_check FROM pragma_integrity_check"+found)
+		return sqlitex.Texts(ctx, pool, "SELECT integrity_check FROM pragma_integrity_check"+found)
 	}
 	for _, table := range tables {
-		some, err := lines(ctx, pool, "SELECT integrity_check FROM pragma_integrity_check(?1)"+found, table)
+		some, err := sqlitex.Texts(ctx, pool, "SELECT integrity_check FROM pragma_integrity_check(?1)"+found, table)
 		if err != nil {
 			return nil, err
 		}
@@ -83,21 +82,21 @@ func integrity(ctx context.Context, pool *sql.DB, tables []string) (problems []s
 // Counts returns the number of rows of every table of the database at path,
 // read like Inspect.
 func Counts(ctx context.Context, path string, live bool) (counts map[string]int, err error) {
-	err = quietly(ctx, path, live, func(pool *sql.DB) error {
+	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
 		counts = map[string]int{}
-		names, err := lines(ctx, pool, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\'
+		names, err := sqlitex.Texts(ctx, pool, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\'
 			AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name`)
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
 			var count int
-			if err := pool.QueryRowContext(ctx, "SELECT count(*) FROM "+quoteName(name)).Scan(&count); err != nil {
+			if err := pool.QueryRowContext(ctx, "SELECT count(*) FROM "+sqlitex.QuoteName(name)).Scan(&count); err != nil {
 				return err
 			}
 			counts[name] = count
 		}
 		return nil
 	})
-	return counts, storageError(path, err)
+	return counts, sqlitex.Error(path, err)
 }

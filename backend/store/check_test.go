@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"bridge/backend/sqlitex"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -131,7 +133,7 @@ func TestSTO_01_ALookBesideALiveWriterSeesItsLastCommit(t *testing.T) {
 
 func TestSTO_01_DamageIsSeen(t *testing.T) {
 	path := abandoned(t, 0, false)
-	pool, err := sql.Open("sqlite", dsn(path, "_pragma=foreign_keys(0)", "_pragma=journal_mode(DELETE)"))
+	pool, err := sql.Open("sqlite", sqlitex.DSN(path, "_pragma=foreign_keys(0)", "_pragma=journal_mode(DELETE)"))
 	if err != nil {
 		t.Fatal(err)
 	}

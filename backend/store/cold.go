@@ -12,6 +12,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
+	"bridge/backend/sqlitex"
 )
 
 // archiveName is the archive's file beside the primary store.
@@ -128,7 +129,7 @@ func (r *Reader) archive(ctx context.Context) (*Reader, error) {
 
 // archiveReader reads the archive at path.
 func archiveReader(path string) *Reader {
-	return &Reader{path: path, file: newReadOnly(path, attachment{}, false)}
+	return &Reader{path: path, file: sqlitex.NewReadOnly(path, sqlitex.Attachment{}, false)}
 }
 
 // errArchive is in every error of an archive that can not be read. Questions about
@@ -146,14 +147,14 @@ func ofArchive(path string, err error) error {
 
 func checkArchive(ctx context.Context, path string) error {
 	var seen found
-	err := quietly(ctx, path, true, func(pool *sql.DB) (err error) {
+	err := sqlitex.Quietly(ctx, path, true, func(pool *sql.DB) (err error) {
 		seen, _, err = readSchema(ctx, pool)
 		return err
 	})
 	if err == nil && seen.version > ArchiveVersion {
 		err = bridge.Errorf(bridge.Unsupported, "the archive %s has schema version %d and this Bridge knows version %d: use a newer Bridge", path, seen.version, ArchiveVersion)
 	}
-	return storageError(path, err)
+	return sqlitex.Error(path, err)
 }
 
 // closeArchive closes the archive's reader, if there is one.

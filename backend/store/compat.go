@@ -13,6 +13,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/sqlitex"
 )
 
 // While older programs of the home are alive, their store keeps its schema
@@ -34,7 +35,9 @@ const CompatVersion = 1
 const compatName = "compat.db"
 
 // besideStore attaches the supplement at path, "" for none.
-func besideStore(path string) attachment { return attachment{path: path, name: "compat"} }
+func besideStore(path string) sqlitex.Attachment {
+	return sqlitex.Attachment{Path: path, Name: "compat"}
+}
 
 // compatOf is the place of the supplement of the store at path.
 func compatOf(path string) string { return filepath.Join(filepath.Dir(path), compatName) }
@@ -49,17 +52,17 @@ func (o Options) defers(is found) bool {
 // tables of every schema step that the store lacks.
 func prepareCompat(ctx context.Context, path string, version int) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		if hasLog(path) {
-			return loneLog(path)
+		if sqlitex.HasLog(path) {
+			return sqlitex.LoneLog(path)
 		}
-		if err := createEmpty(path); err != nil {
+		if err := sqlitex.CreateEmpty(path); err != nil {
 			return err
 		}
 	}
 	if _, err := checkCompat(ctx, path); err != nil {
 		return err
 	}
-	pool, err := sql.Open("sqlite", writerDSN(path))
+	pool, err := sql.Open("sqlite", sqlitex.WriterDSN(path))
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", path, err)
 	}
@@ -78,7 +81,7 @@ func prepareCompat(ctx context.Context, path string, version int) error {
 		all += string(script) + ";"
 	}
 	_, err = pool.ExecContext(ctx, all+"COMMIT")
-	return storageError(path, err)
+	return sqlitex.Error(path, err)
 }
 
 // checkCompat refuses a file that is no supplement, or a newer one. A supplement
@@ -86,14 +89,14 @@ func prepareCompat(ctx context.Context, path string, version int) error {
 func checkCompat(ctx context.Context, path string) (empty bool, err error) {
 	var seen found
 	var tables map[string]string
-	err = quietly(ctx, path, true, func(pool *sql.DB) (err error) {
+	err = sqlitex.Quietly(ctx, path, true, func(pool *sql.DB) (err error) {
 		seen, tables, err = readSchema(ctx, pool)
 		return err
 	})
 	_, ours := tables["outbox"]
 	switch {
 	case err != nil:
-		return false, storageError(path, err)
+		return false, sqlitex.Error(path, err)
 	case seen.version > CompatVersion:
 		return false, bridge.Errorf(bridge.Unsupported, "the compatibility store %s has schema version %d and this Bridge knows version %d: use a newer Bridge", path, seen.version, CompatVersion)
 	case len(tables) > 0 && !ours:
@@ -105,17 +108,17 @@ func checkCompat(ctx context.Context, path string) (empty bool, err error) {
 // flushOutbox gives the notices of decisions to their recipients. The store
 // commits first: after a crash in between the same rows come again, and are
 // there already.
-func flushOutbox(t *tx) error {
-	_, err := t.exec("INSERT OR IGNORE INTO main.messages (" + archiveColumns + ") SELECT " + archiveColumns + " FROM compat.outbox ORDER BY rowid")
+func flushOutbox(t *sqlitex.Tx) error {
+	_, err := t.Exec("INSERT OR IGNORE INTO main.messages (" + archiveColumns + ") SELECT " + archiveColumns + " FROM compat.outbox ORDER BY rowid")
 	if err == nil {
-		_, err = t.exec("DELETE FROM compat.outbox")
+		_, err = t.Exec("DELETE FROM compat.outbox")
 	}
 	return err
 }
 
 // mendHosted makes whole what a crash between the two commits may have left: it
 // is the supplement's part of the last messages that is missing then.
-func mendHosted(t *tx) error {
+func mendHosted(t *sqlitex.Tx) error {
 	if err := flushOutbox(t); err != nil {
 		return err
 	}
@@ -141,32 +144,32 @@ func carryOver(ctx context.Context, path string, opts Options) error {
 	if empty {
 		return putAway(compat, opts)
 	}
-	pool := openAttached(writerDSN(path), besideStore(compat), "")
+	pool := sqlitex.OpenAttached(sqlitex.WriterDSN(path), besideStore(compat), "")
 	defer pool.Close()
 	pool.SetMaxOpenConns(1)
 	conn, err := pool.Conn(ctx)
 	if err != nil {
-		return storageError(path, err)
+		return sqlitex.Error(path, err)
 	}
-	work := newTx(conn)
-	err = work.begin()
+	work := sqlitex.NewTx(conn)
+	err = work.Begin()
 	if err == nil {
 		err = carryTables(ctx, work, opts)
 	}
 	if err != nil {
-		work.rollback()
-		return errors.Join(storageError(path, err), work.close())
+		work.Rollback()
+		return errors.Join(sqlitex.Error(path, err), work.Close())
 	}
 	whole, err := emptyLog(ctx, conn)
-	if err := errors.Join(err, work.close(), pool.Close()); err != nil || !whole {
-		return storageError(compat, err) // somebody still reads it: the next broker puts it away
+	if err := errors.Join(err, work.Close(), pool.Close()); err != nil || !whole {
+		return sqlitex.Error(compat, err) // somebody still reads it: the next broker puts it away
 	}
 	return putAway(compat, opts)
 }
 
 // carryTables copies every table and commits.
-func carryTables(ctx context.Context, t *tx, opts Options) error {
-	if _, err := t.exec("INSERT OR IGNORE INTO main.messages (" + archiveColumns + ") SELECT " + archiveColumns + " FROM compat.outbox ORDER BY rowid"); err != nil {
+func carryTables(ctx context.Context, t *sqlitex.Tx, opts Options) error {
+	if _, err := t.Exec("INSERT OR IGNORE INTO main.messages (" + archiveColumns + ") SELECT " + archiveColumns + " FROM compat.outbox ORDER BY rowid"); err != nil {
 		return err
 	}
 	names, err := texts(ctx, t, `SELECT c.name FROM compat.sqlite_schema c JOIN main.sqlite_schema m ON m.name = c.name AND m.type = 'table'
@@ -188,7 +191,7 @@ func carryTables(ctx context.Context, t *tx, opts Options) error {
 	if err := opts.at("commit what was carried"); err != nil {
 		return err
 	}
-	if _, err := t.exec("COMMIT"); err != nil {
+	if _, err := t.Exec("COMMIT"); err != nil {
 		return err
 	}
 	return opts.at("carried over")
@@ -196,7 +199,7 @@ func carryTables(ctx context.Context, t *tx, opts Options) error {
 
 // carryTable copies the rows that the store lacks. Decisions get the store's
 // next revisions, in their order: the store may have got some of its own.
-func carryTable(ctx context.Context, t *tx, name string) error {
+func carryTable(ctx context.Context, t *sqlitex.Tx, name string) error {
 	list, err := texts(ctx, t, `SELECT c.name FROM pragma_table_info('`+name+`', 'compat') c JOIN pragma_table_info('`+name+`', 'main') m ON m.name = c.name ORDER BY c.cid`)
 	if err != nil {
 		return err
@@ -207,7 +210,7 @@ func carryTable(ctx context.Context, t *tx, name string) error {
 		where = " WHERE NOT EXISTS (SELECT 1 FROM main.decisions d WHERE d.id = c.id) ORDER BY revision"
 	}
 	columns := strings.Join(list, ", ")
-	_, err = t.exec(fmt.Sprintf("INSERT OR IGNORE INTO main.%[1]s (%[2]s) SELECT %[2]s FROM compat.%[1]s c%[3]s", name, columns, where))
+	_, err = t.Exec(fmt.Sprintf("INSERT OR IGNORE INTO main.%[1]s (%[2]s) SELECT %[2]s FROM compat.%[1]s c%[3]s", name, columns, where))
 	return err
 }
 
@@ -240,9 +243,9 @@ func putAway(compat string, opts Options) error {
 }
 
 // texts runs a query of one text column.
-func texts(ctx context.Context, t *tx, query string) (found []string, err error) {
-	rows, err := t.query(ctx, query)
-	err = each(rows, err, func(rows *sql.Rows) error {
+func texts(ctx context.Context, t *sqlitex.Tx, query string) (found []string, err error) {
+	rows, err := t.Query(ctx, query)
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var one string
 		err := rows.Scan(&one)
 		found = append(found, one)

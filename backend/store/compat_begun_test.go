@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"bridge/backend/sqlitex"
 )
 
 // TestVER_04_ASupplementThatACrashCutOff is what a broker leaves that dies right
@@ -48,7 +50,7 @@ func TestVER_04_ASupplementThatACrashCutOffKeepsNoBrokerFromStarting(t *testing.
 
 func mustCreate(t *testing.T, path string) {
 	t.Helper()
-	if err := createEmpty(path); err != nil {
+	if err := sqlitex.CreateEmpty(path); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
 	"bridge/backend/mail"
+	"bridge/backend/sqlitex"
 )
 
 // openHosted opens a store beside a live program that knows only the version.
@@ -48,7 +49,7 @@ func mustClose(t testing.TB, db *DB) {
 // shape is the whole schema of a store and its number.
 func shape(t testing.TB, path string) []string {
 	t.Helper()
-	pool, err := sql.Open("sqlite", dsn(path, "mode=ro"))
+	pool, err := sql.Open("sqlite", sqlitex.DSN(path, "mode=ro"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +217,7 @@ func init() {
 	// old reader: path. It counts messages in a transaction that it holds; asked,
 	// it counts there again, and once more after it.
 	helperParts["old reader"] = func(ctx context.Context, path string) error {
-		pool, err := sql.Open("sqlite", dsn(path))
+		pool, err := sql.Open("sqlite", sqlitex.DSN(path))
 		if err != nil {
 			return err
 		}
@@ -374,7 +375,7 @@ func TestVER_04_ACrashBetweenTheTwoCommitsLosesNothingAcknowledged(t *testing.T)
 		t.Errorf("bob's conversation: %v, %v", ids(talk), err)
 	}
 	mustClose(t, db)
-	supplement, err := sql.Open("sqlite", dsn(compatOf(path), "mode=ro"))
+	supplement, err := sql.Open("sqlite", sqlitex.DSN(compatOf(path), "mode=ro"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
 	"bridge/backend/mail"
+	"bridge/backend/sqlitex"
 )
 
 // Notification tells one session of a decision: the receipt that keeps it from
@@ -33,7 +34,7 @@ func (d *DB) RecordDecision(ctx context.Context, rev decision.Revision, notify f
 	var queued []Notification
 	rev, err := d.withKnownSource(ctx, rev)
 	if err == nil {
-		err = d.writer.do(ctx, func(t *tx) (err error) {
+		err = d.writer.Do(ctx, func(t *sqlitex.Tx) (err error) {
 			stored, queued, err = recordDecision(t, rev, d.notices, notify)
 			return err
 		})
@@ -60,8 +61,8 @@ func (d *DB) withKnownSource(ctx context.Context, rev decision.Revision) (decisi
 	return rev, err
 }
 
-func recordDecision(t *tx, rev decision.Revision, notices string, notify func(decision.Revision) []Notification) (decision.Revision, []Notification, error) {
-	known, err := t.exists("SELECT EXISTS (SELECT 1 FROM decisions WHERE id = ?1)", rev.ID)
+func recordDecision(t *sqlitex.Tx, rev decision.Revision, notices string, notify func(decision.Revision) []Notification) (decision.Revision, []Notification, error) {
+	known, err := t.Exists("SELECT EXISTS (SELECT 1 FROM decisions WHERE id = ?1)", rev.ID)
 	if err != nil {
 		return rev, nil, err
 	}
@@ -79,7 +80,7 @@ func recordDecision(t *tx, rev decision.Revision, notices string, notify func(de
 	return rev, queued, err
 }
 
-func storedDecision(t *tx, rev decision.Revision) (decision.Revision, []Notification, error) {
+func storedDecision(t *sqlitex.Tx, rev decision.Revision) (decision.Revision, []Notification, error) {
 	all, err := revisions(context.Background(), t, rev.Topic)
 	if err != nil {
 		return rev, nil, err
@@ -91,19 +92,19 @@ func storedDecision(t *tx, rev decision.Revision) (decision.Revision, []Notifica
 	return all[at], []Notification{}, nil
 }
 
-func newestRevision(t *tx, topic string) (*string, error) {
+func newestRevision(t *sqlitex.Tx, topic string) (*string, error) {
 	var newest *string
-	rows, err := t.query(context.Background(), "SELECT id FROM decisions WHERE topic = ?1 ORDER BY revision DESC LIMIT 1", topic)
-	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&newest) })
+	rows, err := t.Query(context.Background(), "SELECT id FROM decisions WHERE topic = ?1 ORDER BY revision DESC LIMIT 1", topic)
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&newest) })
 	return newest, err
 }
 
-func insertDecision(t *tx, rev decision.Revision) error {
+func insertDecision(t *sqlitex.Tx, rev decision.Revision) error {
 	scope, err := json.Marshal(rev.Scope)
 	if err != nil {
 		return fmt.Errorf("storing decision %s: %w", rev.ID, err)
 	}
-	_, err = t.exec(`INSERT INTO decisions (id, topic, body, scope, author_id, author_name, author_agent, created_at, source_message_id, supersedes)
+	_, err = t.Exec(`INSERT INTO decisions (id, topic, body, scope, author_id, author_name, author_agent, created_at, source_message_id, supersedes)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
 		rev.ID, rev.Topic, rev.Text, string(scope), rev.Author.ID, rev.Author.Name, string(rev.Author.Agent), rev.CreatedAt, rev.SourceMessageID, rev.Supersedes)
 	return err
@@ -111,10 +112,10 @@ func insertDecision(t *tx, rev decision.Revision) error {
 
 // queueNotifications stores the receipts that are new and, with each, its message
 // by the statement notices.
-func queueNotifications(t *tx, notices string, notifications []Notification) ([]Notification, error) {
+func queueNotifications(t *sqlitex.Tx, notices string, notifications []Notification) ([]Notification, error) {
 	queued := []Notification{}
 	for _, n := range notifications {
-		fresh, err := t.exec("INSERT OR IGNORE INTO decision_deliveries (decision_id, session_key, message_id, created_at) VALUES (?1, ?2, ?3, ?4)",
+		fresh, err := t.Exec("INSERT OR IGNORE INTO decision_deliveries (decision_id, session_key, message_id, created_at) VALUES (?1, ?2, ?3, ?4)",
 			n.DecisionID, n.SessionKey, n.Message.ID, n.Message.CreatedAt)
 		if err != nil {
 			return nil, err
@@ -137,7 +138,7 @@ func (d *DB) NotifyDecisions(ctx context.Context, notifications []Notification) 
 	if len(notifications) == 0 {
 		return []Notification{}, nil
 	}
-	err = d.writer.do(ctx, func(t *tx) (err error) {
+	err = d.writer.Do(ctx, func(t *sqlitex.Tx) (err error) {
 		queued, err = queueNotifications(t, d.notices, notifications)
 		return err
 	})
@@ -158,14 +159,14 @@ func (d *DB) sendOutbox(ctx context.Context) error {
 	if d.notices != insertOutbox {
 		return nil
 	}
-	return d.writer.do(ctx, flushOutbox)
+	return d.writer.Do(ctx, flushOutbox)
 }
 
 // LinkDecisionReceipts gives the session key toKey every receipt of fromKey:
 // they are the same session (DEC-12).
 func (d *DB) LinkDecisionReceipts(ctx context.Context, fromKey, toKey string) error {
-	return d.writer.do(ctx, func(t *tx) error {
-		_, err := t.exec(`INSERT OR IGNORE INTO decision_deliveries (decision_id, session_key, message_id, created_at)
+	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
+		_, err := t.Exec(`INSERT OR IGNORE INTO decision_deliveries (decision_id, session_key, message_id, created_at)
 			SELECT decision_id, ?2, message_id, created_at FROM decision_deliveries WHERE session_key = ?1`, fromKey, toKey)
 		return err
 	})
@@ -183,11 +184,11 @@ func (r *Reader) DecisionNotices(ctx context.Context, topic string) ([]mail.Hist
 		if !v.layout.decisions || !v.layout.receipts {
 			return nil
 		}
-		rows, err := v.query(ctx, `SELECT DISTINCT n.message_id FROM decision_deliveries n JOIN decisions d ON d.id = n.decision_id
+		rows, err := v.Query(ctx, `SELECT DISTINCT n.message_id FROM decision_deliveries n JOIN decisions d ON d.id = n.decision_id
 			WHERE d.topic = ?1 ORDER BY n.created_at DESC LIMIT ?2`, topic, maxNotices)
-		return each(rows, err, func(rows *sql.Rows) error {
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var id string
-			err := rows.Scan(text{&id})
+			err := rows.Scan(sqlitex.Text(&id))
 			ids = append(ids, id)
 			return err
 		})
@@ -212,10 +213,10 @@ func (r *Reader) Delivered(ctx context.Context, sessionKey string) (delivered ma
 		if !v.layout.receipts {
 			return nil
 		}
-		rows, err := v.query(ctx, "SELECT decision_id FROM decision_deliveries WHERE session_key = ?1", sessionKey)
-		return each(rows, err, func(rows *sql.Rows) error {
+		rows, err := v.Query(ctx, "SELECT decision_id FROM decision_deliveries WHERE session_key = ?1", sessionKey)
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var id string
-			err := rows.Scan(text{&id})
+			err := rows.Scan(sqlitex.Text(&id))
 			delivered[id] = true
 			return err
 		})
@@ -260,7 +261,7 @@ func widened(ctx context.Context, v view, lookup decision.Lookup) (decision.Look
 }
 
 // revisions returns every revision of a topic, or of all ("" ), newest first.
-func revisions(ctx context.Context, q asker, topic string) ([]decision.Revision, error) {
+func revisions(ctx context.Context, q sqlitex.Querier, topic string) ([]decision.Revision, error) {
 	var all []decision.Revision
 	err := eachRevision(ctx, q, topic, func(rev decision.Revision, unread error) {
 		if unread == nil {
@@ -273,11 +274,11 @@ func revisions(ctx context.Context, q asker, topic string) ([]decision.Revision,
 // eachRevision calls with for the revisions of a topic, or of all, newest first.
 // unread says why one cannot be used. It still replaced what came before it: the
 // owner's earlier word does not come back because a later one is damaged.
-func eachRevision(ctx context.Context, q asker, topic string, with func(rev decision.Revision, unread error)) error {
+func eachRevision(ctx context.Context, q sqlitex.Querier, topic string, with func(rev decision.Revision, unread error)) error {
 	replaced := map[string]bool{} // topics whose newest revision has passed
-	rows, err := q.query(ctx, `SELECT id, topic, body, scope, author_id, author_name, author_agent, created_at, source_message_id, supersedes
+	rows, err := q.Query(ctx, `SELECT id, topic, body, scope, author_id, author_name, author_agent, created_at, source_message_id, supersedes
 		FROM decisions WHERE ?1 = '' OR topic = ?1 ORDER BY revision DESC`, topic)
-	return each(rows, err, func(rows *sql.Rows) error {
+	return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		rev, scope, err := scanRevision(rows)
 		if err != nil {
 			return err
@@ -292,8 +293,8 @@ func eachRevision(ctx context.Context, q asker, topic string, with func(rev deci
 
 func scanRevision(rows *sql.Rows) (rev decision.Revision, scope string, err error) {
 	var source, supersedes sql.NullString
-	err = rows.Scan(text{&rev.ID}, text{&rev.Topic}, text{&rev.Text}, text{&scope}, text{&rev.Author.ID}, text{&rev.Author.Name},
-		text{(*string)(&rev.Author.Agent)}, number{&rev.CreatedAt}, &source, &supersedes)
+	err = rows.Scan(sqlitex.Text(&rev.ID), sqlitex.Text(&rev.Topic), sqlitex.Text(&rev.Text), sqlitex.Text(&scope), sqlitex.Text(&rev.Author.ID), sqlitex.Text(&rev.Author.Name),
+		sqlitex.Text((*string)(&rev.Author.Agent)), sqlitex.Number(&rev.CreatedAt), &source, &supersedes)
 	if source.Valid {
 		rev.SourceMessageID = &source.String
 	}

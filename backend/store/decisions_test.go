@@ -10,6 +10,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
+	"bridge/backend/sqlitex"
 )
 
 func revision(id, topic, text string, at int64, scope decision.Scope) decision.Revision {
@@ -42,7 +43,7 @@ func decide(t testing.TB, db *DB, rev decision.Revision, keys ...string) decisio
 // inStore runs SQL on the store from outside, as another program would.
 func inStore(t testing.TB, path string, scripts ...string) {
 	t.Helper()
-	pool, err := sql.Open("sqlite", dsn(path))
+	pool, err := sql.Open("sqlite", sqlitex.DSN(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func TestDEC_07_RevisionsAndReceiptsCanNotBeChanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bridge.db")
 	db := openAt(t, path)
 	decide(t, db, revision("d1", "db", "one", 1, decision.AllSessions()), "s1")
-	pool, err := sql.Open("sqlite", dsn(path))
+	pool, err := sql.Open("sqlite", sqlitex.DSN(path))
 	if err != nil {
 		t.Fatal(err)
 	}

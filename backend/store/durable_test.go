@@ -6,14 +6,16 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"bridge/backend/sqlitex"
 )
 
 // pragma reads a setting back from the very connection that writes.
 func (d *DB) pragma(t *testing.T, name string) (value string) {
 	t.Helper()
-	err := d.writer.do(t.Context(), func(tx *tx) error {
-		rows, err := tx.query(t.Context(), "PRAGMA "+name)
-		return each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&value) })
+	err := d.writer.Do(t.Context(), func(tx *sqlitex.Tx) error {
+		rows, err := tx.Query(t.Context(), "PRAGMA "+name)
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&value) })
 	})
 	if err != nil {
 		t.Fatal(err)

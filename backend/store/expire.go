@@ -8,6 +8,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
+	"bridge/backend/sqlitex"
 )
 
 // ExpireRule says which messages are too old (MSG-12). Times are Unix
@@ -50,7 +51,7 @@ func (d *DB) Expire(ctx context.Context, rule ExpireRule) (marks []mail.Mark, er
 	if err != nil {
 		return nil, fmt.Errorf("listing live peers: %w", err)
 	}
-	err = d.writer.do(ctx, func(t *tx) error {
+	err = d.writer.Do(ctx, func(t *sqlitex.Tx) error {
 		marks = []mail.Mark{}
 		moves, err := expired(t, rule, string(live))
 		if err != nil {
@@ -84,11 +85,11 @@ const sameArchived = sameContent + ` AND a.read_at IS m.read_at`
 
 // expired lists what leaves. Both halves walk the index of unread mail, one
 // recipient after the other; of read mail the time of reading must be old too.
-func expired(t *tx, rule ExpireRule, live string) ([]archiveMove, error) {
+func expired(t *sqlitex.Tx, rule ExpireRule, live string) ([]archiveMove, error) {
 	const moved = `NOT EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.id AND a.recipient = m.recipient AND NOT (` + sameArchived + `))`
 	// A row that cannot be named by its identity stays where it is: it would stop the rest.
 	const named = `typeof(m.id) = 'text' AND typeof(name) = 'text'`
-	rows, err := t.query(context.Background(), everyRecipient+`
+	rows, err := t.Query(context.Background(), everyRecipient+`
 		SELECT m.id, m.recipient, iif(m.created_at < ?1, '`+reasonTTL+`', '`+reasonQueued+`')
 		FROM recipients CROSS JOIN messages m ON m.recipient = name AND m.read_at IS NULL AND m.created_at < max(?1, ?2)
 		WHERE (m.created_at < ?1 OR name NOT IN (SELECT value FROM json_each(?3))) AND `+named+` AND `+moved+`
@@ -98,9 +99,9 @@ func expired(t *tx, rule ExpireRule, live string) ([]archiveMove, error) {
 		WHERE m.created_at < ?1 AND `+named+` AND `+moved+`
 		LIMIT ?4`, rule.TTLBefore, rule.QueuedBefore, live, max(rule.Limit, 1))
 	var moves []archiveMove
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var move archiveMove
-		err := rows.Scan(text{&move.MessageID}, text{&move.Recipient}, &move.reason)
+		err := rows.Scan(sqlitex.Text(&move.MessageID), sqlitex.Text(&move.Recipient), &move.reason)
 		move.Evidence = expiryWords[move.reason]
 		moves = append(moves, move)
 		return err
@@ -110,13 +111,13 @@ func expired(t *tx, rule ExpireRule, live string) ([]archiveMove, error) {
 
 // archive copies one row and then removes it. The removal asks for the copy
 // itself, so that no row can leave without one.
-func archive(t *tx, move archiveMove) error {
+func archive(t *sqlitex.Tx, move archiveMove) error {
 	if move.reason != reasonRead {
 		if err := markStage(t, bridge.StageExpired, move.Mark); err != nil {
 			return err
 		}
 	}
-	_, err := t.exec(`INSERT INTO archived_messages (id, recipient, from_id, from_name, from_agent, to_target, conversation_id,
+	_, err := t.Exec(`INSERT INTO archived_messages (id, recipient, from_id, from_name, from_agent, to_target, conversation_id,
 			reply_to, hop, body, created_at, read_at, archive_reason, archived_at)
 		SELECT id, recipient, from_id, from_name, from_agent, to_target, conversation_id,
 			reply_to, hop, body, created_at, read_at, ?3, ?4
@@ -126,7 +127,7 @@ func archive(t *tx, move archiveMove) error {
 	if err != nil {
 		return err
 	}
-	removed, err := t.exec(`DELETE FROM messages AS m WHERE id = ?1 AND recipient = ?2
+	removed, err := t.Exec(`DELETE FROM messages AS m WHERE id = ?1 AND recipient = ?2
 		AND EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.id AND a.recipient = m.recipient AND `+sameArchived+`)`,
 		move.MessageID, move.Recipient)
 	if err == nil && removed != 1 {

@@ -9,6 +9,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
+	"bridge/backend/sqlitex"
 )
 
 func TestMSG_12_OldMailMovesToTheArchive(t *testing.T) {
@@ -109,7 +110,7 @@ func TestSTO_14_AConflictingIdentityStaysWhereItIs(t *testing.T) {
 	if _, err := db.Expire(t.Context(), ExpireRule{TTLBefore: 10, Limit: 10}); err != nil {
 		t.Fatal(err)
 	}
-	pool, err := sql.Open("sqlite", dsn(path, "mode=ro"))
+	pool, err := sql.Open("sqlite", sqlitex.DSN(path, "mode=ro"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"bridge/backend/sqlitex"
 )
 
 // fieldSteps are the schema steps as stores in the field have them, written
@@ -78,7 +80,7 @@ const fieldRows = `
 // first table without a number.
 func buildField(t testing.TB, path string, version int) {
 	t.Helper()
-	pool, err := sql.Open("sqlite", dsn(path, "_pragma=journal_mode(WAL)"))
+	pool, err := sql.Open("sqlite", sqlitex.DSN(path, "_pragma=journal_mode(WAL)"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +103,7 @@ func buildField(t testing.TB, path string, version int) {
 // tables that keep a virtual table's index are its own business.
 func contents(t testing.TB, path string) map[string]string {
 	t.Helper()
-	pool, err := sql.Open("sqlite", dsn(path, "mode=ro"))
+	pool, err := sql.Open("sqlite", sqlitex.DSN(path, "mode=ro"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,9 +112,9 @@ func contents(t testing.TB, path string) map[string]string {
 	for _, name := range column(t, pool, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'history_fts%'") {
 		var cells []string
 		for _, c := range column(t, pool, "SELECT name FROM pragma_table_info('"+strings.ReplaceAll(name, "'", "''")+"')") {
-			cells = append(cells, "quote(CAST("+quoteName(c)+" AS BLOB)) || typeof("+quoteName(c)+")")
+			cells = append(cells, "quote(CAST("+sqlitex.QuoteName(c)+" AS BLOB)) || typeof("+sqlitex.QuoteName(c)+")")
 		}
-		tables[name] = strings.Join(column(t, pool, "SELECT "+strings.Join(cells, " || ',' || ")+" AS row FROM "+quoteName(name)+" ORDER BY row"), "\n")
+		tables[name] = strings.Join(column(t, pool, "SELECT "+strings.Join(cells, " || ',' || ")+" AS row FROM "+sqlitex.QuoteName(name)+" ORDER BY row"), "\n")
 	}
 	return tables
 }
@@ -121,7 +123,7 @@ func column(t testing.TB, pool *sql.DB, query string) []string {
 	t.Helper()
 	var values []string
 	rows, err := pool.Query(query)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var value string
 		err := rows.Scan(&value)
 		values = append(values, value)
@@ -136,7 +138,7 @@ func column(t testing.TB, pool *sql.DB, query string) []string {
 // checkWhole fails unless the database is sound.
 func checkWhole(t testing.TB, path string) (version int) {
 	t.Helper()
-	pool, err := sql.Open("sqlite", dsn(path, "mode=ro"))
+	pool, err := sql.Open("sqlite", sqlitex.DSN(path, "mode=ro"))
 	if err != nil {
 		t.Fatal(err)
 	}

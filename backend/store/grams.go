@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"unicode/utf8"
+
+	"bridge/backend/sqlitex"
 )
 
 // groupDocuments is from how many documents on a group is made of them. Until
@@ -149,7 +151,7 @@ func (x *index) group(ctx context.Context) (made bool, err error) {
 			return false, err
 		}
 	}
-	return true, x.write(func(t *tx) error { return x.putGroup(ctx, t, members, gone, gathered, size) })
+	return true, x.write(func(t *sqlitex.Tx) error { return x.putGroup(ctx, t, members, gone, gathered, size) })
 }
 
 // member is a document of a group.
@@ -162,12 +164,12 @@ type member struct {
 // members lists the documents of the next group, none while they are too few.
 func (x *index) members(ctx context.Context) (members []member, err error) {
 	const behind = "FROM search_documents WHERE doc > (SELECT ifnull(max(last), -1) FROM search_groups)"
-	enough, err := x.file.tx.exists("SELECT EXISTS (SELECT 1 "+behind+" LIMIT 1 OFFSET ?1)", x.enough-1)
+	enough, err := x.file.tx.Exists("SELECT EXISTS (SELECT 1 "+behind+" LIMIT 1 OFFSET ?1)", x.enough-1)
 	if err != nil || !enough {
 		return nil, err
 	}
-	rows, err := x.file.tx.query(ctx, "SELECT doc, id, at "+behind+" ORDER BY doc")
-	return members, each(rows, err, func(rows *sql.Rows) error {
+	rows, err := x.file.tx.Query(ctx, "SELECT doc, id, at "+behind+" ORDER BY doc")
+	return members, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var m member
 		err := rows.Scan(&m.doc, &m.id, &m.at)
 		members = append(members, m)
@@ -188,8 +190,8 @@ func (r *Reader) texts(ctx context.Context, members []member) (map[string]string
 	}
 	texts := make(map[string]string, len(ids))
 	ask := func(v view) error {
-		rows, err := v.query(ctx, union(v.layout.bodies("CAST(ifnull(m.body, '') AS TEXT)", "true")), string(list))
-		return each(rows, err, func(rows *sql.Rows) error {
+		rows, err := v.Query(ctx, sqlitex.UnionAll(v.layout.bodies("CAST(ifnull(m.body, '') AS TEXT)", "true")), string(list))
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var id, text string
 			err := rows.Scan(&id, &text)
 			texts[id] = text
@@ -239,7 +241,7 @@ func (r *Reader) everywhere(ctx context.Context, ask func(view) error) error {
 // putGroup writes a group. A document whose message the store does not have, as
 // after the restore of an older state or without its archive, is forgotten, and
 // everything is walked anew: should the message come back it gets a new number.
-func (x *index) putGroup(ctx context.Context, t *tx, members []member, gone []int64, gathered grams, size int) error {
+func (x *index) putGroup(ctx context.Context, t *sqlitex.Tx, members []member, gone []int64, gathered grams, size int) error {
 	first, last := members[0].doc, members[len(members)-1].doc
 	oldest, newest, ordered := int64(math.MaxInt64), int64(math.MinInt64), true
 	for _, m := range members {
@@ -247,17 +249,17 @@ func (x *index) putGroup(ctx context.Context, t *tx, members []member, gone []in
 		oldest, newest = min(oldest, m.at), max(newest, m.at)
 	}
 	if len(gone) > 0 {
-		if _, err := t.exec("DELETE FROM search_upto"); err != nil {
+		if _, err := t.Exec("DELETE FROM search_upto"); err != nil {
 			return err
 		}
 	}
-	_, err := t.exec(`INSERT INTO search_groups (last, first, oldest, newest, in_order, upto)
+	_, err := t.Exec(`INSERT INTO search_groups (last, first, oldest, newest, in_order, upto)
 		SELECT ?1, ?2, ?3, ?4, ?5, (SELECT json_group_object(source, json_array(row, id)) FROM search_upto)`, last, first, oldest, newest, ordered)
 	if err != nil {
 		return err
 	}
 	for _, doc := range gone {
-		if _, err := t.exec("DELETE FROM search_documents WHERE doc = ?1", doc); err != nil {
+		if _, err := t.Exec("DELETE FROM search_documents WHERE doc = ?1", doc); err != nil {
 			return err
 		}
 	}
@@ -269,7 +271,7 @@ func (x *index) putGroup(ctx context.Context, t *tx, members []member, gone []in
 	for some := range slices.Chunk(all, 256) {
 		pace := x.pace()
 		for _, gram := range some {
-			if _, err := t.exec("INSERT INTO search_grams (last, gram, docs) VALUES (?1, ?2, ?3)", last, gram, gathered[gram].encoded(size)); err != nil {
+			if _, err := t.Exec("INSERT INTO search_grams (last, gram, docs) VALUES (?1, ?2, ?3)", last, gram, gathered[gram].encoded(size)); err != nil {
 				return err
 			}
 		}

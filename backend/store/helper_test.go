@@ -1,13 +1,17 @@
 package store
 
 import (
+	"bufio"
 	"context"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
+
+	"bridge/backend/sqlitex"
 
 	"go.uber.org/goleak"
 )
@@ -31,15 +35,69 @@ func TestMain(m *testing.M) {
 
 var helperParts = map[string]func(ctx context.Context, args string) error{
 	"index": indexUntilKilled,
-	"lock": func(ctx context.Context, path string) error {
-		if _, err := AcquireLock(ctx, path); err != nil {
-			return err
-		}
-		fmt.Println("locked")
-		_, err := io.Copy(io.Discard, os.Stdin) // until the parent kills it
-		return err
-	},
 }
 
-// makerDSN is writerDSN for a file that may have to be made.
-func makerDSN(path string) string { return strings.Replace(writerDSN(path), "&mode=rw&", "&", 1) }
+// makerDSN is WriterDSN for a file that may have to be made.
+func makerDSN(path string) string {
+	return strings.Replace(sqlitex.WriterDSN(path), "&mode=rw&", "&", 1)
+}
+
+// helperEnv makes the test binary play a part in another process: its value is
+// the part, helperArgs the rest.
+const helperEnv, helperArgs = "BRIDGE_STORE_HELPER", "BRIDGE_STORE_HELPER_ARGS"
+
+// child is this test binary in another process.
+type child struct {
+	cmd   *exec.Cmd
+	in    io.Writer
+	lines *bufio.Scanner
+}
+
+func helper(t testing.TB, part, args string) *child {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), helperEnv+"="+part, helperArgs+"="+args)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe() // stays open as long as the parent lives
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &child{cmd: cmd, in: in, lines: bufio.NewScanner(out)}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended by itself
+		_ = cmd.Wait()
+	})
+	return c
+}
+
+// line returns the next line the child prints, "" when there is none.
+func (c *child) line(t testing.TB) string {
+	t.Helper()
+	if !c.lines.Scan() {
+		return ""
+	}
+	return c.lines.Text()
+}
+
+// ask sends the child an empty line.
+func (c *child) ask(t testing.TB) {
+	t.Helper()
+	if _, err := fmt.Fprintln(c.in); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *child) kill(t testing.TB) {
+	t.Helper()
+	if err := c.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.cmd.Wait() // it reports the kill
+}

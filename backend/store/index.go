@@ -15,10 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
-
 	"bridge/backend/bridge"
+	"bridge/backend/sqlitex"
 )
 
 // historyVersion is the newest schema version of history.db that this build
@@ -31,6 +29,9 @@ const (
 // indexCacheKiB is what each connection to the index keeps of it: little, because
 // the broker is small and most questions touch other pages.
 const indexCacheKiB = 1024
+
+// indexReaders bounds how many questions are answered at once.
+const indexReaders = 4
 
 // index keeps the search index in history.db. One goroutine follows the store's
 // commits from cursors that are durable with what they stand for: an index that
@@ -58,8 +59,8 @@ type index struct {
 // indexFile is the open history.db: one connection writes, others read.
 type indexFile struct {
 	pool *sql.DB
-	tx   *tx
-	read *readPool
+	tx   *sqlitex.Tx
+	read *sqlitex.ReadPool
 }
 
 // errOpening is what a question hears before there is a file, and between two.
@@ -114,7 +115,7 @@ func (x *index) shut() error {
 	}
 	file := x.file
 	x.file, x.problem = nil, errOpening
-	return errors.Join(file.read.close(), file.tx.close(), file.pool.Close())
+	return errors.Join(file.read.Close(), file.tx.Close(), file.pool.Close())
 }
 
 // The share of the time that the index takes while senders are busy is one of
@@ -162,7 +163,7 @@ func (x *index) catchUp(ctx context.Context) error {
 			return x.renew(ctx, err)
 		}
 		if err != nil || !more {
-			return storageError(x.path, err)
+			return sqlitex.Error(x.path, err)
 		}
 		if err := pace.rest(ctx); err != nil {
 			return err
@@ -207,7 +208,7 @@ func (x *index) open(ctx context.Context) error {
 			file, err = openIndex(ctx, x.path)
 		}
 	}
-	x.file, x.problem = file, storageError(x.path, err)
+	x.file, x.problem = file, sqlitex.Error(x.path, err)
 	return x.problem
 }
 
@@ -217,13 +218,13 @@ func (x *index) renew(ctx context.Context, damage error) error {
 	x.mu.Lock()
 	err := errors.Join(x.shut(), x.setAside(ctx, damage))
 	if err != nil {
-		x.problem = storageError(x.path, err)
+		x.problem = sqlitex.Error(x.path, err)
 	}
 	x.mu.Unlock()
 	if err == nil {
 		x.poke()
 	}
-	return storageError(x.path, errors.Join(damage, err))
+	return sqlitex.Error(x.path, errors.Join(damage, err))
 }
 
 // suspect has the index made anew after a question met damage in it.
@@ -255,14 +256,8 @@ func (e damagedIndex) Error() string { return e.why }
 func isDamage(err error) bool {
 	var source sourceError
 	var damaged damagedIndex
-	var row rowError
-	return !errors.As(err, &source) && (IsDamage(err) || errors.As(err, &damaged) || errors.As(err, &row))
-}
-
-// IsDamage reports whether SQLite says that a file is damaged, or no database.
-func IsDamage(err error) bool {
-	var reported *sqlite.Error
-	return errors.As(err, &reported) && (reported.Code()&0xff == sqlite3.SQLITE_CORRUPT || reported.Code()&0xff == sqlite3.SQLITE_NOTADB)
+	var row sqlitex.RowError
+	return !errors.As(err, &source) && (sqlitex.IsDamage(err) || errors.As(err, &damaged) || errors.As(err, &row))
 }
 
 // openIndex opens history.db for the index, and makes it when there is none.
@@ -270,10 +265,10 @@ func openIndex(ctx context.Context, path string) (*indexFile, error) {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		err = makeWhole(ctx, path, describeIndex)
+		err = sqlitex.CreateWhole(ctx, path, describeIndex)
 	case err == nil && !info.Mode().IsRegular():
 		err = bridge.Errorf(bridge.Storage, "the search index %s is not a regular file", path)
-	case err == nil && info.Size() > 0 && info.Size() < SmallestDatabase:
+	case err == nil && info.Size() > 0 && info.Size() < sqlitex.SmallestDatabase:
 		err = damagedIndex{"it is too short to be a database"} // SQLite would take it for an empty one
 	default:
 		err = indexFits(ctx, path)
@@ -281,8 +276,8 @@ func openIndex(ctx context.Context, path string) (*indexFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := sql.Open("sqlite", dsn(path, "_txlock=immediate", "_pragma=journal_mode(WAL)", "_pragma=synchronous(NORMAL)",
-		fmt.Sprintf("_pragma=journal_size_limit(%d)", logBytes), fmt.Sprintf("_pragma=cache_size(-%d)", indexCacheKiB)))
+	pool, err := sql.Open("sqlite", sqlitex.DSN(path, "_txlock=immediate", "_pragma=journal_mode(WAL)", "_pragma=synchronous(NORMAL)",
+		fmt.Sprintf("_pragma=journal_size_limit(%d)", sqlitex.LogBytes), fmt.Sprintf("_pragma=cache_size(-%d)", indexCacheKiB)))
 	if err != nil {
 		return nil, fmt.Errorf("opening the search index %s: %w", path, err)
 	}
@@ -297,7 +292,7 @@ func openIndex(ctx context.Context, path string) (*indexFile, error) {
 // indexFits refuses a history.db that this build can not work beside, and leaves
 // its bytes as they are (VER-06).
 func indexFits(ctx context.Context, path string) error {
-	return quietly(ctx, path, true, func(pool *sql.DB) error {
+	return sqlitex.Quietly(ctx, path, true, func(pool *sql.DB) error {
 		seen, tables, err := readSchema(ctx, pool)
 		version := 0
 		if err == nil {
@@ -349,22 +344,22 @@ func prepareIndex(ctx context.Context, path string, pool *sql.DB) (*indexFile, e
 	if err := describeIndex(ctx, pool); err != nil {
 		return nil, err
 	}
-	read, err := sql.Open("sqlite", dsn(path, "mode=ro", "_pragma=query_only(1)", fmt.Sprintf("_pragma=cache_size(-%d)", indexCacheKiB)))
+	read, err := sql.Open("sqlite", sqlitex.DSN(path, "mode=ro", "_pragma=query_only(1)", fmt.Sprintf("_pragma=cache_size(-%d)", indexCacheKiB)))
 	if err != nil {
 		return nil, err
 	}
-	read.SetMaxOpenConns(readConnections)
+	read.SetMaxOpenConns(indexReaders)
 	read.SetMaxIdleConns(1)
 	read.SetConnMaxIdleTime(time.Minute)
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		return nil, errors.Join(err, read.Close())
 	}
-	return &indexFile{pool: pool, tx: newTx(conn), read: newReadPool(read)}, nil
+	return &indexFile{pool: pool, tx: sqlitex.NewTx(conn), read: sqlitex.NewReadPool(read)}, nil
 }
 
 // asked runs ask on the index; its error says why there is none.
-func (x *index) asked(ask func(asker) error) error {
+func (x *index) asked(ask func(sqlitex.Querier) error) error {
 	if x == nil {
 		return bridge.Errorf(bridge.Unavailable, "there is no search index here")
 	}
@@ -375,5 +370,5 @@ func (x *index) asked(ask func(asker) error) error {
 	}
 	err := ask(x.file.read)
 	x.suspect(err)
-	return storageError(x.path, err)
+	return sqlitex.Error(x.path, err)
 }

@@ -15,6 +15,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/sqlitex"
 )
 
 // setAside moves a damaged index away, byte for byte, so that a new one can be
@@ -51,7 +52,7 @@ func (x *index) setAside(ctx context.Context, damage error) error {
 // Inspect.
 func HoldsMore(ctx context.Context, path string, live bool) bool {
 	names, err := tablesOf(ctx, path, live)
-	return err != nil && !IsDamage(err) || slices.ContainsFunc(names, isForeign)
+	return err != nil && !sqlitex.IsDamage(err) || slices.ContainsFunc(names, isForeign)
 }
 
 // OnlyIndex reports whether the history.db at path says that it holds nothing but a
@@ -66,8 +67,8 @@ func isForeign(table string) bool {
 }
 
 func tablesOf(ctx context.Context, path string, live bool) (names []string, err error) {
-	err = quietly(ctx, path, live, func(pool *sql.DB) (err error) {
-		names, err = lines(ctx, pool, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\'`)
+	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
+		names, err = sqlitex.Texts(ctx, pool, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\'`)
 		return err
 	})
 	return names, err

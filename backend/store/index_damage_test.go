@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bridge/backend/bridge"
+	"bridge/backend/sqlitex"
 )
 
 // TestDamageThatAQuestionMeetsIsMended: the goroutine has everything indexed and
@@ -18,7 +19,7 @@ func TestDamageThatAQuestionMeetsIsMended(t *testing.T) {
 	appendAll(t, db, note("m1", "alice", "a word", 1000, "bob"))
 	wordIDs(t, db, wordQuery(t, "word"))
 	damage := damaged(t)
-	if err := db.index.asked(func(asker) error { return damage }); err == nil {
+	if err := db.index.asked(func(sqlitex.Querier) error { return damage }); err == nil {
 		t.Error("the question was answered")
 	}
 	kept := filepath.Join(filepath.Dir(path), "archive", "orphaned", "*", "history.db")
@@ -30,7 +31,7 @@ func TestDamageThatAQuestionMeetsIsMended(t *testing.T) {
 		t.Errorf("found %v in the index that was made anew", got)
 	}
 	// What the store itself lacks is not the index's damage.
-	if err := db.index.asked(func(asker) error { return ofSource(damage) }); err == nil {
+	if err := db.index.asked(func(sqlitex.Querier) error { return ofSource(damage) }); err == nil {
 		t.Error("the question was answered")
 	}
 	if met := db.index.damage.Load(); met != nil {
@@ -45,7 +46,7 @@ func damaged(t *testing.T) error {
 	if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	pool, err := sql.Open("sqlite", dsn(path))
+	pool, err := sql.Open("sqlite", sqlitex.DSN(path))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"bridge/backend/sqlitex"
 )
 
 // What one step of the index takes at most: little enough that it is soon done.
@@ -109,8 +111,8 @@ func (x *index) step(ctx context.Context) (more bool, err error) {
 
 // upto is the last row of the source that is in the index.
 func (x *index) upto(ctx context.Context, from source) (upto place, err error) {
-	rows, err := x.file.tx.query(ctx, "SELECT row, id FROM search_upto WHERE source = ?1", from.name)
-	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&upto.row, &upto.id) })
+	rows, err := x.file.tx.Query(ctx, "SELECT row, id FROM search_upto WHERE source = ?1", from.name)
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&upto.row, &upto.id) })
 	return upto, err
 }
 
@@ -133,10 +135,10 @@ func (x *index) read(ctx context.Context, from source, row int64, limit int) (fo
 	err = x.store.readSource(ctx, from, func(v view) error {
 		found = nil
 		size := 0
-		rows, err := v.query(ctx, from.rows, row, limit)
-		return each(rows, err, func(rows *sql.Rows) error {
+		rows, err := v.Query(ctx, from.rows, row, limit)
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var d document
-			err := rows.Scan(&d.row, text{&d.id}, number{&d.at}, text{&d.text})
+			err := rows.Scan(&d.row, sqlitex.Text(&d.id), sqlitex.Number(&d.at), sqlitex.Text(&d.text))
 			if size += len(d.text); size <= stepBytes || len(found) < 2 {
 				found = append(found, d)
 			}
@@ -150,8 +152,8 @@ func (x *index) read(ctx context.Context, from source, row int64, limit int) (fo
 func (x *index) last(ctx context.Context, from source) (row int64, err error) {
 	err = x.store.readSource(ctx, from, func(v view) error {
 		var last sql.NullInt64
-		rows, err := v.query(ctx, from.last)
-		err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&last) })
+		rows, err := v.Query(ctx, from.last)
+		err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&last) })
 		row = last.Int64
 		return err
 	})
@@ -176,48 +178,48 @@ func (r *Reader) readSource(ctx context.Context, from source, ask func(view) err
 
 // put adds the documents and how far the source is done.
 func (x *index) put(from source, documents []document) error {
-	return x.write(func(t *tx) error { return putAll(t, from, documents) })
+	return x.write(func(t *sqlitex.Tx) error { return putAll(t, from, documents) })
 }
 
 // write runs work in a transaction on the index.
-func (x *index) write(work func(*tx) error) error {
+func (x *index) write(work func(*sqlitex.Tx) error) error {
 	t := x.file.tx
-	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
+	if _, err := t.Exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	err := work(t)
 	if err == nil {
-		_, err = t.exec("COMMIT")
+		_, err = t.Exec("COMMIT")
 	}
 	if err != nil {
-		t.rollback()
+		t.Rollback()
 	}
 	return err
 }
 
-func putAll(t *tx, from source, documents []document) error {
+func putAll(t *sqlitex.Tx, from source, documents []document) error {
 	for _, d := range documents {
 		if err := putOne(t, from.kind, d); err != nil {
 			return fmt.Errorf("indexing %s: %w", d.id, err)
 		}
 	}
 	last := documents[len(documents)-1]
-	_, err := t.exec("INSERT INTO search_upto (source, row, id) VALUES (?1, ?2, ?3) ON CONFLICT (source) DO UPDATE SET row = excluded.row, id = excluded.id",
+	_, err := t.Exec("INSERT INTO search_upto (source, row, id) VALUES (?1, ?2, ?3) ON CONFLICT (source) DO UPDATE SET row = excluded.row, id = excluded.id",
 		from.name, last.row, last.id)
 	return err
 }
 
 // putOne adds a document unless it is known: another delivery of the message
 // was, or the same one before it moved.
-func putOne(t *tx, kind documentKind, d document) error {
+func putOne(t *sqlitex.Tx, kind documentKind, d document) error {
 	number := "1 + max(-1, (SELECT ifnull(max(doc), -1) FROM search_documents), (SELECT ifnull(max(last), -1) FROM search_groups))"
 	if kind == decisionDocument {
 		number = "-1 + min(0, (SELECT ifnull(min(doc), 0) FROM search_documents))"
 	}
-	fresh, err := t.exec("INSERT OR IGNORE INTO search_documents (doc, kind, id, at) SELECT "+number+", ?1, ?2, ?3", kind, d.id, d.at)
+	fresh, err := t.Exec("INSERT OR IGNORE INTO search_documents (doc, kind, id, at) SELECT "+number+", ?1, ?2, ?3", kind, d.id, d.at)
 	if err != nil || fresh == 0 {
 		return err
 	}
-	_, err = t.exec("INSERT INTO search_words (rowid, body) SELECT doc, ?3 FROM search_documents WHERE kind = ?1 AND id = ?2", kind, d.id, d.text)
+	_, err = t.Exec("INSERT INTO search_words (rowid, body) SELECT doc, ?3 FROM search_documents WHERE kind = ?1 AND id = ?2", kind, d.id, d.text)
 	return err
 }

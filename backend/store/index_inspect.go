@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+
+	"bridge/backend/sqlitex"
 )
 
 // IndexState is how far a search index is, for people.
@@ -23,8 +25,8 @@ type IndexState struct {
 func InspectIndex(ctx context.Context, history, primary, cold string, live bool) (IndexState, error) {
 	state := IndexState{Newest: searchVersion}
 	upto := map[string]int64{}
-	err := quietly(ctx, history, live, func(pool *sql.DB) error {
-		names, err := lines(ctx, pool, "SELECT name FROM sqlite_schema WHERE type = 'table'")
+	err := sqlitex.Quietly(ctx, history, live, func(pool *sql.DB) error {
+		names, err := sqlitex.Texts(ctx, pool, "SELECT name FROM sqlite_schema WHERE type = 'table'")
 		if err != nil {
 			return err
 		}
@@ -40,16 +42,16 @@ func InspectIndex(ctx context.Context, history, primary, cold string, live bool)
 			return err
 		}
 		rows, err := pool.QueryContext(ctx, "SELECT source, row FROM search_upto")
-		return each(rows, err, func(rows *sql.Rows) error {
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var name string
 			var row int64
-			err := rows.Scan(text{&name}, &row)
+			err := rows.Scan(sqlitex.Text(&name), &row)
 			upto[name] = row
 			return err
 		})
 	})
 	if err != nil || state.Version == 0 || state.Torn != "" {
-		return state, storageError(history, err)
+		return state, sqlitex.Error(history, err)
 	}
 	for _, from := range sources {
 		path := primary
@@ -58,7 +60,7 @@ func InspectIndex(ctx context.Context, history, primary, cold string, live bool)
 		}
 		last, err := lastPlace(ctx, path, from, live)
 		if err != nil {
-			return state, storageError(path, err)
+			return state, sqlitex.Error(path, err)
 		}
 		state.Behind += max(0, last-upto[from.name])
 	}
@@ -67,8 +69,8 @@ func InspectIndex(ctx context.Context, history, primary, cold string, live bool)
 
 // lastPlace is the last place of a source, 0 where it has no rows.
 func lastPlace(ctx context.Context, path string, from source, live bool) (row int64, err error) {
-	err = quietly(ctx, path, live, func(pool *sql.DB) error {
-		names, err := lines(ctx, pool, "SELECT name FROM sqlite_schema WHERE type = 'table'")
+	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
+		names, err := sqlitex.Texts(ctx, pool, "SELECT name FROM sqlite_schema WHERE type = 'table'")
 		if err != nil || !slices.Contains(names, from.table) {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"bridge/backend/bridge"
+	"bridge/backend/sqlitex"
 )
 
 // deliveriesVersion is the newest version of the component "deliveries": the
@@ -30,12 +31,12 @@ type found struct {
 func inspect(ctx context.Context, path string) (found, error) {
 	info, err := os.Lstat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && hasLog(path):
-		return found{}, loneLog(path)
+	case errors.Is(err, fs.ErrNotExist) && sqlitex.HasLog(path):
+		return found{}, sqlitex.LoneLog(path)
 	case errors.Is(err, fs.ErrNotExist):
 		return found{}, bridge.WithCause(bridge.NotFound, err, fmt.Sprintf("there is no store at %s", path))
 	case err != nil:
-		return found{}, bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s can not be opened: %v", path, reason(err)))
+		return found{}, bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s can not be opened: %v", path, sqlitex.Reason(err)))
 	case info.Mode()&fs.ModeSymlink != 0:
 		return found{}, bridge.Errorf(bridge.Storage, "the store %s is a symbolic link: put the file itself there", path)
 	case info.IsDir():
@@ -43,7 +44,7 @@ func inspect(ctx context.Context, path string) (found, error) {
 	case !info.Mode().IsRegular():
 		return found{}, bridge.Errorf(bridge.Storage, "the store %s is not a regular file", path)
 	}
-	logged := hasLog(path)
+	logged := sqlitex.HasLog(path)
 	if info.Size() == 0 && logged {
 		// SQLite would take the log for a stranger's and drop it.
 		return found{}, bridge.Errorf(bridge.Storage, "the store %s is empty but its log %s-wal is not: restore a backup", path, path)
@@ -58,7 +59,7 @@ func inspectSchema(ctx context.Context, path string, logged bool) (found, error)
 	if !logged {
 		params = append(params, "immutable=1")
 	}
-	pool, err := sql.Open("sqlite", dsn(path, params...))
+	pool, err := sql.Open("sqlite", sqlitex.DSN(path, params...))
 	if err != nil {
 		return found{}, fmt.Errorf("opening the store %s: %w", path, err)
 	}
@@ -66,7 +67,7 @@ func inspectSchema(ctx context.Context, path string, logged bool) (found, error)
 	pool.SetMaxOpenConns(1)
 	f, tables, err := readSchema(ctx, pool)
 	if err != nil {
-		return found{}, storageError(path, err)
+		return found{}, sqlitex.Error(path, err)
 	}
 	if err := f.checkVersion(path); err != nil {
 		return found{}, err
@@ -83,7 +84,7 @@ func readSchema(ctx context.Context, pool *sql.DB) (f found, tables map[string]s
 	tables = map[string]string{}
 	rows, err := pool.QueryContext(ctx, `SELECT s.name, (SELECT group_concat(name, ' ') FROM pragma_table_info(s.name))
 		FROM sqlite_schema s WHERE s.type = 'table' AND s.name NOT LIKE 'sqlite\_%' ESCAPE '\' AND s.sql NOT LIKE 'CREATE VIRTUAL%'`)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var name string
 		var columns sql.NullString
 		err := rows.Scan(&name, &columns)

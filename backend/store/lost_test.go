@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"bridge/backend/bridge"
+	"bridge/backend/sqlitex"
 )
 
 // What is written to a file without a name is lost with the broker: nobody may
@@ -134,8 +135,8 @@ func TestSTO_17_NoConnectionMakesAFileInALostStoresPlace(t *testing.T) {
 	}
 	works := map[string]func() error{
 		"a checkpoint": func() error {
-			pool := openAttached(writerDSN(path), attachment{}, "")
-			return errors.Join(db.writer.keeper.checkpoint(t.Context(), pool), pool.Close())
+			pool := sqlitex.OpenAttached(sqlitex.WriterDSN(path), sqlitex.Attachment{}, "")
+			return errors.Join(sqlitex.CheckpointWAL(t.Context(), pool), pool.Close())
 		},
 		"the archive": func() error {
 			_, err := ArchiveMessages(t.Context(), path, filepath.Join(filepath.Dir(path), archiveName), ArchiveRule{Before: 2, Now: 3})

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"bridge/backend/bridge"
+	"bridge/backend/sqlitex"
 )
 
 // mergeBatch is how many rows are brought back between two looks at the context.
@@ -49,7 +50,7 @@ func LookMerge(ctx context.Context, m Merge) (would Merged, err error) {
 		return would, err
 	}
 	defer func() { err = errors.Join(err, work.close()) }()
-	return work.done, storageError(m.Store, work.plan(ctx))
+	return work.done, sqlitex.Error(m.Store, work.plan(ctx))
 }
 
 // MergeMessages brings back what the store and its archive lack of a copy of
@@ -64,12 +65,12 @@ func MergeMessages(ctx context.Context, m Merge) (done Merged, err error) {
 		return done, err
 	}
 	defer func() { err = errors.Join(err, work.close()) }()
-	if err := work.tx.begin(); err != nil {
-		return done, storageError(m.Store, err)
+	if err := work.tx.Begin(); err != nil {
+		return done, sqlitex.Error(m.Store, err)
 	}
 	if err := work.run(ctx); err != nil {
-		work.tx.rollback()
-		return done, storageError(m.Store, err)
+		work.tx.Rollback()
+		return done, sqlitex.Error(m.Store, err)
 	}
 	return work.done, work.step("committed the merge")
 }
@@ -79,7 +80,7 @@ func MergeMessages(ctx context.Context, m Merge) (done Merged, err error) {
 type merger struct {
 	Merge
 	pool *sql.DB
-	tx   *tx
+	tx   *sqlitex.Tx
 	done Merged
 }
 
@@ -95,17 +96,17 @@ func openMerge(ctx context.Context, m Merge) (*merger, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := sql.Open("sqlite", writerDSN(m.Store)+"&_pragma=temp_store(2)&_pragma=wal_autocheckpoint(2000)")
+	pool, err := sql.Open("sqlite", sqlitex.WriterDSN(m.Store)+"&_pragma=temp_store(2)&_pragma=wal_autocheckpoint(2000)")
 	if err != nil {
 		return nil, fmt.Errorf("opening the store %s: %w", m.Store, err)
 	}
 	pool.SetMaxOpenConns(1)
 	conn, err := pool.Conn(ctx)
 	if err != nil {
-		return nil, errors.Join(storageError(m.Store, err), pool.Close())
+		return nil, errors.Join(sqlitex.Error(m.Store, err), pool.Close())
 	}
-	work := &merger{Merge: m, pool: pool, tx: newTx(conn)}
-	_, err = conn.ExecContext(ctx, `ATTACH DATABASE ? AS snap`, "file:"+escapePath(m.From)+"?mode=ro&immutable=1")
+	work := &merger{Merge: m, pool: pool, tx: sqlitex.NewTx(conn)}
+	_, err = conn.ExecContext(ctx, `ATTACH DATABASE ? AS snap`, "file:"+sqlitex.EscapePath(m.From)+"?mode=ro&immutable=1")
 	if err == nil {
 		err = attachArchive(ctx, conn, m.Archive)
 	}
@@ -114,7 +115,7 @@ func openMerge(ctx context.Context, m Merge) (*merger, error) {
 			CREATE TEMP TABLE missing_archived_messages (place INTEGER PRIMARY KEY, row INTEGER NOT NULL)`)
 	}
 	if err != nil {
-		return nil, errors.Join(storageError(m.Store, err), work.close())
+		return nil, errors.Join(sqlitex.Error(m.Store, err), work.close())
 	}
 	return work, nil
 }
@@ -132,7 +133,7 @@ func attachArchive(ctx context.Context, conn *sql.Conn, path string) error {
 	return err
 }
 
-func (w *merger) close() error { return errors.Join(w.tx.close(), w.pool.Close()) }
+func (w *merger) close() error { return errors.Join(w.tx.Close(), w.pool.Close()) }
 
 func (w *merger) step(name string) error {
 	if w.Step == nil {
@@ -172,7 +173,7 @@ func (w *merger) run(ctx context.Context) error {
 		err = w.step("commit the merge")
 	}
 	if err == nil {
-		_, err = w.tx.exec("COMMIT")
+		_, err = w.tx.Exec("COMMIT")
 	}
 	return err
 }
@@ -221,7 +222,7 @@ func (w *merger) plan(ctx context.Context) (err error) {
 			return err
 		}
 		// The newest gets the place -1: what comes back stands before all that is there.
-		_, err := w.tx.exec(fmt.Sprintf(`INSERT INTO temp.missing_%[1]s (place, row)
+		_, err := w.tx.Exec(fmt.Sprintf(`INSERT INTO temp.missing_%[1]s (place, row)
 			SELECT -row_number() OVER (ORDER BY m.created_at DESC, m.rowid DESC), m.rowid FROM snap.%[1]s m
 			WHERE NOT %[2]s AND NOT (%[3]s) AND NOT (%[4]s)`, table, stored(sameIdentity), movedInCopy[table], readdressed))
 		if err != nil {
@@ -261,9 +262,9 @@ const namedConflicts = 10
 func (w *merger) refuseConflicts(table string) error {
 	var named []string
 	count := 0
-	rows, err := w.tx.query(context.Background(), fmt.Sprintf(`SELECT ifnull(m.id, ''), ifnull(m.recipient, '') FROM snap.%s m WHERE %s AND NOT %s ORDER BY m.rowid`,
+	rows, err := w.tx.Query(context.Background(), fmt.Sprintf(`SELECT ifnull(m.id, ''), ifnull(m.recipient, '') FROM snap.%s m WHERE %s AND NOT %s ORDER BY m.rowid`,
 		table, stored(sameIdentity), stored(sameIdentity+" AND "+sameContent)))
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var id, recipient string
 		if count++; count > namedConflicts {
 			return nil
@@ -290,7 +291,7 @@ func (w *merger) inBatches(ctx context.Context, name string, count, before int, 
 		if err := errors.Join(ctx.Err(), w.step("merge "+name)); err != nil {
 			return err
 		}
-		if _, err := w.tx.exec(statement, append([]any{first, min(first+mergeBatch, 0)}, args...)...); err != nil {
+		if _, err := w.tx.Exec(statement, append([]any{first, min(first+mergeBatch, 0)}, args...)...); err != nil {
 			return err
 		}
 		if w.Told != nil {
@@ -313,7 +314,7 @@ func (w *merger) bringMessages(ctx context.Context) error {
 	if w.done.Messages == 0 {
 		return nil
 	}
-	if _, err := w.tx.exec("CREATE INDEX IF NOT EXISTS main.messages_merged ON messages (created_at) WHERE rowid < 0"); err != nil {
+	if _, err := w.tx.Exec("CREATE INDEX IF NOT EXISTS main.messages_merged ON messages (created_at) WHERE rowid < 0"); err != nil {
 		return err
 	}
 	lowest, err := w.number("SELECT min(0, ifnull(min(rowid), 0)) FROM main.messages")
@@ -330,7 +331,7 @@ func (w *merger) bringRoutes(context.Context) error {
 	if err := w.step("merge job_delivery_routes"); err != nil {
 		return err
 	}
-	_, err := w.tx.exec(`INSERT INTO main.job_delivery_routes (id, recipient, consumed_at)
+	_, err := w.tx.Exec(`INSERT INTO main.job_delivery_routes (id, recipient, consumed_at)
 		SELECT id, recipient, consumed_at FROM snap.job_delivery_routes r WHERE NOT EXISTS (SELECT 1 FROM main.job_delivery_routes a WHERE a.id = r.id)`)
 	return err
 }
@@ -343,7 +344,7 @@ func (w *merger) bringLists(context.Context) error {
 	}
 	for _, table := range []string{"messages", "archived_messages"} {
 		missing := fmt.Sprintf("temp.missing_%[1]s CROSS JOIN snap.%[1]s m ON m.rowid = row", table)
-		_, err := w.tx.exec(`INSERT OR IGNORE INTO main.message_peers (peer, created_at, message_id)
+		_, err := w.tx.Exec(`INSERT OR IGNORE INTO main.message_peers (peer, created_at, message_id)
 			SELECT recipient, created_at, id FROM ` + missing + ` UNION ALL SELECT from_id, created_at, id FROM ` + missing)
 		if err != nil {
 			return err
@@ -357,7 +358,7 @@ func (w *merger) bringLists(context.Context) error {
 
 // number runs a query of one whole number.
 func (w *merger) number(query string) (n int, err error) {
-	rows, err := w.tx.query(context.Background(), query)
-	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&n) })
+	rows, err := w.tx.Query(context.Background(), query)
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&n) })
 	return n, err
 }

@@ -14,6 +14,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
+	"bridge/backend/sqlitex"
 )
 
 // lost is a store of which a copy was made before it lost rows.
@@ -144,7 +145,7 @@ func TestSTO_16_MergedMailStandsBeforeWhatCameSince(t *testing.T) {
 			t.Errorf("m8 = %+v, %v", found, err)
 		}
 		var left int
-		pool, err := sql.Open("sqlite", writerDSN(l.path))
+		pool, err := sql.Open("sqlite", sqlitex.WriterDSN(l.path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -337,7 +338,7 @@ func TestSTO_16_WhenAMessageWasAnswered(t *testing.T) {
 				t.Errorf("%s: answered at %d, want %d", script, d.Answered.At, want)
 			}
 		}
-		pool, err := sql.Open("sqlite", dsn(l.path, "mode=ro"))
+		pool, err := sql.Open("sqlite", sqlitex.DSN(l.path, "mode=ro"))
 		if err != nil {
 			t.Fatal(err)
 		}

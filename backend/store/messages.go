@@ -12,6 +12,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
+	"bridge/backend/sqlitex"
 )
 
 const (
@@ -33,7 +34,7 @@ func (d *DB) Append(ctx context.Context, msgs []bridge.Message) (rows []bridge.M
 	if err := checkSend(msgs); err != nil {
 		return nil, false, err
 	}
-	err = d.writer.do(ctx, func(t *tx) (err error) {
+	err = d.writer.Do(ctx, func(t *sqlitex.Tx) (err error) {
 		rows, fresh, err = appendSend(t, msgs)
 		return err
 	})
@@ -66,7 +67,7 @@ func checkSend(msgs []bridge.Message) error {
 	return nil
 }
 
-func appendSend(t *tx, msgs []bridge.Message) (rows []bridge.Message, fresh bool, err error) {
+func appendSend(t *sqlitex.Tx, msgs []bridge.Message) (rows []bridge.Message, fresh bool, err error) {
 	stored, err := insert(t, insertFirst, msgs[0])
 	if err != nil {
 		return nil, false, err
@@ -90,14 +91,14 @@ func appendSend(t *tx, msgs []bridge.Message) (rows []bridge.Message, fresh bool
 }
 
 // insert stores one row by insertMessage or insertFirst and returns how many.
-func insert(t *tx, statement string, m bridge.Message) (int64, error) {
-	return t.exec(statement, m.ID, m.Recipient, m.From.ID, m.From.Name, string(m.From.Agent), m.To,
+func insert(t *sqlitex.Tx, statement string, m bridge.Message) (int64, error) {
+	return t.Exec(statement, m.ID, m.Recipient, m.From.ID, m.From.Name, string(m.From.Agent), m.To,
 		m.ConversationID, m.ReplyTo, m.Hop, m.Body, m.CreatedAt, m.ReadAt)
 }
 
 // sameSend returns the stored rows of msg's id, or Conflict when they say
 // something else.
-func sameSend(q asker, msg bridge.Message) ([]bridge.Message, error) {
+func sameSend(q sqlitex.Querier, msg bridge.Message) ([]bridge.Message, error) {
 	found, err := deliveriesOf(context.Background(), q, fullLayout, []string{msg.ID})
 	if err != nil {
 		return nil, err
@@ -124,7 +125,7 @@ func sameWords(msg bridge.Message, rows []bridge.Message) error {
 // same id with other content is bridge.Conflict. An archive that can not be read
 // is bridge.Unavailable: the message may be in it (MSG-04, MSG-05).
 func (d *DB) SentBefore(ctx context.Context, msg bridge.Message) ([]bridge.Message, error) {
-	if err := d.writer.stillThere(); err != nil {
+	if err := d.writer.StillThere(); err != nil {
 		return nil, err
 	}
 	found, err := d.sent(ctx, msg.ID)
@@ -240,10 +241,10 @@ func (r *Reader) CountSince(ctx context.Context, since int64) (count int, err er
 		if !v.layout.messages {
 			return nil
 		}
-		rows, err := v.query(ctx, `SELECT count(DISTINCT CASE WHEN hop = ?2 AND ifnull(reply_to, '') = '' AND conversation_id LIKE ?3 || '%' THEN conversation_id ELSE id END)
+		rows, err := v.Query(ctx, `SELECT count(DISTINCT CASE WHEN hop = ?2 AND ifnull(reply_to, '') = '' AND conversation_id LIKE ?3 || '%' THEN conversation_id ELSE id END)
 			FROM messages WHERE created_at >= ?1 AND (rowid < 0 OR rowid > ifnull((SELECT rowid FROM messages WHERE rowid >= 0 AND ifnull(created_at, 0) < ?1 ORDER BY rowid DESC LIMIT 1), -1))`,
 			since, bridge.DecisionHop, bridge.DecisionConversation)
-		return each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&count) })
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&count) })
 	})
 	return count, err
 }
@@ -302,8 +303,8 @@ func (r *Reader) unread(ctx context.Context, recipient string, limit int, first 
 // deliveries reads the rows of a query of layout.live.
 func (v view) deliveries(ctx context.Context, query string, args ...any) ([]mail.Delivery, error) {
 	found := []mail.Delivery{}
-	rows, err := v.query(ctx, query, args...)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	rows, err := v.Query(ctx, query, args...)
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		one, err := scanDelivery(rows)
 		found = append(found, one.Delivery)
 		return err
@@ -317,7 +318,7 @@ func (v view) deliveries(ctx context.Context, query string, args ...any) ([]mail
 func (v view) preferred(ctx context.Context, query, recipient string, limit int, first func(mail.Delivery) bool) (string, error) {
 	const all = -1
 	var named, others []int64
-	rows, err := v.query(ctx, query, recipient, all)
+	rows, err := v.Query(ctx, query, recipient, all)
 	if err != nil {
 		return "", err
 	}
@@ -346,8 +347,8 @@ func (r *Reader) UnreadCount(ctx context.Context, recipient string) (count int, 
 		if !v.layout.messages {
 			return nil
 		}
-		rows, err := v.query(ctx, "SELECT count(*) FROM messages WHERE recipient = ?1 AND read_at IS NULL", recipient)
-		return each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&count) })
+		rows, err := v.Query(ctx, "SELECT count(*) FROM messages WHERE recipient = ?1 AND read_at IS NULL", recipient)
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&count) })
 	})
 	return count, err
 }
@@ -367,10 +368,10 @@ func (r *Reader) UnreadCounts(ctx context.Context) (counts map[string]int, err e
 		if !v.layout.messages {
 			return nil
 		}
-		rows, err := v.query(ctx, everyRecipient+`
+		rows, err := v.Query(ctx, everyRecipient+`
 			SELECT name, (SELECT count(*) FROM messages WHERE recipient = name AND read_at IS NULL) AS unread
 			FROM recipients WHERE name IS NOT NULL AND unread > 0`)
-		return each(rows, err, func(rows *sql.Rows) error {
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var recipient string
 			var count int
 			if err := rows.Scan(&recipient, &count); err != nil {
@@ -405,7 +406,7 @@ func (v view) newest(ctx context.Context, limit int, queries []string, args ...a
 // stamps reads the first limit different ids: rows of one id are few but not
 // always side by side.
 func (v view) stamps(ctx context.Context, limit int, query string, args ...any) ([]stamp, error) {
-	rows, err := v.query(ctx, query, args...)
+	rows, err := v.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -414,7 +415,7 @@ func (v view) stamps(ctx context.Context, limit int, query string, args ...any) 
 	seen := make(map[string]bool, limit)
 	for len(list) < limit && rows.Next() {
 		var s stamp
-		if err := rows.Scan(text{&s.id}, number{&s.at}); err != nil {
+		if err := rows.Scan(sqlitex.Text(&s.id), sqlitex.Number(&s.at)); err != nil {
 			return nil, fmt.Errorf("reading a row: %w", err)
 		}
 		if !seen[s.id] {
@@ -502,7 +503,7 @@ type storedDelivery struct {
 
 // deliveriesOf returns the deliveries of the given messages, those of one
 // message in the order in which they were stored, archived ones last.
-func deliveriesOf(ctx context.Context, q asker, l layout, ids []string) ([]*storedDelivery, error) {
+func deliveriesOf(ctx context.Context, q sqlitex.Querier, l layout, ids []string) ([]*storedDelivery, error) {
 	var selects []string
 	if l.messages {
 		selects = append(selects, l.live("json_each(?1) wanted CROSS JOIN messages m ON m.id = wanted.value", "true"))
@@ -518,8 +519,8 @@ func deliveriesOf(ctx context.Context, q asker, l layout, ids []string) ([]*stor
 		return nil, fmt.Errorf("listing message ids: %w", err)
 	}
 	var found []*storedDelivery
-	rows, err := q.query(ctx, union(selects), string(list))
-	err = each(rows, err, func(rows *sql.Rows) error {
+	rows, err := q.Query(ctx, sqlitex.UnionAll(selects), string(list))
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		one, err := scanDelivery(rows)
 		found = append(found, &one)
 		return err
@@ -593,10 +594,10 @@ func scanDelivery(rows *sql.Rows) (storedDelivery, error) {
 	var at [5]int64
 	var by [5]string
 	var via [5]string // of answers and expiries the words are all there is
-	err := rows.Scan(text{&d.ID}, text{&d.Recipient}, text{&d.From.ID}, text{&d.From.Name}, text{(*string)(&d.From.Agent)}, text{&d.To},
-		text{&d.ConversationID}, &replyTo, number{&hop}, text{&d.Body}, number{&d.CreatedAt}, number{&d.ReadAt}, &d.row, maybe{&archivedAt}, &archiveReason,
-		number{&at[0]}, text{&by[0]}, number{&at[1]}, text{&by[1]}, number{&at[2]}, text{&by[2]}, number{&at[3]}, text{&by[3]}, number{&at[4]}, text{&by[4]},
-		text{&via[0]}, text{&via[1]}, text{&d.Handed.Process}, text{&via[2]})
+	err := rows.Scan(sqlitex.Text(&d.ID), sqlitex.Text(&d.Recipient), sqlitex.Text(&d.From.ID), sqlitex.Text(&d.From.Name), sqlitex.Text((*string)(&d.From.Agent)), sqlitex.Text(&d.To),
+		sqlitex.Text(&d.ConversationID), &replyTo, sqlitex.Number(&hop), sqlitex.Text(&d.Body), sqlitex.Number(&d.CreatedAt), sqlitex.Number(&d.ReadAt), &d.row, sqlitex.Maybe(&archivedAt), &archiveReason,
+		sqlitex.Number(&at[0]), sqlitex.Text(&by[0]), sqlitex.Number(&at[1]), sqlitex.Text(&by[1]), sqlitex.Number(&at[2]), sqlitex.Text(&by[2]), sqlitex.Number(&at[3]), sqlitex.Text(&by[3]), sqlitex.Number(&at[4]), sqlitex.Text(&by[4]),
+		sqlitex.Text(&via[0]), sqlitex.Text(&via[1]), sqlitex.Text(&d.Handed.Process), sqlitex.Text(&via[2]))
 	if err != nil {
 		return d, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/sqlitex"
 )
 
 //go:embed schema/*.sql
@@ -38,18 +39,18 @@ func migrate(ctx context.Context, path string, is found, m migration) error {
 	if is.isUpgraded() {
 		return nil
 	}
-	pool, err := sql.Open("sqlite", writerDSN(path))
+	pool, err := sql.Open("sqlite", sqlitex.WriterDSN(path))
 	if err != nil {
 		return fmt.Errorf("opening the store %s: %w", path, err)
 	}
 	defer pool.Close()
 	pool.SetMaxOpenConns(1)
 	if m.conn, err = pool.Conn(ctx); err != nil {
-		return storageError(path, err)
+		return sqlitex.Error(path, err)
 	}
 	defer m.conn.Close()
 	m.path = path
-	return storageError(path, m.run(ctx))
+	return sqlitex.Error(path, m.run(ctx))
 }
 
 func (m *migration) run(ctx context.Context) error {
@@ -176,12 +177,12 @@ func (m *migration) census(ctx context.Context) (map[string]int, error) {
 	}
 	counts := map[string]int{}
 	for _, name := range names {
-		if counts[name], err = m.number(ctx, "SELECT count(*) FROM "+quoteName(name)); err != nil {
+		if counts[name], err = m.number(ctx, "SELECT count(*) FROM "+sqlitex.QuoteName(name)); err != nil {
 			return nil, err
 		}
 	}
 	rows, err := m.conn.QueryContext(ctx, "PRAGMA foreign_key_check")
-	err = each(rows, err, func(*sql.Rows) error {
+	err = sqlitex.Each(rows, err, func(*sql.Rows) error {
 		counts[brokenReferences]++
 		return nil
 	})
@@ -257,7 +258,7 @@ func (m *migration) tables(ctx context.Context) ([]string, error) {
 	var names []string
 	rows, err := m.conn.QueryContext(ctx, `SELECT name FROM sqlite_schema
 		WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' AND name NOT LIKE 'sqlite\_stat%' ESCAPE '\' ORDER BY name`)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var name string
 		err := rows.Scan(&name)
 		names = append(names, name)

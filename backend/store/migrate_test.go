@@ -17,6 +17,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/sqlitex"
 )
 
 // upgrade migrates the store at path with a step hook.
@@ -115,7 +116,7 @@ func TestVER_01_EveryVersionIsUpgradedWithAllItsRows(t *testing.T) {
 
 func TestVER_01_FreshAndUpgradedSchemasAgree(t *testing.T) {
 	shape := func(path string) []string {
-		pool, err := sql.Open("sqlite", dsn(path, "mode=ro"))
+		pool, err := sql.Open("sqlite", sqlitex.DSN(path, "mode=ro"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +262,7 @@ func TestVER_02_AFailureAtAnyStepLeavesTheStoreAsItWas(t *testing.T) {
 
 // isLocked reports whether another program can not write now.
 func isLocked(path string) bool {
-	pool, err := sql.Open("sqlite", "file:"+escapePath(path)+"?_pragma=busy_timeout(0)")
+	pool, err := sql.Open("sqlite", "file:"+sqlitex.EscapePath(path)+"?_pragma=busy_timeout(0)")
 	if err != nil {
 		return false
 	}

@@ -5,13 +5,14 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
+	"bridge/backend/sqlitex"
 )
 
 // Rehand replaces what is known of a hand-over: an attempt was noted before its
 // outcome was known.
 func (d *DB) Rehand(ctx context.Context, mark mail.Mark) error {
-	return d.writer.do(ctx, func(t *tx) error {
-		_, err := t.exec("UPDATE delivery_stages SET handed_at = ?3, handed_by = ?4 WHERE message_id = ?1 AND recipient = ?2",
+	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
+		_, err := t.Exec("UPDATE delivery_stages SET handed_at = ?3, handed_by = ?4 WHERE message_id = ?1 AND recipient = ?2",
 			mark.MessageID, mark.Recipient, mark.At, mark.Evidence)
 		if err != nil {
 			return err
@@ -23,10 +24,10 @@ func (d *DB) Rehand(ctx context.Context, mark mail.Mark) error {
 // Unhand takes a hand-over back that certainly did not happen: the message is
 // ordinary unread mail again.
 func (d *DB) Unhand(ctx context.Context, messageID, recipient string) error {
-	return d.writer.do(ctx, func(t *tx) error {
-		_, err := t.exec("UPDATE delivery_stages SET handed_at = NULL, handed_by = NULL WHERE message_id = ?1 AND recipient = ?2", messageID, recipient)
+	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
+		_, err := t.Exec("UPDATE delivery_stages SET handed_at = NULL, handed_by = NULL WHERE message_id = ?1 AND recipient = ?2", messageID, recipient)
 		if err == nil {
-			_, err = t.exec("UPDATE delivery_ways SET handed_via = NULL, handed_at = NULL, handed_to = NULL WHERE message_id = ?1 AND recipient = ?2", messageID, recipient)
+			_, err = t.Exec("UPDATE delivery_ways SET handed_via = NULL, handed_at = NULL, handed_to = NULL WHERE message_id = ?1 AND recipient = ?2", messageID, recipient)
 		}
 		return err
 	})
@@ -38,12 +39,12 @@ func (d *DB) UnhandThese(ctx context.Context, handed []mail.Delivery) error {
 	if len(handed) == 0 {
 		return nil
 	}
-	return d.writer.do(ctx, func(t *tx) error {
+	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
 		for _, one := range handed {
-			changed, err := t.exec("UPDATE delivery_stages SET handed_at = NULL, handed_by = NULL WHERE message_id = ?1 AND recipient = ?2 AND handed_at = ?3",
+			changed, err := t.Exec("UPDATE delivery_stages SET handed_at = NULL, handed_by = NULL WHERE message_id = ?1 AND recipient = ?2 AND handed_at = ?3",
 				one.ID, one.Recipient, one.Handed.At)
 			if err == nil && changed > 0 {
-				_, err = t.exec("UPDATE delivery_ways SET handed_via = NULL, handed_at = NULL, handed_to = NULL WHERE message_id = ?1 AND recipient = ?2", one.ID, one.Recipient)
+				_, err = t.Exec("UPDATE delivery_ways SET handed_via = NULL, handed_at = NULL, handed_to = NULL WHERE message_id = ?1 AND recipient = ?2", one.ID, one.Recipient)
 			}
 			if err != nil {
 				return err
@@ -56,7 +57,7 @@ func (d *DB) UnhandThese(ctx context.Context, handed []mail.Delivery) error {
 // AppendHanded stores a message that is handed over in the same moment, in one
 // transaction: no hook may show what the CLI's own queue was asked to show.
 func (d *DB) AppendHanded(ctx context.Context, message bridge.Message, via mail.Via, detail string) error {
-	return d.writer.do(ctx, func(t *tx) error {
+	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
 		_, fresh, err := appendSend(t, []bridge.Message{message})
 		if err != nil || !fresh {
 			return err

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"bridge/backend/bridge"
+	"bridge/backend/sqlitex"
 )
 
 // Peer is what the store knows of a session that was here.
@@ -22,10 +23,10 @@ func (d *DB) SavePeer(ctx context.Context, peer Peer) error {
 	if peer.ID == "" || peer.Name == "" {
 		return bridge.Errorf(bridge.Invalid, "a peer needs an id and a name")
 	}
-	return d.writer.do(ctx, func(t *tx) error { return savePeer(t, peer) })
+	return d.writer.Do(ctx, func(t *sqlitex.Tx) error { return savePeer(t, peer) })
 }
 
-func savePeer(t *tx, peer Peer) error {
+func savePeer(t *sqlitex.Tx, peer Peer) error {
 	if peer.SessionID != "" {
 		err := upsert(t, "UPDATE session_bindings SET learned_at = max(learned_at, ?3) WHERE identity = ?1 AND session_id = ?2",
 			"INSERT OR IGNORE INTO session_bindings (identity, session_id, learned_at) VALUES (?1, ?2, ?3)", peer.ID, peer.SessionID, peer.SeenAt)
@@ -53,12 +54,12 @@ func savePeer(t *tx, peer Peer) error {
 // table: the tables of peers are known by their columns alone, and a store from
 // elsewhere may have other keys on them, or none (VER-01). Where such a key is
 // narrower than ours, the row that was there first stays.
-func upsert(t *tx, update, insert string, args ...any) error {
-	changed, err := t.exec(update, args...)
+func upsert(t *sqlitex.Tx, update, insert string, args ...any) error {
+	changed, err := t.Exec(update, args...)
 	if err != nil || changed > 0 {
 		return err
 	}
-	_, err = t.exec(insert, args...)
+	_, err = t.Exec(insert, args...)
 	return err
 }
 
@@ -82,15 +83,15 @@ func peersOf(ctx context.Context, v view) ([]Peer, error) {
 	if v.layout.seen {
 		seen = "(SELECT l.seen_at FROM peer_last_seen l JOIN peer_name_owners o ON o.name = l.name WHERE l.name = n.name AND o.identity = n.identity)"
 	}
-	rows, err := v.query(ctx, `SELECT n.identity, n.name, ifnull(n.agent, ''),
+	rows, err := v.Query(ctx, `SELECT n.identity, n.name, ifnull(n.agent, ''),
 			coalesce((SELECT b.session_id FROM session_bindings b WHERE b.identity = n.identity ORDER BY b.learned_at DESC, b.rowid DESC LIMIT 1), n.session_id, ''),
 			max(ifnull(n.learned_at, 0), ifnull(`+seen+`, 0)) AS seen_at
 		FROM peer_names n
 		WHERE n.identity NOT LIKE '[%' AND n.rowid = (SELECT k.rowid FROM peer_names k WHERE k.identity = n.identity ORDER BY k.learned_at DESC, k.rowid DESC LIMIT 1)
 		ORDER BY seen_at DESC, n.rowid DESC`)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var peer Peer
-		err := rows.Scan(text{&peer.ID}, text{&peer.Name}, text{(*string)(&peer.Agent)}, text{&peer.SessionID}, number{&peer.SeenAt})
+		err := rows.Scan(sqlitex.Text(&peer.ID), sqlitex.Text(&peer.Name), sqlitex.Text((*string)(&peer.Agent)), sqlitex.Text(&peer.SessionID), sqlitex.Number(&peer.SeenAt))
 		peers = append(peers, peer)
 		return err
 	})

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"bridge/backend/bridge"
+	"bridge/backend/sqlitex"
 )
 
 // What a schema promises is read from the steps that make it, run on an empty
@@ -103,9 +104,9 @@ func readShape(ctx context.Context, pool *sql.DB) (s schemaShape, err error) {
 		"SELECT 'trigger', t.tbl_name, t.name, '', false, t.sql FROM sqlite_schema t WHERE t.type = 'trigger'",
 	} {
 		rows, err := pool.QueryContext(ctx, query)
-		err = each(rows, err, func(rows *sql.Rows) error {
+		err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var one item
-			err := rows.Scan((*string)(&one.Kind), &one.Table, &one.Name, text{&one.columns}, &one.unique, &one.sql)
+			err := rows.Scan((*string)(&one.Kind), &one.Table, &one.Name, sqlitex.Text(&one.columns), &one.unique, &one.sql)
 			if one.Kind == LacksKey {
 				one.Name = one.columns
 			}
@@ -244,7 +245,7 @@ func (want item) lack() Lack {
 	case LacksTable:
 		lack.sql = ""
 	case LacksKey:
-		lack.sql = fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (%s)", quoteName(want.Table+"_key"), want.Table, want.columns)
+		lack.sql = fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (%s)", sqlitex.QuoteName(want.Table+"_key"), want.Table, want.columns)
 	default: // its own statement makes it
 	}
 	return lack
@@ -253,11 +254,11 @@ func (want item) lack() Lack {
 // Lacks says what the database at path lacks of what its version promises, read
 // like Inspect. A database that is empty, newer, or not of the kind lacks nothing.
 func Lacks(ctx context.Context, path string, promise Promise, live bool) (lacks []Lack, err error) {
-	err = quietly(ctx, path, live, func(pool *sql.DB) (err error) {
+	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
 		lacks, err = lacksOf(ctx, pool, promise)
 		return err
 	})
-	return lacks, storageError(path, err)
+	return lacks, sqlitex.Error(path, err)
 }
 
 func lacksOf(ctx context.Context, pool *sql.DB, promise Promise) ([]Lack, error) {
@@ -342,7 +343,7 @@ func complete(ctx context.Context, path string, opts Options) error {
 	if err != nil || len(lacks) == 0 {
 		return err
 	}
-	pool, err := sql.Open("sqlite", writerDSN(path))
+	pool, err := sql.Open("sqlite", sqlitex.WriterDSN(path))
 	if err != nil {
 		return fmt.Errorf("opening the store %s: %w", path, err)
 	}
@@ -350,8 +351,8 @@ func complete(ctx context.Context, path string, opts Options) error {
 	pool.SetMaxOpenConns(1)
 	for _, lack := range lacks {
 		err := completeOne(ctx, pool, lack)
-		if isDiskError(err) || ctx.Err() != nil {
-			return errors.Join(storageError(path, err), ctx.Err())
+		if sqlitex.IsDiskError(err) || ctx.Err() != nil {
+			return errors.Join(sqlitex.Error(path, err), ctx.Err())
 		}
 		opts.Log.Warn("the store lacked a part of its schema that holds no data", "store", path, "lacked", lack.String(), "made anew", err == nil, "err", err)
 	}
@@ -362,7 +363,7 @@ func complete(ctx context.Context, path string, opts Options) error {
 func completeOne(ctx context.Context, pool *sql.DB, lack Lack) error {
 	drop := ""
 	if lack.Kind != LacksKey {
-		drop = "DROP " + strings.ToUpper(string(lack.Kind)) + " IF EXISTS " + quoteName(lack.Name) + ";"
+		drop = "DROP " + strings.ToUpper(string(lack.Kind)) + " IF EXISTS " + sqlitex.QuoteName(lack.Name) + ";"
 	}
 	_, err := pool.ExecContext(ctx, "BEGIN IMMEDIATE;"+drop+lack.sql+";COMMIT")
 	if err != nil {

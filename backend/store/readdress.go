@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"bridge/backend/bridge"
+	"bridge/backend/sqlitex"
 )
 
 // Readdress gives the unread mail of one peer id to another: a process that
@@ -22,20 +23,20 @@ func (d *DB) readdress(ctx context.Context, from, to string, since int64) error 
 	if from == to || from == "" || to == "" {
 		return nil
 	}
-	return d.writer.do(ctx, func(t *tx) error {
-		_, err := t.exec("UPDATE OR IGNORE messages SET recipient = ?2 WHERE recipient = ?1 AND read_at IS NULL AND created_at >= ?3", from, to, since)
+	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
+		_, err := t.Exec("UPDATE OR IGNORE messages SET recipient = ?2 WHERE recipient = ?1 AND read_at IS NULL AND created_at >= ?3", from, to, since)
 		if err != nil {
 			return err
 		}
 		for _, about := range []string{"delivery_stages", "delivery_ways"} {
-			_, err = t.exec(`UPDATE OR IGNORE `+about+` SET recipient = ?2 WHERE recipient = ?1
+			_, err = t.Exec(`UPDATE OR IGNORE `+about+` SET recipient = ?2 WHERE recipient = ?1
 				AND EXISTS (SELECT 1 FROM messages WHERE id = message_id AND recipient = ?2)
 				AND NOT EXISTS (SELECT 1 FROM messages WHERE id = message_id AND recipient = ?1)`, from, to)
 			if err != nil {
 				return err
 			}
 		}
-		_, err = t.exec(`INSERT OR IGNORE INTO message_peers (peer, created_at, message_id)
+		_, err = t.Exec(`INSERT OR IGNORE INTO message_peers (peer, created_at, message_id)
 			SELECT recipient, created_at, id FROM messages WHERE recipient = ?1 AND read_at IS NULL`, to)
 		if err != nil {
 			return err
@@ -116,12 +117,12 @@ func (d *DB) nameClaims(ctx context.Context) (claims map[string][]nameClaim, err
 			return err
 		}
 		named := map[string]bool{}
-		rows, err := v.query(ctx, `SELECT identity, ifnull(name, ''), ifnull(agent, ''), ifnull(session_id, ''), ifnull(learned_at, 0)
+		rows, err := v.Query(ctx, `SELECT identity, ifnull(name, ''), ifnull(agent, ''), ifnull(session_id, ''), ifnull(learned_at, 0)
 			FROM peer_names WHERE identity NOT LIKE `+ownIdentity)
-		err = each(rows, err, func(rows *sql.Rows) error {
+		err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var identity, name string
 			var one nameClaim
-			if err := rows.Scan(text{&identity}, text{&name}, text{(*string)(&one.agent)}, text{&one.session}, number{&one.at}); err != nil {
+			if err := rows.Scan(sqlitex.Text(&identity), sqlitex.Text(&name), sqlitex.Text((*string)(&one.agent)), sqlitex.Text(&one.session), sqlitex.Number(&one.at)); err != nil {
 				return err
 			}
 			named[identity] = true
@@ -151,11 +152,11 @@ func (d *DB) nameClaims(ctx context.Context) (claims map[string][]nameClaim, err
 // bindings lists the host sessions that an identity of another program had.
 func (v view) bindings(ctx context.Context) (map[string][]nameClaim, error) {
 	bound := map[string][]nameClaim{}
-	rows, err := v.query(ctx, "SELECT identity, session_id, ifnull(learned_at, 0) FROM session_bindings WHERE session_id <> '' AND identity NOT LIKE "+ownIdentity)
-	return bound, each(rows, err, func(rows *sql.Rows) error {
+	rows, err := v.Query(ctx, "SELECT identity, session_id, ifnull(learned_at, 0) FROM session_bindings WHERE session_id <> '' AND identity NOT LIKE "+ownIdentity)
+	return bound, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var identity string
 		var one nameClaim
-		err := rows.Scan(text{&identity}, text{&one.session}, number{&one.at})
+		err := rows.Scan(sqlitex.Text(&identity), sqlitex.Text(&one.session), sqlitex.Number(&one.at))
 		bound[identity] = append(bound[identity], one)
 		return err
 	})

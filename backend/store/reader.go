@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"sync"
+
+	"bridge/backend/sqlitex"
 )
 
 // Reader answers questions from bridge.db and can not change it: its
@@ -15,7 +17,7 @@ import (
 type Reader struct {
 	path string
 	own  bool // beside the writer of this process: the schema is whole
-	file *readOnly
+	file *sqlitex.ReadOnly
 
 	index *index // nil where none is kept
 
@@ -30,18 +32,18 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	if _, err := inspect(ctx, path); err != nil {
 		return nil, err
 	}
-	return &Reader{path: path, file: newReadOnly(path, besideStore(compatOf(path)), false)}, nil
+	return &Reader{path: path, file: sqlitex.NewReadOnly(path, besideStore(compatOf(path)), false)}, nil
 }
 
 // Close closes the reader's connections.
 func (r *Reader) Close() error {
-	return errors.Join(r.file.close(), r.closeArchive())
+	return errors.Join(r.file.Close(), r.closeArchive())
 }
 
 // read runs ask with a view of the store. ask may run again and sets its
 // results anew each time.
 func (r *Reader) read(ctx context.Context, ask func(view) error) error {
-	err := r.file.read(ctx, func(pool *readPool) (err error) {
+	err := r.file.Read(ctx, func(pool *sqlitex.ReadPool) (err error) {
 		v := view{pool, fullLayout}
 		if !r.own {
 			v.layout, err = readLayout(ctx, pool, r.path)
@@ -56,7 +58,7 @@ func (r *Reader) read(ctx context.Context, ask func(view) error) error {
 
 // view is what one question sees.
 type view struct {
-	*readPool
+	*sqlitex.ReadPool
 	layout layout
 }
 
@@ -65,15 +67,15 @@ type layout struct{ messages, archive, stages, ways, peers, decisions, receipts,
 
 var fullLayout = layout{messages: true, archive: true, stages: true, ways: true, peers: true, decisions: true, receipts: true, names: true, seen: true}
 
-func readLayout(ctx context.Context, q asker, path string) (layout, error) {
+func readLayout(ctx context.Context, q sqlitex.Querier, path string) (layout, error) {
 	var l layout
 	names := map[string]*bool{
 		"messages": &l.messages, "archived_messages": &l.archive, "delivery_stages": &l.stages, "delivery_ways": &l.ways, "message_peers_upto": &l.peers,
 		"decisions": &l.decisions, "decision_deliveries": &l.receipts, "peer_names": &l.names, "peer_last_seen": &l.seen,
 	}
 	var version int
-	rows, err := q.query(ctx, "SELECT name, user_version FROM pragma_user_version LEFT JOIN pragma_table_list ON type = 'table'")
-	err = each(rows, err, func(rows *sql.Rows) error {
+	rows, err := q.Query(ctx, "SELECT name, user_version FROM pragma_user_version LEFT JOIN pragma_table_list ON type = 'table'")
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var name sql.NullString
 		if err := rows.Scan(&name, &version); err != nil {
 			return err

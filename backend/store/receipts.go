@@ -6,6 +6,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
+	"bridge/backend/sqlitex"
 )
 
 // Record stores that deliveries were woken, handed or consumed. The first fact
@@ -18,7 +19,7 @@ func (d *DB) Record(ctx context.Context, stage bridge.Stage, marks []mail.Mark) 
 	if len(marks) == 0 {
 		return nil
 	}
-	return d.writer.do(ctx, func(t *tx) error {
+	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
 		for _, mark := range marks {
 			if err := record(t, stage, mark); err != nil {
 				return err
@@ -28,7 +29,7 @@ func (d *DB) Record(ctx context.Context, stage bridge.Stage, marks []mail.Mark) 
 	})
 }
 
-func record(t *tx, stage bridge.Stage, mark mail.Mark) error {
+func record(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) error {
 	if stage == bridge.StageConsumed {
 		return consume(t, mark)
 	}
@@ -36,9 +37,9 @@ func record(t *tx, stage bridge.Stage, mark mail.Mark) error {
 }
 
 // consume sets read_at and the stage, unless the delivery was read already.
-func consume(t *tx, mark mail.Mark) error {
+func consume(t *sqlitex.Tx, mark mail.Mark) error {
 	for _, table := range []string{"messages", "archived_messages"} {
-		changed, err := t.exec("UPDATE "+table+" SET read_at = ?3 WHERE id = ?1 AND recipient = ?2 AND read_at IS NULL", mark.MessageID, mark.Recipient, mark.At)
+		changed, err := t.Exec("UPDATE "+table+" SET read_at = ?3 WHERE id = ?1 AND recipient = ?2 AND read_at IS NULL", mark.MessageID, mark.Recipient, mark.At)
 		if err != nil {
 			return err
 		}
@@ -50,9 +51,9 @@ func consume(t *tx, mark mail.Mark) error {
 }
 
 // markStage stores a fact about a delivery that exists and has none of its kind.
-func markStage(t *tx, stage bridge.Stage, mark mail.Mark) error {
+func markStage(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) error {
 	at, by := string(stage)+"_at", string(stage)+"_by"
-	changed, err := t.exec(`INSERT INTO delivery_stages (message_id, recipient, `+at+`, `+by+`)
+	changed, err := t.Exec(`INSERT INTO delivery_stages (message_id, recipient, `+at+`, `+by+`)
 		SELECT ?1, ?2, ?3, ?4
 		WHERE EXISTS (SELECT 1 FROM messages WHERE id = ?1 AND recipient = ?2)
 		   OR EXISTS (SELECT 1 FROM archived_messages WHERE id = ?1 AND recipient = ?2)
@@ -65,15 +66,15 @@ func markStage(t *tx, stage bridge.Stage, mark mail.Mark) error {
 }
 
 // markWay stores by which way a delivery reached the stage that was just marked.
-func markWay(t *tx, stage bridge.Stage, mark mail.Mark) (err error) {
+func markWay(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) (err error) {
 	switch stage {
 	case bridge.StageHanded:
-		_, err = t.exec(`INSERT INTO delivery_ways (message_id, recipient, handed_via, handed_at, handed_to) VALUES (?1, ?2, ?3, ?4, nullif(?5, ''))
+		_, err = t.Exec(`INSERT INTO delivery_ways (message_id, recipient, handed_via, handed_at, handed_to) VALUES (?1, ?2, ?3, ?4, nullif(?5, ''))
 			ON CONFLICT (message_id, recipient) DO UPDATE SET handed_via = excluded.handed_via, handed_at = excluded.handed_at, handed_to = excluded.handed_to`,
 			mark.MessageID, mark.Recipient, string(mark.Via), mark.At, mark.Process)
 	case bridge.StageWoken, bridge.StageConsumed:
 		via := string(stage) + "_via"
-		_, err = t.exec(`INSERT INTO delivery_ways (message_id, recipient, `+via+`) VALUES (?1, ?2, ?3)
+		_, err = t.Exec(`INSERT INTO delivery_ways (message_id, recipient, `+via+`) VALUES (?1, ?2, ?3)
 			ON CONFLICT (message_id, recipient) DO UPDATE SET `+via+` = excluded.`+via, mark.MessageID, mark.Recipient, string(mark.Via))
 	default: // of an answer and an expiry there is one way
 	}
@@ -82,8 +83,8 @@ func markWay(t *tx, stage bridge.Stage, mark mail.Mark) (err error) {
 
 // markAnswers stores that messages were answered, as the replies m of a table
 // and condition tell: the first of those whose senders had what they reply to.
-func markAnswers(t *tx, table, condition string) error {
-	_, err := t.exec(`INSERT INTO delivery_stages (message_id, recipient, answered_at, answered_by)
+func markAnswers(t *sqlitex.Tx, table, condition string) error {
+	_, err := t.Exec(`INSERT INTO delivery_stages (message_id, recipient, answered_at, answered_by)
 		SELECT m.reply_to, m.from_id, min(m.created_at), 'reply ' || m.id FROM ` + table + ` m
 		WHERE ` + condition + ` AND m.reply_to IS NOT NULL
 			AND (EXISTS (SELECT 1 FROM messages a WHERE a.id = m.reply_to AND a.recipient = m.from_id)
@@ -99,16 +100,16 @@ func markAnswers(t *tx, table, condition string) error {
 // earlier says was handed to a process before the one that was active. It returns
 // what it marked.
 func (d *DB) ConsumeHanded(ctx context.Context, recipient string, handedUpTo, at int64, evidence string, earlier func(mail.Fact) bool) (marks []mail.Mark, err error) {
-	err = d.writer.do(ctx, func(t *tx) error {
+	err = d.writer.Do(ctx, func(t *sqlitex.Tx) error {
 		marks = []mail.Mark{}
-		rows, err := t.query(ctx, `SELECT m.id, s.handed_at, s.handed_by, `+handedWay+` FROM messages m
+		rows, err := t.Query(ctx, `SELECT m.id, s.handed_at, s.handed_by, `+handedWay+` FROM messages m
 			CROSS JOIN delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient`+wayJoin+`
 			WHERE m.recipient = ?1 AND m.read_at IS NULL AND s.handed_at <= ?2 ORDER BY m.created_at, m.rowid`, recipient, handedUpTo)
-		err = each(rows, err, func(rows *sql.Rows) error {
+		err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			mark := mail.Mark{Recipient: recipient, At: at, Via: mail.ViaActivity, Evidence: evidence}
 			var handed mail.Fact
 			var via string
-			err := rows.Scan(text{&mark.MessageID}, number{&handed.At}, text{&handed.Evidence}, text{&via}, text{&handed.Process})
+			err := rows.Scan(sqlitex.Text(&mark.MessageID), sqlitex.Number(&handed.At), sqlitex.Text(&handed.Evidence), sqlitex.Text(&via), sqlitex.Text(&handed.Process))
 			handed.Via = wayOf(bridge.StageHanded, via, handed.Evidence)
 			if !handed.Via.ShownLater() && !earlier(handed) {
 				marks = append(marks, mark)

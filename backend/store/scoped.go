@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"bridge/backend/bridge"
+	"bridge/backend/sqlitex"
 )
 
 // scopedBatch is how many rows are copied between two pauses: some milliseconds.
@@ -34,10 +35,10 @@ type ScopedCopy struct {
 // a row that moves meanwhile is copied twice and never missed. It returns the
 // number of rows of each table of the copy.
 func CopyMessages(ctx context.Context, c ScopedCopy) (counts map[string]int, err error) {
-	if err := createEmpty(c.To); err != nil {
+	if err := sqlitex.CreateEmpty(c.To); err != nil {
 		return nil, err
 	}
-	target, err := sql.Open("sqlite", dsn(c.To, "_pragma=journal_mode(MEMORY)", "_pragma=synchronous(FULL)"))
+	target, err := sql.Open("sqlite", sqlitex.DSN(c.To, "_pragma=journal_mode(MEMORY)", "_pragma=synchronous(FULL)"))
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", c.To, err)
 	}
@@ -54,9 +55,9 @@ func CopyMessages(ctx context.Context, c ScopedCopy) (counts map[string]int, err
 		err = work.from(ctx, c.Archive, "archived_messages")
 	}
 	if err := errors.Join(err, target.Close()); err != nil {
-		return nil, storageError(c.To, err)
+		return nil, sqlitex.Error(c.To, err)
 	}
-	return work.counts, syncFile(c.To)
+	return work.counts, sqlitex.SyncFile(c.To)
 }
 
 // scopedColumns are the columns of the tables of a scoped copy.
@@ -78,7 +79,7 @@ func (s *scoped) from(ctx context.Context, path string, tables ...string) error 
 		return nil
 	}
 	asked := false
-	err := quietly(ctx, path, s.Live, func(source *sql.DB) error {
+	err := sqlitex.Quietly(ctx, path, s.Live, func(source *sql.DB) error {
 		if asked { // what was copied may not have been of one state
 			return bridge.Errorf(bridge.Storage, "a broker came while the messages of %s were copied: make the backup again", path)
 		}
@@ -97,7 +98,7 @@ func (s *scoped) from(ctx context.Context, path string, tables ...string) error 
 		}
 		return nil
 	})
-	return copyError(path, s.To, err)
+	return sqlitex.CopyError(path, s.To, err)
 }
 
 func (s *scoped) table(ctx context.Context, source *sql.DB, table string) error {

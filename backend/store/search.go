@@ -12,6 +12,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
+	"bridge/backend/sqlitex"
 )
 
 // Search returns the messages whose body holds query literally, created before
@@ -139,7 +140,7 @@ type messageGroup struct {
 // grouped asks the groups, those with the newest messages first, until nothing
 // that is left could be among the answers.
 func (x *index) grouped(ctx context.Context, r *Reader, p piece) (g grouped, err error) {
-	err = x.asked(func(a asker) error {
+	err = x.asked(func(a sqlitex.Querier) error {
 		groups, err := readGroups(ctx, a)
 		if err != nil {
 			return err
@@ -169,9 +170,9 @@ func (x *index) grouped(ctx context.Context, r *Reader, p piece) (g grouped, err
 	return g, err
 }
 
-func readGroups(ctx context.Context, a asker) (groups []messageGroup, err error) {
-	rows, err := a.query(ctx, "SELECT first, last, oldest, newest, in_order, upto FROM search_groups")
-	return groups, each(rows, err, func(rows *sql.Rows) error {
+func readGroups(ctx context.Context, a sqlitex.Querier) (groups []messageGroup, err error) {
+	rows, err := a.Query(ctx, "SELECT first, last, oldest, newest, in_order, upto FROM search_groups")
+	return groups, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var g messageGroup
 		var upto string
 		if err := rows.Scan(&g.first, &g.last, &g.oldest, &g.newest, &g.inOrder, &upto); err != nil {
@@ -221,10 +222,10 @@ func (r *Reader) reliable(ctx context.Context, groups []messageGroup) (map[strin
 func (r *Reader) holds(ctx context.Context, from source, at place) (there bool, err error) {
 	err = r.readSource(ctx, from, func(v view) error {
 		there = false
-		rows, err := v.query(ctx, from.rows, at.row, 1)
-		return each(rows, err, func(rows *sql.Rows) error {
+		rows, err := v.Query(ctx, from.rows, at.row, 1)
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var d document
-			err := rows.Scan(&d.row, text{&d.id}, number{&d.at}, text{&d.text})
+			err := rows.Scan(&d.row, sqlitex.Text(&d.id), sqlitex.Number(&d.at), sqlitex.Text(&d.text))
 			there = d.place == at
 			return err
 		})
@@ -235,7 +236,7 @@ func (r *Reader) holds(ctx context.Context, from source, at place) (there bool, 
 // hunt is one search through the groups.
 type hunt struct {
 	piece
-	asker   asker
+	asker   sqlitex.Querier
 	reader  *Reader
 	pattern pattern
 	found   []stamp // the newest first
@@ -297,16 +298,16 @@ func (h *hunt) positions(ctx context.Context, group int64, size int) (positions,
 		return err
 	}
 	if h.pattern.all == nil {
-		rows, err := h.asker.query(ctx, "SELECT docs FROM search_grams WHERE last = ?1 AND gram BETWEEN ?2 AND ?3", group, h.pattern.from, h.pattern.to)
-		return set, each(rows, err, one)
+		rows, err := h.asker.Query(ctx, "SELECT docs FROM search_grams WHERE last = ?1 AND gram BETWEEN ?2 AND ?3", group, h.pattern.from, h.pattern.to)
+		return set, sqlitex.Each(rows, err, one)
 	}
 	list, err := json.Marshal(h.pattern.all)
 	if err != nil {
 		return nil, fmt.Errorf("listing grams: %w", err)
 	}
 	met := 0
-	rows, err := h.asker.query(ctx, "SELECT docs FROM json_each(?2) wanted CROSS JOIN search_grams g ON g.last = ?1 AND g.gram = wanted.value", group, string(list))
-	err = each(rows, err, func(rows *sql.Rows) error {
+	rows, err := h.asker.Query(ctx, "SELECT docs FROM json_each(?2) wanted CROSS JOIN search_grams g ON g.last = ?1 AND g.gram = wanted.value", group, string(list))
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		if met++; met == 1 {
 			return one(rows)
 		}
@@ -328,8 +329,8 @@ func (h *hunt) membersOf(ctx context.Context, numbers []int64) (members []member
 	if err != nil {
 		return nil, fmt.Errorf("listing documents: %w", err)
 	}
-	rows, err := h.asker.query(ctx, "SELECT d.doc, d.id, d.at FROM json_each(?1) wanted CROSS JOIN search_documents d ON d.doc = wanted.value WHERE d.at < ?2", string(list), h.before)
-	return members, each(rows, err, func(rows *sql.Rows) error {
+	rows, err := h.asker.Query(ctx, "SELECT d.doc, d.id, d.at FROM json_each(?1) wanted CROSS JOIN search_documents d ON d.doc = wanted.value WHERE d.at < ?2", string(list), h.before)
+	return members, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var m member
 		err := rows.Scan(&m.doc, &m.id, &m.at)
 		members = append(members, m)
@@ -349,8 +350,8 @@ func (h *hunt) verify(ctx context.Context, members []member) error {
 	}
 	hit := map[string]bool{}
 	err = h.reader.everywhere(ctx, func(v view) error {
-		rows, err := v.query(ctx, union(v.layout.bodies("1", "instr(m.body, ?2) > 0")), string(list), h.text)
-		return each(rows, err, func(rows *sql.Rows) error {
+		rows, err := v.Query(ctx, sqlitex.UnionAll(v.layout.bodies("1", "instr(m.body, ?2) > 0")), string(list), h.text)
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var id string
 			var one int
 			err := rows.Scan(&id, &one)

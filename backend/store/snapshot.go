@@ -10,6 +10,7 @@ import (
 	"modernc.org/sqlite"
 
 	"bridge/backend/disk"
+	"bridge/backend/sqlitex"
 )
 
 // pagesPerStep is how many pages are copied before the disk is asked to write them:
@@ -22,7 +23,7 @@ const pagesPerStep = 1024
 // read like Inspect reads it. told, when not nil, hears how many pages are
 // done. What is left after an error is the caller's to keep or drop.
 func CopyDatabase(ctx context.Context, from, to string, live bool, told func(done, all int)) (err error) {
-	if err := createEmpty(to); err != nil {
+	if err := sqlitex.CreateEmpty(to); err != nil {
 		return err
 	}
 	file, err := os.OpenFile(to, os.O_RDWR, 0)
@@ -30,7 +31,7 @@ func CopyDatabase(ctx context.Context, from, to string, live bool, told func(don
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	err = quietly(ctx, from, live, func(pool *sql.DB) error {
+	err = sqlitex.Quietly(ctx, from, live, func(pool *sql.DB) error {
 		conn, err := pool.Conn(ctx)
 		if err != nil {
 			return err
@@ -46,7 +47,7 @@ func CopyDatabase(ctx context.Context, from, to string, live bool, told func(don
 		return errors.Join(err, endErr)
 	})
 	if err != nil {
-		return copyError(from, to, err)
+		return sqlitex.CopyError(from, to, err)
 	}
 	return file.Sync()
 }
@@ -58,7 +59,7 @@ func copyPages(ctx context.Context, driver any, to *os.File, told func(done, all
 	if !ok {
 		return fmt.Errorf("the driver %T can not copy a database", driver)
 	}
-	backup, err := source.NewBackup("file:" + escapePath(to.Name()))
+	backup, err := source.NewBackup("file:" + sqlitex.EscapePath(to.Name()))
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"log/slog"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"bridge/backend/sqlitex"
 )
 
 // SchemaVersion is the number of the newest schema step this build knows.
@@ -49,7 +49,7 @@ func (o Options) at(name string) error {
 // owns the election lock (AcquireLock). Its methods may be called concurrently.
 type DB struct {
 	*Reader
-	writer  *writer
+	writer  *sqlitex.Writer
 	now     func() time.Time
 	version int    // of the schema in force
 	compat  string // the supplement of a store that keeps its schema, "" for none
@@ -68,13 +68,13 @@ func Open(ctx context.Context, path string, opts Options) (db *DB, err error) {
 		return nil, errVanished(path)
 	}
 	if made {
-		found.empty, err = true, createEmpty(path)
+		found.empty, err = true, sqlitex.CreateEmpty(path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if made {
-		defer func() { err = dropEmpty(path, err) }()
+		defer func() { err = sqlitex.DropEmpty(path, err) }()
 	}
 	var compat string
 	if opts.defers(found) {
@@ -93,7 +93,7 @@ func Open(ctx context.Context, path string, opts Options) (db *DB, err error) {
 	db.version = found.version
 	if opts.Index != "" {
 		db.index = startIndex(opts.Index, db.Reader, opts)
-		db.writer.onCommit(db.index.committed)
+		db.writer.OnCommit(db.index.committed)
 	}
 	return db, nil
 }
@@ -123,14 +123,14 @@ func upgradeWhole(ctx context.Context, path string, is found, opts Options) (com
 
 // openDB opens the store with the supplement compat, "" for none.
 func openDB(ctx context.Context, path, compat string, opts Options) (*DB, error) {
-	writer, err := openWriter(ctx, path, besideStore(compat), followMessages, opts.Log)
+	writer, err := sqlitex.OpenWriter(ctx, path, besideStore(compat), followMessages, opts.Log)
 	if err != nil {
 		return nil, err
 	}
 	notices := insertMessage
 	if compat != "" {
-		err = writer.do(ctx, func(t *tx) error {
-			apart, err := t.exists(decisionsApart)
+		err = writer.Do(ctx, func(t *sqlitex.Tx) error {
+			apart, err := t.Exists(decisionsApart)
 			if err == nil && apart {
 				notices = insertOutbox
 			}
@@ -141,12 +141,12 @@ func openDB(ctx context.Context, path, compat string, opts Options) (*DB, error)
 		})
 	}
 	if err == nil {
-		err = writer.do(ctx, catchUp)
+		err = writer.Do(ctx, catchUp)
 	}
 	if err != nil {
-		return nil, errors.Join(err, writer.close())
+		return nil, errors.Join(err, writer.Close())
 	}
-	reader := &Reader{path: path, own: true, file: newReadOnly(path, besideStore(compat), true)}
+	reader := &Reader{path: path, own: true, file: sqlitex.NewReadOnly(path, besideStore(compat), true)}
 	return &DB{Reader: reader, writer: writer, now: opts.Now, compat: compat, notices: notices}, nil
 }
 
@@ -160,7 +160,7 @@ const decisionsApart = `SELECT EXISTS (SELECT 1 FROM compat.sqlite_schema WHERE 
 func (d *DB) Close() error {
 	indexErr := d.index.close()
 	readErr := d.Reader.Close() // first: the last connection to close cleans up, and a reader's can not
-	return errors.Join(indexErr, readErr, d.writer.close())
+	return errors.Join(indexErr, readErr, d.writer.Close())
 }
 
 // Version returns the schema version in force: the newest, or that of a store

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"bridge/backend/decision"
+	"bridge/backend/sqlitex"
 )
 
 // UnreadableRow is a row that questions pass over, or a part of one that they do.
@@ -34,7 +35,7 @@ func (r *Reader) UnreadableDecisions(ctx context.Context) (found []UnreadableRow
 	return found, err
 }
 
-func unreadableDecisions(ctx context.Context, q asker) ([]UnreadableRow, error) {
+func unreadableDecisions(ctx context.Context, q sqlitex.Querier) ([]UnreadableRow, error) {
 	found := []UnreadableRow{}
 	err := eachRevision(ctx, q, "", func(rev decision.Revision, unread error) {
 		var odd errRow
@@ -58,14 +59,14 @@ var jsonColumns = []struct{ table, column, form, shape string }{
 // UnreadableRows looks through the database at path, like Inspect, for rows whose
 // JSON cannot be read.
 func UnreadableRows(ctx context.Context, path string, live bool) (found []UnreadableRow, err error) {
-	err = quietly(ctx, path, live, func(pool *sql.DB) error {
+	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
 		found = []UnreadableRow{}
 		_, tables, err := readSchema(ctx, pool)
 		if err != nil {
 			return err
 		}
 		if tables["decisions"] != "" {
-			if found, err = unreadableDecisions(ctx, poolAsker{pool}); err != nil {
+			if found, err = unreadableDecisions(ctx, sqlitex.OnPool(pool)); err != nil {
 				return err
 			}
 		}
@@ -75,7 +76,7 @@ func UnreadableRows(ctx context.Context, path string, live bool) (found []Unread
 			}
 			rows, err := pool.QueryContext(ctx, fmt.Sprintf(`SELECT place, json_valid(c) FROM (SELECT rowid AS place, CAST(%s AS TEXT) AS c FROM %s)
 				WHERE %s AND NOT iif(json_valid(c), %s, false) LIMIT 100`, one.column, one.table, one.form, one.shape))
-			err = each(rows, err, func(rows *sql.Rows) error {
+			err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 				row := UnreadableRow{Table: one.table, Why: one.column + " is not valid JSON"}
 				var place int64
 				err := rows.Scan(&place, &row.Newer)
@@ -92,10 +93,11 @@ func UnreadableRows(ctx context.Context, path string, live bool) (found []Unread
 		}
 		return nil
 	})
-	return found, storageError(path, err)
+	return found, sqlitex.Error(path, err)
 }
 
-// errRow says why a row is passed over.
+// errRow says why a row is passed over: it cannot mean anything. It is left in the
+// store byte for byte, and named by the doctor.
 type errRow struct {
 	why   string
 	newer bool // it may be the form of a newer release

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/decision"
+	"bridge/backend/sqlitex"
 )
 
 // oddScopes are scopes that this build cannot read, as a damage or a newer
@@ -110,7 +112,8 @@ func storedScopes(t testing.TB, path, id string) string {
 	defer reader.Close()
 	var scope string
 	err = reader.read(t.Context(), func(v view) error {
-		return v.pool.QueryRowContext(t.Context(), "SELECT scope FROM decisions WHERE id = ?", id).Scan(&scope)
+		rows, err := v.Query(t.Context(), "SELECT scope FROM decisions WHERE id = ?", id)
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&scope) })
 	})
 	if err != nil {
 		t.Fatal(err)

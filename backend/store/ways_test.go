@@ -10,6 +10,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
+	"bridge/backend/sqlitex"
 )
 
 // earlierStages are stage columns as versions before the typed way wrote them,
@@ -124,7 +125,7 @@ func TestVER_04_AnOlderProgramBesideTheWays(t *testing.T) {
 		}
 	}
 	inStore(t, cold, archive...)
-	pool, err := sql.Open("sqlite", writerDSN(path))
+	pool, err := sql.Open("sqlite", sqlitex.WriterDSN(path))
 	if err != nil {
 		t.Fatal(err)
 	}

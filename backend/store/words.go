@@ -11,6 +11,7 @@ import (
 	"bridge/backend/decision"
 	"bridge/backend/mail"
 	"bridge/backend/search"
+	"bridge/backend/sqlitex"
 )
 
 // rankedDocuments is how many of the newest documents that fit are ranked, and
@@ -49,7 +50,7 @@ type WordHit struct {
 // Without an index it fails with a sentence that says why.
 func (r *Reader) SearchWords(ctx context.Context, q WordQuery) (hits []WordHit, behind int64, err error) {
 	var ranked []rankedDocument
-	err = r.index.asked(func(a asker) error {
+	err = r.index.asked(func(a sqlitex.Querier) error {
 		ranked = nil
 		// Asked first: what is indexed meanwhile may be among the hits or not.
 		if behind, err = r.index.behind(ctx, a); err != nil {
@@ -109,7 +110,7 @@ type rankedDocument struct {
 var kindsStored = map[search.Kind]documentKind{search.Message: messageDocument, search.Decision: decisionDocument}
 
 // telling are the phrases that are seldom enough to rank by.
-func telling(ctx context.Context, a asker, words search.Query) ([]search.Query, error) {
+func telling(ctx context.Context, a sqlitex.Querier, words search.Query) ([]search.Query, error) {
 	var telling []search.Query
 	for _, phrase := range words.Phrases() {
 		common, err := isCommon(ctx, a, phrase)
@@ -126,7 +127,7 @@ func telling(ctx context.Context, a asker, words search.Query) ([]search.Query, 
 // isCommon reports whether a phrase tells little: it, or every word of it, is in
 // too many documents. To count a phrase of such words FTS5 would walk all that
 // hold them.
-func isCommon(ctx context.Context, a asker, phrase search.Query) (bool, error) {
+func isCommon(ctx context.Context, a sqlitex.Querier, phrase search.Query) (bool, error) {
 	words := phrase.Words()
 	for _, word := range words {
 		if common, err := inMany(ctx, a, word); !common || err != nil {
@@ -140,25 +141,25 @@ func isCommon(ctx context.Context, a asker, phrase search.Query) (bool, error) {
 }
 
 // inMany reports whether too many documents to rank them hold the phrase.
-func inMany(ctx context.Context, a asker, phrase search.Query) (bool, error) {
+func inMany(ctx context.Context, a sqlitex.Querier, phrase search.Query) (bool, error) {
 	var count int
-	rows, err := a.query(ctx, "SELECT count(*) FROM (SELECT 1 FROM search_words WHERE search_words MATCH ?1 LIMIT ?2)", phrase.FTS5(), rankedDocuments+1)
-	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&count) })
+	rows, err := a.Query(ctx, "SELECT count(*) FROM (SELECT 1 FROM search_words WHERE search_words MATCH ?1 LIMIT ?2)", phrase.FTS5(), rankedDocuments+1)
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&count) })
 	return count > rankedDocuments, err
 }
 
 // rank lists the newest documents that fit, and scores them by the telling
 // phrases. FTS5 walks its lists from either end; scoring costs ten times as much.
-func rank(ctx context.Context, a asker, kind search.Kind, q WordQuery, telling []search.Query) ([]rankedDocument, error) {
+func rank(ctx context.Context, a sqlitex.Querier, kind search.Kind, q WordQuery, telling []search.Query) ([]rankedDocument, error) {
 	found, err := newest(ctx, a, kind, q, len(telling) > 0)
 	if err != nil || len(found) == 0 || len(telling) == 0 {
 		return found, err
 	}
 	from, to := found[0].doc, found[len(found)-1].doc
 	scores := make(map[int64]float64, len(found))
-	rows, err := a.query(ctx, "SELECT rowid, rank FROM search_words WHERE search_words MATCH ?1 AND rowid BETWEEN ?2 AND ?3",
+	rows, err := a.Query(ctx, "SELECT rowid, rank FROM search_words WHERE search_words MATCH ?1 AND rowid BETWEEN ?2 AND ?3",
 		search.All(telling).FTS5(), min(from, to), max(from, to))
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var doc int64
 		var score float64
 		err := rows.Scan(&doc, &score)
@@ -180,7 +181,7 @@ const (
 		WHERE search_words MATCH ?1 AND w.rowid < 0 AND d.at < ?3 ORDER BY w.rowid LIMIT ?2`
 )
 
-func newest(ctx context.Context, a asker, kind search.Kind, q WordQuery, ranked bool) (found []rankedDocument, err error) {
+func newest(ctx context.Context, a sqlitex.Querier, kind search.Kind, q WordQuery, ranked bool) (found []rankedDocument, err error) {
 	window, before, text := rankedDocuments, q.Before, newestMessages
 	switch {
 	case q.Fits != nil:
@@ -194,8 +195,8 @@ func newest(ctx context.Context, a asker, kind search.Kind, q WordQuery, ranked 
 	if kindsStored[kind] == decisionDocument {
 		text = newestDecisions
 	}
-	rows, err := a.query(ctx, text, q.Words.FTS5(), window, before)
-	return found, each(rows, err, func(rows *sql.Rows) error {
+	rows, err := a.Query(ctx, text, q.Words.FTS5(), window, before)
+	return found, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		one := rankedDocument{kind: kind}
 		err := rows.Scan(&one.doc, &one.id, &one.at)
 		found = append(found, one)
@@ -204,11 +205,11 @@ func newest(ctx context.Context, a asker, kind search.Kind, q WordQuery, ranked 
 }
 
 // behind counts the rows that the index does not reach yet.
-func (x *index) behind(ctx context.Context, a asker) (count int64, err error) {
+func (x *index) behind(ctx context.Context, a sqlitex.Querier) (count int64, err error) {
 	for _, from := range sources {
 		var upto int64
-		rows, err := a.query(ctx, "SELECT row FROM search_upto WHERE source = ?1", from.name)
-		if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&upto) }); err != nil {
+		rows, err := a.Query(ctx, "SELECT row FROM search_upto WHERE source = ?1", from.name)
+		if err := sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&upto) }); err != nil {
 			return 0, err
 		}
 		last, err := x.last(ctx, from)

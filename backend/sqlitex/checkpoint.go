@@ -1,4 +1,4 @@
-package store
+package sqlitex
 
 import (
 	"context"
@@ -15,9 +15,9 @@ const (
 	// logPages is the length of the log from which senders wait until it is
 	// moved whole.
 	logPages = 8 * checkpointPages
-	// logBytes is what the log's file is cut to when it starts again; a file
+	// LogBytes is what the log's file is cut to when it starts again; a file
 	// that is there already is written faster than one that grows.
-	logBytes  = pageBytes * logPages
+	LogBytes  = pageBytes * logPages
 	pageBytes = 4096
 	// restPages is what may be moved at any time while senders wait: moving it
 	// takes about as long as a few commits.
@@ -29,14 +29,14 @@ const (
 	writesPerRound = 64
 )
 
-// settle moves what the log holds into the database file and syncs both. A
+// CheckpointWAL moves what the log holds into the database file and syncs both. A
 // broker does so when it opens a store and after each error of the disk, before
 // it commits anything more, because what can be read need not be on the disk:
 // the log may hold a commit whose sync failed, or never came before its broker
 // died, and the system takes the pages of a failed sync for written ones, so that
 // syncing again proves nothing. Moved, they are written and synced anew. Whoever
 // is told that a message is stored already is told the truth then.
-func settle(ctx context.Context, on rowAsker) error {
+func CheckpointWAL(ctx context.Context, on rowAsker) error {
 	var busy, logged, moved int
 	return on.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &logged, &moved)
 }
@@ -49,8 +49,8 @@ type rowAsker interface {
 // housekeeper does beside the commits what no sender should pay for: it keeps
 // the lists of conversations up and moves the log into the database file.
 type housekeeper struct {
-	writer *writer
-	keepUp func(*tx) error
+	writer *Writer
+	keepUp func(*Tx) error
 	log    *slog.Logger
 	nudge  chan struct{} // capacity 1: a nudge while one waits adds nothing
 	ended  chan struct{}
@@ -59,7 +59,7 @@ type housekeeper struct {
 	count  int          // writes since the last round; the leader's
 }
 
-func startHousekeeper(w *writer, keepUp func(*tx) error, log *slog.Logger) *housekeeper {
+func startHousekeeper(w *Writer, keepUp func(*Tx) error, log *slog.Logger) *housekeeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &housekeeper{writer: w, keepUp: keepUp, log: log, nudge: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel}
 	go h.loop(ctx)
@@ -87,7 +87,7 @@ func (h *housekeeper) stop() {
 
 func (h *housekeeper) loop(ctx context.Context) {
 	defer close(h.ended)
-	pool := openAttached(writerDSN(h.writer.path), h.writer.with, "") // a checkpoint moves both logs
+	pool := OpenAttached(WriterDSN(h.writer.path), h.writer.with, "") // a checkpoint moves both logs
 	pool.SetMaxOpenConns(1)
 	defer pool.Close()
 	for {
@@ -96,7 +96,7 @@ func (h *housekeeper) loop(ctx context.Context) {
 			return
 		case <-h.nudge:
 		}
-		if err := h.writer.do(ctx, h.keepUp); err != nil && ctx.Err() == nil {
+		if err := h.writer.Do(ctx, h.keepUp); err != nil && ctx.Err() == nil {
 			h.log.Warn("the lists of conversations could not be kept up; it is tried again", "err", err)
 		}
 		if h.pages.Load() < checkpointPages {
@@ -130,5 +130,5 @@ func (h *housekeeper) checkpoint(ctx context.Context, pool *sql.DB) error {
 	if rest == 0 || rest > restPages && logged < logPages {
 		return nil // moved whole, or too much for now and no harm yet
 	}
-	return h.writer.alone(ctx, move)
+	return h.writer.Alone(ctx, move)
 }

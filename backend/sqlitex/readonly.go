@@ -1,4 +1,4 @@
-package store
+package sqlitex
 
 import (
 	"context"
@@ -11,45 +11,45 @@ import (
 // readConnections bounds how many questions are answered at once.
 const readConnections = 4
 
-// readOnly answers questions from a database and can not change it. Beside a log
+// ReadOnly answers questions from a database and can not change it. Beside a log
 // it follows the log. With no log nobody writes, and the file is opened immutable:
 // an ordinary read-only connection would make files beside it and leave them
 // there. Its methods may be called concurrently.
-type readOnly struct {
+type ReadOnly struct {
 	path string
-	with attachment
+	with Attachment
 	own  bool // beside the writer of this process: a log is there
 
 	mu     sync.RWMutex // held for reading while a question runs
-	pool   *readPool    // nil until the first question
+	pool   *ReadPool    // nil until the first question
 	seen   mark         // the state that pool answers for
 	closed bool
 }
 
-// newReadOnly opens nothing yet. own says that this process writes the database.
-func newReadOnly(path string, with attachment, own bool) *readOnly {
-	return &readOnly{path: path, with: with, own: own}
+// NewReadOnly opens nothing yet. own says that this process writes the database.
+func NewReadOnly(path string, with Attachment, own bool) *ReadOnly {
+	return &ReadOnly{path: path, with: with, own: own}
 }
 
-// close closes the connections.
-func (r *readOnly) close() error {
+// Close closes the connections.
+func (r *ReadOnly) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
 	return r.disconnect()
 }
 
-func (r *readOnly) disconnect() error {
+func (r *ReadOnly) disconnect() error {
 	if r.pool == nil {
 		return nil
 	}
-	err := r.pool.close()
+	err := r.pool.Close()
 	r.pool = nil
 	return err
 }
 
-func (r *readOnly) mark() (mark, error) {
-	if r.own || hasLog(r.path) || r.with.path != "" && hasLog(r.with.path) {
+func (r *ReadOnly) mark() (mark, error) {
+	if r.own || HasLog(r.path) || r.with.Path != "" && HasLog(r.with.Path) {
 		return mark{logged: true}, nil
 	}
 	info, err := os.Stat(r.path)
@@ -59,9 +59,9 @@ func (r *readOnly) mark() (mark, error) {
 	return mark{size: info.Size(), changed: info.ModTime()}, nil
 }
 
-// read runs ask on one state of the database. ask may run again and sets its
+// Read runs ask on one state of the database. ask may run again and sets its
 // results anew each time.
-func (r *readOnly) read(ctx context.Context, ask func(*readPool) error) error {
+func (r *ReadOnly) Read(ctx context.Context, ask func(*ReadPool) error) error {
 	var stable bool
 	var err error
 	for range maxLooks {
@@ -69,11 +69,11 @@ func (r *readOnly) read(ctx context.Context, ask func(*readPool) error) error {
 			break
 		}
 	}
-	return storageError(r.path, err)
+	return Error(r.path, err)
 }
 
 // look asks once. stable says that the answer, or its error, is of one state.
-func (r *readOnly) look(ask func(*readPool) error) (stable bool, err error) {
+func (r *ReadOnly) look(ask func(*ReadPool) error) (stable bool, err error) {
 	seen, err := r.mark()
 	if err != nil {
 		return true, err
@@ -91,7 +91,7 @@ func (r *readOnly) look(ask func(*readPool) error) (stable bool, err error) {
 }
 
 // connect makes r.pool fit the mark.
-func (r *readOnly) connect(seen mark) error {
+func (r *ReadOnly) connect(seen mark) error {
 	r.mu.RLock()
 	fits := r.fits(seen)
 	r.mu.RUnlock()
@@ -110,39 +110,42 @@ func (r *readOnly) connect(seen mark) error {
 	if !seen.logged {
 		params, beside = append(params, "immutable=1"), "?mode=ro&immutable=1"
 	}
-	pool := openAttached(dsn(r.path, params...), r.with, beside)
+	pool := OpenAttached(DSN(r.path, params...), r.with, beside)
 	pool.SetMaxOpenConns(readConnections)
 	pool.SetMaxIdleConns(readConnections)
-	r.pool, r.seen = newReadPool(pool), seen
+	r.pool, r.seen = NewReadPool(pool), seen
 	return nil
 }
 
 // fits reports whether the connections answer for the state of the mark. Those
 // that follow a log always do: they keep the log from being taken away.
-func (r *readOnly) fits(seen mark) bool {
+func (r *ReadOnly) fits(seen mark) bool {
 	return r.pool != nil && (r.seen.logged || r.seen == seen)
 }
 
-func (r *readOnly) stillAt(seen mark) bool {
+func (r *ReadOnly) stillAt(seen mark) bool {
 	again, err := r.mark()
 	return seen.logged || err == nil && again == seen
 }
 
-// readPool is a pool of connections that keeps its statements prepared.
-type readPool struct {
+// ReadPool is a pool of connections that keeps its statements prepared.
+type ReadPool struct {
 	pool *sql.DB
 
 	mu         sync.Mutex // guards statements
 	statements map[string]*sql.Stmt
 }
 
-func newReadPool(pool *sql.DB) *readPool {
-	return &readPool{pool: pool, statements: map[string]*sql.Stmt{}}
+// NewReadPool takes the pool over; Close closes it.
+func NewReadPool(pool *sql.DB) *ReadPool {
+	return &ReadPool{pool: pool, statements: map[string]*sql.Stmt{}}
 }
 
-func (p *readPool) close() error { return p.pool.Close() }
+// Close closes the pool.
+func (p *ReadPool) Close() error { return p.pool.Close() }
 
-func (p *readPool) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+// Query runs a prepared query (Querier).
+func (p *ReadPool) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	statement, err := p.prepare(ctx, query)
 	if err != nil {
 		return nil, err
@@ -150,7 +153,7 @@ func (p *readPool) query(ctx context.Context, query string, args ...any) (*sql.R
 	return statement.QueryContext(ctx, args...)
 }
 
-func (p *readPool) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+func (p *ReadPool) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if statement, ok := p.statements[query]; ok {

@@ -1,4 +1,4 @@
-package store
+package sqlitex
 
 import (
 	"context"
@@ -13,17 +13,19 @@ import (
 	"bridge/backend/bridge"
 )
 
-// tx is the writing connection inside a transaction: what closures get. It
+// Tx is the writing connection inside a transaction: what closures get. It
 // keeps every statement prepared.
-type tx struct {
+type Tx struct {
 	conn       *sql.Conn
 	statements map[string]*sql.Stmt
 	doubtful   bool // the disk refused something: the log must be settled first
 }
 
-func newTx(conn *sql.Conn) *tx { return &tx{conn: conn, statements: map[string]*sql.Stmt{}} }
+// NewTx takes the connection over; Close closes it.
+func NewTx(conn *sql.Conn) *Tx { return &Tx{conn: conn, statements: map[string]*sql.Stmt{}} }
 
-func (t *tx) close() error {
+// Close closes the statements and the connection.
+func (t *Tx) Close() error {
 	var errs []error
 	for _, statement := range t.statements {
 		errs = append(errs, statement.Close())
@@ -34,25 +36,25 @@ func (t *tx) close() error {
 // commit runs the closures of batch between BEGIN and COMMIT. failed says that
 // a closure, not the commit, is the reason of err. After an error of the disk
 // nothing is committed before the log is settled.
-func (t *tx) commit(batch []*write) (failed bool, err error) {
+func (t *Tx) commit(batch []*write) (failed bool, err error) {
 	if t.doubtful {
-		if err := settle(context.Background(), t.conn); err != nil {
+		if err := CheckpointWAL(context.Background(), t.conn); err != nil {
 			return false, err
 		}
 		t.doubtful = false
 	}
-	defer func() { t.doubtful = isDiskError(err) }()
-	if err := t.begin(); err != nil {
+	defer func() { t.doubtful = IsDiskError(err) }()
+	if err := t.Begin(); err != nil {
 		return false, err
 	}
 	for _, one := range batch {
 		if err := runPure(one.apply, t); err != nil {
-			t.rollback()
+			t.Rollback()
 			return true, err
 		}
 	}
-	if _, err := t.exec("COMMIT"); err != nil {
-		t.rollback()
+	if _, err := t.Exec("COMMIT"); err != nil {
+		t.Rollback()
 		return false, err
 	}
 	return false, nil
@@ -63,8 +65,8 @@ func (t *tx) commit(batch []*write) (failed bool, err error) {
 // the gaps between the batches of an archiving.
 const lockPause = 500 * time.Microsecond
 
-// begin takes the write lock, and waits for it up to busyMillis.
-func (t *tx) begin() (err error) {
+// Begin takes the write lock, and waits for it up to busyMillis.
+func (t *Tx) Begin() (err error) {
 	for range busyMillis * time.Millisecond / lockPause {
 		if err = t.tryBegin(); !isBusy(err) {
 			return err
@@ -81,17 +83,17 @@ func isBusy(err error) bool {
 
 // tryBegin takes the write lock. A rollback that the disk refused may have left a
 // transaction behind; it is ended here, or no later write would succeed.
-func (t *tx) tryBegin() error {
-	_, err := t.exec("BEGIN IMMEDIATE")
+func (t *Tx) tryBegin() error {
+	_, err := t.Exec("BEGIN IMMEDIATE")
 	if reported := (*sqlite.Error)(nil); errors.As(err, &reported) && reported.Code() == sqlite3.SQLITE_ERROR {
-		t.rollback()
-		_, err = t.exec("BEGIN IMMEDIATE")
+		t.Rollback()
+		_, err = t.Exec("BEGIN IMMEDIATE")
 	}
 	return err
 }
 
 // pagesLogged returns how many pages were written since it was last asked.
-func (t *tx) pagesLogged() (pages int) {
+func (t *Tx) pagesLogged() (pages int) {
 	_ = t.conn.Raw(func(driver any) error { // without the number the log is moved later
 		if counter, ok := driver.(sqlite.DBStatus); ok {
 			pages, _, _ = counter.Status(sqlite.DBStatusCacheWrite, true)
@@ -102,7 +104,7 @@ func (t *tx) pagesLogged() (pages int) {
 }
 
 // runPure keeps a panic of one caller's closure from the others in its batch.
-func runPure(apply func(*tx) error, t *tx) (err error) {
+func runPure(apply func(*Tx) error, t *Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = bridge.WithCause(bridge.Internal, fmt.Errorf("panic in a write: %v", p), "a write failed by a bug")
@@ -111,13 +113,13 @@ func runPure(apply func(*tx) error, t *tx) (err error) {
 	return apply(t)
 }
 
-// rollback ends the transaction. SQLite has already ended it after some errors,
+// Rollback ends the transaction. SQLite has already ended it after some errors,
 // and then says so: that is what was wanted.
-func (t *tx) rollback() { _, _ = t.exec("ROLLBACK") }
+func (t *Tx) Rollback() { _, _ = t.Exec("ROLLBACK") }
 
-// exec runs a statement and returns how many rows it changed. No context: the
+// Exec runs a statement and returns how many rows it changed. No context: the
 // batch belongs to several callers, and none of them may interrupt it.
-func (t *tx) exec(query string, args ...any) (int64, error) {
+func (t *Tx) Exec(query string, args ...any) (int64, error) {
 	statement, err := t.prepare(query)
 	if err != nil {
 		return 0, err
@@ -129,7 +131,8 @@ func (t *tx) exec(query string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-func (t *tx) query(_ context.Context, query string, args ...any) (*sql.Rows, error) {
+// Query runs a prepared query (Querier). No context, as for Exec.
+func (t *Tx) Query(_ context.Context, query string, args ...any) (*sql.Rows, error) {
 	statement, err := t.prepare(query)
 	if err != nil {
 		return nil, err
@@ -137,8 +140,8 @@ func (t *tx) query(_ context.Context, query string, args ...any) (*sql.Rows, err
 	return statement.QueryContext(context.Background(), args...)
 }
 
-// exists runs a query of one boolean.
-func (t *tx) exists(query string, args ...any) (bool, error) {
+// Exists runs a query of one boolean.
+func (t *Tx) Exists(query string, args ...any) (bool, error) {
 	statement, err := t.prepare(query)
 	if err != nil {
 		return false, err
@@ -148,7 +151,7 @@ func (t *tx) exists(query string, args ...any) (bool, error) {
 	return found, err
 }
 
-func (t *tx) prepare(query string) (*sql.Stmt, error) {
+func (t *Tx) prepare(query string) (*sql.Stmt, error) {
 	if statement, ok := t.statements[query]; ok {
 		return statement, nil
 	}

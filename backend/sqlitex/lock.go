@@ -1,4 +1,4 @@
-package store
+package sqlitex
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func AcquireLock(ctx context.Context, path string) (*Lock, error) {
 	if err := touch(path); err != nil {
 		return nil, err
 	}
-	pool, err := sql.Open("sqlite", "file:"+escapePath(path)+"?_pragma=busy_timeout(0)")
+	pool, err := sql.Open("sqlite", "file:"+EscapePath(path)+"?_pragma=busy_timeout(0)")
 	if err != nil {
 		return nil, fmt.Errorf("opening the lock %s: %w", path, err)
 	}
@@ -57,7 +57,7 @@ func touch(path string) error {
 		return nil
 	}
 	if err != nil {
-		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the lock %s can not be created: %v", path, reason(err)))
+		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the lock %s can not be created: %v", path, Reason(err)))
 	}
 	return errors.Join(file.Chmod(0o600), file.Close()) // the umask may have taken bits away
 }
@@ -67,7 +67,7 @@ func lockError(path string, err error) error {
 	if errors.As(err, &reported) && reported.Code()&0xff == sqlite3.SQLITE_BUSY {
 		return fmt.Errorf("lock %s: %w", path, ErrLocked)
 	}
-	return storageError(path, err)
+	return Error(path, err)
 }
 
 // Release gives the lock up. The file stays.

@@ -1,4 +1,4 @@
-package store
+package sqlitex
 
 import (
 	"context"
@@ -25,9 +25,9 @@ type mark struct {
 	changed time.Time
 }
 
-// quietly runs ask on a connection that leaves no trace. A file that changed
+// Quietly runs ask on a connection that leaves no trace. A file that changed
 // meanwhile although nobody seemed to write is read again, with its writer.
-func quietly(ctx context.Context, path string, live bool, ask func(*sql.DB) error) error {
+func Quietly(ctx context.Context, path string, live bool, ask func(*sql.DB) error) error {
 	for range maxLooks {
 		before, err := markOf(path)
 		if err != nil {
@@ -83,7 +83,7 @@ func openQuietly(ctx context.Context, path string, seen fileMark, shared bool, a
 	case !shared:
 		params = append(params, "immutable=1")
 	}
-	pool, err := sql.Open("sqlite", dsn(path, params...))
+	pool, err := sql.Open("sqlite", DSN(path, params...))
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", path, err)
 	}

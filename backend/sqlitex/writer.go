@@ -1,4 +1,4 @@
-package store
+package sqlitex
 
 import (
 	"context"
@@ -20,14 +20,14 @@ import (
 // of them waits for the others' rows.
 const maxBatch = 64
 
-// writer owns the only connection that writes. Callers hand it closures; the
+// Writer owns the only connection that writes. Callers hand it closures; the
 // caller that finds nobody leading leads: it runs every closure that has
 // gathered in one transaction, commits, answers them and passes the lead on.
-type writer struct {
+type Writer struct {
 	path   string
-	with   attachment
+	with   Attachment
 	pool   *sql.DB
-	tx     *tx
+	tx     *Tx
 	file   fs.FileInfo // the store as it was opened
 	keeper *housekeeper
 	heard  atomic.Pointer[func()] // hears of every commit; nil where nobody does
@@ -42,7 +42,7 @@ type writer struct {
 
 // write is one caller's closure in the queue.
 type write struct {
-	apply func(*tx) error
+	apply func(*Tx) error
 	alone func() error // instead of apply: runs outside any transaction
 	taken bool         // by a leader: its outcome is coming
 	wake  chan bool    // capacity 1: true = lead now, false = err holds the outcome
@@ -51,56 +51,56 @@ type write struct {
 
 var errClosed = bridge.Errorf(bridge.Unavailable, "the store is closed")
 
-// openWriter opens the database at path with its attachment for writing. keepUp
+// OpenWriter opens the database at path with its attachment for writing. keepUp
 // runs in a write of its own after some of the callers'.
-func openWriter(ctx context.Context, path string, with attachment, keepUp func(*tx) error, log *slog.Logger) (*writer, error) {
-	pool := openAttached(writerDSN(path), with, "")
+func OpenWriter(ctx context.Context, path string, with Attachment, keepUp func(*Tx) error, log *slog.Logger) (*Writer, error) {
+	pool := OpenAttached(WriterDSN(path), with, "")
 	pool.SetMaxOpenConns(1)
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		_ = pool.Close()
-		return nil, storageError(path, err)
+		return nil, Error(path, err)
 	}
-	if with.path != "" {
+	if with.Path != "" {
 		// A store that was in another journal mode has a log only once something was
 		// read; SQLite refuses to move two logs of which it knows one.
-		_, err = conn.ExecContext(ctx, "SELECT count(*) FROM main.sqlite_schema; SELECT count(*) FROM "+with.name+".sqlite_schema")
+		_, err = conn.ExecContext(ctx, "SELECT count(*) FROM main.sqlite_schema; SELECT count(*) FROM "+with.Name+".sqlite_schema")
 	}
 	if err == nil {
-		err = settle(ctx, conn)
+		err = CheckpointWAL(ctx, conn)
 	}
 	if err != nil {
-		return nil, errors.Join(storageError(path, err), conn.Close(), pool.Close())
+		return nil, errors.Join(Error(path, err), conn.Close(), pool.Close())
 	}
 	if _, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil { // begin waits itself
-		return nil, errors.Join(storageError(path, err), conn.Close(), pool.Close())
+		return nil, errors.Join(Error(path, err), conn.Close(), pool.Close())
 	}
 	file, err := os.Stat(path)
 	if err != nil {
-		return nil, errors.Join(storageError(path, err), conn.Close(), pool.Close())
+		return nil, errors.Join(Error(path, err), conn.Close(), pool.Close())
 	}
-	w := &writer{path: path, with: with, file: file, pool: pool, tx: newTx(conn), idle: make(chan struct{})}
+	w := &Writer{path: path, with: with, file: file, pool: pool, tx: NewTx(conn), idle: make(chan struct{})}
 	w.keeper = startHousekeeper(w, keepUp, log)
 	return w, nil
 }
 
-// onCommit has heard called after every batch of writes from then on.
-func (w *writer) onCommit(heard func()) { w.heard.Store(&heard) }
+// OnCommit has heard called after every batch of writes from then on.
+func (w *Writer) OnCommit(heard func()) { w.heard.Store(&heard) }
 
-// do runs apply in a transaction and returns once it is committed and synced,
+// Do runs apply in a transaction and returns once it is committed and synced,
 // or refused. apply may run twice and must change nothing but its own results,
 // which it sets anew each time. A caller that gives up while its closure still
 // waits is gone without a trace; once a leader took it, do returns its outcome.
-func (w *writer) do(ctx context.Context, apply func(*tx) error) error {
+func (w *Writer) Do(ctx context.Context, apply func(*Tx) error) error {
 	return w.queue(ctx, &write{apply: apply})
 }
 
-// alone runs work while no transaction is open and none begins.
-func (w *writer) alone(ctx context.Context, work func() error) error {
+// Alone runs work while no transaction is open and none begins.
+func (w *Writer) Alone(ctx context.Context, work func() error) error {
 	return w.queue(ctx, &write{alone: work})
 }
 
-func (w *writer) queue(ctx context.Context, own *write) error {
+func (w *Writer) queue(ctx context.Context, own *write) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -127,12 +127,19 @@ func (w *writer) queue(ctx context.Context, own *write) error {
 	if lead {
 		w.lead(own)
 	}
-	return storageError(w.path, own.err)
+	return Error(w.path, own.err)
+}
+
+// Queued returns how many callers wait for a leader.
+func (w *Writer) Queued() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.waiting)
 }
 
 // withdraw takes own out of the queue, unless a leader has it or it was asked
 // to lead.
-func (w *writer) withdraw(own *write) bool {
+func (w *Writer) withdraw(own *write) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if own.taken {
@@ -144,7 +151,7 @@ func (w *writer) withdraw(own *write) bool {
 
 // lead commits the batch at the head of the queue, own included, answers it and
 // passes the lead to the first of those that gathered meanwhile.
-func (w *writer) lead(own *write) {
+func (w *Writer) lead(own *write) {
 	w.gather()
 	batch := w.take()
 	if batch[0].alone != nil {
@@ -166,7 +173,7 @@ func (w *writer) lead(own *write) {
 
 // gather lets the callers that the last batch answered come back with their
 // next write before this one begins: a commit costs as much as many writes.
-func (w *writer) gather() {
+func (w *Writer) gather() {
 	for last := 0; ; runtime.Gosched() {
 		w.mu.Lock()
 		waiting, crowd := len(w.waiting), w.crowd
@@ -178,7 +185,7 @@ func (w *writer) gather() {
 	}
 }
 
-func (w *writer) take() []*write {
+func (w *Writer) take() []*write {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := 1
@@ -194,7 +201,7 @@ func (w *writer) take() []*write {
 	return batch
 }
 
-func (w *writer) pass() {
+func (w *Writer) pass() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.waiting) > 0 {
@@ -211,10 +218,10 @@ func (w *writer) pass() {
 // commitBatch runs the closures in one transaction. When one of them fails,
 // each runs again in its own, so that every caller gets its own answer. A
 // failed commit answers all of them: nothing of the batch is stored.
-func (w *writer) commitBatch(batch []*write) {
+func (w *Writer) commitBatch(batch []*write) {
 	failed, err := w.tx.commit(batch)
 	if err == nil {
-		failed, err = false, w.stillThere()
+		failed, err = false, w.StillThere()
 	}
 	if err == nil {
 		return
@@ -230,9 +237,9 @@ func (w *writer) commitBatch(batch []*write) {
 	}
 }
 
-// stillThere refuses what was committed to a file that has no name any more:
+// StillThere refuses what was committed to a file that has no name any more:
 // whoever looks under the store's name would not find it.
-func (w *writer) stillThere() error {
+func (w *Writer) StillThere() error {
 	file, err := os.Stat(w.path)
 	if err == nil && os.SameFile(file, w.file) {
 		return nil
@@ -241,7 +248,9 @@ func (w *writer) stillThere() error {
 		"the store %s was removed or replaced while the broker ran, so nothing can be stored: stop the broker, then put the store back or restore a snapshot", w.path))
 }
 
-func (w *writer) close() error {
+// Close waits for the writes under way, moves the log into the file and closes
+// the database. Writes that come later are refused.
+func (w *Writer) Close() error {
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
@@ -254,5 +263,5 @@ func (w *writer) close() error {
 	w.mu.Unlock()
 	<-w.idle
 	w.keeper.stop()
-	return errors.Join(w.tx.close(), w.pool.Close())
+	return errors.Join(w.tx.Close(), w.pool.Close())
 }

@@ -1,4 +1,4 @@
-package store
+package sqlitex
 
 import (
 	"database/sql"
@@ -7,11 +7,18 @@ import (
 
 // Tables made in the field may lack any constraint, a file may be damaged, and a
 // newer release may store what this build does not know. One odd row must not hide
-// the others of a list: a value is read as what is nearest to it, by text and
-// number, and a row that cannot mean anything is passed over with an errRow, left
-// in the store byte for byte, and named by the doctor.
+// the others of a list, so a value is read as what is nearest to it.
 
-// text reads a column as text: NULL is empty.
+// Text reads a column as text: NULL is empty.
+func Text(into *string) sql.Scanner { return text{into} }
+
+// Number reads a column as a whole number: NULL is 0, and what is no number is 1,
+// as a time one that nobody knows.
+func Number(into *int64) sql.Scanner { return number{into} }
+
+// Maybe reads a column as Number does, and tells NULL from 0.
+func Maybe(into *sql.NullInt64) sql.Scanner { return maybe{into} }
+
 type text struct{ into *string }
 
 // Scan takes what SQLite has (sql.Scanner).
@@ -22,18 +29,7 @@ func (t text) Scan(value any) error {
 	return err
 }
 
-// number reads a column as a whole number: NULL is 0, and what is no number is 1,
-// as a time one that nobody knows.
 type number struct{ into *int64 }
-
-// maybe reads a column as number does, and tells NULL from 0.
-type maybe struct{ into *sql.NullInt64 }
-
-// Scan takes what SQLite has (sql.Scanner).
-func (m maybe) Scan(value any) error {
-	m.into.Valid = value != nil
-	return number{&m.into.Int64}.Scan(value)
-}
 
 // Scan takes what SQLite has (sql.Scanner).
 func (n number) Scan(value any) error {
@@ -55,4 +51,12 @@ func (n number) Scan(value any) error {
 		}
 	}
 	return nil
+}
+
+type maybe struct{ into *sql.NullInt64 }
+
+// Scan takes what SQLite has (sql.Scanner).
+func (m maybe) Scan(value any) error {
+	m.into.Valid = value != nil
+	return number{&m.into.Int64}.Scan(value)
 }

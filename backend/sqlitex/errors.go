@@ -1,4 +1,4 @@
-package store
+package sqlitex
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"bridge/backend/bridge"
 )
 
-// storageError turns what SQLite reported into a sentence for people. An Error
+// Error turns what SQLite reported into a sentence for people. An Error
 // of ours and a cancelled context pass through unchanged; nil stays nil.
-func storageError(path string, err error) error {
+func Error(path string, err error) error {
 	var own *bridge.Error
 	var reported *sqlite.Error
 	switch {
@@ -34,19 +34,19 @@ func storageError(path string, err error) error {
 // those of the files beside it included.
 const longestPath = 500
 
-// copyError is storageError for the copying of one database to another: it names
+// CopyError is Error for the copying of one database to another: it names
 // the one that the disk was refused for, as far as that can be told.
-func copyError(from, to string, err error) error {
+func CopyError(from, to string, err error) error {
 	var reported *sqlite.Error
 	if errors.As(err, &reported) {
 		switch reported.Code() & 0xff {
 		case sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY:
-			return storageError(to, err)
+			return Error(to, err)
 		case sqlite3.SQLITE_IOERR:
 			return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s could not be copied to %s: the disk reports an error", from, to))
 		}
 	}
-	return storageError(from, err)
+	return Error(from, err)
 }
 
 // sqliteReason continues a sentence that begins with the store's name.
@@ -70,18 +70,24 @@ func sqliteReason(reported *sqlite.Error) string {
 	return "refused the operation: " + reported.Error()
 }
 
-// isDiskError reports whether the disk refused to read, write or sync.
-func isDiskError(err error) bool {
+// IsDiskError reports whether the disk refused to read, write or sync.
+func IsDiskError(err error) bool {
 	var reported *sqlite.Error
 	return errors.As(err, &reported) && reported.Code()&0xff == sqlite3.SQLITE_IOERR
 }
 
-// reason returns the operating system's words without the path, which the
+// Reason returns the operating system's words without the path, which the
 // sentence around it already has.
-func reason(err error) error {
+func Reason(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
 		return pathErr.Err
 	}
 	return err
+}
+
+// IsDamage reports whether SQLite says that a file is damaged, or no database.
+func IsDamage(err error) bool {
+	var reported *sqlite.Error
+	return errors.As(err, &reported) && (reported.Code()&0xff == sqlite3.SQLITE_CORRUPT || reported.Code()&0xff == sqlite3.SQLITE_NOTADB)
 }

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// holdWriter keeps the lead until the returned function is called, so that
+// everything sent meanwhile gathers into one batch.
+func holdWriter(t testing.TB, db *DB) (release func()) {
+	t.Helper()
+	held, free := make(chan struct{}), make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := db.writer.Alone(context.Background(), func() error { close(held); <-free; return nil }); err != nil {
+			t.Errorf("holding the writer: %v", err)
+		}
+	})
+	<-held
+	release = sync.OnceFunc(func() { close(free); done.Wait() })
+	t.Cleanup(release) // a test that fails must not hang in Close
+	return release
+}
+
+// awaitQueue returns once n writes wait; housekeeping may add one.
+func awaitQueue(t testing.TB, db *DB, n int) {
+	t.Helper()
+	await(t, func() bool { return db.writer.Queued() >= n })
+}
+
+// TestTheLogStaysBounded writes far more than LogBytes and looks at the
+// log: without rounds of housekeeping it would hold everything.
+func TestTheLogStaysBounded(t *testing.T) {
+	db := openTest(t)
+	body := strings.Repeat("x", 60_000)
+	var largest int64
+	for i := range 1800 { // 108 MB
+		appendAll(t, db, note(fmt.Sprint("m", i), "a", body, int64(i), "b"))
+		largest = max(largest, logSize(t, db.path))
+	}
+	if largest > 98_304_000 {
+		t.Errorf("the log grew to %d bytes", largest)
+	}
+	if row := mustFind(t, db.Reader, "m0"); row.Body != body {
+		t.Error("the first message changed")
+	}
+}
+
+func TestConcurrentReadersAndWriters(t *testing.T) {
+	db := openTest(t)
+	var group sync.WaitGroup
+	for sender := range 4 {
+		group.Go(func() {
+			for i := range 25 {
+				appendAll(t, db, note(fmt.Sprintf("m-%d-%d", sender, i), fmt.Sprint("s", sender), "x", int64(i), "b"))
+			}
+		})
+		group.Go(func() {
+			for range 25 {
+				rows, err := db.Recent(context.Background(), 50)
+				if err != nil {
+					t.Errorf("Recent: %v", err)
+				}
+				seen := map[string]bool{}
+				for _, row := range rows {
+					if seen[row.ID] || len(row.Deliveries) != 1 {
+						t.Errorf("Recent gives %+v", row)
+					}
+					seen[row.ID] = true
+				}
+			}
+		})
+	}
+	group.Wait()
+	rows, err := db.Recent(t.Context(), 1000)
+	if diff := cmp.Diff(100, len(rows)); err != nil || diff != "" {
+		t.Errorf("stored: %v (-want +got):\n%s", err, diff)
+	}
+}
