@@ -426,8 +426,7 @@ func TestVER_04_WhatAHostedStoreAcknowledgedSurvivesAKill(t *testing.T) {
 		for range 1 + rand.IntN(60) {
 			acknowledged[child.line(t)] = true
 		}
-		child.kill(t)
-		for line := child.line(t); line != ""; line = child.line(t) { // printed before the kill
+		for _, line := range child.kill(t) { // printed before the kill
 			acknowledged[line] = true
 		}
 		db := openHosted(t, path, 2)

@@ -47,8 +47,7 @@ func TestMSG_04_AnAcknowledgedMessageSurvivesAKill(t *testing.T) {
 		for range 1 + rand.IntN(80) {
 			acknowledged[child.line(t)] = true
 		}
-		child.kill(t)
-		for line := child.line(t); line != ""; line = child.line(t) { // printed before the kill
+		for _, line := range child.kill(t) { // printed before the kill
 			acknowledged[line] = true
 		}
 		db := openAt(t, path)

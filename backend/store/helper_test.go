@@ -94,10 +94,15 @@ func (c *child) ask(t testing.TB) {
 	}
 }
 
-func (c *child) kill(t testing.TB) {
+// kill ends the child and returns what it had printed before that nobody read.
+func (c *child) kill(t testing.TB) (rest []string) {
 	t.Helper()
 	if err := c.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	for c.lines.Scan() { // to the end: Wait closes the pipe, in the middle of a line
+		rest = append(rest, c.lines.Text())
+	}
 	_ = c.cmd.Wait() // it reports the kill
+	return rest
 }
