@@ -13,9 +13,6 @@ import (
 	"bridge/backend/sqlitex"
 )
 
-// ArchiveVersion is the schema version of the message archive, archive.db.
-const ArchiveVersion = 1
-
 // archiveBatch is how many rows move between two commits: enough that a commit
 // costs little of a row, few enough that a sender waits for some milliseconds
 // only. While the next batch is copied nobody waits.
@@ -107,9 +104,9 @@ func prepareArchive(ctx context.Context, cold string) error {
 }
 
 func describeArchive(ctx context.Context, pool *sql.DB) error {
-	script, err := schemaFiles.ReadFile("schema/archive.sql")
+	text, err := script("archive")
 	if err == nil {
-		_, err = pool.ExecContext(ctx, "BEGIN IMMEDIATE; "+string(script)+"; COMMIT")
+		_, err = pool.ExecContext(ctx, "BEGIN IMMEDIATE; "+text+"; COMMIT")
 	}
 	return err
 }
@@ -196,8 +193,6 @@ func (a *archiver) within(begin string, work func() error) error {
 	}
 	return err
 }
-
-const archiveColumns = "id, recipient, from_id, from_name, from_agent, to_target, conversation_id, reply_to, hop, body, created_at, read_at"
 
 // The joins are CROSS so that SQLite walks the batch and looks the rest up: without
 // statistics it may walk the whole table instead.

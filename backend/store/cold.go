@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -132,10 +131,6 @@ func archiveReader(path string) *Reader {
 	return &Reader{path: path, file: sqlitex.NewReadOnly(path, sqlitex.Attachment{}, false)}
 }
 
-// errArchive is in every error of an archive that can not be read. Questions about
-// history are then answered from the store alone: the doctor names the damage.
-var errArchive = errors.New("the archive can not be read")
-
 // ofArchive marks an error of the archive's file as such.
 func ofArchive(path string, err error) error {
 	code := bridge.CodeOf(err)
@@ -143,18 +138,6 @@ func ofArchive(path string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errArchive, err)
-}
-
-func checkArchive(ctx context.Context, path string) error {
-	var seen found
-	err := sqlitex.Quietly(ctx, path, true, func(pool *sql.DB) (err error) {
-		seen, _, err = readSchema(ctx, pool)
-		return err
-	})
-	if err == nil && seen.version > ArchiveVersion {
-		err = bridge.Errorf(bridge.Unsupported, "the archive %s has schema version %d and this Bridge knows version %d: use a newer Bridge", path, seen.version, ArchiveVersion)
-	}
-	return sqlitex.Error(path, err)
 }
 
 // closeArchive closes the archive's reader, if there is one.

@@ -29,9 +29,6 @@ import (
 // where decisions are in the supplement, mail does not expire, and the rest is
 // derived from messages and mended by catchUp.
 
-// CompatVersion is the schema version of compat.db.
-const CompatVersion = 1
-
 const compatName = "compat.db"
 
 // besideStore attaches the supplement at path, "" for none.
@@ -44,7 +41,7 @@ func compatOf(path string) string { return filepath.Join(filepath.Dir(path), com
 
 // defers reports whether a store must keep its schema: there is something to
 // upgrade, and a live program that could not read it any more.
-func (o Options) defers(is found) bool {
+func (o upgradeOptions) defers(is found) bool {
 	return o.OldestReader > 0 && o.OldestReader < SchemaVersion && is.version < SchemaVersion && !is.empty
 }
 
@@ -74,11 +71,11 @@ func prepareCompat(ctx context.Context, path string, version int) error {
 	}
 	all := "BEGIN IMMEDIATE;"
 	for _, name := range scripts {
-		script, err := schemaFiles.ReadFile("schema/" + name + ".sql")
+		text, err := script(name)
 		if err != nil {
 			return err
 		}
-		all += string(script) + ";"
+		all += text + ";"
 	}
 	_, err = pool.ExecContext(ctx, all+"COMMIT")
 	return sqlitex.Error(path, err)
@@ -132,7 +129,7 @@ var notCarried = []string{"outbox", "bridge_components", "message_peers", "messa
 // carryOver brings what a supplement holds into the upgraded store, in one
 // transaction, and puts the file away for good (VER-04). It may be interrupted
 // at any step and done again: a row that the store has is left as it is.
-func carryOver(ctx context.Context, path string, opts Options) error {
+func carryOver(ctx context.Context, path string, opts upgradeOptions) error {
 	compat := compatOf(path)
 	if _, err := os.Lstat(compat); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -168,7 +165,7 @@ func carryOver(ctx context.Context, path string, opts Options) error {
 }
 
 // carryTables copies every table and commits.
-func carryTables(ctx context.Context, t *sqlitex.Tx, opts Options) error {
+func carryTables(ctx context.Context, t *sqlitex.Tx, opts upgradeOptions) error {
 	if _, err := t.Exec("INSERT OR IGNORE INTO main.messages (" + archiveColumns + ") SELECT " + archiveColumns + " FROM compat.outbox ORDER BY rowid"); err != nil {
 		return err
 	}
@@ -223,7 +220,7 @@ func emptyLog(ctx context.Context, conn *sql.Conn) (whole bool, err error) {
 }
 
 // putAway moves the supplement to where what migrations keep is.
-func putAway(compat string, opts Options) error {
+func putAway(compat string, opts upgradeOptions) error {
 	if err := opts.at("put the compatibility store away"); err != nil {
 		return err
 	}

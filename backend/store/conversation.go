@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"bridge/backend/mail"
-	"bridge/backend/sqlitex"
 )
 
 // Conversation returns the messages from or to a peer created before the given
@@ -42,47 +41,4 @@ func (l layout) conversation() []string {
 		queries = append(queries, "SELECT id, created_at FROM archived_messages WHERE "+bound)
 	}
 	return queries
-}
-
-// followMessages puts the messages that came since the last time into the index
-// of peers.
-func followMessages(t *sqlitex.Tx) error {
-	_, err := t.Exec(`INSERT OR IGNORE INTO message_peers (peer, created_at, message_id)
-		SELECT recipient, created_at, id FROM messages WHERE rowid > (SELECT message FROM message_peers_upto)
-		UNION ALL
-		SELECT from_id, created_at, id FROM messages WHERE rowid > (SELECT message FROM message_peers_upto)`)
-	if err != nil {
-		return err
-	}
-	return followed(t)
-}
-
-// followed notes the last message as the one the index reaches to. After the
-// last messages left it must be noted again: SQLite gives their places to the
-// next ones.
-func followed(t *sqlitex.Tx) error {
-	_, err := t.Exec("INSERT OR REPLACE INTO message_peers_upto (one, message, message_id, recipient) SELECT 1, ifnull(max(rowid), 0), id, recipient FROM messages")
-	return err
-}
-
-// catchUp makes the index of peers whole when the store is opened. A last
-// message that is not where it was noted tells that another program removed
-// messages, so that nothing noted can be relied on.
-func catchUp(t *sqlitex.Tx) error {
-	reliable, err := t.Exists(`SELECT EXISTS (SELECT 1 FROM message_peers_upto u WHERE u.message = 0
-		OR EXISTS (SELECT 1 FROM messages m WHERE m.rowid = u.message AND m.id = u.message_id AND m.recipient = u.recipient))`)
-	if err != nil {
-		return err
-	}
-	if reliable {
-		return followMessages(t)
-	}
-	_, err = t.Exec(`INSERT OR IGNORE INTO message_peers (peer, created_at, message_id)
-		SELECT recipient, created_at, id FROM messages UNION SELECT from_id, created_at, id FROM messages
-		UNION SELECT recipient, created_at, id FROM archived_messages UNION SELECT from_id, created_at, id FROM archived_messages
-		ORDER BY 1, 2, 3`)
-	if err != nil {
-		return err
-	}
-	return followed(t)
 }

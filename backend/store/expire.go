@@ -26,11 +26,10 @@ type archiveMove struct {
 	reason string
 }
 
-// The reasons of archived rows, with the words for people of the first two.
+// The reasons of rows that expired, with the words for people; reasonRead is the other.
 const (
 	reasonTTL    = "ttl"
 	reasonQueued = "queue-age"
-	reasonRead   = "read"
 )
 
 var expiryWords = map[string]string{
@@ -79,9 +78,6 @@ func (d *DB) Expire(ctx context.Context, rule ExpireRule) (marks []mail.Mark, er
 	}
 	return marks, nil
 }
-
-// sameArchived says, in SQL, that a is the archived copy of messages m.
-const sameArchived = sameContent + ` AND a.read_at IS m.read_at`
 
 // expired lists what leaves. Both halves walk the index of unread mail, one
 // recipient after the other; of read mail the time of reading must be old too.

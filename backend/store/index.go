@@ -330,12 +330,12 @@ func describeIndex(ctx context.Context, pool *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	script, err := schemaFiles.ReadFile("schema/search.sql")
+	text, err := script("search")
 	if fresh := seen.version == 0 && len(tables) == 0; err == nil && fresh {
 		_, err = pool.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", historyVersion))
 	}
 	if err == nil {
-		_, err = pool.ExecContext(ctx, "BEGIN IMMEDIATE; "+string(script)+"; COMMIT")
+		_, err = pool.ExecContext(ctx, "BEGIN IMMEDIATE; "+text+"; COMMIT")
 	}
 	return err
 }

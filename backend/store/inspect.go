@@ -13,10 +13,6 @@ import (
 	"bridge/backend/sqlitex"
 )
 
-// deliveriesVersion is the newest version of the component "deliveries": the
-// tables and indexes of ours that do not raise the schema version.
-const deliveriesVersion = 1
-
 // found says what a file is, read without changing it or anything beside it.
 type found struct {
 	version    int  // user_version

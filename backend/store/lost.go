@@ -5,15 +5,8 @@ import (
 	"database/sql"
 	"slices"
 
-	"bridge/backend/bridge"
 	"bridge/backend/sqlitex"
 )
-
-// errVanished is for a store that was there and is not any more: its place stays
-// empty until its owner says otherwise.
-func errVanished(path string) error {
-	return bridge.Errorf(bridge.Storage, "the store %s was there a moment ago and is gone or empty now: nothing was made in its place", path)
-}
 
 // HasRows reports whether one of the tables that says picks has a row in the
 // database at path, which is read like by Inspect.

@@ -178,12 +178,6 @@ func (w *merger) run(ctx context.Context) error {
 	return err
 }
 
-// sameContent says, in SQL, that a and m say the same: what was read since and
-// where a row is kept are no content.
-const sameContent = `a.from_id IS m.from_id AND a.from_name IS m.from_name AND a.from_agent IS m.from_agent AND a.to_target IS m.to_target
-	AND a.conversation_id IS m.conversation_id AND a.reply_to IS m.reply_to AND a.hop IS m.hop AND a.body IS m.body
-	AND a.created_at IS m.created_at`
-
 // sameIdentity says, in SQL, that a and m are one delivery.
 const sameIdentity = "a.id IS m.id AND a.recipient IS m.recipient"
 

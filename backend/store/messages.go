@@ -249,10 +249,6 @@ func (r *Reader) CountSince(ctx context.Context, since int64) (count int, err er
 	return count, err
 }
 
-// mergedLast orders messages that were merged from a backup, those in negative
-// places, by their time: their places follow from when they were merged.
-const mergedLast = " ORDER BY created_at DESC, rowid DESC"
-
 // Unread returns what the recipient has not read, oldest first, with what was
 // handed already among it. Where there is more than limit, what first names is
 // chosen before the rest; first sees everything but the body, and nil names

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"embed"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,9 +11,6 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/sqlitex"
 )
-
-//go:embed schema/*.sql
-var schemaFiles embed.FS
 
 // maxCopies bounds how often a copy is made again because another process
 // wrote between the copy and the lock.
@@ -158,11 +154,11 @@ func (m *migration) apply(ctx context.Context) error {
 }
 
 func (m *migration) runFile(ctx context.Context, name string) error {
-	script, err := schemaFiles.ReadFile("schema/" + name + ".sql")
+	text, err := script(name)
 	if err != nil {
 		return err
 	}
-	if err := m.exec(ctx, string(script)); err != nil {
+	if err := m.exec(ctx, text); err != nil {
 		return fmt.Errorf("schema step %s: %w", name, err)
 	}
 	return m.at("step " + name)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -183,9 +182,9 @@ func promised(ctx context.Context, scripts []string) (whole schemaShape, err err
 	defer pool.Close()
 	pool.SetMaxOpenConns(1)
 	for _, name := range scripts {
-		script, err := schemaFiles.ReadFile("schema/" + name + ".sql")
+		text, err := script(name)
 		if err == nil {
-			_, err = pool.ExecContext(ctx, string(script))
+			_, err = pool.ExecContext(ctx, text)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("schema step %s: %w", name, err)
@@ -295,32 +294,6 @@ func (f found) awaits(one item) bool {
 // made anew as if nothing had happened.
 func (l Lack) isData() bool { return l.Kind == LacksTable || l.Kind == LacksColumn }
 
-// standIn opens what a store that lost tables still is: what belongs in them is in
-// the supplement, as beside an older schema, until a snapshot is restored. Nothing
-// is made in their place, so that the doctor goes on naming what was lost. A table
-// that lost columns cannot be stood in for.
-func standIn(ctx context.Context, path string, lacks []Lack, opts Options) (compat string, err error) {
-	var tables, changed []string
-	for _, lack := range lacks {
-		switch {
-		case lack.Kept:
-		case lack.Kind == LacksTable:
-			tables = append(tables, lack.Table)
-		case lack.Kind == LacksColumn:
-			changed = append(changed, lack.String())
-		}
-	}
-	if len(changed) > 0 {
-		return "", bridge.Errorf(bridge.Storage, "the store %s lacks what its version has: %s. Restore a snapshot with `bridge doctor --restore latest`; `bridge doctor` says more",
-			path, strings.Join(changed, ", "))
-	}
-	if len(tables) == 0 {
-		return "", nil
-	}
-	opts.Log.Error("the store has lost tables; everything else goes on, and what belongs in them is kept beside it until a snapshot is restored", "store", path, "lost", tables)
-	return compatOf(path), prepareCompat(ctx, compatOf(path), 1)
-}
-
 // requireWhole refuses work on a store that lost tables or columns.
 func requireWhole(ctx context.Context, path string) error {
 	lacks, err := Lacks(ctx, path, PrimaryStore, true)
@@ -333,41 +306,4 @@ func requireWhole(ctx context.Context, path string) error {
 		}
 	}
 	return nil
-}
-
-// complete makes anew what a store lacks without having lost anything by it:
-// indexes, keys and triggers. What cannot be made stays lacking; the doctor says so.
-func complete(ctx context.Context, path string, opts Options) error {
-	lacks, err := Lacks(ctx, path, PrimaryStore, true)
-	lacks = slices.DeleteFunc(lacks, Lack.isData)
-	if err != nil || len(lacks) == 0 {
-		return err
-	}
-	pool, err := sql.Open("sqlite", sqlitex.WriterDSN(path))
-	if err != nil {
-		return fmt.Errorf("opening the store %s: %w", path, err)
-	}
-	defer pool.Close()
-	pool.SetMaxOpenConns(1)
-	for _, lack := range lacks {
-		err := completeOne(ctx, pool, lack)
-		if sqlitex.IsDiskError(err) || ctx.Err() != nil {
-			return errors.Join(sqlitex.Error(path, err), ctx.Err())
-		}
-		opts.Log.Warn("the store lacked a part of its schema that holds no data", "store", path, "lacked", lack.String(), "made anew", err == nil, "err", err)
-	}
-	return nil
-}
-
-// completeOne puts the promised one in the place of whatever has its name.
-func completeOne(ctx context.Context, pool *sql.DB, lack Lack) error {
-	drop := ""
-	if lack.Kind != LacksKey {
-		drop = "DROP " + strings.ToUpper(string(lack.Kind)) + " IF EXISTS " + sqlitex.QuoteName(lack.Name) + ";"
-	}
-	_, err := pool.ExecContext(ctx, "BEGIN IMMEDIATE;"+drop+lack.sql+";COMMIT")
-	if err != nil {
-		_, _ = pool.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") // nothing where it did not begin
-	}
-	return err
 }

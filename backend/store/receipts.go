@@ -81,19 +81,6 @@ func markWay(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) (err error) {
 	return err
 }
 
-// markAnswers stores that messages were answered, as the replies m of a table
-// and condition tell: the first of those whose senders had what they reply to.
-func markAnswers(t *sqlitex.Tx, table, condition string) error {
-	_, err := t.Exec(`INSERT INTO delivery_stages (message_id, recipient, answered_at, answered_by)
-		SELECT m.reply_to, m.from_id, min(m.created_at), 'reply ' || m.id FROM ` + table + ` m
-		WHERE ` + condition + ` AND m.reply_to IS NOT NULL
-			AND (EXISTS (SELECT 1 FROM messages a WHERE a.id = m.reply_to AND a.recipient = m.from_id)
-				OR EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.reply_to AND a.recipient = m.from_id))
-		GROUP BY m.reply_to, m.from_id
-		ON CONFLICT (message_id, recipient) DO UPDATE SET answered_at = excluded.answered_at, answered_by = excluded.answered_by WHERE answered_at IS NULL`)
-	return err
-}
-
 // ConsumeHanded marks everything that was handed to the recipient up to the
 // given time and is still unread as consumed: its session was active after it.
 // What is shown later, if at all, is left (mail.Via.ShownLater), and so is what

@@ -43,9 +43,9 @@ func CopyMessages(ctx context.Context, c ScopedCopy) (counts map[string]int, err
 		return nil, fmt.Errorf("opening %s: %w", c.To, err)
 	}
 	target.SetMaxOpenConns(1)
-	script, err := schemaFiles.ReadFile("schema/scoped.sql")
+	text, err := script("scoped")
 	if err == nil {
-		_, err = target.ExecContext(ctx, string(script))
+		_, err = target.ExecContext(ctx, text)
 	}
 	work := scoped{ScopedCopy: c, target: target, counts: map[string]int{}}
 	if err == nil {

@@ -9,15 +9,11 @@ package store
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"time"
 
 	"bridge/backend/sqlitex"
 )
-
-// SchemaVersion is the number of the newest schema step this build knows.
-const SchemaVersion = 9
 
 // Options are what a DB needs from outside. Now and Log are required.
 type Options struct {
@@ -32,17 +28,8 @@ type Options struct {
 	// Existing says that there is a store: none is made, should it be gone.
 	Existing bool
 
-	group int // documents in a group of the index; tests make smaller ones
-
-	// step, when set, is told each named point of a carry-over.
-	step func(name string) error
-}
-
-func (o Options) at(name string) error {
-	if o.step == nil {
-		return nil
-	}
-	return o.step(name)
+	group int                     // documents in a group of the index; tests make smaller ones
+	step  func(name string) error // upgradeOptions.Step
 }
 
 // DB is the open store of a home. One process holds it at a time: the caller
@@ -61,36 +48,17 @@ type DB struct {
 // store, is newer than this build or can not be read is refused unchanged:
 // bridge.Unsupported or bridge.Storage with a sentence that names it (VER-06).
 // While an older program is alive, an older store is hosted as it is (VER-04).
-func Open(ctx context.Context, path string, opts Options) (db *DB, err error) {
-	found, err := inspect(ctx, path)
-	made := errors.Is(err, fs.ErrNotExist)
-	if opts.Existing && (made || err == nil && found.empty) {
-		return nil, errVanished(path)
-	}
-	if made {
-		found.empty, err = true, sqlitex.CreateEmpty(path)
-	}
+func Open(ctx context.Context, path string, opts Options) (*DB, error) {
+	ready, err := prepareStore(ctx, path, upgradeOptions{
+		Now: opts.Now, Log: opts.Log, OldestReader: opts.OldestReader, Existing: opts.Existing, Step: opts.step,
+	})
 	if err != nil {
 		return nil, err
 	}
-	if made {
-		defer func() { err = sqlitex.DropEmpty(path, err) }()
-	}
-	var compat string
-	if opts.defers(found) {
-		compat, err = compatOf(path), prepareCompat(ctx, compatOf(path), found.version)
-	} else {
-		compat, err = upgradeWhole(ctx, path, found, opts)
-		found.version = SchemaVersion
-	}
+	db, err := openDB(ctx, path, ready, opts)
 	if err != nil {
 		return nil, err
 	}
-	db, err = openDB(ctx, path, compat, opts)
-	if err != nil {
-		return nil, err
-	}
-	db.version = found.version
 	if opts.Index != "" {
 		db.index = startIndex(opts.Index, db.Reader, opts)
 		db.writer.OnCommit(db.index.committed)
@@ -98,31 +66,9 @@ func Open(ctx context.Context, path string, opts Options) (db *DB, err error) {
 	return db, nil
 }
 
-// upgradeWhole upgrades the store and brings in what was kept beside it while
-// older programs read it. compat is the supplement of a store that lost tables.
-func upgradeWhole(ctx context.Context, path string, is found, opts Options) (compat string, err error) {
-	if !is.empty { // an upgrade would make empty tables in the place of lost ones
-		lacks, err := Lacks(ctx, path, PrimaryStore, true)
-		if err == nil {
-			compat, err = standIn(ctx, path, lacks, opts)
-		}
-		if err != nil || compat != "" {
-			return compat, err
-		}
-	}
-	if err := migrate(ctx, path, is, migration{now: opts.Now, log: opts.Log}); err != nil {
-		return "", err
-	}
-	if !is.empty {
-		if err := complete(ctx, path, opts); err != nil {
-			return "", err
-		}
-	}
-	return "", carryOver(ctx, path, opts)
-}
-
-// openDB opens the store with the supplement compat, "" for none.
-func openDB(ctx context.Context, path, compat string, opts Options) (*DB, error) {
+// openDB opens a store that is ready.
+func openDB(ctx context.Context, path string, is readyStore, opts Options) (*DB, error) {
+	compat := is.Compat
 	writer, err := sqlitex.OpenWriter(ctx, path, besideStore(compat), followMessages, opts.Log)
 	if err != nil {
 		return nil, err
@@ -147,7 +93,7 @@ func openDB(ctx context.Context, path, compat string, opts Options) (*DB, error)
 		return nil, errors.Join(err, writer.Close())
 	}
 	reader := &Reader{path: path, own: true, file: sqlitex.NewReadOnly(path, besideStore(compat), true)}
-	return &DB{Reader: reader, writer: writer, now: opts.Now, compat: compat, notices: notices}, nil
+	return &DB{Reader: reader, writer: writer, now: opts.Now, version: is.Version, compat: compat, notices: notices}, nil
 }
 
 // decisionsApart asks whether the supplement has the decisions: what older

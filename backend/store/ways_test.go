@@ -115,11 +115,11 @@ func TestVER_04_AnOlderProgramBesideTheWays(t *testing.T) {
 	}
 	// It archives whole rows of the stages, into an archive of its own making.
 	var archive []string
-	script, err := schemaFiles.ReadFile("schema/archive.sql")
+	text, err := script("archive")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for statement := range strings.SplitSeq(string(script), ";\n") {
+	for statement := range strings.SplitSeq(text, ";\n") {
 		if !strings.Contains(statement, "delivery_ways") {
 			archive = append(archive, statement)
 		}

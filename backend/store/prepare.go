@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/sqlitex"
+)
+
+// upgradeOptions are what prepareStore needs from outside. Now and Log are required.
+type upgradeOptions struct {
+	Now func() time.Time
+	Log *slog.Logger
+	// OldestReader is the newest schema version that every live program of the
+	// home can read; 0 when none is older than this build (VER-04).
+	OldestReader int
+	// Existing says that there is a store: none is made, should it be gone.
+	Existing bool
+	// Step, when set, is told each named point of a carry-over; its error stops it.
+	Step func(name string) error
+}
+
+func (o upgradeOptions) at(name string) error {
+	if o.Step == nil {
+		return nil
+	}
+	return o.Step(name)
+}
+
+// readyStore says how a store is to be opened.
+type readyStore struct {
+	Version int    // of the schema in force
+	Compat  string // the supplement of a store that keeps its schema, "" for none
+}
+
+// prepareStore makes the store at path ready to be opened: it is created when
+// there is none, and upgraded after a verified copy when its schema is older
+// (VER-01, VER-02). What is refused is left unchanged (VER-06). While an older
+// program is alive, an older store is hosted as it is (VER-04).
+func prepareStore(ctx context.Context, path string, opts upgradeOptions) (ready readyStore, err error) {
+	is, err := inspect(ctx, path)
+	made := errors.Is(err, fs.ErrNotExist)
+	if opts.Existing && (made || err == nil && is.empty) {
+		return ready, errVanished(path)
+	}
+	if made {
+		is.empty, err = true, sqlitex.CreateEmpty(path)
+	}
+	if err != nil {
+		return ready, err
+	}
+	if made {
+		defer func() { err = sqlitex.DropEmpty(path, err) }()
+	}
+	if opts.defers(is) {
+		compat := compatOf(path)
+		return readyStore{is.version, compat}, prepareCompat(ctx, compat, is.version)
+	}
+	compat, err := upgradeWhole(ctx, path, is, opts)
+	return readyStore{SchemaVersion, compat}, err
+}
+
+// errVanished is for a store that was there and is not any more: its place stays
+// empty until its owner says otherwise.
+func errVanished(path string) error {
+	return bridge.Errorf(bridge.Storage, "the store %s was there a moment ago and is gone or empty now: nothing was made in its place", path)
+}
+
+// upgradeWhole upgrades the store and brings in what was kept beside it while
+// older programs read it. compat is the supplement of a store that lost tables.
+func upgradeWhole(ctx context.Context, path string, is found, opts upgradeOptions) (compat string, err error) {
+	if !is.empty { // an upgrade would make empty tables in the place of lost ones
+		lacks, err := Lacks(ctx, path, PrimaryStore, true)
+		if err == nil {
+			compat, err = standIn(ctx, path, lacks, opts)
+		}
+		if err != nil || compat != "" {
+			return compat, err
+		}
+	}
+	if err := migrate(ctx, path, is, migration{now: opts.Now, log: opts.Log}); err != nil {
+		return "", err
+	}
+	if !is.empty {
+		if err := complete(ctx, path, opts); err != nil {
+			return "", err
+		}
+	}
+	return "", carryOver(ctx, path, opts)
+}
