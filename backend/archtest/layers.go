@@ -39,7 +39,7 @@ var layers = map[string]int{
 	// what its databases need; ipc's api is what its two ends say to each other.
 	"disk": 20, "proc": 20,
 	"wire": 21, "sqlitex": 21, "config": 21, "gitwork": 21, "sandbox": 21,
-	"store/upgrade": 22, "store/fulltext": 22, "store/transfer": 22, "store": 24,
+	"store/schema": 22, "store/upgrade": 23, "store/fulltext": 23, "store/transfer": 23, "store": 24,
 	"ipc/api": 22, "ipc": 23, "link": 23, "hub": 23,
 	"agent/jsonedit": 22, "agent/clidata": 23, "agent": 24, "agent/driver": 24, "agent/setup": 25,
 	// Programs: what keeps the storage, who is connected, what jobs do.

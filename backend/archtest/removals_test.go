@@ -36,7 +36,7 @@ var removals = map[string]string{
 	"backend/store.safeCopy.discard os.Remove":         "a copy that was never published; the store still has all it holds",
 	"backend/store.migration.restoreTable DELETE FROM": "a table whose contents are put back from the checked copy in the same transaction",
 	"backend/store.flushOutbox DELETE FROM":            "notices that the same transaction has put into the store, which commits first",
-	"backend/store.followed INSERT OR REPLACE":         "the one row that says how far a derived index reaches; the index is made anew from the messages",
+	"backend/store/schema.Followed INSERT OR REPLACE":  "the one row that says how far a derived index reaches; the index is made anew from the messages",
 	"backend/store.index.putGroup DELETE FROM":         "the number of an indexed message that neither the store nor its archive has; the index is made from these",
 	"backend/store.archiver.pick DELETE FROM":          "the places of the last batch, in a temporary table",
 	"backend/store.archiver.removeRows DELETE FROM":    "old rows whose equal copies the archive has committed; the statement asks for them",

@@ -15,6 +15,7 @@ import (
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/store"
+	"bridge/backend/store/schema"
 )
 
 // olderHome makes a home with a store of version 2 and a live program of the
@@ -110,7 +111,7 @@ func TestVER_04_ABrokerHostsAnOlderStoreUntilOneStartsWithoutOlderPrograms(t *te
 
 	d = start(t, options(home, "serve"))
 	defer end(t, d)
-	if got := d.db.Version(); got != store.SchemaVersion {
+	if got := d.db.Version(); got != schema.Version {
 		t.Errorf("the next broker has schema %d", got)
 	}
 	found, err := d.db.Decisions(t.Context(), decision.Lookup{})

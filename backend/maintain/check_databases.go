@@ -12,6 +12,7 @@ import (
 	"bridge/backend/maintain/lease"
 	"bridge/backend/sqlitex"
 	"bridge/backend/store"
+	"bridge/backend/store/schema"
 )
 
 // databaseLook is what a look through one database gave.
@@ -66,7 +67,7 @@ func (k *checker) checkPromise(ctx context.Context, one inventory.Database) {
 	if k.found(one.Name) && !k.awaitsUpgrade(one.Name) || one.Promise == "" {
 		return
 	}
-	lacks, err := store.Lacks(ctx, inventory.Join(k.dir, one.Name), one.Promise, k.live)
+	lacks, err := schema.Lacks(ctx, inventory.Join(k.dir, one.Name), one.Promise, k.live)
 	if err != nil {
 		k.findUnreadable(ctx, one, err)
 	}
@@ -77,15 +78,15 @@ func (k *checker) checkPromise(ctx context.Context, one inventory.Database) {
 
 // codeOf says how much a lack matters. An archive has one table that matters; a
 // next archiving makes the rest.
-func codeOf(one inventory.Database, lack store.Lack) Code {
+func codeOf(one inventory.Database, lack schema.Lack) Code {
 	switch {
 	case one.Name == inventory.Archive && lack.Table != one.Table:
 		return ArchiveIncomplete
-	case lack.Kind == store.LacksIndex, one.Name == inventory.Archive && lack.Kind == store.LacksKey:
+	case lack.Kind == schema.LacksIndex, one.Name == inventory.Archive && lack.Kind == schema.LacksKey:
 		return IndexMissing
-	case lack.Kind == store.LacksTrigger:
+	case lack.Kind == schema.LacksTrigger:
 		return TriggerMissing
-	case lack.Kind == store.LacksColumn && lack.Kept:
+	case lack.Kind == schema.LacksColumn && lack.Kept:
 		return SchemaDifferent
 	}
 	return SchemaIncomplete

@@ -11,6 +11,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // archiveBatch is how many rows move between two commits: enough that a commit
@@ -35,17 +36,17 @@ type ArchiveRule struct {
 // leaves duplicates, never neither. An identity that the archive has with
 // other content stops it with bridge.Conflict. Unread mail stays.
 func ArchiveMessages(ctx context.Context, path, cold string, rule ArchiveRule) (moved int, err error) {
-	found, err := inspect(ctx, path)
+	found, err := schema.Identify(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil // nothing was ever stored
 	}
-	if err == nil && found.version != SchemaVersion {
-		err = bridge.Errorf(bridge.Unsupported, "the store %s has schema version %d: start the broker once to upgrade it, then archive", path, found.version)
+	if err == nil && found.Version != schema.Version {
+		err = bridge.Errorf(bridge.Unsupported, "the store %s has schema version %d: start the broker once to upgrade it, then archive", path, found.Version)
 	}
 	if err != nil {
 		return 0, err
 	}
-	if err := requireWhole(ctx, path); err != nil {
+	if err := schema.RequireWhole(ctx, path); err != nil {
 		return 0, err
 	}
 	if err := prepareArchive(ctx, cold); err != nil {
@@ -87,12 +88,12 @@ func prepareArchive(ctx context.Context, cold string) error {
 	}
 	defer pool.Close()
 	pool.SetMaxOpenConns(1)
-	seen, tables, err := readSchema(ctx, pool)
+	seen, tables, err := schema.Read(ctx, pool)
 	switch {
 	case err != nil:
 		return sqlitex.Error(cold, err)
-	case seen.version > ArchiveVersion:
-		return bridge.Errorf(bridge.Unsupported, "the archive %s has schema version %d and this Bridge knows version %d: use a newer Bridge", cold, seen.version, ArchiveVersion)
+	case seen.Version > schema.ArchiveVersion:
+		return bridge.Errorf(bridge.Unsupported, "the archive %s has schema version %d and this Bridge knows version %d: use a newer Bridge", cold, seen.Version, schema.ArchiveVersion)
 	case len(tables) > 0 && tables["archived_messages"] == "":
 		return bridge.Errorf(bridge.Unsupported, "the file %s is not a message archive", cold)
 	}
@@ -104,7 +105,7 @@ func prepareArchive(ctx context.Context, cold string) error {
 }
 
 func describeArchive(ctx context.Context, pool *sql.DB) error {
-	text, err := script("archive")
+	text, err := schema.Script("archive")
 	if err == nil {
 		_, err = pool.ExecContext(ctx, "BEGIN IMMEDIATE; "+text+"; COMMIT")
 	}
@@ -127,7 +128,7 @@ var archivable = map[string]string{
 // archivedAs gives the reason and the time of a row in the archive.
 var archivedAs = map[string]string{
 	"archived_messages": "m.archive_reason, ifnull(m.archived_at, ?1)",
-	"messages":          "'" + reasonRead + "', ?1",
+	"messages":          "'" + schema.ReasonRead + "', ?1",
 }
 
 func (a *archiver) step(name string) error {
@@ -200,7 +201,7 @@ func (a *archiver) within(begin string, work func() error) error {
 // copyRows puts the batch into the archive; only the archive is written.
 func (a *archiver) copyRows(table string, count int64) error {
 	fresh, err := a.tx.Exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.archived_messages (%s, archive_reason, archived_at)
-		SELECT %s, %s FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row`, archiveColumns, archiveColumns, archivedAs[table], table), a.rule.Now)
+		SELECT %s, %s FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row`, schema.MessageColumns, schema.MessageColumns, archivedAs[table], table), a.rule.Now)
 	if err != nil {
 		return err
 	}
@@ -222,7 +223,7 @@ func (a *archiver) copyRows(table string, count int64) error {
 // checkKnown refuses a batch of which the archive has a row with other content.
 func (a *archiver) checkKnown(table string) error {
 	rows, err := a.tx.Query(context.Background(), fmt.Sprintf(`SELECT m.id FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row
-		CROSS JOIN cold.archived_messages a ON a.id = m.id AND a.recipient = m.recipient WHERE NOT (%s) LIMIT 1`, table, sameArchived))
+		CROSS JOIN cold.archived_messages a ON a.id = m.id AND a.recipient = m.recipient WHERE NOT (%s) LIMIT 1`, table, schema.SameArchived))
 	return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var id string
 		if err := rows.Scan(&id); err != nil {
@@ -236,11 +237,11 @@ func (a *archiver) checkKnown(table string) error {
 // has committed the same rows; were it one less, nothing leaves. A broker may have
 // moved some away meanwhile, as it does with what expires: these are not missed.
 func (a *archiver) removeRows(table string, count int64) error {
-	if err := followMessages(a.tx); err != nil { // what leaves must be in the lists first
+	if err := schema.FollowMessages(a.tx); err != nil { // what leaves must be in the lists first
 		return err
 	}
 	removed, err := a.tx.Exec(fmt.Sprintf(`DELETE FROM main.%s AS m WHERE rowid IN (SELECT row FROM temp.batch)
-		AND EXISTS (SELECT 1 FROM cold.archived_messages a WHERE a.id IS m.id AND a.recipient IS m.recipient AND %s)`, table, sameArchived))
+		AND EXISTS (SELECT 1 FROM cold.archived_messages a WHERE a.id IS m.id AND a.recipient IS m.recipient AND %s)`, table, schema.SameArchived))
 	if err != nil {
 		return err
 	}
@@ -250,7 +251,7 @@ func (a *archiver) removeRows(table string, count int64) error {
 		}
 	}
 	a.moved += int(removed)
-	return followed(a.tx)
+	return schema.Followed(a.tx)
 }
 
 // requireGone refuses when rows of the batch are still in the table.

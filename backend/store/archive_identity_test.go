@@ -8,6 +8,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // contentColumns are those in which two copies of one delivery may differ.
@@ -21,7 +22,7 @@ func archiveOf(t *testing.T, path, cold, selected string) {
 	if err := prepareArchive(t.Context(), cold); err != nil {
 		t.Fatal(err)
 	}
-	inStore(t, cold, "ATTACH DATABASE '"+path+"' AS hot; INSERT INTO archived_messages ("+archiveColumns+", archive_reason, archived_at) "+selected)
+	inStore(t, cold, "ATTACH DATABASE '"+path+"' AS hot; INSERT INTO archived_messages ("+schema.MessageColumns+", archive_reason, archived_at) "+selected)
 }
 
 // TestSTO_07_ACopyThatDiffersInAnythingStopsTheArchive: the first guard names the
@@ -34,7 +35,7 @@ func TestSTO_07_ACopyThatDiffersInAnythingStopsTheArchive(t *testing.T) {
 				path, cold, db := oldMail(t)
 				defer db.Close()
 				// It is another value in whatever form: 7 is no content of these messages.
-				other := strings.Replace(archiveColumns, column, "7", 1)
+				other := strings.Replace(schema.MessageColumns, column, "7", 1)
 				archiveOf(t, path, cold, "SELECT "+other+", '', 0 FROM hot."+table+" WHERE id = '"+id+"' LIMIT 1")
 				before := primaryRows(t, path)[table]
 				_, err := ArchiveMessages(t.Context(), path, cold, rule())

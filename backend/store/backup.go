@@ -18,6 +18,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // safeCopy is what is kept of a store before its schema changes: a whole copy
@@ -53,17 +54,17 @@ func (m *migration) copyStore(ctx context.Context) (safeCopy, error) {
 		return safeCopy{}, err
 	}
 	names, err := m.tables(ctx)
-	if err != nil || len(names) == 0 || m.from == SchemaVersion {
+	if err != nil || len(names) == 0 || m.from == schema.Version {
 		return safeCopy{}, err
 	}
-	if m.from == SchemaVersion-1 {
+	if m.from == schema.Version-1 {
 		return m.snapshotMetadata(ctx, names)
 	}
 	return m.copyWhole(ctx)
 }
 
 func (m *migration) copyWhole(ctx context.Context) (safeCopy, error) {
-	final := fmt.Sprintf("%s.backup-%d-to-%d-%s", m.path, m.from, SchemaVersion, stampName(m.now()))
+	final := fmt.Sprintf("%s.backup-%d-to-%d-%s", m.path, m.from, schema.Version, stampName(m.now()))
 	kept := safeCopy{pending: pendingName(final), final: final, whole: true}
 	if err := sqlitex.CreateEmpty(kept.pending); err != nil {
 		return safeCopy{}, err
@@ -167,7 +168,7 @@ var identityTables = []string{"session_bindings", "peer_names", "peer_name_owner
 
 func (m *migration) snapshotMetadata(ctx context.Context, names []string) (safeCopy, error) {
 	snapshot := metadataSnapshot{
-		Kind: "schema-and-metadata", Note: snapshotNote, Store: filepath.Base(m.path), From: m.from, To: SchemaVersion,
+		Kind: "schema-and-metadata", Note: snapshotNote, Store: filepath.Base(m.path), From: m.from, To: schema.Version,
 		CreatedAt: m.now().UnixMilli(), RowCounts: map[string]int{}, Tables: map[string][][]string{},
 	}
 	var err error
@@ -188,7 +189,7 @@ func (m *migration) snapshotMetadata(ctx context.Context, names []string) (safeC
 	if err := disk.MakeDir(dir); err != nil {
 		return safeCopy{}, err
 	}
-	final := filepath.Join(dir, fmt.Sprintf("%s.schema-and-metadata-%d-to-%d-%s.json", filepath.Base(m.path), m.from, SchemaVersion, stampName(m.now())))
+	final := filepath.Join(dir, fmt.Sprintf("%s.schema-and-metadata-%d-to-%d-%s.json", filepath.Base(m.path), m.from, schema.Version, stampName(m.now())))
 	return m.writeSnapshot(snapshot, safeCopy{pending: pendingName(final), final: final})
 }
 

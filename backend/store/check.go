@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // Inspection is what a look through one whole database file found (STO-01).
@@ -52,12 +53,12 @@ func Glance(ctx context.Context, path string, live bool) (Inspection, error) {
 }
 
 func glance(ctx context.Context, path string, pool *sql.DB) (Inspection, error) {
-	found, tables, err := readSchema(ctx, pool)
+	found, tables, err := schema.Read(ctx, pool)
 	if err != nil {
 		return Inspection{}, err
 	}
 	return Inspection{
-		Version: found.version, Foreign: checkOurs(path, found, tables), Upgraded: found.isUpgraded(), Tables: slices.Sorted(maps.Keys(tables)),
+		Version: found.Version, Foreign: schema.CheckOurs(path, found, tables), Upgraded: found.IsUpgraded(), Tables: slices.Sorted(maps.Keys(tables)),
 	}, nil
 }
 

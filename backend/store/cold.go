@@ -12,6 +12,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // archiveName is the archive's file beside the primary store.
@@ -22,7 +23,7 @@ const archiveName = "archive.db"
 // deliveries in both, and after an interrupted archiving the same one twice.
 func (r *Reader) withArchive(ctx context.Context, limit int, own []mail.HistoryRow, ask func(*Reader) ([]mail.HistoryRow, error)) ([]mail.HistoryRow, error) {
 	all, err := r.joinArchive(ctx, limit, own, ask)
-	if errors.Is(err, errArchive) {
+	if errors.Is(err, schema.ErrArchive) {
 		return own, nil
 	}
 	return all, err
@@ -118,7 +119,7 @@ func (r *Reader) archive(ctx context.Context) (*Reader, error) {
 	r.coldMu.Lock()
 	defer r.coldMu.Unlock()
 	if r.cold == nil {
-		if err := checkArchive(ctx, path); err != nil {
+		if err := schema.CheckArchive(ctx, path); err != nil {
 			return nil, ofArchive(path, err)
 		}
 		r.cold = archiveReader(path)
@@ -137,7 +138,7 @@ func ofArchive(path string, err error) error {
 	if err == nil || filepath.Base(path) != archiveName || code != bridge.Storage && code != bridge.Unsupported {
 		return err
 	}
-	return fmt.Errorf("%w: %w", errArchive, err)
+	return fmt.Errorf("%w: %w", schema.ErrArchive, err)
 }
 
 // closeArchive closes the archive's reader, if there is one.

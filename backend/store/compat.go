@@ -14,6 +14,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // While older programs of the home are alive, their store keeps its schema
@@ -27,7 +28,7 @@ import (
 // crash in between leaves the store without the other half. So nothing that must
 // hold together is written across them: notices of decisions go by an outbox
 // where decisions are in the supplement, mail does not expire, and the rest is
-// derived from messages and mended by catchUp.
+// derived from messages and mended by CatchUp.
 
 const compatName = "compat.db"
 
@@ -41,8 +42,8 @@ func compatOf(path string) string { return filepath.Join(filepath.Dir(path), com
 
 // defers reports whether a store must keep its schema: there is something to
 // upgrade, and a live program that could not read it any more.
-func (o upgradeOptions) defers(is found) bool {
-	return o.OldestReader > 0 && o.OldestReader < SchemaVersion && is.version < SchemaVersion && !is.empty
+func (o upgradeOptions) defers(is schema.Found) bool {
+	return o.OldestReader > 0 && o.OldestReader < schema.Version && is.Version < schema.Version && !is.Empty
 }
 
 // prepareCompat makes or completes the supplement of a store of the version: the
@@ -66,12 +67,12 @@ func prepareCompat(ctx context.Context, path string, version int) error {
 	defer pool.Close()
 	pool.SetMaxOpenConns(1)
 	scripts := []string{"compat", "deliveries"}
-	for step := max(version, 1) + 1; step <= SchemaVersion; step++ {
+	for step := max(version, 1) + 1; step <= schema.Version; step++ {
 		scripts = append(scripts, fmt.Sprint(step))
 	}
 	all := "BEGIN IMMEDIATE;"
 	for _, name := range scripts {
-		text, err := script(name)
+		text, err := schema.Script(name)
 		if err != nil {
 			return err
 		}
@@ -84,18 +85,18 @@ func prepareCompat(ctx context.Context, path string, version int) error {
 // checkCompat refuses a file that is no supplement, or a newer one. A supplement
 // without tables is one that a crash cut off before it held anything.
 func checkCompat(ctx context.Context, path string) (empty bool, err error) {
-	var seen found
+	var seen schema.Found
 	var tables map[string]string
 	err = sqlitex.Quietly(ctx, path, true, func(pool *sql.DB) (err error) {
-		seen, tables, err = readSchema(ctx, pool)
+		seen, tables, err = schema.Read(ctx, pool)
 		return err
 	})
 	_, ours := tables["outbox"]
 	switch {
 	case err != nil:
 		return false, sqlitex.Error(path, err)
-	case seen.version > CompatVersion:
-		return false, bridge.Errorf(bridge.Unsupported, "the compatibility store %s has schema version %d and this Bridge knows version %d: use a newer Bridge", path, seen.version, CompatVersion)
+	case seen.Version > schema.CompatVersion:
+		return false, bridge.Errorf(bridge.Unsupported, "the compatibility store %s has schema version %d and this Bridge knows version %d: use a newer Bridge", path, seen.Version, schema.CompatVersion)
 	case len(tables) > 0 && !ours:
 		return false, bridge.Errorf(bridge.Unsupported, "the file %s is not a compatibility store of Bridge", path)
 	}
@@ -106,7 +107,7 @@ func checkCompat(ctx context.Context, path string) (empty bool, err error) {
 // commits first: after a crash in between the same rows come again, and are
 // there already.
 func flushOutbox(t *sqlitex.Tx) error {
-	_, err := t.Exec("INSERT OR IGNORE INTO main.messages (" + archiveColumns + ") SELECT " + archiveColumns + " FROM compat.outbox ORDER BY rowid")
+	_, err := t.Exec("INSERT OR IGNORE INTO main.messages (" + schema.MessageColumns + ") SELECT " + schema.MessageColumns + " FROM compat.outbox ORDER BY rowid")
 	if err == nil {
 		_, err = t.Exec("DELETE FROM compat.outbox")
 	}
@@ -119,7 +120,7 @@ func mendHosted(t *sqlitex.Tx) error {
 	if err := flushOutbox(t); err != nil {
 		return err
 	}
-	return markAnswers(t, "messages", "m.rowid > (SELECT message FROM message_peers_upto)")
+	return schema.MarkAnswers(t, "messages", "m.rowid > (SELECT message FROM message_peers_upto)")
 }
 
 // notCarried are the tables of the supplement that the store makes anew or that
@@ -166,7 +167,7 @@ func carryOver(ctx context.Context, path string, opts upgradeOptions) error {
 
 // carryTables copies every table and commits.
 func carryTables(ctx context.Context, t *sqlitex.Tx, opts upgradeOptions) error {
-	if _, err := t.Exec("INSERT OR IGNORE INTO main.messages (" + archiveColumns + ") SELECT " + archiveColumns + " FROM compat.outbox ORDER BY rowid"); err != nil {
+	if _, err := t.Exec("INSERT OR IGNORE INTO main.messages (" + schema.MessageColumns + ") SELECT " + schema.MessageColumns + " FROM compat.outbox ORDER BY rowid"); err != nil {
 		return err
 	}
 	names, err := texts(ctx, t, `SELECT c.name FROM compat.sqlite_schema c JOIN main.sqlite_schema m ON m.name = c.name AND m.type = 'table'

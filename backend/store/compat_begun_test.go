@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // TestVER_04_ASupplementThatACrashCutOff is what a broker leaves that dies right
@@ -33,7 +34,7 @@ func TestVER_04_ASupplementThatACrashCutOffKeepsNoBrokerFromStarting(t *testing.
 				if err != nil {
 					t.Fatalf("hosted %v: %v", hosted, err)
 				}
-				if db.Version() != SchemaVersion {
+				if db.Version() != schema.Version {
 					t.Errorf("Version = %d", db.Version())
 				}
 				if hosted {

@@ -20,6 +20,7 @@ import (
 	"bridge/backend/decision"
 	"bridge/backend/mail"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // openHosted opens a store beside a live program that knows only the version.
@@ -131,7 +132,7 @@ func work(t testing.TB, db *DB) {
 }
 
 func TestVER_04_EveryVersionIsHostedAndLaterUpgradedWithEverything(t *testing.T) {
-	for version := range SchemaVersion {
+	for version := range schema.Version {
 		t.Run(fmt.Sprintf("VER-04 at %d", version), func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "bridge.db")
@@ -187,7 +188,7 @@ func TestVER_04_EveryVersionIsHostedAndLaterUpgradedWithEverything(t *testing.T)
 			reader.kill(t)
 
 			db = openAt(t, path) // elected after the older program left
-			if db.Version() != SchemaVersion {
+			if db.Version() != schema.Version {
 				t.Errorf("Version = %d", db.Version())
 			}
 			if diff := cmp.Diff(want, answers(t, db.Reader)); diff != "" {
@@ -446,12 +447,12 @@ func TestVER_04_OnlyAnOlderProgramDefersAnUpgrade(t *testing.T) {
 		version, known int
 		want           int
 	}{
-		{"none is alive", 3, 0, SchemaVersion},
-		{"it knows the newest", 3, SchemaVersion, SchemaVersion},
-		{"it knows more", 3, SchemaVersion + 1, SchemaVersion},
+		{"none is alive", 3, 0, schema.Version},
+		{"it knows the newest", 3, schema.Version, schema.Version},
+		{"it knows more", 3, schema.Version + 1, schema.Version},
 		{"it knows the present one", 3, 3, 3},
 		{"it knows one between", 3, 7, 3},
-		{"the store is the newest already", SchemaVersion, 3, SchemaVersion},
+		{"the store is the newest already", schema.Version, 3, schema.Version},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -460,13 +461,13 @@ func TestVER_04_OnlyAnOlderProgramDefersAnUpgrade(t *testing.T) {
 			if db := openHosted(t, path, tt.known); db.Version() != tt.want {
 				t.Errorf("Version = %d, want %d", db.Version(), tt.want)
 			}
-			if _, err := os.Lstat(compatOf(path)); (err == nil) != (tt.want < SchemaVersion) {
+			if _, err := os.Lstat(compatOf(path)); (err == nil) != (tt.want < schema.Version) {
 				t.Errorf("a supplement beside version %d: %v", tt.want, err)
 			}
 		})
 	}
 	t.Run("there is no store yet", func(t *testing.T) {
-		if db := openHosted(t, filepath.Join(t.TempDir(), "bridge.db"), 3); db.Version() != SchemaVersion {
+		if db := openHosted(t, filepath.Join(t.TempDir(), "bridge.db"), 3); db.Version() != schema.Version {
 			t.Errorf("Version = %d", db.Version())
 		}
 	})
@@ -497,7 +498,7 @@ func TestVER_04_AForeignOrNewerCompatibilityStoreIsRefusedUnchanged(t *testing.T
 // A copy of a store, or one of a program that keeps no log, is in the journal
 // mode that SQLite begins with.
 func TestVER_04_AStoreWithoutALogIsHostedToo(t *testing.T) {
-	for version := 1; version < SchemaVersion; version++ {
+	for version := 1; version < schema.Version; version++ {
 		path := filepath.Join(t.TempDir(), "bridge.db")
 		buildField(t, path, version)
 		inStore(t, path, "PRAGMA journal_mode = DELETE")

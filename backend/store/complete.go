@@ -10,20 +10,21 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // standIn opens what a store that lost tables still is: what belongs in them is in
 // the supplement, as beside an older schema, until a snapshot is restored. Nothing
 // is made in their place, so that the doctor goes on naming what was lost. A table
 // that lost columns cannot be stood in for.
-func standIn(ctx context.Context, path string, lacks []Lack, opts upgradeOptions) (compat string, err error) {
+func standIn(ctx context.Context, path string, lacks []schema.Lack, opts upgradeOptions) (compat string, err error) {
 	var tables, changed []string
 	for _, lack := range lacks {
 		switch {
 		case lack.Kept:
-		case lack.Kind == LacksTable:
+		case lack.Kind == schema.LacksTable:
 			tables = append(tables, lack.Table)
-		case lack.Kind == LacksColumn:
+		case lack.Kind == schema.LacksColumn:
 			changed = append(changed, lack.String())
 		}
 	}
@@ -41,8 +42,8 @@ func standIn(ctx context.Context, path string, lacks []Lack, opts upgradeOptions
 // complete makes anew what a store lacks without having lost anything by it:
 // indexes, keys and triggers. What cannot be made stays lacking; the doctor says so.
 func complete(ctx context.Context, path string, opts upgradeOptions) error {
-	lacks, err := Lacks(ctx, path, PrimaryStore, true)
-	lacks = slices.DeleteFunc(lacks, Lack.isData)
+	lacks, err := schema.Lacks(ctx, path, schema.PrimaryStore, true)
+	lacks = slices.DeleteFunc(lacks, schema.Lack.IsData)
 	if err != nil || len(lacks) == 0 {
 		return err
 	}
@@ -63,12 +64,12 @@ func complete(ctx context.Context, path string, opts upgradeOptions) error {
 }
 
 // completeOne puts the promised one in the place of whatever has its name.
-func completeOne(ctx context.Context, pool *sql.DB, lack Lack) error {
+func completeOne(ctx context.Context, pool *sql.DB, lack schema.Lack) error {
 	drop := ""
-	if lack.Kind != LacksKey {
+	if lack.Kind != schema.LacksKey {
 		drop = "DROP " + strings.ToUpper(string(lack.Kind)) + " IF EXISTS " + sqlitex.QuoteName(lack.Name) + ";"
 	}
-	_, err := pool.ExecContext(ctx, "BEGIN IMMEDIATE;"+drop+lack.sql+";COMMIT")
+	_, err := pool.ExecContext(ctx, "BEGIN IMMEDIATE;"+drop+lack.SQL+";COMMIT")
 	if err != nil {
 		_, _ = pool.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") // nothing where it did not begin
 	}

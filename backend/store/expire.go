@@ -9,6 +9,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // ExpireRule says which messages are too old (MSG-12). Times are Unix
@@ -26,7 +27,7 @@ type archiveMove struct {
 	reason string
 }
 
-// The reasons of rows that expired, with the words for people; reasonRead is the other.
+// The reasons of rows that expired, with the words for people; ReasonRead is the other.
 const (
 	reasonTTL    = "ttl"
 	reasonQueued = "queue-age"
@@ -59,7 +60,7 @@ func (d *DB) Expire(ctx context.Context, rule ExpireRule) (marks []mail.Mark, er
 		if len(moves) == 0 {
 			return nil
 		}
-		if err := followMessages(t); err != nil { // what leaves must be in the lists first
+		if err := schema.FollowMessages(t); err != nil { // what leaves must be in the lists first
 			return err
 		}
 		for _, move := range moves {
@@ -67,11 +68,11 @@ func (d *DB) Expire(ctx context.Context, rule ExpireRule) (marks []mail.Mark, er
 			if err := archive(t, move); err != nil {
 				return err
 			}
-			if move.reason != reasonRead {
+			if move.reason != schema.ReasonRead {
 				marks = append(marks, move.Mark)
 			}
 		}
-		return followed(t)
+		return schema.Followed(t)
 	})
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (d *DB) Expire(ctx context.Context, rule ExpireRule) (marks []mail.Mark, er
 // expired lists what leaves. Both halves walk the index of unread mail, one
 // recipient after the other; of read mail the time of reading must be old too.
 func expired(t *sqlitex.Tx, rule ExpireRule, live string) ([]archiveMove, error) {
-	const moved = `NOT EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.id AND a.recipient = m.recipient AND NOT (` + sameArchived + `))`
+	const moved = `NOT EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.id AND a.recipient = m.recipient AND NOT (` + schema.SameArchived + `))`
 	// A row that cannot be named by its identity stays where it is: it would stop the rest.
 	const named = `typeof(m.id) = 'text' AND typeof(name) = 'text'`
 	rows, err := t.Query(context.Background(), everyRecipient+`
@@ -90,7 +91,7 @@ func expired(t *sqlitex.Tx, rule ExpireRule, live string) ([]archiveMove, error)
 		FROM recipients CROSS JOIN messages m ON m.recipient = name AND m.read_at IS NULL AND m.created_at < max(?1, ?2)
 		WHERE (m.created_at < ?1 OR name NOT IN (SELECT value FROM json_each(?3))) AND `+named+` AND `+moved+`
 		UNION ALL
-		SELECT m.id, m.recipient, '`+reasonRead+`'
+		SELECT m.id, m.recipient, '`+schema.ReasonRead+`'
 		FROM recipients CROSS JOIN messages m ON m.recipient = name AND m.read_at < ?1
 		WHERE m.created_at < ?1 AND `+named+` AND `+moved+`
 		LIMIT ?4`, rule.TTLBefore, rule.QueuedBefore, live, max(rule.Limit, 1))
@@ -108,7 +109,7 @@ func expired(t *sqlitex.Tx, rule ExpireRule, live string) ([]archiveMove, error)
 // archive copies one row and then removes it. The removal asks for the copy
 // itself, so that no row can leave without one.
 func archive(t *sqlitex.Tx, move archiveMove) error {
-	if move.reason != reasonRead {
+	if move.reason != schema.ReasonRead {
 		if err := markStage(t, bridge.StageExpired, move.Mark); err != nil {
 			return err
 		}
@@ -124,7 +125,7 @@ func archive(t *sqlitex.Tx, move archiveMove) error {
 		return err
 	}
 	removed, err := t.Exec(`DELETE FROM messages AS m WHERE id = ?1 AND recipient = ?2
-		AND EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.id AND a.recipient = m.recipient AND `+sameArchived+`)`,
+		AND EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.id AND a.recipient = m.recipient AND `+schema.SameArchived+`)`,
 		move.MessageID, move.Recipient)
 	if err == nil && removed != 1 {
 		err = fmt.Errorf("archiving message %s for %s: no copy was found", move.MessageID, move.Recipient)

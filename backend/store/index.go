@@ -17,6 +17,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // historyVersion is the newest schema version of history.db that this build
@@ -148,7 +149,7 @@ func (x *index) loop(ctx context.Context) {
 	}
 }
 
-// catchUp goes on until nothing is left to index, giving way to senders.
+// CatchUp goes on until nothing is left to index, giving way to senders.
 func (x *index) catchUp(ctx context.Context) error {
 	if met := x.damage.Swap(nil); met != nil {
 		return x.renew(ctx, *met)
@@ -293,7 +294,7 @@ func openIndex(ctx context.Context, path string) (*indexFile, error) {
 // its bytes as they are (VER-06).
 func indexFits(ctx context.Context, path string) error {
 	return sqlitex.Quietly(ctx, path, true, func(pool *sql.DB) error {
-		seen, tables, err := readSchema(ctx, pool)
+		seen, tables, err := schema.Read(ctx, pool)
 		version := 0
 		if err == nil {
 			version, err = indexVersion(ctx, pool, slices.Collect(maps.Keys(tables)))
@@ -301,13 +302,13 @@ func indexFits(ctx context.Context, path string) error {
 		switch {
 		case err != nil:
 			return err
-		case seen.version > historyVersion:
-			return bridge.Errorf(bridge.Unsupported, "%s has schema version %d and this Bridge knows versions up to %d: use a newer Bridge", path, seen.version, historyVersion)
+		case seen.Version > historyVersion:
+			return bridge.Errorf(bridge.Unsupported, "%s has schema version %d and this Bridge knows versions up to %d: use a newer Bridge", path, seen.Version, historyVersion)
 		case version > searchVersion:
 			return bridge.Errorf(bridge.Unsupported, "the search index %s has version %d and this Bridge knows version %d: use a newer Bridge", path, version, searchVersion)
 		case tables["messages"] != "" || tables["archived_messages"] != "":
 			return bridge.Errorf(bridge.Unsupported, "%s is a message store in the place of the search index", path)
-		case !IsHistory(seen.version, slices.Collect(maps.Keys(tables))):
+		case !IsHistory(seen.Version, slices.Collect(maps.Keys(tables))):
 			return bridge.Errorf(bridge.Unsupported, "%s is a database, but no history of Bridge's: move it away", path)
 		case version == 0:
 			return nil // the index comes into it
@@ -326,12 +327,12 @@ func IsHistory(version int, tables []string) bool {
 
 // describeIndex adds the index to whatever else the database holds.
 func describeIndex(ctx context.Context, pool *sql.DB) error {
-	seen, tables, err := readSchema(ctx, pool)
+	seen, tables, err := schema.Read(ctx, pool)
 	if err != nil {
 		return err
 	}
-	text, err := script("search")
-	if fresh := seen.version == 0 && len(tables) == 0; err == nil && fresh {
+	text, err := schema.Script("search")
+	if fresh := seen.Version == 0 && len(tables) == 0; err == nil && fresh {
 		_, err = pool.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", historyVersion))
 	}
 	if err == nil {

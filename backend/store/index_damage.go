@@ -16,6 +16,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // setAside moves a damaged index away, byte for byte, so that a new one can be
@@ -93,7 +94,7 @@ var tornPairs = [][2]string{{"search_documents", "search_words_docsize"}, {"sear
 // torn is damagedIndex where an index that has its component lacks a table or an
 // index of it, or has one that was emptied.
 func torn(ctx context.Context, pool *sql.DB) error {
-	lacks, err := lacksOf(ctx, pool, IndexStore)
+	lacks, err := schema.LacksOf(ctx, pool, schema.IndexStore)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // What one step of the index takes at most: little enough that it is soon done.
@@ -56,7 +57,7 @@ var sources = []source{
 		name: "merged", table: "messages", has: func(l layout) bool { return l.messages },
 		rows:   `SELECT -rowid, id, created_at, CAST(body AS TEXT) FROM messages WHERE rowid < 0 AND rowid <= -?1 ORDER BY rowid DESC LIMIT ?2`,
 		last:   "SELECT -min(rowid) FROM messages WHERE rowid < 0",
-		beyond: "SELECT id, created_at FROM messages WHERE rowid < 0 AND rowid < -?3 AND " + holds + mergedLast,
+		beyond: "SELECT id, created_at FROM messages WHERE rowid < 0 AND rowid < -?3 AND " + holds + schema.MergedLast,
 	},
 	{
 		name: "messages", table: "messages", has: func(l layout) bool { return l.messages },

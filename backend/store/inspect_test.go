@@ -18,6 +18,7 @@ import (
 	"bridge/backend/decision"
 	"bridge/backend/disk"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // listing is every file below dir with its mode and the checksum of its bytes.
@@ -198,7 +199,7 @@ func TestDEC_19_TheReaderChangesNothing(t *testing.T) {
 			t.Errorf("OpenReader made files: %v", files)
 		}
 	})
-	for version := range SchemaVersion + 1 {
+	for version := range schema.Version + 1 {
 		t.Run(fmt.Sprintf("DEC-19 the broker is down, schema %d", version), func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "bridge.db")

@@ -11,6 +11,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // mergeBatch is how many rows are brought back between two looks at the context.
@@ -86,12 +87,12 @@ type merger struct {
 
 // openMerge attaches the three databases and makes the lists of missing rows.
 func openMerge(ctx context.Context, m Merge) (*merger, error) {
-	found, err := inspect(ctx, m.Store)
-	if err == nil && (found.version != SchemaVersion || found.deliveries != deliveriesVersion) {
-		err = bridge.Errorf(bridge.Unsupported, "the store %s has schema version %d: start the broker once to upgrade it, then merge", m.Store, found.version)
+	found, err := schema.Identify(ctx, m.Store)
+	if err == nil && (found.Version != schema.Version || found.Deliveries != schema.DeliveriesVersion) {
+		err = bridge.Errorf(bridge.Unsupported, "the store %s has schema version %d: start the broker once to upgrade it, then merge", m.Store, found.Version)
 	}
 	if err == nil {
-		err = requireWhole(ctx, m.Store)
+		err = schema.RequireWhole(ctx, m.Store)
 	}
 	if err != nil {
 		return nil, err
@@ -126,7 +127,7 @@ func attachArchive(ctx context.Context, conn *sql.Conn, path string) error {
 		_, err := conn.ExecContext(ctx, `ATTACH DATABASE ':memory:' AS cold; CREATE TABLE cold.archived_messages AS SELECT * FROM main.archived_messages WHERE false`)
 		return err
 	}
-	if err := checkArchive(ctx, path); err != nil {
+	if err := schema.CheckArchive(ctx, path); err != nil {
 		return err
 	}
 	_, err := conn.ExecContext(ctx, "ATTACH DATABASE ? AS cold", path)
@@ -147,7 +148,7 @@ const storedRows = "SELECT (SELECT count(*) FROM main.messages) + (SELECT count(
 
 // run does the whole merge inside the open transaction and commits it.
 func (w *merger) run(ctx context.Context) error {
-	if err := catchUp(w.tx); err != nil { // so that only what comes back is missing in the lists
+	if err := schema.CatchUp(w.tx); err != nil { // so that only what comes back is missing in the lists
 		return err
 	}
 	if err := w.plan(ctx); err != nil {
@@ -194,8 +195,8 @@ func stored(condition string) string {
 // movedInCopy says which rows of the copy are in it a second time: they were
 // copied, moved on to the archive, and were copied there again.
 var movedInCopy = map[string]string{
-	"messages":          `EXISTS (SELECT 1 FROM snap.archived_messages a WHERE ` + sameIdentity + ` AND ` + sameContent + `)`,
-	"archived_messages": `EXISTS (SELECT 1 FROM snap.archived_messages a WHERE ` + sameIdentity + ` AND ` + sameContent + ` AND a.rowid > m.rowid)`,
+	"messages":          `EXISTS (SELECT 1 FROM snap.archived_messages a WHERE ` + sameIdentity + ` AND ` + schema.SameContent + `)`,
+	"archived_messages": `EXISTS (SELECT 1 FROM snap.archived_messages a WHERE ` + sameIdentity + ` AND ` + schema.SameContent + ` AND a.rowid > m.rowid)`,
 }
 
 // readdressed says that unread mail m of the copy went to another recipient
@@ -257,7 +258,7 @@ func (w *merger) refuseConflicts(table string) error {
 	var named []string
 	count := 0
 	rows, err := w.tx.Query(context.Background(), fmt.Sprintf(`SELECT ifnull(m.id, ''), ifnull(m.recipient, '') FROM snap.%s m WHERE %s AND NOT %s ORDER BY m.rowid`,
-		table, stored(sameIdentity), stored(sameIdentity+" AND "+sameContent)))
+		table, stored(sameIdentity), stored(sameIdentity+" AND "+schema.SameContent)))
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var id, recipient string
 		if count++; count > namedConflicts {
@@ -296,14 +297,14 @@ func (w *merger) inBatches(ctx context.Context, name string, count, before int, 
 }
 
 func (w *merger) bringArchived(ctx context.Context) error {
-	const columns = archiveColumns + ", archive_reason, archived_at"
+	const columns = schema.MessageColumns + ", archive_reason, archived_at"
 	return w.inBatches(ctx, "archived_messages", w.done.Archived, 0, `INSERT INTO main.archived_messages (`+columns+`)
 		SELECT `+columns+` FROM temp.missing_archived_messages CROSS JOIN snap.archived_messages m ON m.rowid = row WHERE place >= ?1 AND place < ?2`)
 }
 
 // bringMessages gives the rows places below all others, which are negative, so
 // that none of them looks newer than what came after it; lists take them by
-// their time (mergedLast). The index is for these lists, and no send pays for it.
+// their time (MergedLast). The index is for these lists, and no send pays for it.
 func (w *merger) bringMessages(ctx context.Context) error {
 	if w.done.Messages == 0 {
 		return nil
@@ -315,7 +316,7 @@ func (w *merger) bringMessages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.inBatches(ctx, "messages", w.done.Messages, w.done.Archived, `INSERT INTO main.messages (rowid, `+archiveColumns+`)
+	return w.inBatches(ctx, "messages", w.done.Messages, w.done.Archived, `INSERT INTO main.messages (rowid, `+schema.MessageColumns+`)
 		SELECT ?3 + place, m.id, m.recipient, from_id, from_name, from_agent, to_target, conversation_id, reply_to, hop, body, created_at,
 			coalesce(read_at, (SELECT consumed_at FROM main.delivery_stages s WHERE s.message_id = m.id AND s.recipient = m.recipient))
 		FROM temp.missing_messages CROSS JOIN snap.messages m ON m.rowid = row WHERE place >= ?1 AND place < ?2`, lowest)
@@ -343,11 +344,11 @@ func (w *merger) bringLists(context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := markAnswers(w.tx, "snap."+table, "true"); err != nil {
+		if err := schema.MarkAnswers(w.tx, "snap."+table, "true"); err != nil {
 			return err
 		}
 	}
-	return followed(w.tx)
+	return schema.Followed(w.tx)
 }
 
 // number runs a query of one whole number.

@@ -15,6 +15,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // lost is a store of which a copy was made before it lost rows.
@@ -198,7 +199,7 @@ func TestSTO_16_MailIsDeliveredOnce(t *testing.T) {
 // recipient, and its only trace is in the archive.
 func TestSTO_16_MailThatAnotherReadAndArchivedStaysAway(t *testing.T) {
 	l := loseRows(t, "DELETE FROM messages WHERE id = 'm7' AND recipient = 'bob'")
-	inStore(t, l.cold, "INSERT INTO archived_messages ("+archiveColumns+") SELECT 'm7', 'dora'"+strings.TrimPrefix(archiveColumns, "id, recipient")+" FROM archived_messages LIMIT 1")
+	inStore(t, l.cold, "INSERT INTO archived_messages ("+schema.MessageColumns+") SELECT 'm7', 'dora'"+strings.TrimPrefix(schema.MessageColumns, "id, recipient")+" FROM archived_messages LIMIT 1")
 	if done, err := MergeMessages(t.Context(), l.merge()); err != nil || done.Missing() != 0 {
 		t.Errorf("MergeMessages = %+v, %v", done, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 const (
@@ -129,7 +130,7 @@ func (d *DB) SentBefore(ctx context.Context, msg bridge.Message) ([]bridge.Messa
 		return nil, err
 	}
 	found, err := d.sent(ctx, msg.ID)
-	if errors.Is(err, errArchive) {
+	if errors.Is(err, schema.ErrArchive) {
 		return nil, bridge.WithCause(bridge.Unavailable, err,
 			fmt.Sprintf("the archive can not be read, so nobody knows whether the message %s was sent before: it was not sent, see `bridge doctor`", msg.ID))
 	}
@@ -148,7 +149,7 @@ func (d *DB) SentBefore(ctx context.Context, msg bridge.Message) ([]bridge.Messa
 func (r *Reader) Sent(ctx context.Context, messageID string) (mail.HistoryRow, error) {
 	found, err := r.sent(ctx, messageID)
 	switch {
-	case errors.Is(err, errArchive):
+	case errors.Is(err, schema.ErrArchive):
 		return mail.HistoryRow{}, bridge.WithCause(bridge.Unavailable, err, "the archive can not be read, and the message may be in it: see `bridge doctor`")
 	case err != nil:
 		return mail.HistoryRow{}, err
@@ -170,7 +171,7 @@ func (r *Reader) sent(ctx context.Context, messageID string) ([]mail.HistoryRow,
 		return nil, err
 	}
 	found, err := r.joinArchive(ctx, 1, own, one)
-	if errors.Is(err, errArchive) && len(own) > 0 {
+	if errors.Is(err, schema.ErrArchive) && len(own) > 0 {
 		return own, nil // enough to know that it was sent
 	}
 	return found, err
@@ -223,7 +224,7 @@ func (r *Reader) recent(ctx context.Context, limit int) ([]mail.HistoryRow, erro
 		var queries []string
 		if v.layout.messages {
 			queries = append(queries, "SELECT id, created_at FROM messages WHERE rowid >= 0 ORDER BY rowid DESC",
-				"SELECT id, created_at FROM messages WHERE rowid < 0"+mergedLast)
+				"SELECT id, created_at FROM messages WHERE rowid < 0"+schema.MergedLast)
 		}
 		if v.layout.archive {
 			queries = append(queries, "SELECT id, created_at FROM archived_messages ORDER BY created_at DESC, rowid DESC")

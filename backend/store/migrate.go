@@ -10,6 +10,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // maxCopies bounds how often a copy is made again because another process
@@ -31,8 +32,8 @@ type migration struct {
 
 // migrate does nothing to a store that is up to date. An older one is copied
 // first; the copy is kept. On an error the store is as it was.
-func migrate(ctx context.Context, path string, is found, m migration) error {
-	if is.isUpgraded() {
+func migrate(ctx context.Context, path string, is schema.Found, m migration) error {
+	if is.IsUpgraded() {
 		return nil
 	}
 	pool, err := sql.Open("sqlite", sqlitex.WriterDSN(path))
@@ -125,7 +126,7 @@ func (m *migration) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for version := m.from + 1; version <= SchemaVersion; version++ {
+	for version := m.from + 1; version <= schema.Version; version++ {
 		if err := m.runFile(ctx, fmt.Sprint(version)); err != nil {
 			return err
 		}
@@ -138,7 +139,7 @@ func (m *migration) apply(ctx context.Context) error {
 	if err := m.verify(ctx, before); err != nil {
 		return err
 	}
-	if err := m.exec(ctx, fmt.Sprintf("PRAGMA user_version = %d", SchemaVersion)); err != nil {
+	if err := m.exec(ctx, fmt.Sprintf("PRAGMA user_version = %d", schema.Version)); err != nil {
 		return err
 	}
 	if err := m.at("verified"); err != nil {
@@ -154,7 +155,7 @@ func (m *migration) apply(ctx context.Context) error {
 }
 
 func (m *migration) runFile(ctx context.Context, name string) error {
-	text, err := script(name)
+	text, err := schema.Script(name)
 	if err != nil {
 		return err
 	}

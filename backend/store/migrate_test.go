@@ -18,11 +18,12 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // upgrade migrates the store at path with a step hook.
 func upgrade(ctx context.Context, path string, step func(name string, on *sql.Conn) error) error {
-	is, err := inspect(ctx, path)
+	is, err := schema.Identify(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func copies(t testing.TB, path string) []string {
 }
 
 func TestVER_01_EveryVersionIsUpgradedWithAllItsRows(t *testing.T) {
-	for version := range SchemaVersion + 1 {
+	for version := range schema.Version + 1 {
 		t.Run(fmt.Sprintf("VER-01 from %d", version), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "bridge.db")
 			buildField(t, path, version)
@@ -74,7 +75,7 @@ func TestVER_01_EveryVersionIsUpgradedWithAllItsRows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if db.Version() != SchemaVersion {
+			if db.Version() != schema.Version {
 				t.Errorf("Version = %d", db.Version())
 			}
 			row := mustFind(t, db.Reader, "m1")
@@ -103,7 +104,7 @@ func TestVER_01_EveryVersionIsUpgradedWithAllItsRows(t *testing.T) {
 			if err := db.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if got := checkWhole(t, path); got != SchemaVersion {
+			if got := checkWhole(t, path); got != schema.Version {
 				t.Errorf("user_version = %d", got)
 			}
 			openAt(t, path) // a second opening finds nothing to do
@@ -126,7 +127,7 @@ func TestVER_01_FreshAndUpgradedSchemasAgree(t *testing.T) {
 	}
 	fresh := filepath.Join(t.TempDir(), "bridge.db")
 	newStore(t, fresh)
-	for version := range SchemaVersion + 1 {
+	for version := range schema.Version + 1 {
 		path := filepath.Join(t.TempDir(), "bridge.db")
 		buildField(t, path, version)
 		if err := upgrade(t.Context(), path, nil); err != nil {
@@ -139,7 +140,7 @@ func TestVER_01_FreshAndUpgradedSchemasAgree(t *testing.T) {
 }
 
 func TestVER_02_TheCopyIsTheStoreBeforeItsUpgrade(t *testing.T) {
-	for version := range SchemaVersion - 1 {
+	for version := range schema.Version - 1 {
 		path := filepath.Join(t.TempDir(), "bridge.db")
 		buildField(t, path, version)
 		before := contents(t, path)
@@ -219,7 +220,7 @@ func TestPendingNamesAreUnfinishedFilesToTheDoctor(t *testing.T) {
 }
 
 func TestVER_02_AFailureAtAnyStepLeavesTheStoreAsItWas(t *testing.T) {
-	for version := range SchemaVersion + 1 {
+	for version := range schema.Version + 1 {
 		for _, at := range steps(t, version) {
 			t.Run(fmt.Sprintf("VER-02 from %d at %s", version, at), func(t *testing.T) {
 				t.Parallel() // the disk is what they wait for
@@ -401,7 +402,7 @@ func TestSTO_13_CopiesOfUpgradesAreNeverReplaced(t *testing.T) {
 // TestVER_02_AKillAtAnyStepLeavesOneWholeSchema kills a real process at every
 // step of the upgrade from every version.
 func TestVER_02_AKillAtAnyStepLeavesOneWholeSchema(t *testing.T) {
-	for version := range SchemaVersion + 1 {
+	for version := range schema.Version + 1 {
 		for _, at := range steps(t, version) {
 			t.Run(fmt.Sprintf("VER-02 from %d at %s", version, at), func(t *testing.T) {
 				t.Parallel() // the disk is what they wait for
@@ -423,7 +424,7 @@ func TestVER_02_AKillAtAnyStepLeavesOneWholeSchema(t *testing.T) {
 					if diff := cmp.Diff(before, after); diff != "" {
 						t.Errorf("the old schema is not whole (-before +after):\n%s", diff)
 					}
-				case got != SchemaVersion:
+				case got != schema.Version:
 					t.Errorf("the version is %d, neither old nor new", got)
 				}
 				for _, kept := range copies(t, path) {

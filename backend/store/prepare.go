@@ -9,6 +9,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // upgradeOptions are what prepareStore needs from outside. Now and Log are required.
@@ -42,13 +43,13 @@ type readyStore struct {
 // (VER-01, VER-02). What is refused is left unchanged (VER-06). While an older
 // program is alive, an older store is hosted as it is (VER-04).
 func prepareStore(ctx context.Context, path string, opts upgradeOptions) (ready readyStore, err error) {
-	is, err := inspect(ctx, path)
+	is, err := schema.Identify(ctx, path)
 	made := errors.Is(err, fs.ErrNotExist)
-	if opts.Existing && (made || err == nil && is.empty) {
+	if opts.Existing && (made || err == nil && is.Empty) {
 		return ready, errVanished(path)
 	}
 	if made {
-		is.empty, err = true, sqlitex.CreateEmpty(path)
+		is.Empty, err = true, sqlitex.CreateEmpty(path)
 	}
 	if err != nil {
 		return ready, err
@@ -58,10 +59,10 @@ func prepareStore(ctx context.Context, path string, opts upgradeOptions) (ready 
 	}
 	if opts.defers(is) {
 		compat := compatOf(path)
-		return readyStore{is.version, compat}, prepareCompat(ctx, compat, is.version)
+		return readyStore{is.Version, compat}, prepareCompat(ctx, compat, is.Version)
 	}
 	compat, err := upgradeWhole(ctx, path, is, opts)
-	return readyStore{SchemaVersion, compat}, err
+	return readyStore{schema.Version, compat}, err
 }
 
 // errVanished is for a store that was there and is not any more: its place stays
@@ -72,9 +73,9 @@ func errVanished(path string) error {
 
 // upgradeWhole upgrades the store and brings in what was kept beside it while
 // older programs read it. compat is the supplement of a store that lost tables.
-func upgradeWhole(ctx context.Context, path string, is found, opts upgradeOptions) (compat string, err error) {
-	if !is.empty { // an upgrade would make empty tables in the place of lost ones
-		lacks, err := Lacks(ctx, path, PrimaryStore, true)
+func upgradeWhole(ctx context.Context, path string, is schema.Found, opts upgradeOptions) (compat string, err error) {
+	if !is.Empty { // an upgrade would make empty tables in the place of lost ones
+		lacks, err := schema.Lacks(ctx, path, schema.PrimaryStore, true)
 		if err == nil {
 			compat, err = standIn(ctx, path, lacks, opts)
 		}
@@ -85,7 +86,7 @@ func upgradeWhole(ctx context.Context, path string, is found, opts upgradeOption
 	if err := migrate(ctx, path, is, migration{now: opts.Now, log: opts.Log}); err != nil {
 		return "", err
 	}
-	if !is.empty {
+	if !is.Empty {
 		if err := complete(ctx, path, opts); err != nil {
 			return "", err
 		}

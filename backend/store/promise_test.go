@@ -13,11 +13,12 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
 	"bridge/backend/mail"
+	"bridge/backend/store/schema"
 )
 
-func lacksIn(t testing.TB, path string, promise Promise) (found []string) {
+func lacksIn(t testing.TB, path string, promise schema.Promise) (found []string) {
 	t.Helper()
-	lacks, err := Lacks(t.Context(), path, promise, true)
+	lacks, err := schema.Lacks(t.Context(), path, promise, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,24 +29,24 @@ func lacksIn(t testing.TB, path string, promise Promise) (found []string) {
 }
 
 func TestSTO_18_AStoreOfEachVersionHasWhatItPromises(t *testing.T) {
-	for version := range SchemaVersion + 1 {
+	for version := range schema.Version + 1 {
 		t.Run(fmt.Sprintf("STO-18 version %d of the field, before and after its upgrade", version), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "bridge.db")
 			buildField(t, path, version)
-			if lacks := lacksIn(t, path, PrimaryStore); lacks != nil {
+			if lacks := lacksIn(t, path, schema.PrimaryStore); lacks != nil {
 				t.Errorf("before: %v", lacks)
 			}
 			if err := openAt(t, path).Close(); err != nil {
 				t.Fatal(err)
 			}
-			if lacks := lacksIn(t, path, PrimaryStore); lacks != nil {
+			if lacks := lacksIn(t, path, schema.PrimaryStore); lacks != nil {
 				t.Errorf("after: %v", lacks)
 			}
 		})
 	}
 	path := filepath.Join(t.TempDir(), "bridge.db")
 	openAt(t, path)
-	if lacks := lacksIn(t, path, PrimaryStore); lacks != nil {
+	if lacks := lacksIn(t, path, schema.PrimaryStore); lacks != nil {
 		t.Errorf("of ours: %v", lacks)
 	}
 }
@@ -75,7 +76,7 @@ func TestSTO_18_WhatIsLackingIsNamed(t *testing.T) {
 				t.Fatal(err)
 			}
 			inStore(t, path, script)
-			if diff := cmp.Diff([]string{want}, lacksIn(t, path, PrimaryStore)); diff != "" {
+			if diff := cmp.Diff([]string{want}, lacksIn(t, path, schema.PrimaryStore)); diff != "" {
 				t.Errorf("after %s:\n%s", script, diff)
 			}
 		})
@@ -90,7 +91,7 @@ func TestSTO_18_NamesDoNotMatter(t *testing.T) {
 	}
 	inStore(t, path, "DROP INDEX messages_unread; CREATE INDEX idx ON messages (recipient, read_at, created_at, id)",
 		"DROP TRIGGER decisions_stay; create trigger \"no delete\" BEFORE DELETE ON \"decisions\" FOR EACH ROW\nBEGIN SELECT RAISE(FAIL, 'never'); END")
-	if lacks := lacksIn(t, path, PrimaryStore); lacks != nil {
+	if lacks := lacksIn(t, path, schema.PrimaryStore); lacks != nil {
 		t.Errorf("%v", lacks)
 	}
 }
@@ -105,19 +106,19 @@ func TestSTO_18_WhatHoldsNoDataIsMadeAnew(t *testing.T) {
 	inStore(t, path, "DROP INDEX messages_unread; CREATE INDEX messages_unread ON messages (body)", "DROP TRIGGER decisions_stay; DROP TRIGGER decisions_keep",
 		"CREATE TABLE copy AS SELECT * FROM delivery_stages; DROP TABLE delivery_stages; ALTER TABLE copy RENAME TO delivery_stages")
 	openAt(t, path)
-	if lacks := lacksIn(t, path, PrimaryStore); lacks != nil {
+	if lacks := lacksIn(t, path, schema.PrimaryStore); lacks != nil {
 		t.Errorf("after opening: %v", lacks)
 	}
 }
 
 func TestSTO_18_TheComparisonIsQuick(t *testing.T) {
-	if _, err := wholePrimary(); err != nil {
+	if _, err := schema.WholePrimary(); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "bridge.db")
 	openAt(t, path)
 	start := time.Now()
-	lacksIn(t, path, PrimaryStore)
+	lacksIn(t, path, schema.PrimaryStore)
 	if took := time.Since(start); took > time.Second {
 		t.Errorf("one comparison took %v", took)
 	}
@@ -171,7 +172,7 @@ func TestSTO_18_AStoreThatLostATableServesWhatItCan(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if lacks := lacksIn(t, path, PrimaryStore); len(lacks) != 1 || lacks[0] != "the table "+table {
+			if lacks := lacksIn(t, path, schema.PrimaryStore); len(lacks) != 1 || lacks[0] != "the table "+table {
 				t.Errorf("the store lacks %v", lacks)
 			}
 			_, err := ArchiveMessages(t.Context(), path, filepath.Join(filepath.Dir(path), "archive.db"), ArchiveRule{Before: 1, Now: 1})
@@ -220,10 +221,10 @@ func TestSTO_18_WhatNoBridgeWritesIsRefused(t *testing.T) {
 func TestVER_01_ComponentsOfOtherProgramsAreNoReasonToRefuse(t *testing.T) {
 	for name, rows := range map[string]string{"others": "INSERT INTO bridge_components VALUES ('worktree_leases', 2)", "none": ""} {
 		path := filepath.Join(t.TempDir(), "bridge.db")
-		buildField(t, path, SchemaVersion)
+		buildField(t, path, schema.Version)
 		inStore(t, path, "CREATE TABLE bridge_components (name TEXT PRIMARY KEY, version INTEGER NOT NULL);"+rows)
 		openAt(t, path)
-		if lacks := lacksIn(t, path, PrimaryStore); lacks != nil {
+		if lacks := lacksIn(t, path, schema.PrimaryStore); lacks != nil {
 			t.Errorf("%s: %v", name, lacks)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // Readdress gives the unread mail of one peer id to another: a process that
@@ -41,7 +42,7 @@ func (d *DB) readdress(ctx context.Context, from, to string, since int64) error 
 		if err != nil {
 			return err
 		}
-		return followMessages(t)
+		return schema.FollowMessages(t)
 	})
 }
 

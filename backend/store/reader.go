@@ -7,12 +7,13 @@ import (
 	"sync"
 
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // Reader answers questions from bridge.db and can not change it: its
 // connections are read-only and it has no method that writes (DEC-19). It works
 // beside a live broker and with none, on every schema version up to
-// SchemaVersion: what an older one lacks is an empty list. Its methods may be
+// Version: what an older one lacks is an empty list. Its methods may be
 // called concurrently.
 type Reader struct {
 	path string
@@ -29,7 +30,7 @@ type Reader struct {
 // file errors.Is(err, fs.ErrNotExist); a newer or foreign file is
 // bridge.Unsupported.
 func OpenReader(ctx context.Context, path string) (*Reader, error) {
-	if _, err := inspect(ctx, path); err != nil {
+	if _, err := schema.Identify(ctx, path); err != nil {
 		return nil, err
 	}
 	return &Reader{path: path, file: sqlitex.NewReadOnly(path, besideStore(compatOf(path)), false)}, nil
@@ -86,7 +87,7 @@ func readLayout(ctx context.Context, q sqlitex.Querier, path string) (layout, er
 		return nil
 	})
 	if err == nil {
-		err = found{version: version}.checkVersion(path)
+		err = schema.Found{Version: version}.CheckVersion(path)
 	}
 	return l, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // scopedBatch is how many rows are copied between two pauses: some milliseconds.
@@ -43,7 +44,7 @@ func CopyMessages(ctx context.Context, c ScopedCopy) (counts map[string]int, err
 		return nil, fmt.Errorf("opening %s: %w", c.To, err)
 	}
 	target.SetMaxOpenConns(1)
-	text, err := script("scoped")
+	text, err := schema.Script("scoped")
 	if err == nil {
 		_, err = target.ExecContext(ctx, text)
 	}
@@ -62,8 +63,8 @@ func CopyMessages(ctx context.Context, c ScopedCopy) (counts map[string]int, err
 
 // scopedColumns are the columns of the tables of a scoped copy.
 var scopedColumns = map[string]string{
-	"messages":            archiveColumns,
-	"archived_messages":   archiveColumns + ", archive_reason, archived_at",
+	"messages":            schema.MessageColumns,
+	"archived_messages":   schema.MessageColumns + ", archive_reason, archived_at",
 	"job_delivery_routes": "id, recipient, consumed_at",
 }
 
@@ -84,7 +85,7 @@ func (s *scoped) from(ctx context.Context, path string, tables ...string) error 
 			return bridge.Errorf(bridge.Storage, "a broker came while the messages of %s were copied: make the backup again", path)
 		}
 		asked = true
-		_, there, err := readSchema(ctx, source)
+		_, there, err := schema.Read(ctx, source)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // Search returns the messages whose body holds query literally, created before
@@ -61,7 +62,7 @@ func (l layout) search() []string {
 	var queries []string
 	if l.messages {
 		queries = append(queries, "SELECT id, created_at FROM messages WHERE rowid >= 0 AND "+holds+" ORDER BY rowid DESC",
-			"SELECT id, created_at FROM messages WHERE rowid < 0 AND "+holds+mergedLast)
+			"SELECT id, created_at FROM messages WHERE rowid < 0 AND "+holds+schema.MergedLast)
 	}
 	if l.archive {
 		queries = append(queries, "SELECT id, ifnull(created_at, 0) FROM archived_messages WHERE "+holds+" ORDER BY created_at DESC, rowid DESC")
@@ -91,7 +92,7 @@ func (r *Reader) searchBeside(ctx context.Context, g grouped, p piece) ([]mail.H
 			continue
 		}
 		list, err := r.beyond(ctx, from, g.upto[from.name], p)
-		if err != nil && !errors.Is(err, errArchive) {
+		if err != nil && !errors.Is(err, schema.ErrArchive) {
 			return nil, err
 		}
 		lists = append(lists, list)
@@ -359,7 +360,7 @@ func (h *hunt) verify(ctx context.Context, members []member) error {
 			return err
 		})
 	})
-	if errors.Is(err, errArchive) {
+	if errors.Is(err, schema.ErrArchive) {
 		err = nil
 	}
 	for _, m := range members {

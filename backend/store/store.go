@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // Options are what a DB needs from outside. Now and Log are required.
@@ -69,7 +70,7 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 // openDB opens a store that is ready.
 func openDB(ctx context.Context, path string, is readyStore, opts Options) (*DB, error) {
 	compat := is.Compat
-	writer, err := sqlitex.OpenWriter(ctx, path, besideStore(compat), followMessages, opts.Log)
+	writer, err := sqlitex.OpenWriter(ctx, path, besideStore(compat), schema.FollowMessages, opts.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ func openDB(ctx context.Context, path string, is readyStore, opts Options) (*DB,
 		})
 	}
 	if err == nil {
-		err = writer.Do(ctx, catchUp)
+		err = writer.Do(ctx, schema.CatchUp)
 	}
 	if err != nil {
 		return nil, errors.Join(err, writer.Close())

@@ -9,6 +9,7 @@ import (
 
 	"bridge/backend/decision"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // UnreadableRow is a row that questions pass over, or a part of one that they do.
@@ -61,7 +62,7 @@ var jsonColumns = []struct{ table, column, form, shape string }{
 func UnreadableRows(ctx context.Context, path string, live bool) (found []UnreadableRow, err error) {
 	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
 		found = []UnreadableRow{}
-		_, tables, err := readSchema(ctx, pool)
+		_, tables, err := schema.Read(ctx, pool)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // earlierStages are stage columns as versions before the typed way wrote them,
@@ -88,8 +89,8 @@ func TestMSG_06_AStoreFromBeforeTheWaysKeepsItsMeaning(t *testing.T) {
 		t.Errorf("activity counts as reading (-want +got):\n%s", diff)
 	}
 	mustClose(t, db)
-	seen, err := inspect(t.Context(), path)
-	if want := (found{version: 9, deliveries: 1, ways: true}); err != nil || seen != want {
+	seen, err := schema.Identify(t.Context(), path)
+	if want := (schema.Found{Version: 9, Deliveries: 1, Ways: true}); err != nil || seen != want {
 		t.Errorf("the store is %+v, %v; want %+v: an older program opens no other", seen, err, want)
 	}
 }
@@ -115,7 +116,7 @@ func TestVER_04_AnOlderProgramBesideTheWays(t *testing.T) {
 	}
 	// It archives whole rows of the stages, into an archive of its own making.
 	var archive []string
-	text, err := script("archive")
+	text, err := schema.Script("archive")
 	if err != nil {
 		t.Fatal(err)
 	}

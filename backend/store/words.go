@@ -12,6 +12,7 @@ import (
 	"bridge/backend/mail"
 	"bridge/backend/search"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/schema"
 )
 
 // rankedDocuments is how many of the newest documents that fit are ranked, and
@@ -213,7 +214,7 @@ func (x *index) behind(ctx context.Context, a sqlitex.Querier) (count int64, err
 			return 0, err
 		}
 		last, err := x.last(ctx, from)
-		if errors.Is(err, errArchive) {
+		if errors.Is(err, schema.ErrArchive) {
 			continue
 		}
 		if err != nil {
@@ -278,7 +279,7 @@ func (r *Reader) named(ctx context.Context, ids []string) (map[string]mail.Histo
 	if archive != nil && err == nil {
 		archived, err = archive.byID(ctx, wanted)
 	}
-	if errors.Is(err, errArchive) {
+	if errors.Is(err, schema.ErrArchive) {
 		err = nil
 	}
 	for id, row := range archived {

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 
 	"bridge/backend/disk"
-	"bridge/backend/store"
+	"bridge/backend/store/schema"
 )
 
 // Database is one of the five stores.
@@ -24,7 +24,7 @@ type Database struct {
 	Version int    // the newest schema that this build knows
 	Table   string // one that every store of this kind has, "" where it varies
 	// Promise is what its schema was made by, "" where it is not Bridge's own.
-	Promise store.Promise
+	Promise schema.Promise
 }
 
 // Primary is the store whose schema Bridge upgrades, Archive its archive; History
@@ -40,11 +40,11 @@ const Sidecar = "compat.db"
 
 // Databases are the stores of a home, in the order in which they are looked at.
 var Databases = []Database{
-	{Primary, store.SchemaVersion, "messages", store.PrimaryStore},
-	{Archive, store.ArchiveVersion, "archived_messages", store.ArchiveStore},
+	{Primary, schema.Version, "messages", schema.PrimaryStore},
+	{Archive, schema.ArchiveVersion, "archived_messages", schema.ArchiveStore},
 	{History, 2, "", ""}, // checkIndex knows what its index promises
 	{"questions.db", 1, "questions", ""},
-	{Sidecar, store.CompatVersion, "outbox", ""},
+	{Sidecar, schema.CompatVersion, "outbox", ""},
 }
 
 // SideFiles are what SQLite keeps beside a database.

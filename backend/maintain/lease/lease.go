@@ -18,7 +18,7 @@ import (
 	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/proc"
-	"bridge/backend/store"
+	"bridge/backend/store/schema"
 )
 
 // Holder is the content of a lease and of the maintenance lock: which process
@@ -43,7 +43,7 @@ type Holder struct {
 const maxHolderBytes = 64 << 10
 
 func (w Worker) self(what string) Holder {
-	own := Holder{PID: os.Getpid(), Program: w.Program, What: what, Since: w.Now().UnixMilli(), Schema: store.SchemaVersion, JSON: SharedForm}
+	own := Holder{PID: os.Getpid(), Program: w.Program, What: what, Since: w.Now().UnixMilli(), Schema: schema.Version, JSON: SharedForm}
 	if identity, err := proc.Identity(own.PID); err == nil {
 		own.Identity = identity // without one the number alone must do
 	}

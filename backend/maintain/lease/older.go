@@ -14,7 +14,6 @@ import (
 	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/proc"
-	"bridge/backend/store"
 )
 
 // JSONVersion is the newest form of jobs.json and its like, which is the field's.
@@ -75,13 +74,13 @@ func OlderPrograms(home config.Home) (Older, error) {
 }
 
 // add counts a live program if it is older.
-func (o *Older) add(schema, jsonForm int, who string) {
-	if schema >= store.SchemaVersion && jsonForm >= SharedForm {
+func (o *Older) add(version, jsonForm int, who string) {
+	if version >= schema.Version && jsonForm >= SharedForm {
 		return
 	}
 	o.Programs = append(o.Programs, who)
-	if schema < store.SchemaVersion && (o.Schema == 0 || schema < o.Schema) {
-		o.Schema = schema
+	if version < schema.Version && (o.Schema == 0 || version < o.Schema) {
+		o.Schema = version
 	}
 	if jsonForm < SharedForm && (o.JSON == 0 || jsonForm < o.JSON) {
 		o.JSON = jsonForm

@@ -1,4 +1,4 @@
-package store
+package schema
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ type Lack struct {
 	// stores from the field may have other columns there.
 	Kept bool
 
-	sql string // makes it anew where that loses nothing, "" for a table or column
+	SQL string // makes it anew where that loses nothing, "" for a table or column
 }
 
 // LackKind is what is lacking.
@@ -105,7 +105,7 @@ func readShape(ctx context.Context, pool *sql.DB) (s schemaShape, err error) {
 		rows, err := pool.QueryContext(ctx, query)
 		err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var one item
-			err := rows.Scan((*string)(&one.Kind), &one.Table, &one.Name, sqlitex.Text(&one.columns), &one.unique, &one.sql)
+			err := rows.Scan((*string)(&one.Kind), &one.Table, &one.Name, sqlitex.Text(&one.columns), &one.unique, &one.SQL)
 			if one.Kind == LacksKey {
 				one.Name = one.columns
 			}
@@ -132,7 +132,7 @@ func triggerBody(one item) string {
 	if one.Kind != LacksTrigger {
 		return ""
 	}
-	plain := strings.Join(strings.Fields(strings.ToLower(one.sql)), " ")
+	plain := strings.Join(strings.Fields(strings.ToLower(one.SQL)), " ")
 	return refusal.ReplaceAllString(quoting.Replace(triggerName.ReplaceAllString(plain, "")), "refuse")
 }
 
@@ -167,7 +167,7 @@ func scriptsOf(promise Promise, version int) (scripts []string) {
 	for step := 1; step <= max(version, 1); step++ {
 		scripts = append(scripts, fmt.Sprint(step))
 	}
-	if version == SchemaVersion {
+	if version == Version {
 		scripts = append(scripts, "deliveries", "archived")
 	}
 	return scripts
@@ -182,7 +182,7 @@ func promised(ctx context.Context, scripts []string) (whole schemaShape, err err
 	defer pool.Close()
 	pool.SetMaxOpenConns(1)
 	for _, name := range scripts {
-		text, err := script(name)
+		text, err := Script(name)
 		if err == nil {
 			_, err = pool.ExecContext(ctx, text)
 		}
@@ -203,9 +203,9 @@ func promised(ctx context.Context, scripts []string) (whole schemaShape, err err
 	return whole, nil
 }
 
-// wholePrimary is what a store of the newest version promises.
-var wholePrimary = sync.OnceValues(func() (schemaShape, error) {
-	return promised(context.Background(), scriptsOf(PrimaryStore, SchemaVersion))
+// WholePrimary is what a store of the newest version promises.
+var WholePrimary = sync.OnceValues(func() (schemaShape, error) {
+	return promised(context.Background(), scriptsOf(PrimaryStore, Version))
 })
 
 // lacking compares a shape with a promise, without what awaits its upgrade.
@@ -242,9 +242,9 @@ func (want item) lack() Lack {
 	lack.Kept = slices.Contains(onlyKept, want.script)
 	switch lack.Kind {
 	case LacksTable:
-		lack.sql = ""
+		lack.SQL = ""
 	case LacksKey:
-		lack.sql = fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (%s)", sqlitex.QuoteName(want.Table+"_key"), want.Table, want.columns)
+		lack.SQL = fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (%s)", sqlitex.QuoteName(want.Table+"_key"), want.Table, want.columns)
 	default: // its own statement makes it
 	}
 	return lack
@@ -254,14 +254,14 @@ func (want item) lack() Lack {
 // like Inspect. A database that is empty, newer, or not of the kind lacks nothing.
 func Lacks(ctx context.Context, path string, promise Promise, live bool) (lacks []Lack, err error) {
 	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
-		lacks, err = lacksOf(ctx, pool, promise)
+		lacks, err = LacksOf(ctx, pool, promise)
 		return err
 	})
 	return lacks, sqlitex.Error(path, err)
 }
 
-func lacksOf(ctx context.Context, pool *sql.DB, promise Promise) ([]Lack, error) {
-	is, tables, err := readSchema(ctx, pool)
+func LacksOf(ctx context.Context, pool *sql.DB, promise Promise) ([]Lack, error) {
+	is, tables, err := Read(ctx, pool)
 	if err != nil || len(tables) == 0 {
 		return nil, err
 	}
@@ -269,10 +269,10 @@ func lacksOf(ctx context.Context, pool *sql.DB, promise Promise) ([]Lack, error)
 	switch {
 	case promise != PrimaryStore:
 		want, err = promised(ctx, scriptsOf(promise, 0))
-	case is.version == SchemaVersion:
-		want, err = wholePrimary()
-	case is.version < SchemaVersion:
-		want, err = promised(ctx, scriptsOf(promise, is.version))
+	case is.Version == Version:
+		want, err = WholePrimary()
+	case is.Version < Version:
+		want, err = promised(ctx, scriptsOf(promise, is.Version))
 	}
 	if err != nil {
 		return nil, err
@@ -283,25 +283,25 @@ func lacksOf(ctx context.Context, pool *sql.DB, promise Promise) ([]Lack, error)
 
 // awaits reports whether an upgrade brings the item: before it a store has the
 // tables of its steps alone, with keys and indexes of its own.
-func (f found) awaits(one item) bool {
-	if f.version < SchemaVersion || f.deliveries < deliveriesVersion {
-		return !one.isData() || one.script == "deliveries"
+func (f Found) awaits(one item) bool {
+	if f.Version < Version || f.Deliveries < DeliveriesVersion {
+		return !one.IsData() || one.script == "deliveries"
 	}
-	return !f.ways && one.Table == "delivery_ways"
+	return !f.Ways && one.Table == "delivery_ways"
 }
 
-// isData reports whether what is lacking held something, so that it cannot be
+// IsData reports whether what is lacking held something, so that it cannot be
 // made anew as if nothing had happened.
-func (l Lack) isData() bool { return l.Kind == LacksTable || l.Kind == LacksColumn }
+func (l Lack) IsData() bool { return l.Kind == LacksTable || l.Kind == LacksColumn }
 
-// requireWhole refuses work on a store that lost tables or columns.
-func requireWhole(ctx context.Context, path string) error {
+// RequireWhole refuses work on a store that lost tables or columns.
+func RequireWhole(ctx context.Context, path string) error {
 	lacks, err := Lacks(ctx, path, PrimaryStore, true)
 	if err != nil {
 		return err
 	}
 	for _, lack := range lacks {
-		if lack.isData() && !lack.Kept {
+		if lack.IsData() && !lack.Kept {
 			return bridge.Errorf(bridge.Storage, "the store %s lacks %s: restore a snapshot with `bridge doctor --restore latest` first", path, lack)
 		}
 	}

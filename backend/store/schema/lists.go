@@ -1,10 +1,10 @@
-package store
+package schema
 
 import "bridge/backend/sqlitex"
 
-// followMessages puts the messages that came since the last time into the index
+// FollowMessages puts the messages that came since the last time into the index
 // of peers.
-func followMessages(t *sqlitex.Tx) error {
+func FollowMessages(t *sqlitex.Tx) error {
 	_, err := t.Exec(`INSERT OR IGNORE INTO message_peers (peer, created_at, message_id)
 		SELECT recipient, created_at, id FROM messages WHERE rowid > (SELECT message FROM message_peers_upto)
 		UNION ALL
@@ -12,28 +12,28 @@ func followMessages(t *sqlitex.Tx) error {
 	if err != nil {
 		return err
 	}
-	return followed(t)
+	return Followed(t)
 }
 
-// followed notes the last message as the one the index reaches to. After the
+// Followed notes the last message as the one the index reaches to. After the
 // last messages left it must be noted again: SQLite gives their places to the
 // next ones.
-func followed(t *sqlitex.Tx) error {
+func Followed(t *sqlitex.Tx) error {
 	_, err := t.Exec("INSERT OR REPLACE INTO message_peers_upto (one, message, message_id, recipient) SELECT 1, ifnull(max(rowid), 0), id, recipient FROM messages")
 	return err
 }
 
-// catchUp makes the index of peers whole when the store is opened. A last
+// CatchUp makes the index of peers whole when the store is opened. A last
 // message that is not where it was noted tells that another program removed
 // messages, so that nothing noted can be relied on.
-func catchUp(t *sqlitex.Tx) error {
+func CatchUp(t *sqlitex.Tx) error {
 	reliable, err := t.Exists(`SELECT EXISTS (SELECT 1 FROM message_peers_upto u WHERE u.message = 0
 		OR EXISTS (SELECT 1 FROM messages m WHERE m.rowid = u.message AND m.id = u.message_id AND m.recipient = u.recipient))`)
 	if err != nil {
 		return err
 	}
 	if reliable {
-		return followMessages(t)
+		return FollowMessages(t)
 	}
 	_, err = t.Exec(`INSERT OR IGNORE INTO message_peers (peer, created_at, message_id)
 		SELECT recipient, created_at, id FROM messages UNION SELECT from_id, created_at, id FROM messages
@@ -42,12 +42,12 @@ func catchUp(t *sqlitex.Tx) error {
 	if err != nil {
 		return err
 	}
-	return followed(t)
+	return Followed(t)
 }
 
-// markAnswers stores that messages were answered, as the replies m of a table
+// MarkAnswers stores that messages were answered, as the replies m of a table
 // and condition tell: the first of those whose senders had what they reply to.
-func markAnswers(t *sqlitex.Tx, table, condition string) error {
+func MarkAnswers(t *sqlitex.Tx, table, condition string) error {
 	_, err := t.Exec(`INSERT INTO delivery_stages (message_id, recipient, answered_at, answered_by)
 		SELECT m.reply_to, m.from_id, min(m.created_at), 'reply ' || m.id FROM ` + table + ` m
 		WHERE ` + condition + ` AND m.reply_to IS NOT NULL
