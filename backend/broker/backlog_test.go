@@ -123,7 +123,7 @@ func TestCHT_03_LongWordsWakeAnIdleClaudeToo(t *testing.T) {
 	eventually(t, "the session counts as told", func() bool {
 		b.broker.mu.Lock()
 		defer b.broker.mu.Unlock()
-		return b.broker.boxes[app.ID].announced["m-1"]
+		return b.broker.boxes[app.ID].Announced()["m-1"]
 	})
 	if got := b.stage("m-1"); got != bridge.StageWoken {
 		t.Errorf("the announcement made it %s, want woken", got)

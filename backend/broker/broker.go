@@ -1,6 +1,6 @@
 // Package broker is the daemon's heart: one per home, elected by a lock that
 // dies with its holder. It knows who is connected, stores every message before
-// it acknowledges it, lends mail to hooks and tools until they say what became
+// it acknowledges it, leases mail to hooks and tools until they say what became
 // of it, and delivers decisions (rows MSG and DEC). The rules live in the
 // packages session, mail and decision; what is durable lives in store.
 package broker
@@ -17,6 +17,8 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
+	"bridge/backend/broker/mailbox"
+	"bridge/backend/broker/wake"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
@@ -51,6 +53,9 @@ type Options struct {
 	step func(point)
 }
 
+// Pace is the rhythm of wakes.
+type Pace = wake.Pace
+
 // point is a moment in the broker's work that a test can hold.
 type point string
 
@@ -64,15 +69,15 @@ func (b *Broker) at(p point) {
 type Broker struct {
 	opts     Options
 	journal  ipc.Journal
-	prefs    *wakePrefs
+	prefs    *wake.Prefs
 	started  time.Time
 	revision atomic.Int64
 
 	mu     sync.Mutex // guards below
 	roster *session.Roster
 	conns  map[*ipc.Conn]*link
-	linked int                 // connections so far
-	boxes  map[string]*mailbox // by peer id, for live sessions
+	linked int           // connections so far
+	boxes  mailbox.Boxes // by peer id, for live sessions
 	// childCalls are the tool use ids of calls that a hook saw inside a native
 	// child: the child must not take its parent's mail.
 	childCalls map[string]bool
@@ -88,7 +93,7 @@ type Broker struct {
 // New prepares a broker: it loads the known sessions and imports the receipts
 // that no broker heard.
 func New(ctx context.Context, opts Options) (*Broker, error) {
-	opts.Pace = opts.Pace.orUsual()
+	opts.Pace = opts.Pace.OrUsual()
 	peers, err := opts.DB.Peers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("load the known sessions: %w", err)
@@ -103,12 +108,12 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 		started:    opts.Now(),
 		roster:     session.NewRoster(known),
 		conns:      map[*ipc.Conn]*link{},
-		boxes:      map[string]*mailbox{},
+		boxes:      mailbox.Boxes{},
 		childCalls: map[string]bool{},
 		watchers:   map[chan struct{}]struct{}{},
 		versions:   map[bridge.AgentKind]string{},
 	}
-	if b.prefs, err = openPrefs(config.Shared{Home: opts.Home, Now: opts.Now, Hold: opts.HoldShared}); err != nil {
+	if b.prefs, err = wake.OpenPrefs(config.Shared{Home: opts.Home, Now: opts.Now, Hold: opts.HoldShared}); err != nil {
 		opts.Log.Warn("the sessions' auto-wake choices are not remembered", "err", err)
 	}
 	b.life, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -141,12 +146,11 @@ type link struct {
 	conn *ipc.Conn
 	// identity is what Register said; nil before it and for roles without one.
 	identity *api.Register
-	number   int             // in the order of connecting
 	sessions map[string]bool // peer ids of the sessions it is part of
 	proven   bool            // a call through it told whose it is (see threads.go)
 	watches  bool            // wants revision events
-	loans    map[string]*loan
-	moved    bool // a mod's, whose conversation is another one by now
+	leases   mailbox.Holder
+	mod      wake.ModLink
 	host     hostProcess
 }
 
@@ -158,11 +162,11 @@ func (b *Broker) Connected(conn *ipc.Conn) (ipc.Welcome, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.linked++
-	b.conns[conn] = &link{conn: conn, number: b.linked, sessions: map[string]bool{}, loans: map[string]*loan{}}
+	b.conns[conn] = &link{conn: conn, mod: wake.ModLink{Number: b.linked}, sessions: map[string]bool{}}
 	return ipc.Welcome{Version: b.opts.Version, PID: ownPID(), URL: b.opts.URL()}, nil
 }
 
-// Disconnected forgets a connection: what it had on loan is offered again, and
+// Disconnected forgets a connection: what it had on lease is offered again, and
 // sessions that only it held leave the list (ipc.Handler).
 func (b *Broker) Disconnected(conn *ipc.Conn) {
 	b.mu.Lock()
@@ -172,9 +176,7 @@ func (b *Broker) Disconnected(conn *ipc.Conn) {
 		return
 	}
 	delete(b.conns, conn)
-	for _, loan := range l.loans {
-		b.releaseLocked(loan)
-	}
+	l.leases.End()
 	b.modLostLocked(l)
 	for id := range l.sessions {
 		b.handOnLocked(l, id)

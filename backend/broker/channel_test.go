@@ -65,7 +65,7 @@ func TestCHT_03_AChannelIsBelievedByTheTurnThatItStarts(t *testing.T) {
 		app := open(b)
 		b.chat(chat.Request{Session: app.ID, Body: words, MessageID: id})
 		b.push(app)
-		pass(Pace{}.orUsual().Settle) // a host that shows it has begun with it by now
+		pass(Pace{}.OrUsual().Settle) // a host that shows it has begun with it by now
 		reply := b.hook(prompt("something else"), true)
 		if !strings.Contains(reply.Text, words) || b.stage(id) != bridge.StageHanded {
 			t.Errorf("the prompt's hook shows %q; the words are %s", reply.Text, b.stage(id))

@@ -11,6 +11,7 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
+	"bridge/backend/broker/wake"
 	"bridge/backend/chat"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
@@ -331,7 +332,7 @@ func TestCHT_06_CHT_19_WakesDoNotPileUpInTheQueue(t *testing.T) {
 				eventually(t, "no wake is under way", func() bool {
 					b.broker.mu.Lock()
 					defer b.broker.mu.Unlock()
-					return !b.broker.boxes[web.ID].wake.scheduled
+					return b.broker.boxes[web.ID].Queue.State(0) != wake.QueueScheduled
 				})
 			}
 			stop()
@@ -455,7 +456,7 @@ func (b *bench) waits(peerID string, standby bool) bool {
 	b.broker.mu.Lock()
 	defer b.broker.mu.Unlock()
 	box := b.broker.boxes[peerID]
-	return box != nil && box.wake.waiting[standby] != nil
+	return box != nil && box.Hooks.WaitsAs(standby)
 }
 
 func TestCHT_03_AnIdleClaudeIsWokenByItsWaitingHook(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bridge/backend/agent/clidata"
+	"bridge/backend/broker/mailbox"
 	"bridge/backend/proc"
 	"bridge/backend/session"
 )
@@ -59,17 +60,17 @@ func (b *Broker) lookSoon(s *session.Session, store string) {
 		s.Store = store
 	}
 	box := b.boxes[s.ID]
-	if s.Store == "" || s.SessionID == "" || box == nil || box.looking {
+	if s.Store == "" || s.SessionID == "" || box == nil || box.Looking {
 		return
 	}
-	box.looking = true
+	box.Looking = true
 	b.soon(b.opts.Pace.Look, func(ctx context.Context) { b.look(ctx, s, box) })
 }
 
 // look takes in what the CLI's own store tells of the session's children.
-func (b *Broker) look(ctx context.Context, s *session.Session, box *mailbox) {
+func (b *Broker) look(ctx context.Context, s *session.Session, box *mailbox.Box) {
 	b.mu.Lock()
-	box.looking = false // what happens from now on asks for another look
+	box.Looking = false // what happens from now on asks for another look
 	host, folder, kind, cwd := s.SessionID, s.Store, s.Kind, s.Cwd
 	pid := s.AgentPID
 	b.mu.Unlock()

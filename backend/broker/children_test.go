@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/broker/mailbox"
 	"bridge/backend/chat"
 	"bridge/backend/ipc/api"
 	"bridge/backend/proc"
@@ -175,7 +176,7 @@ func TestCHT_10_ALookThatCameTooLateTellsNothing(t *testing.T) {
 	box := b.broker.boxes[app.ID]
 	s.Store = folder
 	b.broker.mu.Unlock()
-	b.broker.look(t.Context(), s, &mailbox{})
+	b.broker.look(t.Context(), s, mailbox.New())
 	b.childrenOf("app", "")
 	b.broker.look(t.Context(), s, box)
 	b.childrenOf("app", "c1 busy found\n")

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"bridge/backend/bridge"
@@ -127,7 +126,7 @@ func (b *Broker) noteState(s *session.Session, call session.HookCall) {
 	changed := busy != s.Busy || first
 	s.Busy, s.HooksSeen = busy, true
 	if box := b.boxes[s.ID]; box != nil {
-		box.mod.noteTurn(call, b.nowMillis())
+		box.Mod.Sign(call, b.nowMillis())
 	}
 	for _, l := range b.conns {
 		if first && l.sessions[s.ID] {
@@ -152,7 +151,7 @@ func (b *Broker) isBusy(s *session.Session) bool {
 func (b *Broker) handOver(ctx context.Context, l *link, s *session.Session, call session.HookCall) (session.HookReply, error) {
 	mayWake := b.mayWake(s)
 	loan, given, err := b.lend(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {
-		fresh := b.unannouncedLocked(s, b.forHooksLocked(s, free))
+		fresh := b.boxes[s.ID].Unannounced(b.forHooksLocked(s, free))
 		if call.Event.EndsTurn() && !slices.ContainsFunc(fresh, mayWake) {
 			return mail.Presentation{}
 		}
@@ -179,18 +178,11 @@ func (b *Broker) mayWake(s *session.Session) mail.Priority {
 	policy := s.Wake
 	told := map[string]bool{}
 	if box := b.boxes[s.ID]; box != nil {
-		told = maps.Clone(box.announced)
+		told = box.Announced()
 	}
 	return func(d mail.Delivery) bool {
 		return !told[d.ID] && mail.MayWake(d.Message, mail.Direct(d.Message, &target), policy)
 	}
-}
-
-// unannouncedLocked is free without what s was told of. It runs inside lend,
-// which holds mu.
-func (b *Broker) unannouncedLocked(s *session.Session, free []mail.Delivery) []mail.Delivery {
-	announced := b.boxes[s.ID].announced
-	return slices.DeleteFunc(free, func(d mail.Delivery) bool { return announced[d.ID] })
 }
 
 // agentAbove returns the live session below whose agent process pid runs, nil

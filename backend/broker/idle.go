@@ -22,7 +22,7 @@ func (b *Broker) lookIdle(s *session.Session) {
 	since := clidata.ClaudeIdleSince(folder, pid, host)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s.Busy && s.SessionID == host && since > box.lastActive {
+	if s.Busy && s.SessionID == host && since > box.LastActive() {
 		s.Busy = false
 		b.changedLocked()
 	}

@@ -2,57 +2,14 @@ package broker
 
 import (
 	"context"
-	"maps"
-	"slices"
-
-	"github.com/google/uuid"
 
 	"bridge/backend/bridge"
+	"bridge/backend/broker/mailbox"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/session"
 )
-
-// mailbox is the moving part of one live session's mail; what lasts is in the
-// store.
-type mailbox struct {
-	lent      map[string]*loan // by message id: given out, not yet confirmed
-	announced map[string]bool  // long messages that the session was told of
-	// handedOpen says that mail was handed over and no activity followed yet.
-	// It begins true: an earlier broker may have handed some.
-	handedOpen bool
-	handovers  int           // counts them: one may come while activity is noted
-	arrived    chan struct{} // closed when mail arrives, then replaced
-	formerIDs  []string      // peer ids whose mail is this session's too
-	released   int           // counts loans that ended: mail read before one may be out of date
-	lastActive int64         // last sign of activity, Unix epoch milliseconds; 0 for none yet
-	wake       wakeState
-	mod        modState
-	looking    bool // a look into the CLI's own store is coming
-}
-
-func newMailbox() *mailbox {
-	return &mailbox{
-		lent: map[string]*loan{}, announced: map[string]bool{}, handedOpen: true, arrived: make(chan struct{}),
-		wake: wakeState{open: true}, mod: modState{open: true}, // an earlier broker may have given some
-	}
-}
-
-// signal wakes everyone who waits for mail of this box.
-func (m *mailbox) signal() {
-	close(m.arrived)
-	m.arrived = make(chan struct{})
-}
-
-// loan is mail given to a connection until it is confirmed or the connection
-// ends.
-type loan struct {
-	session.Loan
-	announced []string // ids of the messages that its text only tells of
-	holder    *link
-	box       *mailbox // nil until the holder is part of a session
-}
 
 // lend gives the session's unread mail to the connection. take chooses from
 // what is not already given out or handed over, oldest first: at least limit
@@ -75,97 +32,35 @@ func (b *Broker) lend(ctx context.Context, l *link, s *session.Session, limit in
 // wait for it.
 func (b *Broker) tryLend(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (given *session.Loan, taken mail.Presentation, stale bool, err error) {
 	b.mu.Lock()
-	id, box, released, out, told := s.ID, b.boxes[s.ID], 0, 0, 0
-	if box != nil {
-		released, out, told = box.released, len(box.lent), len(box.announced)
-	}
-	b.mu.Unlock()
+	id, box := s.ID, b.boxes[s.ID]
 	if box == nil {
-		return nil, taken, false, bridge.Errorf(bridge.Unavailable, "the session has left")
+		b.mu.Unlock()
+		return nil, taken, false, mailbox.ErrLeft
 	}
-	unread, err := b.opts.DB.Waiting(ctx, id, limit+out+told, first)
+	reading := box.Reading()
+	b.mu.Unlock()
+	unread, err := b.opts.DB.Waiting(ctx, id, limit+reading.Beside(), first)
 	if err != nil {
 		return nil, taken, false, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s.ID != id || b.boxes[id] != box || box.released != released || len(box.lent) > out {
+	if s.ID != id || b.boxes[id] != box || box.IsStale(reading) {
 		return nil, taken, true, nil
 	}
-	taken = take(slices.DeleteFunc(unread, func(d mail.Delivery) bool {
-		return d.Handed.Happened() || box.lent[d.ID] != nil
-	}))
+	taken = take(box.Free(unread))
 	if len(taken.Shown) == 0 && len(taken.Announced) == 0 {
 		return nil, taken, false, nil
 	}
-	lent := &loan{Loan: session.Loan{ID: uuid.NewString(), Recipient: id, Messages: mail.IDs(taken.Shown), Process: s.Process}, announced: mail.IDs(taken.Announced), holder: l}
-	l.loans[lent.ID] = lent
-	box.holdLocked(lent)
-	return &lent.Loan, taken, false, nil
-}
-
-// holdLocked keeps the loan's messages from being given to anyone else.
-func (m *mailbox) holdLocked(given *loan) {
-	given.box = m
-	for _, id := range slices.Concat(given.Messages, given.announced) {
-		if m.lent[id] == nil {
-			m.lent[id] = given
-		}
-	}
-}
-
-// toldLocked notes what became of a loan: the session knows of the long messages
-// that its text announced, and those that it holds whole need no announcement.
-func (m *mailbox) toldLocked(confirmed session.Loan) {
-	for _, id := range confirmed.Messages {
-		delete(m.announced, id)
-	}
-	for _, given := range m.lent {
-		if given.ID != confirmed.ID {
-			continue
-		}
-		for _, id := range given.announced {
-			m.announced[id] = true
-		}
-	}
-}
-
-// handedLocked notes that mail was handed over: the next activity counts it as
-// read, or judges the wake that it came by.
-func (m *mailbox) handedLocked(via mail.Via) {
-	m.handedOpen = true
-	m.handovers++
-	m.wake.open = m.wake.open || via.IsWake()
-}
-
-// keepLoansLocked notes the mail that an earlier broker lent to the process of
-// this connection. It is held as soon as the connection is part of a session.
-func (b *Broker) keepLoansLocked(l *link, loans []session.Loan) {
-	for _, lent := range loans {
-		if l.loans[lent.ID] == nil {
-			l.loans[lent.ID] = &loan{Loan: lent, holder: l}
-		}
-	}
-}
-
-// releaseLocked takes back what was never confirmed: it is offered again.
-func (b *Broker) releaseLocked(given *loan) {
-	delete(given.holder.loans, given.ID)
-	box := given.box
-	if box == nil {
-		return
-	}
-	maps.DeleteFunc(box.lent, func(_ string, other *loan) bool { return other == given })
-	box.released++
-	box.signal()
+	return &box.Lease(&l.leases, s, taken).Loan, taken, false, nil
 }
 
 // giveBack ends a loan that reached nobody.
 func (b *Broker) giveBack(_ context.Context, l *link, args api.Return) (api.Empty, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if given := l.loans[args.Loan]; given != nil {
-		b.releaseLocked(given)
+	if lease := l.leases.Find(args.Loan); lease != nil {
+		lease.Return()
 	}
 	return api.Empty{}, nil
 }
@@ -184,15 +79,10 @@ func (b *Broker) confirm(ctx context.Context, l *link, args api.Confirm) (api.Em
 		return api.Empty{}, err
 	}
 	b.mu.Lock()
-	if _, box := b.boxOfLocked(args.Loan.Recipient); box != nil {
-		box.toldLocked(args.Loan)
-		for id, given := range box.lent {
-			if given.ID == args.Loan.ID || slices.Contains(args.Loan.Messages, id) {
-				b.releaseLocked(given)
-			}
-		}
+	if _, box := b.boxes.Of(args.Loan.Recipient); box != nil {
+		box.Ack(args.Loan)
 		if args.Stage == bridge.StageHanded {
-			box.handedLocked(args.Via)
+			box.Handed(args.Via)
 		}
 	}
 	b.changedLocked()
@@ -205,7 +95,7 @@ func (b *Broker) confirm(ctx context.Context, l *link, args api.Confirm) (api.Em
 func (b *Broker) marksOf(args api.Confirm, at int64) []mail.Mark {
 	recipients := []string{args.Loan.Recipient}
 	b.mu.Lock()
-	if id, box := b.boxOfLocked(args.Loan.Recipient); box != nil && id != args.Loan.Recipient {
+	if id, box := b.boxes.Of(args.Loan.Recipient); box != nil && id != args.Loan.Recipient {
 		recipients = append(recipients, id)
 	}
 	b.mu.Unlock()
@@ -216,19 +106,6 @@ func (b *Broker) marksOf(args api.Confirm, at int64) []mail.Mark {
 		}
 	}
 	return marks
-}
-
-// boxOfLocked finds the live mailbox of a peer id that its session has or had.
-func (b *Broker) boxOfLocked(recipient string) (id string, box *mailbox) {
-	if box := b.boxes[recipient]; box != nil {
-		return recipient, box
-	}
-	for id, box := range b.boxes {
-		if slices.Contains(box.formerIDs, recipient) {
-			return id, box
-		}
-	}
-	return "", nil
 }
 
 // active records a sign of activity: everything handed to the session before
@@ -249,8 +126,7 @@ func (b *Broker) noteActive(s *session.Session) (at int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if box := b.boxes[s.ID]; box != nil {
-		box.lastActive = at
-		box.wake.answered()
+		box.Active(at)
 	}
 	return at
 }
@@ -259,18 +135,18 @@ func (b *Broker) consumeHanded(ctx context.Context, s *session.Session, evidence
 	at := b.noteActive(s)
 	b.mu.Lock()
 	id, box := s.ID, b.boxes[s.ID]
-	if box == nil || !box.handedOpen {
+	if box == nil || !box.Open() {
 		b.mu.Unlock()
 		return nil
 	}
-	handovers, here := box.handovers, b.processesLocked(id)
+	handovers, here := box.Handovers(), b.processesLocked(id)
 	b.mu.Unlock()
 	marks, err := b.opts.DB.ConsumeHanded(ctx, id, at, at, evidence, here.earlier)
 	if err != nil {
 		return err
 	}
 	b.mu.Lock()
-	box.handedOpen = box.handovers != handovers // handed meanwhile: open until the next sign
+	box.Consumed(handovers)
 	b.mu.Unlock()
 	if len(marks) > 0 {
 		b.changed()
@@ -306,8 +182,8 @@ func (b *Broker) recordLines(ctx context.Context, lines []ipc.JournalLine) error
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, mark := range byStage[bridge.StageHanded] {
-		if _, box := b.boxOfLocked(mark.Recipient); box != nil {
-			box.handedLocked(mark.Via)
+		if _, box := b.boxes.Of(mark.Recipient); box != nil {
+			box.Handed(mark.Via)
 		}
 	}
 	return nil

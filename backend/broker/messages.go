@@ -189,7 +189,7 @@ func (b *Broker) arrived(ctx context.Context, stored []bridge.Message) {
 // announceLocked signals one arrival to whoever waits for it, and returns the way
 // of the wake that was asked for, "" where none was.
 func (b *Broker) announceLocked(s *session.Session, m bridge.Message) (by mail.Via) {
-	b.boxes[s.ID].signal()
+	b.boxes[s.ID].Signal()
 	by = b.wakeLocked(s, m)
 	if by == mail.ViaQueue {
 		b.queueWakeLocked(s)
@@ -278,7 +278,7 @@ func (b *Broker) waiting(ctx context.Context, s *session.Session) (int, error) {
 	b.mu.Lock()
 	id, lent := s.ID, 0
 	if box := b.boxes[s.ID]; box != nil {
-		lent = len(box.lent)
+		lent = box.Leased()
 	}
 	b.mu.Unlock()
 	unread, err := b.opts.DB.UnreadCount(ctx, id)
@@ -367,7 +367,7 @@ func (b *Broker) arrivals(s *session.Session) (<-chan struct{}, bool) {
 	if box == nil {
 		return nil, false
 	}
-	return box.arrived, true
+	return box.Arrived(), true
 }
 
 // asked tells which messages a wait asks for.

@@ -2,47 +2,24 @@ package broker
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"bridge/backend/agent/clidata"
 	"bridge/backend/bridge"
+	"bridge/backend/broker/mailbox"
+	"bridge/backend/broker/wake"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/session"
 )
 
-// modState is claude's mod in a session: it enters the owner's words as prompts of
-// the user, one at a time and between turns (CHT-20).
-type modState struct {
-	link    *link  // of its child process, nil while no mod is there
-	session string // the conversation that it said hello for
-	turn    bool   // a main turn is under way, as far as the mod and the hooks tell
-	began   int64  // when the last turn's prompt was heard of, Unix epoch milliseconds
-	out     string // the message that it was given and has not reported on
-	outTo   *link  // whose report on it is waited for
-	// open says that messages may be with a mod; watched that what becomes of
-	// them is looked after; asked are the conversations that they were meant for.
-	open    bool
-	watched bool
-	asked   []string
-	tries   map[string]int // how often each message was given to a mod
-}
-
-func (m *modState) tried(message string) {
-	if m.tries == nil {
-		m.tries = map[string]int{}
-	}
-	m.tries[message]++
-}
-
 // hasModLocked reports whether a mod said hello for the very conversation that
 // the session is in. A channel goes before it (CHT-03).
 func (b *Broker) hasModLocked(s *session.Session) bool {
 	box := b.boxes[s.ID]
-	return s.Kind == bridge.Claude && !s.Channel && box != nil && box.mod.link != nil && box.mod.session == s.SessionID
+	return s.Kind == bridge.Claude && !s.Channel && box != nil && box.Mod.IsIn(s.SessionID)
 }
 
 // keptForModLocked tells which mail of s its mod is to have: no hook takes it.
@@ -103,29 +80,26 @@ func (b *Broker) modSession(l *link, args api.ModWait) (s *session.Session, arri
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s, ok := b.roster.ByHost(bridge.Claude, args.SessionID)
-	if !ok || b.boxes[s.ID] == nil || l.moved {
+	if !ok || b.boxes[s.ID] == nil || l.mod.Moved {
 		return nil, nil
 	}
 	box := b.boxes[s.ID]
-	if mod := &box.mod; mod.link != l || mod.session != args.SessionID {
-		if mod.link != nil && mod.link.number > l.number {
-			return nil, nil
-		}
-		mod.link, mod.session = l, args.SessionID
-		mod.turn = args.Busy || s.Busy
-		mod.asked = append(mod.asked, args.SessionID)
+	changed, ok := box.Mod.Hello(&l.mod, args.SessionID, args.Busy || s.Busy)
+	if !ok {
+		return nil, nil
+	}
+	if changed {
 		b.watchModLocked(s, box)
 		b.changedLocked()
 	}
-	return s, box.arrived
+	return s, box.Arrived()
 }
 
 // modLostLocked notes that a mod has gone: hooks take the owner's words again.
 func (b *Broker) modLostLocked(l *link) {
 	for _, box := range b.boxes {
-		if box.mod.link == l {
-			box.mod.link = nil
-			box.signal()
+		if box.Mod.Lost(&l.mod) {
+			box.Signal()
 			b.changedLocked()
 		}
 	}
@@ -156,9 +130,7 @@ func (b *Broker) modPrompt(ctx context.Context, l *link, s *session.Session) (pr
 		if held = !b.modFreeLocked(l, s); held {
 			return mail.Presentation{}
 		}
-		mod := &b.boxes[s.ID].mod
-		mod.out, mod.outTo, mod.open = free[at].ID, l, true
-		mod.tried(mod.out)
+		b.boxes[s.ID].Mod.Give(free[at].ID)
 		return mail.Presentation{Shown: free[at : at+1]}
 	})
 	if err != nil || loan == nil {
@@ -172,12 +144,12 @@ func (b *Broker) modPrompt(ctx context.Context, l *link, s *session.Session) (pr
 	box := b.boxes[s.ID]
 	if err != nil {
 		if box != nil {
-			box.mod.out = ""
+			box.Mod.NotGiven()
 		}
 		return nil, false, err
 	}
-	if held := l.loans[loan.ID]; held != nil {
-		b.releaseLocked(held)
+	if lease := l.leases.Find(loan.ID); lease != nil {
+		lease.Return()
 	}
 	if box != nil {
 		b.watchModLocked(s, box)
@@ -193,8 +165,8 @@ func (b *Broker) modPrompt(ctx context.Context, l *link, s *session.Session) (pr
 // turn to begin.
 func (b *Broker) modFreeLocked(l *link, s *session.Session) bool {
 	box := b.boxes[s.ID]
-	woken := box.wake.begun > box.lastActive && b.nowMillis()-box.wake.begun < b.opts.Pace.Confirm.Milliseconds()
-	return b.hasModLocked(s) && box.mod.link == l && box.mod.out == "" && !box.mod.turn && !s.Busy && !woken
+	woken := box.Hooks.HasBegun(box.LastActive(), b.nowMillis(), b.opts.Pace.Confirm.Milliseconds())
+	return b.hasModLocked(s) && box.Mod.Is(&l.mod) && box.Mod.State() == wake.ModFree && !s.Busy && !woken
 }
 
 // doubtTurn asks whether a turn that words wait for is still under way: one that
@@ -203,22 +175,8 @@ func (b *Broker) doubtTurn(s *session.Session) {
 	b.lookIdle(s)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if box := b.boxes[s.ID]; box != nil && !s.Busy && b.nowMillis() >= box.lastActive+b.opts.Pace.Settle.Milliseconds() {
-		box.mod.turn = false
-	}
-}
-
-// noteTurn keeps whether the main turn is under way, as a hook call tells.
-// It ends with the mod's own word.
-func (m *modState) noteTurn(call session.HookCall, now int64) {
-	switch call.Event {
-	case session.EventPrompt:
-		m.turn, m.began = true, now
-	case session.EventTool, session.EventPreTool:
-		m.turn = true
-	case session.EventStart, session.EventEnd:
-		m.turn = m.turn && call.Source == "compact"
-	default: // a stop hook may keep the turn going
+	if box := b.boxes[s.ID]; box != nil && !s.Busy && b.nowMillis() >= box.LastActive()+b.opts.Pace.Settle.Milliseconds() {
+		box.Mod.Rest()
 	}
 }
 
@@ -252,30 +210,19 @@ func (b *Broker) modReport(ctx context.Context, _ *link, report api.ModReport) (
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, box := b.boxOfLocked(report.Recipient); box != nil {
-		box.mod.settled(report)
-		box.signal()
+	if _, box := b.boxes.Of(report.Recipient); box != nil {
+		box.Mod.Settled(report.ID)
+		switch report.Event {
+		case api.ModBusy:
+			box.Mod.Busy()
+		case api.ModMoved:
+			box.Mod.Moved(report.SessionID)
+		default:
+		}
+		box.Signal()
 	}
 	b.changedLocked()
 	return api.Empty{}, nil
-}
-
-// settled ends the wait for a prompt's outcome. A mod whose conversation is
-// another one by now is not asked again.
-func (m *modState) settled(report api.ModReport) {
-	if m.out == report.ID {
-		m.out = ""
-	}
-	switch report.Event {
-	case api.ModBusy:
-		m.turn = true
-	case api.ModMoved:
-		if m.link != nil && m.session == report.SessionID {
-			m.link.moved = true
-			m.link = nil
-		}
-	default:
-	}
 }
 
 func (b *Broker) modEntered(ctx context.Context, recipient, id string, via mail.Via, evidence string) error {
@@ -311,11 +258,11 @@ func (b *Broker) modTurnEnded(report api.ModReport) {
 		return
 	}
 	box := b.boxes[s.ID]
-	if box.mod.began > report.At {
+	if !box.Mod.TurnEnded(report.At) {
 		return
 	}
-	box.mod.turn, s.Busy = false, false
-	box.signal()
+	s.Busy = false
+	box.Signal()
 	b.changedLocked()
 }
 
@@ -329,19 +276,17 @@ func (b *Broker) givenToMod(ctx context.Context, recipient string) ([]mail.Deliv
 
 // watchModLocked looks after what was given to a mod until all of its outcomes
 // are known.
-func (b *Broker) watchModLocked(s *session.Session, box *mailbox) {
-	if box.mod.watched {
+func (b *Broker) watchModLocked(s *session.Session, box *mailbox.Box) {
+	if !box.Mod.Watch() {
 		return
 	}
-	box.mod.watched = true
 	b.soon(b.opts.Pace.Settle, func(ctx context.Context) {
 		if err := b.judgeMod(ctx, s, session.HookCall{}); err != nil {
 			b.opts.Log.Warn("what became of a prompt could not be noted", "session", s.Name, "err", err)
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		box.mod.watched = false
-		if box.mod.open && b.boxes[s.ID] == box {
+		if box.Mod.Unwatch() && b.boxes[s.ID] == box {
 			b.watchModLocked(s, box)
 		}
 	})
@@ -353,17 +298,13 @@ func (b *Broker) watchModLocked(s *session.Session, box *mailbox) {
 func (b *Broker) judgeMod(ctx context.Context, s *session.Session, call session.HookCall) error {
 	b.mu.Lock()
 	id, box := s.ID, b.boxes[s.ID]
-	if box == nil || s.Kind != bridge.Claude || !box.mod.open {
+	if box == nil || s.Kind != bridge.Claude || !box.Mod.Open() {
 		b.mu.Unlock()
 		return nil
 	}
 	now, settle, confirm := b.nowMillis(), b.opts.Pace.Settle.Milliseconds(), b.opts.Pace.Confirm.Milliseconds()
-	awaited, quiet := "", !s.Busy && !box.mod.turn && now >= box.lastActive+settle
-	if box.mod.link != nil && box.mod.link == box.mod.outTo {
-		awaited = box.mod.out
-	}
-	folder, cwd, asked := s.Store, s.Cwd, append(slices.Clone(box.mod.asked), s.SessionID)
-	tries := maps.Clone(box.mod.tries)
+	awaited, quiet := box.Mod.Awaited(), !s.Busy && !box.Mod.InTurn() && now >= box.LastActive()+settle
+	folder, cwd, asked, tries := s.Store, s.Cwd, box.Mod.Conversations(s.SessionID), box.Mod.Tries()
 	b.mu.Unlock()
 	given, err := b.givenToMod(ctx, id)
 	if err != nil {
@@ -395,13 +336,13 @@ func (b *Broker) judgeMod(ctx context.Context, s *session.Session, call session.
 			return err
 		}
 		b.mu.Lock()
-		box.mod.settled(api.ModReport{ID: d.ID})
-		box.signal()
+		box.Mod.Settled(d.ID)
+		box.Signal()
 		b.changedLocked()
 		b.mu.Unlock()
 	}
 	b.mu.Lock()
-	box.mod.open = left > 0 || box.mod.out != ""
+	box.Mod.Judged(left > 0)
 	b.mu.Unlock()
 	return nil
 }

@@ -78,7 +78,7 @@ func (m *mod) none(prompts <-chan api.ModPrompt, why string) {
 	s, ok := b.roster.ByHost(bridge.Claude, m.session)
 	var l *link
 	for conn, other := range b.conns {
-		if conn.Hello().Role == api.RoleMod && ok && b.boxes[s.ID].mod.link == other {
+		if conn.Hello().Role == api.RoleMod && ok && b.boxes[s.ID].Mod.Is(&other.mod) {
 			l = other
 		}
 	}
@@ -417,7 +417,7 @@ func TestCHT_20_OneWakeAtATimeOverModAndWakeHook(t *testing.T) {
 	prompt := <-prompts
 	b.join(api.Register{Name: "other"}).mustSend(api.SendArgs{To: "p", Body: "from a peer"})
 	s, _ := b.broker.roster.Get(p.ID)
-	if reply, held, err := b.broker.wakeNow(t.Context(), &link{loans: map[string]*loan{}}, s, false); err != nil || !held || reply.Text != "" {
+	if reply, held, err := b.broker.wakeNow(t.Context(), new(link), s, false); err != nil || !held || reply.Text != "" {
 		t.Errorf("beside the mod's prompt the wake hook would be given %q (held: %t, %v)", reply.Text, held, err)
 	}
 	m.tell(api.ModEntered, prompt, "uuid")

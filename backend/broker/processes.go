@@ -119,8 +119,8 @@ const handedScan = 500
 func (b *Broker) offerAgain(ctx context.Context, s *session.Session, all bool) error {
 	b.mu.Lock()
 	id, box := s.ID, b.boxes[s.ID]
-	wakes := box != nil && box.wake.open && s.Kind == bridge.Claude // nobody judges those of others
-	if box == nil || !all && !box.handedOpen && !wakes {
+	wakes := box != nil && box.Hooks.Open() && s.Kind == bridge.Claude // nobody judges those of others
+	if box == nil || !all && !box.Open() && !wakes {
 		b.mu.Unlock()
 		return nil
 	}
@@ -151,9 +151,9 @@ func (b *Broker) offerAgain(ctx context.Context, s *session.Session, all bool) e
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, d := range lost {
-		box.forget(d.ID)
+		box.Forget(d.ID)
 	}
-	box.released++ // mail that was read before this is out of date
+	box.Renew() // mail that was read before this is out of date
 	for _, d := range lost {
 		if b.boxes[s.ID] == box {
 			b.announceLocked(s, d.Message)
@@ -163,19 +163,11 @@ func (b *Broker) offerAgain(ctx context.Context, s *session.Session, all bool) e
 	return nil
 }
 
-// forget drops what the session's earlier process was told of a message.
-func (m *mailbox) forget(message string) {
-	delete(m.announced, message)
-	delete(m.wake.told, message)
-	delete(m.wake.pushed, message)
-	delete(m.wake.tries, message)
-}
-
 // learnHostLocked takes in what a connection that becomes part of s knows of its
 // host. Whatever was handed to another process is looked at again.
 func (b *Broker) learnHostLocked(l *link, s *session.Session) {
 	if s.Process != l.host.name {
-		b.boxes[s.ID].handedOpen = true
+		b.boxes[s.ID].Doubt()
 	}
 	if l.host.name != "" {
 		s.Process = l.host.name

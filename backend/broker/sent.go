@@ -44,6 +44,6 @@ func (b *Broker) sendStatus(ctx context.Context, l *link, args api.SentArgs) (ap
 // sentByLocked reports whether from is a peer id of s: its own, one that it had
 // before it was known who it is, or another one of its host session.
 func (b *Broker) sentByLocked(s *session.Session, from string) bool {
-	now, _ := b.boxOfLocked(from)
+	now, _ := b.boxes.Of(from)
 	return now == s.ID || b.roster.SameSession(s, from)
 }

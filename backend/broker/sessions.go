@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"bridge/backend/bridge"
+	"bridge/backend/broker/mailbox"
 	"bridge/backend/decision"
 	"bridge/backend/ipc/api"
 	"bridge/backend/session"
@@ -25,7 +26,7 @@ func (b *Broker) register(ctx context.Context, l *link, args api.Register) (api.
 	host := hostOf(l, args)
 	b.mu.Lock()
 	l.host = host
-	b.keepLoansLocked(l, args.Loans)
+	l.leases.Keep(args.Loans)
 	if l.identity == nil || l.conn.Hello().Role != api.RolePlugin {
 		l.identity = &args
 	}
@@ -165,13 +166,13 @@ func (b *Broker) wakePolicy(args api.Register) session.Policy {
 
 func (b *Broker) joinLocked(s *session.Session, wanted string) {
 	b.roster.Join(s, wanted)
-	b.boxes[s.ID] = newMailbox()
+	b.boxes[s.ID] = mailbox.New()
 	b.applyPrefsLocked(s)
 }
 
 // applyPrefsLocked gives the session the auto-wake that it chose earlier.
 func (b *Broker) applyPrefsLocked(s *session.Session) {
-	if enabled, chosen := b.prefs.get(s.ID); chosen {
+	if enabled, chosen := b.prefs.Get(s.ID); chosen {
 		s.Wake.AutoWake = enabled
 	}
 }
@@ -184,11 +185,7 @@ func (b *Broker) attachLocked(l *link, s *session.Session) {
 	}
 	l.sessions[s.ID] = true
 	b.learnHostLocked(l, s)
-	for _, given := range l.loans {
-		if given.box == nil {
-			b.boxes[s.ID].holdLocked(given)
-		}
-	}
+	l.leases.Join(b.boxes[s.ID])
 	if l.conn.Hello().Role == api.RolePlugin {
 		s.Plugin = true
 	}
@@ -230,10 +227,10 @@ func (b *Broker) rekeyLocked(s *session.Session, id string) {
 	box := b.boxes[old]
 	delete(b.boxes, old)
 	if s.SessionID == "" {
-		box.formerIDs = append(box.formerIDs, old)
+		box.FormerIDs = append(box.FormerIDs, old)
 	} else { // it was another host session until now, and that one's mail stays its own
-		box.signal()
-		box = newMailbox()
+		box.Signal()
+		box = mailbox.New()
 	}
 	b.roster.Rekey(s, id)
 	b.applyPrefsLocked(s)
@@ -256,7 +253,7 @@ func (b *Broker) settle(ctx context.Context, s *session.Session) error {
 	box := b.boxes[s.ID]
 	var former []string
 	if box != nil {
-		former = slices.Clone(box.formerIDs)
+		former = slices.Clone(box.FormerIDs)
 	}
 	runner := s.Runner
 	b.mu.Unlock()
@@ -322,7 +319,7 @@ func (b *Broker) leaveUnlessHeldLocked(id string) {
 	}
 	b.roster.Leave(id)
 	if box := b.boxes[id]; box != nil {
-		box.signal()
+		box.Signal()
 		delete(b.boxes, id)
 	}
 	b.changedLocked()
@@ -408,10 +405,8 @@ func (b *Broker) moveToLocked(l *link, s *session.Session) (dissolved bool) {
 	}
 	delete(l.sessions, stand.ID)
 	box := b.boxes[s.ID]
-	box.formerIDs = append(box.formerIDs, stand.ID)
-	for _, given := range b.boxes[stand.ID].lent {
-		box.holdLocked(given) // it is shown already, or about to be
-	}
+	box.FormerIDs = append(box.FormerIDs, stand.ID)
+	box.TakeOver(b.boxes[stand.ID])
 	b.leaveUnlessHeldLocked(stand.ID)
 	return true
 }

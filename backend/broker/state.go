@@ -69,7 +69,7 @@ func (b *Broker) peerLocked(s *session.Session, unread int) api.Peer {
 	facts := b.factsLocked(s)
 	peer.Transport, peer.Wake, peer.Detail = reach.Mail(facts)
 	var problems []string
-	if problem := b.boxes[s.ID].wake.problem; problem != "" {
+	if problem := b.boxes[s.ID].Queue.Problem(); problem != "" {
 		problems = append(problems, problem)
 	}
 	version := b.versions[s.Kind]
@@ -96,7 +96,7 @@ func (b *Broker) factsLocked(s *session.Session) reach.Facts {
 		Threads: s.Threads, Mod: b.hasModLocked(s), AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect,
 	}
 	if box := b.boxes[s.ID]; box != nil {
-		facts.Waiting, facts.Failed = len(box.wake.waiting) > 0, box.wake.problem != ""
+		facts.Waiting, facts.Failed = box.Hooks.Waits(), box.Queue.Problem() != ""
 	}
 	return facts
 }
@@ -132,7 +132,7 @@ func (b *Broker) autoWake(ctx context.Context, l *link, args api.AutoWakeArgs) (
 	if b.isChild(args.Caller) {
 		return api.Empty{}, bridge.Errorf(bridge.Denied, "a native child cannot change its parent's wake policy")
 	}
-	if err := b.prefs.set(b.targetOf(s).ID, args.Enabled); err != nil {
+	if err := b.prefs.Set(b.targetOf(s).ID, args.Enabled); err != nil {
 		return api.Empty{}, err
 	}
 	b.mu.Lock()

@@ -53,7 +53,7 @@ func (l *link) fitsBetter(other *link, cwd string) bool {
 	if here, there := l.identity.Cwd == cwd, other.identity.Cwd == cwd; here != there {
 		return here
 	}
-	return l.number < other.number
+	return l.mod.Number < other.mod.Number
 }
 
 // proveLocked notes that the thread s itself called through l. What l stood for

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bridge/backend/bridge"
+	"bridge/backend/broker/wake"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/session"
@@ -107,7 +108,7 @@ func TestMSG_03_AServerInTheThreadsFolderIsPreferred(t *testing.T) {
 
 // threadServer is a server that stands for nobody, with what change says of it.
 func threadServer(number int, change func(*link)) *link {
-	l := &link{number: number, sessions: map[string]bool{}, identity: &api.Register{Kind: bridge.Codex, Cwd: "/a", AgentPID: 77, Threads: true}}
+	l := &link{mod: wake.ModLink{Number: number}, sessions: map[string]bool{}, identity: &api.Register{Kind: bridge.Codex, Cwd: "/a", AgentPID: 77, Threads: true}}
 	if change != nil {
 		change(l)
 	}
@@ -140,7 +141,7 @@ func TestMSG_03_WhichServerAThreadIsGiven(t *testing.T) {
 			}
 			got := 0
 			if l := b.freeServerLocked(session.HookCall{Kind: bridge.Codex, Cwd: "/a", Ancestors: []int{5, 77}}); l != nil {
-				got = l.number
+				got = l.mod.Number
 			}
 			if got != tt.want {
 				t.Errorf("it is given to server %d, want %d", got, tt.want)

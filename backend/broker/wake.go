@@ -7,95 +7,12 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/broker/mailbox"
+	"bridge/backend/broker/wake"
 	"bridge/backend/chat"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/session"
-)
-
-// wakeState is how a session's wake stands: at most one is outstanding, and
-// mail that comes meanwhile joins it.
-type wakeState struct {
-	// waiting are the wake hooks that wait in the background, by role: false is
-	// the first, true the standby. A newer one supersedes it.
-	waiting map[bool]chan struct{}
-	tries   map[string]int // wakes that came to nothing, by message id
-	// open says that wake hooks or the channel may have given mail to the host of
-	// which no sign of the session has spoken yet. Of that, pushed is the channel's
-	// and told is what was only announced, with when; both by message id. lastStep
-	// and lastStop are when steps and turns last ended.
-	open     bool
-	pushed   map[string]bool
-	told     map[string]int64
-	lastStep int64
-	lastStop int64
-	// scheduled says that a wake by queue is being prepared. queued counts those
-	// that may be in the queue without any activity since, and asked is when the
-	// last of them was, Unix epoch milliseconds.
-	scheduled bool
-	queued    int
-	asked     int64
-	begun     int64  // when a wake hook or the channel was last given mail, Unix epoch milliseconds
-	problem   string // what the queue made of the last push, "" when it took it
-}
-
-// answered notes activity: an outstanding wake has done its work.
-func (w *wakeState) answered() { w.queued = 0 }
-
-// tried counts a wake by each of the messages.
-func (w *wakeState) tried(messages []string) {
-	if w.tries == nil {
-		w.tries = map[string]int{}
-	}
-	for _, id := range messages {
-		w.tries[id]++
-	}
-}
-
-// Pace is the rhythm of wakes. A zero member means the usual one.
-type Pace struct {
-	// Debounce gathers mail that comes together into one wake.
-	Debounce time.Duration
-	// Confirm is how long a woken session may take to show activity before its
-	// mail is offered to the standby.
-	Confirm time.Duration
-	// Settle is how long a host may take to read what a wake hook gave it.
-	Settle time.Duration
-	// Doubt is how often a session that is at work, with mail that waits for the
-	// end of its turn, is asked whether it still is.
-	Doubt time.Duration
-	// Look is how long after a sign of life the CLI's own store is looked into
-	// for native children: what happens together is one look.
-	Look time.Duration
-}
-
-func (p Pace) orUsual() Pace {
-	if p.Look == 0 {
-		p.Look = 500 * time.Millisecond
-	}
-	if p.Doubt == 0 {
-		p.Doubt = 15 * time.Second
-	}
-	if p.Settle == 0 {
-		p.Settle = 10 * time.Second
-	}
-	if p.Debounce == 0 {
-		p.Debounce = 1500 * time.Millisecond
-	}
-	if p.Confirm == 0 {
-		p.Confirm = 20 * time.Second
-	}
-	return p
-}
-
-const (
-	// wakeOutstanding is how long an accepted wake is believed in without any
-	// activity: then the next mail may ask again, maxQueuedWakes in all. Each
-	// stays in the queue until the session reads it, as a turn of its own.
-	wakeOutstanding = 2 * time.Minute
-	maxQueuedWakes  = 2
-	// maxWakeTries is how often one message may be given to wake hooks.
-	maxWakeTries = 2
 )
 
 // wakeLocked is the way by which m starts a turn of s now, "" where it starts none.
@@ -116,28 +33,17 @@ func (b *Broker) noteWoken(ctx context.Context, marks []mail.Mark) {
 // noteQueueLocked keeps what the queue made of what it was given last, for the
 // diagnostics (CHT-19).
 func (b *Broker) noteQueueLocked(peerID string, result chat.QueueResult, reason string) {
-	box := b.boxes[peerID]
-	switch {
-	case box == nil:
-	case result == chat.QueueAccepted:
-		box.wake.problem = ""
-	case result == chat.QueueUnclear:
-		box.wake.problem = "It is not known whether codex's queue took what it was given last: " + reason + "."
-	default:
-		box.wake.problem = "codex's queue did not take what it was given last: " + reason + "."
+	if box := b.boxes[peerID]; box != nil {
+		box.Queue.Note(result, reason)
 	}
 }
 
 // queueWakeLocked schedules one wake of an idle codex session. Mail that comes
 // until it runs joins it; while one is outstanding nothing is asked.
 func (b *Broker) queueWakeLocked(s *session.Session) {
-	wake := &b.boxes[s.ID].wake
-	outstanding := wake.queued > 0 && b.nowMillis()-wake.asked < wakeOutstanding.Milliseconds()
-	if wake.scheduled || outstanding || wake.queued >= maxQueuedWakes {
-		return
+	if b.boxes[s.ID].Queue.Schedule(b.nowMillis()) {
+		b.soon(b.opts.Pace.Debounce, func(ctx context.Context) { b.queueWake(ctx, s) })
 	}
-	wake.scheduled = true
-	b.soon(b.opts.Pace.Debounce, func(ctx context.Context) { b.queueWake(ctx, s) })
 }
 
 // queueWake asks codex's queue for a turn, if the session is still idle and
@@ -156,18 +62,10 @@ func (b *Broker) queueWake(ctx context.Context, s *session.Session) {
 	}
 	b.mu.Lock()
 	if box := b.boxes[s.ID]; box != nil {
-		box.wake.scheduled = false
-		switch result {
-		case chat.QueueAccepted:
-			box.wake.queued++
-		case chat.QueueUnclear: // it may be in: no other until the session shows a sign
-			box.wake.queued = maxQueuedWakes
-		default: // refused: the next mail may ask again
+		box.Queue.Pushed(result, b.nowMillis())
+		if result != "" {
+			box.Queue.Note(result, reason)
 		}
-		box.wake.asked = b.nowMillis()
-	}
-	if result != "" {
-		b.noteQueueLocked(s.ID, result, reason)
 	}
 	b.mu.Unlock()
 	if result == chat.QueueAccepted {
@@ -193,7 +91,7 @@ func (b *Broker) wakeable(ctx context.Context, s *session.Session) (marks []mail
 		return nil, ""
 	}
 	for _, d := range unread {
-		if d.Handed.Happened() || box.lent[d.ID] != nil || !mayWake(d) {
+		if d.Handed.Happened() || box.IsLeased(d.ID) || !mayWake(d) {
 			continue
 		}
 		marks = append(marks, mail.Mark{MessageID: d.ID, Recipient: s.ID, At: b.nowMillis(), Via: mail.ViaQueue, Evidence: "codex's queue accepted a wake"})
@@ -249,32 +147,23 @@ func (b *Broker) wakeWait(ctx context.Context, l *link, args api.WakeWait) (api.
 
 // takeWaitingPlace makes the caller the one waiting hook of its role.
 func (b *Broker) takeWaitingPlace(s *session.Session, standby bool) (superseded <-chan struct{}, leave func()) {
-	place := make(chan struct{})
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	box := b.boxes[s.ID]
 	if box == nil {
-		close(place)
-		return place, func() {}
+		gone := make(chan struct{})
+		close(gone)
+		return gone, func() {}
 	}
-	if box.wake.waiting == nil {
-		box.wake.waiting = map[bool]chan struct{}{}
-	}
-	if older := box.wake.waiting[standby]; older != nil {
-		close(older)
-	}
-	if len(box.wake.waiting) == 0 {
+	waited := box.Hooks.Waits()
+	place := box.Hooks.Wait(standby)
+	if !waited {
 		b.changedLocked() // it can be woken now
 	}
-	box.wake.waiting[standby] = place
 	return place, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if box.wake.waiting[standby] != place {
-			return
-		}
-		delete(box.wake.waiting, standby)
-		if len(box.wake.waiting) == 0 {
+		if box.Hooks.Leave(standby, place) && !box.Hooks.Waits() {
 			b.changedLocked()
 		}
 	}
@@ -289,12 +178,12 @@ func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, stand
 		box := b.boxes[s.ID]
 		free = b.forHooksLocked(s, free)
 		some := slices.ContainsFunc(free, mine)
-		if held = some && (s.Busy || box.mod.out != ""); held || !some {
+		if held = some && (s.Busy || box.Mod.State() == wake.ModEntering); held || !some {
 			return mail.Presentation{}
 		}
-		text := mail.Present(slices.DeleteFunc(b.unannouncedLocked(s, free), box.wake.notFor(standby)), mine)
-		box.wake.tried(mail.IDs(slices.Concat(text.Shown, text.Announced)))
-		box.wake.given(mail.IDs(text.Announced), b.nowMillis())
+		ours := box.Hooks.For(standby)
+		text := mail.Present(slices.DeleteFunc(box.Unannounced(free), func(d mail.Delivery) bool { return !ours(d) }), mine)
+		box.Hooks.Give(text, b.nowMillis())
 		return text
 	})
 	if err != nil || loan == nil {
@@ -310,37 +199,17 @@ func (b *Broker) wakeNow(ctx context.Context, l *link, s *session.Session, stand
 	return api.WakeReply{Text: given.Text, Loan: loan}, false, nil
 }
 
-// given notes that a wake hook has mail for the host, some of it only announced.
-func (w *wakeState) given(announced []string, at int64) {
-	w.open, w.begun = true, at
-	if w.told == nil {
-		w.told = map[string]int64{}
-	}
-	for _, id := range announced {
-		w.told[id] = at
-	}
-}
-
 // wakeMail tells which mail a wake hook of that role may wake s with.
 func (b *Broker) wakeMail(s *session.Session, standby bool) mail.Priority {
 	mayWake := b.mayWake(s)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var known wakeState
+	var known wake.Hooks
 	if box := b.boxes[s.ID]; box != nil {
-		known.tries = maps.Clone(box.wake.tries)
+		known = box.Hooks
 	}
-	skip := known.notFor(standby)
-	return func(d mail.Delivery) bool { return !skip(d) && mayWake(d) }
-}
-
-// notFor tells which mail is not for the wake hook of that role: the first takes
-// what was never tried, the standby what was tried once.
-func (w *wakeState) notFor(standby bool) func(mail.Delivery) bool {
-	return func(d mail.Delivery) bool {
-		tries := w.tries[d.ID]
-		return tries >= maxWakeTries || standby != (tries > 0)
-	}
+	ours := known.For(standby)
+	return func(d mail.Delivery) bool { return ours(d) && mayWake(d) }
 }
 
 // judgeWakes finds out what became of the mail that wake hooks or the channel
@@ -355,16 +224,8 @@ func (b *Broker) judgeWakes(ctx context.Context, s *session.Session, call sessio
 		b.mu.Unlock()
 		return nil
 	}
-	handovers, told := box.handovers, maps.Clone(box.wake.told)
-	signs := mail.Signs{Active: box.lastActive, Step: box.wake.lastStep, Stop: box.wake.lastStop, Settle: b.opts.Pace.Settle.Milliseconds()}
-	open := box.wake.open
-	switch call.Event {
-	case session.EventTool:
-		box.wake.lastStep = now
-	case session.EventStop:
-		box.wake.lastStop = now
-	default: // no point at which the host looks for what waits
-	}
+	handovers, told, open := box.Handovers(), box.Hooks.Announced(), box.Hooks.Open()
+	signs := box.Hooks.Sign(call.Event, box.LastActive(), b.opts.Pace.Settle.Milliseconds(), now)
 	b.mu.Unlock()
 	if !open {
 		return nil
@@ -395,11 +256,10 @@ func (b *Broker) judgeWakes(ctx context.Context, s *session.Session, call sessio
 		return err
 	}
 	b.mu.Lock()
-	maps.DeleteFunc(box.wake.told, func(message string, _ int64) bool { return told[message] != 0 && given[message] == 0 })
 	for _, mark := range shown {
-		delete(box.wake.pushed, mark.MessageID)
+		box.Hooks.Shown(mark.MessageID)
 	}
-	box.wake.open = len(given) > 0 || len(box.wake.told) > 0 || box.handovers != handovers
+	box.Hooks.Judged(len(given) > 0 || box.Handovers() != handovers)
 	b.mu.Unlock()
 	if len(whole) > 0 {
 		b.changed()
@@ -424,7 +284,7 @@ func (b *Broker) givenByWakes(ctx context.Context, peerID string) (map[string]in
 // unseen makes mail that nobody saw unread again, and forgets that the session
 // was told of it. A channel that did not show it is none: claude may be asked for
 // one and drop all that comes, without a word, where its maker permits none.
-func (b *Broker) unseen(ctx context.Context, s *session.Session, peerID string, box *mailbox, messages []string) error {
+func (b *Broker) unseen(ctx context.Context, s *session.Session, peerID string, box *mailbox.Box, messages []string) error {
 	for _, message := range messages {
 		if err := b.opts.DB.Unhand(ctx, message, peerID); err != nil {
 			return err
@@ -433,10 +293,8 @@ func (b *Broker) unseen(ctx context.Context, s *session.Session, peerID string, 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, message := range messages {
-		delete(box.announced, message)
-		delete(box.wake.told, message)
-		if box.wake.pushed[message] {
-			delete(box.wake.pushed, message)
+		box.Unannounce(message)
+		if box.Hooks.Dropped(message) == wake.HookPushed {
 			s.Channel = false
 		}
 	}
@@ -452,7 +310,7 @@ func (b *Broker) watchWake(s *session.Session, ids []string) {
 		timer := time.NewTimer(b.opts.Pace.Confirm)
 		defer timer.Stop()
 		var id string
-		var box *mailbox
+		var box *mailbox.Box
 		for held := true; held; timer.Reset(b.opts.Pace.Confirm) {
 			select {
 			case <-timer.C:
@@ -461,8 +319,8 @@ func (b *Broker) watchWake(s *session.Session, ids []string) {
 			}
 			b.mu.Lock()
 			id, box = s.ID, b.boxes[s.ID]
-			asleep := box != nil && box.lastActive <= given
-			held = asleep && slices.ContainsFunc(ids, func(message string) bool { return box.lent[message] != nil })
+			asleep := box != nil && box.LastActive() <= given
+			held = asleep && slices.ContainsFunc(ids, func(message string) bool { return box.IsLeased(message) })
 			b.mu.Unlock()
 			if !asleep {
 				return
@@ -473,7 +331,7 @@ func (b *Broker) watchWake(s *session.Session, ids []string) {
 		}
 		b.mu.Lock()
 		if b.boxes[id] == box {
-			box.signal()
+			box.Signal()
 		}
 		b.mu.Unlock()
 		b.changed()
@@ -500,15 +358,7 @@ func (b *Broker) take(ctx context.Context, l *link, caller api.Caller) (api.Inbo
 		for _, d := range fit {
 			answer.Messages = append(answer.Messages, inboxMessage(d.Message))
 		}
-		wake := &b.boxes[s.ID].wake
-		wake.begun = b.nowMillis()
-		wake.tried(mail.IDs(fit))
-		if wake.pushed == nil {
-			wake.pushed = map[string]bool{}
-		}
-		for _, id := range mail.IDs(fit) {
-			wake.pushed[id] = true
-		}
+		b.boxes[s.ID].Hooks.Push(mail.IDs(fit), b.nowMillis())
 		return mail.Presentation{Shown: fit}
 	})
 	if err != nil || answer.Loan == nil {

@@ -1,4 +1,4 @@
-package broker
+package wake
 
 import (
 	"maps"
@@ -8,43 +8,43 @@ import (
 	"bridge/backend/config"
 )
 
-// wakePrefs remembers the sessions that chose their own auto-wake, over reloads
+// Prefs remembers the sessions that chose their own auto-wake, over reloads
 // and broker restarts, in a small JSON file of the home. Older programs keep
 // choices of their own in it, which stay (VER-05).
-type wakePrefs struct {
+type Prefs struct {
 	shared config.Shared
 
-	mu       sync.Mutex
+	mu       sync.Mutex      // guards what is known of the file
 	sessions map[string]bool // by peer id
 	unread   error           // why the file was not read, nil when it was
 }
 
-// openPrefs reads the file. With the error nothing is remembered: a file that is
+// OpenPrefs reads the file. With the error nothing is remembered: a file that is
 // damaged or newer stays as it is (VER-06).
-func openPrefs(shared config.Shared) (*wakePrefs, error) {
-	prefs := &wakePrefs{shared: shared, sessions: map[string]bool{}}
+func OpenPrefs(shared config.Shared) (*Prefs, error) {
+	prefs := &Prefs{shared: shared, sessions: map[string]bool{}}
 	prefs.readLocked()
 	return prefs, prefs.unread
 }
 
-func (p *wakePrefs) readLocked() {
+func (p *Prefs) readLocked() {
 	var choices config.AutoWakeChoices
 	if choices, p.unread = p.shared.ReadAutoWake(); p.unread == nil {
 		maps.Copy(p.sessions, choices.Sessions)
 	}
 }
 
-// get returns what the session chose; chosen is false when it chose nothing.
-func (p *wakePrefs) get(peerID string) (enabled, chosen bool) {
+// Get returns what the session chose; chosen is false when it chose nothing.
+func (p *Prefs) Get(peerID string) (enabled, chosen bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	enabled, chosen = p.sessions[peerID]
 	return enabled, chosen
 }
 
-// set remembers a choice durably; with an error there is no choice. A file that
+// Set remembers a choice durably; with an error there is no choice. A file that
 // could not be read before may have been mended.
-func (p *wakePrefs) set(peerID string, enabled bool) error {
+func (p *Prefs) Set(peerID string, enabled bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.unread != nil {

@@ -1,0 +1,126 @@
+package mailbox
+
+import (
+	"testing"
+
+	"bridge/backend/bridge"
+	"bridge/backend/mail"
+	"bridge/backend/session"
+)
+
+func deliveries(ids ...string) (list []mail.Delivery) {
+	for _, id := range ids {
+		list = append(list, mail.Delivery{Message: bridge.Message{ID: id}})
+	}
+	return list
+}
+
+func free(b *Box, ids ...string) (left []string) { return mail.IDs(b.Free(deliveries(ids...))) }
+
+func TestMSG_06_WhatIsLeasedIsGivenToNobodyElse(t *testing.T) {
+	box, holder, s := New(), &Holder{}, &session.Session{ID: "p1", Process: "7:x"}
+	before, arrived := box.Reading(), box.Arrived()
+	lease := box.Lease(holder, s, mail.Presentation{Shown: deliveries("a"), Announced: deliveries("b")})
+	if got := free(box, "a", "b", "c"); len(got) != 1 || got[0] != "c" {
+		t.Errorf("free beside the lease: %v", got)
+	}
+	if lease.Recipient != "p1" || lease.Process != "7:x" || len(lease.Messages) != 1 || holder.Find(lease.ID) != lease {
+		t.Errorf("leased %+v", lease)
+	}
+	if !box.IsStale(before) || box.Leased() != 2 {
+		t.Errorf("a reading before the lease is stale: %t, %d leased", box.IsStale(before), box.Leased())
+	}
+	reading := box.Reading()
+	if reading.Beside() != 2 || box.IsStale(reading) {
+		t.Errorf("a reading beside the lease: %d", reading.Beside())
+	}
+	holder.End()
+	if got := free(box, "a", "b"); len(got) != 2 || !box.IsStale(reading) || holder.Find(lease.ID) != nil {
+		t.Errorf("after the holder's end: %v", got)
+	}
+	select {
+	case <-arrived:
+	default:
+		t.Error("nobody was told that mail is free again")
+	}
+}
+
+func TestMSG_06_AnAcknowledgedLeaseEndsAndItsAnnouncementsCount(t *testing.T) {
+	box, holder, s := New(), &Holder{}, &session.Session{ID: "p1"}
+	lease := box.Lease(holder, s, mail.Presentation{Announced: deliveries("long")})
+	box.Ack(lease.Loan)
+	if !box.Announced()["long"] || box.Leased() != 0 || len(box.Unannounced(deliveries("long"))) != 0 {
+		t.Errorf("announced %v, %d leased", box.Announced(), box.Leased())
+	}
+	if box.Reading().Beside() != 1 {
+		t.Error("mail behind an announced message waits for it")
+	}
+	other := box.Lease(&Holder{}, s, mail.Presentation{Shown: deliveries("long")})
+	box.Ack(session.Loan{ID: "of an earlier broker", Messages: []string{"long"}})
+	if box.Announced()["long"] || box.Leased() != 0 {
+		t.Errorf("what was shown whole: announced %v, leased %t", box.Announced(), box.IsLeased("long"))
+	}
+	other.Return() // a second end changes nothing
+	box.Lease(holder, s, mail.Presentation{Announced: deliveries("long")})
+	box.Forget("long")
+	if box.Announced()["long"] {
+		t.Error("forgotten, and still announced")
+	}
+}
+
+func TestMSG_06_AnEarlierBrokersLeaseIsHeldOnceItsHolderHasASession(t *testing.T) {
+	holder, box, stand := &Holder{}, New(), New()
+	holder.Keep([]session.Loan{{ID: "l1", Messages: []string{"a"}}})
+	holder.Keep([]session.Loan{{ID: "l1", Messages: []string{"b"}}}) // it is told at each registration
+	holder.Join(stand)
+	if !stand.IsLeased("a") || stand.IsLeased("b") {
+		t.Errorf("held: %v", stand.leases)
+	}
+	if holder.Join(box); box.Leased() != 0 {
+		t.Error("held in two boxes")
+	}
+	if box.TakeOver(stand); !box.IsLeased("a") {
+		t.Error("the session that it turned out to be may give it to another")
+	}
+	holder.Find("l1").Return()
+	if box.IsLeased("a") {
+		t.Error("returned, and still leased")
+	}
+	kept := &Holder{}
+	kept.Keep([]session.Loan{{ID: "l2", Messages: []string{"c"}}})
+	if kept.End(); kept.Find("l2") != nil {
+		t.Error("a lease without a box outlives its holder")
+	}
+}
+
+func TestMSG_06_WhatIsHandedWhileActivityIsNotedStaysOpen(t *testing.T) {
+	box := New()
+	if !box.Open() || !box.Hooks.Open() || !box.Mod.Open() {
+		t.Error("an earlier broker may have handed some")
+	}
+	at := box.Handovers()
+	box.Handed(mail.ViaHook)
+	if box.Consumed(at); !box.Open() {
+		t.Error("what was handed meanwhile counts as read")
+	}
+	if box.Consumed(box.Handovers()); box.Open() {
+		t.Error("all is read, and some is open")
+	}
+	if box.Doubt(); !box.Open() {
+		t.Error("doubted, and nothing is open")
+	}
+	if box.Active(5); box.LastActive() != 5 {
+		t.Errorf("last active %d", box.LastActive())
+	}
+}
+
+func TestMSG_03_ABoxIsFoundByAFormerID(t *testing.T) {
+	box := New()
+	box.FormerIDs = []string{"old"}
+	all := Boxes{"new": box, "other": New()}
+	for recipient, want := range map[string]string{"new": "new", "old": "new", "nobody": ""} {
+		if id, found := all.Of(recipient); id != want || (found == box) != (want != "") {
+			t.Errorf("%s is %q", recipient, id)
+		}
+	}
+}
