@@ -23,7 +23,7 @@ var removals = map[string]string{
 	"backend/agent/setup.Edit.write os.Remove":          "a settings file that Bridge itself made, checked to be as Bridge left it",
 	"backend/agent/setup.dropEmptyDirs os.Remove":       "folders that Bridge made; the system refuses those that hold anything",
 	"backend/agent/setup.Input.codexTrust os.RemoveAll": "the throw-away folder of one question to codex, made by the same call",
-	"backend/cli.App.endDemo os.RemoveAll":              "the throw-away home of a demo, made by the same process",
+	"backend/cli.demo.end os.RemoveAll":                 "the throw-away home of a demo, made by the same process",
 
 	"backend/cli/service.systemd.dropUnit os.Remove": "the unit file that `service install` wrote; what it says can be written again",
 

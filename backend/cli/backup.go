@@ -20,15 +20,15 @@ const backupWorker = "backup-worker"
 
 // backupWorkerCommand makes one backup of the messages, proves it by a drill and
 // ends (STO-10).
-func (a *App) backupWorkerCommand() *cobra.Command {
+func backupWorkerCommand(a *App) *cobra.Command {
 	return &cobra.Command{
 		Use: backupWorker, Short: "Back the messages up once, for the broker", Hidden: true, Args: noArgs,
 		Example: "  bridge backup-worker",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.backUpMessages(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return backUpMessages(cmd.Context(), a) },
 	}
 }
 
-func (a *App) backUpMessages(ctx context.Context) error {
+func backUpMessages(ctx context.Context, a *App) error {
 	home, err := a.home()
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (a *App) backUpMessages(ctx context.Context) error {
 	}
 	log, closeLog := a.openLog(home)
 	defer closeLog()
-	ask, hangUp := a.brokerAnswer(ctx, home)
+	ask, hangUp := brokerAnswer(ctx, a, home)
 	defer hangUp()
 	c := maintain.Caretaker{Home: home, Program: "bridge " + backupWorker, Now: a.Now, Retention: settings.BackupRetention}
 	calm := maintain.Calm(a.Now, ask)
@@ -66,7 +66,7 @@ func (a *App) backUpMessages(ctx context.Context) error {
 
 // brokerAnswer returns a question to the broker that tells how busy it is, which
 // fails at once where none runs.
-func (a *App) brokerAnswer(ctx context.Context, home config.Home) (ask func(context.Context) error, hangUp func()) {
+func brokerAnswer(ctx context.Context, a *App, home config.Home) (ask func(context.Context) error, hangUp func()) {
 	fails := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
 	target, err := a.targetOf(home, false)
 	if err != nil {

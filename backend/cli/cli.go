@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -31,7 +29,8 @@ const (
 	exitNoOne   = 4
 )
 
-// App is one run of the program with everything it takes from outside.
+// App is one run of the program: what it takes from outside, and what its commands
+// share. Each command is a file of its own.
 type App struct {
 	Args    []string // without the program's name
 	Stdin   io.Reader
@@ -136,9 +135,9 @@ func (a *App) root() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.homeFlag, "home", "", "folder that holds everything Bridge stores (default $BRIDGE_HOME, else ~/.bridge)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(
-		a.serveCommand(), a.openCommand(), a.urlCommand(), a.statusCommand(), a.sendCommand(), a.decisionsCommand(),
-		a.installCommand(), a.uninstallCommand(), a.demoCommand(), a.mcpCommand(), a.hookCommand(),
-		a.pluginCommand(), a.doctorCommand(), serviceCommand(a), a.retireCommand(), a.versionCommand(), a.backupWorkerCommand(),
+		serveCommand(a), openCommand(a), urlCommand(a), statusCommand(a), sendCommand(a), decisionsCommand(a),
+		installCommand(a), uninstallCommand(a), demoCommand(a), mcpCommand(a), hookCommand(a),
+		pluginCommand(a), doctorCommand(a), serviceCommand(a), retireCommand(a), versionCommand(a), backupWorkerCommand(a),
 	)
 	return root
 }
@@ -182,36 +181,4 @@ func (a *App) print(value any, text string) error {
 	}
 	_, err := fmt.Fprint(a.Stdout, text)
 	return err
-}
-
-// versionInfo is what `bridge version` prints.
-type versionInfo struct {
-	Version string `json:"version"`
-	Commit  string `json:"commit"`
-	Go      string `json:"go"`
-	System  string `json:"system"`
-}
-
-func (a *App) versionCommand() *cobra.Command {
-	return a.jsonFlag(&cobra.Command{
-		Use: "version", Short: "Print version, commit and Go version", Example: "  bridge version --json", Args: noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			v := versionInfo{Version: a.Version, Commit: commit(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
-			return a.print(v, fmt.Sprintf("bridge %s (commit %s, %s, %s)\n", v.Version, v.Commit, v.Go, v.System))
-		},
-	})
-}
-
-// commit is the revision that this binary was built from, where known.
-func commit() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			return setting.Value
-		}
-	}
-	return "unknown"
 }

@@ -34,7 +34,7 @@ type unreadableDecision struct {
 	Newer bool   `json:"newer"`
 }
 
-func (a *App) decisionsCommand() *cobra.Command {
+func decisionsCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
 		Use: "decisions [QUERY]", Short: "Show the decisions in force, or those with QUERY in topic or text; needs no broker",
 		Example: "  bridge decisions\n  bridge decisions licence --json",

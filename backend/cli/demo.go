@@ -21,28 +21,30 @@ import (
 	"bridge/backend/ipc"
 )
 
-func (a *App) demoCommand() *cobra.Command {
-	options := demoOptions{}
+func demoCommand(a *App) *cobra.Command {
+	d := demo{App: a}
 	cmd := &cobra.Command{
 		Use: "demo", Short: "Show a live dashboard with scripted sessions in a throw-away home",
 		Long:    "Start broker and dashboard in a throw-away home, with three scripted sessions that are real MCP server\nprocesses: they write to each other and pin a decision. No agent and no account is needed. Ctrl-C ends it.",
 		Example: "  bridge demo\n  bridge demo --keep", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if options.rounds < 0 {
+			if d.rounds < 0 {
 				return &usageError{errors.New("--rounds must not be negative")}
 			}
-			return a.demo(cmd.Context(), options)
+			return d.run(cmd.Context())
 		},
 	}
-	cmd.Flags().BoolVar(&options.keep, "keep", false, "keep the throw-away home afterwards and say where it is")
-	cmd.Flags().BoolVar(&options.noOpen, "no-open", false, "only print the link")
-	cmd.Flags().IntVar(&options.port, "port", 0, "dashboard port; 0 picks a free one")
-	cmd.Flags().IntVar(&options.rounds, "rounds", 0, "go through the script so many times at once, then say nothing more")
+	cmd.Flags().BoolVar(&d.keep, "keep", false, "keep the throw-away home afterwards and say where it is")
+	cmd.Flags().BoolVar(&d.noOpen, "no-open", false, "only print the link")
+	cmd.Flags().IntVar(&d.port, "port", 0, "dashboard port; 0 picks a free one")
+	cmd.Flags().IntVar(&d.rounds, "rounds", 0, "go through the script so many times at once, then say nothing more")
 	_ = cmd.Flags().MarkHidden("rounds") // a scene that stands still is for tests; the flag exists: it cannot fail
 	return cmd
 }
 
-type demoOptions struct {
+// demo is one run of `bridge demo`.
+type demo struct {
+	*App
 	keep, noOpen bool
 	port         int
 	rounds       int // 0 talks on and on
@@ -51,24 +53,24 @@ type demoOptions struct {
 // demoPause is the rhythm of the scripted sessions: slow enough to follow.
 const demoPause = 3 * time.Second
 
-func (a *App) demo(ctx context.Context, options demoOptions) (err error) {
+func (d demo) run(ctx context.Context) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	dir, err := os.MkdirTemp("", "bridge-demo-")
 	if err != nil {
 		return fmt.Errorf("make a throw-away home: %w", err)
 	}
-	defer func() { err = errors.Join(err, a.endDemo(dir, options.keep)) }()
-	home, err := config.ResolveHome(filepath.Join(dir, "home"), a.Getenv)
+	defer func() { err = errors.Join(err, d.end(dir)) }()
+	home, err := config.ResolveHome(filepath.Join(dir, "home"), d.Getenv)
 	if err != nil {
 		return err
 	}
-	log, closeLog := a.openLog(home)
+	log, closeLog := d.openLog(home)
 	defer closeLog()
-	agents := a.agents(home)
+	agents := d.agents(home)
 	agents.Refusal = "this is a demo whose home goes away: run `bridge install` to connect your agents to your own"
 	running, err := daemon.Start(ctx, daemon.Options{
-		Home: home, Getenv: a.Getenv, Host: "serve", Port: &options.port, Page: a.Page, Version: a.Version, Now: a.Now, Log: log,
+		Home: home, Getenv: d.Getenv, Host: "serve", Port: &d.port, Page: d.Page, Version: d.Version, Now: d.Now, Log: log,
 		Agents: agents,
 	})
 	if err != nil {
@@ -80,12 +82,12 @@ func (a *App) demo(ctx context.Context, options demoOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	return a.showDemo(ctx, running, actors, options)
+	return d.show(ctx, running, actors)
 }
 
-// showDemo lets the actors talk until ctx ends.
-func (a *App) showDemo(ctx context.Context, running *daemon.Daemon, actors actors, options demoOptions) error {
-	for round := range options.rounds {
+// show lets the actors talk until ctx ends.
+func (d demo) show(ctx context.Context, running *daemon.Daemon, actors actors) error {
+	for round := range d.rounds {
 		if err := actors.play(ctx, round, 0); err != nil {
 			return err
 		}
@@ -94,16 +96,16 @@ func (a *App) showDemo(ctx context.Context, running *daemon.Daemon, actors actor
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Stdout, "bridge: ready %s\n", link)
-	if !options.noOpen && openBrowser(ctx, link) != nil {
-		fmt.Fprintln(a.Stdout, "Open the link above in a browser.")
+	fmt.Fprintf(d.Stdout, "bridge: ready %s\n", link)
+	if !d.noOpen && openBrowser(ctx, link) != nil {
+		fmt.Fprintln(d.Stdout, "Open the link above in a browser.")
 	}
-	if options.rounds > 0 {
-		fmt.Fprintln(a.Stdout, "Three scripted sessions have talked; Ctrl-C ends the demo.")
+	if d.rounds > 0 {
+		fmt.Fprintln(d.Stdout, "Three scripted sessions have talked; Ctrl-C ends the demo.")
 		<-ctx.Done()
 		return nil
 	}
-	fmt.Fprintln(a.Stdout, "Three scripted sessions are talking; Ctrl-C ends the demo.")
+	fmt.Fprintln(d.Stdout, "Three scripted sessions are talking; Ctrl-C ends the demo.")
 	for round := 0; ctx.Err() == nil; round++ {
 		if err := actors.play(ctx, round, demoPause); err != nil {
 			return err
@@ -112,10 +114,10 @@ func (a *App) showDemo(ctx context.Context, running *daemon.Daemon, actors actor
 	return nil
 }
 
-// endDemo clears the throw-away home, which holds nothing of the owner's.
-func (a *App) endDemo(dir string, keep bool) error {
-	if keep {
-		fmt.Fprintf(a.Stdout, "The demo's home is kept in %s\n", filepath.Join(dir, "home"))
+// end clears the throw-away home, which holds nothing of the owner's.
+func (d demo) end(dir string) error {
+	if d.keep {
+		fmt.Fprintf(d.Stdout, "The demo's home is kept in %s\n", filepath.Join(dir, "home"))
 		return nil
 	}
 	return os.RemoveAll(dir)

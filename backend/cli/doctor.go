@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
@@ -27,7 +25,15 @@ type doctorFlags struct {
 	restore, merge                   string
 }
 
-func (a *App) doctorCommand() *cobra.Command {
+// doctor is one run of `bridge doctor`.
+type doctor struct {
+	*App
+	flags     doctorFlags
+	caretaker maintain.Caretaker
+	progress  *progress
+}
+
+func doctorCommand(a *App) *cobra.Command {
 	var flags doctorFlags
 	cmd := a.jsonFlag(&cobra.Command{
 		Use: "doctor [SNAPSHOT]", Short: "Check the storage; back it up, archive it, restore it, prove a restore",
@@ -41,7 +47,7 @@ func (a *App) doctorCommand() *cobra.Command {
 			if len(args) > 1 || len(args) == 1 && !flags.drill {
 				return &usageError{fmt.Errorf("unexpected argument %q: only --drill takes a snapshot", args[len(args)-1])}
 			}
-			return a.doctor(cmd.Context(), flags, strings.Join(args, ""))
+			return doctor{App: a, flags: flags}.run(cmd.Context(), strings.Join(args, ""))
 		},
 	})
 	cmd.Flags().BoolVar(&flags.backup, "backup", false, "make a full snapshot, also beside a running broker")
@@ -89,30 +95,30 @@ func (f doctorFlags) asks(c maintain.Caretaker) (work maintain.Work, set string)
 	return "", ""
 }
 
-func (a *App) doctor(ctx context.Context, flags doctorFlags, snapshot string) error {
-	home, err := a.home()
+func (d doctor) run(ctx context.Context, snapshot string) error {
+	home, err := d.home()
 	if err != nil {
 		return err
 	}
-	settings, err := home.Settings(a.Getenv)
+	settings, err := home.Settings(d.Getenv)
 	if err != nil {
 		// Damaged settings are a finding of the report; for work the variables do.
-		settings = config.FallbackSettings(a.Getenv)
+		settings = config.FallbackSettings(d.Getenv)
 	}
-	progress := a.progress()
-	defer progress.end()
-	c := maintain.Caretaker{
-		Home: home, Program: "bridge doctor", Now: a.Now,
-		Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge, Told: progress.tell,
+	d.progress = newProgress(d.App)
+	defer d.progress.end()
+	d.caretaker = maintain.Caretaker{
+		Home: home, Program: "bridge doctor", Now: d.Now,
+		Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge, Told: d.progress.tell,
 	}
-	if flags != (doctorFlags{restore: flags.restore, yes: flags.yes}) {
-		if err := c.RequireHome(); err != nil {
+	if d.flags != (doctorFlags{restore: d.flags.restore, yes: d.flags.yes}) {
+		if err := d.caretaker.RequireHome(); err != nil {
 			return err
 		}
 	}
-	if work, set := flags.asks(c); work != "" {
-		a.explain(c.Explain(work, set))
-		if err := a.consent(flags.yes); err != nil {
+	if work, set := d.flags.asks(d.caretaker); work != "" {
+		d.explain(d.caretaker.Explain(work, set))
+		if err := d.consent(d.flags.yes); err != nil {
 			return err
 		}
 	}
@@ -121,29 +127,29 @@ func (a *App) doctor(ctx context.Context, flags doctorFlags, snapshot string) er
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	switch {
-	case flags.backup:
-		return a.doctorBackup(ctx, c, progress)
-	case flags.drill:
-		return a.doctorDrill(ctx, c, snapshot, progress)
-	case flags.restore != "":
-		return a.doctorRestore(ctx, c, flags.restore, progress)
-	case flags.merge != "":
-		return a.doctorMerge(ctx, c, flags.merge, progress)
-	case flags.fix:
-		return a.doctorFix(ctx, c, progress)
-	case flags.archive:
-		return a.doctorArchive(ctx, c, progress)
+	case d.flags.backup:
+		return d.backup(ctx)
+	case d.flags.drill:
+		return d.drill(ctx, snapshot)
+	case d.flags.restore != "":
+		return d.restore(ctx, d.flags.restore)
+	case d.flags.merge != "":
+		return d.merge(ctx, d.flags.merge)
+	case d.flags.fix:
+		return d.fix(ctx)
+	case d.flags.archive:
+		return d.archive(ctx)
 	}
-	return a.doctorCheck(ctx, c, progress)
+	return d.check(ctx)
 }
 
-func (a *App) doctorCheck(ctx context.Context, c maintain.Caretaker, progress *progress) error {
-	report, err := c.Check(ctx)
-	progress.end()
+func (d doctor) check(ctx context.Context) error {
+	report, err := d.caretaker.Check(ctx)
+	d.progress.end()
 	if err != nil {
 		return err
 	}
-	if err := a.print(report, reportText(report, c, a.Now())); err != nil {
+	if err := d.print(report, reportText(report, d.caretaker, d.Now())); err != nil {
 		return err
 	}
 	if !report.OK {
@@ -152,9 +158,9 @@ func (a *App) doctorCheck(ctx context.Context, c maintain.Caretaker, progress *p
 	return nil
 }
 
-func (a *App) doctorBackup(ctx context.Context, c maintain.Caretaker, progress *progress) error {
-	made, err := c.Backup(ctx)
-	progress.end()
+func (d doctor) backup(ctx context.Context) error {
+	made, err := d.caretaker.Backup(ctx)
+	d.progress.end()
 	if err != nil {
 		return err
 	}
@@ -165,12 +171,12 @@ func (a *App) doctorBackup(ctx context.Context, c maintain.Caretaker, progress *
 	for _, moved := range made.Moved {
 		text += "  an older one moved to " + moved + "\n"
 	}
-	return a.print(made, text)
+	return d.print(made, text)
 }
 
-func (a *App) doctorDrill(ctx context.Context, c maintain.Caretaker, snapshot string, progress *progress) error {
-	proof, err := c.Drill(ctx, snapshot)
-	progress.end()
+func (d doctor) drill(ctx context.Context, snapshot string) error {
+	proof, err := d.caretaker.Drill(ctx, snapshot)
+	d.progress.end()
 	if err != nil && proof.Detail == "" {
 		return err
 	}
@@ -178,7 +184,7 @@ func (a *App) doctorDrill(ctx context.Context, c maintain.Caretaker, snapshot st
 	if !proof.OK {
 		verdict = "NOT proven: "
 	}
-	if err := a.print(proof, verdict+proof.Snapshot+"\n  "+proof.Detail+"\n"); err != nil {
+	if err := d.print(proof, verdict+proof.Snapshot+"\n  "+proof.Detail+"\n"); err != nil {
 		return err
 	}
 	if !proof.OK {
@@ -187,19 +193,19 @@ func (a *App) doctorDrill(ctx context.Context, c maintain.Caretaker, snapshot st
 	return err
 }
 
-func (a *App) doctorRestore(ctx context.Context, c maintain.Caretaker, snapshot string, progress *progress) error {
-	done, err := c.Restore(ctx, snapshot)
-	progress.end()
+func (d doctor) restore(ctx context.Context, snapshot string) error {
+	done, err := d.caretaker.Restore(ctx, snapshot)
+	d.progress.end()
 	if err != nil {
 		return err
 	}
-	return a.print(done, fmt.Sprintf("Restored %d files from %s\n  What was there before is kept in %s\n  To undo: bridge doctor --restore %s\n",
+	return d.print(done, fmt.Sprintf("Restored %d files from %s\n  What was there before is kept in %s\n  To undo: bridge doctor --restore %s\n",
 		done.Files, done.Snapshot, done.Recovery, done.Recovery))
 }
 
-func (a *App) doctorMerge(ctx context.Context, c maintain.Caretaker, set string, progress *progress) error {
-	done, err := c.Merge(ctx, set)
-	progress.end()
+func (d doctor) merge(ctx context.Context, set string) error {
+	done, err := d.caretaker.Merge(ctx, set)
+	d.progress.end()
 	if err != nil {
 		return err
 	}
@@ -212,7 +218,7 @@ func (a *App) doctorMerge(ctx context.Context, c maintain.Caretaker, set string,
 	if done.Unread > 0 {
 		text += fmt.Sprintf("  Unread here but read in the backup, so delivered once more: %s\n", bridge.Counted(done.Unread, "message"))
 	}
-	return a.print(done, text)
+	return d.print(done, text)
 }
 
 // fixed is what `bridge doctor --fix --json` prints.
@@ -220,9 +226,9 @@ type fixed struct {
 	Moved []maintain.Moved `json:"moved"`
 }
 
-func (a *App) doctorFix(ctx context.Context, c maintain.Caretaker, progress *progress) error {
-	moved, err := c.Fix(ctx)
-	progress.end()
+func (d doctor) fix(ctx context.Context) error {
+	moved, err := d.caretaker.Fix(ctx)
+	d.progress.end()
 	if err != nil {
 		return err
 	}
@@ -233,26 +239,19 @@ func (a *App) doctorFix(ctx context.Context, c maintain.Caretaker, progress *pro
 	for _, one := range moved {
 		text += fmt.Sprintf("  %s\n    to %s\n", one.From, one.To)
 	}
-	return a.print(fixed{moved}, text)
+	return d.print(fixed{moved}, text)
 }
 
-func (a *App) doctorArchive(ctx context.Context, c maintain.Caretaker, progress *progress) error {
-	if c.ArchiveAge == 0 {
-		return a.print(maintain.Archived{}, c.Explain(maintain.WorkArchive, "")+"\n")
+func (d doctor) archive(ctx context.Context) error {
+	if d.caretaker.ArchiveAge == 0 {
+		return d.print(maintain.Archived{}, d.caretaker.Explain(maintain.WorkArchive, "")+"\n")
 	}
-	done, err := c.Archive(ctx)
-	progress.end()
+	done, err := d.caretaker.Archive(ctx)
+	d.progress.end()
 	if err != nil {
 		return err
 	}
-	return a.print(done, fmt.Sprintf("Archived: %s.\n", bridge.Counted(done.Messages, "message")))
-}
-
-// explain says before a question what it is about; a script reads one document.
-func (a *App) explain(sentences string) {
-	if !a.json {
-		fmt.Fprintln(a.Stdout, sentences)
-	}
+	return d.print(done, fmt.Sprintf("Archived: %s.\n", bridge.Counted(done.Messages, "message")))
 }
 
 // reportText is the report for people: the verdict first, then what to do.
@@ -291,41 +290,4 @@ func proofText(c maintain.Caretaker, now time.Time) string {
 		return "none; prove one with `bridge doctor --drill`"
 	}
 	return fmt.Sprintf("%s, of %s", bridge.Ago(proof.At, now), proof.Snapshot)
-}
-
-// progress shows on a terminal how far long work is, on one line that goes
-// again. Elsewhere it says nothing.
-type progress struct {
-	out   *os.File // nil where nothing is shown
-	now   func() time.Time
-	shown time.Time
-	width int
-}
-
-// progressPace is the shortest time between two lines.
-const progressPace = 100 * time.Millisecond
-
-func (a *App) progress() *progress {
-	out, ok := a.Stderr.(*os.File)
-	if !ok || !term.IsTerminal(int(out.Fd())) {
-		out = nil
-	}
-	return &progress{out: out, now: a.Now}
-}
-
-func (p *progress) tell(what string, done, all int64) {
-	if p.out == nil || all <= 0 || p.now().Sub(p.shown) < progressPace {
-		return
-	}
-	p.shown = p.now()
-	line := fmt.Sprintf("%3d%% %s", done*100/all, filepath.ToSlash(what))
-	fmt.Fprintf(p.out, "\r%-*s", p.width, line)
-	p.width = max(p.width, len(line))
-}
-
-func (p *progress) end() {
-	if p.out != nil && p.width > 0 {
-		fmt.Fprintf(p.out, "\r%*s\r", p.width, "")
-		p.width = 0
-	}
 }

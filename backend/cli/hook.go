@@ -15,7 +15,7 @@ import (
 
 // hookCommand is here for `bridge --help`; Run serves it before any flag parser
 // is built.
-func (a *App) hookCommand() *cobra.Command {
+func hookCommand(a *App) *cobra.Command {
 	return &cobra.Command{
 		Use: "hook KIND EVENT", Short: "Serve one hook call of an agent CLI: JSON in, JSON out",
 		Example: "  bridge hook claude PostToolUse < event.json", DisableFlagParsing: true,

@@ -14,15 +14,15 @@ import (
 
 // retireCommand has a background broker finish its work and leave, for a setup
 // that replaces its program. Sessions find or start the next one by themselves.
-func (a *App) retireCommand() *cobra.Command {
+func retireCommand(a *App) *cobra.Command {
 	return &cobra.Command{
 		Use: "retire", Short: "Ask a broker in the background to leave", Hidden: true, Args: noArgs,
 		Example: "  bridge retire",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.retire(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return retire(cmd.Context(), a) },
 	}
 }
 
-func (a *App) retire(ctx context.Context) error {
+func retire(ctx context.Context, a *App) error {
 	client, home, err := a.dialOwner(ctx, false)
 	if bridge.CodeOf(err) == bridge.Unavailable {
 		return nil // none runs

@@ -4,32 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"gopkg.in/natefinch/lumberjack.v2"
 
 	"bridge/backend/bridge"
 	"bridge/backend/broker"
 	"bridge/backend/cli/service"
 	"bridge/backend/config"
 	"bridge/backend/daemon"
-	"bridge/backend/disk"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
 	"bridge/backend/maintain"
-	"bridge/backend/proc"
 )
 
 // defaultIdleExit is how long a background broker stays when nothing needs it.
 const defaultIdleExit = time.Minute
 
-func (a *App) serveCommand() *cobra.Command {
+func serveCommand(a *App) *cobra.Command {
 	var port int
 	var background, anew, yes bool
 	var idleExit time.Duration
@@ -48,7 +41,7 @@ func (a *App) serveCommand() *cobra.Command {
 				return &usageError{errors.New("--yes goes with --new-store")}
 			}
 			if anew {
-				if err := a.consentToReplace(cmd.Context(), yes); err != nil {
+				if err := consentToReplace(cmd.Context(), a, yes); err != nil {
 					return err
 				}
 				options.Replace = true
@@ -72,7 +65,7 @@ func (a *App) serveCommand() *cobra.Command {
 
 // consentToReplace asks before an empty store takes the place of a lost one. Where
 // none is lost there is nothing to ask.
-func (a *App) consentToReplace(ctx context.Context, yes bool) error {
+func consentToReplace(ctx context.Context, a *App, yes bool) error {
 	home, err := a.home()
 	if err != nil {
 		return err
@@ -155,107 +148,3 @@ func (a *App) startBroker(ctx context.Context, options daemon.Options) (*daemon.
 
 // servicePause is how often a waiting service tries again.
 const servicePause = time.Second
-
-// Sizes of the rotated log.
-const (
-	logMegabytes = 5
-	logKept      = 3
-)
-
-// openLog opens the home's rotated log. Nothing is written, and no folder made,
-// before the first line.
-func (a *App) openLog(home config.Home) (*slog.Logger, func()) {
-	level := slog.LevelInfo
-	if settings, err := home.Settings(a.Getenv); err == nil {
-		level = settings.LogLevel
-	}
-	file := &logFile{home: home, Logger: lumberjack.Logger{Filename: home.Log(), MaxSize: logMegabytes, MaxBackups: logKept}}
-	return slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: level})), func() { _ = file.Close() }
-}
-
-// logFile makes the log's folder for the owner alone before the library would
-// make it for everyone.
-type logFile struct {
-	home config.Home
-	made sync.Once
-	lumberjack.Logger
-}
-
-func (l *logFile) Write(line []byte) (int, error) {
-	l.made.Do(func() { _ = disk.MakeDir(l.home.Logs()) }) // if it fails, so does the write
-	return l.Logger.Write(line)
-}
-
-// target is the address of the home's broker; the home and its token are made
-// when this is the first use.
-func (a *App) target(home config.Home) (ipc.Target, error) {
-	if err := home.Ensure(); err != nil {
-		return ipc.Target{}, err
-	}
-	token, err := home.Token()
-	if err != nil {
-		return ipc.Target{}, err
-	}
-	return ipc.Target{Socket: home.Socket(), Token: string(token)}, nil
-}
-
-// startBackground starts a broker that outlives this process. Where none can
-// run, it says why and starts nothing.
-func (a *App) startBackground(home config.Home) ipc.Starter {
-	return func() (<-chan struct{}, error) {
-		if err := daemon.Check(context.Background(), home, a.Getenv); err != nil {
-			return nil, err
-		}
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("find this program: %w", err)
-		}
-		started, err := proc.StartDetached(proc.Command{
-			Path: self, Args: []string{"serve", "--background", "--home", home.Dir()}, Dir: home.Dir(), LogFile: home.Log() + ".start",
-		})
-		if err != nil {
-			return nil, bridge.Errorf(bridge.Storage, "a broker could not be started: %w", err)
-		}
-		return started.Done(), nil
-	}
-}
-
-// brokerPatience bounds how long a command waits for the broker's first answer.
-const brokerPatience = 5 * time.Second
-
-// dialOwner connects to the broker as the owner. With start, one is started
-// where none runs.
-func (a *App) dialOwner(ctx context.Context, start bool) (*ipc.Client, config.Home, error) {
-	home, err := a.home()
-	if err != nil {
-		return nil, home, err
-	}
-	target, err := a.targetOf(home, start)
-	if err != nil {
-		return nil, home, err
-	}
-	hello := ipc.Hello{Role: api.RoleOwner, PID: os.Getpid(), Version: a.Version}
-	var starter ipc.Starter
-	if start {
-		starter = a.startBackground(home)
-	}
-	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
-	defer cancel()
-	client, err := ipc.DialOrStart(ctx, target, hello, starter)
-	return client, home, err
-}
-
-// targetOf makes the home only for a command that may start a broker.
-func (a *App) targetOf(home config.Home, create bool) (ipc.Target, error) {
-	if create {
-		return a.target(home)
-	}
-	token, err := home.ExistingToken()
-	if bridge.CodeOf(err) == bridge.NotFound {
-		return ipc.Target{Socket: home.Socket()}, nil // no bridge ran here yet: nobody will answer
-	}
-	if err != nil {
-		return ipc.Target{}, err
-	}
-	return ipc.Target{Socket: home.Socket(), Token: string(token)}, nil
-}

@@ -21,7 +21,7 @@ import (
 	"bridge/backend/proc"
 )
 
-func (a *App) mcpCommand() *cobra.Command {
+func mcpCommand(a *App) *cobra.Command {
 	var kindFlag string
 	register := api.Register{}
 	cmd := &cobra.Command{
@@ -44,8 +44,8 @@ func (a *App) mcpCommand() *cobra.Command {
 				}
 			}
 			register.Kind = kind
-			a.identify(&register)
-			return a.runMCP(cmd, register)
+			identify(a.Getenv, &register)
+			return runMCP(cmd, a, register)
 		},
 	}
 	cmd.Flags().StringVar(&kindFlag, "agent", "", "agent kind: claude, codex, opencode or antigravity")
@@ -55,7 +55,7 @@ func (a *App) mcpCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *App) runMCP(cmd *cobra.Command, register api.Register) error {
+func runMCP(cmd *cobra.Command, a *App, register api.Register) error {
 	home, err := a.home()
 	if err != nil {
 		return err
@@ -85,18 +85,18 @@ func sameProcess(pid int) func() bool {
 }
 
 // identify fills in what the environment tells about the session. Flags win.
-func (a *App) identify(register *api.Register) {
+func identify(getenv func(string) string, register *api.Register) {
 	register.AgentPID, register.HostKnown = hostProcess(register.Kind)
-	register.Store = hook.StoreFolder(register.Kind, a.Getenv)
+	register.Store = hook.StoreFolder(register.Kind, getenv)
 	if register.Kind == bridge.Claude && register.SessionID == "" {
-		register.SessionID = a.Getenv("CLAUDE_CODE_SESSION_ID")
+		register.SessionID = getenv("CLAUDE_CODE_SESSION_ID")
 	}
 	if register.Kind == bridge.Claude && register.HostKnown {
 		register.Channel = channelOpen(register.AgentPID)
 	}
-	register.Threads = register.Kind == bridge.Codex && register.HostKnown && a.backgroundServer(register.AgentPID)
+	register.Threads = register.Kind == bridge.Codex && register.HostKnown && backgroundServer(getenv, register.AgentPID)
 	if register.Cwd == "" && register.Kind == bridge.Claude {
-		register.Cwd = a.Getenv("CLAUDE_PROJECT_DIR")
+		register.Cwd = getenv("CLAUDE_PROJECT_DIR")
 	}
 	if register.Cwd == "" {
 		register.Cwd, _ = os.Getwd() // a folder that is gone is not known
@@ -109,9 +109,9 @@ func (a *App) identify(register *api.Register) {
 // backgroundServer reports whether codex serves its sessions from one process:
 // its own background server runs from a folder that codex puts on the PATH, and
 // one that a person started says so in its command line, where that can be read.
-func (a *App) backgroundServer(pid int) bool {
+func backgroundServer(getenv func(string) string, pid int) bool {
 	const folder = "app-server-daemon"
-	if strings.Contains(a.Getenv("PATH"), string(filepath.Separator)+folder+string(filepath.Separator)) {
+	if strings.Contains(getenv("PATH"), string(filepath.Separator)+folder+string(filepath.Separator)) {
 		return true
 	}
 	return slices.Contains(commandLine(pid), "app-server")
@@ -175,42 +175,4 @@ func hostProcess(kind bridge.AgentKind) (pid int, known bool) {
 		}
 	}
 	return os.Getppid(), false
-}
-
-func (a *App) pluginCommand() *cobra.Command {
-	var mod api.ModWait
-	var report bool
-	cmd := &cobra.Command{
-		Use: "plugin KIND", Short: "Serve an agent's plugin, as JSON lines on standard input and output", Hidden: true,
-		Example: "  bridge plugin opencode", Args: exactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, err := bridge.ParseKind(args[0])
-			if err != nil {
-				return err
-			}
-			home, err := a.home()
-			if err != nil {
-				return err
-			}
-			target, err := a.target(home)
-			if err != nil {
-				return err
-			}
-			log, closeLog := a.openLog(home)
-			defer closeLog()
-			options := hook.Options{Home: home, Version: a.Version, Store: hook.StoreFolder(kind, a.Getenv), Now: a.Now, Log: log}
-			switch {
-			case kind == bridge.Claude && report:
-				return hook.ReportMod(cmd.Context(), options, a.Stdin)
-			case kind == bridge.Claude:
-				return hook.RunMod(cmd.Context(), options, mod, a.Stdout)
-			default:
-				return hook.RunPlugin(cmd.Context(), options, kind, target, a.startBackground(home), a.Stdin, a.Stdout)
-			}
-		},
-	}
-	cmd.Flags().StringVar(&mod.SessionID, "session", "", "claude's conversation")
-	cmd.Flags().BoolVar(&mod.Busy, "busy", false, "a turn is under way in it")
-	cmd.Flags().BoolVar(&report, "report", false, "pass one report of claude's mod on, from standard input")
-	return cmd
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"runtime"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,69 +13,10 @@ import (
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
-	"bridge/backend/dashboard"
-	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/maintain"
 	"bridge/backend/maintain/inventory"
 )
-
-func (a *App) openCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "open", Short: "Open the dashboard in the browser", Example: "  bridge open", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, _, err := a.dialOwner(cmd.Context(), true)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			link, err := client.Ticket(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if err := openBrowser(cmd.Context(), link); err != nil {
-				fmt.Fprintf(a.Stdout, "No browser could be started here. This link opens the dashboard once, within 30 seconds:\n%s\n", link)
-				return nil
-			}
-			fmt.Fprintf(a.Stdout, "The dashboard is at %s\n", client.Welcome().URL)
-			return nil
-		},
-	}
-}
-
-// openBrowser hands a link to the desktop.
-func openBrowser(ctx context.Context, link string) error {
-	command := []string{"xdg-open"}
-	switch runtime.GOOS {
-	case "darwin":
-		command = []string{"open"}
-	case "windows":
-		command = []string{"rundll32", "url.dll,FileProtocolHandler"}
-	}
-	return exec.CommandContext(ctx, command[0], append(command[1:], link)...).Run()
-}
-
-func (a *App) urlCommand() *cobra.Command {
-	return a.jsonFlag(&cobra.Command{
-		Use: "url", Short: "Print the dashboard's launch link", Example: "  bridge url", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, home, err := a.dialOwner(cmd.Context(), true)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			secret, err := home.LaunchSecret()
-			if err != nil {
-				return err
-			}
-			if client.Welcome().URL == "" {
-				return bridge.Errorf(bridge.Unavailable, "the broker serves no dashboard; %s says why", home.Log())
-			}
-			link := client.Welcome().URL + dashboard.LaunchPath(string(secret))
-			return a.print(map[string]string{"url": link}, link+"\n")
-		},
-	})
-}
 
 // statusReport is what `bridge status --json` prints.
 type statusReport struct {
@@ -90,13 +29,13 @@ type statusReport struct {
 	Storage *maintain.Standing `json:"storage"`
 }
 
-func (a *App) statusCommand() *cobra.Command {
+func statusCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
 		Use: "status", Short: "Show the broker and the live sessions", Example: "  bridge status\n  bridge status --json", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, home, err := a.dialOwner(cmd.Context(), false)
 			if bridge.CodeOf(err) == bridge.Unavailable && !errors.Is(err, context.DeadlineExceeded) {
-				return a.statusOffline(cmd.Context(), home)
+				return statusOffline(cmd.Context(), a, home)
 			}
 			if err != nil {
 				return err
@@ -107,18 +46,19 @@ func (a *App) statusCommand() *cobra.Command {
 				return err
 			}
 			report := statusReport{Running: true, Broker: status, Home: home.Dir(), Jobs: []struct{}{}}
-			storage := a.lookAtStorage(cmd.Context(), home, &report)
+			storage := lookAtStorage(cmd.Context(), a, home, &report)
 			return a.print(report, statusText(status, home.Dir(), storage, a.Now()))
 		},
 	})
 }
 
-func (a *App) statusOffline(ctx context.Context, home config.Home) error {
+// statusOffline says that no broker runs.
+func statusOffline(ctx context.Context, a *App, home config.Home) error {
 	if _, err := (maintain.Caretaker{Home: home}).HasStore(ctx); errors.Is(err, maintain.ErrLost) {
 		return err
 	}
 	report := statusReport{Home: home.Dir(), Broker: api.Status{Peers: []api.Peer{}}, Jobs: []struct{}{}}
-	storage := a.lookAtStorage(ctx, home, &report)
+	storage := lookAtStorage(ctx, a, home, &report)
 	text := fmt.Sprintf("No broker runs for %s.\nA session starts one by itself; `bridge serve` or `bridge open` do too.\n%s", home.Dir(), storage)
 	if err := a.print(report, text); err != nil {
 		return err
@@ -128,7 +68,7 @@ func (a *App) statusOffline(ctx context.Context, home config.Home) error {
 
 // lookAtStorage puts how the storage stands into the report, and returns it in
 // words. It needs no broker and changes nothing.
-func (a *App) lookAtStorage(ctx context.Context, home config.Home, report *statusReport) string {
+func lookAtStorage(ctx context.Context, a *App, home config.Home, report *statusReport) string {
 	caretaker := maintain.Caretaker{Home: home, Now: a.Now}
 	standing, err := caretaker.Look(ctx)
 	if err != nil {
@@ -184,50 +124,6 @@ func statusText(s api.Status, home, storage string, now time.Time) string {
 	for _, p := range s.Peers {
 		if p.Problem != "" {
 			fmt.Fprintf(&b, "\n  ! %s: %s\n", p.Name, p.Detail)
-		}
-	}
-	return b.String()
-}
-
-func (a *App) sendCommand() *cobra.Command {
-	return a.jsonFlag(&cobra.Command{
-		Use: "send TO TEXT", Short: "Send a message from you to a session, or to all with '*'",
-		Example: "  bridge send codex-api \"the tests on main are red\"\n  bridge send '*' \"stop pushing for an hour\"", Args: exactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, _, err := a.dialOwner(cmd.Context(), true)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			sent, err := a.sendOnce(cmd.Context(), client, args[0], args[1])
-			if err != nil {
-				return err
-			}
-			return a.print(sent, sentText(sent))
-		},
-	})
-}
-
-func (a *App) sendOnce(ctx context.Context, client *ipc.Client, to, text string) (api.SendResult, error) {
-	sent, err := client.Send(ctx, api.SendArgs{To: to, Body: text})
-	var e *bridge.Error
-	if errors.As(err, &e) && e.Code == bridge.NotFound {
-		return sent, bridge.Errorf(bridge.NotFound, "%s (bridge status lists the sessions)", e.Message)
-	}
-	return sent, err
-}
-
-func sentText(sent api.SendResult) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Stored as %s for:\n", sent.ID)
-	for _, r := range sent.Recipients {
-		switch {
-		case r.Wake:
-			fmt.Fprintf(&b, "  %s: a wake was asked for\n", r.Name)
-		case r.Online:
-			fmt.Fprintf(&b, "  %s: at its next step\n", r.Name)
-		default:
-			fmt.Fprintf(&b, "  %s: when it is back\n", r.Name)
 		}
 	}
 	return b.String()

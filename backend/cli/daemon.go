@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	"bridge/backend/config"
+	"bridge/backend/connect"
 	"bridge/backend/daemon"
 )
 
@@ -22,4 +23,9 @@ func (a *App) wired(options daemon.Options, home config.Home, log *slog.Logger) 
 	options.OpenLink = openBrowser
 	options.BackUpMessages = func() (<-chan struct{}, error) { return a.startBackup(home) }
 	return options
+}
+
+// agents are the agent CLIs of this PC, to be connected to home.
+func (a *App) agents(home config.Home) connect.Agents {
+	return connect.Agents{Home: home, Getenv: a.Getenv, Program: a.Program}
 }

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+	"bridge/backend/daemon"
+	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
+	"bridge/backend/proc"
+)
+
+// target is the address of the home's broker; the home and its token are made
+// when this is the first use.
+func (a *App) target(home config.Home) (ipc.Target, error) {
+	if err := home.Ensure(); err != nil {
+		return ipc.Target{}, err
+	}
+	token, err := home.Token()
+	if err != nil {
+		return ipc.Target{}, err
+	}
+	return ipc.Target{Socket: home.Socket(), Token: string(token)}, nil
+}
+
+// startBackground starts a broker that outlives this process. Where none can
+// run, it says why and starts nothing.
+func (a *App) startBackground(home config.Home) ipc.Starter {
+	return func() (<-chan struct{}, error) {
+		if err := daemon.Check(context.Background(), home, a.Getenv); err != nil {
+			return nil, err
+		}
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find this program: %w", err)
+		}
+		started, err := proc.StartDetached(proc.Command{
+			Path: self, Args: []string{"serve", "--background", "--home", home.Dir()}, Dir: home.Dir(), LogFile: home.Log() + ".start",
+		})
+		if err != nil {
+			return nil, bridge.Errorf(bridge.Storage, "a broker could not be started: %w", err)
+		}
+		return started.Done(), nil
+	}
+}
+
+// brokerPatience bounds how long a command waits for the broker's first answer.
+const brokerPatience = 5 * time.Second
+
+// dialOwner connects to the broker as the owner. With start, one is started
+// where none runs.
+func (a *App) dialOwner(ctx context.Context, start bool) (*ipc.Client, config.Home, error) {
+	home, err := a.home()
+	if err != nil {
+		return nil, home, err
+	}
+	target, err := a.targetOf(home, start)
+	if err != nil {
+		return nil, home, err
+	}
+	hello := ipc.Hello{Role: api.RoleOwner, PID: os.Getpid(), Version: a.Version}
+	var starter ipc.Starter
+	if start {
+		starter = a.startBackground(home)
+	}
+	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
+	defer cancel()
+	client, err := ipc.DialOrStart(ctx, target, hello, starter)
+	return client, home, err
+}
+
+// targetOf makes the home only for a command that may start a broker.
+func (a *App) targetOf(home config.Home, create bool) (ipc.Target, error) {
+	if create {
+		return a.target(home)
+	}
+	token, err := home.ExistingToken()
+	if bridge.CodeOf(err) == bridge.NotFound {
+		return ipc.Target{Socket: home.Socket()}, nil // no bridge ran here yet: nobody will answer
+	}
+	if err != nil {
+		return ipc.Target{}, err
+	}
+	return ipc.Target{Socket: home.Socket(), Token: string(token)}, nil
+}

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"log/slog"
+	"sync"
+
+	"gopkg.in/natefinch/lumberjack.v2"
+
+	"bridge/backend/config"
+	"bridge/backend/disk"
+)
+
+// Sizes of the rotated log.
+const (
+	logMegabytes = 5
+	logKept      = 3
+)
+
+// openLog opens the home's rotated log. Nothing is written, and no folder made,
+// before the first line.
+func (a *App) openLog(home config.Home) (*slog.Logger, func()) {
+	level := slog.LevelInfo
+	if settings, err := home.Settings(a.Getenv); err == nil {
+		level = settings.LogLevel
+	}
+	file := &logFile{home: home, Logger: lumberjack.Logger{Filename: home.Log(), MaxSize: logMegabytes, MaxBackups: logKept}}
+	return slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: level})), func() { _ = file.Close() }
+}
+
+// logFile makes the log's folder for the owner alone before the library would
+// make it for everyone.
+type logFile struct {
+	home config.Home
+	made sync.Once
+	lumberjack.Logger
+}
+
+func (l *logFile) Write(line []byte) (int, error) {
+	l.made.Do(func() { _ = disk.MakeDir(l.home.Logs()) }) // if it fails, so does the write
+	return l.Logger.Write(line)
+}
