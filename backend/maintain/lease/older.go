@@ -14,6 +14,7 @@ import (
 	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/proc"
+	"bridge/backend/store/schema"
 )
 
 // JSONVersion is the newest form of jobs.json and its like, which is the field's.
