@@ -276,7 +276,7 @@ func (p *Plugin) join(ctx context.Context, client *ipc.Client) error {
 
 // confirm passes on what became of a loan, or keeps it for the next broker.
 func (p *Plugin) confirm(ctx context.Context, c host.PluginConfirm) error {
-	defer p.settled(c.Loan.ID)
+	defer p.forgetLoan(c.Loan.ID)
 	confirm := api.Confirm{Loan: c.Loan, Stage: c.Stage, Via: mail.ViaPlugin, Detail: c.Detail}
 	err := p.reconnector.Do(ctx, func(client *ipc.Client) error { return client.Confirm(ctx, confirm) })
 	if err == nil {
@@ -287,7 +287,7 @@ func (p *Plugin) confirm(ctx context.Context, c host.PluginConfirm) error {
 
 // giveBack returns mail that reached no session: it is offered again.
 func (p *Plugin) giveBack(ctx context.Context, loanID string) error {
-	p.settled(loanID)
+	p.forgetLoan(loanID)
 	return p.reconnector.Do(ctx, func(client *ipc.Client) error { return client.Return(ctx, loanID) })
 }
 
@@ -297,7 +297,7 @@ func (p *Plugin) loanOf(id string) lent {
 	return p.loans[id]
 }
 
-func (p *Plugin) settled(loanID string) {
+func (p *Plugin) forgetLoan(loanID string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.loans, loanID)
