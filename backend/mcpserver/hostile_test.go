@@ -28,7 +28,7 @@ func TestMSG_03_AnIdComesBackAsItWasWritten(t *testing.T) {
 		fmt.Fprintf(&want, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", id)
 	}
 	var got strings.Builder
-	l := newLines(strings.NewReader(lines.String()), &got, slog.New(slog.DiscardHandler), answerWith(server.NewMCPServer("x", "1")))
+	l := newNDJSONTransport(strings.NewReader(lines.String()), &got, slog.New(slog.DiscardHandler), answerWith(server.NewMCPServer("x", "1")))
 	if err := l.serve(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestMSG_06_MailOfACancelledCallIsGivenBack(t *testing.T) {
 	var sent, dropped, written atomic.Int32
 	lend, lent := make(chan struct{}), make(chan struct{})
 	input, host := io.Pipe()
-	l := newLines(input, writerFunc(func([]byte) { written.Add(1) }), slog.New(slog.DiscardHandler), func(ctx context.Context, m json.RawMessage) mcp.JSONRPCMessage {
+	l := newNDJSONTransport(input, writerFunc(func([]byte) { written.Add(1) }), slog.New(slog.DiscardHandler), func(ctx context.Context, m json.RawMessage) mcp.JSONRPCMessage {
 		if !strings.Contains(string(m), "tools/call") {
 			return nil
 		}
@@ -183,7 +183,7 @@ func TestMSG_10_CallsAtWorkAreBounded(t *testing.T) {
 				answered.Add(1)
 			}
 		})
-		l := newLines(input, out, slog.New(slog.DiscardHandler), func(context.Context, json.RawMessage) mcp.JSONRPCMessage {
+		l := newNDJSONTransport(input, out, slog.New(slog.DiscardHandler), func(context.Context, json.RawMessage) mcp.JSONRPCMessage {
 			most.Store(max(most.Load(), working.Add(1)))
 			<-release
 			working.Add(-1)
@@ -223,7 +223,7 @@ func TestMSG_10_AHostThatReadsNothingKeepsNoProcess(t *testing.T) {
 	hold := make(chan struct{})
 	defer close(hold)
 	out := writerFunc(func([]byte) { close(stuck); <-hold })
-	l := newLines(input, newFrames(out, ctx.Done()), slog.New(slog.DiscardHandler), func(context.Context, json.RawMessage) mcp.JSONRPCMessage {
+	l := newNDJSONTransport(input, newFrames(out, ctx.Done()), slog.New(slog.DiscardHandler), func(context.Context, json.RawMessage) mcp.JSONRPCMessage {
 		return mcp.JSONRPCResponse{JSONRPC: "2.0"}
 	})
 	ended := make(chan error, 1)
@@ -245,7 +245,7 @@ func TestMSG_03_OutputThatFailsEndsTheSession(t *testing.T) {
 	input, host := io.Pipe()
 	defer host.Close()
 	broken := errors.New("no more room")
-	l := newLines(input, failing{broken}, slog.New(slog.DiscardHandler), func(ctx context.Context, _ json.RawMessage) mcp.JSONRPCMessage {
+	l := newNDJSONTransport(input, failing{broken}, slog.New(slog.DiscardHandler), func(ctx context.Context, _ json.RawMessage) mcp.JSONRPCMessage {
 		afterwards(ctx, func() { t.Error("mail is acknowledged whose answer was not written") }, func() {})
 		return mcp.JSONRPCResponse{JSONRPC: "2.0"}
 	})
@@ -262,7 +262,7 @@ func (f failing) Write([]byte) (int, error) { return 0, f.err }
 func TestMSG_03_APanicOfOneRequestLeavesTheSession(t *testing.T) {
 	var frames strings.Builder
 	returned := 0
-	l := newLines(strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}
+	l := newNDJSONTransport(strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}
 {"jsonrpc":"2.0","id":2,"method":"ping"}`), &frames, slog.New(slog.DiscardHandler), func(ctx context.Context, m json.RawMessage) mcp.JSONRPCMessage {
 		if strings.Contains(string(m), `"id":1`) {
 			afterwards(ctx, func() { t.Error("mail that nobody saw is acknowledged") }, func() { returned++ })

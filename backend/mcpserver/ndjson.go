@@ -28,12 +28,12 @@ const (
 	codeBusy       = -32000 // the first of JSON-RPC's codes for servers' own errors
 )
 
-// lines carries the session's messages, one JSON-RPC message a line. A line that
+// ndjsonTransport carries the session's messages, one JSON-RPC message a line. A line that
 // holds none is answered with an error and passed over: a slip of the host must
 // not end its session, as it would with the library's own loop. Tool calls are
 // answered as they are done, everything else in its order; no call keeps the
 // next line waiting.
-type lines struct {
+type ndjsonTransport struct {
 	input  *bufio.Reader
 	output io.Writer // takes one frame in each call
 	// answer handles one message. It gets requests under numbers of ours: the
@@ -79,38 +79,38 @@ func argumentsOf(ctx context.Context) json.RawMessage {
 	return r.args
 }
 
-func newLines(input io.Reader, output io.Writer, log *slog.Logger, answer func(context.Context, json.RawMessage) mcp.JSONRPCMessage) *lines {
-	return &lines{
+func newNDJSONTransport(input io.Reader, output io.Writer, log *slog.Logger, answer func(context.Context, json.RawMessage) mcp.JSONRPCMessage) *ndjsonTransport {
+	return &ndjsonTransport{
 		input: bufio.NewReader(input), output: output, answer: answer, log: log,
 		turns: make(chan struct{}, callsAtOnce), due: map[uint64]*request{},
 	}
 }
 
 // serve goes on until input ends, the output takes no more, or ctx ends.
-func (l *lines) serve(ctx context.Context) error {
-	ctx, l.broken = context.WithCancelCause(ctx)
-	defer l.running.Wait()
-	defer l.broken(nil)
+func (t *ndjsonTransport) serve(ctx context.Context) error {
+	ctx, t.broken = context.WithCancelCause(ctx)
+	defer t.running.Wait()
+	defer t.broken(nil)
 	read := make(chan []byte)
-	go l.readAll(ctx, read) // ends with the input, which nothing else can interrupt
+	go t.readAll(ctx, read) // ends with the input, which nothing else can interrupt
 	for {
 		select {
 		case line, open := <-read:
 			if !open {
-				l.awaitAnswers(ctx)
+				t.awaitAnswers(ctx)
 				return context.Cause(ctx)
 			}
-			l.take(ctx, line)
+			t.take(ctx, line)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-func (l *lines) readAll(ctx context.Context, read chan<- []byte) {
+func (t *ndjsonTransport) readAll(ctx context.Context, read chan<- []byte) {
 	defer close(read)
 	for {
-		line, err := readLine(l.input)
+		line, err := readLine(t.input)
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			select {
 			case read <- line:
@@ -124,11 +124,11 @@ func (l *lines) readAll(ctx context.Context, read chan<- []byte) {
 	}
 }
 
-func (l *lines) awaitAnswers(ctx context.Context) {
+func (t *ndjsonTransport) awaitAnswers(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		l.running.Wait()
+		t.running.Wait()
 	}()
 	late := time.NewTimer(answerPatience)
 	defer late.Stop()
@@ -140,120 +140,121 @@ func (l *lines) awaitAnswers(ctx context.Context) {
 }
 
 // take starts what a line asks for.
-func (l *lines) take(ctx context.Context, line []byte) {
+func (t *ndjsonTransport) take(ctx context.Context, line []byte) {
 	m, refused := parseMessage(line)
 	switch {
 	case refused != nil:
-		l.write(*refused)
+		t.write(*refused)
 	case m.method == "": // an answer: nobody here asks the host anything
 	case m.id == nil && m.method == string(mcp.MethodNotificationCancelled):
-		l.cancel(m.params)
+		t.cancel(m.params)
 	case m.id == nil:
-		l.shielded(ctx, &request{message: m.forLibrary(0)}) // a notification is never answered
+		t.shielded(ctx, &request{message: m.forLibrary(0)}) // a notification is never answered
 	default:
-		l.begin(ctx, m)
+		t.begin(ctx, m)
 	}
 }
 
 // begin starts a request. What is no tool call is quick, and is answered before
 // the next line is looked at.
-func (l *lines) begin(ctx context.Context, m message) {
+func (t *ndjsonTransport) begin(ctx context.Context, m message) {
 	isCall := m.method == string(mcp.MethodToolsCall)
 	r := &request{id: m.id}
 	if isCall {
 		r.args = m.takeArguments()
 	}
 	ctx, r.cancel = context.WithCancel(context.WithValue(ctx, requestKey{}, r))
-	if !l.enter(r) {
+	if !t.enter(r) {
 		r.cancel()
-		l.write(refusal(m.id, codeBusy, "too many requests wait for their answers"))
+		t.write(refusal(m.id, codeBusy, "too many requests wait for their answers"))
 		return
 	}
 	r.message = m.forLibrary(r.number)
 	if isCall {
-		l.running.Go(func() { l.runInTurn(ctx, r) })
+		t.running.Go(func() { t.runInTurn(ctx, r) })
 		return
 	}
-	l.run(ctx, r)
+	t.run(ctx, r)
 }
 
 // enter gives a request its number; false means that there is no room for it.
-func (l *lines) enter(r *request) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.due) >= mostDue {
+func (t *ndjsonTransport) enter(r *request) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.due) >= mostDue {
 		return false
 	}
-	l.last++
-	r.number = l.last
-	l.due[r.number] = r
+	t.last++
+	r.number = t.last
+	t.due[r.number] = r
 	return true
 }
 
-func (l *lines) runInTurn(ctx context.Context, r *request) {
+func (t *ndjsonTransport) runInTurn(ctx context.Context, r *request) {
 	select {
-	case l.turns <- struct{}{}:
-		defer func() { <-l.turns }()
-		l.run(ctx, r)
+	case t.turns <- struct{}{}:
+		defer func() { <-t.turns }()
+		t.run(ctx, r)
 	case <-ctx.Done():
-		l.settle(r)
+		t.finish(r)
 	}
 }
 
-func (l *lines) run(ctx context.Context, r *request) {
-	defer l.settle(r)
-	answer := l.shielded(ctx, r)
-	if !l.leaves(ctx, r) {
+func (t *ndjsonTransport) run(ctx context.Context, r *request) {
+	defer t.finish(r)
+	answer := t.shielded(ctx, r)
+	if !t.leaves(ctx, r) {
 		if r.dropped != nil {
 			r.dropped()
 		}
 		return
 	}
-	if l.write(withID(answer, r.id)) && r.sent != nil {
+	if t.write(withID(answer, r.id)) && r.sent != nil {
 		r.sent()
 	}
 }
 
 // shielded keeps a panic of one request from ending the session.
-func (l *lines) shielded(ctx context.Context, r *request) (answer mcp.JSONRPCMessage) {
+func (t *ndjsonTransport) shielded(ctx context.Context, r *request) (answer mcp.JSONRPCMessage) {
 	defer func() {
 		if p := recover(); p != nil {
-			l.log.Error("a request panicked", "panic", p, "stack", string(debug.Stack()))
+			t.log.Error("a request panicked", "panic", p, "stack", string(debug.Stack()))
 			answer = refusal(r.id, mcp.INTERNAL_ERROR, "Bridge could not do it; its log says why.")
 			r.sent = r.dropped // this answer carries nothing
 		}
 	}()
-	return l.answer(ctx, r.message)
+	return t.answer(ctx, r.message)
 }
 
 // leaves reports whether the answer may be written. From then on a cancellation
 // comes too late.
-func (l *lines) leaves(ctx context.Context, r *request) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (t *ndjsonTransport) leaves(ctx context.Context, r *request) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	r.leaving = ctx.Err() == nil
 	return r.leaving
 }
 
-func (l *lines) settle(r *request) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// finish takes a request off the list: it has its answer, or gets none.
+func (t *ndjsonTransport) finish(r *request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	r.cancel()
-	delete(l.due, r.number)
+	delete(t.due, r.number)
 }
 
 // cancel ends the requests of an id. The library would do it too, but it may
 // hear of a request only after the word that cancels it.
-func (l *lines) cancel(params json.RawMessage) {
+func (t *ndjsonTransport) cancel(params json.RawMessage) {
 	var named struct {
 		ID json.RawMessage `json:"requestId"`
 	}
 	if json.Unmarshal(params, &named) != nil {
 		return // a notification is never answered
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, r := range l.due {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.due {
 		if !r.leaving && sameID(r.id, named.ID) {
 			r.cancel()
 		}
@@ -261,13 +262,13 @@ func (l *lines) cancel(params json.RawMessage) {
 }
 
 // write writes one frame. Output that fails ends the session.
-func (l *lines) write(answer mcp.JSONRPCMessage) bool {
+func (t *ndjsonTransport) write(answer mcp.JSONRPCMessage) bool {
 	frame, err := json.Marshal(answer)
 	if err == nil {
-		_, err = l.output.Write(append(frame, '\n'))
+		_, err = t.output.Write(append(frame, '\n'))
 	}
 	if err != nil {
-		l.broken(err)
+		t.broken(err)
 	}
 	return err == nil
 }

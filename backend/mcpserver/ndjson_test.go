@@ -94,7 +94,7 @@ func TestMSG_03_TheEndComesWithTheLastAnswerThatIsDue(t *testing.T) {
 		t.Run("MSG-03 "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				l := newLines(strings.NewReader(`{"jsonrpc":"2.0","id":"a","method":"tools/call"}`), io.Discard, slog.New(slog.DiscardHandler),
+				l := newNDJSONTransport(strings.NewReader(`{"jsonrpc":"2.0","id":"a","method":"tools/call"}`), io.Discard, slog.New(slog.DiscardHandler),
 					func(ctx context.Context, _ json.RawMessage) mcp.JSONRPCMessage {
 						if !tt.answered {
 							<-ctx.Done()

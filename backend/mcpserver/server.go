@@ -119,7 +119,7 @@ func (s *Server) serve(ctx context.Context, input io.Reader, output io.Writer) e
 		return fmt.Errorf("begin the session: %w", err)
 	}
 	s.running.Go(func() { host.forward(ctx, out) })
-	return newLines(input, out, s.opts.Log, answerWith(library)).serve(library.WithContext(ctx, host))
+	return newNDJSONTransport(input, out, s.opts.Log, answerWith(library)).serve(library.WithContext(ctx, host))
 }
 
 const guide = `Bridge connects you with the other coding-agent sessions on this PC. ` +
