@@ -9,7 +9,7 @@ import (
 
 	"bridge/app/mark"
 	"bridge/backend/bridge"
-	"bridge/backend/maintain"
+	"bridge/backend/maintain/check"
 )
 
 // State is what the tray's icon tells.
@@ -64,7 +64,7 @@ type Waiting struct {
 
 // Storage is what is known about the home's storage.
 type Storage struct {
-	Summary maintain.Summary
+	Summary check.Summary
 	// First is the worst finding in words, "" without any.
 	First string
 	// Problem says why the storage could not be looked at.

@@ -10,15 +10,15 @@ import (
 	"bridge/app/mark"
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
-	"bridge/backend/maintain"
+	"bridge/backend/maintain/check"
 )
 
 var noon = time.UnixMilli(1_800_000_000_000)
 
 func TestDSK_02_DescribeTellsTheWorstFirst(t *testing.T) {
 	waiting := []Waiting{{Session: "codex api", Messages: 2, Since: noon.Add(-20 * time.Minute)}}
-	damaged := Storage{Summary: maintain.Summary{Errors: 2, Warnings: 1}, First: "jobs.json: it is not valid JSON"}
-	warned := Storage{Summary: maintain.Summary{OK: true, Warnings: 1}, First: "x: nothing of Bridge's"}
+	damaged := Storage{Summary: check.Summary{Errors: 2, Warnings: 1}, First: "jobs.json: it is not valid JSON"}
+	warned := Storage{Summary: check.Summary{OK: true, Warnings: 1}, First: "x: nothing of Bridge's"}
 	failed := Storage{Failed: true, Result: "Backing up failed at 14:02: the disk is full"}
 	for name, tt := range map[string]struct {
 		facts Facts
@@ -60,7 +60,7 @@ func TestDSK_02_EveryStateHasAShapeOfItsOwn(t *testing.T) {
 }
 
 func TestDSK_02_ANeedLeadsToItsPlace(t *testing.T) {
-	f := Facts{Waiting: []Waiting{{Session: "a/b", Messages: 1, Since: noon.Add(-time.Hour)}}, Storage: Storage{Summary: maintain.Summary{Errors: 1}}}
+	f := Facts{Waiting: []Waiting{{Session: "a/b", Messages: 1, Since: noon.Add(-time.Hour)}}, Storage: Storage{Summary: check.Summary{Errors: 1}}}
 	var places []string
 	for _, need := range Describe(f, noon).Needs {
 		places = append(places, need.Place)
@@ -78,7 +78,7 @@ func TestDSK_02_TheMenuSaysHowOldTheBackupIs(t *testing.T) {
 		"Last backup: 47 h ago":   millis(noon.Add(-47 * time.Hour)),
 		"Last backup: 3 d ago":    millis(noon.Add(-80 * time.Hour)),
 	} {
-		if got := Describe(Facts{Storage: Storage{Summary: maintain.Summary{LastBackup: at}}}, noon).Backup; got != want {
+		if got := Describe(Facts{Storage: Storage{Summary: check.Summary{LastBackup: at}}}, noon).Backup; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

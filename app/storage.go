@@ -16,6 +16,7 @@ import (
 	"bridge/backend/daemon"
 	"bridge/backend/ipc"
 	"bridge/backend/maintain"
+	"bridge/backend/maintain/check"
 )
 
 // storage knows how the home's storage stands: by a quick look whenever
@@ -30,9 +31,9 @@ type storage struct {
 
 	mu       sync.Mutex // guards below
 	known    Storage
-	quick    maintain.Summary // the last quick look
-	atCheck  maintain.Summary // the quick look before the last whole check
-	whole    maintain.Report  // the last whole check
+	quick    check.Summary // the last quick look
+	atCheck  check.Summary // the quick look before the last whole check
+	whole    check.Report  // the last whole check
 	checked  bool
 	lastTook time.Duration // of the last whole check
 	lastEnd  time.Time
@@ -73,7 +74,7 @@ func (s *storage) facts() Storage {
 }
 
 // worse joins a quick look and a whole check: what either found is there.
-func worse(quick, whole maintain.Summary) maintain.Summary {
+func worse(quick, whole check.Summary) check.Summary {
 	sum := quick
 	sum.Errors, sum.Warnings = max(quick.Errors, whole.Errors), max(quick.Warnings, whole.Warnings)
 	sum.OK = sum.Errors == 0
@@ -166,7 +167,7 @@ func (s *storage) caretaker() maintain.Caretaker {
 // returns when to look again because the last whole check was just now, or nil.
 func (s *storage) look(ctx context.Context, watcher *fsnotify.Watcher) (later <-chan time.Time) {
 	s.watch(watcher)
-	standing, err := s.caretaker().Look(ctx)
+	standing, err := s.caretaker().Doctor().Look(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -210,7 +211,7 @@ func (s *storage) check(ctx context.Context) error {
 	s.mu.Lock()
 	before := s.quick
 	s.mu.Unlock()
-	report, err := s.caretaker().Check(ctx)
+	report, err := s.caretaker().Doctor().Check(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

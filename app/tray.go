@@ -194,7 +194,7 @@ func (t *tray) paint(before, s Status) {
 	text(m.backUp, workTitle(before, "Back up now", backingUp), workTitle(s, "Back up now", backingUp))
 	text(m.check, workTitle(before, "Check storage now", checking), workTitle(s, "Check storage now", checking))
 	if s.Login != m.login.Checked() {
-		check(m.login, s.Login)
+		tick(m.login, s.Login)
 	}
 }
 
@@ -236,7 +236,7 @@ func enable(item *systray.MenuItem, on bool) {
 	}
 }
 
-func check(item *systray.MenuItem, on bool) {
+func tick(item *systray.MenuItem, on bool) {
 	if on {
 		item.Check()
 	} else {

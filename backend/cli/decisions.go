@@ -14,7 +14,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/decision"
-	"bridge/backend/maintain"
+	"bridge/backend/maintain/check"
 	"bridge/backend/store"
 )
 
@@ -66,7 +66,7 @@ func decisionsCommand(a *App) *cobra.Command {
 // and no migration runs (DEC-19).
 func readDecisions(ctx context.Context, home config.Home, query string) (decisionsReport, error) {
 	report := decisionsReport{Decisions: []decision.Revision{}}
-	if _, err := (maintain.Caretaker{Home: home}).HasStore(ctx); errors.Is(err, maintain.ErrLost) {
+	if _, err := check.HasStore(ctx, home); errors.Is(err, check.ErrLost) {
 		return report, err
 	}
 	reader, err := store.OpenReader(ctx, home.DB())

@@ -16,6 +16,8 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/maintain"
+	"bridge/backend/maintain/check"
+	"bridge/backend/maintain/inventory"
 )
 
 // doctorFlags are what `bridge doctor` was asked to do; at most one of the
@@ -112,7 +114,7 @@ func (d doctor) run(ctx context.Context, snapshot string) error {
 		Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge, Told: d.progress.tell,
 	}
 	if d.flags != (doctorFlags{restore: d.flags.restore, yes: d.flags.yes}) {
-		if err := d.caretaker.RequireHome(); err != nil {
+		if err := check.RequireHome(home); err != nil {
 			return err
 		}
 	}
@@ -144,7 +146,7 @@ func (d doctor) run(ctx context.Context, snapshot string) error {
 }
 
 func (d doctor) check(ctx context.Context) error {
-	report, err := d.caretaker.Check(ctx)
+	report, err := d.caretaker.Doctor().Check(ctx)
 	d.progress.end()
 	if err != nil {
 		return err
@@ -255,12 +257,12 @@ func (d doctor) archive(ctx context.Context) error {
 }
 
 // reportText is the report for people: the verdict first, then what to do.
-func reportText(r maintain.Report, c maintain.Caretaker, now time.Time) string {
+func reportText(r check.Report, c maintain.Caretaker, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Storage in %s: %s\n", c.Home.Dir(), r.Summary().Words())
 	for _, finding := range r.Findings {
 		mark := "!"
-		if finding.Severity == maintain.Error {
+		if finding.Severity == check.Error {
 			mark = "✗"
 		}
 		fmt.Fprintf(&b, "\n %s %s: %s [%s]\n   %s\n   → %s\n", mark, finding.Severity, finding.Path, finding.Code, finding.Detail, finding.Code.Hint())
@@ -277,7 +279,7 @@ func reportText(r maintain.Report, c maintain.Caretaker, now time.Time) string {
 	return b.String()
 }
 
-func backupsText(r maintain.Report, now time.Time) string {
+func backupsText(r check.Report, now time.Time) string {
 	if len(r.Backups) == 0 {
 		return "none yet; make one with `bridge doctor --backup`"
 	}
@@ -285,7 +287,7 @@ func backupsText(r maintain.Report, now time.Time) string {
 }
 
 func proofText(c maintain.Caretaker, now time.Time) string {
-	proof, ok := c.LastProof()
+	proof, ok := inventory.LastProof(c.Home.Backups())
 	if !ok {
 		return "none; prove one with `bridge doctor --drill`"
 	}

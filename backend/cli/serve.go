@@ -17,6 +17,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/daemon"
 	"bridge/backend/maintain"
+	"bridge/backend/maintain/check"
 )
 
 // defaultIdleExit is how long a background broker stays when nothing needs it.
@@ -71,8 +72,8 @@ func consentToReplace(ctx context.Context, a *App, yes bool) error {
 		return err
 	}
 	c := maintain.Caretaker{Home: home}
-	_, err = c.HasStore(ctx)
-	if !errors.Is(err, maintain.ErrLost) {
+	_, err = check.HasStore(ctx, home)
+	if !errors.Is(err, check.ErrLost) {
 		return err
 	}
 	fmt.Fprintf(a.Stdout, "%s.\n%s\n", oneLine(err), c.Explain(maintain.WorkReplace, ""))
@@ -130,7 +131,7 @@ func (a *App) startBroker(ctx context.Context, options daemon.Options) (*daemon.
 	for {
 		running, err := daemon.Start(ctx, options)
 		code := bridge.CodeOf(err)
-		if options.Host != service.Host || code != bridge.Conflict && code != bridge.Denied || errors.Is(err, maintain.ErrLost) {
+		if options.Host != service.Host || code != bridge.Conflict && code != bridge.Denied || errors.Is(err, check.ErrLost) {
 			return running, err
 		}
 		if told != err.Error() {

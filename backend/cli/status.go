@@ -15,6 +15,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/ipc/api"
 	"bridge/backend/maintain"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 )
 
@@ -26,7 +27,7 @@ type statusReport struct {
 	Jobs    []struct{} `json:"jobs"`
 	// Storage is how the storage stands at a quick look; null when none was
 	// possible.
-	Storage *maintain.Standing `json:"storage"`
+	Storage *check.Standing `json:"storage"`
 }
 
 func statusCommand(a *App) *cobra.Command {
@@ -54,7 +55,7 @@ func statusCommand(a *App) *cobra.Command {
 
 // statusOffline says that no broker runs.
 func statusOffline(ctx context.Context, a *App, home config.Home) error {
-	if _, err := (maintain.Caretaker{Home: home}).HasStore(ctx); errors.Is(err, maintain.ErrLost) {
+	if _, err := check.HasStore(ctx, home); errors.Is(err, check.ErrLost) {
 		return err
 	}
 	report := statusReport{Home: home.Dir(), Broker: api.Status{Peers: []api.Peer{}}, Jobs: []struct{}{}}
@@ -70,18 +71,18 @@ func statusOffline(ctx context.Context, a *App, home config.Home) error {
 // words. It needs no broker and changes nothing.
 func lookAtStorage(ctx context.Context, a *App, home config.Home, report *statusReport) string {
 	caretaker := maintain.Caretaker{Home: home, Now: a.Now}
-	standing, err := caretaker.Look(ctx)
+	standing, err := caretaker.Doctor().Look(ctx)
 	if err != nil {
 		return fmt.Sprintf("Storage    could not be looked at: %s\n", err)
 	}
 	report.Storage = &standing
-	if err := caretaker.RequireHome(); err != nil {
+	if err := check.RequireHome(home); err != nil {
 		return fmt.Sprintf("Storage    %s\n", err)
 	}
 	return storageText(standing, a.Now())
 }
 
-func storageText(s maintain.Standing, now time.Time) string {
+func storageText(s check.Standing, now time.Time) string {
 	more := "bridge doctor reads everything"
 	if s.Errors+s.Warnings > 0 {
 		more = "bridge doctor says what it is"

@@ -26,6 +26,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/maintain"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/lease"
 	"bridge/backend/sqlitex"
 	"bridge/backend/store"
@@ -114,11 +115,10 @@ func Check(ctx context.Context, home config.Home, getenv func(string) string) er
 	if _, err := home.Settings(getenv); err != nil {
 		return err
 	}
-	care := maintain.Caretaker{Home: home}
 	if err := lease.CheckFree(home); err != nil {
 		return err
 	}
-	if _, err := care.HasStore(ctx); err != nil {
+	if _, err := check.HasStore(ctx, home); err != nil {
 		return err
 	}
 	reader, err := store.OpenReader(ctx, home.DB())
@@ -147,11 +147,11 @@ func (d *Daemon) readSettings(context.Context) error {
 // before another broker is asked to leave: the leases that tell of a loss are
 // cleared by whoever registers.
 func (d *Daemon) lookForStore(ctx context.Context) (err error) {
-	d.has, err = d.caretaker().HasStore(ctx)
+	d.has, err = check.HasStore(ctx, d.opts.Home)
 	switch {
 	case !d.opts.Replace:
 		return err
-	case errors.Is(err, maintain.ErrLost):
+	case errors.Is(err, check.ErrLost):
 		return nil
 	case d.has:
 		return bridge.Errorf(bridge.Denied, "nothing is lost: %s is there, and stays; `bridge serve` without --new-store serves it", d.opts.Home.DB())
@@ -431,7 +431,7 @@ func (d *Daemon) startDashboard(context.Context) error {
 		Reader:    func(context.Context) (dashboard.Reader, error) { return d.db, nil },
 		Broker:    d.broker,
 		Agents:    d.agents(),
-		Storage:   d.caretaker(),
+		Storage:   d.caretaker().Doctor(),
 		Caretaker: d.caretaker,
 		Settings:  d.opts.Home,
 		OpenLink:  d.opts.OpenLink,

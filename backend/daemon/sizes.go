@@ -1,6 +1,10 @@
 package daemon
 
-import "time"
+import (
+	"time"
+
+	"bridge/backend/maintain/check"
+)
 
 const (
 	// sizesRest is how long a daemon has been up before it looks at the home's size:
@@ -22,10 +26,10 @@ func (d *Daemon) sizesLoop() {
 		}
 		wait = sizesLook
 		care := d.caretaker()
-		if d.opts.Now().Before(care.NextSizes()) {
+		if d.opts.Now().Before(check.NextSizes(care.Home)) {
 			continue
 		}
-		if err := care.RecordSizes(d.ctx); err != nil && d.ctx.Err() == nil {
+		if err := check.RecordSizes(d.ctx, care.Worker()); err != nil && d.ctx.Err() == nil {
 			d.opts.Log.Warn("the home's size could not be recorded", "err", err)
 		}
 	}

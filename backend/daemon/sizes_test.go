@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bridge/backend/config"
+	"bridge/backend/maintain/check"
 )
 
 func TestDSK_06_TheHomesSizeIsRecordedOnceADay(t *testing.T) {
@@ -27,7 +28,7 @@ func TestDSK_06_TheHomesSizeIsRecordedOnceADay(t *testing.T) {
 		points := func() int {
 			t.Helper()
 			synctest.Wait()
-			recorded, err := d.caretaker().Sizes()
+			recorded, err := check.Sizes(d.opts.Home)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
-	"bridge/backend/maintain"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 )
 
 // Storage is what the dashboard asks about the home's storage;
-// maintain.Caretaker is one. Neither method changes anything.
+// check.Doctor is one. Neither method changes anything.
 type Storage interface {
-	Check(ctx context.Context) (maintain.Report, error)
+	Check(ctx context.Context) (check.Report, error)
 	Drills() ([]inventory.Proof, error)
 }
 
@@ -44,7 +44,7 @@ type storage struct {
 
 // checked is a report, when it was made and how long that took.
 type checked struct {
-	report maintain.Report
+	report check.Report
 	at     time.Time
 	took   time.Duration
 }
@@ -59,7 +59,7 @@ func (c *checked) fresh(now time.Time, age time.Duration) bool {
 
 // report returns a report that is at most age old, or several times as old as
 // it took. Of many that ask at once one looks.
-func (s *storage) report(ctx context.Context, age time.Duration) (maintain.Report, error) {
+func (s *storage) report(ctx context.Context, age time.Duration) (check.Report, error) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
 	if known := s.known.Load(); known.fresh(s.now(), age) {
@@ -69,17 +69,17 @@ func (s *storage) report(ctx context.Context, age time.Duration) (maintain.Repor
 }
 
 // look looks now, whatever is known.
-func (s *storage) look(ctx context.Context) (maintain.Report, error) {
+func (s *storage) look(ctx context.Context) (check.Report, error) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
 	return s.lookLocked(ctx)
 }
 
-func (s *storage) lookLocked(ctx context.Context) (maintain.Report, error) {
+func (s *storage) lookLocked(ctx context.Context) (check.Report, error) {
 	began := s.now()
 	report, err := s.of.Check(ctx)
 	if err != nil {
-		return maintain.Report{}, fmt.Errorf("check the storage: %w", err)
+		return check.Report{}, fmt.Errorf("check the storage: %w", err)
 	}
 	s.known.Store(&checked{report: report, at: s.now(), took: s.now().Sub(began)})
 	return report, nil

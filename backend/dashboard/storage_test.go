@@ -15,17 +15,18 @@ import (
 
 	"bridge/backend/config"
 	"bridge/backend/maintain"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 )
 
 // toldStorage answers with a fixed report and counts the looks.
 type toldStorage struct {
-	report maintain.Report
+	report check.Report
 	err    error
 	looks  atomic.Int32
 }
 
-func (s *toldStorage) Check(context.Context) (maintain.Report, error) {
+func (s *toldStorage) Check(context.Context) (check.Report, error) {
 	s.looks.Add(1)
 	return s.report, s.err
 }
@@ -35,14 +36,14 @@ func (s *toldStorage) Drills() ([]inventory.Proof, error) {
 }
 
 func sampleStorage() *toldStorage {
-	return &toldStorage{report: maintain.Report{
+	return &toldStorage{report: check.Report{
 		CheckedAt: 1772632800000,
-		Schema:    []maintain.Schema{{Path: "bridge.db", Actual: 9, Expected: 9}},
-		Findings: []maintain.Finding{
-			{Severity: maintain.Error, Code: maintain.JSONDamaged, Path: "jobs.json", Detail: "it is not valid JSON: unexpected end of JSON input"},
-			{Severity: maintain.Warning, Code: maintain.TempAbandoned, Path: ".jobs.json.bridge-tmp-ABC", Detail: "a write to it was never finished", Fixable: true},
+		Schema:    []check.Schema{{Path: "bridge.db", Actual: 9, Expected: 9}},
+		Findings: []check.Finding{
+			{Severity: check.Error, Code: check.JSONDamaged, Path: "jobs.json", Detail: "it is not valid JSON: unexpected end of JSON input"},
+			{Severity: check.Warning, Code: check.TempAbandoned, Path: ".jobs.json.bridge-tmp-ABC", Detail: "a write to it was never finished", Fixable: true},
 		},
-		Sizes:      []maintain.Size{{Path: "bridge.db", Bytes: 245760}, {Path: "jobs.json", Bytes: 12}},
+		Sizes:      []check.Size{{Path: "bridge.db", Bytes: 245760}, {Path: "jobs.json", Bytes: 12}},
 		TotalBytes: 245772,
 		Backups:    []inventory.Set{{Path: "backups/snapshot-1772630000000-x", CreatedAt: 1772630000000}},
 	}}
@@ -97,7 +98,7 @@ func TestSTO_03_TheRealReportChangesNothing(t *testing.T) {
 		if dir = home.Dir(); os.Mkdir(dir, 0o700) != nil {
 			t.Fatal(dir)
 		}
-		o.Storage = maintain.Caretaker{Home: home, Program: "a test", Now: o.Now}
+		o.Storage = maintain.Caretaker{Home: home, Program: "a test", Now: o.Now}.Doctor()
 	})
 	if got := w.get("/api/storage"); got.status != http.StatusOK || !strings.Contains(got.body, `"ok":true`) {
 		t.Errorf("%d %s", got.status, got.body)

@@ -12,6 +12,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/maintain"
+	"bridge/backend/maintain/check"
 )
 
 const (
@@ -62,10 +63,10 @@ type offerWire struct {
 
 // worksWire is the answer of GET /api/storage/work.
 type worksWire struct {
-	Running *workWire                `json:"running"`
-	Ended   []workWire               `json:"ended"` // since this broker started, the newest first
-	Offers  []offerWire              `json:"offers"`
-	Hints   map[maintain.Code]string `json:"hints"` // what to do about a finding
+	Running *workWire             `json:"running"`
+	Ended   []workWire            `json:"ended"` // since this broker started, the newest first
+	Offers  []offerWire           `json:"offers"`
+	Hints   map[check.Code]string `json:"hints"` // what to do about a finding
 }
 
 // workRequest is the body of POST /api/storage/work.
@@ -120,14 +121,14 @@ func (d *Dashboard) offer(work maintain.Work, care maintain.Caretaker) offerWire
 // works, and which there are.
 func (d *Dashboard) showWorks(w http.ResponseWriter, _ *http.Request) error {
 	wire := d.works.wire()
-	wire.Offers, wire.Hints = []offerWire{}, map[maintain.Code]string{}
+	wire.Offers, wire.Hints = []offerWire{}, map[check.Code]string{}
 	if d.works.care != nil {
 		care := d.works.care()
 		for _, work := range offered {
 			wire.Offers = append(wire.Offers, d.offer(work, care))
 		}
 	}
-	for code, kind := range maintain.Kinds() {
+	for code, kind := range check.Kinds() {
 		wire.Hints[code] = kind.Hint
 	}
 	return writeJSON(w, wire)
@@ -250,7 +251,7 @@ func (d *Dashboard) work(ctx context.Context, work maintain.Work, care maintain.
 	care.Told = d.works.tell
 	result, err := carryOut(ctx, work, care)
 	d.opts.Log.Info("maintenance from the page", "work", work, "result", result, "err", err)
-	if recordErr := care.RecordSizes(ctx); recordErr != nil && ctx.Err() == nil {
+	if recordErr := check.RecordSizes(ctx, care.Worker()); recordErr != nil && ctx.Err() == nil {
 		d.opts.Log.Warn("the storage's size could not be recorded", "err", recordErr)
 	}
 	report, lookErr := d.storage.look(ctx)
@@ -292,15 +293,15 @@ func carryOut(ctx context.Context, work maintain.Work, care maintain.Caretaker) 
 
 // sizesWire is the answer of GET /api/storage/sizes.
 type sizesWire struct {
-	Points []maintain.SizePoint `json:"points"` // one a day, the oldest first
+	Points []check.SizePoint `json:"points"` // one a day, the oldest first
 }
 
 // listSizes answers GET /api/storage/sizes: how much the home took over time.
 func (d *Dashboard) listSizes(w http.ResponseWriter, _ *http.Request) error {
 	if d.works.care == nil {
-		return writeJSON(w, sizesWire{Points: []maintain.SizePoint{}})
+		return writeJSON(w, sizesWire{Points: []check.SizePoint{}})
 	}
-	points, err := d.works.care().Sizes()
+	points, err := check.Sizes(d.works.care().Home)
 	if err != nil {
 		return fmt.Errorf("read the record of sizes: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/maintain"
+	"bridge/backend/maintain/check"
 	"bridge/backend/store"
 )
 
@@ -46,7 +47,7 @@ func kept(t *testing.T, change ...func(*maintain.Caretaker)) (*world, config.Hom
 	}
 	t.Cleanup(func() { _ = lease.Release() })
 	w := newWorld(t, func(o *Options) {
-		o.Storage, o.Now = care, time.Now
+		o.Storage, o.Now = care.Doctor(), time.Now
 		o.Caretaker = func() maintain.Caretaker { return care }
 	})
 	return w, home
@@ -73,7 +74,7 @@ func (w *world) workDone(body string) workWire {
 
 func TestSTO_04_DSK_06_TheOwnerBacksUpProvesAndChecksFromThePage(t *testing.T) {
 	w, home := kept(t)
-	if before := decode[maintain.Report](t, w.get("/api/storage")); len(before.Backups) != 0 {
+	if before := decode[check.Report](t, w.get("/api/storage")); len(before.Backups) != 0 {
 		t.Fatalf("backups before: %+v", before.Backups)
 	}
 	for _, step := range []struct{ action, want string }{
@@ -84,7 +85,7 @@ func TestSTO_04_DSK_06_TheOwnerBacksUpProvesAndChecksFromThePage(t *testing.T) {
 			t.Errorf("%s: %+v", step.action, done)
 		}
 	}
-	report := decode[maintain.Report](t, w.get("/api/storage"))
+	report := decode[check.Report](t, w.get("/api/storage"))
 	if len(report.Backups) != 1 {
 		t.Errorf("the report after the work is an old one: %+v", report.Backups)
 	}
@@ -139,7 +140,7 @@ func TestDSK_06_WhatCanBeDoneIsOfferedInWords(t *testing.T) {
 			t.Errorf("%s: refused %q", action, offers[action].Refused)
 		}
 	}
-	for code, kind := range maintain.Kinds() {
+	for code, kind := range check.Kinds() {
 		if works.Hints[code] != kind.Hint || kind.Hint == "" {
 			t.Errorf("%s has the hint %q", code, works.Hints[code])
 		}
@@ -156,7 +157,7 @@ func TestTheShapesOfMaintenanceAreThoseOfTheGoldenFiles(t *testing.T) {
 	w.board.works.ended = []workWire{{Action: "drill", State: "failed", Began: at, Ended: &ended, Result: "there is no snapshot yet"}}
 	works := decode[worksWire](t, w.get("/api/storage/work"))
 	w.board.works.running = nil
-	works.Hints = map[maintain.Code]string{maintain.TempAbandoned: works.Hints[maintain.TempAbandoned]}
+	works.Hints = map[check.Code]string{check.TempAbandoned: works.Hints[check.TempAbandoned]}
 	body, err := json.Marshal(works)
 	if err != nil {
 		t.Fatal(err)

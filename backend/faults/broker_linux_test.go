@@ -19,7 +19,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
-	"bridge/backend/maintain"
+	"bridge/backend/maintain/check"
 )
 
 // broker is a real `bridge serve` under trace, with two sessions.
@@ -229,12 +229,12 @@ func (b *broker) keeps(t *testing.T, home string, acknowledged map[string]int) {
 
 func sound(t *testing.T, home string) {
 	t.Helper()
-	report, err := caretaker(t, home).Check(t.Context())
+	report, err := caretaker(t, home).Doctor().Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, finding := range report.Findings {
-		if finding.Severity == maintain.Error {
+		if finding.Severity == check.Error {
 			t.Errorf("the doctor says: %s: %s: %s", finding.Code, finding.Path, finding.Detail)
 		}
 	}

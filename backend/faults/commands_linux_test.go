@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/maintain"
+	"bridge/backend/maintain/check"
+	"bridge/backend/maintain/inventory"
 )
 
 // patience bounds every command: none may hang because of a disk.
@@ -54,7 +55,7 @@ var works = []work{
 }
 
 func proven(t *testing.T, home string) bool {
-	_, proven := caretaker(t, home).LastProof()
+	_, proven := inventory.LastProof(homeAt(t, home).Backups())
 	return proven
 }
 
@@ -183,13 +184,13 @@ func (w work) checkHome(t *testing.T, p *plan, home string, before map[string]in
 			t.Errorf("%d messages before, %d now", len(before), len(now))
 		}
 	}
-	report, err := caretaker(t, home).Check(t.Context())
+	report, err := caretaker(t, home).Doctor().Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, finding := range report.Findings {
-		told := left && finding.Code == maintain.RestoreUnfinished || r.code == 1 && finding.Code == maintain.DrillFailed
-		if finding.Severity == maintain.Error && !told {
+		told := left && finding.Code == check.RestoreUnfinished || r.code == 1 && finding.Code == check.DrillFailed
+		if finding.Severity == check.Error && !told {
 			t.Errorf("afterwards the doctor says: %s: %s: %s", finding.Code, finding.Path, finding.Detail)
 		}
 	}

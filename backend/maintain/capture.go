@@ -10,6 +10,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
@@ -125,7 +126,7 @@ func (c *capture) copyDatabase(ctx context.Context, file *inventory.File) (err e
 
 // verify reads a copied database whole.
 func (c *capture) verify(ctx context.Context, file *inventory.File) error {
-	counts, err := verifyDatabase(ctx, inventory.Join(c.pending, file.Path))
+	counts, err := check.VerifyDatabase(ctx, inventory.Join(c.pending, file.Path))
 	if err != nil {
 		return c.spare(ctx, file, err)
 	}

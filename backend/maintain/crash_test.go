@@ -21,6 +21,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/disk"
 	"bridge/backend/mail"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
@@ -169,7 +170,7 @@ var operations = map[string]operation{
 		},
 		check: func(t *testing.T, c Caretaker, before map[string]string) {
 			checkAfterRestore(t, c, before)
-			if _, err := c.HasStore(context.Background()); err != nil && !errors.Is(err, ErrLost) && inventory.IsMissing(c.Home.MaintenanceLock()) {
+			if _, err := check.HasStore(context.Background(), c.Home); err != nil && !errors.Is(err, check.ErrLost) && inventory.IsMissing(c.Home.MaintenanceLock()) {
 				t.Errorf("the home has neither a store nor lost one: %v", err)
 			}
 		},
@@ -204,7 +205,7 @@ func wholeSnapshots(t *testing.T, c Caretaker, dir string) int {
 			err = manifest.CheckSums(context.Background(), path, c.Worker().ProgressOf(""))
 		}
 		if err == nil {
-			_, err = verifyDatabase(context.Background(), inventory.Join(path, inventory.Primary))
+			_, err = check.VerifyDatabase(context.Background(), inventory.Join(path, inventory.Primary))
 		}
 		if err != nil {
 			t.Errorf("a published snapshot is not whole: %v", err)
@@ -332,7 +333,7 @@ func crashAt(t *testing.T, name string, c Caretaker, n int) {
 		t.Errorf("%s again: %v", name, err)
 	}
 	op.check(t, c, before)
-	if r := report(t, c); r.Count(Error) > 0 {
+	if r := report(t, c); r.Count(check.Error) > 0 {
 		t.Errorf("after doing it again: %v", r.Findings)
 	}
 	if t.Failed() {

@@ -15,6 +15,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
@@ -158,12 +159,12 @@ func (c Caretaker) proveCounts(ctx context.Context, manifest inventory.Manifest)
 // proveSound asks the doctor about the scratch home and opens its store as a
 // broker would, upgrade included.
 func (c Caretaker) proveSound(ctx context.Context) error {
-	report, err := c.Check(ctx)
+	report, err := c.Doctor().Check(ctx)
 	if err != nil {
 		return err
 	}
 	for _, finding := range report.Findings {
-		if finding.Severity == Error && finding.Code != DatabaseReferences { // these were captured as they are
+		if finding.Severity == check.Error && finding.Code != check.DatabaseReferences { // these were captured as they are
 			return bridge.Errorf(bridge.Storage, "%s: %s", finding.Path, finding.Detail)
 		}
 	}
@@ -177,9 +178,3 @@ func (c Caretaker) proveSound(ctx context.Context) error {
 	_, err = db.Recent(ctx, 1)
 	return errors.Join(err, db.Close())
 }
-
-// Drills returns the recorded proofs, the newest first.
-func (c Caretaker) Drills() ([]inventory.Proof, error) { return inventory.Drills(c.Home.Backups()) }
-
-// LastProof returns the newest drill that succeeded; ok is false without one.
-func (c Caretaker) LastProof() (inventory.Proof, bool) { return inventory.LastProof(c.Home.Backups()) }

@@ -14,6 +14,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
 	"bridge/backend/mail"
+	"bridge/backend/maintain/check"
 	"bridge/backend/store"
 )
 
@@ -129,7 +130,7 @@ func TestSTO_18_GeneratedDamage(t *testing.T) {
 			makeDatabase(t, c, "bridge.db", one.script)
 			before := listing(t, c.Home.Dir())
 			r := report(t, c)
-			named := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Path == "bridge.db" && f.Code != DatabaseOlder })
+			named := slices.ContainsFunc(r.Findings, func(f check.Finding) bool { return f.Path == "bridge.db" && f.Code != check.DatabaseOlder })
 			isComponent := one.table == "bridge_components" || one.table == "delivery_ways" // like a store before its upgrade
 			if !named && (!isComponent || len(r.Findings) == 0) {
 				t.Errorf("the doctor says %v", r.Findings)

@@ -22,6 +22,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
 )
@@ -237,9 +238,9 @@ func managedBytes(t testing.TB, c Caretaker) map[string]string {
 	return seen
 }
 
-func report(t testing.TB, c Caretaker) Report {
+func report(t testing.TB, c Caretaker) check.Report {
 	t.Helper()
-	r, err := c.Check(context.Background())
+	r, err := c.Doctor().Check(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +248,7 @@ func report(t testing.TB, c Caretaker) Report {
 }
 
 // findings lists "code path" of a report.
-func findings(r Report) []string {
+func findings(r check.Report) []string {
 	found := []string{}
 	for _, f := range r.Findings {
 		found = append(found, string(f.Code)+" "+f.Path)

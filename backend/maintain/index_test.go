@@ -53,7 +53,7 @@ func TestSTO_01_STO_06_TheDoctorKnowsTheSearchIndex(t *testing.T) {
 		t.Errorf("a sound index gives %v", sound)
 	}
 	makeDatabase(t, c, "bridge.db", fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
-		INSERT INTO messages SELECT printf('far-%%d', i), 'bob', 'alice', 'alice', 'claude', 'bob', 'c', NULL, 0, 'message', 5000, NULL FROM n`, farBehind))
+		INSERT INTO messages SELECT printf('far-%%d', i), 'bob', 'alice', 'alice', 'claude', 'bob', 'c', NULL, 0, 'message', 5000, NULL FROM n`, 10_000))
 	if got := findings(report(t, c)); !has(got, "index-behind history.db") {
 		t.Errorf("an index that is far behind gives %v", got)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
 	"bridge/backend/store"
@@ -103,14 +104,14 @@ func TestSTO_17_EachSignOfALostStoreIsSeenAlone(t *testing.T) {
 				sign.put(t, c, sign.path)
 				vacate(t, c)
 				before := listing(t, c.Home.Dir())
-				has, err := c.HasStore(t.Context())
+				has, err := check.HasStore(t.Context(), c.Home)
 				want := "the store " + c.Home.DB() + " is lost: " + how + ", but " + sign.path + " shows that there was one; "
-				if has || !errors.Is(err, ErrLost) || bridge.CodeOf(err) != bridge.Denied || !strings.HasPrefix(err.Error(), want) {
+				if has || !errors.Is(err, check.ErrLost) || bridge.CodeOf(err) != bridge.Denied || !strings.HasPrefix(err.Error(), want) {
 					t.Errorf("HasStore = %v, %v; want %s", has, err, want)
 				}
-				for _, look := range []func(context.Context) (Report, error){c.Check, func(ctx context.Context) (Report, error) { return c.check(ctx, true) }} {
+				for _, look := range []func(context.Context) (check.Report, error){c.Doctor().Check, c.Doctor().QuickReport} {
 					r, err := look(t.Context())
-					at := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Code == "store-lost" })
+					at := slices.IndexFunc(r.Findings, func(f check.Finding) bool { return f.Code == "store-lost" })
 					if err != nil || r.OK || at < 0 || r.Findings[at].Path != "bridge.db" || !strings.Contains(r.Findings[at].Detail, sign.path) {
 						t.Errorf("the report is %+v, %v", r.Findings, err)
 					}
@@ -161,7 +162,7 @@ func TestSTO_17_AHomeThatNeverHadAStoreIsNotCalledOneThatLostIt(t *testing.T) {
 				c := bareHome(t)
 				make(t, c)
 				vacate(t, c)
-				if has, err := c.HasStore(t.Context()); has || err != nil {
+				if has, err := check.HasStore(t.Context(), c.Home); has || err != nil {
 					t.Errorf("HasStore = %v, %v", has, err)
 				}
 				if found := findings(report(t, c)); has(found, "store-lost bridge.db") {
@@ -170,7 +171,7 @@ func TestSTO_17_AHomeThatNeverHadAStoreIsNotCalledOneThatLostIt(t *testing.T) {
 				if err := openStore(t, c).Close(); err != nil {
 					t.Error(err)
 				}
-				if has, err := c.HasStore(t.Context()); !has || err != nil {
+				if has, err := check.HasStore(t.Context(), c.Home); !has || err != nil {
 					t.Errorf("with its first store: %v, %v", has, err)
 				}
 			})
@@ -203,7 +204,7 @@ func TestSTO_17_ALeaseTellsOfAStoreOnceThereIsOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	remove(t, c, "bridge.db")
-	if _, err := c.HasStore(t.Context()); !errors.Is(err, ErrLost) {
+	if _, err := check.HasStore(t.Context(), c.Home); !errors.Is(err, check.ErrLost) {
 		t.Errorf("HasStore = %v", err)
 	}
 	again, err := c.Worker().Register() // by another that found none
@@ -221,7 +222,7 @@ func TestSTO_17_ACutOffFirstCommitIsNoLoss(t *testing.T) {
 	c := bareHome(t)
 	makeDatabase(t, c, "bridge.db", "PRAGMA journal_mode = WAL; CREATE TABLE x (y); DROP TABLE x")
 	write(t, c.Home.Dir(), "bridge.db-wal", "half a commit")
-	if has, err := c.HasStore(t.Context()); has || err != nil {
+	if has, err := check.HasStore(t.Context(), c.Home); has || err != nil {
 		t.Errorf("HasStore = %v, %v", has, err)
 	}
 	if err := openStore(t, c).Close(); err != nil {
@@ -239,7 +240,7 @@ func TestSTO_17_AStoreThatCannotBeReadIsNotCalledLost(t *testing.T) {
 			c := newHome(t)
 			mustBackup(t, c)
 			hurt(c)
-			if _, err := c.HasStore(t.Context()); err != nil {
+			if _, err := check.HasStore(t.Context(), c.Home); err != nil {
 				t.Errorf("HasStore = %v", err)
 			}
 		})
@@ -250,7 +251,7 @@ func TestSTO_17_TheRefusalNamesWhatBringsMostBack(t *testing.T) {
 	c := newHome(t)
 	says := func(want ...string) {
 		t.Helper()
-		_, err := c.HasStore(t.Context())
+		_, err := check.HasStore(t.Context(), c.Home)
 		for _, want := range append(want, "and `bridge serve --new-store --home "+c.Home.Dir()+"` begins with an empty store") {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v does not say %q", err, want)
@@ -289,7 +290,7 @@ func TestSTO_17_TheRefusalNamesWhatBringsMostBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, c.Home.Dir(), "bridge.db-wal", "commits")
-	_, err = c.HasStore(t.Context())
+	_, err = check.HasStore(t.Context(), c.Home)
 	if want := "there is no snapshot of it: `bridge serve --new-store --home " + c.Home.Dir() + "` begins with an empty store and keeps what is left"; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v does not end with %q", err, want)
 	}
@@ -309,7 +310,7 @@ func TestSTO_17_OtherMaintenanceLeavesALostStoreAlone(t *testing.T) {
 		"fix":                func() error { _, err := c.Fix(t.Context()); return err },
 		"merge":              func() error { _, err := c.Merge(t.Context(), ""); return err },
 	} {
-		if err := work(); !errors.Is(err, ErrLost) {
+		if err := work(); !errors.Is(err, check.ErrLost) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -359,7 +360,7 @@ func TestSTO_17_AReplacementKeepsAllThatIsLeftAndLeavesAHealthyHome(t *testing.T
 			t.Errorf("%s belonged to the lost store: %v, and is missing: %v", path, isOfStore, !isOfStore)
 		}
 	}
-	if _, err := c.HasStore(t.Context()); !errors.Is(err, ErrLost) {
+	if _, err := check.HasStore(t.Context(), c.Home); !errors.Is(err, check.ErrLost) {
 		t.Errorf("without a new store: %v", err)
 	}
 	db, err := store.Open(t.Context(), c.Home.DB(), store.Options{Now: c.Now, Log: slog.New(slog.DiscardHandler)})
@@ -373,7 +374,7 @@ func TestSTO_17_AReplacementKeepsAllThatIsLeftAndLeavesAHealthyHome(t *testing.T
 	if got, want := findings(r), []string{"store-replaced backups/" + filepath.Base(set)}; !r.OK || !slices.Equal(got, want) {
 		t.Errorf("findings = %v, want %v", got, want)
 	}
-	if has, err := c.HasStore(t.Context()); !has || err != nil {
+	if has, err := check.HasStore(t.Context(), c.Home); !has || err != nil {
 		t.Errorf("HasStore = %v, %v", has, err)
 	}
 	// What the refusal named still helps, and takes the word away.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bridge/backend/config"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/lease"
 )
 
@@ -39,3 +40,6 @@ type Caretaker struct {
 func (c Caretaker) Worker() lease.Worker {
 	return lease.Worker{Home: c.Home, Program: c.Program, Now: c.Now, OnProgress: c.Told, Step: c.step}
 }
+
+// Doctor looks through the home.
+func (c Caretaker) Doctor() check.Doctor { return check.Doctor{Worker: c.Worker()} }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"bridge/backend/bridge"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
 	"bridge/backend/store"
@@ -72,8 +73,8 @@ func (c Caretaker) haveStore(ctx context.Context) error {
 	case logged:
 		return bridge.Errorf(bridge.Storage, "%s is gone or empty, but the log beside it is there: restore a full snapshot first, then merge", c.Home.DB())
 	}
-	if lost, _ := c.lookForLoss(ctx); lost != nil && c.newestWhole(inventory.SnapshotName) != "" {
-		return lost.refusal()
+	if lost, _ := check.FindLoss(ctx, c.Home); lost != nil && lost.HasSnapshot() {
+		return lost.Refusal()
 	}
 	db, err := store.Open(ctx, c.Home.DB(), store.Options{Now: c.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 )
 
@@ -26,7 +27,7 @@ func TestSTO_01_ASoundHomeHasNoFinding(t *testing.T) {
 	if !r.OK || len(r.Findings) > 0 {
 		t.Errorf("findings = %v", r.Findings)
 	}
-	if diff := cmp.Diff([]Schema{{Path: "bridge.db", Actual: 9, Expected: 9}}, r.Schema); diff != "" {
+	if diff := cmp.Diff([]check.Schema{{Path: "bridge.db", Actual: 9, Expected: 9}}, r.Schema); diff != "" {
 		t.Error(diff)
 	}
 	var sum int64
@@ -55,7 +56,7 @@ func TestSTO_18_AHomeThatIsNotThereIsAnErrorAndStaysAway(t *testing.T) {
 	if r := report(t, c); r.OK || !has(findings(r), "home-missing .") || r.Backups == nil || r.Sizes == nil || r.Schema == nil {
 		t.Errorf("report = %+v", r)
 	}
-	if standing, err := c.Look(t.Context()); err != nil || standing.OK {
+	if standing, err := c.Doctor().Look(t.Context()); err != nil || standing.OK {
 		t.Errorf("Look = %+v, %v", standing, err)
 	}
 	if _, err := c.Backup(t.Context()); bridge.CodeOf(err) != bridge.NotFound || !strings.Contains(err.Error(), dir) {
@@ -333,11 +334,11 @@ func TestSTO_01_DamagedHomes(t *testing.T) {
 				t.Errorf("want %s, found %v", damage.want, r.Findings)
 			}
 			for _, f := range r.Findings {
-				if f.Detail == "" || f.Code.Hint() == "" || f.Severity != Error && f.Severity != Warning {
+				if f.Detail == "" || f.Code.Hint() == "" || f.Severity != check.Error && f.Severity != check.Warning {
 					t.Errorf("an incomplete finding: %+v", f)
 				}
 			}
-			if r.OK != (r.Count(Error) == 0) {
+			if r.OK != (r.Count(check.Error) == 0) {
 				t.Errorf("ok = %v with %v", r.OK, r.Findings)
 			}
 			if diff := cmp.Diff(before, listing(t, dir)); diff != "" {
@@ -360,11 +361,11 @@ func expected(found []string, want string, named *strings.Replacer) bool {
 }
 
 func TestSTO_02_EveryCodeIsDocumented(t *testing.T) {
-	for code, kind := range Kinds() {
-		if kind.Hint == "" || kind.Severity != Error && kind.Severity != Warning {
+	for code, kind := range check.Kinds() {
+		if kind.Hint == "" || kind.Severity != check.Error && kind.Severity != check.Warning {
 			t.Errorf("%s: %+v", code, kind)
 		}
-		if kind.Fixable && kind.Severity == Error {
+		if kind.Fixable && kind.Severity == check.Error {
 			t.Errorf("%s: a fix mends no errors", code)
 		}
 	}
@@ -390,23 +391,11 @@ func TestSTO_01_ATemporaryFileOfALiveWriterIsNotAbandoned(t *testing.T) {
 	}
 }
 
-func TestSTO_01_WhatBridgeAndSQLiteKeepInAHomeIsKnown(t *testing.T) {
-	for name, want := range map[string]bool{
-		"bridge.db": true, "bridge.db-wal": true, "archive.db-shm": true, "broker.lock": true, "broker.lock-journal": true,
-		"jobs.json.lock": true, "models-codex.json": true, "bridge.db.backup-2-to-9-20260101T000000.000Z": true, "owner-questions.db-wal": true,
-		"bridge.db.bak": false, "models": false, "x.lock": false, "other.db": false, "other.db-wal": false, "notes.backup-1": false, "-wal": false,
-	} {
-		if isKnown(name) != want {
-			t.Errorf("isKnown(%q) = %v", name, !want)
-		}
-	}
-}
-
 func TestSTO_01_ACancelledLookEnds(t *testing.T) {
 	c := newHome(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := c.Check(ctx); err == nil {
+	if _, err := c.Doctor().Check(ctx); err == nil {
 		t.Error("Check went on without a context")
 	}
 }

@@ -14,9 +14,9 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
-	"bridge/backend/store"
 )
 
 // Restored says what a restore did.
@@ -92,7 +92,7 @@ func (c Caretaker) openSource(ctx context.Context, typed string) (source, error)
 	}
 	for _, one := range inventory.Databases {
 		if manifest.Has(one.Name) {
-			if err := checkRestorable(ctx, one, inventory.Join(dir, one.Name)); err != nil {
+			if err := check.Restorable(ctx, one, inventory.Join(dir, one.Name)); err != nil {
 				return source{}, err
 			}
 		}
@@ -110,23 +110,6 @@ func (c Caretaker) openRecovery(ctx context.Context, dir string) (source, error)
 		return source{}, err
 	}
 	return source{dir: dir, root: root, files: described.Files}, nil
-}
-
-// checkRestorable refuses a database that is damaged, newer, or not what its
-// name says.
-func checkRestorable(ctx context.Context, one inventory.Database, path string) error {
-	seen, err := store.Inspect(ctx, path, false)
-	if err != nil {
-		return err
-	}
-	k := &checker{dir: filepath.Dir(path)}
-	k.judge(ctx, one, seen)
-	for _, finding := range k.report.Findings {
-		if finding.Severity == Error && finding.Code != DatabaseReferences {
-			return bridge.Errorf(bridge.Unsupported, "the snapshot can not be restored: %s: %s", path, finding.Detail)
-		}
-	}
-	return nil
 }
 
 // checkTargets refuses to replace what is no regular file, and to write through

@@ -250,7 +250,7 @@ func TestSTO_08_ADrillProvesASnapshotAndRecordsIt(t *testing.T) {
 		if proof, err := c.Drill(context.Background(), ""); err == nil || proof.OK {
 			t.Errorf("Drill = %+v, %v", proof, err)
 		}
-		proofs, err := c.Drills()
+		proofs, err := c.Doctor().Drills()
 		if err != nil || len(proofs) != 2 || proofs[0].OK || proofs[0].Detail == "" {
 			t.Errorf("Drills = %+v, %v", proofs, err)
 		}

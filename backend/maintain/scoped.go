@@ -13,6 +13,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
 	"bridge/backend/sqlitex"
@@ -34,7 +35,7 @@ func (c Caretaker) BackupMessages(ctx context.Context, pause func(context.Contex
 	if err := disk.MakeDir(c.Home.MessageBackups()); err != nil {
 		return made, err
 	}
-	if _, err := c.HasStore(ctx); err != nil {
+	if _, err := check.HasStore(ctx, c.Home); err != nil {
 		return made, err
 	}
 	lock, err := sqlitex.AcquireLock(ctx, filepath.Join(c.Home.MessageBackups(), generationLock))
@@ -95,7 +96,7 @@ func (c Caretaker) captureScoped(ctx context.Context, pending string, live bool,
 	if err := window("verify messages"); err != nil {
 		return err
 	}
-	counts, err := verifyDatabase(ctx, to)
+	counts, err := check.VerifyDatabase(ctx, to)
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (c Caretaker) openScoped(ctx context.Context, dir string) error {
 	if err := m.CheckSums(ctx, dir, c.Worker().ProgressOf("verifying the backup")); err != nil {
 		return err
 	}
-	counts, err := verifyDatabase(ctx, filepath.Join(dir, inventory.MessagesFile))
+	counts, err := check.VerifyDatabase(ctx, filepath.Join(dir, inventory.MessagesFile))
 	if err == nil && !maps.Equal(counts, m.Counts[inventory.MessagesFile]) {
 		err = bridge.Errorf(bridge.Storage, "%s does not have the rows that its manifest counts", dir)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/config"
+	"bridge/backend/maintain/check"
 )
 
 // sizedHome is a home with some files and a caretaker whose clock the test moves.
@@ -34,16 +35,16 @@ func sizedHome(t *testing.T, now *time.Time) Caretaker {
 func TestDSK_06_SizesAreRecordedOnceADayAndBounded(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	c := sizedHome(t, &now)
-	if due := c.NextSizes(); !due.IsZero() {
+	if due := check.NextSizes(c.Home); !due.IsZero() {
 		t.Errorf("the first point is due at %s, not at once", due)
 	}
-	if err := c.RecordSizes(t.Context()); err != nil {
+	if err := check.RecordSizes(t.Context(), c.Worker()); err != nil {
 		t.Fatal(err)
 	}
-	if due := c.NextSizes(); !due.Equal(now.Add(24 * time.Hour)) {
+	if due := check.NextSizes(c.Home); !due.Equal(now.Add(24 * time.Hour)) {
 		t.Errorf("the next point is due at %s", due)
 	}
-	points, err := c.Sizes()
+	points, err := check.Sizes(c.Home)
 	if err != nil || len(points) != 1 {
 		t.Fatalf("%v, %v", points, err)
 	}
@@ -58,10 +59,10 @@ func TestDSK_06_SizesAreRecordedOnceADayAndBounded(t *testing.T) {
 	}
 
 	now = now.Add(time.Hour) // the same day: the later point stands for it
-	if err := c.RecordSizes(t.Context()); err != nil {
+	if err := check.RecordSizes(t.Context(), c.Worker()); err != nil {
 		t.Fatal(err)
 	}
-	if points, _ := c.Sizes(); len(points) != 1 || points[0].At != now.UnixMilli() {
+	if points, _ := check.Sizes(c.Home); len(points) != 1 || points[0].At != now.UnixMilli() {
 		t.Errorf("points of one day: %v", points)
 	}
 }
@@ -72,24 +73,25 @@ func TestDSK_06_TheRecordOfSizesIsBoundedAndSurvivesATornLine(t *testing.T) {
 	if err := os.MkdirAll(c.Home.Logs(), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	file := filepath.Join(c.Home.Logs(), "sizes.jsonl")
 	var lines strings.Builder
-	for i := range mostSizes {
-		day := now.AddDate(0, 0, i-mostSizes)
+	for i := range 800 {
+		day := now.AddDate(0, 0, i-800)
 		lines.WriteString(`{"at":` + strconv.FormatInt(day.UnixMilli(), 10) + `,"total":1,"parts":{}}` + "\n")
 	}
 	lines.WriteString(`{"at":17`) // a crash cut it off
-	if err := os.WriteFile(c.sizesFile(), []byte(lines.String()), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.RecordSizes(t.Context()); err != nil {
+	if err := check.RecordSizes(t.Context(), c.Worker()); err != nil {
 		t.Fatal(err)
 	}
-	points, err := c.Sizes()
-	if err != nil || len(points) != keptSizes || points[len(points)-1].At != now.UnixMilli() {
+	points, err := check.Sizes(c.Home)
+	if err != nil || len(points) != 400 || points[len(points)-1].At != now.UnixMilli() {
 		t.Fatalf("%d points, %v", len(points), err)
 	}
-	data, err := os.ReadFile(c.sizesFile())
-	if err != nil || strings.Count(string(data), "\n") != keptSizes {
+	data, err := os.ReadFile(file)
+	if err != nil || strings.Count(string(data), "\n") != 400 {
 		t.Errorf("%d lines are kept, %v", strings.Count(string(data), "\n"), err)
 	}
 }

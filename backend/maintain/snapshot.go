@@ -13,9 +13,9 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
-	"bridge/backend/store"
 )
 
 // Snapshot is one that Backup made.
@@ -33,13 +33,13 @@ type Snapshot struct {
 // read again before the manifest is written, and the set gets its name last.
 // Then older snapshots than Retention move away (STO-11).
 func (c Caretaker) Backup(ctx context.Context) (made Snapshot, err error) {
-	if err := c.RequireHome(); err != nil {
+	if err := check.RequireHome(c.Home); err != nil {
 		return made, err
 	}
 	if err := c.Home.Ensure(); err != nil {
 		return made, err
 	}
-	if _, err := c.HasStore(ctx); err != nil {
+	if _, err := check.HasStore(ctx, c.Home); err != nil {
 		return made, err
 	}
 	live, err := lease.Live(c.Home) // before our own lease is among them
@@ -51,7 +51,7 @@ func (c Caretaker) Backup(ctx context.Context) (made Snapshot, err error) {
 		return made, err
 	}
 	defer func() { err = errors.Join(err, held.Release()) }()
-	if err := c.checkWhole(); err != nil {
+	if err := check.RequireDatabases(c.Home); err != nil {
 		return made, err
 	}
 	at, err := inventory.NextTime(c.Home.Backups(), inventory.SnapshotName, c.Now())
@@ -77,32 +77,6 @@ func (c Caretaker) Backup(ctx context.Context) (made Snapshot, err error) {
 	}
 	made.Moved, err = c.rotate(c.Home.Backups())
 	return made, err
-}
-
-// checkWhole refuses a home that has lost a database, or has something else in
-// its place: a snapshot without it would pass for a whole one.
-func (c Caretaker) checkWhole() error {
-	k := &checker{Caretaker: c, dir: c.Home.Dir()}
-	for _, one := range inventory.Databases {
-		if !k.hasContent(one) && k.found(one.Name) && one.Name != inventory.History {
-			lost := k.report.Findings[0]
-			return bridge.Errorf(bridge.Storage, "a snapshot would lack %s: %s; %s", lost.Path, lost.Detail, lost.Code.Hint())
-		}
-	}
-	return nil
-}
-
-// verifyDatabase reads the whole database at path, which nobody writes, and
-// returns the rows of its tables. A damaged one is refused.
-func verifyDatabase(ctx context.Context, path string) (map[string]int, error) {
-	seen, err := store.Inspect(ctx, path, false)
-	if err != nil {
-		return nil, err
-	}
-	if len(seen.Problems) > 0 {
-		return nil, bridge.Errorf(bridge.Storage, "%s is damaged: %s", filepath.Base(path), some(seen.Problems))
-	}
-	return store.Counts(ctx, path, false)
 }
 
 // publish writes the manifest, makes everything durable and gives the set its

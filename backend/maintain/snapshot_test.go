@@ -18,6 +18,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 )
 
@@ -284,7 +285,7 @@ func TestSTO_04_AHomeThatLostADatabaseIsNoWholeSnapshot(t *testing.T) {
 			lose(c, t)
 			before := listing(t, c.Home.Backups())
 			_, err := c.Backup(t.Context())
-			if !errors.Is(err, ErrLost) && !strings.Contains(fmt.Sprint(err), "would lack") {
+			if !errors.Is(err, check.ErrLost) && !strings.Contains(fmt.Sprint(err), "would lack") {
 				t.Errorf("a snapshot without a database: %v", err)
 			}
 			if diff := cmp.Diff(before, listing(t, c.Home.Backups())); diff != "" {

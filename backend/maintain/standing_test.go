@@ -12,13 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 )
 
-func look(t *testing.T, c Caretaker) Standing {
+func look(t *testing.T, c Caretaker) check.Standing {
 	t.Helper()
 	before := listing(t, c.Home.Dir())
-	standing, err := c.Look(t.Context())
+	standing, err := c.Doctor().Look(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,13 +153,13 @@ func TestSTO_08_ADrillWaitsForMaintenanceAndRecordsNoBrokenOffOne(t *testing.T) 
 	if _, err := c.Drill(ctx, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("a drill that was broken off: %v", err)
 	}
-	if proofs, err := c.Drills(); err != nil || len(proofs) != 0 {
+	if proofs, err := c.Doctor().Drills(); err != nil || len(proofs) != 0 {
 		t.Errorf("recorded: %+v, %v", proofs, err)
 	}
 }
 
 func TestSTO_03_TheSummaryInWords(t *testing.T) {
-	for want, sum := range map[string]Summary{
+	for want, sum := range map[string]check.Summary{
 		"healthy":                  {OK: true},
 		"healthy, with 1 warning":  {OK: true, Warnings: 1},
 		"healthy, with 2 warnings": {OK: true, Warnings: 2},

@@ -14,7 +14,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/broker"
 	"bridge/backend/ipc/api"
-	"bridge/backend/maintain"
+	"bridge/backend/maintain/check"
 )
 
 // Control does with one service what its owner asks.
@@ -104,7 +104,7 @@ func (c Control) bringUp(ctx context.Context, start func(context.Context) error)
 		return Report{}, err
 	}
 	if c.Service.IsMine() {
-		if _, err := (maintain.Caretaker{Home: c.Service.Home}).HasStore(ctx); errors.Is(err, maintain.ErrLost) {
+		if _, err := check.HasStore(ctx, c.Service.Home); errors.Is(err, check.ErrLost) {
 			return Report{}, err
 		}
 	}

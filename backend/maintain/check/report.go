@@ -1,4 +1,8 @@
-package maintain
+// Package check is the doctor: it looks through a home and says what is wrong with
+// its storage, with a code, a severity and a hint for each finding, and changes
+// nothing (rows STO). It also says whether the home's store is lost and what brings
+// it back, judges copies of databases, and records how the home grows.
+package check
 
 import (
 	"cmp"
@@ -12,6 +16,7 @@ import (
 	"strings"
 
 	"bridge/backend/bridge"
+	"bridge/backend/config"
 	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
@@ -64,23 +69,33 @@ func (r Report) Count(severity Severity) int {
 
 // checker gathers one report.
 type checker struct {
-	Caretaker
+	worker lease.Worker
 	dir    string
 	live   bool // a process may be writing
 	quick  bool // no file is read whole but JSON
 	report Report
 }
 
+// Doctor looks through one home.
+type Doctor struct {
+	Worker lease.Worker
+}
+
 // Check looks through the whole home and changes nothing in it: it repairs,
 // renames and migrates nothing, and leaves no side file (STO-01, STO-03). A home
 // that does not exist is an error, and is not made.
-func (c Caretaker) Check(ctx context.Context) (Report, error) { return c.check(ctx, false) }
+func (d Doctor) Check(ctx context.Context) (Report, error) { return d.check(ctx, false) }
 
-func (c Caretaker) check(ctx context.Context, quick bool) (Report, error) {
-	k := &checker{Caretaker: c, dir: c.Home.Dir(), quick: quick, report: Report{
-		CheckedAt: c.Now().UnixMilli(), Schema: []Schema{}, Findings: []Finding{}, Sizes: []Size{}, Backups: []inventory.Set{},
+// QuickReport is Check without what reads databases and backups whole: what lies
+// in the home, versions, shapes and sizes. Damage inside a database or a backup is
+// only Check's to find.
+func (d Doctor) QuickReport(ctx context.Context) (Report, error) { return d.check(ctx, true) }
+
+func (d Doctor) check(ctx context.Context, quick bool) (Report, error) {
+	k := &checker{worker: d.Worker, dir: d.Worker.Home.Dir(), quick: quick, report: Report{
+		CheckedAt: d.Worker.Now().UnixMilli(), Schema: []Schema{}, Findings: []Finding{}, Sizes: []Size{}, Backups: []inventory.Set{},
 	}}
-	if err := c.RequireHome(); err != nil {
+	if err := RequireHome(d.Worker.Home); err != nil {
 		k.find(HomeMissing, ".", inventory.Sentence(err))
 		return k.report, nil
 	}
@@ -100,15 +115,15 @@ func (c Caretaker) check(ctx context.Context, quick bool) (Report, error) {
 
 // RequireHome refuses a home that is no folder: nothing is in it to work on, and
 // whoever looks must not make it.
-func (c Caretaker) RequireHome() error {
-	info, err := os.Stat(c.Home.Dir())
+func RequireHome(home config.Home) error {
+	info, err := os.Stat(home.Dir())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return bridge.Errorf(bridge.NotFound, "there is no home at %s: nothing was ever stored there, or --home or BRIDGE_HOME names another folder than before", c.Home.Dir())
+		return bridge.Errorf(bridge.NotFound, "there is no home at %s: nothing was ever stored there, or --home or BRIDGE_HOME names another folder than before", home.Dir())
 	case err != nil:
-		return bridge.Errorf(bridge.Storage, "the home %s cannot be read: %s", c.Home.Dir(), inventory.Reason(err))
+		return bridge.Errorf(bridge.Storage, "the home %s cannot be read: %s", home.Dir(), inventory.Reason(err))
 	case !info.IsDir():
-		return bridge.Errorf(bridge.Storage, "the home %s is %s, not a folder", c.Home.Dir(), inventory.KindOf(info.Mode()))
+		return bridge.Errorf(bridge.Storage, "the home %s is %s, not a folder", home.Dir(), inventory.KindOf(info.Mode()))
 	}
 	return nil
 }
@@ -155,7 +170,7 @@ func (k *checker) walk(ctx context.Context, visit func(path string, entry fs.Dir
 }
 
 func (k *checker) checkLeases(context.Context) error {
-	writers, err := lease.Writers(k.Home)
+	writers, err := lease.Writers(k.worker.Home)
 	if err != nil {
 		k.find(FileUnreadable, ".storage-users", inventory.Reason(err))
 		k.live = true
@@ -172,7 +187,7 @@ func (k *checker) checkLeases(context.Context) error {
 			k.find(LeaseStale, path, "it is the lease of "+writer.String()+", which is gone")
 		}
 	}
-	if lock, there := lease.ReadLock(k.Home); there {
+	if lock, there := lease.ReadLock(k.worker.Home); there {
 		detail := "maintenance was interrupted: its process is gone"
 		if lock.PID > 0 && lock.Lives() {
 			detail = lock.What + " is at work: " + lease.Writer{Holder: lock, Readable: true}.String()
@@ -204,10 +219,10 @@ func (k *checker) checkSecrets(context.Context) error {
 	return nil
 }
 
-// sizes puts the sum of each file or folder of the home into the report.
-func (k *checker) setSizes(bytes map[string]int64) {
+// setSizes puts the sum of each file or folder of the home into the report.
+func (r *Report) setSizes(bytes map[string]int64) {
 	for _, path := range slices.Sorted(maps.Keys(bytes)) {
-		k.report.Sizes = append(k.report.Sizes, Size{Path: path, Bytes: bytes[path]})
-		k.report.TotalBytes += bytes[path]
+		r.Sizes = append(r.Sizes, Size{Path: path, Bytes: bytes[path]})
+		r.TotalBytes += bytes[path]
 	}
 }

@@ -1,4 +1,4 @@
-package maintain
+package check
 
 import (
 	"bytes"
@@ -63,7 +63,7 @@ func (k *checker) checkJSON(ctx context.Context) error {
 			k.checkReceipt(name)
 		case isFile && path.Dir(name) == pendingFolder && config.IsPendingWrite(path.Base(name)):
 			k.checkPending(name)
-		case isFile && slices.Contains(jsonFolders, top) && !k.isStore(name):
+		case isFile && slices.Contains(jsonFolders, top) && !isStore(name):
 			k.checkStore(jsonStore{path: name})
 		case entry.IsDir() && !slices.Contains(jsonFolders, top) && top != "read-journal":
 			return fs.SkipDir
@@ -72,7 +72,7 @@ func (k *checker) checkJSON(ctx context.Context) error {
 	})
 }
 
-func (k *checker) isStore(name string) bool {
+func isStore(name string) bool {
 	return slices.ContainsFunc(jsonStores, func(one jsonStore) bool { return one.path == name })
 }
 
@@ -104,7 +104,7 @@ func (k *checker) checkStore(one jsonStore) {
 		}
 	}
 	if one.read != nil {
-		if err := one.read(k.Home, data); err != nil {
+		if err := one.read(k.worker.Home, data); err != nil {
 			k.find(JSONShape, one.path, inventory.Sentence(err))
 		}
 	}
@@ -167,7 +167,7 @@ const pendingFolder = "pending-job-writes/v1"
 // checkPending reads a pending write as strictly as the broker that does it.
 // Those that can be read are one finding for each store.
 func (k *checker) checkPending(name string) {
-	write, err := config.Shared{Home: k.Home}.ReadPending(path.Base(name))
+	write, err := config.Shared{Home: k.worker.Home}.ReadPending(path.Base(name))
 	if inventory.IsGone(err) {
 		return // it was done meanwhile
 	}

@@ -1,4 +1,4 @@
-package maintain
+package check
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // it but for the archive, so that a table which had some and has none was emptied
 // from outside. What was restored or merged after the snapshot may be older.
 func (k *checker) checkEmptied(ctx context.Context) error {
-	if k.quick || k.isDamaged(inventory.Primary) || inventory.IsMissing(inventory.Join(k.dir, inventory.Primary)) {
+	if k.quick || k.report.isDamaged(inventory.Primary) || inventory.IsMissing(inventory.Join(k.dir, inventory.Primary)) {
 		return nil
 	}
 	found, err := inventory.Sets(inventory.Join(k.dir, "backups"), inventory.SnapshotName)
@@ -80,8 +80,8 @@ func rowsText(n int) string {
 
 // isDamaged reports whether a database cannot be counted: what is wrong with it has
 // been said.
-func (k *checker) isDamaged(path string) bool {
-	return slices.ContainsFunc(k.report.Findings, func(f Finding) bool {
+func (r Report) isDamaged(path string) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool {
 		return f.Path == path && slices.Contains([]Code{
 			DatabaseMissing, DatabaseEmpty, DatabaseUnreadable, DatabaseDamaged, DatabaseForeign, DatabaseNewer, DatabaseVersion, NotAFile, StoreLost,
 		}, f.Code)

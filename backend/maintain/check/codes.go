@@ -1,4 +1,4 @@
-package maintain
+package check
 
 // Severity says what a finding means for the report's exit code: an error
 // makes it fail, a warning is shown.

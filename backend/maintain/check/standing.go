@@ -1,4 +1,4 @@
-package maintain
+package check
 
 import (
 	"context"
@@ -48,11 +48,9 @@ type Standing struct {
 	LastProof    *inventory.Proof `json:"lastProof"`    // the newest drill that succeeded
 }
 
-// Look says how the storage stands without reading databases and backups whole:
-// what lies in the home, versions, shapes and sizes. It changes nothing. Damage
-// inside a database or a backup is only Check's to find.
-func (c Caretaker) Look(ctx context.Context) (Standing, error) {
-	report, err := c.check(ctx, true)
+// Look says how the storage stands, by a QuickReport. It changes nothing.
+func (d Doctor) Look(ctx context.Context) (Standing, error) {
+	report, err := d.QuickReport(ctx)
 	if err != nil {
 		return Standing{}, err
 	}
@@ -66,8 +64,11 @@ func (c Caretaker) Look(ctx context.Context) (Standing, error) {
 			standing.LastMessages = &report.Backups[i]
 		}
 	}
-	if proof, ok := inventory.LastProof(c.Home.Backups()); ok {
+	if proof, ok := inventory.LastProof(d.Worker.Home.Backups()); ok {
 		standing.LastProof = &proof
 	}
 	return standing, nil
 }
+
+// Drills returns the recorded proofs, the newest first.
+func (d Doctor) Drills() ([]inventory.Proof, error) { return inventory.Drills(d.Worker.Home.Backups()) }

@@ -1,4 +1,4 @@
-package maintain
+package check
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/config"
 	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
@@ -28,46 +29,46 @@ var ErrLost = errors.New("the store is lost")
 // HasStore reports whether the home has a store. It is false where none was made
 // yet, and Denied, with ErrLost, where one is lost: the sentence names what shows
 // that, and the commands that help. It changes nothing.
-func (c Caretaker) HasStore(ctx context.Context) (bool, error) {
-	lost, has := c.lookForLoss(ctx)
+func HasStore(ctx context.Context, home config.Home) (bool, error) {
+	lost, has := FindLoss(ctx, home)
 	if lost == nil {
 		return has, nil
 	}
-	if err := lease.CheckFree(c.Home); err != nil {
+	if err := lease.CheckFree(home); err != nil {
 		return false, err // maintenance that replaces the store, or was cut off there, says more
 	}
-	return false, lost.refusal()
+	return false, lost.Refusal()
 }
 
-// loss is a lost store.
-type loss struct {
-	home  Caretaker
+// Loss is a lost store.
+type Loss struct {
+	home  config.Home
 	how   string   // it is gone, or empty
 	signs []string // what shows that there was one: paths in the home
 }
 
-// lookForLoss looks for the store, and where there is none for what shows that
+// FindLoss looks for the store, and where there is none for what shows that
 // there was one. Another process may be making the first one meanwhile: only what
 // is the same before and after counts.
-func (c Caretaker) lookForLoss(ctx context.Context) (lost *loss, has bool) {
-	writers, err := lease.Live(c.Home)
+func FindLoss(ctx context.Context, home config.Home) (lost *Loss, has bool) {
+	writers, err := lease.Live(home)
 	live := err != nil || len(writers) > 0
-	for how := lease.MissingStore(ctx, c.Home, live); ; {
+	for how := lease.MissingStore(ctx, home, live); ; {
 		if how == "" {
 			return nil, true
 		}
-		signs, before := c.signs(ctx, live, how), how
-		if how = lease.MissingStore(ctx, c.Home, live); how != before {
+		signs, before := signsOf(ctx, home, live, how), how
+		if how = lease.MissingStore(ctx, home, live); how != before {
 			continue
 		}
 		if len(signs) == 0 {
 			return nil, false
 		}
-		return &loss{home: c, how: how, signs: signs}, false
+		return &Loss{home: home, how: how, signs: signs}, false
 	}
 }
 
-func (l *loss) detail() string {
+func (l *Loss) detail() string {
 	show := " show"
 	if len(l.signs) == 1 {
 		show = " shows"
@@ -75,39 +76,42 @@ func (l *loss) detail() string {
 	return "it " + l.how + ", but " + listed(l.signs) + show + " that there was one; " + l.ways()
 }
 
-// refusal is the one sentence that everybody says who would need a store.
-func (l *loss) refusal() error {
-	return bridge.WithCause(bridge.Denied, ErrLost, fmt.Sprintf("the store %s is lost: %s", l.home.Home.DB(), l.detail()))
+// Refusal is the one sentence that everybody says who would need a store.
+func (l *Loss) Refusal() error {
+	return bridge.WithCause(bridge.Denied, ErrLost, fmt.Sprintf("the store %s is lost: %s", l.home.DB(), l.detail()))
 }
 
 // ways says which commands help.
-func (l *loss) ways() string {
-	anew := "`" + l.home.Home.CommandLine("bridge", "serve", "--new-store") + "` begins with an empty store and keeps what is left"
+func (l *Loss) ways() string {
+	anew := "`" + l.home.CommandLine("bridge", "serve", "--new-store") + "` begins with an empty store and keeps what is left"
 	back := func(flag, set string) string {
-		return "`" + l.home.Home.CommandLine("bridge", "doctor", flag, set) + "` brings "
+		return "`" + l.home.CommandLine("bridge", "doctor", flag, set) + "` brings "
 	}
-	if set := l.home.newestWhole(inventory.SnapshotName); set != "" {
+	if set := newestWhole(l.home, inventory.SnapshotName); set != "" {
 		return back("--restore", set) + "the newest snapshot back, and " + anew
 	}
-	if set := l.home.newestWhole(inventory.RecoveryName); set != "" {
+	if set := newestWhole(l.home, inventory.RecoveryName); set != "" {
 		return back("--restore", set) + "the newest recovery set back, and " + anew
 	}
-	if found, err := inventory.Sets(l.home.Home.MessageBackups(), inventory.MessagesName); err == nil && len(found) > 0 {
+	if found, err := inventory.Sets(l.home.MessageBackups(), inventory.MessagesName); err == nil && len(found) > 0 {
 		return "there is no snapshot of it: " + back("--merge", found[0].Path) + "the newest backup of the messages back, and " + anew
 	}
 	return "there is no snapshot of it: " + anew
 }
 
+// HasSnapshot reports whether a snapshot would bring the store back.
+func (l *Loss) HasSnapshot() bool { return newestWhole(l.home, inventory.SnapshotName) != "" }
+
 // newestWhole names the newest full set that holds a store, as a command takes
 // it; "" without one.
-func (c Caretaker) newestWhole(name *regexp.Regexp) string {
+func newestWhole(home config.Home, name *regexp.Regexp) string {
 	for _, folder := range []string{"backups", "backups/archive"} {
-		found, err := inventory.Sets(inventory.Join(c.Home.Dir(), folder), name)
+		found, err := inventory.Sets(inventory.Join(home.Dir(), folder), name)
 		if err != nil {
 			continue // the doctor names it
 		}
 		for _, set := range found {
-			if !holdsStore(inventory.Join(c.Home.Dir(), folder+"/"+set.Path)) {
+			if !holdsStore(inventory.Join(home.Dir(), folder+"/"+set.Path)) {
 				continue
 			}
 			if folder == "backups" {
@@ -132,29 +136,29 @@ func holdsStore(dir string) bool {
 	return err == nil && manifest.Has(inventory.Primary) && manifest.CheckSizes(dir) == nil
 }
 
-// signs lists what shows that the home has had a store, one path of each kind.
+// signsOf lists what shows that the home has had a store, one path of each kind.
 // What cannot be read counts: nobody but a store's owner has such files.
-func (c Caretaker) signs(ctx context.Context, live bool, how string) []string {
+func signsOf(ctx context.Context, home config.Home, live bool, how string) []string {
 	var found []string
 	for _, suffix := range strayLogs[how] {
-		if inventory.SizeOf(c.Home.DB()+suffix) > 0 {
+		if inventory.SizeOf(home.DB()+suffix) > 0 {
 			found = append(found, inventory.Primary+suffix)
 		}
 	}
 	for _, pattern := range signFiles {
-		if path := c.newestMatch(pattern); path != "" {
+		if path := newestMatch(home.Dir(), pattern); path != "" {
 			found = append(found, path)
 		}
 	}
 	for _, one := range signDatabases {
-		if c.holdsRows(ctx, one, live) {
+		if holdsRows(ctx, home.Dir(), one, live) {
 			found = append(found, one.name)
 		}
 	}
-	if c.sizesKnowStore() {
+	if sizesKnowStore(home) {
 		found = append(found, "logs/"+sizesName)
 	}
-	return append(found, c.leasesOfStore()...)
+	return append(found, leasesOfStore(home)...)
 }
 
 // strayLogs are the logs that cannot be those of what is in the store's place: the
@@ -176,12 +180,12 @@ var signFiles = []string{
 }
 
 // newestMatch returns the last of what fits, by name; of a set its folder.
-func (c Caretaker) newestMatch(pattern string) string {
-	found, err := filepath.Glob(inventory.Join(globEscape(c.Home.Dir()), pattern))
+func newestMatch(dir, pattern string) string {
+	found, err := filepath.Glob(inventory.Join(globEscape(dir), pattern))
 	if err != nil || len(found) == 0 {
 		return ""
 	}
-	path, err := filepath.Rel(c.Home.Dir(), slices.Max(found))
+	path, err := filepath.Rel(dir, slices.Max(found))
 	if err != nil {
 		return ""
 	}
@@ -209,8 +213,8 @@ var signDatabases = []signDatabase{
 	{inventory.Sidecar, func(table string) bool { return table != "bridge_components" && table != "message_peers_upto" }},
 }
 
-func (c Caretaker) holdsRows(ctx context.Context, one signDatabase, live bool) bool {
-	path := inventory.Join(c.Home.Dir(), one.name)
+func holdsRows(ctx context.Context, dir string, one signDatabase, live bool) bool {
+	path := inventory.Join(dir, one.name)
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
 		return false
@@ -220,14 +224,14 @@ func (c Caretaker) holdsRows(ctx context.Context, one signDatabase, live bool) b
 }
 
 // sizesKnowStore reports whether the record of sizes has ever measured a store.
-func (c Caretaker) sizesKnowStore() bool {
-	points, err := c.readSizes()
+func sizesKnowStore(home config.Home) bool {
+	points, err := readSizes(home)
 	return err == nil && slices.ContainsFunc(points, func(p SizePoint) bool { return p.Parts[inventory.Primary] > 0 })
 }
 
 // leasesOfStore lists the leases of programs that wrote to the store.
-func (c Caretaker) leasesOfStore() []string {
-	writers, err := lease.Writers(c.Home)
+func leasesOfStore(home config.Home) []string {
+	writers, err := lease.Writers(home)
 	if err != nil {
 		return nil
 	}
@@ -248,69 +252,9 @@ func listed(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// Replace makes room for an empty store in the place of the lost one, on the
-// owner's word. It is what a restore of nothing would be: everything managed goes
-// to a recovery set that stays, and only then is taken away what belonged to the
-// lost store. It returns the set. The next broker makes the store.
-func (c Caretaker) Replace(ctx context.Context) (set string, err error) {
-	err = c.Worker().Exclusively(lease.Replacement, false, func() error {
-		if lost, _ := c.lookForLoss(ctx); lost == nil {
-			return bridge.Errorf(bridge.Conflict, "the store %s is not lost: nothing was changed", c.Home.DB())
-		}
-		var displaced []inventory.File
-		if set, displaced, err = c.displace(ctx, c.Home.DB(), lease.Replacement); err != nil {
-			return fmt.Errorf("copy what is left of the store to a recovery set: %w", c.notBegun(set, err))
-		}
-		if err := c.dropLeft(ctx, displaced); err != nil {
-			return fmt.Errorf("take away what is left of the store (its copy is %s): %w", set, err)
-		}
-		return c.writeOutcome(set, true)
-	})
-	return set, err
-}
-
-// dropLeft takes away what belonged to the lost store and was copied. Archived
-// messages and what other programs keep stay where they are. Side files go first:
-// without its log a database is older, not another one.
-func (c Caretaker) dropLeft(ctx context.Context, copied []inventory.File) error {
-	for _, file := range slices.Backward(copied) {
-		base := file.Path
-		for _, suffix := range inventory.SideFiles {
-			base = strings.TrimSuffix(base, suffix)
-		}
-		switch {
-		case base == inventory.History && !store.OnlyIndex(ctx, c.Home.History(), false):
-			if err := c.dropIndex(ctx, file.Path); err != nil {
-				return err
-			}
-		case base == inventory.Primary, base == inventory.History, base == inventory.Sidecar, strings.HasPrefix(base, "read-journal/"):
-			if err := c.Worker().Files().RemoveCopied(inventory.Join(c.Home.Dir(), file.Path)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// dropIndex takes the search index of the lost store out of a history.db that
-// holds more than that. One that cannot be read stays as it is: the doctor names it.
-func (c Caretaker) dropIndex(ctx context.Context, path string) error {
-	if path != inventory.History {
-		return nil // a side file
-	}
-	if err := c.Worker().At("drop the search index"); err != nil {
-		return err
-	}
-	err := store.DropIndex(ctx, c.Home.History())
-	if bridge.CodeOf(err) == bridge.Storage {
-		return nil
-	}
-	return err
-}
-
 // checkLoss reports a lost store, and one that was lost and replaced.
 func (k *checker) checkLoss(ctx context.Context) error {
-	if lost, _ := k.lookForLoss(ctx); lost != nil {
+	if lost, _ := FindLoss(ctx, k.worker.Home); lost != nil {
 		k.find(StoreLost, inventory.Primary, lost.detail())
 	}
 	found, err := inventory.Sets(inventory.Join(k.dir, "backups"), inventory.RecoveryName)

@@ -1,4 +1,4 @@
-package maintain
+package check
 
 import (
 	"context"
@@ -84,7 +84,7 @@ func (k *checker) checkFiles(ctx context.Context) error {
 		}
 		return nil
 	})
-	k.setSizes(bytes)
+	k.report.setSizes(bytes)
 	return err
 }
 
@@ -106,10 +106,10 @@ func (k *checker) abandoned(entry fs.DirEntry) bool {
 	if err != nil {
 		return false
 	}
-	if k.Now().Sub(info.ModTime()) > settled {
+	if k.worker.Now().Sub(info.ModTime()) > settled {
 		return true
 	}
-	older, err := lease.OlderPrograms(k.Home)
+	older, err := lease.OlderPrograms(k.worker.Home)
 	return err == nil && !k.live && len(older.Programs) == 0
 }
 

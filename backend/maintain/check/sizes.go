@@ -1,4 +1,4 @@
-package maintain
+package check
 
 import (
 	"bufio"
@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"bridge/backend/config"
 	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/lease"
 )
 
 // SizePoint is how much the home took at one time.
@@ -33,8 +35,8 @@ const (
 
 // NextSizes says when the next point of the record is due: a day after the last
 // one, at once where there is none.
-func (c Caretaker) NextSizes() time.Time {
-	points, err := c.readSizes()
+func NextSizes(home config.Home) time.Time {
+	points, err := readSizes(home)
 	if err != nil || len(points) == 0 {
 		return time.Time{}
 	}
@@ -43,9 +45,9 @@ func (c Caretaker) NextSizes() time.Time {
 
 // RecordSizes measures the home, which must exist, and adds a point to the
 // record. It looks at no file's content.
-func (c Caretaker) RecordSizes(ctx context.Context) error {
-	point := SizePoint{At: c.Now().UnixMilli(), Parts: map[string]int64{}}
-	err := inventory.Walk(ctx, c.Home.Dir(), func(path string, entry fs.DirEntry) error {
+func RecordSizes(ctx context.Context, worker lease.Worker) error {
+	point := SizePoint{At: worker.Now().UnixMilli(), Parts: map[string]int64{}}
+	err := inventory.Walk(ctx, worker.Home.Dir(), func(path string, entry fs.DirEntry) error {
 		info, err := entry.Info()
 		if err == nil && info.Mode().IsRegular() { // it may be gone meanwhile
 			point.Total += info.Size()
@@ -60,13 +62,13 @@ func (c Caretaker) RecordSizes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := disk.MakeDir(c.Home.Logs()); err != nil {
+	if err := disk.MakeDir(worker.Home.Logs()); err != nil {
 		return err
 	}
-	if err := c.Worker().Files().AppendSync(c.sizesFile(), line, disk.PrivateFile); err != nil {
+	if err := worker.Files().AppendSync(sizesFile(worker.Home), line, disk.PrivateFile); err != nil {
 		return err
 	}
-	return c.boundSizes()
+	return boundSizes(worker)
 }
 
 // partOf is what a file counts to: the file or folder right in the home, and its
@@ -82,8 +84,8 @@ func partOf(path string) string {
 }
 
 // boundSizes writes the record anew when it has grown long.
-func (c Caretaker) boundSizes() error {
-	points, err := c.readSizes()
+func boundSizes(worker lease.Worker) error {
+	points, err := readSizes(worker.Home)
 	if err != nil || len(points) <= mostSizes {
 		return err
 	}
@@ -95,12 +97,12 @@ func (c Caretaker) boundSizes() error {
 		}
 		kept.Write(append(line, '\n'))
 	}
-	return c.Worker().Files().WriteAtomic(c.sizesFile(), kept.Bytes(), disk.PrivateFile)
+	return worker.Files().WriteAtomic(sizesFile(worker.Home), kept.Bytes(), disk.PrivateFile)
 }
 
 // Sizes returns the record, the oldest first: the last point of each day.
-func (c Caretaker) Sizes() ([]SizePoint, error) {
-	points, err := c.readSizes()
+func Sizes(home config.Home) ([]SizePoint, error) {
+	points, err := readSizes(home)
 	return daily(points), err
 }
 
@@ -120,8 +122,8 @@ func daily(points []SizePoint) []SizePoint {
 
 // readSizes returns every point. Lines that cannot be read, as a crash may leave
 // one, are passed over.
-func (c Caretaker) readSizes() ([]SizePoint, error) {
-	data, err := disk.ReadLimited(c.sizesFile(), maxJSONBytes)
+func readSizes(home config.Home) ([]SizePoint, error) {
+	data, err := disk.ReadLimited(sizesFile(home), maxJSONBytes)
 	if inventory.IsGone(err) {
 		return nil, nil
 	}
@@ -140,4 +142,4 @@ func (c Caretaker) readSizes() ([]SizePoint, error) {
 	return points, lines.Err()
 }
 
-func (c Caretaker) sizesFile() string { return filepath.Join(c.Home.Logs(), sizesName) }
+func sizesFile(home config.Home) string { return filepath.Join(home.Logs(), sizesName) }

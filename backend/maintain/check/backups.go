@@ -1,4 +1,4 @@
-package maintain
+package check
 
 import (
 	"cmp"
@@ -40,7 +40,7 @@ func (k *checker) checkSets(ctx context.Context, folder string, name *regexp.Reg
 		manifest, err := read(inventory.Join(k.dir, path))
 		switch {
 		case err == nil && i == 0 && !k.quick:
-			err = manifest.CheckSums(ctx, inventory.Join(k.dir, path), k.Worker().ProgressOf("reading "+path))
+			err = manifest.CheckSums(ctx, inventory.Join(k.dir, path), k.worker.ProgressOf("reading "+path))
 		case err == nil:
 			err = manifest.CheckSizes(inventory.Join(k.dir, path))
 		}
@@ -56,7 +56,7 @@ func (k *checker) checkSets(ctx context.Context, folder string, name *regexp.Reg
 
 // checkDrills reports the sets in place whose last drill failed.
 func (k *checker) checkDrills() {
-	proofs, err := inventory.Drills(k.Home.Backups())
+	proofs, err := inventory.Drills(k.worker.Home.Backups())
 	if err != nil {
 		k.find(FileUnreadable, "backups/"+inventory.DrillsName, inventory.Reason(err))
 	}
@@ -108,7 +108,7 @@ func (k *checker) checkBeside(folder string, name *regexp.Regexp, entry fs.DirEn
 
 // checkRecoveries reports a restore or merge that was interrupted.
 func (k *checker) checkRecoveries() error {
-	newest, interrupted, err := inventory.Interrupted(k.Home.Backups())
+	newest, interrupted, err := inventory.Interrupted(k.worker.Home.Backups())
 	if err != nil || !interrupted {
 		return nil //nolint:nilerr // a folder that cannot be listed is a finding already
 	}

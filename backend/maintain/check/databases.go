@@ -1,4 +1,4 @@
-package maintain
+package check
 
 import (
 	"context"
@@ -64,7 +64,7 @@ func (k *checker) checkDatabases(ctx context.Context) error {
 
 // checkPromise compares a sound database with what its version promises.
 func (k *checker) checkPromise(ctx context.Context, one inventory.Database) {
-	if k.found(one.Name) && !k.awaitsUpgrade(one.Name) || one.Promise == "" {
+	if k.found(one.Name) && !k.report.awaitsUpgrade(one.Name) || one.Promise == "" {
 		return
 	}
 	lacks, err := schema.Lacks(ctx, inventory.Join(k.dir, one.Name), one.Promise, k.live)
@@ -94,8 +94,8 @@ func codeOf(one inventory.Database, lack schema.Lack) Code {
 
 // awaitsUpgrade reports whether what was found of the path is no more than that
 // it waits for its upgrade.
-func (k *checker) awaitsUpgrade(path string) bool {
-	return !slices.ContainsFunc(k.report.Findings, func(f Finding) bool {
+func (r Report) awaitsUpgrade(path string) bool {
+	return !slices.ContainsFunc(r.Findings, func(f Finding) bool {
 		return f.Path == path && f.Code != DatabaseOlder && f.Code != UpgradeDeferred
 	})
 }
@@ -133,8 +133,10 @@ func (k *checker) hasContent(one inventory.Database) bool {
 	switch {
 	case k.found(one.Name):
 		return false
+	case !ok && logged:
+		k.find(DatabaseMissing, one.Name, "it is gone, but the log beside it is there")
+		return false
 	case !ok:
-		k.checkMissing(one, logged)
 		return false
 	case info.Size() < sqlitex.SmallestDatabase:
 		k.findEmpty(one, info.Size(), logged)
@@ -156,14 +158,6 @@ func (k *checker) findEmpty(one inventory.Database, bytes int64, logged bool) {
 		k.find(DatabaseEmpty, one.Name, detail+", but the log beside it is not")
 	default:
 		k.find(DatabaseEmpty, one.Name, detail)
-	}
-}
-
-// checkMissing reports a database that is not there although something says
-// that it was.
-func (k *checker) checkMissing(one inventory.Database, logged bool) {
-	if logged {
-		k.find(DatabaseMissing, one.Name, "it is gone, but the log beside it is there")
 	}
 }
 
@@ -255,7 +249,7 @@ func (k *checker) checkIndex(ctx context.Context) error {
 
 // findOlder reports a store that waits for its upgrade, and for whom.
 func (k *checker) findOlder(one inventory.Database, detail string) {
-	older, err := lease.OlderPrograms(k.Home)
+	older, err := lease.OlderPrograms(k.worker.Home)
 	if err != nil {
 		k.find(FileUnreadable, "storage-capabilities", inventory.Reason(err))
 	}

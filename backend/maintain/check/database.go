@@ -1,0 +1,54 @@
+package check
+
+import (
+	"context"
+	"path/filepath"
+
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+	"bridge/backend/maintain/inventory"
+	"bridge/backend/store"
+)
+
+// VerifyDatabase reads the whole database at path, which nobody writes, and
+// returns the rows of its tables. A damaged one is refused.
+func VerifyDatabase(ctx context.Context, path string) (map[string]int, error) {
+	seen, err := store.Inspect(ctx, path, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(seen.Problems) > 0 {
+		return nil, bridge.Errorf(bridge.Storage, "%s is damaged: %s", filepath.Base(path), some(seen.Problems))
+	}
+	return store.Counts(ctx, path, false)
+}
+
+// Restorable refuses a database that is damaged, newer, or not what its
+// name says.
+func Restorable(ctx context.Context, one inventory.Database, path string) error {
+	seen, err := store.Inspect(ctx, path, false)
+	if err != nil {
+		return err
+	}
+	k := &checker{dir: filepath.Dir(path)}
+	k.judge(ctx, one, seen)
+	for _, finding := range k.report.Findings {
+		if finding.Severity == Error && finding.Code != DatabaseReferences {
+			return bridge.Errorf(bridge.Unsupported, "the snapshot can not be restored: %s: %s", path, finding.Detail)
+		}
+	}
+	return nil
+}
+
+// RequireDatabases refuses a home that has lost a database, or has something else in
+// its place: a snapshot without it would pass for a whole one.
+func RequireDatabases(home config.Home) error {
+	k := &checker{dir: home.Dir()}
+	for _, one := range inventory.Databases {
+		if !k.hasContent(one) && k.found(one.Name) && one.Name != inventory.History {
+			lost := k.report.Findings[0]
+			return bridge.Errorf(bridge.Storage, "a snapshot would lack %s: %s; %s", lost.Path, lost.Detail, lost.Code.Hint())
+		}
+	}
+	return nil
+}

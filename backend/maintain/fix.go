@@ -1,0 +1,57 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/google/uuid"
+
+	"bridge/backend/maintain/check"
+	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/lease"
+)
+
+// Moved is a file that went into quarantine; both paths are absolute.
+type Moved struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// Fix moves what the doctor calls fixable, temporary files of writes that never
+// ended and leases of processes that are gone, to a new folder under
+// archive/orphaned, with the same bytes under the same relative path (STO-06).
+// Missing and damaged data is not its business. It refuses while writers live.
+func (c Caretaker) Fix(ctx context.Context) ([]Moved, error) {
+	moved := []Moved{}
+	if _, err := check.HasStore(ctx, c.Home); errors.Is(err, check.ErrLost) {
+		return moved, err // a lease or an index may be all that shows it
+	}
+	err := c.Worker().Exclusively(lease.Fix, false, func() error {
+		report, err := c.Doctor().Check(ctx)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(c.Home.Orphaned(), fmt.Sprintf("%013d-%s", c.Now().UnixMilli(), uuid.NewString()))
+		for _, finding := range report.Findings {
+			if !finding.Fixable {
+				continue
+			}
+			if err := inventory.MakeDirs(c.Home.Dir(), "archive/orphaned/"+filepath.Base(target)+"/"+finding.Path); err != nil {
+				return err
+			}
+			one := Moved{From: inventory.Join(c.Home.Dir(), finding.Path), To: inventory.Join(target, finding.Path)}
+			err := c.Worker().Files().Move(one.From, one.To)
+			if inventory.IsGone(err) && inventory.IsMissing(one.From) {
+				continue // its process was just ending it, as one that asked for the same lock
+			}
+			if err != nil {
+				return err
+			}
+			moved = append(moved, one)
+		}
+		return nil
+	})
+	return moved, err
+}

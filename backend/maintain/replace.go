@@ -1,0 +1,74 @@
+package maintain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/maintain/check"
+	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/lease"
+	"bridge/backend/store"
+)
+
+// Replace makes room for an empty store in the place of the lost one, on the
+// owner's word. It is what a restore of nothing would be: everything managed goes
+// to a recovery set that stays, and only then is taken away what belonged to the
+// lost store. It returns the set. The next broker makes the store.
+func (c Caretaker) Replace(ctx context.Context) (set string, err error) {
+	err = c.Worker().Exclusively(lease.Replacement, false, func() error {
+		if lost, _ := check.FindLoss(ctx, c.Home); lost == nil {
+			return bridge.Errorf(bridge.Conflict, "the store %s is not lost: nothing was changed", c.Home.DB())
+		}
+		var displaced []inventory.File
+		if set, displaced, err = c.displace(ctx, c.Home.DB(), lease.Replacement); err != nil {
+			return fmt.Errorf("copy what is left of the store to a recovery set: %w", c.notBegun(set, err))
+		}
+		if err := c.dropLeft(ctx, displaced); err != nil {
+			return fmt.Errorf("take away what is left of the store (its copy is %s): %w", set, err)
+		}
+		return c.writeOutcome(set, true)
+	})
+	return set, err
+}
+
+// dropLeft takes away what belonged to the lost store and was copied. Archived
+// messages and what other programs keep stay where they are. Side files go first:
+// without its log a database is older, not another one.
+func (c Caretaker) dropLeft(ctx context.Context, copied []inventory.File) error {
+	for _, file := range slices.Backward(copied) {
+		base := file.Path
+		for _, suffix := range inventory.SideFiles {
+			base = strings.TrimSuffix(base, suffix)
+		}
+		switch {
+		case base == inventory.History && !store.OnlyIndex(ctx, c.Home.History(), false):
+			if err := c.dropIndex(ctx, file.Path); err != nil {
+				return err
+			}
+		case base == inventory.Primary, base == inventory.History, base == inventory.Sidecar, strings.HasPrefix(base, "read-journal/"):
+			if err := c.Worker().Files().RemoveCopied(inventory.Join(c.Home.Dir(), file.Path)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dropIndex takes the search index of the lost store out of a history.db that
+// holds more than that. One that cannot be read stays as it is: the doctor names it.
+func (c Caretaker) dropIndex(ctx context.Context, path string) error {
+	if path != inventory.History {
+		return nil // a side file
+	}
+	if err := c.Worker().At("drop the search index"); err != nil {
+		return err
+	}
+	err := store.DropIndex(ctx, c.Home.History())
+	if bridge.CodeOf(err) == bridge.Storage {
+		return nil
+	}
+	return err
+}
