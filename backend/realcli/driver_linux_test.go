@@ -128,16 +128,19 @@ func (b *bench) Shown(text string) int {
 
 // What the port promises holds for the real CLIs.
 func TestDriversOfRealCLIs(t *testing.T) {
-	for _, kind := range []bridge.AgentKind{bridge.Claude} {
+	for _, kind := range []bridge.AgentKind{bridge.Claude, bridge.Codex} {
 		t.Run(string(kind), func(t *testing.T) { drivertest.Test(t, newBench(kind)) })
 	}
 }
 
 // Each failure of a provider ends a job with a reason of its own.
 func TestDriversTellWhyRealCLIsFailed(t *testing.T) {
-	t.Setenv("CLAUDE_CODE_MAX_RETRIES", "1")
 	kinds := map[bridge.AgentKind]map[drivertest.Fault]job.EndReason{
 		bridge.Claude: {
+			drivertest.Unauthorized: job.EndAuth, drivertest.UsageLimit: job.EndLimit, drivertest.ServerError: job.EndProvider,
+			drivertest.Refusal: job.EndRefusal, drivertest.Empty: job.EndEmpty, drivertest.Context: job.EndContext,
+		},
+		bridge.Codex: {
 			drivertest.Unauthorized: job.EndAuth, drivertest.UsageLimit: job.EndLimit, drivertest.ServerError: job.EndProvider,
 			drivertest.Refusal: job.EndRefusal, drivertest.Empty: job.EndEmpty, drivertest.Context: job.EndContext,
 		},
@@ -159,8 +162,28 @@ func TestAccessOfRealCLIs(t *testing.T) {
 	must(t, err)
 	floors := map[bridge.AgentKind]map[job.Access]job.Floor{
 		bridge.Claude: {job.AccessRead: job.FloorSandbox, job.AccessEdit: job.FloorSandbox},
+		bridge.Codex:  {job.AccessRead: job.FloorOwn, job.AccessEdit: job.FloorOwn},
 	}
 	for kind, want := range floors {
 		t.Run(string(kind), func(t *testing.T) { drivertest.Access(t, newBench(kind), []string{self, "probe-sandbox"}, want) })
+	}
+}
+
+// A job in a folder that the owner never trusted leaves his configuration alone.
+func TestJOB_13_CodexTrustsNoFolderBecauseOfAJob(t *testing.T) {
+	b := newBench(bridge.Codex)(t).(*bench)
+	config := filepath.Join(b.home.Dir, ".codex", "config.toml")
+	before, err := os.ReadFile(config)
+	must(t, err)
+	for _, access := range []job.Access{job.AccessRead, job.AccessAsk, job.AccessEdit} {
+		b.Script("answer", drivertest.Step{Say: "done"})
+		spec := b.Spec(t)
+		spec.Folder, spec.Access, spec.Prompt = filepath.Join(b.home.Dir, "never-trusted"), access, drivertest.Prompt("answer")
+		must(t, os.MkdirAll(spec.Folder, 0o700))
+		j := drivertest.Start(t, b, spec)
+		j.Drain()
+	}
+	if after, err := os.ReadFile(config); err != nil || string(after) != string(before) {
+		t.Errorf("config.toml is now (%v):\n%s", err, after)
 	}
 }

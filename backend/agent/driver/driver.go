@@ -31,6 +31,7 @@ type kindDriver func(job.Spec) (*run, error)
 
 var starters = map[bridge.AgentKind]kindDriver{
 	bridge.Claude: startClaude,
+	bridge.Codex:  startCodex,
 }
 
 // Start implements job.Driver.

@@ -191,6 +191,17 @@ func readLines(from io.Reader, limit int, each func(line []byte)) {
 	}
 }
 
+// lost waits for the end of a process whose output has ended; one that lives on
+// without it cannot be talked to and is killed.
+func (p *process) lost() {
+	select {
+	case <-p.ended:
+	case <-time.After(leaveTime):
+		_ = killGroup(p.cmd.Process) // it may be at its end
+		<-p.ended
+	}
+}
+
 // end ends the process: it waits for it to leave by itself, then tells it to,
 // and when ctx is done kills its process group.
 func (p *process) end(ctx context.Context) error {

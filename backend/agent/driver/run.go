@@ -38,8 +38,9 @@ type run struct {
 
 	mu        sync.Mutex // guards the book: everything below
 	state     job.ActivityState
-	turn      bool // a turn runs
-	over      bool // the CLI says nothing more
+	turn      bool  // a turn runs
+	over      bool  // the CLI says nothing more
+	unopened  error // why there is no session
 	session   string
 	messages  map[string]*sent
 	questions map[string]*asked
@@ -62,7 +63,8 @@ type asked struct {
 	answer   *job.Answer
 	done     chan struct{} // closed when the answer was taken
 	err      error
-	gone     bool // resolved or withdrawn
+	gone     bool          // resolved or withdrawn
+	closed   chan struct{} // closed when it is gone
 }
 
 // newRun puts a process under a run and says so.
@@ -80,7 +82,7 @@ func (r *run) begin(prompt job.Message, line func([]byte)) {
 	first, _ := r.claim(prompt.ID)
 	go func() {
 		r.process.lines(line)
-		<-r.process.ended
+		r.process.lost()
 		r.finish()
 	}()
 	go func() {
@@ -114,6 +116,9 @@ func (r *run) finish() {
 	r.openLocked()
 	r.mu.Unlock()
 	r.withdrawAll()
+	if pending, has := r.protocol.(interface{ end() }); has {
+		pending.end()
+	}
 	exited := r.process.exited()
 	if turn {
 		r.endTurn(r.lostTurn(exited), true)
@@ -175,7 +180,17 @@ func (r *run) waitOpen(ctx context.Context) error {
 	if r.over {
 		return job.ErrEnded
 	}
-	return nil
+	return r.unopened
+}
+
+// failOpen says that there will be no session.
+func (r *run) failOpen(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.session == "" && r.unopened == nil {
+		r.unopened = err
+		r.openLocked()
+	}
 }
 
 // Events implements job.Run.
@@ -292,7 +307,7 @@ func (r *run) ask(question job.Question) {
 		return
 	}
 	r.turn = true
-	r.questions[question.ID] = &asked{question: question, done: make(chan struct{})}
+	r.questions[question.ID] = &asked{question: question, done: make(chan struct{}), closed: make(chan struct{})}
 	r.feed.put(job.Asked{Question: question})
 	r.showLocked()
 }
@@ -328,12 +343,26 @@ func (r *run) closeLocked(a *asked, used bool) {
 		return
 	}
 	a.gone = true
+	close(a.closed)
 	if used {
 		r.feed.put(job.Resolved{Question: a.question.ID})
 	} else {
 		r.feed.put(job.Withdrawn{Question: a.question.ID})
 	}
 	r.showLocked()
+}
+
+// awaitGone waits until the CLI says that it is done with a question.
+func (r *run) awaitGone(ctx context.Context, id string) error {
+	r.mu.Lock()
+	a := r.questions[id]
+	r.mu.Unlock()
+	select {
+	case <-a.closed:
+		return nil
+	case <-ctx.Done():
+		return job.ErrUnconfirmed
+	}
 }
 
 // Answer implements job.Run.

@@ -1,0 +1,407 @@
+package driver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/job"
+	"bridge/backend/sandbox"
+)
+
+// codex drives `codex app-server`: JSON-RPC lines without the version. One
+// process a job, one thread in it.
+type codex struct {
+	*run
+	calls
+	spec job.Spec
+
+	at     sync.Mutex // guards where the thread is
+	thread string
+	turnID string // of the turn that runs, "" for none
+}
+
+// codexServer is the name under which codex knows our MCP server.
+const codexServer = "bridge"
+
+func startCodex(spec job.Spec) (*run, error) {
+	floor := job.FloorOwn
+	if spec.Access == job.AccessAsk {
+		floor = job.FloorNone
+	}
+	env := environment(spec)
+	home := env.get("CODEX_HOME")
+	if home == "" {
+		home = filepath.Join(userHome(env), ".codex")
+	}
+	if within(home, temporary(spec)) {
+		return nil, bridge.Errorf(bridge.Invalid, "codex keeps its state below the job's temporary folder, where its sandbox breaks")
+	}
+	// Its own sandbox is the floor: ours around it would break it.
+	argv := append(slices.Clone(spec.Command), "app-server", "--disable", "hooks")
+	p, err := launch(spec, command{argv: argv, env: env, floor: floor})
+	if err != nil {
+		return nil, err
+	}
+	c := &codex{run: newRun(p, floor), spec: spec}
+	c.protocol = c
+	reader := codexReader{codex: c, steps: map[string]codexItem{}}
+	c.begin(spec.Prompt, reader.line)
+	go c.shake(floor)
+	return c.run, nil
+}
+
+// within reports whether path is folder or below it.
+func within(path, folder string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// shake begins the conversation. How it went is in the events.
+func (c *codex) shake(floor job.Floor) {
+	ctx := context.Background() // it ends with the process
+	opened, err := c.start(ctx, floor)
+	if err != nil {
+		c.failOpen(codexOpenError(err))
+		return
+	}
+	c.open(opened)
+	if c.spec.Title != "" {
+		_, _ = c.request(ctx, "thread/name/set", map[string]any{"threadId": opened.Session, "name": c.spec.Title}) // a title is no reason to fail
+	}
+}
+
+func (c *codex) start(ctx context.Context, floor job.Floor) (job.Opened, error) {
+	answer, err := c.request(ctx, "initialize", map[string]any{
+		"clientInfo":   map[string]any{"name": "bridge-job", "title": "Bridge", "version": "1"},
+		"capabilities": map[string]any{"experimentalApi": true},
+	})
+	if err != nil {
+		return job.Opened{}, err
+	}
+	if err := c.notify(ctx, "initialized"); err != nil {
+		return job.Opened{}, err
+	}
+	if floor == job.FloorOwn && !c.spec.ToolLevelOnly {
+		if err := c.probe(ctx); err != nil {
+			return job.Opened{}, err
+		}
+	}
+	var host struct {
+		UserAgent string `json:"userAgent"`
+	}
+	json.Unmarshal(answer, &host) //nolint:errcheck // it is for display
+	return c.openThread(ctx, codexVersion(host.UserAgent))
+}
+
+// codexVersion reads "name/VERSION (system) ...".
+func codexVersion(agent string) string {
+	_, rest, _ := strings.Cut(agent, "/")
+	version, _, _ := strings.Cut(rest, " ")
+	return version
+}
+
+// probe sees that codex's sandbox works and holds before anything relies on it: it
+// is known to break silently.
+func (c *codex) probe(ctx context.Context) error {
+	run := func(argv ...string) (int, error) {
+		raw, err := c.request(ctx, "command/exec", map[string]any{"command": argv, "cwd": c.spec.Folder, "sandboxPolicy": map[string]any{"type": "readOnly"}})
+		var result struct {
+			ExitCode int `json:"exitCode"`
+		}
+		if err != nil {
+			return 0, err
+		}
+		return result.ExitCode, json.Unmarshal(raw, &result)
+	}
+	shell, inside, outside := []string{"/bin/sh", "-c"}, "exit 7", "echo x > "+bridge.QuotePOSIX(filepath.Join(c.spec.StateFolder, "probe"))+" || exit 7"
+	for _, script := range []string{inside, outside} {
+		code, err := run(append(slices.Clone(shell), script)...)
+		if err != nil {
+			return &openError{why: job.EndFailed, error: fmt.Errorf("try codex's sandbox: %w", err)}
+		}
+		if code != 7 {
+			return &openError{why: job.EndFailed, error: errors.New("codex's sandbox does not hold on this system")}
+		}
+	}
+	return nil
+}
+
+func (c *codex) openThread(ctx context.Context, version string) (job.Opened, error) {
+	// The thread is always started read-only: any other sandbox would make codex
+	// write into the owner's config.toml that it trusts the folder. Each turn says
+	// what it may.
+	params := map[string]any{
+		"cwd": c.spec.Folder, "sandbox": "read-only", "approvalPolicy": c.policy(),
+		"config": c.config(), "threadSource": "bridge-job",
+	}
+	method := "thread/start"
+	if c.spec.Model != "" {
+		params["model"] = c.spec.Model
+	}
+	if c.spec.Session != "" {
+		method = "thread/resume"
+		params["threadId"] = c.spec.Session
+		delete(params, "threadSource")
+	} else if c.spec.Note != "" {
+		params["developerInstructions"] = c.spec.Note
+	}
+	raw, err := c.request(ctx, method, params)
+	if err != nil {
+		return job.Opened{}, err
+	}
+	var result struct {
+		Model  string `json:"model"`
+		Thread struct {
+			ID    string `json:"id"`
+			Model string `json:"model"`
+		} `json:"thread"`
+	}
+	if err := json.Unmarshal(raw, &result); err != nil || result.Thread.ID == "" {
+		return job.Opened{}, fmt.Errorf("read codex's thread: %w", errors.Join(err, errors.New("it has no id")))
+	}
+	c.at.Lock()
+	c.thread = result.Thread.ID
+	c.at.Unlock()
+	model := result.Model
+	if model == "" {
+		model = result.Thread.Model
+	}
+	return job.Opened{
+		Session: result.Thread.ID, Model: model, Version: version,
+		Capabilities: job.Capabilities{LiveMessage: true, DenyReason: true, Resume: true},
+	}, nil
+}
+
+// codexOpenError says why there is no thread.
+func codexOpenError(err error) error {
+	refused, ok := errors.AsType[*refusal](err)
+	if !ok {
+		return err
+	}
+	switch text := strings.ToLower(refused.Message); {
+	case strings.Contains(text, "active writer"):
+		return &openError{why: job.EndInUse, error: err}
+	case strings.Contains(text, "no rollout"), strings.Contains(text, "not found"), strings.Contains(text, "invalid thread id"):
+		return &openError{why: job.EndNoSession, error: err}
+	}
+	return err
+}
+
+// policy says what codex asks about.
+func (c *codex) policy() string {
+	return map[job.Access]string{job.AccessRead: "never", job.AccessAsk: "untrusted", job.AccessEdit: "on-request"}[c.spec.Access]
+}
+
+// sandboxPolicy says what a command may do that was not asked about. Who is asked about
+// every command gets no sandbox, for an allowed one would be tried in it first.
+func (c *codex) sandboxPolicy() map[string]any {
+	switch c.spec.Access {
+	case job.AccessAsk:
+		return map[string]any{"type": "dangerFullAccess"}
+	case job.AccessEdit:
+		return map[string]any{
+			"type": "workspaceWrite", "writableRoots": append([]string{temporary(c.spec)}, c.spec.Writable...),
+			"networkAccess": false, "excludeSlashTmp": true, "excludeTmpdirEnvVar": true,
+		}
+	default:
+		return map[string]any{"type": "readOnly"}
+	}
+}
+
+// config is what this thread adds to the owner's configuration: our MCP server,
+// whose tools are allowed one by one, for under "never" nothing else works.
+func (c *codex) config() map[string]any {
+	config := map[string]any{}
+	if c.spec.Effort != "" {
+		config["model_reasoning_effort"] = c.spec.Effort
+	}
+	if c.spec.Bridge.Command == "" {
+		return config
+	}
+	env := pairs(c.spec.Bridge.Env)
+	env[sandbox.JobVariable], env[sandbox.TokenVariable] = c.spec.Job, c.spec.Token
+	tools := map[string]any{}
+	for _, name := range c.spec.Bridge.Tools {
+		tools[name] = map[string]any{"approval_mode": "approve"}
+	}
+	config["mcp_servers."+codexServer] = map[string]any{
+		"command": c.spec.Bridge.Command, "args": append([]string{}, c.spec.Bridge.Args...), "env": env,
+		"tools": tools, "default_tools_approval_mode": "approve",
+	}
+	return config
+}
+
+// request asks codex for something and waits for its answer.
+func (c *codex) request(ctx context.Context, method string, params any) (json.RawMessage, error) {
+	return c.call(ctx, c.process, func(id string) any {
+		return map[string]any{"id": id, "method": method, "params": params}
+	})
+}
+
+func (c *codex) notify(ctx context.Context, method string) error {
+	return c.process.send(ctx, []byte(asJSON(map[string]any{"method": method})))
+}
+
+// where returns the thread and the turn that runs, "" for none.
+func (c *codex) where() (thread, turn string) {
+	c.at.Lock()
+	defer c.at.Unlock()
+	return c.thread, c.turnID
+}
+
+// setTurn notes the turn that runs; was is the one that it replaces, "" for any.
+func (c *codex) setTurn(was, turn string) {
+	c.at.Lock()
+	defer c.at.Unlock()
+	if was == "" || was == c.turnID {
+		c.turnID = turn
+	}
+}
+
+// message steers the turn that runs, or starts one. Codex refuses a steer when the
+// turn has just ended or another one has begun; nothing was said then, so it is
+// said again.
+func (c *codex) message(ctx context.Context, message job.Message) error {
+	if err := c.waitOpen(ctx); err != nil {
+		return err
+	}
+	for {
+		thread, turn := c.where()
+		if turn == "" {
+			return c.startTurn(ctx, thread, message)
+		}
+		err := c.steer(ctx, thread, turn, message.ID, message.Text)
+		if _, refused := errors.AsType[*refusal](err); !refused {
+			return err
+		}
+		if _, now := c.where(); now == turn {
+			c.setTurn(turn, "")
+		}
+	}
+}
+
+func (c *codex) steer(ctx context.Context, thread, turn, id, text string) error {
+	_, err := c.request(ctx, "turn/steer", map[string]any{
+		"threadId": thread, "expectedTurnId": turn, "clientUserMessageId": id, "input": codexInput(text),
+	})
+	return err
+}
+
+func codexInput(text string) []map[string]any {
+	return []map[string]any{{"type": "text", "text": text, "text_elements": []any{}}}
+}
+
+// startTurn is taken as a steer where a turn has begun meanwhile.
+func (c *codex) startTurn(ctx context.Context, thread string, message job.Message) error {
+	params := map[string]any{
+		"threadId": thread, "clientUserMessageId": message.ID, "input": codexInput(message.Text),
+		"sandboxPolicy": c.sandboxPolicy(), "approvalPolicy": c.policy(),
+	}
+	if c.spec.Effort != "" {
+		params["effort"] = c.spec.Effort
+	}
+	if c.spec.Session != "" && c.spec.Note != "" {
+		// A continued thread keeps its old instructions.
+		params["additionalContext"] = map[string]any{"bridge": map[string]any{"kind": "application", "value": c.spec.Note}}
+	}
+	_, err := c.request(ctx, "turn/start", params)
+	return err
+}
+
+// answer gives the reason of a refusal as words into the turn first: codex has no
+// place for it in the answer.
+func (c *codex) answer(ctx context.Context, question job.Question, answer job.Answer) error {
+	if !answer.Allow && answer.Reason != "" {
+		thread, turn := c.where()
+		err := c.steer(ctx, thread, turn, "", "Refused: "+answer.Reason)
+		if _, refused := errors.AsType[*refusal](err); err != nil && !refused {
+			return err
+		}
+	}
+	line := asJSON(map[string]any{"id": json.RawMessage(question.ID), "result": codexVerdict(question, answer)})
+	if err := c.process.send(ctx, []byte(line)); err != nil {
+		return err
+	}
+	return c.awaitGone(ctx, question.ID)
+}
+
+// codexVerdict answers each kind of request in its own words. Nothing is ever
+// allowed for later.
+func codexVerdict(question job.Question, answer job.Answer) any {
+	switch question.Kind {
+	case job.QuestionTool:
+		if answer.Allow {
+			return map[string]any{"action": "accept", "content": map[string]any{}}
+		}
+		return map[string]any{"action": "decline"}
+	case job.QuestionChoice:
+		return codexChoices(question, answer)
+	}
+	if answer.Allow {
+		return map[string]any{"decision": "accept"}
+	}
+	return map[string]any{"decision": "decline"}
+}
+
+func codexChoices(question job.Question, answer job.Answer) any {
+	var asked codexUserInput
+	json.Unmarshal(question.Input, &asked) //nolint:errcheck // it was read before
+	answers := map[string]any{}
+	for i, q := range asked.Questions {
+		if answer.Allow && i < len(answer.Choices) {
+			answers[q.ID] = map[string]any{"answers": answer.Choices[i]}
+		}
+	}
+	return map[string]any{"answers": answers}
+}
+
+func (c *codex) interrupt(ctx context.Context) error {
+	thread, turn := c.where()
+	if turn == "" {
+		return nil
+	}
+	_, err := c.request(ctx, "turn/interrupt", map[string]any{"threadId": thread, "turnId": turn})
+	if _, refused := errors.AsType[*refusal](err); refused {
+		return nil // the turn has just ended
+	}
+	return err
+}
+
+// leave ends what commands run in the background: codex leaves it running after
+// an interrupt, and after its own end what is in another session.
+func (c *codex) leave(ctx context.Context) {
+	if thread, _ := c.where(); thread != "" {
+		_, _ = c.request(ctx, "thread/backgroundTerminals/clean", map[string]any{"threadId": thread}) // the reaper comes behind it
+	}
+}
+
+// codexReset reads when a usage limit is over from codex's words, in the local
+// time that it uses: "try again at 7:18 AM." or "... at Nov 24th, 2026 7:18 AM."
+func codexReset(message string, now time.Time) time.Time {
+	_, at, found := strings.Cut(message, "try again at ")
+	if !found {
+		return time.Time{}
+	}
+	at = strings.TrimRight(strings.TrimSpace(at), ".")
+	if clock, err := time.ParseInLocation("3:04 PM", at, now.Location()); err == nil {
+		reset := time.Date(now.Year(), now.Month(), now.Day(), clock.Hour(), clock.Minute(), 0, 0, now.Location())
+		if reset.Before(now) {
+			reset = reset.AddDate(0, 0, 1)
+		}
+		return reset
+	}
+	for _, ordinal := range []string{"st,", "nd,", "rd,", "th,"} {
+		if day, err := time.ParseInLocation("Jan 2, 2006 3:04 PM", strings.Replace(at, ordinal, ",", 1), now.Location()); err == nil {
+			return day
+		}
+	}
+	return time.Time{}
+}

@@ -1,0 +1,368 @@
+package driver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"bridge/backend/job"
+)
+
+// codexReader turns what codex says into events. It is used by the reader of the
+// output alone.
+type codexReader struct {
+	*codex
+	steps   map[string]codexItem
+	last    string    // the model's last words in this turn
+	resets  time.Time // when the account's limit is over
+	attempt int
+}
+
+// codexLine is a response, a notification or a request.
+type codexLine struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *refusal        `json:"error"`
+}
+
+func (r *codexReader) line(raw []byte) {
+	var line codexLine
+	if err := json.Unmarshal(raw, &line); err != nil || line.Method == "" && line.ID == nil {
+		r.noise(raw)
+		return
+	}
+	switch {
+	case line.Method == "":
+		r.settle(text(line.ID), reply{result: line.Result, refusal: line.Error})
+	case line.ID != nil:
+		r.asks(line)
+	default:
+		r.tells(line)
+	}
+}
+
+// codexNote is what notifications carry, as far as it is read.
+type codexNote struct {
+	Thread  string          `json:"threadId"`
+	Item    codexItem       `json:"item"`
+	Turn    codexTurn       `json:"turn"`
+	Name    string          `json:"threadName"`
+	Request json.RawMessage `json:"requestId"`
+	Retry   bool            `json:"willRetry"`
+	Error   codexError      `json:"error"`
+	Tokens  struct {
+		Total  codexTokens `json:"total"`
+		Last   codexTokens `json:"last"`
+		Window int64       `json:"modelContextWindow"`
+	} `json:"tokenUsage"`
+	Limits struct {
+		Primary   codexWindow `json:"primary"`
+		Secondary codexWindow `json:"secondary"`
+	} `json:"rateLimits"`
+}
+
+type codexTurn struct {
+	ID     string      `json:"id"`
+	Status string      `json:"status"`
+	Items  []codexItem `json:"items"`
+	Error  codexError  `json:"error"`
+}
+
+type codexError struct {
+	Message string          `json:"message"`
+	Info    json.RawMessage `json:"codexErrorInfo"`
+}
+
+type codexTokens struct {
+	Total      int64 `json:"totalTokens"`
+	Input      int64 `json:"inputTokens"`
+	CacheRead  int64 `json:"cachedInputTokens"`
+	CacheWrite int64 `json:"cacheWriteInputTokens"`
+	Output     int64 `json:"outputTokens"`
+}
+
+type codexWindow struct {
+	Used     int   `json:"usedPercent"`
+	ResetsAt int64 `json:"resetsAt"` // seconds since 1970
+}
+
+// codexItem is a piece of a turn.
+type codexItem struct {
+	Type    string `json:"type"`
+	ID      string `json:"id"`
+	Client  string `json:"clientId"`
+	Text    string `json:"text"`
+	Command string `json:"command"`
+	Status  string `json:"status"`
+	Output  string `json:"aggregatedOutput"`
+	Exit    *int   `json:"exitCode"`
+	Changes []struct {
+		Path string `json:"path"`
+		Diff string `json:"diff"`
+	} `json:"changes"`
+	Server    string          `json:"server"`
+	Tool      string          `json:"tool"`
+	Query     string          `json:"query"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+func (r *codexReader) tells(line codexLine) {
+	var note codexNote
+	json.Unmarshal(line.Params, &note) //nolint:errcheck // what is not as known says nothing
+	if thread, _ := r.where(); note.Thread != "" && thread != "" && note.Thread != thread {
+		return // a child's
+	}
+	switch line.Method {
+	case "turn/started":
+		r.setTurn("", note.Turn.ID)
+		r.last, r.attempt = "", 0
+		r.turnRuns()
+	case "turn/completed":
+		r.setTurn("", "")
+		r.ends(note.Turn)
+	case "item/started":
+		r.begins(note.Item)
+	case "item/completed":
+		r.done(note.Item)
+	case "serverRequest/resolved":
+		r.resolved(string(note.Request))
+	case "thread/name/updated":
+		r.feed.put(job.Titled{Title: note.Name})
+	case "thread/tokenUsage/updated":
+		total := note.Tokens.Total
+		r.feed.put(job.Usage{
+			Input: total.Input, CacheRead: total.CacheRead, CacheWrite: total.CacheWrite, Output: total.Output,
+			Context: note.Tokens.Last.Total, Window: note.Tokens.Window,
+		})
+	case "account/rateLimits/updated":
+		r.limits(note.Limits.Primary, note.Limits.Secondary)
+	case "error":
+		r.trouble(note)
+	}
+}
+
+func (r *codexReader) limits(windows ...codexWindow) {
+	for _, window := range windows {
+		if reset := time.Unix(window.ResetsAt, 0); window.Used >= 100 && reset.After(r.resets) {
+			r.resets = reset
+		}
+	}
+}
+
+func (r *codexReader) trouble(note codexNote) {
+	if !note.Retry {
+		return // the turn's end says it again
+	}
+	r.attempt++
+	why, _ := codexWhy(note.Error)
+	r.feed.put(job.Retrying{Attempt: r.attempt, Why: why, Message: note.Error.Message})
+}
+
+func (r *codexReader) begins(item codexItem) {
+	tool, subject := item.subject()
+	if tool == "" {
+		return
+	}
+	r.steps[item.ID] = item
+	r.feed.put(job.StepStarted{Step: item.ID, Tool: tool, Subject: subject, Input: item.Arguments})
+}
+
+// subject names the tool of a step and what it is about; "" for an item that is
+// no step.
+func (i codexItem) subject() (tool, subject string) {
+	switch i.Type {
+	case "commandExecution":
+		return "shell", i.Command
+	case "fileChange":
+		var paths []string
+		for _, change := range i.Changes {
+			paths = append(paths, change.Path)
+		}
+		return "apply_patch", strings.Join(paths, "\n")
+	case "mcpToolCall":
+		return i.Server + "/" + i.Tool, ""
+	case "dynamicToolCall", "collabAgentToolCall":
+		return i.Tool, ""
+	case "webSearch":
+		return "web_search", i.Query
+	}
+	return "", ""
+}
+
+func (r *codexReader) done(item codexItem) {
+	switch item.Type {
+	case "userMessage":
+		r.inserted(item.Client)
+	case "agentMessage":
+		if item.Text != "" {
+			r.last = item.Text
+			r.feed.put(job.Text{Text: item.Text})
+		}
+	}
+	if _, began := r.steps[item.ID]; !began {
+		return
+	}
+	delete(r.steps, item.ID)
+	state := map[string]job.StepState{"failed": job.StepFailed, "declined": job.StepRefused}[item.Status]
+	if state == "" {
+		state = job.StepDone
+	}
+	r.feed.put(job.StepEnded{Step: item.ID, State: state, Exit: item.Exit, Output: item.Output})
+}
+
+func (r *codexReader) ends(turn codexTurn) {
+	r.withdrawAll()
+	end := job.TurnEnded{Text: r.last}
+	for _, item := range turn.Items {
+		if item.Type == "agentMessage" && item.Text != "" {
+			end.Text = item.Text
+		}
+	}
+	switch {
+	case turn.Status == "interrupted":
+		end.Why, end.Text = job.EndInterrupted, ""
+	case turn.Status != "completed":
+		end.Why, end.Status = codexWhy(turn.Error)
+		end.Message = turn.Error.Message
+		if end.Why != job.EndLength {
+			end.Text = ""
+		}
+		if end.Why == job.EndLimit {
+			if end.Until = r.resets; end.Until.IsZero() {
+				end.Until = codexReset(end.Message, time.Now())
+			}
+		}
+	case strings.TrimSpace(end.Text) == "":
+		end.Why = job.EndEmpty
+	default:
+		end.Why = job.EndAnswer
+	}
+	r.last = ""
+	// Only a turn that ran to its end leaves what waits to the next one.
+	r.endTurn(end, turn.Status != "completed" || !r.waiting())
+}
+
+// codexReasons are codex's own words for an error.
+var codexReasons = map[string]job.EndReason{
+	"contextWindowExceeded": job.EndContext, "usageLimitExceeded": job.EndLimit, "sessionBudgetExceeded": job.EndLimit,
+	"rateLimitExceeded": job.EndOverload, "flexUnavailable": job.EndOverload, "serverOverloaded": job.EndOverload,
+	"policyCapacityUnavailable": job.EndOverload, "cyberPolicy": job.EndRefusal, "misalignmentPolicyViolation": job.EndRefusal,
+	"inferenceHookDenied": job.EndRefusal, "tooManyDenials": job.EndDenied, "internalServerError": job.EndProvider, "unauthorized": job.EndAuth,
+}
+
+// codexWhy maps an error of codex's, with the provider's status where it has one.
+func codexWhy(failed codexError) (job.EndReason, int) {
+	if why, known := codexReasons[text(failed.Info)]; known {
+		return why, 0
+	}
+	var byKind map[string]struct {
+		Status int `json:"httpStatusCode"`
+	}
+	json.Unmarshal(failed.Info, &byKind) //nolint:errcheck // a word that is not known is judged by the text
+	for _, info := range byKind {
+		switch {
+		case info.Status == 401 || info.Status == 403:
+			return job.EndAuth, info.Status
+		case info.Status == 429:
+			return job.EndOverload, info.Status
+		case info.Status >= 500:
+			return job.EndProvider, info.Status
+		case info.Status >= 400:
+			return job.EndFailed, info.Status
+		}
+	}
+	switch {
+	case strings.Contains(failed.Message, "content_filter"):
+		return job.EndRefusal, 0
+	case strings.Contains(failed.Message, "max_output_tokens"):
+		return job.EndLength, 0
+	case len(byKind) > 0, strings.Contains(failed.Message, "stream disconnected"):
+		return job.EndNetwork, 0
+	}
+	return job.EndFailed, 0
+}
+
+// codexAsk is what codex's requests carry, as far as it is read.
+type codexAsk struct {
+	Item    string          `json:"itemId"`
+	Command string          `json:"command"`
+	Folder  string          `json:"cwd"`
+	Reason  string          `json:"reason"`
+	Server  string          `json:"serverName"`
+	Message string          `json:"message"`
+	Meta    json.RawMessage `json:"_meta"`
+}
+
+type codexUserInput struct {
+	Questions []struct {
+		ID       string `json:"id"`
+		Question string `json:"question"`
+		Options  []struct {
+			Label string `json:"label"`
+		} `json:"options"`
+	} `json:"questions"`
+}
+
+func (r *codexReader) asks(line codexLine) {
+	var ask codexAsk
+	json.Unmarshal(line.Params, &ask) //nolint:errcheck // what is not as known is shown as it came
+	question := job.Question{ID: string(line.ID), Step: ask.Item, Reason: ask.Reason, Folder: ask.Folder, Input: line.Params}
+	switch line.Method {
+	case "item/commandExecution/requestApproval":
+		question.Kind, question.Tool, question.Subject = job.QuestionCommand, "shell", ask.Command
+		if question.Subject == "" {
+			question.Subject = r.steps[ask.Item].Command
+		}
+	case "item/fileChange/requestApproval":
+		question.Kind = job.QuestionEdit
+		question.Tool, question.Subject = r.steps[ask.Item].subject()
+		question.Diff = r.steps[ask.Item].diff()
+	case "mcpServer/elicitation/request":
+		question.Kind, question.Tool, question.Subject = job.QuestionTool, ask.Server, ask.Message
+		if ask.Server == codexServer {
+			r.respond(line.ID, map[string]any{"result": codexVerdict(question, job.Answer{Allow: true})})
+			return
+		}
+	case "item/tool/requestUserInput":
+		question.Kind, question.Choices = job.QuestionChoice, codexChoicesOf(line.Params)
+	default:
+		// Unanswered it would wait for ever.
+		r.respond(line.ID, map[string]any{"error": map[string]any{"code": -32601, "message": "not supported"}})
+		return
+	}
+	r.ask(question)
+}
+
+func (i codexItem) diff() string {
+	var b strings.Builder
+	for _, change := range i.Changes {
+		fmt.Fprintf(&b, "%s\n%s\n", change.Path, change.Diff)
+	}
+	return b.String()
+}
+
+func codexChoicesOf(params json.RawMessage) []job.Choice {
+	var in codexUserInput
+	json.Unmarshal(params, &in) //nolint:errcheck // nothing can be chosen then
+	var choices []job.Choice
+	for _, q := range in.Questions {
+		choice := job.Choice{Question: q.Question}
+		for _, option := range q.Options {
+			choice.Options = append(choice.Options, option.Label)
+		}
+		choices = append(choices, choice)
+	}
+	return choices
+}
+
+// respond answers a request that nobody is asked about. It does not make the
+// reader wait: what codex reads may wait for what it writes.
+func (r *codexReader) respond(id json.RawMessage, answer map[string]any) {
+	answer["id"] = id
+	line := []byte(asJSON(answer))
+	go r.process.send(context.Background(), line) //nolint:errcheck // the run's end is an event
+}
