@@ -106,7 +106,7 @@ func TestJOB_11_OnlyTheOwnersSecondStartShowsTheWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := ipc.Target{Socket: opts.Home.DesktopSocket(), Token: string(token)}
+	target := ipc.Target{Socket: opts.Home.Window().Socket, Token: string(token)}
 	for _, role := range []api.Role{"session", "plugin", "hook", "dashboard", ""} {
 		client, err := ipc.Dial(t.Context(), target, ipc.Hello{Role: role, PID: 1, Version: "test"})
 		if err == nil {

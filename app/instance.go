@@ -52,7 +52,7 @@ func claim(ctx context.Context, opts daemon.Options, hidden bool, shown chan<- s
 	ctx, cancel := context.WithTimeout(ctx, claimPatience)
 	defer cancel()
 	for {
-		lock, err := sqlitex.AcquireLock(ctx, opts.Home.DesktopLock())
+		lock, err := sqlitex.AcquireLock(ctx, opts.Home.Window().Lock)
 		if err == nil {
 			return listen(opts, string(token), lock, shown)
 		}
@@ -69,7 +69,7 @@ func claim(ctx context.Context, opts daemon.Options, hidden bool, shown chan<- s
 }
 
 func showOther(ctx context.Context, home config.Home, token, version string) error {
-	target := ipc.Target{Socket: home.DesktopSocket(), Token: token}
+	target := ipc.Target{Socket: home.Window().Socket, Token: token}
 	client, err := ipc.Dial(ctx, target, ipc.Hello{Role: api.RoleOwner, PID: os.Getpid(), Version: version})
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func showOther(ctx context.Context, home config.Home, token, version string) err
 func listen(opts daemon.Options, token string, lock *sqlitex.Lock, shown chan<- struct{}) (*instance, error) {
 	i := &instance{version: opts.Version, shown: shown, lock: lock}
 	var err error
-	if i.listener, err = ipc.Listen(opts.Home.DesktopSocket()); err != nil {
+	if i.listener, err = ipc.Listen(opts.Home.Window().Socket); err != nil {
 		return nil, errors.Join(err, lock.Release())
 	}
 	i.server = ipc.NewServer(token, i, opts.Log)

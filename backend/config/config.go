@@ -87,7 +87,7 @@ func defaults() Config {
 // Config reads config.json. A missing file gives the defaults; a damaged one, a
 // bad value or a newer version is an error that names it.
 func (h Home) Config() (Config, error) {
-	_, config, err := h.readConfig()
+	_, config, err := readConfig(h)
 	return config, err
 }
 
@@ -96,7 +96,7 @@ func (h Home) Config() (Config, error) {
 // the settings that were never set stay as they are. Without a difference
 // nothing is written. It returns the settings in force.
 func (h Home) UpdateConfig(change func(*Config) error) (Config, error) {
-	raw, before, err := h.readConfig()
+	raw, before, err := readConfig(h)
 	if err != nil {
 		return Config{}, err
 	}
@@ -121,14 +121,14 @@ func (h Home) UpdateConfig(change func(*Config) error) (Config, error) {
 	return after, nil
 }
 
-func (h Home) readConfig() (raw []byte, config Config, err error) {
+func readConfig(h Home) (raw []byte, config Config, err error) {
 	path := h.ConfigFile()
 	raw, err = disk.ReadLimited(path, maxConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return []byte("{}\n"), defaults(), nil
 	}
 	if errors.Is(err, syscall.ENOTDIR) {
-		return nil, Config{}, h.isFile()
+		return nil, Config{}, errIsFile(h)
 	}
 	if err != nil {
 		return nil, Config{}, bridge.Errorf(bridge.Storage, "the settings cannot be read: %w", err)

@@ -98,10 +98,6 @@ func (h Home) Compat() string { return h.at("compat.db") }
 // BrokerLock is the file whose lock elects the broker (MSG-01).
 func (h Home) BrokerLock() string { return h.at("broker.lock") }
 
-// DesktopLock is the file whose lock makes a desktop app the only one of the
-// home (DSK-02).
-func (h Home) DesktopLock() string { return h.at("window.lock") }
-
 // ReadJournal is the folder of receipts that no broker has taken in yet.
 func (h Home) ReadJournal() string { return h.at("read-journal") }
 
@@ -145,12 +141,19 @@ func (h Home) Log() string { return h.at("logs", "bridge.log") }
 // instead. Ensure makes and checks that folder; CheckSocket only checks it.
 func (h Home) Socket() string { return h.socket("bridge") }
 
-// DesktopSocket is where the desktop app listens for its own second start. What
-// is true of Socket is true of it.
-func (h Home) DesktopSocket() string { return h.socket("window") }
+// Window is what makes a desktop app the only one of its home (DSK-02).
+type Window struct {
+	Lock   string // the file whose lock it holds
+	Socket string // where it listens for its own second start; as for Home.Socket
+}
 
-// isFile is the sentence for a home that cannot be a folder.
-func (h Home) isFile() error {
+// Window names the desktop app's files of the home.
+func (h Home) Window() Window {
+	return Window{Lock: h.at("window.lock"), Socket: h.socket("window")}
+}
+
+// errIsFile is the sentence for a home that cannot be a folder.
+func errIsFile(h Home) error {
 	return bridge.Errorf(bridge.Invalid, "the home %s is a file: remove it or choose another folder with --home or BRIDGE_HOME", h.dir)
 }
 

@@ -50,20 +50,20 @@ func (h Home) Ensure() error {
 	case err != nil:
 		return bridge.Errorf(bridge.Storage, "the home folder %s cannot be looked at: %w", h.dir, err)
 	default:
-		if err := h.adopt(info); err != nil {
+		if err := adopt(h, info); err != nil {
 			return err
 		}
 	}
 	if filepath.Dir(h.Socket()) == h.dir {
 		return nil
 	}
-	return h.ensureRuntimeDir()
+	return ensureRuntimeDir(h)
 }
 
 // adopt checks an existing home and closes it to others.
-func (h Home) adopt(info fs.FileInfo) error {
+func adopt(h Home, info fs.FileInfo) error {
 	if !info.IsDir() {
-		return h.isFile()
+		return errIsFile(h)
 	}
 	if owner := ownerOf(info); owner != os.Geteuid() {
 		return bridge.Errorf(bridge.Denied, "the home folder %s belongs to %s, not to you (%s): run as that user or choose another folder with --home or BRIDGE_HOME",
@@ -81,7 +81,7 @@ func (h Home) adopt(info fs.FileInfo) error {
 	return nil
 }
 
-func (h Home) ensureRuntimeDir() error {
+func ensureRuntimeDir(h Home) error {
 	dir := filepath.Dir(h.Socket())
 	if err := os.Mkdir(dir, disk.PrivateDir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return bridge.Errorf(bridge.Storage, "the socket folder %s cannot be made: %w", dir, err)

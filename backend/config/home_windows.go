@@ -27,13 +27,13 @@ func (h Home) socket(name string) string { return `\\.\pipe\bridge-` + name + "-
 func (h Home) Ensure() error {
 	info, err := os.Stat(h.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return h.make()
+		return makeHome(h)
 	}
 	if err != nil {
 		return bridge.Errorf(bridge.Storage, "the home folder %s cannot be looked at: %w", h.dir, err)
 	}
 	if !info.IsDir() {
-		return h.isFile()
+		return errIsFile(h)
 	}
 	ours, err := isOurs(h.dir)
 	if err != nil {
@@ -49,7 +49,8 @@ func (h Home) Ensure() error {
 // who may have made it.
 func (h Home) CheckSocket() error { return nil }
 
-func (h Home) make() error {
+// makeHome makes the folder, open to this user, the system and administrators only.
+func makeHome(h Home) error {
 	if err := disk.MakeDir(filepath.Dir(h.dir)); err != nil {
 		return bridge.Errorf(bridge.Storage, "the home folder %s cannot be made: %w", h.dir, err)
 	}

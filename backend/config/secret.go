@@ -49,7 +49,7 @@ func (h Home) LaunchSecret() (Secret, error) { return loadOrCreate(h.LaunchSecre
 func (h Home) ExistingToken() (Secret, error) {
 	secret, err := loadSecret(h.TokenFile())
 	if errors.Is(err, syscall.ENOTDIR) {
-		return "", h.isFile()
+		return "", errIsFile(h)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", bridge.Errorf(bridge.NotFound, "the home folder %s has no token yet: no bridge has run there", h.dir)
