@@ -258,7 +258,7 @@ func (s *storage) tell(change func(*Storage)) {
 
 // backUp makes a full snapshot, as `bridge doctor --backup` does.
 var backUp = work{backingUp, func(ctx context.Context, s *storage) (string, error) {
-	made, err := s.caretaker().Backup(ctx)
+	made, err := s.caretaker().Snapshots().Backup(ctx)
 	return "Backed up and verified: " + bridge.Counted(made.Files, "file"), err
 }}
 

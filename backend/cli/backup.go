@@ -12,6 +12,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/maintain"
+	"bridge/backend/maintain/snapshot"
 	"bridge/backend/proc"
 )
 
@@ -42,8 +43,8 @@ func backUpMessages(ctx context.Context, a *App) error {
 	ask, hangUp := brokerAnswer(ctx, a, home)
 	defer hangUp()
 	c := maintain.Caretaker{Home: home, Program: "bridge " + backupWorker, Now: a.Now, Retention: settings.BackupRetention}
-	calm := maintain.Calm(a.Now, ask)
-	made, err := c.BackupMessages(ctx, calm)
+	calm := snapshot.Calm(a.Now, ask)
+	made, err := c.Snapshots().BackupMessages(ctx, calm)
 	if bridge.CodeOf(err) == bridge.Conflict {
 		return nil // another process does what is due
 	}

@@ -161,7 +161,7 @@ func (d doctor) check(ctx context.Context) error {
 }
 
 func (d doctor) backup(ctx context.Context) error {
-	made, err := d.caretaker.Backup(ctx)
+	made, err := d.caretaker.Snapshots().Backup(ctx)
 	d.progress.end()
 	if err != nil {
 		return err

@@ -265,7 +265,7 @@ func (d *Dashboard) work(ctx context.Context, work maintain.Work, care maintain.
 func carryOut(ctx context.Context, work maintain.Work, care maintain.Caretaker) (string, error) {
 	switch work {
 	case maintain.WorkBackup:
-		made, err := care.Backup(ctx)
+		made, err := care.Snapshots().Backup(ctx)
 		if err != nil {
 			return "", err
 		}

@@ -64,7 +64,7 @@ func proven(t *testing.T, home string) bool {
 func loseMessages(t *testing.T, home string) {
 	t.Helper()
 	c := caretaker(t, home)
-	if _, err := c.BackupMessages(t.Context(), func(context.Context) error { return nil }); err != nil {
+	if _, err := c.Snapshots().BackupMessages(t.Context(), func(context.Context) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(c.Home.DB()); err != nil {

@@ -70,7 +70,7 @@ func makeHome(t *testing.T) string {
 	addMessages(t, c, oldOnes, newOnes, time.Now())
 	put(t, dir, "jobs.json", `{"version": 4, "jobs": [{"name": "build"}]}`)
 	put(t, dir, "config.json", `{"version": 1, "name": "desk"}`)
-	if _, err := c.Backup(t.Context()); err != nil {
+	if _, err := c.Snapshots().Backup(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	addMessages(t, c, oldOnes+newOnes, laterOnes, time.Now())

@@ -39,7 +39,7 @@ type operation struct {
 var operations = map[string]operation{
 	"backup": {
 		prepare: newHomeTB,
-		run:     func(ctx context.Context, c Caretaker) error { _, err := c.Backup(ctx); return err },
+		run:     func(ctx context.Context, c Caretaker) error { _, err := c.Snapshots().Backup(ctx); return err },
 		check: func(t *testing.T, c Caretaker, before map[string]string) {
 			sameFiles(t, before, managedBytes(t, c))
 			wholeSnapshots(t, c, c.Home.Backups())
@@ -55,7 +55,7 @@ var operations = map[string]operation{
 		},
 		run: func(_ context.Context, c Caretaker) error {
 			c.Retention = 1
-			_, err := c.rotate(c.Home.Backups())
+			_, err := c.Snapshots().Rotate()
 			return err
 		},
 		check: func(t *testing.T, c Caretaker, _ map[string]string) {
@@ -375,7 +375,7 @@ func TestSTO_05_AFailedCaptureStaysPendingAndPublishesNothing(t *testing.T) {
 				}
 				return nil
 			}
-			if _, err := c.Backup(context.Background()); !errors.Is(err, failed) {
+			if _, err := c.Snapshots().Backup(context.Background()); !errors.Is(err, failed) {
 				t.Fatalf("Backup = %v", err)
 			}
 			found, err := inventory.Sets(c.Home.Backups(), inventory.SnapshotName)

@@ -24,6 +24,7 @@ import (
 	"bridge/backend/disk"
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/snapshot"
 	"bridge/backend/store"
 )
 
@@ -265,9 +266,9 @@ func has(list []string, want string) bool {
 	return false
 }
 
-func mustBackup(t testing.TB, c Caretaker) Snapshot {
+func mustBackup(t testing.TB, c Caretaker) snapshot.Made {
 	t.Helper()
-	made, err := c.Backup(context.Background())
+	made, err := c.Snapshots().Backup(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}

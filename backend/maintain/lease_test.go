@@ -50,7 +50,7 @@ func TestSTO_09_LiveWritersRefuseFixAndRestoreAndDeadOnesDoNot(t *testing.T) {
 			if _, err := os.Lstat(c.Home.MaintenanceLock()); !inventory.IsGone(err) {
 				t.Errorf("the lock was left: %v", err)
 			}
-			if _, err := c.Backup(context.Background()); err != nil {
+			if _, err := c.Snapshots().Backup(context.Background()); err != nil {
 				t.Errorf("a backup runs beside writers, but: %v", err)
 			}
 		})

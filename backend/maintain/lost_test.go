@@ -305,8 +305,8 @@ func TestSTO_17_OtherMaintenanceLeavesALostStoreAlone(t *testing.T) {
 	write(t, c.Home.Dir(), ".storage-users/999999-lease", `{"pid": 999999, "identity": "gone:1"}`)
 	before := listing(t, c.Home.Dir())
 	for name, work := range map[string]func() error{
-		"backup":             func() error { _, err := c.Backup(t.Context()); return err },
-		"backup of messages": func() error { _, err := c.BackupMessages(t.Context(), noPause); return err },
+		"backup":             func() error { _, err := c.Snapshots().Backup(t.Context()); return err },
+		"backup of messages": func() error { _, err := c.Snapshots().BackupMessages(t.Context(), noPause); return err },
 		"fix":                func() error { _, err := c.Fix(t.Context()); return err },
 		"merge":              func() error { _, err := c.Merge(t.Context(), ""); return err },
 	} {

@@ -15,6 +15,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/lease"
+	"bridge/backend/maintain/snapshot"
 )
 
 // Caretaker does the maintenance of one home. All fields are required unless
@@ -39,6 +40,11 @@ type Caretaker struct {
 // Worker is who does this work.
 func (c Caretaker) Worker() lease.Worker {
 	return lease.Worker{Home: c.Home, Program: c.Program, Now: c.Now, OnProgress: c.Told, Step: c.step}
+}
+
+// Snapshots makes sets of copies of the home.
+func (c Caretaker) Snapshots() snapshot.Maker {
+	return snapshot.Maker{Worker: c.Worker(), Retention: c.Retention}
 }
 
 // Doctor looks through the home.

@@ -123,7 +123,7 @@ func TestVER_04_TheDoctorSeesACompatibilityStoreThatWaits(t *testing.T) {
 	if diff := cmp.Diff([]string{"database-older bridge.db"}, findings(report(t, c))); diff != "" {
 		t.Error(diff)
 	}
-	made, err := c.Backup(context.Background()) // it is one of the five databases
+	made, err := c.Snapshots().Backup(context.Background()) // it is one of the five databases
 	if err != nil || !manifestOf(t, made.Path).Has("compat.db") {
 		t.Errorf("Backup = %+v, %v", made, err)
 	}
@@ -146,7 +146,7 @@ func TestVER_05_TheDoctorTellsOfWritesThatWait(t *testing.T) {
 	if found := findings(report(t, c)); !has(found, "pending-damaged "+damaged) {
 		t.Errorf("found %v", found)
 	}
-	made, err := c.Backup(context.Background()) // the journal is part of a snapshot
+	made, err := c.Snapshots().Backup(context.Background()) // the journal is part of a snapshot
 	if err != nil || !manifestOf(t, made.Path).Has(damaged) {
 		t.Errorf("Backup = %+v, %v", made, err)
 	}

@@ -59,7 +59,7 @@ func TestSTO_18_AHomeThatIsNotThereIsAnErrorAndStaysAway(t *testing.T) {
 	if standing, err := c.Doctor().Look(t.Context()); err != nil || standing.OK {
 		t.Errorf("Look = %+v, %v", standing, err)
 	}
-	if _, err := c.Backup(t.Context()); bridge.CodeOf(err) != bridge.NotFound || !strings.Contains(err.Error(), dir) {
+	if _, err := c.Snapshots().Backup(t.Context()); bridge.CodeOf(err) != bridge.NotFound || !strings.Contains(err.Error(), dir) {
 		t.Errorf("Backup: %v", err)
 	}
 	if _, err := os.Stat(dir); !inventory.IsGone(err) {

@@ -15,15 +15,16 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/snapshot"
 	"bridge/backend/store"
 )
 
 // freely is a pause that never waits.
 func freely(context.Context) error { return nil }
 
-func mustBackupMessages(t testing.TB, c Caretaker) Snapshot {
+func mustBackupMessages(t testing.TB, c Caretaker) snapshot.Made {
 	t.Helper()
-	made, err := c.BackupMessages(context.Background(), freely)
+	made, err := c.Snapshots().BackupMessages(context.Background(), freely)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestSTO_10_AFailureStaysPendingAndTheHomeIsUntouched(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := c.BackupMessages(t.Context(), freely)
+		_, err := c.Snapshots().BackupMessages(t.Context(), freely)
 		if err == nil {
 			if n < 8 {
 				t.Errorf("only %d steps", n-1)
@@ -112,7 +113,7 @@ func TestSTO_10_PausesComeBeforeEveryWindowAndEndWithTheirError(t *testing.T) {
 	c := newHome(t)
 	pauses, steps := 0, []string{}
 	c.step = func(name string) error { steps = append(steps, fmt.Sprint(pauses, " ", name)); return nil }
-	if _, err := c.BackupMessages(t.Context(), func(context.Context) error { pauses++; return nil }); err != nil {
+	if _, err := c.Snapshots().BackupMessages(t.Context(), func(context.Context) error { pauses++; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	// The three tables of the store are three batches between copy and verify.
@@ -123,7 +124,7 @@ func TestSTO_10_PausesComeBeforeEveryWindowAndEndWithTheirError(t *testing.T) {
 		}
 	}
 	stop := errors.New("the worker is to end")
-	if _, err := c.BackupMessages(t.Context(), func(context.Context) error { return stop }); !errors.Is(err, stop) {
+	if _, err := c.Snapshots().BackupMessages(t.Context(), func(context.Context) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("BackupMessages = %v", err)
 	}
 }
@@ -149,12 +150,12 @@ func TestSTO_11_OlderSetsMoveAndNoneIsDeleted(t *testing.T) {
 
 func TestSTO_11_TheNextSetIsDueAnIntervalAfterTheNewest(t *testing.T) {
 	c := newHome(t)
-	if next, err := c.NextMessageBackup(time.Hour); err != nil || !next.IsZero() {
+	if next, err := c.Snapshots().NextMessageBackup(time.Hour); err != nil || !next.IsZero() {
 		t.Errorf("without a set: %v, %v", next, err)
 	}
 	mustBackupMessages(t, c)
 	newest := scopedSets(t, c.Home.MessageBackups())[0]
-	if next, err := c.NextMessageBackup(time.Hour); err != nil || next.UnixMilli() != newest.CreatedAt+time.Hour.Milliseconds() {
+	if next, err := c.Snapshots().NextMessageBackup(time.Hour); err != nil || next.UnixMilli() != newest.CreatedAt+time.Hour.Milliseconds() {
 		t.Errorf("next %v, %v", next, err)
 	}
 }
@@ -166,7 +167,7 @@ func init() {
 		if err != nil {
 			return err
 		}
-		_, err = c.BackupMessages(context.Background(), func(context.Context) error {
+		_, err = c.Snapshots().BackupMessages(context.Background(), func(context.Context) error {
 			fmt.Println("pausing")
 			select {}
 		})
@@ -188,7 +189,7 @@ func TestSTO_10_OneGenerationAtATimeAndTheLockDiesWithItsProcess(t *testing.T) {
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.BackupMessages(t.Context(), freely); bridge.CodeOf(err) != bridge.Conflict {
+	if _, err := c.Snapshots().BackupMessages(t.Context(), freely); bridge.CodeOf(err) != bridge.Conflict {
 		t.Errorf("beside another: %v", err)
 	}
 	if err := child.Process.Kill(); err != nil {

@@ -20,6 +20,7 @@ import (
 	"bridge/backend/disk"
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/maintain/snapshot"
 )
 
 func manifestOf(t testing.TB, dir string) inventory.Manifest {
@@ -114,7 +115,7 @@ func TestSTO_05_ADamagedStoreIsNotPublishedAsASnapshot(t *testing.T) {
 				}
 				return data
 			})
-			if made, err := c.Backup(context.Background()); err == nil || !strings.Contains(err.Error(), name) {
+			if made, err := c.Snapshots().Backup(context.Background()); err == nil || !strings.Contains(err.Error(), name) {
 				t.Errorf("Backup of a damaged store = %+v, %v", made, err)
 			}
 			if found, _ := inventory.Sets(c.Home.Backups(), inventory.SnapshotName); len(found) > 0 {
@@ -129,7 +130,7 @@ func TestSTO_11_RetentionMovesOldSetsAndDeletesNothing(t *testing.T) {
 	for _, tt := range tests {
 		c := newHome(t)
 		c.Retention = tt.retention
-		var made []Snapshot
+		var made []snapshot.Made
 		for range 5 {
 			made = append(made, mustBackup(t, c))
 		}
@@ -178,7 +179,7 @@ func TestSTO_04_AnEmptyHomeHasNothingToBackUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Backup(context.Background()); bridge.CodeOf(err) != bridge.NotFound {
+	if _, err := c.Snapshots().Backup(context.Background()); bridge.CodeOf(err) != bridge.NotFound {
 		t.Errorf("Backup = %v", err)
 	}
 }
@@ -284,7 +285,7 @@ func TestSTO_04_AHomeThatLostADatabaseIsNoWholeSnapshot(t *testing.T) {
 			mustBackup(t, c)
 			lose(c, t)
 			before := listing(t, c.Home.Backups())
-			_, err := c.Backup(t.Context())
+			_, err := c.Snapshots().Backup(t.Context())
 			if !errors.Is(err, check.ErrLost) && !strings.Contains(fmt.Sprint(err), "would lack") {
 				t.Errorf("a snapshot without a database: %v", err)
 			}
@@ -332,7 +333,7 @@ func TestSTO_10_AClockThatWasSetBackDoesNotEndTheDailyBackups(t *testing.T) {
 	mustBackupMessages(t, c)
 	c.Now = func() time.Time { return now.Add(time.Minute) }
 	for range 2 {
-		due, err := c.NextMessageBackup(24 * time.Hour)
+		due, err := c.Snapshots().NextMessageBackup(24 * time.Hour)
 		if err != nil || due.After(now.Add(25*time.Hour)) {
 			t.Errorf("the next set is due %v, a year from %v: %v", due, now, err)
 		}

@@ -1,9 +1,10 @@
-package maintain
+package snapshot
 
 import (
 	"context"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -17,7 +18,7 @@ import (
 
 // capture fills a pending set with verified copies of every managed file.
 type capture struct {
-	Caretaker
+	Maker
 	pending  string
 	live     bool                 // a process may be writing
 	gathered []*inventory.File    // one without a checksum is left out
@@ -52,7 +53,7 @@ func (c *capture) gather(ctx context.Context, manifest *inventory.Manifest) erro
 		}
 	}
 	if len(manifest.Files) == 0 {
-		return bridge.Errorf(bridge.NotFound, "there is nothing to back up in %s yet", c.Home.Dir())
+		return bridge.Errorf(bridge.NotFound, "there is nothing to back up in %s yet", c.Worker.Home.Dir())
 	}
 	return nil
 }
@@ -62,11 +63,11 @@ func (c *capture) gather(ctx context.Context, manifest *inventory.Manifest) erro
 func (c *capture) copyAll(ctx context.Context) error {
 	taken := map[string]bool{}
 	for {
-		paths, err := inventory.Managed(ctx, c.Home.Dir())
+		paths, err := inventory.Managed(ctx, c.Worker.Home.Dir())
 		if err != nil {
 			return err
 		}
-		paths = slices.DeleteFunc(paths, func(path string) bool { return taken[path] || !inventory.Belongs(c.Home.Dir(), path) })
+		paths = slices.DeleteFunc(paths, func(path string) bool { return taken[path] || !inventory.Belongs(c.Worker.Home.Dir(), path) })
 		if len(paths) == 0 {
 			return nil
 		}
@@ -91,7 +92,7 @@ func (c *capture) copyOne(ctx context.Context, path string) (err error) {
 	case inventory.IsApproval(path):
 		file.SHA256, file.Bytes, err = c.copyApproval(path, inventory.Join(c.pending, path))
 	default:
-		file.SHA256, file.Bytes, err = c.Worker().Files().Copy(inventory.Join(c.Home.Dir(), path), inventory.Join(c.pending, path))
+		file.SHA256, file.Bytes, err = c.Worker.Files().Copy(inventory.Join(c.Worker.Home.Dir(), path), inventory.Join(c.pending, path))
 	}
 	switch {
 	case inventory.IsGone(err) && (path == inventory.Sidecar || !inventory.IsDatabase(path)):
@@ -108,20 +109,20 @@ func (c *capture) copyOne(ctx context.Context, path string) (err error) {
 
 func (c *capture) copyDatabase(ctx context.Context, file *inventory.File) (err error) {
 	to := inventory.Join(c.pending, file.Path)
-	if err := c.Worker().At("copy " + file.Path); err != nil {
+	if err := c.Worker.At("copy " + file.Path); err != nil {
 		return err
 	}
-	pages := func(done, all int) { c.Worker().Progress("copying "+file.Path, int64(done), int64(all)) }
-	if err := store.CopyDatabase(ctx, inventory.Join(c.Home.Dir(), file.Path), to, c.live, pages); err != nil {
+	pages := func(done, all int) { c.Worker.Progress("copying "+file.Path, int64(done), int64(all)) }
+	if err := store.CopyDatabase(ctx, inventory.Join(c.Worker.Home.Dir(), file.Path), to, c.live, pages); err != nil {
 		return err
 	}
-	if err := c.Worker().At("checksum " + file.Path); err != nil {
+	if err := c.Worker.At("checksum " + file.Path); err != nil {
 		return err
 	}
 	if file.SHA256, file.Bytes, err = disk.Checksum(to); err != nil {
 		return err
 	}
-	return c.Worker().At("verify " + file.Path)
+	return c.Worker.At("verify " + file.Path)
 }
 
 // verify reads a copied database whole.
@@ -141,23 +142,26 @@ func (c *capture) spare(ctx context.Context, file *inventory.File, failure error
 	if file.Path != inventory.History {
 		return failure
 	}
-	from := inventory.Join(c.Home.Dir(), inventory.History)
+	from := inventory.Join(c.Worker.Home.Dir(), inventory.History)
 	seen, err := store.Inspect(ctx, from, c.live)
 	isDamaged := err != nil || len(seen.Problems) > 0
 	if !isDamaged || ctx.Err() != nil || store.HoldsMore(ctx, from, c.live) {
 		return failure
 	}
 	file.SHA256 = ""
-	return dropScratch(inventory.Join(c.pending, inventory.History))
+	return dropCopy(inventory.Join(c.pending, inventory.History))
 }
 
+// dropCopy removes what this very call captured of a damaged index.
+func dropCopy(path string) error { return os.RemoveAll(path) }
+
 // copyApproval puts the public part of an answered approval into a set.
-func (c Caretaker) copyApproval(name, to string) (sum string, size int64, err error) {
-	read := inventory.ReadApproval(inventory.Join(c.Home.Dir(), name))
+func (c *capture) copyApproval(name, to string) (sum string, size int64, err error) {
+	read := inventory.ReadApproval(inventory.Join(c.Worker.Home.Dir(), name))
 	if !read.Answered || read.Public == nil {
 		return "", 0, fs.ErrNotExist // it was taken away meanwhile
 	}
-	if err := c.Worker().Files().WriteNew(to, read.Public, disk.PrivateFile); err != nil {
+	if err := c.Worker.Files().WriteNew(to, read.Public, disk.PrivateFile); err != nil {
 		return "", 0, err
 	}
 	return disk.Checksum(to)

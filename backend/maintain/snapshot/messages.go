@@ -1,10 +1,9 @@
-package maintain
+package snapshot
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -28,17 +27,17 @@ const generationLock = "generation.lock"
 // pause is called before each piece of work and waits while the broker has much
 // to do. It is Conflict while another process makes one. A failed attempt stays
 // under its pending name; older sets than Retention move away (STO-11).
-func (c Caretaker) BackupMessages(ctx context.Context, pause func(context.Context) error) (made Snapshot, err error) {
-	if err := c.Home.Ensure(); err != nil {
+func (m Maker) BackupMessages(ctx context.Context, pause func(context.Context) error) (made Made, err error) {
+	if err := m.Worker.Home.Ensure(); err != nil {
 		return made, err
 	}
-	if err := disk.MakeDir(c.Home.MessageBackups()); err != nil {
+	if err := disk.MakeDir(m.Worker.Home.MessageBackups()); err != nil {
 		return made, err
 	}
-	if _, err := check.HasStore(ctx, c.Home); err != nil {
+	if _, err := check.HasStore(ctx, m.Worker.Home); err != nil {
 		return made, err
 	}
-	lock, err := sqlitex.AcquireLock(ctx, filepath.Join(c.Home.MessageBackups(), generationLock))
+	lock, err := sqlitex.AcquireLock(ctx, filepath.Join(m.Worker.Home.MessageBackups(), generationLock))
 	if errors.Is(err, sqlitex.ErrLocked) {
 		return made, bridge.Errorf(bridge.Conflict, "another process is making a backup of the messages")
 	}
@@ -46,49 +45,49 @@ func (c Caretaker) BackupMessages(ctx context.Context, pause func(context.Contex
 		return made, err
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
-	live, err := lease.Live(c.Home) // before our own lease is among them
+	live, err := lease.Live(m.Worker.Home) // before our own lease is among them
 	if err != nil {
 		return made, err
 	}
-	held, err := c.Worker().Register()
+	held, err := m.Worker.Register()
 	if err != nil {
 		return made, err
 	}
 	defer func() { err = errors.Join(err, held.Release()) }()
-	return c.makeScoped(ctx, len(live) > 0, pause)
+	return m.makeScoped(ctx, len(live) > 0, pause)
 }
 
 // makeScoped captures, verifies and publishes one set.
-func (c Caretaker) makeScoped(ctx context.Context, live bool, pause func(context.Context) error) (made Snapshot, err error) {
-	at, err := inventory.NextTime(c.Home.MessageBackups(), inventory.MessagesName, c.Now())
+func (m Maker) makeScoped(ctx context.Context, live bool, pause func(context.Context) error) (made Made, err error) {
+	at, err := inventory.NextTime(m.Worker.Home.MessageBackups(), inventory.MessagesName, m.Worker.Now())
 	if err != nil {
 		return made, err
 	}
-	final := filepath.Join(c.Home.MessageBackups(), fmt.Sprintf("messages-%013d-%s", at, uuid.NewString()))
-	pending := filepath.Join(c.Home.MessageBackups(), inventory.PendingPrefix+filepath.Base(final))
+	final := filepath.Join(m.Worker.Home.MessageBackups(), fmt.Sprintf("messages-%013d-%s", at, uuid.NewString()))
+	pending := filepath.Join(m.Worker.Home.MessageBackups(), inventory.PendingPrefix+filepath.Base(final))
 	if err := disk.MakeDir(pending); err != nil {
 		return made, err
 	}
 	manifest := inventory.Manifest{Version: inventory.ManifestVersion, Kind: inventory.KindMessages, CreatedAt: at}
-	if err := c.captureScoped(ctx, pending, live, pause, &manifest); err != nil {
+	if err := m.captureScoped(ctx, pending, live, pause, &manifest); err != nil {
 		return made, fmt.Errorf("capture the messages (the attempt is kept as %s): %w", pending, err)
 	}
-	if err := c.publish(pending, final, manifest); err != nil {
+	if err := m.publish(pending, final, manifest); err != nil {
 		return made, fmt.Errorf("publish the backup of the messages: %w", err)
 	}
-	made = Snapshot{Path: final, Files: len(manifest.Files), Bytes: manifest.Size(), Omitted: []string{}}
-	made.Moved, err = c.rotateSets(c.Home.MessageBackups(), inventory.MessagesName)
+	made = Made{Path: final, Files: len(manifest.Files), Bytes: manifest.Size(), Omitted: []string{}}
+	made.Moved, err = m.rotateSets(m.Worker.Home.MessageBackups(), inventory.MessagesName)
 	return made, err
 }
 
-func (c Caretaker) captureScoped(ctx context.Context, pending string, live bool, pause func(context.Context) error, manifest *inventory.Manifest) error {
+func (m Maker) captureScoped(ctx context.Context, pending string, live bool, pause func(context.Context) error, manifest *inventory.Manifest) error {
 	to := filepath.Join(pending, inventory.MessagesFile)
-	window := func(name string) error { return errors.Join(pause(ctx), c.Worker().At(name)) }
+	window := func(name string) error { return errors.Join(pause(ctx), m.Worker.At(name)) }
 	if err := window("copy messages"); err != nil {
 		return err
 	}
 	copied, err := store.CopyMessages(ctx, store.ScopedCopy{
-		Store: c.Home.DB(), Archive: c.Home.Archive(), To: to, Live: live, Pause: func() error { return pause(ctx) },
+		Store: m.Worker.Home.DB(), Archive: m.Worker.Home.Archive(), To: to, Live: live, Pause: func() error { return pause(ctx) },
 	})
 	if err != nil {
 		return err
@@ -116,34 +115,18 @@ func (c Caretaker) captureScoped(ctx context.Context, pending string, live bool,
 
 // NextMessageBackup says when a set of messages is due: an interval after the
 // newest one, at once where there is none.
-func (c Caretaker) NextMessageBackup(interval time.Duration) (time.Time, error) {
-	found, err := inventory.Sets(c.Home.MessageBackups(), inventory.MessagesName)
+func (m Maker) NextMessageBackup(interval time.Duration) (time.Time, error) {
+	found, err := inventory.Sets(m.Worker.Home.MessageBackups(), inventory.MessagesName)
 	if err != nil || len(found) == 0 {
 		return time.Time{}, err
 	}
 	newest := time.UnixMilli(found[0].CreatedAt)
-	if newest.After(c.Now()) { // the clock was set back: the disk knows by which clock the set was made
-		info, err := os.Lstat(filepath.Join(c.Home.MessageBackups(), found[0].Path))
-		if err != nil || info.ModTime().After(c.Now()) {
+	if newest.After(m.Worker.Now()) { // the clock was set back: the disk knows by which clock the set was made
+		info, err := os.Lstat(filepath.Join(m.Worker.Home.MessageBackups(), found[0].Path))
+		if err != nil || info.ModTime().After(m.Worker.Now()) {
 			return time.Time{}, err
 		}
 		newest = info.ModTime()
 	}
 	return newest.Add(interval), nil
-}
-
-// openScoped reads a set of messages whole.
-func (c Caretaker) openScoped(ctx context.Context, dir string) error {
-	m, err := inventory.ReadMessagesManifest(dir)
-	if err != nil {
-		return err
-	}
-	if err := m.CheckSums(ctx, dir, c.Worker().ProgressOf("verifying the backup")); err != nil {
-		return err
-	}
-	counts, err := check.VerifyDatabase(ctx, filepath.Join(dir, inventory.MessagesFile))
-	if err == nil && !maps.Equal(counts, m.Counts[inventory.MessagesFile]) {
-		err = bridge.Errorf(bridge.Storage, "%s does not have the rows that its manifest counts", dir)
-	}
-	return err
 }
