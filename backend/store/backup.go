@@ -64,7 +64,7 @@ func (m *migration) copyStore(ctx context.Context) (safeCopy, error) {
 }
 
 func (m *migration) copyWhole(ctx context.Context) (safeCopy, error) {
-	final := fmt.Sprintf("%s.backup-%d-to-%d-%s", m.path, m.from, schema.Version, stampName(m.now()))
+	final := fmt.Sprintf("%s.backup-%d-to-%d-%s", m.path, m.from, schema.Version, stampName(m.Now()))
 	kept := safeCopy{pending: pendingName(final), final: final, whole: true}
 	if err := sqlitex.CreateEmpty(kept.pending); err != nil {
 		return safeCopy{}, err
@@ -142,7 +142,7 @@ func (m *migration) publish(kept safeCopy) (safeCopy, error) {
 	if err != nil {
 		return kept, err
 	}
-	m.log.Info("the store was copied before its upgrade", "copy", kept.final, "whole", kept.whole)
+	m.Log.Info("the store was copied before its upgrade", "copy", kept.final, "whole", kept.whole)
 	kept.pending = ""
 	return kept, m.at("copy published")
 }
@@ -169,7 +169,7 @@ var identityTables = []string{"session_bindings", "peer_names", "peer_name_owner
 func (m *migration) snapshotMetadata(ctx context.Context, names []string) (safeCopy, error) {
 	snapshot := metadataSnapshot{
 		Kind: "schema-and-metadata", Note: snapshotNote, Store: filepath.Base(m.path), From: m.from, To: schema.Version,
-		CreatedAt: m.now().UnixMilli(), RowCounts: map[string]int{}, Tables: map[string][][]string{},
+		CreatedAt: m.Now().UnixMilli(), RowCounts: map[string]int{}, Tables: map[string][][]string{},
 	}
 	var err error
 	if snapshot.Schema, err = m.texts(ctx, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"); err != nil {
@@ -189,7 +189,7 @@ func (m *migration) snapshotMetadata(ctx context.Context, names []string) (safeC
 	if err := disk.MakeDir(dir); err != nil {
 		return safeCopy{}, err
 	}
-	final := filepath.Join(dir, fmt.Sprintf("%s.schema-and-metadata-%d-to-%d-%s.json", filepath.Base(m.path), m.from, schema.Version, stampName(m.now())))
+	final := filepath.Join(dir, fmt.Sprintf("%s.schema-and-metadata-%d-to-%d-%s.json", filepath.Base(m.path), m.from, schema.Version, stampName(m.Now())))
 	return m.writeSnapshot(snapshot, safeCopy{pending: pendingName(final), final: final})
 }
 

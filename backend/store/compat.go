@@ -179,20 +179,20 @@ func carryTables(ctx context.Context, t *sqlitex.Tx, opts upgradeOptions) error 
 		if slices.Contains(notCarried, name) {
 			continue
 		}
-		if err := opts.at("carry " + name); err != nil {
+		if err := opts.at("carry "+name, nil); err != nil {
 			return err
 		}
 		if err := carryTable(ctx, t, name); err != nil {
 			return fmt.Errorf("carrying %s over: %w", name, err)
 		}
 	}
-	if err := opts.at("commit what was carried"); err != nil {
+	if err := opts.at("commit what was carried", nil); err != nil {
 		return err
 	}
 	if _, err := t.Exec("COMMIT"); err != nil {
 		return err
 	}
-	return opts.at("carried over")
+	return opts.at("carried over", nil)
 }
 
 // carryTable copies the rows that the store lacks. Decisions get the store's
@@ -222,7 +222,7 @@ func emptyLog(ctx context.Context, conn *sql.Conn) (whole bool, err error) {
 
 // putAway moves the supplement to where what migrations keep is.
 func putAway(compat string, opts upgradeOptions) error {
-	if err := opts.at("put the compatibility store away"); err != nil {
+	if err := opts.at("put the compatibility store away", nil); err != nil {
 		return err
 	}
 	dir := filepath.Join(filepath.Dir(compat), ".migration-snapshots")

@@ -58,7 +58,7 @@ func TestVER_04_DecisionsOfBothStoresAreKept(t *testing.T) {
 // TestVER_04_WhatWasPutAwayIsNeverReplaced: the clock gives two of them one name.
 func TestVER_04_WhatWasPutAwayIsNeverReplaced(t *testing.T) {
 	path, want := hostedStore(t, 3)
-	kept := filepath.Join(filepath.Dir(path), ".migration-snapshots", compatName+".carried-"+stampName(testTime))
+	kept := filepath.Join(filepath.Dir(path), ".migration-snapshots", "compat.db.carried-"+testTime.UTC().Format("20060102T150405.000Z"))
 	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -275,7 +275,7 @@ func init() {
 	helperParts["carry"] = func(ctx context.Context, args string) error {
 		path, at, _ := strings.Cut(args, "\n")
 		opts := testOptions()
-		opts.step = func(name string) error {
+		opts.step = func(name string, _ *sql.Conn) error {
 			if name == at {
 				self, err := os.FindProcess(os.Getpid())
 				if err == nil {
@@ -307,7 +307,7 @@ func TestVER_04_ACrashAtAnyStepOfTheCarryOverLosesNothingAndDoublesNothing(t *te
 		var names []string
 		path, _ := hostedStore(t, version)
 		opts := testOptions()
-		opts.step = func(name string) error { names = append(names, name); return nil }
+		opts.step = func(name string, _ *sql.Conn) error { names = append(names, name); return nil }
 		db, err := Open(t.Context(), path, opts)
 		if err != nil {
 			t.Fatal(err)

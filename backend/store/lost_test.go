@@ -75,8 +75,13 @@ func TestSTO_14_TheLogOfALostDatabaseIsKept(t *testing.T) {
 	lost(t, cold)
 	_, err = ArchiveMessages(t.Context(), path, cold, ArchiveRule{Before: 2, Now: 3})
 	kept(t, cold, err)
-	lost(t, compatOf(path))
-	kept(t, compatOf(path), prepareCompat(t.Context(), compatOf(path), 2))
+	hosted := filepath.Join(t.TempDir(), "bridge.db")
+	buildField(t, hosted, 2)
+	lost(t, compatOf(hosted))
+	opts := testOptions()
+	opts.OldestReader = 4
+	_, err = Open(t.Context(), hosted, opts)
+	kept(t, compatOf(hosted), err)
 }
 
 // A store that is there when a broker looks for it, and is taken away before the

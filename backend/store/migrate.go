@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
-	"time"
 
 	"bridge/backend/bridge"
 	"bridge/backend/sqlitex"
@@ -19,12 +17,7 @@ const maxCopies = 10
 
 // migration brings a store's schema up to date (VER-01, VER-02, VER-03).
 type migration struct {
-	now func() time.Time
-	log *slog.Logger
-	// step, when set, is told each named point with the migrating connection;
-	// its error makes the migration fail there.
-	step func(name string, on *sql.Conn) error
-
+	upgradeOptions
 	path string
 	conn *sql.Conn
 	from int
@@ -32,7 +25,7 @@ type migration struct {
 
 // migrate does nothing to a store that is up to date. An older one is copied
 // first; the copy is kept. On an error the store is as it was.
-func migrate(ctx context.Context, path string, is schema.Found, m migration) error {
+func migrate(ctx context.Context, path string, is schema.Found, opts upgradeOptions) error {
 	if is.IsUpgraded() {
 		return nil
 	}
@@ -42,11 +35,12 @@ func migrate(ctx context.Context, path string, is schema.Found, m migration) err
 	}
 	defer pool.Close()
 	pool.SetMaxOpenConns(1)
-	if m.conn, err = pool.Conn(ctx); err != nil {
+	conn, err := pool.Conn(ctx)
+	if err != nil {
 		return sqlitex.Error(path, err)
 	}
-	defer m.conn.Close()
-	m.path = path
+	defer conn.Close()
+	m := migration{upgradeOptions: opts, path: path, conn: conn}
 	return sqlitex.Error(path, m.run(ctx))
 }
 
@@ -83,7 +77,7 @@ func (m *migration) lockWithCopy(ctx context.Context) (safeCopy, error) {
 		if err != nil || same {
 			return kept, err
 		}
-		m.log.Info("another program wrote to the store during its copy; copying again", "store", m.path)
+		m.Log.Info("another program wrote to the store during its copy; copying again", "store", m.path)
 	}
 	return safeCopy{}, bridge.Errorf(bridge.Storage, "the store %s can not be upgraded while another program keeps writing to it", m.path)
 }
@@ -232,12 +226,7 @@ func (m *migration) recover(ctx context.Context, kept safeCopy) error {
 	return err
 }
 
-func (m *migration) at(name string) error {
-	if m.step == nil {
-		return nil
-	}
-	return m.step(name, m.conn)
-}
+func (m *migration) at(name string) error { return m.upgradeOptions.at(name, m.conn) }
 
 func (m *migration) exec(ctx context.Context, script string) error {
 	_, err := m.conn.ExecContext(ctx, script)

@@ -21,13 +21,10 @@ import (
 	"bridge/backend/store/schema"
 )
 
-// upgrade migrates the store at path with a step hook.
-func upgrade(ctx context.Context, path string, step func(name string, on *sql.Conn) error) error {
-	is, err := schema.Identify(ctx, path)
-	if err != nil {
-		return err
-	}
-	return migrate(ctx, path, is, migration{now: testOptions().Now, log: slog.New(slog.DiscardHandler), step: step})
+// upgradeAt upgrades the store at path with a step hook.
+func upgradeAt(ctx context.Context, path string, step func(name string, on *sql.Conn) error) error {
+	_, err := prepareStore(ctx, path, upgradeOptions{Now: testOptions().Now, Log: slog.New(slog.DiscardHandler), Step: step})
+	return err
 }
 
 // steps are the named points of an upgrade from a version, from the code itself.
@@ -36,7 +33,7 @@ func steps(t testing.TB, version int) []string {
 	path := filepath.Join(t.TempDir(), "bridge.db")
 	buildField(t, path, version)
 	var names []string
-	if err := upgrade(context.Background(), path, func(name string, _ *sql.Conn) error {
+	if err := upgradeAt(context.Background(), path, func(name string, _ *sql.Conn) error {
 		names = append(names, name)
 		return nil
 	}); err != nil {
@@ -130,7 +127,7 @@ func TestVER_01_FreshAndUpgradedSchemasAgree(t *testing.T) {
 	for version := range schema.Version + 1 {
 		path := filepath.Join(t.TempDir(), "bridge.db")
 		buildField(t, path, version)
-		if err := upgrade(t.Context(), path, nil); err != nil {
+		if err := upgradeAt(t.Context(), path, nil); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(shape(fresh), shape(path)); diff != "" {
@@ -144,7 +141,7 @@ func TestVER_02_TheCopyIsTheStoreBeforeItsUpgrade(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "bridge.db")
 		buildField(t, path, version)
 		before := contents(t, path)
-		if err := upgrade(t.Context(), path, nil); err != nil {
+		if err := upgradeAt(t.Context(), path, nil); err != nil {
 			t.Fatal(err)
 		}
 		found := copies(t, path)
@@ -164,7 +161,7 @@ func TestVER_02_TheCopyIsMadeAgainWhenAnotherWriterCommitted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bridge.db")
 	buildField(t, path, 3)
 	rounds := 0
-	err := upgrade(t.Context(), path, func(name string, _ *sql.Conn) error {
+	err := upgradeAt(t.Context(), path, func(name string, _ *sql.Conn) error {
 		if name == "copied" && rounds < 3 {
 			rounds++
 			inStore(t, path, fmt.Sprintf("INSERT INTO job_notes VALUES (%d)", rounds))
@@ -191,7 +188,7 @@ func TestVER_02_TheCopyIsMadeAgainWhenAnotherWriterCommitted(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "bridge.db")
 		buildField(t, path, 3)
 		inStore(t, path, "CREATE TABLE job_notes (k)")
-		err := upgrade(t.Context(), path, func(name string, _ *sql.Conn) error {
+		err := upgradeAt(t.Context(), path, func(name string, _ *sql.Conn) error {
 			if name == "copied" {
 				inStore(t, path, "INSERT INTO job_notes VALUES (1)")
 			}
@@ -213,12 +210,6 @@ func requireNoPending(t testing.TB, dir string) {
 	}
 }
 
-func TestPendingNamesAreUnfinishedFilesToTheDoctor(t *testing.T) {
-	if name := pendingName("/home/x/bridge.db.backup-1-to-9-now"); !disk.IsTemp(name) {
-		t.Errorf("%s is not known as an unfinished file", name)
-	}
-}
-
 func TestVER_02_AFailureAtAnyStepLeavesTheStoreAsItWas(t *testing.T) {
 	for version := range schema.Version + 1 {
 		for _, at := range steps(t, version) {
@@ -229,7 +220,7 @@ func TestVER_02_AFailureAtAnyStepLeavesTheStoreAsItWas(t *testing.T) {
 				before := contents(t, path)
 				fault := errors.New("fault")
 				locked := false
-				err := upgrade(t.Context(), path, func(name string, _ *sql.Conn) error {
+				err := upgradeAt(t.Context(), path, func(name string, _ *sql.Conn) error {
 					if name == "schema restored" {
 						locked = isLocked(path)
 					}
@@ -277,7 +268,7 @@ func TestVER_02_TheCopyRestoresWhatTheTablesHeld(t *testing.T) {
 	buildField(t, path, 5)
 	before := contents(t, path)
 	fault := errors.New("fault")
-	err := upgrade(t.Context(), path, func(name string, on *sql.Conn) error {
+	err := upgradeAt(t.Context(), path, func(name string, on *sql.Conn) error {
 		switch name {
 		case "before savepoint": // rows go where no savepoint can bring them back
 			_, err := on.ExecContext(t.Context(), `DELETE FROM messages WHERE recipient = 'carol';
@@ -303,7 +294,7 @@ func TestVER_02_AFailedRecoveryRollsBackAndKeepsTheCopy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bridge.db")
 	buildField(t, path, 5)
 	before := contents(t, path)
-	err := upgrade(t.Context(), path, func(name string, _ *sql.Conn) error {
+	err := upgradeAt(t.Context(), path, func(name string, _ *sql.Conn) error {
 		if name == "step 7" || name == "schema restored" {
 			return errors.New("fault at " + name)
 		}
@@ -331,7 +322,7 @@ func TestVER_02_ADamagedStoreIsNotUpgraded(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err = upgrade(t.Context(), path, nil)
+	err = upgradeAt(t.Context(), path, nil)
 	if bridge.CodeOf(err) != bridge.Storage || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("upgrade of a damaged store = %v", err)
 	}
@@ -346,7 +337,7 @@ func TestVER_03_TheStepFrom8KeepsALabelledSnapshot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bridge.db")
 	buildField(t, path, 8)
 	before := contents(t, path)
-	if err := upgrade(t.Context(), path, nil); err != nil {
+	if err := upgradeAt(t.Context(), path, nil); err != nil {
 		t.Fatal(err)
 	}
 	if found := copies(t, path); len(found) != 0 {
@@ -385,7 +376,7 @@ func TestSTO_13_CopiesOfUpgradesAreNeverReplaced(t *testing.T) {
 	path := filepath.Join(dir, "bridge.db")
 	for range 3 { // the same clock, the same versions
 		buildField(t, path, 4)
-		if err := upgrade(t.Context(), path, nil); err != nil {
+		if err := upgradeAt(t.Context(), path, nil); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"bridge.db", "bridge.db-wal", "bridge.db-shm"} {
@@ -441,7 +432,7 @@ func TestVER_02_AKillAtAnyStepLeavesOneWholeSchema(t *testing.T) {
 func init() {
 	helperParts["upgrade"] = func(ctx context.Context, args string) error {
 		path, at, _ := strings.Cut(args, "\n")
-		return upgrade(ctx, path, func(name string, _ *sql.Conn) error {
+		return upgradeAt(ctx, path, func(name string, _ *sql.Conn) error {
 			if name == at {
 				fmt.Println("killing")
 				return killSelf()

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -21,15 +22,16 @@ type upgradeOptions struct {
 	OldestReader int
 	// Existing says that there is a store: none is made, should it be gone.
 	Existing bool
-	// Step, when set, is told each named point of a carry-over; its error stops it.
-	Step func(name string) error
+	// Step, when set, is told each named point of an upgrade, with the connection
+	// that migrates; its error stops the upgrade there.
+	Step func(name string, on *sql.Conn) error
 }
 
-func (o upgradeOptions) at(name string) error {
+func (o upgradeOptions) at(name string, on *sql.Conn) error {
 	if o.Step == nil {
 		return nil
 	}
-	return o.Step(name)
+	return o.Step(name, on)
 }
 
 // readyStore says how a store is to be opened.
@@ -83,7 +85,7 @@ func upgradeWhole(ctx context.Context, path string, is schema.Found, opts upgrad
 			return compat, err
 		}
 	}
-	if err := migrate(ctx, path, is, migration{now: opts.Now, log: opts.Log}); err != nil {
+	if err := migrate(ctx, path, is, opts); err != nil {
 		return "", err
 	}
 	if !is.Empty {

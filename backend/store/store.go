@@ -8,6 +8,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"time"
@@ -29,8 +30,8 @@ type Options struct {
 	// Existing says that there is a store: none is made, should it be gone.
 	Existing bool
 
-	group int                     // documents in a group of the index; tests make smaller ones
-	step  func(name string) error // upgradeOptions.Step
+	group int                                   // documents in a group of the index; tests make smaller ones
+	step  func(name string, on *sql.Conn) error // upgrade.Options.Step
 }
 
 // DB is the open store of a home. One process holds it at a time: the caller
