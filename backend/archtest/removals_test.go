@@ -31,17 +31,17 @@ var removals = map[string]string{
 	"backend/ipc.Journal.importFile os.Remove": "a receipt file, after the store has committed what it says",
 	"backend/ipc.Listen os.Remove":             "the socket of a broker that died; it holds no bytes, and the election lock is held",
 
-	"backend/sqlitex.DropEmpty os.Remove":              "a database of no bytes that could not be made",
-	"backend/sqlitex.dropUnmade os.Remove":             "a database that never got its name and holds no row",
-	"backend/store.DropIndex DROP TABLE":               "the search index of a lost store, which is made anew; the recovery set has the file",
-	"backend/store.safeCopy.discard os.Remove":         "a copy that was never published; the store still has all it holds",
-	"backend/store.migration.restoreTable DELETE FROM": "a table whose contents are put back from the checked copy in the same transaction",
-	"backend/store.flushOutbox DELETE FROM":            "notices that the same transaction has put into the store, which commits first",
-	"backend/store/schema.Followed INSERT OR REPLACE":  "the one row that says how far a derived index reaches; the index is made anew from the messages",
-	"backend/store.index.putGroup DELETE FROM":         "the number of an indexed message that neither the store nor its archive has; the index is made from these",
-	"backend/store.archiver.pick DELETE FROM":          "the places of the last batch, in a temporary table",
-	"backend/store.archiver.removeRows DELETE FROM":    "old rows whose equal copies the archive has committed; the statement asks for them",
-	"backend/store.archive DELETE FROM":                "an expired row, in the transaction that has archived it; the statement asks for the archived row",
+	"backend/sqlitex.DropEmpty os.Remove":                      "a database of no bytes that could not be made",
+	"backend/sqlitex.dropUnmade os.Remove":                     "a database that never got its name and holds no row",
+	"backend/store.DropIndex DROP TABLE":                       "the search index of a lost store, which is made anew; the recovery set has the file",
+	"backend/store/upgrade.safeCopy.discard os.Remove":         "a copy that was never published; the store still has all it holds",
+	"backend/store/upgrade.migration.restoreTable DELETE FROM": "a table whose contents are put back from the checked copy in the same transaction",
+	"backend/store/upgrade.FlushOutbox DELETE FROM":            "notices that the same transaction has put into the store, which commits first",
+	"backend/store/schema.Followed INSERT OR REPLACE":          "the one row that says how far a derived index reaches; the index is made anew from the messages",
+	"backend/store.index.putGroup DELETE FROM":                 "the number of an indexed message that neither the store nor its archive has; the index is made from these",
+	"backend/store.archiver.pick DELETE FROM":                  "the places of the last batch, in a temporary table",
+	"backend/store.archiver.removeRows DELETE FROM":            "old rows whose equal copies the archive has committed; the statement asks for them",
+	"backend/store.archive DELETE FROM":                        "an expired row, in the transaction that has archived it; the statement asks for the archived row",
 }
 
 func TestSTO_14_EveryRemovalIsReviewed(t *testing.T) {

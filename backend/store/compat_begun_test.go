@@ -7,6 +7,7 @@ import (
 
 	"bridge/backend/sqlitex"
 	"bridge/backend/store/schema"
+	"bridge/backend/store/upgrade"
 )
 
 // TestVER_04_ASupplementThatACrashCutOff is what a broker leaves that dies right
@@ -24,7 +25,7 @@ func TestVER_04_ASupplementThatACrashCutOffKeepsNoBrokerFromStarting(t *testing.
 			for _, hosted := range []bool{false, true} {
 				path := filepath.Join(t.TempDir(), "bridge.db")
 				buildField(t, path, 3)
-				prepare(t, compatOf(path))
+				prepare(t, upgrade.CompatPath(path))
 				if hosted {
 					db := openHosted(t, path, 3)
 					appendAll(t, db, note("w1", "alice", "acknowledged", 9000, "bob"))
@@ -41,7 +42,7 @@ func TestVER_04_ASupplementThatACrashCutOffKeepsNoBrokerFromStarting(t *testing.
 					mustFind(t, db.Reader, "w1")
 				}
 				mustClose(t, db)
-				if _, err := os.Lstat(compatOf(path)); !os.IsNotExist(err) {
+				if _, err := os.Lstat(upgrade.CompatPath(path)); !os.IsNotExist(err) {
 					t.Errorf("the supplement is still there: %v", err)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/decision"
+	"bridge/backend/store/upgrade"
 )
 
 // TestVER_04_DecisionsOfBothStoresAreKept: the store was upgraded, and got
@@ -19,18 +20,18 @@ func TestVER_04_DecisionsOfBothStoresAreKept(t *testing.T) {
 	decide(t, db, revision("first", "one", "so", 100, decision.AllSessions()), "claude:s1")
 	decide(t, db, revision("second", "two", "so", 200, decision.AllSessions()), "claude:s1")
 	mustClose(t, db)
-	supplement, err := os.ReadFile(compatOf(path))
+	supplement, err := os.ReadFile(upgrade.CompatPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(compatOf(path)); err != nil {
+	if err := os.Remove(upgrade.CompatPath(path)); err != nil {
 		t.Fatal(err)
 	}
 	db = openAt(t, path)
 	decide(t, db, revision("own", "three", "so", 300, decision.AllSessions()), "claude:s1")
 	mustClose(t, db)
 	for _, when := range []string{"carried over", "carried over again, as after a crash before it was put away"} {
-		if err := os.WriteFile(compatOf(path), supplement, 0o600); err != nil {
+		if err := os.WriteFile(upgrade.CompatPath(path), supplement, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		db = openAt(t, path)
@@ -77,7 +78,7 @@ func TestVER_04_WhatWasPutAwayIsNeverReplaced(t *testing.T) {
 		}
 	}
 	checkWhole(t, kept+"-3")
-	if _, err := os.Lstat(compatOf(path)); !os.IsNotExist(err) {
+	if _, err := os.Lstat(upgrade.CompatPath(path)); !os.IsNotExist(err) {
 		t.Errorf("the supplement is still in place: %v", err)
 	}
 }
@@ -107,7 +108,7 @@ func TestVER_04_NoticesThatWaitInTheOutboxAreCarriedOver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bridge.db")
 	buildField(t, path, 2)
 	mustClose(t, openHosted(t, path, 2))
-	inStore(t, compatOf(path), `INSERT INTO outbox VALUES
+	inStore(t, upgrade.CompatPath(path), `INSERT INTO outbox VALUES
 		('n1', 'peer-claude:s1', 'alice', 'name-alice', 'claude', 'target', 'c1', NULL, 1, 'so', 9400, NULL),
 		('n2', 'peer-claude:s1', 'alice', 'name-alice', 'claude', 'target', 'c2', NULL, 1, 'or so', 9500, NULL)`)
 	unread, err := openAt(t, path).Unread(t.Context(), "peer-claude:s1", 10, nil)

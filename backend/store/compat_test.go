@@ -21,6 +21,7 @@ import (
 	"bridge/backend/mail"
 	"bridge/backend/sqlitex"
 	"bridge/backend/store/schema"
+	"bridge/backend/store/upgrade"
 )
 
 // openHosted opens a store beside a live program that knows only the version.
@@ -204,7 +205,7 @@ func TestVER_04_EveryVersionIsHostedAndLaterUpgradedWithEverything(t *testing.T)
 // requireCarried wants the supplement put away and its bytes kept.
 func requireCarried(t testing.TB, path string) {
 	t.Helper()
-	if _, err := os.Lstat(compatOf(path)); !os.IsNotExist(err) {
+	if _, err := os.Lstat(upgrade.CompatPath(path)); !os.IsNotExist(err) {
 		t.Errorf("the compatibility store is still in place: %v", err)
 	}
 	kept, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".migration-snapshots", "compat.db.carried-*"))
@@ -344,7 +345,7 @@ func TestVER_04_ACrashBetweenTheTwoCommitsLosesNothingAcknowledged(t *testing.T)
 	appendAll(t, db, note("w1", "alice", "a question", 9000, "bob"), note("w2", "alice", "another one", 9001, "bob"))
 	mustClose(t, db)
 	inStore(t, path, "INSERT INTO archived_messages SELECT *, 'old', 9002 FROM messages WHERE id = 'w2'; DELETE FROM messages WHERE id = 'w2'")
-	older, err := os.ReadFile(compatOf(path))
+	older, err := os.ReadFile(upgrade.CompatPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +362,7 @@ func TestVER_04_ACrashBetweenTheTwoCommitsLosesNothingAcknowledged(t *testing.T)
 		t.Fatal(err)
 	}
 	mustClose(t, db)
-	if err := os.WriteFile(compatOf(path), older, 0o600); err != nil {
+	if err := os.WriteFile(upgrade.CompatPath(path), older, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	db = openHosted(t, path, 2)
@@ -376,7 +377,7 @@ func TestVER_04_ACrashBetweenTheTwoCommitsLosesNothingAcknowledged(t *testing.T)
 		t.Errorf("bob's conversation: %v, %v", ids(talk), err)
 	}
 	mustClose(t, db)
-	supplement, err := sql.Open("sqlite", sqlitex.DSN(compatOf(path), "mode=ro"))
+	supplement, err := sql.Open("sqlite", sqlitex.DSN(upgrade.CompatPath(path), "mode=ro"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +389,7 @@ func TestVER_04_ACrashBetweenTheTwoCommitsLosesNothingAcknowledged(t *testing.T)
 	// A notice whose message is in the store already does not come twice.
 	decide(t, db, revision("d9", "topic", "so", 9500, decision.AllSessions()), "claude:s1")
 	mustClose(t, db)
-	inStore(t, compatOf(path), `INSERT INTO outbox SELECT 'n-d9', 'peer-claude:s1', 'alice', 'name-alice', 'claude', 'target', 'c-n-d9', NULL, 1, 'so', 9500, NULL`)
+	inStore(t, upgrade.CompatPath(path), `INSERT INTO outbox SELECT 'n-d9', 'peer-claude:s1', 'alice', 'name-alice', 'claude', 'target', 'c-n-d9', NULL, 1, 'so', 9500, NULL`)
 	db = openHosted(t, path, 2)
 	if unread, err := db.Unread(t.Context(), "peer-claude:s1", 10, nil); err != nil || len(unread) != 1 {
 		t.Errorf("notices: %+v, %v", unread, err)
@@ -461,7 +462,7 @@ func TestVER_04_OnlyAnOlderProgramDefersAnUpgrade(t *testing.T) {
 			if db := openHosted(t, path, tt.known); db.Version() != tt.want {
 				t.Errorf("Version = %d, want %d", db.Version(), tt.want)
 			}
-			if _, err := os.Lstat(compatOf(path)); (err == nil) != (tt.want < schema.Version) {
+			if _, err := os.Lstat(upgrade.CompatPath(path)); (err == nil) != (tt.want < schema.Version) {
 				t.Errorf("a supplement beside version %d: %v", tt.want, err)
 			}
 		})
@@ -478,8 +479,8 @@ func TestVER_04_AForeignOrNewerCompatibilityStoreIsRefusedUnchanged(t *testing.T
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "bridge.db")
 			buildField(t, path, 3)
-			inStore(t, compatOf(path), script)
-			before := shape(t, compatOf(path))
+			inStore(t, upgrade.CompatPath(path), script)
+			before := shape(t, upgrade.CompatPath(path))
 			opts := testOptions()
 			opts.OldestReader = 3
 			for range 2 { // hosted, then upgraded
@@ -488,7 +489,7 @@ func TestVER_04_AForeignOrNewerCompatibilityStoreIsRefusedUnchanged(t *testing.T
 				}
 				opts.OldestReader = 0
 			}
-			if diff := cmp.Diff(before, shape(t, compatOf(path))); diff != "" {
+			if diff := cmp.Diff(before, shape(t, upgrade.CompatPath(path))); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"bridge/backend/decision"
 	"bridge/backend/mail"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/upgrade"
 )
 
 // Notification tells one session of a decision: the receipt that keeps it from
@@ -159,7 +160,7 @@ func (d *DB) sendOutbox(ctx context.Context) error {
 	if d.notices != insertOutbox {
 		return nil
 	}
-	return d.writer.Do(ctx, flushOutbox)
+	return d.writer.Do(ctx, upgrade.FlushOutbox)
 }
 
 // LinkDecisionReceipts gives the session key toKey every receipt of fromKey:

@@ -10,6 +10,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/upgrade"
 )
 
 // What is written to a file without a name is lost with the broker: nobody may
@@ -77,11 +78,11 @@ func TestSTO_14_TheLogOfALostDatabaseIsKept(t *testing.T) {
 	kept(t, cold, err)
 	hosted := filepath.Join(t.TempDir(), "bridge.db")
 	buildField(t, hosted, 2)
-	lost(t, compatOf(hosted))
+	lost(t, upgrade.CompatPath(hosted))
 	opts := testOptions()
 	opts.OldestReader = 4
 	_, err = Open(t.Context(), hosted, opts)
-	kept(t, compatOf(hosted), err)
+	kept(t, upgrade.CompatPath(hosted), err)
 }
 
 // A store that is there when a broker looks for it, and is taken away before the

@@ -19,11 +19,12 @@ import (
 	"bridge/backend/disk"
 	"bridge/backend/sqlitex"
 	"bridge/backend/store/schema"
+	"bridge/backend/store/upgrade"
 )
 
 // upgradeAt upgrades the store at path with a step hook.
 func upgradeAt(ctx context.Context, path string, step func(name string, on *sql.Conn) error) error {
-	_, err := prepareStore(ctx, path, upgradeOptions{Now: testOptions().Now, Log: slog.New(slog.DiscardHandler), Step: step})
+	_, err := upgrade.Prepare(ctx, path, upgrade.Options{Now: testOptions().Now, Log: slog.New(slog.DiscardHandler), Step: step})
 	return err
 }
 
@@ -347,7 +348,7 @@ func TestVER_03_TheStepFrom8KeepsALabelledSnapshot(t *testing.T) {
 	if err != nil || len(found) != 1 || !strings.Contains(found[0], "schema-and-metadata-8-to-9") {
 		t.Fatalf("snapshots %v, %v; want one labelled", found, err)
 	}
-	var snapshot metadataSnapshot
+	var snapshot upgrade.MetadataSnapshot
 	data, err := os.ReadFile(found[0])
 	if err == nil {
 		err = json.Unmarshal(data, &snapshot)

@@ -8,6 +8,7 @@ import (
 
 	"bridge/backend/sqlitex"
 	"bridge/backend/store/schema"
+	"bridge/backend/store/upgrade"
 )
 
 // Reader answers questions from bridge.db and can not change it: its
@@ -33,7 +34,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	if _, err := schema.Identify(ctx, path); err != nil {
 		return nil, err
 	}
-	return &Reader{path: path, file: sqlitex.NewReadOnly(path, besideStore(compatOf(path)), false)}, nil
+	return &Reader{path: path, file: sqlitex.NewReadOnly(path, upgrade.Attach(upgrade.CompatPath(path)), false)}, nil
 }
 
 // Close closes the reader's connections.

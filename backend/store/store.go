@@ -15,6 +15,7 @@ import (
 
 	"bridge/backend/sqlitex"
 	"bridge/backend/store/schema"
+	"bridge/backend/store/upgrade"
 )
 
 // Options are what a DB needs from outside. Now and Log are required.
@@ -51,7 +52,7 @@ type DB struct {
 // bridge.Unsupported or bridge.Storage with a sentence that names it (VER-06).
 // While an older program is alive, an older store is hosted as it is (VER-04).
 func Open(ctx context.Context, path string, opts Options) (*DB, error) {
-	ready, err := prepareStore(ctx, path, upgradeOptions{
+	ready, err := upgrade.Prepare(ctx, path, upgrade.Options{
 		Now: opts.Now, Log: opts.Log, OldestReader: opts.OldestReader, Existing: opts.Existing, Step: opts.step,
 	})
 	if err != nil {
@@ -69,9 +70,9 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 }
 
 // openDB opens a store that is ready.
-func openDB(ctx context.Context, path string, is readyStore, opts Options) (*DB, error) {
+func openDB(ctx context.Context, path string, is upgrade.Ready, opts Options) (*DB, error) {
 	compat := is.Compat
-	writer, err := sqlitex.OpenWriter(ctx, path, besideStore(compat), schema.FollowMessages, opts.Log)
+	writer, err := sqlitex.OpenWriter(ctx, path, upgrade.Attach(compat), schema.FollowMessages, opts.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func openDB(ctx context.Context, path string, is readyStore, opts Options) (*DB,
 			if err != nil {
 				return err
 			}
-			return mendHosted(t)
+			return upgrade.Mend(t)
 		})
 	}
 	if err == nil {
@@ -94,7 +95,7 @@ func openDB(ctx context.Context, path string, is readyStore, opts Options) (*DB,
 	if err != nil {
 		return nil, errors.Join(err, writer.Close())
 	}
-	reader := &Reader{path: path, own: true, file: sqlitex.NewReadOnly(path, besideStore(compat), true)}
+	reader := &Reader{path: path, own: true, file: sqlitex.NewReadOnly(path, upgrade.Attach(compat), true)}
 	return &DB{Reader: reader, writer: writer, now: opts.Now, version: is.Version, compat: compat, notices: notices}, nil
 }
 

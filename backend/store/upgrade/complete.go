@@ -1,4 +1,4 @@
-package store
+package upgrade
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // the supplement, as beside an older schema, until a snapshot is restored. Nothing
 // is made in their place, so that the doctor goes on naming what was lost. A table
 // that lost columns cannot be stood in for.
-func standIn(ctx context.Context, path string, lacks []schema.Lack, opts upgradeOptions) (compat string, err error) {
+func standIn(ctx context.Context, path string, lacks []schema.Lack, opts Options) (compat string, err error) {
 	var tables, changed []string
 	for _, lack := range lacks {
 		switch {
@@ -36,12 +36,12 @@ func standIn(ctx context.Context, path string, lacks []schema.Lack, opts upgrade
 		return "", nil
 	}
 	opts.Log.Error("the store has lost tables; everything else goes on, and what belongs in them is kept beside it until a snapshot is restored", "store", path, "lost", tables)
-	return compatOf(path), prepareCompat(ctx, compatOf(path), 1)
+	return CompatPath(path), prepareCompat(ctx, CompatPath(path), 1)
 }
 
 // complete makes anew what a store lacks without having lost anything by it:
 // indexes, keys and triggers. What cannot be made stays lacking; the doctor says so.
-func complete(ctx context.Context, path string, opts upgradeOptions) error {
+func complete(ctx context.Context, path string, opts Options) error {
 	lacks, err := schema.Lacks(ctx, path, schema.PrimaryStore, true)
 	lacks = slices.DeleteFunc(lacks, schema.Lack.IsData)
 	if err != nil || len(lacks) == 0 {

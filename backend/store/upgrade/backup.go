@@ -1,4 +1,4 @@
-package store
+package upgrade
 
 import (
 	"context"
@@ -147,8 +147,8 @@ func (m *migration) publish(kept safeCopy) (safeCopy, error) {
 	return kept, m.at("copy published")
 }
 
-// metadataSnapshot is the file kept before the additive step 8 to 9 (VER-03).
-type metadataSnapshot struct {
+// MetadataSnapshot is the file kept before the additive step 8 to 9 (VER-03).
+type MetadataSnapshot struct {
 	Kind       string                `json:"kind"` // always "schema-and-metadata"
 	FullBackup bool                  `json:"fullBackup"`
 	Note       string                `json:"note"`
@@ -167,7 +167,7 @@ const snapshotNote = "This is not a full backup: it holds the schema and the ide
 var identityTables = []string{"session_bindings", "peer_names", "peer_name_owners"}
 
 func (m *migration) snapshotMetadata(ctx context.Context, names []string) (safeCopy, error) {
-	snapshot := metadataSnapshot{
+	snapshot := MetadataSnapshot{
 		Kind: "schema-and-metadata", Note: snapshotNote, Store: filepath.Base(m.path), From: m.from, To: schema.Version,
 		CreatedAt: m.Now().UnixMilli(), RowCounts: map[string]int{}, Tables: map[string][][]string{},
 	}
@@ -193,7 +193,7 @@ func (m *migration) snapshotMetadata(ctx context.Context, names []string) (safeC
 	return m.writeSnapshot(snapshot, safeCopy{pending: pendingName(final), final: final})
 }
 
-func (m *migration) writeSnapshot(snapshot metadataSnapshot, kept safeCopy) (safeCopy, error) {
+func (m *migration) writeSnapshot(snapshot MetadataSnapshot, kept safeCopy) (safeCopy, error) {
 	data, err := json.MarshalIndent(snapshot, "", "  ")
 	if err != nil {
 		return safeCopy{}, fmt.Errorf("describing the store before its upgrade: %w", err)

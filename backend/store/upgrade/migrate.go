@@ -1,4 +1,4 @@
-package store
+package upgrade
 
 import (
 	"context"
@@ -17,7 +17,7 @@ const maxCopies = 10
 
 // migration brings a store's schema up to date (VER-01, VER-02, VER-03).
 type migration struct {
-	upgradeOptions
+	Options
 	path string
 	conn *sql.Conn
 	from int
@@ -25,7 +25,7 @@ type migration struct {
 
 // migrate does nothing to a store that is up to date. An older one is copied
 // first; the copy is kept. On an error the store is as it was.
-func migrate(ctx context.Context, path string, is schema.Found, opts upgradeOptions) error {
+func migrate(ctx context.Context, path string, is schema.Found, opts Options) error {
 	if is.IsUpgraded() {
 		return nil
 	}
@@ -40,7 +40,7 @@ func migrate(ctx context.Context, path string, is schema.Found, opts upgradeOpti
 		return sqlitex.Error(path, err)
 	}
 	defer conn.Close()
-	m := migration{upgradeOptions: opts, path: path, conn: conn}
+	m := migration{Options: opts, path: path, conn: conn}
 	return sqlitex.Error(path, m.run(ctx))
 }
 
@@ -226,7 +226,7 @@ func (m *migration) recover(ctx context.Context, kept safeCopy) error {
 	return err
 }
 
-func (m *migration) at(name string) error { return m.upgradeOptions.at(name, m.conn) }
+func (m *migration) at(name string) error { return m.Options.at(name, m.conn) }
 
 func (m *migration) exec(ctx context.Context, script string) error {
 	_, err := m.conn.ExecContext(ctx, script)

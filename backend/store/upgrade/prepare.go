@@ -1,4 +1,9 @@
-package store
+// Package upgrade makes bridge.db ready to be opened: a new one gets its schema,
+// an older one is brought up to date after a verified copy, and takes in what was
+// kept beside it. While older programs of the home are alive their store keeps
+// its schema, and what this build needs beyond it is in compat.db beside it; the
+// same file stands in for tables that a store has lost.
+package upgrade
 
 import (
 	"context"
@@ -13,8 +18,8 @@ import (
 	"bridge/backend/store/schema"
 )
 
-// upgradeOptions are what prepareStore needs from outside. Now and Log are required.
-type upgradeOptions struct {
+// Options are what Prepare needs from outside. Now and Log are required.
+type Options struct {
 	Now func() time.Time
 	Log *slog.Logger
 	// OldestReader is the newest schema version that every live program of the
@@ -27,24 +32,24 @@ type upgradeOptions struct {
 	Step func(name string, on *sql.Conn) error
 }
 
-func (o upgradeOptions) at(name string, on *sql.Conn) error {
+func (o Options) at(name string, on *sql.Conn) error {
 	if o.Step == nil {
 		return nil
 	}
 	return o.Step(name, on)
 }
 
-// readyStore says how a store is to be opened.
-type readyStore struct {
+// Ready says how a store is to be opened.
+type Ready struct {
 	Version int    // of the schema in force
 	Compat  string // the supplement of a store that keeps its schema, "" for none
 }
 
-// prepareStore makes the store at path ready to be opened: it is created when
+// Prepare makes the store at path ready to be opened: it is created when
 // there is none, and upgraded after a verified copy when its schema is older
 // (VER-01, VER-02). What is refused is left unchanged (VER-06). While an older
 // program is alive, an older store is hosted as it is (VER-04).
-func prepareStore(ctx context.Context, path string, opts upgradeOptions) (ready readyStore, err error) {
+func Prepare(ctx context.Context, path string, opts Options) (ready Ready, err error) {
 	is, err := schema.Identify(ctx, path)
 	made := errors.Is(err, fs.ErrNotExist)
 	if opts.Existing && (made || err == nil && is.Empty) {
@@ -60,11 +65,11 @@ func prepareStore(ctx context.Context, path string, opts upgradeOptions) (ready 
 		defer func() { err = sqlitex.DropEmpty(path, err) }()
 	}
 	if opts.defers(is) {
-		compat := compatOf(path)
-		return readyStore{is.Version, compat}, prepareCompat(ctx, compat, is.Version)
+		compat := CompatPath(path)
+		return Ready{is.Version, compat}, prepareCompat(ctx, compat, is.Version)
 	}
 	compat, err := upgradeWhole(ctx, path, is, opts)
-	return readyStore{schema.Version, compat}, err
+	return Ready{schema.Version, compat}, err
 }
 
 // errVanished is for a store that was there and is not any more: its place stays
@@ -75,7 +80,7 @@ func errVanished(path string) error {
 
 // upgradeWhole upgrades the store and brings in what was kept beside it while
 // older programs read it. compat is the supplement of a store that lost tables.
-func upgradeWhole(ctx context.Context, path string, is schema.Found, opts upgradeOptions) (compat string, err error) {
+func upgradeWhole(ctx context.Context, path string, is schema.Found, opts Options) (compat string, err error) {
 	if !is.Empty { // an upgrade would make empty tables in the place of lost ones
 		lacks, err := schema.Lacks(ctx, path, schema.PrimaryStore, true)
 		if err == nil {

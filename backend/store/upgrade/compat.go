@@ -1,4 +1,4 @@
-package store
+package upgrade
 
 import (
 	"context"
@@ -32,17 +32,17 @@ import (
 
 const compatName = "compat.db"
 
-// besideStore attaches the supplement at path, "" for none.
-func besideStore(path string) sqlitex.Attachment {
+// Attach attaches the supplement at path, "" for none.
+func Attach(path string) sqlitex.Attachment {
 	return sqlitex.Attachment{Path: path, Name: "compat"}
 }
 
-// compatOf is the place of the supplement of the store at path.
-func compatOf(path string) string { return filepath.Join(filepath.Dir(path), compatName) }
+// CompatPath is the place of the supplement of the store at path.
+func CompatPath(path string) string { return filepath.Join(filepath.Dir(path), compatName) }
 
 // defers reports whether a store must keep its schema: there is something to
 // upgrade, and a live program that could not read it any more.
-func (o upgradeOptions) defers(is schema.Found) bool {
+func (o Options) defers(is schema.Found) bool {
 	return o.OldestReader > 0 && o.OldestReader < schema.Version && is.Version < schema.Version && !is.Empty
 }
 
@@ -103,10 +103,10 @@ func checkCompat(ctx context.Context, path string) (empty bool, err error) {
 	return len(tables) == 0, nil
 }
 
-// flushOutbox gives the notices of decisions to their recipients. The store
+// FlushOutbox gives the notices of decisions to their recipients. The store
 // commits first: after a crash in between the same rows come again, and are
 // there already.
-func flushOutbox(t *sqlitex.Tx) error {
+func FlushOutbox(t *sqlitex.Tx) error {
 	_, err := t.Exec("INSERT OR IGNORE INTO main.messages (" + schema.MessageColumns + ") SELECT " + schema.MessageColumns + " FROM compat.outbox ORDER BY rowid")
 	if err == nil {
 		_, err = t.Exec("DELETE FROM compat.outbox")
@@ -114,10 +114,10 @@ func flushOutbox(t *sqlitex.Tx) error {
 	return err
 }
 
-// mendHosted makes whole what a crash between the two commits may have left: it
+// Mend makes whole what a crash between the two commits may have left: it
 // is the supplement's part of the last messages that is missing then.
-func mendHosted(t *sqlitex.Tx) error {
-	if err := flushOutbox(t); err != nil {
+func Mend(t *sqlitex.Tx) error {
+	if err := FlushOutbox(t); err != nil {
 		return err
 	}
 	return schema.MarkAnswers(t, "messages", "m.rowid > (SELECT message FROM message_peers_upto)")
@@ -130,8 +130,8 @@ var notCarried = []string{"outbox", "bridge_components", "message_peers", "messa
 // carryOver brings what a supplement holds into the upgraded store, in one
 // transaction, and puts the file away for good (VER-04). It may be interrupted
 // at any step and done again: a row that the store has is left as it is.
-func carryOver(ctx context.Context, path string, opts upgradeOptions) error {
-	compat := compatOf(path)
+func carryOver(ctx context.Context, path string, opts Options) error {
+	compat := CompatPath(path)
 	if _, err := os.Lstat(compat); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -142,7 +142,7 @@ func carryOver(ctx context.Context, path string, opts upgradeOptions) error {
 	if empty {
 		return putAway(compat, opts)
 	}
-	pool := sqlitex.OpenAttached(sqlitex.WriterDSN(path), besideStore(compat), "")
+	pool := sqlitex.OpenAttached(sqlitex.WriterDSN(path), Attach(compat), "")
 	defer pool.Close()
 	pool.SetMaxOpenConns(1)
 	conn, err := pool.Conn(ctx)
@@ -166,7 +166,7 @@ func carryOver(ctx context.Context, path string, opts upgradeOptions) error {
 }
 
 // carryTables copies every table and commits.
-func carryTables(ctx context.Context, t *sqlitex.Tx, opts upgradeOptions) error {
+func carryTables(ctx context.Context, t *sqlitex.Tx, opts Options) error {
 	if _, err := t.Exec("INSERT OR IGNORE INTO main.messages (" + schema.MessageColumns + ") SELECT " + schema.MessageColumns + " FROM compat.outbox ORDER BY rowid"); err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func emptyLog(ctx context.Context, conn *sql.Conn) (whole bool, err error) {
 }
 
 // putAway moves the supplement to where what migrations keep is.
-func putAway(compat string, opts upgradeOptions) error {
+func putAway(compat string, opts Options) error {
 	if err := opts.at("put the compatibility store away", nil); err != nil {
 		return err
 	}
