@@ -11,14 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/broker/mailbox"
 	"bridge/backend/broker/wake"
+	"bridge/backend/chat"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
@@ -56,39 +55,13 @@ type Options struct {
 // Pace is the rhythm of wakes.
 type Pace = wake.Pace
 
-// point is a moment in the broker's work that a test can hold.
-type point string
-
-func (b *Broker) at(p point) {
-	if b.opts.step != nil {
-		b.opts.step(p)
-	}
-}
-
-// Broker serves one home.
+// Broker serves one home: it joins the parts and answers the local link.
 type Broker struct {
-	opts     Options
-	journal  ipc.Journal
-	prefs    *wake.Prefs
-	started  time.Time
-	revision atomic.Int64
-
-	mu     sync.Mutex // guards below
-	roster *session.Roster
-	conns  map[*ipc.Conn]*link
-	linked int           // connections so far
-	boxes  mailbox.Boxes // by peer id, for live sessions
-	// childCalls are the tool use ids of calls that a hook saw inside a native
-	// child: the child must not take its parent's mail.
-	childCalls map[string]bool
-	watchers   map[chan struct{}]struct{}  // in-process revision watchers
-	versions   map[bridge.AgentKind]string // of the agent CLIs on this PC, as far as they told
-
-	// tasks are the broker's own goroutines: wakes and looks under way.
-	tasks  sync.WaitGroup
-	life   context.Context //nolint:containedctx // the broker's own life, for tasks
-	cancel context.CancelFunc
+	*core
+	operations map[string]operation
 }
+
+var _ ipc.Handler = (*Broker)(nil)
 
 // New prepares a broker: it loads the known sessions and imports the receipts
 // that no broker heard.
@@ -102,56 +75,51 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 	for _, p := range peers {
 		known = append(known, session.Known{ID: p.ID, Name: p.Name, Kind: p.Agent, SessionID: p.SessionID})
 	}
-	b := &Broker{
-		opts:       opts,
-		journal:    ipc.Journal{Dir: opts.Home.ReadJournal()},
-		started:    opts.Now(),
-		roster:     session.NewRoster(known),
-		conns:      map[*ipc.Conn]*link{},
-		boxes:      mailbox.Boxes{},
-		childCalls: map[string]bool{},
-		watchers:   map[chan struct{}]struct{}{},
-		versions:   map[bridge.AgentKind]string{},
-	}
-	if b.prefs, err = wake.OpenPrefs(config.Shared{Home: opts.Home, Now: opts.Now, Hold: opts.HoldShared}); err != nil {
+	prefs, err := wake.OpenPrefs(config.Shared{Home: opts.Home, Now: opts.Now, Hold: opts.HoldShared})
+	if err != nil {
 		opts.Log.Warn("the sessions' auto-wake choices are not remembered", "err", err)
 	}
-	b.life, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	b.revision.Store(opts.Now().UnixMilli()) // grows over restarts too
-	b.importReceipts(ctx)
+	c := &core{
+		opts: opts,
+		feed: newFeed(opts.Now().UnixMilli()),
+		live: live{roster: session.NewRoster(known), conns: map[*ipc.Conn]*link{}, boxes: mailbox.Boxes{}},
+	}
+	c.life, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	c.parts = newParts(c, prefs)
+	b := &Broker{core: c}
+	b.operations = b.index()
+	b.leases.importReceipts(ctx)
 	return b, nil
+}
+
+func newParts(c *core, prefs *wake.Prefs) parts {
+	return parts{
+		sessions:  &sessions{core: c, prefs: prefs},
+		identity:  &identity{c},
+		threads:   &threads{c},
+		hooks:     &hooks{c},
+		leases:    &leases{core: c, journal: ipc.Journal{Dir: c.opts.Home.ReadJournal()}},
+		activity:  &activity{c},
+		messages:  &messages{c},
+		inbox:     &inbox{c},
+		history:   &history{c},
+		decisions: &decisions{c},
+		chats:     &chats{c},
+		children:  &children{core: c},
+		idleness:  &idleness{c},
+		wakes:     &wakes{c},
+		wakeHooks: &wakeHooks{c},
+		channels:  &channels{c},
+		mods:      &mods{c},
+		queues:    &queues{c},
+		status:    &status{core: c, started: c.opts.Now()},
+	}
 }
 
 // Close ends what the broker does by itself. Its connections are the server's.
 func (b *Broker) Close() {
 	b.cancel()
 	b.tasks.Wait()
-}
-
-// soon runs do by itself after a pause, unless the broker ends before.
-func (b *Broker) soon(pause time.Duration, do func(context.Context)) {
-	b.tasks.Go(func() {
-		timer := time.NewTimer(pause)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			do(b.life)
-		case <-b.life.Done():
-		}
-	})
-}
-
-// link is what the broker keeps of one connection.
-type link struct {
-	conn *ipc.Conn
-	// identity is what Register said; nil before it and for roles without one.
-	identity *api.Register
-	sessions map[string]bool // peer ids of the sessions it is part of
-	proven   bool            // a call through it told whose it is (see threads.go)
-	watches  bool            // wants revision events
-	leases   mailbox.Holder
-	mod      wake.ModLink
-	host     hostProcess
 }
 
 // Connected admits a connection (ipc.Handler).
@@ -176,11 +144,12 @@ func (b *Broker) Disconnected(conn *ipc.Conn) {
 		return
 	}
 	delete(b.conns, conn)
+	b.feed.unsubscribe(conn)
 	l.leases.End()
-	b.modLostLocked(l)
+	b.mods.modLostLocked(l)
 	for id := range l.sessions {
-		b.handOnLocked(l, id)
-		b.leaveUnlessHeldLocked(id)
+		b.threads.handOnLocked(l, id)
+		b.identity.leaveUnlessHeldLocked(id)
 	}
 }
 
@@ -199,7 +168,7 @@ func (b *Broker) Busy() bool {
 
 // Handle serves one request (ipc.Handler).
 func (b *Broker) Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error) {
-	asked, ok := operations[op]
+	asked, ok := b.operations[op]
 	if !ok {
 		return nil, bridge.Errorf(bridge.Invalid, "unknown operation %q", op)
 	}
@@ -212,7 +181,7 @@ func (b *Broker) Handle(ctx context.Context, conn *ipc.Conn, op string, args jso
 	if l == nil {
 		return nil, bridge.Errorf(bridge.Unavailable, "the connection has ended")
 	}
-	result, err := asked.serve(ctx, b, l, args)
+	result, err := asked.serve(ctx, l, args)
 	if err != nil && ctx.Err() != nil {
 		return nil, bridge.WithCause(bridge.Unavailable, err, "the caller has given up")
 	}
@@ -232,38 +201,36 @@ func (b *Broker) explain(op string, err error) error {
 // operation is one row of ipc/api's table and the method that serves it.
 type operation struct {
 	api.Row
-	serve func(ctx context.Context, b *Broker, l *link, args json.RawMessage) (any, error)
+	serve func(ctx context.Context, l *link, args json.RawMessage) (any, error)
 }
 
-// operations is what this broker serves, by name.
-var operations = byName(
-	serve(api.OpRegister, (*Broker).register),
-	serve(api.OpLeave, (*Broker).leave),
-	serve(api.OpHook, (*Broker).hook),
-	serve(api.OpConfirm, (*Broker).confirm),
-	serve(api.OpReturn, (*Broker).giveBack),
-	serve(api.OpPeers, (*Broker).peers),
-	serve(api.OpSend, (*Broker).send),
-	serve(api.OpSent, (*Broker).sendStatus),
-	serve(api.OpInbox, (*Broker).inbox),
-	serve(api.OpWait, (*Broker).wait),
-	serve(api.OpDecide, (*Broker).decide),
-	serve(api.OpDecisions, (*Broker).decisions),
-	serve(api.OpSearch, (*Broker).searchHistory),
-	serve(api.OpAutoWake, (*Broker).autoWake),
-	serve(api.OpStatus, (*Broker).status),
-	serve(api.OpSubscribe, (*Broker).subscribe),
-	serve(api.OpTicket, (*Broker).ticket),
-	serve(api.OpRetire, (*Broker).retire),
-	serve(api.OpWakeWait, (*Broker).wakeWait),
-	serve(api.OpTake, (*Broker).take),
-	serve(api.OpMod, (*Broker).modWait),
-	serve(api.OpModReport, (*Broker).modReport),
-)
-
-func byName(served ...operation) map[string]operation {
-	index := make(map[string]operation, len(served))
-	for _, o := range served {
+// index is what this broker serves, by name.
+func (b *Broker) index() map[string]operation {
+	index := map[string]operation{}
+	for _, o := range []operation{
+		serve(api.OpRegister, b.sessions.register),
+		serve(api.OpLeave, b.sessions.leave),
+		serve(api.OpAutoWake, b.sessions.autoWake),
+		serve(api.OpHook, b.hooks.hook),
+		serve(api.OpConfirm, b.leases.confirm),
+		serve(api.OpReturn, b.leases.giveBack),
+		serve(api.OpSend, b.messages.send),
+		serve(api.OpSent, b.messages.sendStatus),
+		serve(api.OpInbox, b.inbox.inbox),
+		serve(api.OpWait, b.inbox.wait),
+		serve(api.OpSearch, b.history.searchHistory),
+		serve(api.OpDecide, b.decisions.decide),
+		serve(api.OpDecisions, b.decisions.decisions),
+		serve(api.OpPeers, b.status.peers),
+		serve(api.OpStatus, b.status.status),
+		serve(api.OpWakeWait, b.wakeHooks.wakeWait),
+		serve(api.OpTake, b.channels.take),
+		serve(api.OpMod, b.mods.modWait),
+		serve(api.OpModReport, b.mods.modReport),
+		serve(api.OpSubscribe, b.subscribe),
+		serve(api.OpTicket, b.ticket),
+		serve(api.OpRetire, b.retire),
+	} {
 		index[o.Name] = o
 	}
 	return index
@@ -272,59 +239,53 @@ func byName(served ...operation) map[string]operation {
 // serve has a typed method serve an operation. A caller of a newer version may
 // say more than this broker understands: an upgrade beside a running broker must
 // not shut its sessions out. What changes a meaning changes ipc.Protocol.
-func serve[A, R any](op api.Op[A, R], method func(*Broker, context.Context, *link, A) (R, error)) operation {
-	return operation{Row: op.Row, serve: func(ctx context.Context, b *Broker, l *link, raw json.RawMessage) (any, error) {
+func serve[A, R any](op api.Op[A, R], method func(context.Context, *link, A) (R, error)) operation {
+	return operation{Row: op.Row, serve: func(ctx context.Context, l *link, raw json.RawMessage) (any, error) {
 		var args A
 		if err := bridge.DecodeAdditive(raw, bridge.MaxFrameBytes, &args); err != nil {
 			return nil, err
 		}
-		return method(b, ctx, l, args)
+		return method(ctx, l, args)
 	}}
 }
 
-// nowMillis is the present in Unix epoch milliseconds.
-func (b *Broker) nowMillis() int64 { return b.opts.Now().UnixMilli() }
-
-// changed counts a revision and tells everyone who watches.
-func (b *Broker) changed() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.changedLocked()
-}
-
-func (b *Broker) changedLocked() {
-	revision := b.revision.Add(1)
-	for watcher := range b.watchers {
-		select {
-		case watcher <- struct{}{}:
-		default: // it already has a change to look at
-		}
-	}
-	for _, l := range b.conns {
-		if l.watches {
-			l.conn.Push(api.EventRevision, api.RevisionEvent{Revision: revision})
-		}
-	}
-}
+// What the process that holds the broker asks of it.
 
 // Watch brings a signal whenever something changed, until stop is called.
 // Several changes may be one signal.
-func (b *Broker) Watch() (changes <-chan struct{}, stop func()) {
-	watcher := make(chan struct{}, 1) // one signal waits: the reader then looks at everything
-	b.mu.Lock()
-	b.watchers[watcher] = struct{}{}
-	b.mu.Unlock()
-	return watcher, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		delete(b.watchers, watcher)
-	}
+func (b *Broker) Watch() (changes <-chan struct{}, stop func()) { return b.feed.watch() }
+
+// Peers lists the live sessions by name.
+func (b *Broker) Peers(ctx context.Context) ([]api.Peer, error) { return b.status.Peers(ctx) }
+
+// Status is what the broker says of itself at this moment.
+func (b *Broker) Status(ctx context.Context) (api.Status, error) { return b.status.Status(ctx) }
+
+// Chat carries the owner's words to a session by the best transport that its
+// kind offers, and says honestly how far they came (CHT-02 to CHT-11). No turn
+// is interrupted and nothing is sent twice.
+func (b *Broker) Chat(ctx context.Context, request chat.Request) (chat.Outcome, error) {
+	return b.chats.Chat(ctx, request)
 }
+
+// SendOwner is the owner's own message, from the page that this process serves,
+// to the session with that peer id or, where it is "", to all. What args.To says
+// is for the history: the page's names are resolved already.
+func (b *Broker) SendOwner(ctx context.Context, peerID string, args api.SendArgs) (api.SendResult, error) {
+	return b.messages.SendOwner(ctx, peerID, args)
+}
+
+// LookAtChildren has the CLI's own store looked into for the native children of
+// a session that somebody looks at. It does not wait for it: a change is
+// signalled as any other. An unknown session is nobody's business.
+func (b *Broker) LookAtChildren(peerID string) { b.children.LookAtChildren(peerID) }
 
 func (b *Broker) subscribe(_ context.Context, l *link, _ api.Empty) (api.Empty, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l.watches = true
+	if b.conns[l.conn] == l {
+		b.feed.subscribe(l.conn)
+	}
 	return api.Empty{}, nil
 }
 

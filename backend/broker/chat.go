@@ -13,40 +13,43 @@ import (
 	"bridge/backend/session"
 )
 
+// chats is the part that carries the owner's words.
+type chats struct{ *core }
+
 // Chat carries the owner's words to a session by the best transport that its
 // kind offers, and says honestly how far they came (CHT-02 to CHT-11). No turn
 // is interrupted and nothing is sent twice.
-func (b *Broker) Chat(ctx context.Context, request chat.Request) (chat.Outcome, error) {
-	b.lookIdleAt(request.Session)
-	target, child, err := b.chatTarget(request)
+func (p *chats) Chat(ctx context.Context, request chat.Request) (chat.Outcome, error) {
+	p.idleness.lookIdleAt(request.Session)
+	target, child, err := p.chatTarget(request)
 	if err != nil {
 		return chat.Outcome{}, err
 	}
 	if request.ToParent {
 		note := chat.ParentNote(child.ID, child.Title, request.Body)
-		return b.chatByMail(ctx, target.Name, request, note, chat.Parent, reach.Note(target))
+		return p.chatByMail(ctx, target.Name, request, note, chat.Parent, reach.Note(target))
 	}
 	route := reach.To(target, request.Child, request.Body)
 	switch {
 	case route.Transport == "":
 		return chat.Outcome{State: chat.NotSupported, Transport: chat.Parent, Detail: route.Detail}, nil
 	case route.Transport == chat.Bridge:
-		return b.chatByMail(ctx, target.Name, request, request.Body, chat.Bridge, route.Detail)
+		return p.chatByMail(ctx, target.Name, request, request.Body, chat.Bridge, route.Detail)
 	case request.Child != "":
-		return b.chatToChild(ctx, target.Name, route, request), nil
+		return p.chatToChild(ctx, target.Name, route, request), nil
 	default:
-		return b.chatByQueue(ctx, target.Name, route, request)
+		return p.chatByQueue(ctx, target.Name, route, request)
 	}
 }
 
 // chatTarget finds the session, live or away, and the child in its list: a
 // child that is not in it is refused (CHT-10).
-func (b *Broker) chatTarget(request chat.Request) (reach.Facts, session.Child, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s, live := b.roster.Get(request.Session)
+func (p *chats) chatTarget(request chat.Request) (reach.Facts, session.Child, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, live := p.roster.Get(request.Session)
 	if !live {
-		known, ok := b.roster.Known(request.Session)
+		known, ok := p.roster.Known(request.Session)
 		if !ok {
 			return reach.Facts{}, session.Child{}, bridge.Errorf(bridge.NotFound, "no local session has the id %q", request.Session)
 		}
@@ -56,7 +59,7 @@ func (b *Broker) chatTarget(request chat.Request) (reach.Facts, session.Child, e
 		// Away, nothing can queue for it: only its mail waits.
 		return reach.Facts{Kind: known.Kind, Name: known.Name, Away: true}, session.Child{}, nil
 	}
-	target := b.factsLocked(s)
+	target := p.factsLocked(s)
 	if request.Child == "" {
 		return target, session.Child{}, nil
 	}
@@ -68,8 +71,8 @@ func (b *Broker) chatTarget(request chat.Request) (reach.Facts, session.Child, e
 }
 
 // chatByMail stores the owner's words as ordinary mail of the session.
-func (b *Broker) chatByMail(ctx context.Context, name string, request chat.Request, body string, transport chat.Transport, detail string) (chat.Outcome, error) {
-	sent, err := b.SendOwner(ctx, request.Session, api.SendArgs{To: name, Body: body, MessageID: request.MessageID})
+func (p *chats) chatByMail(ctx context.Context, name string, request chat.Request, body string, transport chat.Transport, detail string) (chat.Outcome, error) {
+	sent, err := p.messages.SendOwner(ctx, request.Session, api.SendArgs{To: name, Body: body, MessageID: request.MessageID})
 	if err != nil {
 		return chat.Outcome{}, err
 	}
@@ -80,43 +83,43 @@ func (b *Broker) chatByMail(ctx context.Context, name string, request chat.Reque
 // message is stored first, as handed to the queue: a crash at any moment leaves
 // it either never launched or never launched again. Only a certain refusal
 // makes it ordinary mail.
-func (b *Broker) chatByQueue(ctx context.Context, name string, route reach.Route, request chat.Request) (chat.Outcome, error) {
+func (p *chats) chatByQueue(ctx context.Context, name string, route reach.Route, request chat.Request) (chat.Outcome, error) {
 	message := bridge.Message{
-		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: name, Body: request.Body, CreatedAt: b.nowMillis(),
+		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: name, Body: request.Body, CreatedAt: p.nowMillis(),
 	}
 	if message.ID == "" {
 		message.ID = newMessageID()
 	}
 	message.ConversationID = message.ID
-	if err := b.opts.DB.AppendHanded(ctx, message, mail.ViaQueueUnclear, "launched, outcome not known"); err != nil {
+	if err := p.opts.DB.AppendHanded(ctx, message, mail.ViaQueueUnclear, "launched, outcome not known"); err != nil {
 		return chat.Outcome{}, err
 	}
-	result, reason := b.pushToQueue(ctx, route.Thread, request.Body)
+	result, reason := p.pushToQueue(ctx, route.Thread, request.Body)
 	outcome, fallback := chat.Settle("", route.Taken, route.Refused, result, reason)
 	// What happened is noted even when the page has gone meanwhile.
 	ctx = context.WithoutCancel(ctx)
-	b.mu.Lock()
-	b.noteQueueLocked(request.Session, result, reason)
-	b.mu.Unlock()
+	p.mu.Lock()
+	p.queues.noteQueueLocked(request.Session, result, reason)
+	p.mu.Unlock()
 	if fallback {
-		if err := b.opts.DB.Unhand(ctx, message.ID, message.Recipient); err != nil {
+		if err := p.opts.DB.Unhand(ctx, message.ID, message.Recipient); err != nil {
 			return chat.Outcome{}, err
 		}
 		outcome.Message = message.ID
-		b.arrived(ctx, []bridge.Message{message})
+		p.messages.arrived(ctx, []bridge.Message{message})
 		return outcome, nil
 	}
 	via, detail := mail.ViaOfQueue(result, reason)
-	err := b.opts.DB.Rehand(ctx, mail.Mark{MessageID: message.ID, Recipient: message.Recipient, At: b.nowMillis(), Via: via, Evidence: via.Evidence(detail)})
-	b.changed()
+	err := p.opts.DB.Rehand(ctx, mail.Mark{MessageID: message.ID, Recipient: message.Recipient, At: p.nowMillis(), Via: via, Evidence: via.Evidence(detail)})
+	p.changed()
 	return outcome, err
 }
 
 // chatToChild puts the owner's words into a native child's own queue. What may
 // have come in is kept in the history; what certainly did not leaves nothing:
 // it must not fall to the parent.
-func (b *Broker) chatToChild(ctx context.Context, name string, route reach.Route, request chat.Request) chat.Outcome {
-	result, reason := b.pushToQueue(ctx, route.Thread, request.Body)
+func (p *chats) chatToChild(ctx context.Context, name string, route reach.Route, request chat.Request) chat.Outcome {
+	result, reason := p.pushToQueue(ctx, route.Thread, request.Body)
 	outcome, _ := chat.Settle(request.Child, route.Taken, route.Refused, result, reason)
 	if result != chat.QueueAccepted && result != chat.QueueUnclear {
 		return outcome
@@ -124,22 +127,22 @@ func (b *Broker) chatToChild(ctx context.Context, name string, route reach.Route
 	via, detail := mail.ViaOfQueue(result, reason)
 	message := bridge.Message{
 		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: chat.ToChild(name, request.Child), Body: request.Body,
-		CreatedAt: b.nowMillis(),
+		CreatedAt: p.nowMillis(),
 	}
 	if message.ID == "" {
 		message.ID = newMessageID()
 	}
 	message.ConversationID = message.ID
-	if err := b.opts.DB.AppendHanded(context.WithoutCancel(ctx), message, via, detail); err != nil {
-		b.opts.Log.Warn("the owner's words to a native child are not in the history", "err", err)
+	if err := p.opts.DB.AppendHanded(context.WithoutCancel(ctx), message, via, detail); err != nil {
+		p.opts.Log.Warn("the owner's words to a native child are not in the history", "err", err)
 	}
-	b.changed()
+	p.changed()
 	return outcome
 }
 
 // pushToQueue runs the CLI's queue command with the owner's label.
-func (b *Broker) pushToQueue(ctx context.Context, thread, body string) (chat.QueueResult, string) {
-	queue, err := b.opts.Queue()
+func (p *chats) pushToQueue(ctx context.Context, thread, body string) (chat.QueueResult, string) {
+	queue, err := p.opts.Queue()
 	if err != nil {
 		return chat.QueueRefused, err.Error()
 	}
@@ -152,24 +155,24 @@ const queuedScan = 500
 
 // noteQueued marks the owner's queued words as consumed when the CLI shows them
 // as a prompt: the only evidence there is.
-func (b *Broker) noteQueued(ctx context.Context, s *session.Session, call session.HookCall) error {
+func (p *chats) noteQueued(ctx context.Context, s *session.Session, call session.HookCall) error {
 	if call.Event != session.EventPrompt || !strings.HasPrefix(call.Prompt, chat.OwnerLabel) {
 		return nil
 	}
 	// A CLI may take the white space off the ends of a prompt.
 	body := strings.TrimSpace(strings.TrimPrefix(call.Prompt, chat.OwnerLabel))
-	id := b.targetOf(s).ID
+	id := p.targetOf(s).ID
 	queued := func(d mail.Delivery) bool {
 		return chat.ChildOf(d.To) == call.ChildID && d.Handed.Via.InQueue()
 	}
-	unread, err := b.opts.DB.Unread(ctx, id, queuedScan, queued)
+	unread, err := p.opts.DB.Unread(ctx, id, queuedScan, queued)
 	if err != nil {
 		return err
 	}
 	for _, d := range unread {
 		if queued(d) && strings.TrimSpace(d.Body) == body {
-			mark := mail.Mark{MessageID: d.ID, Recipient: id, At: b.nowMillis(), Via: mail.ViaPrompt, Evidence: "codex showed it as a prompt"}
-			return b.opts.DB.Record(ctx, bridge.StageConsumed, []mail.Mark{mark})
+			mark := mail.Mark{MessageID: d.ID, Recipient: id, At: p.nowMillis(), Via: mail.ViaPrompt, Evidence: "codex showed it as a prompt"}
+			return p.opts.DB.Record(ctx, bridge.StageConsumed, []mail.Mark{mark})
 		}
 	}
 	return nil

@@ -3,10 +3,12 @@ package broker
 import (
 	"context"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"bridge/backend/agent/clidata"
 	"bridge/backend/broker/mailbox"
+	"bridge/backend/ipc/api"
 	"bridge/backend/proc"
 	"bridge/backend/session"
 )
@@ -14,37 +16,67 @@ import (
 // maxChildCalls bounds the tool calls remembered as a child's.
 const maxChildCalls = 4_096
 
+// children is the part that knows the native children of sessions.
+type children struct {
+	*core
+	calls toolCalls // that a hook saw inside a native child: it must not take its parent's mail
+}
+
+// toolCalls are tool calls by their ids.
+type toolCalls struct {
+	mu  sync.Mutex // guards ids
+	ids map[string]bool
+}
+
+func (c *toolCalls) add(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ids == nil || len(c.ids) >= maxChildCalls {
+		c.ids = map[string]bool{}
+	}
+	c.ids[id] = true
+}
+
+func (c *toolCalls) has(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ids[id]
+}
+
 // noteChild records what a native child does: that it lives, and which tool
 // calls are its own.
-func (b *Broker) noteChild(s *session.Session, call session.HookCall) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (p *children) noteChild(s *session.Session, call session.HookCall) {
 	if call.Event == session.EventPreTool && call.ToolUseID != "" {
-		if len(b.childCalls) >= maxChildCalls {
-			clear(b.childCalls)
-		}
-		b.childCalls[call.ToolUseID] = true
+		p.calls.add(call.ToolUseID)
 	}
-	said := session.Child{ID: call.ChildID, Title: call.ChildTitle, Done: call.Event == session.EventChildStop, At: b.nowMillis()}
-	changed, ok := b.roster.SetChild(s, said)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	said := session.Child{ID: call.ChildID, Title: call.ChildTitle, Done: call.Event == session.EventChildStop, At: p.nowMillis()}
+	changed, ok := p.roster.SetChild(s, said)
 	if !ok {
-		b.opts.Log.Warn("a hook claims a native child that is not its session's", "session", s.Name, "child", said.ID)
+		p.opts.Log.Warn("a hook claims a native child that is not its session's", "session", s.Name, "child", said.ID)
 	}
 	if changed {
-		b.changedLocked()
+		p.changed()
 	}
+}
+
+// isChild reports whether a call came from inside a native child, by its own
+// word or because a hook saw it there.
+func (p *children) isChild(caller api.Caller) bool {
+	return caller.ChildID != "" || p.calls.has(caller.ToolUseID)
 }
 
 // LookAtChildren has the CLI's own store looked into for the native children of
 // a session that somebody looks at. It does not wait for it: a change is
 // signalled as any other. An unknown session is nobody's business.
-func (b *Broker) LookAtChildren(peerID string) {
-	b.mu.Lock()
-	s, live := b.roster.Get(peerID)
-	b.mu.Unlock()
+func (p *children) LookAtChildren(peerID string) {
+	p.mu.Lock()
+	s, live := p.roster.Get(peerID)
+	p.mu.Unlock()
 	if live {
-		b.lookIdle(s)
-		b.lookSoon(s, "")
+		p.idleness.lookIdle(s)
+		p.lookSoon(s, "")
 	}
 }
 
@@ -53,47 +85,47 @@ func (b *Broker) LookAtChildren(peerID string) {
 // titles and ends stand there. What happens until the look joins it; where
 // nothing happens nothing is looked at. store is the folder of the CLI's store,
 // "" where nobody said.
-func (b *Broker) lookSoon(s *session.Session, store string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (p *children) lookSoon(s *session.Session, store string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if filepath.IsAbs(store) {
 		s.Store = store
 	}
-	box := b.boxes[s.ID]
+	box := p.boxes[s.ID]
 	if s.Store == "" || s.SessionID == "" || box == nil || box.Looking {
 		return
 	}
 	box.Looking = true
-	b.soon(b.opts.Pace.Look, func(ctx context.Context) { b.look(ctx, s, box) })
+	p.soon(p.opts.Pace.Look, func(ctx context.Context) { p.look(ctx, s, box) })
 }
 
 // look takes in what the CLI's own store tells of the session's children.
-func (b *Broker) look(ctx context.Context, s *session.Session, box *mailbox.Box) {
-	b.mu.Lock()
+func (p *children) look(ctx context.Context, s *session.Session, box *mailbox.Box) {
+	p.mu.Lock()
 	box.Looking = false // what happens from now on asks for another look
 	host, folder, kind, cwd := s.SessionID, s.Store, s.Kind, s.Cwd
 	pid := s.AgentPID
-	b.mu.Unlock()
+	p.mu.Unlock()
 	found, err := clidata.Children(ctx, kind, folder, host, cwd)
 	began := began(pid)
 	note := ""
 	if err != nil {
 		note = err.Error()
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if s.SessionID != host || b.boxes[s.ID] != box {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.SessionID != host || p.boxes[s.ID] != box {
 		return // it went on to another session meanwhile, or left
 	}
 	changed := s.ChildrenNote != note
 	s.ChildrenNote = note
 	for _, child := range found {
 		child.Done = child.Done || child.At < began
-		grown, _ := b.roster.SetChild(s, child) // the store of another session may hold it
+		grown, _ := p.roster.SetChild(s, child) // the store of another session may hold it
 		changed = changed || grown
 	}
 	if changed {
-		b.changedLocked()
+		p.changed()
 	}
 }
 

@@ -114,10 +114,10 @@ func TestCHT_10_OnlyWhatChangesAChildIsTold(t *testing.T) {
 		{"it ends", session.HookCall{Event: session.EventChildStop, ChildID: "c1"}, 1},
 		{"one that is refused", session.HookCall{Event: session.EventChildStart, ChildID: "s1"}, 0},
 	} {
-		before := b.broker.revision.Load()
+		before := b.broker.feed.current()
 		tt.call.SessionID = "s1"
 		b.hook(tt.call, true)
-		if told := b.broker.revision.Load() - before; told != tt.told {
+		if told := b.broker.feed.current() - before; told != tt.told {
 			t.Errorf("%s: %d changes are told, want %d", tt.name, told, tt.told)
 		}
 	}
@@ -130,12 +130,12 @@ func TestMSG_06_TheCallsOfChildrenAreRememberedWithinABound(t *testing.T) {
 	s, _ := b.broker.roster.Get(app.ID)
 	b.broker.mu.Unlock()
 	for i := range maxChildCalls + 1 {
-		b.broker.noteChild(s, session.HookCall{Event: session.EventPreTool, ChildID: "c1", ToolUseID: fmt.Sprint(i)})
-		if count := len(b.broker.childCalls); count != i%maxChildCalls+1 {
+		b.broker.children.noteChild(s, session.HookCall{Event: session.EventPreTool, ChildID: "c1", ToolUseID: fmt.Sprint(i)})
+		if count := len(b.broker.children.calls.ids); count != i%maxChildCalls+1 {
 			t.Fatalf("after %d calls %d are remembered", i+1, count)
 		}
 	}
-	if !b.broker.childCalls[fmt.Sprint(maxChildCalls)] {
+	if !b.broker.children.calls.ids[fmt.Sprint(maxChildCalls)] {
 		t.Error("the last call is not remembered")
 	}
 }
@@ -176,9 +176,9 @@ func TestCHT_10_ALookThatCameTooLateTellsNothing(t *testing.T) {
 	box := b.broker.boxes[app.ID]
 	s.Store = folder
 	b.broker.mu.Unlock()
-	b.broker.look(t.Context(), s, mailbox.New())
+	b.broker.children.look(t.Context(), s, mailbox.New())
 	b.childrenOf("app", "")
-	b.broker.look(t.Context(), s, box)
+	b.broker.children.look(t.Context(), s, box)
 	b.childrenOf("app", "c1 busy found\n")
 }
 

@@ -15,45 +15,28 @@ import (
 	"bridge/backend/session"
 )
 
-// hasModLocked reports whether a mod said hello for the very conversation that
-// the session is in. A channel goes before it (CHT-03).
-func (b *Broker) hasModLocked(s *session.Session) bool {
-	box := b.boxes[s.ID]
-	return s.Kind == bridge.Claude && !s.Channel && box != nil && box.Mod.IsIn(s.SessionID)
-}
-
-// keptForModLocked tells which mail of s its mod is to have: no hook takes it.
-func (b *Broker) keptForModLocked(s *session.Session) func(mail.Delivery) bool {
-	if !b.hasModLocked(s) {
-		return func(mail.Delivery) bool { return false }
-	}
-	return mail.IsForMod
-}
-
-// forHooksLocked is free without what a mod is to have.
-func (b *Broker) forHooksLocked(s *session.Session, free []mail.Delivery) []mail.Delivery {
-	return slices.DeleteFunc(free, b.keptForModLocked(s))
-}
+// mods is the part that gives the owner's words to claude's mods.
+type mods struct{ *core }
 
 // modWait serves the child process of a mod: it ends with a prompt to enter or a
 // line to show. A session that has not registered yet is waited for.
-func (b *Broker) modWait(ctx context.Context, l *link, args api.ModWait) (api.ModReply, error) {
+func (p *mods) modWait(ctx context.Context, l *link, args api.ModWait) (api.ModReply, error) {
 	if err := bridge.CheckID("the host session id", args.SessionID); err != nil {
 		return api.ModReply{}, err
 	}
-	changes, stop := b.Watch()
+	changes, stop := p.feed.watch()
 	defer stop()
 	for {
-		s, arrived := b.modSession(l, args)
+		s, arrived := p.modSession(l, args)
 		var doubt <-chan time.Time // never, unless words wait for a turn to end
 		if s != nil {
-			reply, held, err := b.modNext(ctx, l, s, args.Line)
+			reply, held, err := p.modNext(ctx, l, s, args.Line)
 			gone := bridge.CodeOf(err) == bridge.Unavailable
 			if err != nil && !gone || reply != (api.ModReply{}) {
 				return reply, err
 			}
 			if held {
-				doubt = time.After(b.opts.Pace.Doubt)
+				doubt = time.After(p.opts.Pace.Doubt)
 			}
 		}
 		for waits := true; waits; {
@@ -61,10 +44,10 @@ func (b *Broker) modWait(ctx context.Context, l *link, args api.ModWait) (api.Mo
 			case <-arrived:
 				waits = false
 			case <-changes:
-				now, _ := b.modSession(l, args)
+				now, _ := p.modSession(l, args)
 				waits = now == s
 			case <-doubt:
-				b.doubtTurn(s)
+				p.doubtTurn(s)
 				waits = false
 			case <-ctx.Done():
 				return api.ModReply{}, nil
@@ -76,42 +59,42 @@ func (b *Broker) modWait(ctx context.Context, l *link, args api.ModWait) (api.Mo
 // modSession finds the session of a mod's conversation and makes the connection
 // its mod: of several the newest. arrived is closed when there may be something
 // to do.
-func (b *Broker) modSession(l *link, args api.ModWait) (s *session.Session, arrived <-chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s, ok := b.roster.ByHost(bridge.Claude, args.SessionID)
-	if !ok || b.boxes[s.ID] == nil || l.mod.Moved {
+func (p *mods) modSession(l *link, args api.ModWait) (s *session.Session, arrived <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, ok := p.roster.ByHost(bridge.Claude, args.SessionID)
+	if !ok || p.boxes[s.ID] == nil || l.mod.Moved {
 		return nil, nil
 	}
-	box := b.boxes[s.ID]
+	box := p.boxes[s.ID]
 	changed, ok := box.Mod.Hello(&l.mod, args.SessionID, args.Busy || s.Busy)
 	if !ok {
 		return nil, nil
 	}
 	if changed {
-		b.watchModLocked(s, box)
-		b.changedLocked()
+		p.watchModLocked(s, box)
+		p.changed()
 	}
 	return s, box.Arrived()
 }
 
 // modLostLocked notes that a mod has gone: hooks take the owner's words again.
-func (b *Broker) modLostLocked(l *link) {
-	for _, box := range b.boxes {
+func (p *mods) modLostLocked(l *link) {
+	for _, box := range p.boxes {
 		if box.Mod.Lost(&l.mod) {
 			box.Signal()
-			b.changedLocked()
+			p.changed()
 		}
 	}
 }
 
 // modNext is what the mod shall do now. held says that words wait for a turn to
 // end.
-func (b *Broker) modNext(ctx context.Context, l *link, s *session.Session, shown string) (reply api.ModReply, held bool, err error) {
-	if reply.Prompt, held, err = b.modPrompt(ctx, l, s); err != nil {
+func (p *mods) modNext(ctx context.Context, l *link, s *session.Session, shown string) (reply api.ModReply, held bool, err error) {
+	if reply.Prompt, held, err = p.modPrompt(ctx, l, s); err != nil {
 		return api.ModReply{}, false, err
 	}
-	line, err := b.statusLine(ctx, s)
+	line, err := p.statusLine(ctx, s)
 	if err == nil && line != shown {
 		reply.Line = &line
 	}
@@ -121,27 +104,27 @@ func (b *Broker) modNext(ctx context.Context, l *link, s *session.Session, shown
 // modPrompt takes the oldest of the owner's words that wait, if the mod may enter
 // it now. That it was given is durable before it leaves, so that no broker offers
 // it again until its outcome is known.
-func (b *Broker) modPrompt(ctx context.Context, l *link, s *session.Session) (prompt *api.ModPrompt, held bool, err error) {
-	loan, given, err := b.lend(ctx, l, s, hookScan, mail.MayBeForMod, func(free []mail.Delivery) mail.Presentation {
-		at := slices.IndexFunc(free, b.keptForModLocked(s))
+func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prompt *api.ModPrompt, held bool, err error) {
+	loan, given, err := p.leases.lend(ctx, l, s, hookScan, mail.MayBeForMod, func(free []mail.Delivery) mail.Presentation {
+		at := slices.IndexFunc(free, p.keptForModLocked(s))
 		if at < 0 {
 			return mail.Presentation{}
 		}
-		if held = !b.modFreeLocked(l, s); held {
+		if held = !p.modFreeLocked(l, s); held {
 			return mail.Presentation{}
 		}
-		b.boxes[s.ID].Mod.Give(free[at].ID)
+		p.boxes[s.ID].Mod.Give(free[at].ID)
 		return mail.Presentation{Shown: free[at : at+1]}
 	})
 	if err != nil || loan == nil {
 		return nil, held, err
 	}
-	now := b.nowMillis()
+	now := p.nowMillis()
 	mark := mail.Mark{MessageID: given.Shown[0].ID, Recipient: loan.Recipient, At: now, Via: mail.ViaMod, Evidence: mail.ViaMod.Evidence("")}
-	err = b.opts.DB.Record(context.WithoutCancel(ctx), bridge.StageHanded, []mail.Mark{mark})
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	box := b.boxes[s.ID]
+	err = p.opts.DB.Record(context.WithoutCancel(ctx), bridge.StageHanded, []mail.Mark{mark})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	box := p.boxes[s.ID]
 	if err != nil {
 		if box != nil {
 			box.Mod.NotGiven()
@@ -152,45 +135,45 @@ func (b *Broker) modPrompt(ctx context.Context, l *link, s *session.Session) (pr
 		lease.Return()
 	}
 	if box != nil {
-		b.watchModLocked(s, box)
+		p.watchModLocked(s, box)
 	}
-	b.changedLocked()
+	p.changed()
 	return &api.ModPrompt{
-		ID: mark.MessageID, Recipient: loan.Recipient, SessionID: s.SessionID, Text: given.Shown[0].Body, Until: now + b.opts.Pace.Settle.Milliseconds(),
+		ID: mark.MessageID, Recipient: loan.Recipient, SessionID: s.SessionID, Text: given.Shown[0].Body, Until: now + p.opts.Pace.Settle.Milliseconds(),
 	}, false, nil
 }
 
 // modFreeLocked reports whether the mod may enter a prompt now: the main turn has
 // ended, nothing else was given to it or to a wake hook and still waits for its
 // turn to begin.
-func (b *Broker) modFreeLocked(l *link, s *session.Session) bool {
-	box := b.boxes[s.ID]
-	woken := box.Hooks.HasBegun(box.LastActive(), b.nowMillis(), b.opts.Pace.Confirm.Milliseconds())
-	return b.hasModLocked(s) && box.Mod.Is(&l.mod) && box.Mod.State() == wake.ModFree && !s.Busy && !woken
+func (p *mods) modFreeLocked(l *link, s *session.Session) bool {
+	box := p.boxes[s.ID]
+	woken := box.Hooks.HasBegun(box.LastActive(), p.nowMillis(), p.opts.Pace.Confirm.Milliseconds())
+	return p.hasModLocked(s) && box.Mod.Is(&l.mod) && box.Mod.State() == wake.ModFree && !s.Busy && !woken
 }
 
 // doubtTurn asks whether a turn that words wait for is still under way: one that
 // a person broke off may end without a word.
-func (b *Broker) doubtTurn(s *session.Session) {
-	b.lookIdle(s)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if box := b.boxes[s.ID]; box != nil && !s.Busy && b.nowMillis() >= box.LastActive()+b.opts.Pace.Settle.Milliseconds() {
+func (p *mods) doubtTurn(s *session.Session) {
+	p.idleness.lookIdle(s)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if box := p.boxes[s.ID]; box != nil && !s.Busy && p.nowMillis() >= box.LastActive()+p.opts.Pace.Settle.Milliseconds() {
 		box.Mod.Rest()
 	}
 }
 
 // modReport notes what became of a prompt, or that the main turn has ended.
-func (b *Broker) modReport(ctx context.Context, _ *link, report api.ModReport) (api.Empty, error) {
+func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (api.Empty, error) {
 	if err := report.Check(); err != nil {
 		return api.Empty{}, err
 	}
 	if report.Event == api.ModTurnEnded {
-		b.modTurnEnded(report)
+		p.modTurnEnded(report)
 		return api.Empty{}, nil
 	}
 	ctx = context.WithoutCancel(ctx) // what happened is noted even when the caller is gone
-	given, err := b.givenToMod(ctx, report.Recipient)
+	given, err := p.givenToMod(ctx, report.Recipient)
 	if err != nil {
 		return api.Empty{}, err
 	}
@@ -199,18 +182,18 @@ func (b *Broker) modReport(ctx context.Context, _ *link, report api.ModReport) (
 	}
 	switch report.Event {
 	case api.ModEntered:
-		err = b.modEntered(ctx, report.Recipient, report.ID, mail.ViaMod, "its mod: claude entered it as a prompt")
+		err = p.modEntered(ctx, report.Recipient, report.ID, mail.ViaMod, "its mod: claude entered it as a prompt")
 	case api.ModDropped:
-		err = b.modGaveBack(ctx, report.Recipient, report.ID, "its mod: claude did not take it as a prompt: "+report.Detail)
+		err = p.modGaveBack(ctx, report.Recipient, report.ID, "its mod: claude did not take it as a prompt: "+report.Detail)
 	default: // nothing was tried: it is offered again
-		err = b.opts.DB.Unhand(ctx, report.ID, report.Recipient)
+		err = p.opts.DB.Unhand(ctx, report.ID, report.Recipient)
 	}
 	if err != nil {
 		return api.Empty{}, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if _, box := b.boxes.Of(report.Recipient); box != nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, box := p.boxes.Of(report.Recipient); box != nil {
 		box.Mod.Settled(report.ID)
 		switch report.Event {
 		case api.ModBusy:
@@ -221,23 +204,23 @@ func (b *Broker) modReport(ctx context.Context, _ *link, report api.ModReport) (
 		}
 		box.Signal()
 	}
-	b.changedLocked()
+	p.changed()
 	return api.Empty{}, nil
 }
 
-func (b *Broker) modEntered(ctx context.Context, recipient, id string, via mail.Via, evidence string) error {
-	mark := mail.Mark{MessageID: id, Recipient: recipient, At: b.nowMillis(), Via: via, Evidence: evidence}
-	return b.opts.DB.Record(ctx, bridge.StageConsumed, []mail.Mark{mark})
+func (p *mods) modEntered(ctx context.Context, recipient, id string, via mail.Via, evidence string) error {
+	mark := mail.Mark{MessageID: id, Recipient: recipient, At: p.nowMillis(), Via: via, Evidence: evidence}
+	return p.opts.DB.Record(ctx, bridge.StageConsumed, []mail.Mark{mark})
 }
 
 // modGaveBack makes a message ordinary mail again. Why is kept with it, and that
 // a wake was tried, so that no mod gets it a second time.
-func (b *Broker) modGaveBack(ctx context.Context, recipient, id, reason string) error {
-	mark := mail.Mark{MessageID: id, Recipient: recipient, At: b.nowMillis(), Via: mail.ViaMod, Evidence: shortReason(reason)}
-	if err := b.opts.DB.Record(ctx, bridge.StageWoken, []mail.Mark{mark}); err != nil {
+func (p *mods) modGaveBack(ctx context.Context, recipient, id, reason string) error {
+	mark := mail.Mark{MessageID: id, Recipient: recipient, At: p.nowMillis(), Via: mail.ViaMod, Evidence: shortReason(reason)}
+	if err := p.opts.DB.Record(ctx, bridge.StageWoken, []mail.Mark{mark}); err != nil {
 		return err
 	}
-	return b.opts.DB.Unhand(ctx, id, recipient)
+	return p.opts.DB.Unhand(ctx, id, recipient)
 }
 
 // maxReasonChars bounds the words of a mod that are kept.
@@ -250,44 +233,44 @@ func shortReason(words string) string {
 
 // modTurnEnded notes that the session is at rest, unless its next turn has begun
 // since.
-func (b *Broker) modTurnEnded(report api.ModReport) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s, ok := b.roster.ByHost(bridge.Claude, report.SessionID)
-	if !ok || b.boxes[s.ID] == nil {
+func (p *mods) modTurnEnded(report api.ModReport) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, ok := p.roster.ByHost(bridge.Claude, report.SessionID)
+	if !ok || p.boxes[s.ID] == nil {
 		return
 	}
-	box := b.boxes[s.ID]
+	box := p.boxes[s.ID]
 	if !box.Mod.TurnEnded(report.At) {
 		return
 	}
 	s.Busy = false
 	box.Signal()
-	b.changedLocked()
+	p.changed()
 }
 
 // givenToMod is the unread mail that was given to a mod and whose outcome is not
 // known.
-func (b *Broker) givenToMod(ctx context.Context, recipient string) ([]mail.Delivery, error) {
+func (p *mods) givenToMod(ctx context.Context, recipient string) ([]mail.Delivery, error) {
 	byMod := func(d mail.Delivery) bool { return d.Handed.Via == mail.ViaMod }
-	unread, err := b.opts.DB.Unread(ctx, recipient, hookScan, byMod)
+	unread, err := p.opts.DB.Unread(ctx, recipient, hookScan, byMod)
 	return slices.DeleteFunc(unread, func(d mail.Delivery) bool { return !byMod(d) }), err
 }
 
 // watchModLocked looks after what was given to a mod until all of its outcomes
 // are known.
-func (b *Broker) watchModLocked(s *session.Session, box *mailbox.Box) {
+func (p *mods) watchModLocked(s *session.Session, box *mailbox.Box) {
 	if !box.Mod.Watch() {
 		return
 	}
-	b.soon(b.opts.Pace.Settle, func(ctx context.Context) {
-		if err := b.judgeMod(ctx, s, session.HookCall{}); err != nil {
-			b.opts.Log.Warn("what became of a prompt could not be noted", "session", s.Name, "err", err)
+	p.soon(p.opts.Pace.Settle, func(ctx context.Context) {
+		if err := p.judgeMod(ctx, s, session.HookCall{}); err != nil {
+			p.opts.Log.Warn("what became of a prompt could not be noted", "session", s.Name, "err", err)
 		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if box.Mod.Unwatch() && b.boxes[s.ID] == box {
-			b.watchModLocked(s, box)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if box.Mod.Unwatch() && p.boxes[s.ID] == box {
+			p.watchModLocked(s, box)
 		}
 	})
 }
@@ -295,18 +278,18 @@ func (b *Broker) watchModLocked(s *session.Session, box *mailbox.Box) {
 // judgeMod finds out what became of mail whose mod has not said it. The prompt's own
 // trace tells, in the hook call that shows it or in claude's transcript
 // (mail.ModTrace).
-func (b *Broker) judgeMod(ctx context.Context, s *session.Session, call session.HookCall) error {
-	b.mu.Lock()
-	id, box := s.ID, b.boxes[s.ID]
+func (p *mods) judgeMod(ctx context.Context, s *session.Session, call session.HookCall) error {
+	p.mu.Lock()
+	id, box := s.ID, p.boxes[s.ID]
 	if box == nil || s.Kind != bridge.Claude || !box.Mod.Open() {
-		b.mu.Unlock()
+		p.mu.Unlock()
 		return nil
 	}
-	now, settle, confirm := b.nowMillis(), b.opts.Pace.Settle.Milliseconds(), b.opts.Pace.Confirm.Milliseconds()
+	now, settle, confirm := p.nowMillis(), p.opts.Pace.Settle.Milliseconds(), p.opts.Pace.Confirm.Milliseconds()
 	awaited, quiet := box.Mod.Awaited(), !s.Busy && !box.Mod.InTurn() && now >= box.LastActive()+settle
 	folder, cwd, asked, tries := s.Store, s.Cwd, box.Mod.Conversations(s.SessionID), box.Mod.Tries()
-	b.mu.Unlock()
-	given, err := b.givenToMod(ctx, id)
+	p.mu.Unlock()
+	given, err := p.givenToMod(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -321,13 +304,13 @@ func (b *Broker) judgeMod(ctx context.Context, s *session.Session, call session.
 		trace := mail.ModTrace{Shown: shown, Entered: entered, Known: known, Quiet: quiet && now >= d.Handed.At+settle, Tries: tries[d.ID]}
 		switch trace.Outcome() {
 		case mail.ModShown:
-			err = b.modEntered(ctx, id, d.ID, mail.ViaPrompt, "claude showed it as a prompt")
+			err = p.modEntered(ctx, id, d.ID, mail.ViaPrompt, "claude showed it as a prompt")
 		case mail.ModInTranscript:
-			err = b.modEntered(ctx, id, d.ID, mail.ViaTranscript, "claude's transcript holds it as a prompt")
+			err = p.modEntered(ctx, id, d.ID, mail.ViaTranscript, "claude's transcript holds it as a prompt")
 		case mail.ModAgain:
-			err = b.opts.DB.Unhand(ctx, d.ID, id)
+			err = p.opts.DB.Unhand(ctx, d.ID, id)
 		case mail.ModGivenUp:
-			err = b.modGaveBack(ctx, id, d.ID, "its mod was given it, and claude's transcript shows no such prompt")
+			err = p.modGaveBack(ctx, id, d.ID, "its mod was given it, and claude's transcript shows no such prompt")
 		case mail.ModOpen:
 			left++
 			continue
@@ -335,25 +318,25 @@ func (b *Broker) judgeMod(ctx context.Context, s *session.Session, call session.
 		if err != nil {
 			return err
 		}
-		b.mu.Lock()
+		p.mu.Lock()
 		box.Mod.Settled(d.ID)
 		box.Signal()
-		b.changedLocked()
-		b.mu.Unlock()
+		p.changed()
+		p.mu.Unlock()
 	}
-	b.mu.Lock()
+	p.mu.Lock()
 	box.Mod.Judged(left > 0)
-	b.mu.Unlock()
+	p.mu.Unlock()
 	return nil
 }
 
 // statusLine is what a claude shows above its composer (CHT-21).
-func (b *Broker) statusLine(ctx context.Context, s *session.Session) (string, error) {
-	settings, err := b.opts.Settings()
+func (p *mods) statusLine(ctx context.Context, s *session.Session) (string, error) {
+	settings, err := p.opts.Settings()
 	if err != nil || !settings.Claude.StatusLine {
 		return "", nil //nolint:nilerr // bad settings are told elsewhere, and keep no prompt
 	}
-	waiting, err := b.opts.DB.Waiting(ctx, b.targetOf(s).ID, hookScan, nil)
+	waiting, err := p.opts.DB.Waiting(ctx, p.targetOf(s).ID, hookScan, nil)
 	if err != nil {
 		return "", err
 	}

@@ -84,7 +84,7 @@ func (m *mod) none(prompts <-chan api.ModPrompt, why string) {
 	}
 	b.mu.Unlock()
 	if l != nil {
-		if prompt, _, err := b.modPrompt(m.b.t.Context(), l, s); err != nil || prompt != nil {
+		if prompt, _, err := b.mods.modPrompt(m.b.t.Context(), l, s); err != nil || prompt != nil {
 			m.b.t.Errorf("%s: the mod would be given %+v (%v)", why, prompt, err)
 		}
 	}
@@ -417,7 +417,7 @@ func TestCHT_20_OneWakeAtATimeOverModAndWakeHook(t *testing.T) {
 	prompt := <-prompts
 	b.join(api.Register{Name: "other"}).mustSend(api.SendArgs{To: "p", Body: "from a peer"})
 	s, _ := b.broker.roster.Get(p.ID)
-	if reply, held, err := b.broker.wakeNow(t.Context(), new(link), s, false); err != nil || !held || reply.Text != "" {
+	if reply, held, err := b.broker.wakeHooks.wakeNow(t.Context(), new(link), s, false); err != nil || !held || reply.Text != "" {
 		t.Errorf("beside the mod's prompt the wake hook would be given %q (held: %t, %v)", reply.Text, held, err)
 	}
 	m.tell(api.ModEntered, prompt, "uuid")

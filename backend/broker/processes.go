@@ -1,18 +1,12 @@
 package broker
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
 
-	"bridge/backend/agent/clidata"
-	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/proc"
-	"bridge/backend/session"
 )
 
 // A session outlives the processes of its host: one is killed, another resumes
@@ -70,20 +64,6 @@ type processes struct {
 	since int64 // when the first of them began, Unix epoch milliseconds; 0 for not known
 }
 
-func (b *Broker) processesLocked(id string) processes {
-	here := processes{names: map[string]bool{}}
-	for _, l := range b.conns {
-		if !l.sessions[id] || l.host.ended() {
-			continue
-		}
-		if len(here.names) == 0 || l.host.since < here.since {
-			here.since = l.host.since
-		}
-		here.names[l.host.name] = true
-	}
-	return here
-}
-
 // earlier reports whether mail was handed to a process that came before these.
 // Of a hand-over by an older program only the time is known.
 func (p processes) earlier(handed mail.Fact) bool {
@@ -91,88 +71,4 @@ func (p processes) earlier(handed mail.Fact) bool {
 		return p.since != 0 && handed.At < p.since
 	}
 	return !p.names[handed.Process]
-}
-
-// startsUnknown reports whether a hook tells of the start of a process that is
-// not part of the session yet: its MCP server has not registered.
-func (b *Broker) startsUnknown(s *session.Session, call session.HookCall) bool {
-	if call.Event != session.EventStart || call.GoesOn() || len(call.Ancestors) == 0 {
-		return false
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, l := range b.conns {
-		if l.sessions[s.ID] && l.identity != nil && slices.Contains(call.Ancestors, l.identity.AgentPID) {
-			return false
-		}
-	}
-	return true
-}
-
-// handedScan bounds the handed mail that is looked through at once.
-const handedScan = 500
-
-// offerAgain makes the mail that was handed to an earlier process unread again,
-// but for what the host's own store holds: the process that resumed the session
-// has that in front of it. What a queue of the host's own has stays there, and what a
-// mod was given has its own judgement (judgeMod).
-func (b *Broker) offerAgain(ctx context.Context, s *session.Session, all bool) error {
-	b.mu.Lock()
-	id, box := s.ID, b.boxes[s.ID]
-	wakes := box != nil && box.Hooks.Open() && s.Kind == bridge.Claude // nobody judges those of others
-	if box == nil || !all && !box.Open() && !wakes {
-		b.mu.Unlock()
-		return nil
-	}
-	here := b.processesLocked(id)
-	kind, folder, host, cwd := s.Kind, s.Store, s.SessionID, s.Cwd
-	b.mu.Unlock()
-	handed, err := b.opts.DB.Handed(ctx, id, handedScan)
-	lost := slices.DeleteFunc(handed, func(d mail.Delivery) bool {
-		return d.Handed.Via.InQueue() || d.Handed.Via == mail.ViaMod || !d.Handed.Happened() || !all && !here.earlier(d.Handed)
-	})
-	if err != nil || len(lost) == 0 {
-		return err
-	}
-	held := clidata.Holds(ctx, kind, folder, host, cwd, lost)
-	var seen []mail.Mark
-	for _, d := range lost {
-		if held[d.ID] {
-			seen = append(seen, mail.Mark{MessageID: d.ID, Recipient: id, At: b.nowMillis(), Via: mail.ViaTranscript, Evidence: "the resumed session holds it"})
-		}
-	}
-	lost = slices.DeleteFunc(lost, func(d mail.Delivery) bool { return held[d.ID] })
-	if err := b.opts.DB.Record(ctx, bridge.StageConsumed, seen); err != nil {
-		return err
-	}
-	if err := b.opts.DB.UnhandThese(ctx, lost); err != nil {
-		return err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, d := range lost {
-		box.Forget(d.ID)
-	}
-	box.Renew() // mail that was read before this is out of date
-	for _, d := range lost {
-		if b.boxes[s.ID] == box {
-			b.announceLocked(s, d.Message)
-		}
-	}
-	b.changedLocked()
-	return nil
-}
-
-// learnHostLocked takes in what a connection that becomes part of s knows of its
-// host. Whatever was handed to another process is looked at again.
-func (b *Broker) learnHostLocked(l *link, s *session.Session) {
-	if s.Process != l.host.name {
-		b.boxes[s.ID].Doubt()
-	}
-	if l.host.name != "" {
-		s.Process = l.host.name
-	}
-	if l.identity != nil && filepath.IsAbs(l.identity.Store) {
-		s.Store = l.identity.Store
-	}
 }

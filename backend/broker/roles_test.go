@@ -54,7 +54,7 @@ func TestJOB_11_EveryOperationIsOpenToItsRolesAlone(t *testing.T) {
 			t.Errorf("nobody has said who may call %q", op.Name)
 		}
 	}
-	for op := range operations {
+	for op := range b.broker.operations {
 		if _, ok := operationRoles[op]; !ok {
 			t.Errorf("%q is served and not in the table", op)
 		}

@@ -20,12 +20,15 @@ const (
 	mostHits  = 50
 )
 
+// history is the part that looks messages and decisions up.
+type history struct{ *core }
+
 // searchHistory looks messages and decisions up by their words, for a session.
 // The specification leaves open what of the history a session may read, so it
 // gets no more than it has been told anyway: messages that it sent or that were
 // sent to it, and decisions whose scope reaches it.
-func (b *Broker) searchHistory(ctx context.Context, l *link, args api.SearchArgs) (api.SearchResult, error) {
-	s, err := b.callerOf(ctx, l, args.Caller)
+func (p *history) searchHistory(ctx context.Context, l *link, args api.SearchArgs) (api.SearchResult, error) {
+	s, err := p.sessions.callerOf(ctx, l, args.Caller)
 	if err != nil {
 		return api.SearchResult{}, err
 	}
@@ -33,9 +36,9 @@ func (b *Broker) searchHistory(ctx context.Context, l *link, args api.SearchArgs
 	if err != nil {
 		return api.SearchResult{}, err
 	}
-	target := b.targetOf(s)
+	target := p.targetOf(s)
 	query.Fits = func(hit store.WordHit) bool { return mayRead(target, hit) }
-	hits, behind, err := b.opts.DB.SearchWords(ctx, query)
+	hits, behind, err := p.opts.DB.SearchWords(ctx, query)
 	if err != nil {
 		return api.SearchResult{}, err
 	}
@@ -43,7 +46,7 @@ func (b *Broker) searchHistory(ctx context.Context, l *link, args api.SearchArgs
 	for _, hit := range hits {
 		result.Results = append(result.Results, searchHit(hit, query.Words))
 	}
-	return result, b.active(ctx, s, "tool search_history")
+	return result, p.activity.active(ctx, s, "tool search_history")
 }
 
 func wordQuery(args api.SearchArgs) (query store.WordQuery, err error) {

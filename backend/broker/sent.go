@@ -12,30 +12,30 @@ import (
 // sendStatus tells a session what became of a message that it sent, also when
 // that has expired or is archived (MSG-12). What others sent is answered like
 // what nobody sent.
-func (b *Broker) sendStatus(ctx context.Context, l *link, args api.SentArgs) (api.Sent, error) {
-	s, err := b.callerOf(ctx, l, args.Caller)
+func (p *messages) sendStatus(ctx context.Context, l *link, args api.SentArgs) (api.Sent, error) {
+	s, err := p.sessions.callerOf(ctx, l, args.Caller)
 	if err != nil {
 		return api.Sent{}, err
 	}
 	if err := bridge.CheckID("message_id", args.MessageID); err != nil {
 		return api.Sent{}, err
 	}
-	if err := b.active(ctx, s, "tool send_status"); err != nil {
+	if err := p.activity.active(ctx, s, "tool send_status"); err != nil {
 		return api.Sent{}, err
 	}
-	row, err := b.opts.DB.Sent(ctx, args.MessageID)
+	row, err := p.opts.DB.Sent(ctx, args.MessageID)
 	if err != nil && bridge.CodeOf(err) != bridge.NotFound {
 		return api.Sent{}, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err != nil || !b.sentByLocked(s, row.From.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil || !p.sentByLocked(s, row.From.ID) {
 		return api.Sent{}, bridge.Errorf(bridge.NotFound, "this session has sent no message with the id %q", args.MessageID)
 	}
 	answer := api.Sent{ID: row.ID, Recipients: []api.SentStage{}}
 	for _, d := range row.Deliveries {
 		stage, fact := d.Reached()
-		answer.Recipients = append(answer.Recipients, api.SentStage{Name: b.nameLocked(d.Recipient), Stage: stage, At: fact.At, Evidence: fact.Evidence})
+		answer.Recipients = append(answer.Recipients, api.SentStage{Name: p.nameLocked(d.Recipient), Stage: stage, At: fact.At, Evidence: fact.Evidence})
 	}
 	slices.SortFunc(answer.Recipients, func(x, y api.SentStage) int { return bridge.CompareNames(x.Name, y.Name) })
 	return answer, nil
@@ -43,7 +43,7 @@ func (b *Broker) sendStatus(ctx context.Context, l *link, args api.SentArgs) (ap
 
 // sentByLocked reports whether from is a peer id of s: its own, one that it had
 // before it was known who it is, or another one of its host session.
-func (b *Broker) sentByLocked(s *session.Session, from string) bool {
-	now, _ := b.boxes.Of(from)
-	return now == s.ID || b.roster.SameSession(s, from)
+func (p *messages) sentByLocked(s *session.Session, from string) bool {
+	now, _ := p.boxes.Of(from)
+	return now == s.ID || p.roster.SameSession(s, from)
 }

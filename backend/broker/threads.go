@@ -14,16 +14,19 @@ import (
 // here: a call proves whose a server is, a guess that was wrong is exchanged,
 // and a thread whose guessed server ends goes to another.
 
+// threads is the part that guesses and proves whose a server is.
+type threads struct{ *core }
+
 // provisionalLocked reports whether a process that registers without an identity
 // is no session yet.
-func (b *Broker) provisionalLocked(args api.Register) bool {
+func (p *threads) provisionalLocked(args api.Register) bool {
 	switch {
 	case args.Shared:
 		return true
 	case args.Threads && args.Name == "":
 		return args.Previous == ""
 	default:
-		return b.hostHasSessionLocked(args)
+		return p.identity.hostHasSessionLocked(args)
 	}
 }
 
@@ -31,9 +34,9 @@ func (b *Broker) provisionalLocked(args api.Register) bool {
 // below the hook's agent that stands for nobody. Of several servers of a host
 // with threads it is the one that has waited longest, in the same folder if
 // there is one; of any other host nobody can tell.
-func (b *Broker) freeServerLocked(call session.HookCall) *link {
+func (p *threads) freeServerLocked(call session.HookCall) *link {
 	var found *link
-	for _, l := range b.conns {
+	for _, l := range p.conns {
 		if l.identity == nil || l.identity.Shared || len(l.sessions) > 0 || l.identity.Kind != call.Kind || !slices.Contains(call.Ancestors, l.identity.AgentPID) {
 			continue
 		}
@@ -58,7 +61,7 @@ func (l *link) fitsBetter(other *link, cwd string) bool {
 
 // proveLocked notes that the thread s itself called through l. What l stood for
 // by guess goes to the server that stood for s.
-func (b *Broker) proveLocked(l *link, s *session.Session) {
+func (p *threads) proveLocked(l *link, s *session.Session) {
 	if !l.identity.Threads || l.proven {
 		return
 	}
@@ -68,18 +71,18 @@ func (b *Broker) proveLocked(l *link, s *session.Session) {
 			continue
 		}
 		delete(l.sessions, id)
-		guessed, live := b.roster.Get(id)
-		if other := b.guessedServerLocked(s.ID); live && other != nil {
+		guessed, live := p.roster.Get(id)
+		if other := p.guessedServerLocked(s.ID); live && other != nil {
 			delete(other.sessions, s.ID)
-			b.attachLocked(other, guessed)
+			p.identity.attachLocked(other, guessed)
 		}
-		b.leaveUnlessHeldLocked(id)
+		p.identity.leaveUnlessHeldLocked(id)
 	}
 }
 
 // guessedServerLocked finds a server that stands for the session by guess.
-func (b *Broker) guessedServerLocked(id string) *link {
-	for _, l := range b.conns {
+func (p *threads) guessedServerLocked(id string) *link {
+	for _, l := range p.conns {
 		if l.identity != nil && l.identity.Threads && !l.proven && l.sessions[id] {
 			return l
 		}
@@ -89,27 +92,41 @@ func (b *Broker) guessedServerLocked(id string) *link {
 
 // handOnLocked gives a session that l held by guess to another server of the
 // same host, now that l has ended: it may have been another thread's.
-func (b *Broker) handOnLocked(l *link, id string) {
-	s, live := b.roster.Get(id)
+func (p *threads) handOnLocked(l *link, id string) {
+	s, live := p.roster.Get(id)
 	if !live || l.identity == nil || !l.identity.Threads || l.proven {
 		return
 	}
 	call := session.HookCall{Kind: s.Kind, Cwd: s.Cwd, Ancestors: []int{l.identity.AgentPID}}
-	if next := b.freeServerLocked(call); next != nil {
-		b.attachLocked(next, s)
+	if next := p.freeServerLocked(call); next != nil {
+		p.identity.attachLocked(next, s)
 	}
 }
 
 // endThread takes a thread off the list that its host says is over. Its server
 // may go on and stand for another.
-func (b *Broker) endThread(s *session.Session) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (p *threads) endThread(s *session.Session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if !s.Threads {
 		return
 	}
-	for _, l := range b.conns {
+	for _, l := range p.conns {
 		delete(l.sessions, s.ID)
 	}
-	b.leaveUnlessHeldLocked(s.ID)
+	p.identity.leaveUnlessHeldLocked(s.ID)
+}
+
+// promoteLocked makes the provisional server below the hook's agent process the
+// session that the hook speaks of: a second thread of one codex process.
+func (p *threads) promoteLocked(call session.HookCall) (*session.Session, bool) {
+	only := p.freeServerLocked(call)
+	if only == nil {
+		return nil, false
+	}
+	args := *only.identity
+	args.Previous = ""
+	s := p.identity.byHostOrNewLocked(only, args, call.SessionID)
+	p.identity.attachLocked(only, s)
+	return s, true
 }

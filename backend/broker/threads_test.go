@@ -135,7 +135,7 @@ func TestMSG_03_WhichServerAThreadIsGiven(t *testing.T) {
 		"none that has not registered":     {[]*link{threadServer(1, func(l *link) { l.identity = nil })}, 0},
 	} {
 		t.Run("MSG-03 "+name, func(t *testing.T) {
-			b := &Broker{conns: map[*ipc.Conn]*link{}}
+			b := &threads{&core{live: live{conns: map[*ipc.Conn]*link{}}}}
 			for _, l := range tt.servers {
 				b.conns[new(ipc.Conn)] = l
 			}

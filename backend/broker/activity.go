@@ -1,0 +1,130 @@
+package broker
+
+import (
+	"context"
+	"slices"
+
+	"bridge/backend/agent/clidata"
+	"bridge/backend/bridge"
+	"bridge/backend/mail"
+	"bridge/backend/session"
+)
+
+// activity is the part that judges mail that was handed over by signs of life.
+type activity struct{ *core }
+
+// handedScan bounds the handed mail that is looked through at once.
+const handedScan = 500
+
+// active records a sign of activity: everything handed to the session before
+// counts as read from now on.
+func (p *activity) active(ctx context.Context, s *session.Session, evidence string) error {
+	if err := p.offerAgain(ctx, s, false); err != nil {
+		return err
+	}
+	if err := p.wakes.judgeWakes(ctx, s, session.HookCall{HostEvent: evidence}); err != nil {
+		return err
+	}
+	return p.consumeHanded(ctx, s, nextActivity(evidence))
+}
+
+// noteActive keeps when the session last showed a sign of life.
+func (p *activity) noteActive(s *session.Session) (at int64) {
+	at = p.nowMillis()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if box := p.boxes[s.ID]; box != nil {
+		box.Active(at)
+	}
+	return at
+}
+
+func (p *activity) consumeHanded(ctx context.Context, s *session.Session, evidence string) error {
+	at := p.noteActive(s)
+	p.mu.Lock()
+	id, box := s.ID, p.boxes[s.ID]
+	if box == nil || !box.Open() {
+		p.mu.Unlock()
+		return nil
+	}
+	handovers, here := box.Handovers(), p.processesLocked(id)
+	p.mu.Unlock()
+	marks, err := p.opts.DB.ConsumeHanded(ctx, id, at, at, evidence, here.earlier)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	box.Consumed(handovers)
+	p.mu.Unlock()
+	if len(marks) > 0 {
+		p.changed()
+	}
+	return nil
+}
+
+// startsUnknown reports whether a hook tells of the start of a process that is
+// not part of the session yet: its MCP server has not registered.
+func (p *activity) startsUnknown(s *session.Session, call session.HookCall) bool {
+	if call.Event != session.EventStart || call.GoesOn() || len(call.Ancestors) == 0 {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.conns {
+		if l.sessions[s.ID] && l.identity != nil && slices.Contains(call.Ancestors, l.identity.AgentPID) {
+			return false
+		}
+	}
+	return true
+}
+
+// offerAgain makes the mail that was handed to an earlier process unread again,
+// but for what the host's own store holds: the process that resumed the session
+// has that in front of it. What a queue of the host's own has stays there, and what a
+// mod was given has its own judgement (judgeMod).
+func (p *activity) offerAgain(ctx context.Context, s *session.Session, all bool) error {
+	p.mu.Lock()
+	id, box := s.ID, p.boxes[s.ID]
+	wakes := box != nil && box.Hooks.Open() && s.Kind == bridge.Claude // nobody judges those of others
+	if box == nil || !all && !box.Open() && !wakes {
+		p.mu.Unlock()
+		return nil
+	}
+	here := p.processesLocked(id)
+	kind, folder, host, cwd := s.Kind, s.Store, s.SessionID, s.Cwd
+	p.mu.Unlock()
+	handed, err := p.opts.DB.Handed(ctx, id, handedScan)
+	lost := slices.DeleteFunc(handed, func(d mail.Delivery) bool {
+		return d.Handed.Via.InQueue() || d.Handed.Via == mail.ViaMod || !d.Handed.Happened() || !all && !here.earlier(d.Handed)
+	})
+	if err != nil || len(lost) == 0 {
+		return err
+	}
+	held := clidata.Holds(ctx, kind, folder, host, cwd, lost)
+	var seen []mail.Mark
+	for _, d := range lost {
+		if held[d.ID] {
+			seen = append(seen, mail.Mark{MessageID: d.ID, Recipient: id, At: p.nowMillis(), Via: mail.ViaTranscript, Evidence: "the resumed session holds it"})
+		}
+	}
+	lost = slices.DeleteFunc(lost, func(d mail.Delivery) bool { return held[d.ID] })
+	if err := p.opts.DB.Record(ctx, bridge.StageConsumed, seen); err != nil {
+		return err
+	}
+	if err := p.opts.DB.UnhandThese(ctx, lost); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, d := range lost {
+		box.Forget(d.ID)
+	}
+	box.Renew() // mail that was read before this is out of date
+	for _, d := range lost {
+		if p.boxes[s.ID] == box {
+			p.messages.announceLocked(s, d.Message)
+		}
+	}
+	p.changed()
+	return nil
+}

@@ -1,0 +1,42 @@
+package broker
+
+import (
+	"context"
+	"slices"
+
+	"bridge/backend/ipc/api"
+	"bridge/backend/mail"
+)
+
+// channels is the part that gives mail to claude's channels (reach.HookWaker).
+type channels struct{ *core }
+
+// take lends the mail that is to be pushed into a session's channel (CHT-03).
+// Nothing answers a push, so it is a wake: the next signs of an idle session tell
+// whether the channel showed it. One at work has its hooks.
+func (p *channels) take(ctx context.Context, l *link, caller api.Caller) (api.Inbox, error) {
+	s, err := p.sessions.callerOf(ctx, l, caller)
+	if err != nil {
+		return api.Inbox{}, err
+	}
+	answer := api.Inbox{Messages: []api.InboxMessage{}}
+	mayWake := p.leases.mayWake(s)
+	answer.Loan, _, err = p.leases.lend(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {
+		short := slices.DeleteFunc(free, func(d mail.Delivery) bool { return len(d.Body) > api.MaxChannelBodyBytes })
+		if s.Busy || !s.Channel || !slices.ContainsFunc(short, mayWake) {
+			return mail.Presentation{}
+		}
+		slices.SortStableFunc(short, mayWake.Compare)
+		fit := mail.Fitting(short[:min(len(short), inboxLimit)], inboxChars)
+		for _, d := range fit {
+			answer.Messages = append(answer.Messages, inboxMessage(d.Message))
+		}
+		p.boxes[s.ID].Hooks.Push(mail.IDs(fit), p.nowMillis())
+		return mail.Presentation{Shown: fit}
+	})
+	if err != nil || answer.Loan == nil {
+		return api.Inbox{Messages: []api.InboxMessage{}}, err
+	}
+	p.wakes.watchWake(s, answer.Loan.Messages)
+	return answer, nil
+}

@@ -1,0 +1,76 @@
+package broker
+
+import (
+	"context"
+	"os"
+	"sync"
+	"time"
+)
+
+// core is what the parts of a broker share: who is here, what tells of changes, the
+// broker's own life, and the parts themselves. Each part has a file by its noun,
+// holds the state that only it needs, and serves the operations of its noun.
+type core struct {
+	live
+	parts
+	opts Options
+	feed *feed
+
+	// tasks are the broker's own goroutines: wakes and looks under way.
+	tasks  sync.WaitGroup
+	life   context.Context //nolint:containedctx // the broker's own life, for tasks
+	cancel context.CancelFunc
+}
+
+// parts are the parts of a broker.
+type parts struct {
+	sessions  *sessions  // who registers, calls and leaves
+	identity  *identity  // which session a connection is part of
+	threads   *threads   // the same where one process has several
+	hooks     *hooks     // what hooks and plugins tell, and take
+	leases    *leases    // mail given out until it is acknowledged
+	activity  *activity  // what a sign of life says about mail that was handed over
+	messages  *messages  // what is sent
+	inbox     *inbox     // what is read by tools
+	history   *history   // what is looked up
+	decisions *decisions // what is decided
+	chats     *chats     // the owner's words
+	children  *children  // the native children of sessions
+	idleness  *idleness  // sessions that were left at work
+	wakes     *wakes     // what became of wakes
+	wakeHooks *wakeHooks // claude's hooks that wait
+	channels  *channels  // claude's channels
+	mods      *mods      // claude's mods
+	queues    *queues    // codex's queue
+	status    *status    // what is shown of all this
+}
+
+// point is a moment in the broker's work that a test can hold.
+type point string
+
+func (c *core) at(p point) {
+	if c.opts.step != nil {
+		c.opts.step(p)
+	}
+}
+
+// nowMillis is the present in Unix epoch milliseconds.
+func (c *core) nowMillis() int64 { return c.opts.Now().UnixMilli() }
+
+// changed counts a revision and tells everyone who watches.
+func (c *core) changed() { c.feed.changed() }
+
+// soon runs do by itself after a pause, unless the broker ends before.
+func (c *core) soon(pause time.Duration, do func(context.Context)) {
+	c.tasks.Go(func() {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			do(c.life)
+		case <-c.life.Done():
+		}
+	})
+}
+
+func ownPID() int { return os.Getpid() }

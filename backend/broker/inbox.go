@@ -1,0 +1,156 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc/api"
+	"bridge/backend/mail"
+	"bridge/backend/session"
+)
+
+// inbox is the part that tools read mail with.
+type inbox struct{ *core }
+
+// inboxLimit and inboxMost bound one answer of the tool inbox.
+const (
+	inboxLimit = 20
+	inboxMost  = 100
+	// inboxChars bounds the bodies of one answer, so that it fits a frame.
+	inboxChars = 400_000
+)
+
+// inbox takes unread mail for a tool call (MSG-06).
+func (p *inbox) inbox(ctx context.Context, l *link, args api.InboxArgs) (api.Inbox, error) {
+	s, err := p.reader(ctx, l, args.Caller, "tool inbox")
+	if err != nil {
+		return api.Inbox{}, err
+	}
+	limit := args.Limit
+	if limit == 0 {
+		limit = inboxLimit
+	}
+	if limit < 1 || limit > inboxMost {
+		return api.Inbox{}, bridge.Errorf(bridge.Invalid, "limit must be 1 to %d", inboxMost)
+	}
+	var shown []mail.Delivery
+	loan, _, err := p.leases.lend(ctx, l, s, inboxMost, mail.InOrder, func(free []mail.Delivery) mail.Presentation {
+		shown = mail.Fitting(free[:min(len(free), limit)], inboxChars)
+		if !args.MarkRead {
+			return mail.Presentation{}
+		}
+		return mail.Presentation{Shown: shown}
+	})
+	if err != nil {
+		return api.Inbox{}, err
+	}
+	remaining, err := p.waiting(ctx, s)
+	if err != nil {
+		return api.Inbox{}, err
+	}
+	if loan == nil {
+		remaining = max(0, remaining-len(shown)) // shown, but left unread
+	}
+	answer := api.Inbox{Messages: []api.InboxMessage{}, Remaining: remaining, Loan: loan}
+	for _, d := range shown {
+		answer.Messages = append(answer.Messages, inboxMessage(d.Message))
+	}
+	return answer, nil
+}
+
+// waiting counts the unread mail of a session that nobody was given yet.
+func (p *inbox) waiting(ctx context.Context, s *session.Session) (int, error) {
+	p.mu.Lock()
+	id, lent := s.ID, 0
+	if box := p.boxes[s.ID]; box != nil {
+		lent = box.Leased()
+	}
+	p.mu.Unlock()
+	unread, err := p.opts.DB.UnreadCount(ctx, id)
+	return max(0, unread-lent), err
+}
+
+// reader finds the session that wants its mail. A native child has no inbox of
+// its own and must not take its parent's.
+func (p *inbox) reader(ctx context.Context, l *link, caller api.Caller, evidence string) (*session.Session, error) {
+	s, err := p.sessions.callerOf(ctx, l, caller)
+	if err != nil {
+		return nil, err
+	}
+	if p.children.isChild(caller) {
+		return nil, bridge.Errorf(bridge.Denied, "a native child has no inbox of its own: its parent session reads the mail")
+	}
+	return s, p.activity.active(ctx, s, evidence)
+}
+
+// wait waits for one unread message that fits the filters, at most 110 s.
+func (p *inbox) wait(ctx context.Context, l *link, args api.WaitArgs) (api.WaitResult, error) {
+	s, err := p.reader(ctx, l, args.Caller, "tool wait_for_message")
+	if err != nil {
+		return api.WaitResult{}, err
+	}
+	if err := p.checkWords([]string{args.From}); err != nil {
+		return api.WaitResult{}, err
+	}
+	timeout := time.Duration(args.TimeoutMillis) * time.Millisecond
+	if timeout < time.Millisecond || timeout > bridge.MaxWait {
+		return api.WaitResult{}, bridge.Errorf(bridge.Invalid, "the time-out must be above 0 and at most %d s", int(bridge.MaxWait.Seconds()))
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for {
+		arrived, ok := p.arrivals(s)
+		if !ok {
+			return api.WaitResult{}, bridge.Errorf(bridge.Unavailable, "the session has left")
+		}
+		loan, taken, err := p.leases.lend(ctx, l, s, 1, asked(args), firstFit(args))
+		if len(taken.Shown) > 0 {
+			message := inboxMessage(taken.Shown[0].Message)
+			return api.WaitResult{Message: &message, Loan: loan}, nil
+		}
+		if err != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return api.WaitResult{}, err
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return api.WaitResult{}, bridge.Errorf(bridge.Unavailable, "the wait was ended before its time")
+			}
+			return api.WaitResult{TimedOut: true}, nil
+		}
+	}
+}
+
+func inboxMessage(m bridge.Message) api.InboxMessage {
+	shown := api.InboxMessage{
+		ID: m.ID, From: m.From, To: m.To, ConversationID: m.ConversationID, Hop: m.Hop, Body: m.Body, CreatedAt: m.CreatedAt,
+	}
+	if m.ReplyTo != "" {
+		shown.ReplyTo = &m.ReplyTo
+	}
+	return shown
+}
+
+// asked tells which messages a wait asks for.
+func asked(args api.WaitArgs) mail.Priority {
+	return func(d mail.Delivery) bool {
+		return (args.From == "" || args.From == d.From.Name || args.From == d.From.ID) &&
+			(args.ReplyTo == "" || args.ReplyTo == d.ReplyTo) &&
+			(args.ConversationID == "" || args.ConversationID == d.ConversationID)
+	}
+}
+
+// firstFit chooses the oldest message that a wait asks for.
+func firstFit(args api.WaitArgs) func([]mail.Delivery) mail.Presentation {
+	return func(free []mail.Delivery) mail.Presentation {
+		at := slices.IndexFunc(free, asked(args))
+		if at < 0 {
+			return mail.Presentation{}
+		}
+		return mail.Presentation{Shown: free[at : at+1]}
+	}
+}

@@ -1,0 +1,166 @@
+package broker
+
+import (
+	"context"
+
+	"bridge/backend/bridge"
+	"bridge/backend/broker/mailbox"
+	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
+	"bridge/backend/mail"
+	"bridge/backend/session"
+)
+
+// leases is the part that gives mail out until it is acknowledged.
+type leases struct {
+	*core
+	journal ipc.Journal
+}
+
+// lend gives the session's unread mail to the connection. take chooses from
+// what is not already given out or handed over, oldest first: at least limit
+// messages where there are so many, and what first names before the rest; what
+// it returns is lent. Choosing and lending are one step, so that two hooks of one
+// session never show the same message.
+func (p *leases) lend(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (*session.Loan, mail.Presentation, error) {
+	p.importReceipts(ctx)
+	for {
+		given, taken, stale, err := p.tryLend(ctx, l, s, limit, first, take)
+		if !stale || err != nil {
+			return given, taken, err
+		}
+	}
+}
+
+// tryLend reports stale when a loan began or ended, or the session's id changed,
+// between reading its mail and choosing from it: what was read may have been
+// shown. What is lent or announced is read past, so that mail behind it does not
+// wait for it.
+func (p *leases) tryLend(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (given *session.Loan, taken mail.Presentation, stale bool, err error) {
+	p.mu.Lock()
+	id, box := s.ID, p.boxes[s.ID]
+	if box == nil {
+		p.mu.Unlock()
+		return nil, taken, false, mailbox.ErrLeft
+	}
+	reading := box.Reading()
+	p.mu.Unlock()
+	unread, err := p.opts.DB.Waiting(ctx, id, limit+reading.Beside(), first)
+	if err != nil {
+		return nil, taken, false, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.ID != id || p.boxes[id] != box || box.IsStale(reading) {
+		return nil, taken, true, nil
+	}
+	taken = take(box.Free(unread))
+	if len(taken.Shown) == 0 && len(taken.Announced) == 0 {
+		return nil, taken, false, nil
+	}
+	return &box.Lease(&l.leases, s, taken).Loan, taken, false, nil
+}
+
+// giveBack ends a loan that reached nobody.
+func (p *leases) giveBack(_ context.Context, l *link, args api.Return) (api.Empty, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if lease := l.leases.Find(args.Loan); lease != nil {
+		lease.Return()
+	}
+	return api.Empty{}, nil
+}
+
+// confirm makes durable what became of a loan (MSG-06). A loan of an earlier
+// broker is confirmed just the same, and so is one that was given before the
+// session learned its lasting id. It is carried out although the caller is gone
+// meanwhile: what was shown was shown.
+func (p *leases) confirm(ctx context.Context, l *link, args api.Confirm) (api.Empty, error) {
+	args, err := checkConfirm(l.conn.Hello().Role, args)
+	if err != nil {
+		return api.Empty{}, err
+	}
+	at := p.nowMillis()
+	if err := p.opts.DB.Record(context.WithoutCancel(ctx), args.Stage, p.marksOf(args, at)); err != nil {
+		return api.Empty{}, err
+	}
+	p.mu.Lock()
+	if _, box := p.boxes.Of(args.Loan.Recipient); box != nil {
+		box.Ack(args.Loan)
+		if args.Stage == bridge.StageHanded {
+			box.Handed(args.Via)
+		}
+	}
+	p.changed()
+	p.mu.Unlock()
+	return api.Empty{}, nil
+}
+
+// marksOf names each delivery of a loan, under the session's former id too: its
+// mail may still be on the way to the new one.
+func (p *leases) marksOf(args api.Confirm, at int64) []mail.Mark {
+	recipients := []string{args.Loan.Recipient}
+	p.mu.Lock()
+	if id, box := p.boxes.Of(args.Loan.Recipient); box != nil && id != args.Loan.Recipient {
+		recipients = append(recipients, id)
+	}
+	p.mu.Unlock()
+	var marks []mail.Mark
+	for _, recipient := range recipients {
+		for _, id := range args.Loan.Messages {
+			marks = append(marks, mail.Mark{MessageID: id, Recipient: recipient, At: at, Via: args.Via, Evidence: args.Via.Evidence(args.Detail), Process: args.Loan.Process})
+		}
+	}
+	return marks
+}
+
+// importReceipts brings in the receipts that no broker heard.
+func (p *leases) importReceipts(ctx context.Context) {
+	err := p.journal.Import(func(lines []ipc.JournalLine) error { return p.recordLines(ctx, lines) })
+	if err != nil && ctx.Err() == nil {
+		p.opts.Log.Warn("receipts in the read journal wait for another try", "err", err)
+	}
+}
+
+func (p *leases) recordLines(ctx context.Context, lines []ipc.JournalLine) error {
+	byStage := map[bridge.Stage][]mail.Mark{}
+	for _, line := range lines {
+		mark, err := markOfLine(line)
+		if err != nil {
+			return err
+		}
+		byStage[line.Stage] = append(byStage[line.Stage], mark)
+	}
+	for _, stage := range []bridge.Stage{bridge.StageHanded, bridge.StageConsumed} {
+		if len(byStage[stage]) == 0 {
+			continue
+		}
+		if err := p.opts.DB.Record(ctx, stage, byStage[stage]); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, mark := range byStage[bridge.StageHanded] {
+		if _, box := p.boxes.Of(mark.Recipient); box != nil {
+			box.Handed(mark.Via)
+		}
+	}
+	return nil
+}
+
+// mayWake tells which mail may start a turn of s or keep one going, as s is at
+// this moment. What s was told of already does no more.
+func (p *leases) mayWake(s *session.Session) mail.Priority {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	target := session.Session{ID: s.ID, Name: s.Name, SessionID: s.SessionID}
+	policy := s.Wake
+	told := map[string]bool{}
+	if box := p.boxes[s.ID]; box != nil {
+		told = box.Announced()
+	}
+	return func(d mail.Delivery) bool {
+		return !told[d.ID] && mail.MayWake(d.Message, mail.Direct(d.Message, &target), policy)
+	}
+}

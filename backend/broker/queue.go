@@ -1,0 +1,82 @@
+package broker
+
+import (
+	"context"
+
+	"bridge/backend/chat"
+	"bridge/backend/mail"
+	"bridge/backend/session"
+)
+
+// queues is the part that wakes idle codex sessions by codex's own queue
+// (reach.QueueWaker).
+type queues struct{ *core }
+
+// wakePrompt is all that a wake by queue says: the hooks show the mail with it.
+const wakePrompt = "Mail from Bridge has arrived for you. If it is not shown with this prompt, read it with the tool `inbox`. Act on it as your user would want, or say that there is nothing to do."
+
+// noteQueueLocked keeps what the queue made of what it was given last, for the
+// diagnostics (CHT-19).
+func (p *queues) noteQueueLocked(peerID string, result chat.QueueResult, reason string) {
+	if box := p.boxes[peerID]; box != nil {
+		box.Queue.Note(result, reason)
+	}
+}
+
+// queueWakeLocked schedules one wake of an idle codex session. Mail that comes
+// until it runs joins it; while one is outstanding nothing is asked.
+func (p *queues) queueWakeLocked(s *session.Session) {
+	if p.boxes[s.ID].Queue.Schedule(p.nowMillis()) {
+		p.soon(p.opts.Pace.Debounce, func(ctx context.Context) { p.queueWake(ctx, s) })
+	}
+}
+
+// queueWake asks codex's queue for a turn, if the session is still idle and
+// still has mail that may wake it. The mail itself comes with the prompt hook.
+func (p *queues) queueWake(ctx context.Context, s *session.Session) {
+	marks, thread := p.wakeable(ctx, s)
+	var result chat.QueueResult
+	var reason string
+	if len(marks) > 0 {
+		queue, err := p.opts.Queue()
+		if err != nil {
+			result, reason = chat.QueueRefused, err.Error()
+		} else {
+			result, reason = queue.Push(ctx, thread, wakePrompt)
+		}
+	}
+	p.mu.Lock()
+	if box := p.boxes[s.ID]; box != nil {
+		box.Queue.Pushed(result, p.nowMillis())
+		if result != "" {
+			box.Queue.Note(result, reason)
+		}
+	}
+	p.mu.Unlock()
+	if result == chat.QueueAccepted {
+		p.wakes.noteWoken(ctx, marks)
+	}
+	if result != "" {
+		p.changed()
+	}
+}
+
+// wakeable lists the unread mail that may wake an idle session, as marks of the
+// wake, and the thread to ask.
+func (p *queues) wakeable(ctx context.Context, s *session.Session) (marks []mail.Mark, thread string) {
+	mayWake := p.leases.mayWake(s)
+	unread, err := p.opts.DB.Waiting(ctx, p.targetOf(s).ID, hookScan, mayWake)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	box := p.boxes[s.ID]
+	if err != nil || box == nil || s.Busy {
+		return nil, ""
+	}
+	for _, d := range unread {
+		if d.Handed.Happened() || box.IsLeased(d.ID) || !mayWake(d) {
+			continue
+		}
+		marks = append(marks, mail.Mark{MessageID: d.ID, Recipient: s.ID, At: p.nowMillis(), Via: mail.ViaQueue, Evidence: "codex's queue accepted a wake"})
+	}
+	return marks, s.SessionID
+}

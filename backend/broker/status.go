@@ -1,0 +1,119 @@
+package broker
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"bridge/backend/agent"
+	"bridge/backend/ipc/api"
+	"bridge/backend/reach"
+	"bridge/backend/session"
+)
+
+// status is the part that shows who is here and how each can be reached.
+type status struct {
+	*core
+	started  time.Time
+	versions cliVersions
+}
+
+// peers lists the live sessions for a tool call (MSG-09).
+func (p *status) peers(ctx context.Context, l *link, caller api.Caller) (api.PeersResult, error) {
+	result := api.PeersResult{}
+	if l.identity != nil {
+		s, err := p.sessions.callerOf(ctx, l, caller)
+		if err != nil {
+			return api.PeersResult{}, err
+		}
+		if err := p.activity.active(ctx, s, "tool peers"); err != nil {
+			return api.PeersResult{}, err
+		}
+		p.mu.Lock()
+		result.Self = s.Name
+		p.mu.Unlock()
+	}
+	p.idleness.lookIdleEverywhere()
+	var err error
+	result.Peers, err = p.Peers(ctx)
+	return result, err
+}
+
+// Peers lists the live sessions by name.
+func (p *status) Peers(ctx context.Context) ([]api.Peer, error) {
+	unread, err := p.opts.DB.UnreadCounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	peers := []api.Peer{}
+	for _, s := range p.roster.Live() {
+		peers = append(peers, p.peerLocked(s, unread[s.ID]))
+	}
+	return peers, nil
+}
+
+func (p *status) peerLocked(s *session.Session, unread int) api.Peer {
+	peer := api.Peer{
+		ID: s.ID, Name: s.Name, Agent: s.Kind, Cwd: s.Cwd, State: "idle", Since: s.Since, Children: []api.Child{},
+		AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect, Unread: unread,
+	}
+	if s.Busy {
+		peer.State = "busy"
+	}
+	if s.SessionID != "" {
+		id := s.SessionID
+		peer.SessionID = &id
+	}
+	for _, c := range s.Children {
+		state := "busy"
+		if c.Done {
+			state = "done"
+		}
+		peer.Children = append(peer.Children, api.Child{ID: c.ID, Title: c.Title, State: state})
+	}
+	facts := p.factsLocked(s)
+	peer.Transport, peer.Wake, peer.Detail = reach.Mail(facts)
+	var problems []string
+	if problem := p.boxes[s.ID].Queue.Problem(); problem != "" {
+		problems = append(problems, problem)
+	}
+	version := p.versions.of(s.Kind)
+	if problem := agent.VersionProblem(s.Kind, version); problem != "" {
+		problems = append(problems, problem)
+	}
+	peer.CLI = agent.VersionWords(s.Kind, version)
+	if len(problems) > 0 {
+		peer.Problem = strings.Join(problems, " ")
+		peer.Detail += " " + peer.Problem
+	}
+	facts.Problem = len(problems) > 0
+	peer.Reach = reach.WordsOf(facts)
+	if s.ChildrenNote != "" {
+		peer.Detail += " Its native children are known from its events only: " + s.ChildrenNote + "."
+	}
+	return peer
+}
+
+// status is what the command line and the page show of the broker.
+func (p *status) status(ctx context.Context, _ *link, _ api.Empty) (api.Status, error) {
+	return p.Status(ctx)
+}
+
+// Status is what the broker says of itself at this moment.
+func (p *status) Status(ctx context.Context) (api.Status, error) {
+	revision := p.feed.current() // first: the answer may be newer than it says, never older
+	peers, err := p.Peers(ctx)
+	if err != nil {
+		return api.Status{}, err
+	}
+	status := api.Status{
+		Version: p.opts.Version, PID: ownPID(), Host: p.opts.Host, Since: p.started.UnixMilli(), URL: p.opts.URL(),
+		Schema: p.opts.DB.Version(), Revision: revision, Peers: peers,
+	}
+	for _, p := range peers {
+		status.Unread += p.Unread
+	}
+	return status, nil
+}

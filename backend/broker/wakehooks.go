@@ -1,0 +1,130 @@
+package broker
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/broker/wake"
+	"bridge/backend/ipc/api"
+	"bridge/backend/mail"
+	"bridge/backend/session"
+)
+
+// wakeHooks is the part that wakes idle claude sessions by hooks that wait in the
+// background (reach.HookWaker).
+type wakeHooks struct{ *core }
+
+// wakeWait serves a wake hook that waits in the background of an idle claude
+// session: it ends with mail that may start a turn, or when a newer hook waits.
+func (p *wakeHooks) wakeWait(ctx context.Context, l *link, args api.WakeWait) (api.WakeReply, error) {
+	if err := args.Call.Check(); err != nil {
+		return api.WakeReply{}, err
+	}
+	s, learned := p.hooks.sessionOfHook(args.Call)
+	if s == nil || args.Call.ChildID != "" {
+		return api.WakeReply{Superseded: true}, nil
+	}
+	if learned {
+		if err := p.sessions.settle(ctx, s); err != nil {
+			return api.WakeReply{}, err
+		}
+		p.changed()
+	}
+	superseded, leave := p.takeWaitingPlace(s, args.Standby)
+	defer leave()
+	for {
+		arrived, ok := p.arrivals(s)
+		if !ok {
+			return api.WakeReply{Superseded: true}, nil
+		}
+		reply, held, err := p.wakeNow(ctx, l, s, args.Standby)
+		if bridge.CodeOf(err) == bridge.Unavailable {
+			return api.WakeReply{Superseded: true}, nil // the session has left
+		}
+		if err != nil || reply.Text != "" {
+			return reply, err
+		}
+		var doubt <-chan time.Time // never, unless mail waits for a turn to end
+		if held {
+			doubt = time.After(p.opts.Pace.Doubt)
+		}
+		select {
+		case <-arrived:
+		case <-doubt:
+			p.idleness.lookIdle(s)
+		case <-superseded:
+			return api.WakeReply{Superseded: true}, nil
+		case <-ctx.Done():
+			return api.WakeReply{Superseded: true}, nil
+		}
+	}
+}
+
+// takeWaitingPlace makes the caller the one waiting hook of its role.
+func (p *wakeHooks) takeWaitingPlace(s *session.Session, standby bool) (superseded <-chan struct{}, leave func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	box := p.boxes[s.ID]
+	if box == nil {
+		gone := make(chan struct{})
+		close(gone)
+		return gone, func() {}
+	}
+	waited := box.Hooks.Waits()
+	place := box.Hooks.Wait(standby)
+	if !waited {
+		p.changed() // it can be woken now
+	}
+	return place, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if box.Hooks.Leave(standby, place) && !box.Hooks.Waits() {
+			p.changed()
+		}
+	}
+}
+
+// wakeNow lends the mail that may wake the session, if it is idle. The first
+// hook takes what was never tried; the standby what a first wake did not bring
+// to life. held says that there is such mail and the session is busy.
+func (p *wakeHooks) wakeNow(ctx context.Context, l *link, s *session.Session, standby bool) (reply api.WakeReply, held bool, err error) {
+	mine := p.wakeMail(s, standby)
+	loan, given, err := p.leases.lend(ctx, l, s, hookScan, mine, func(free []mail.Delivery) mail.Presentation {
+		box := p.boxes[s.ID]
+		free = p.forHooksLocked(s, free)
+		some := slices.ContainsFunc(free, mine)
+		if held = some && (s.Busy || box.Mod.State() == wake.ModEntering); held || !some {
+			return mail.Presentation{}
+		}
+		ours := box.Hooks.For(standby)
+		text := mail.Present(slices.DeleteFunc(box.Unannounced(free), func(d mail.Delivery) bool { return !ours(d) }), mine)
+		box.Hooks.Give(text, p.nowMillis())
+		return text
+	})
+	if err != nil || loan == nil {
+		return api.WakeReply{}, held, err
+	}
+	inText := mail.IDs(slices.Concat(given.Shown, given.Announced))
+	marks := make([]mail.Mark, 0, len(inText))
+	for _, id := range inText {
+		marks = append(marks, mail.Mark{MessageID: id, Recipient: loan.Recipient, At: p.nowMillis(), Via: mail.ViaWakeHook, Evidence: "its wake hook was given the text"})
+	}
+	p.wakes.noteWoken(ctx, marks)
+	p.wakes.watchWake(s, inText)
+	return api.WakeReply{Text: given.Text, Loan: loan}, false, nil
+}
+
+// wakeMail tells which mail a wake hook of that role may wake s with.
+func (p *wakeHooks) wakeMail(s *session.Session, standby bool) mail.Priority {
+	mayWake := p.leases.mayWake(s)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var known wake.Hooks
+	if box := p.boxes[s.ID]; box != nil {
+		known = box.Hooks
+	}
+	ours := known.For(standby)
+	return func(d mail.Delivery) bool { return ours(d) && mayWake(d) }
+}

@@ -1,0 +1,153 @@
+package broker
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/broker/mailbox"
+	"bridge/backend/broker/wake"
+	"bridge/backend/mail"
+	"bridge/backend/session"
+)
+
+// wakes is the part that finds out what became of wakes.
+type wakes struct{ *core }
+
+// noteWoken stores that wakes were asked for.
+func (p *wakes) noteWoken(ctx context.Context, marks []mail.Mark) {
+	if len(marks) == 0 {
+		return
+	}
+	if err := p.opts.DB.Record(ctx, bridge.StageWoken, marks); err != nil {
+		p.opts.Log.Warn("a wake was asked for but not noted", "err", err)
+	}
+}
+
+// judgeWakes finds out what became of the mail that wake hooks or the channel
+// gave to the host, from the session's next sign: a hook call, or a tool call
+// without an event (mail.Signs). What was dropped is unread again and comes with
+// this very call.
+func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session.HookCall) error {
+	now := p.nowMillis()
+	p.mu.Lock()
+	id, box := s.ID, p.boxes[s.ID]
+	if box == nil || s.Kind != bridge.Claude {
+		p.mu.Unlock()
+		return nil
+	}
+	handovers, told, open := box.Handovers(), box.Hooks.Announced(), box.Hooks.Open()
+	signs := box.Hooks.Sign(call.Event, box.LastActive(), p.opts.Pace.Settle.Milliseconds(), now)
+	p.mu.Unlock()
+	if !open {
+		return nil
+	}
+	given, err := p.givenByWakes(ctx, id)
+	if err != nil {
+		return err
+	}
+	maps.Copy(given, told)
+	var shown []mail.Mark
+	var dropped []string
+	for message, at := range given {
+		switch signs.OutcomeOf(call, message, at, now) {
+		case mail.OutcomeShown:
+			shown = append(shown, mail.Mark{MessageID: message, Recipient: id, At: now, Via: mail.ViaActivity, Evidence: nextActivity(call.HostEvent)})
+		case mail.OutcomeDropped:
+			dropped = append(dropped, message)
+		case mail.OutcomeOpen:
+			continue
+		}
+		delete(given, message)
+	}
+	whole := slices.DeleteFunc(shown, func(m mail.Mark) bool { return told[m.MessageID] != 0 }) // an announcement is no reading
+	if err := p.opts.DB.Record(ctx, bridge.StageConsumed, whole); err != nil {
+		return err
+	}
+	if err := p.unseen(ctx, s, id, box, dropped); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	for _, mark := range shown {
+		box.Hooks.Shown(mark.MessageID)
+	}
+	box.Hooks.Judged(len(given) > 0 || box.Handovers() != handovers)
+	p.mu.Unlock()
+	if len(whole) > 0 {
+		p.changed()
+	}
+	return nil
+}
+
+// givenByWakes is the unread mail that wake hooks or the channel gave to the host,
+// with when.
+func (p *wakes) givenByWakes(ctx context.Context, peerID string) (map[string]int64, error) {
+	byWake := func(d mail.Delivery) bool { return d.Handed.Via.IsWake() }
+	unread, err := p.opts.DB.Unread(ctx, peerID, hookScan, byWake)
+	given := map[string]int64{}
+	for _, d := range unread {
+		if byWake(d) {
+			given[d.ID] = d.Handed.At
+		}
+	}
+	return given, err
+}
+
+// unseen makes mail that nobody saw unread again, and forgets that the session
+// was told of it. A channel that did not show it is none: claude may be asked for
+// one and drop all that comes, without a word, where its maker permits none.
+func (p *wakes) unseen(ctx context.Context, s *session.Session, peerID string, box *mailbox.Box, messages []string) error {
+	for _, message := range messages {
+		if err := p.opts.DB.Unhand(ctx, message, peerID); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, message := range messages {
+		box.Unannounce(message)
+		if box.Hooks.Dropped(message) == wake.HookPushed {
+			s.Channel = false
+		}
+	}
+	return nil
+}
+
+// watchWake looks after a wake: without any activity of the session in time,
+// its mail is unread again, for the standby and for the next turn. A hook that
+// still holds the mail has not handed it over yet: its time has not begun.
+func (p *wakes) watchWake(s *session.Session, ids []string) {
+	given := p.nowMillis()
+	p.tasks.Go(func() {
+		timer := time.NewTimer(p.opts.Pace.Confirm)
+		defer timer.Stop()
+		var id string
+		var box *mailbox.Box
+		for held := true; held; timer.Reset(p.opts.Pace.Confirm) {
+			select {
+			case <-timer.C:
+			case <-p.life.Done():
+				return
+			}
+			p.mu.Lock()
+			id, box = s.ID, p.boxes[s.ID]
+			asleep := box != nil && box.LastActive() <= given
+			held = asleep && slices.ContainsFunc(ids, func(message string) bool { return box.IsLeased(message) })
+			p.mu.Unlock()
+			if !asleep {
+				return
+			}
+		}
+		if err := p.unseen(p.life, s, id, box, ids); err != nil {
+			p.opts.Log.Warn("mail of a wake without effect could not be offered again", "err", err)
+		}
+		p.mu.Lock()
+		if p.boxes[id] == box {
+			box.Signal()
+		}
+		p.mu.Unlock()
+		p.changed()
+	})
+}
