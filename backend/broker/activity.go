@@ -49,7 +49,7 @@ func (p *activity) consumeHanded(ctx context.Context, s *session.Session, eviden
 	}
 	handovers, here := box.Handovers(), p.processesLocked(id)
 	p.mu.Unlock()
-	marks, err := p.opts.DB.ConsumeHanded(ctx, id, at, at, evidence, here.earlier)
+	marks, err := p.opts.DB.ConsumeHanded(ctx, id, at, at, evidence, here.FollowOn)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (p *activity) offerAgain(ctx context.Context, s *session.Session, all bool)
 	p.mu.Unlock()
 	handed, err := p.opts.DB.Handed(ctx, id, handedScan)
 	lost := slices.DeleteFunc(handed, func(d mail.Delivery) bool {
-		return d.Handed.Via.InQueue() || d.Handed.Via == mail.ViaMod || !d.Handed.Happened() || !all && !here.earlier(d.Handed)
+		return d.Handed.Via.InQueue() || d.Handed.Via == mail.ViaMod || !d.Handed.Happened() || !all && !here.FollowOn(d.Handed)
 	})
 	if err != nil || len(lost) == 0 {
 		return err
@@ -128,3 +128,6 @@ func (p *activity) offerAgain(ctx context.Context, s *session.Session, all bool)
 	p.changed()
 	return nil
 }
+
+// nextActivity says by which sign a session went on.
+func nextActivity(event string) string { return "next activity: " + event }

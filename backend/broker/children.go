@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"bridge/backend/agent/clidata"
 	"bridge/backend/broker/mailbox"
@@ -107,7 +106,7 @@ func (p *children) look(ctx context.Context, s *session.Session, box *mailbox.Bo
 	pid := s.AgentPID
 	p.mu.Unlock()
 	found, err := clidata.Children(ctx, kind, folder, host, cwd)
-	began := began(pid)
+	began := proc.Began(pid) // children from before it ended with their process, whatever the store says
 	note := ""
 	if err != nil {
 		note = err.Error()
@@ -127,21 +126,4 @@ func (p *children) look(ctx context.Context, s *session.Session, box *mailbox.Bo
 	if changed {
 		p.changed()
 	}
-}
-
-// startSlack is how exactly a system tells when a process began.
-const startSlack = 2 * time.Second
-
-// began is when the agent's process began, Unix epoch milliseconds; 0 when the
-// system does not tell. Children from before it ended with the process that
-// they were in, whatever the store says of them.
-func began(pid int) int64 {
-	if pid <= 1 {
-		return 0
-	}
-	at, err := proc.Started(pid)
-	if err != nil {
-		return 0
-	}
-	return at.Add(-startSlack).UnixMilli()
 }

@@ -159,8 +159,8 @@ func TestCHT_10_AChildOfThisProcessMayBeAtWork(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	if began(os.Getpid()) > at.UnixMilli() {
-		t.Errorf("children from %d on are the process's, it began at %d", began(os.Getpid()), at.UnixMilli())
+	if proc.Began(os.Getpid()) > at.UnixMilli() {
+		t.Errorf("children from %d on are the process's, it began at %d", proc.Began(os.Getpid()), at.UnixMilli())
 	}
 }
 

@@ -62,7 +62,7 @@ func (p *decisions) revisionOf(s *session.Session, args api.DecideArgs) (decisio
 	p.mu.Lock()
 	author, cwd := s.Address(), s.Cwd
 	p.mu.Unlock()
-	scope, err := scopeOrProject(args.Scope, cwd)
+	scope, err := decision.ScopeOrProject(args.Scope, cwd)
 	if err != nil {
 		return decision.Revision{}, err
 	}
@@ -81,17 +81,6 @@ func (p *decisions) revisionOf(s *session.Session, args api.DecideArgs) (decisio
 		rev.SourceMessageID = &args.SourceMessageID
 	}
 	return rev, nil
-}
-
-// scopeOrProject is the scope asked for, else the session's project (DEC-06).
-func scopeOrProject(scope *decision.Scope, cwd string) (decision.Scope, error) {
-	if scope != nil {
-		return *scope, nil
-	}
-	if cwd == "" {
-		return decision.Scope{}, bridge.Errorf(bridge.Invalid, "this session's project folder is not known: give a scope")
-	}
-	return decision.ProjectOf(cwd), nil
 }
 
 // inScope lists the connected sessions that a scope reaches, job runners
@@ -116,11 +105,7 @@ func notifications(r decision.Revision, messageID string, targets []decision.Tar
 		list = append(list, store.Notification{
 			DecisionID: r.ID,
 			SessionKey: target.SessionKey(),
-			Message: bridge.Message{
-				ID: messageID, Recipient: target.ID, From: r.Author, To: r.Scope.Target(),
-				ConversationID: bridge.DecisionConversation + r.ID, Hop: bridge.DecisionHop,
-				Body: decision.NotificationBody(r), CreatedAt: r.CreatedAt,
-			},
+			Message:    decision.Notice(r, messageID, target),
 		})
 	}
 	return list
@@ -159,7 +144,7 @@ func (p *decisions) decisions(ctx context.Context, l *link, args api.DecisionsAr
 		return nil, err
 	}
 	target := p.targetOf(s)
-	scope, err := scopeOrProject(args.Scope, target.Cwd)
+	scope, err := decision.ScopeOrProject(args.Scope, target.Cwd)
 	if err != nil {
 		return nil, err
 	}

@@ -17,11 +17,11 @@ type identity struct{ *core }
 // learnHostLocked takes in what a connection that becomes part of s knows of its
 // host. Whatever was handed to another process is looked at again.
 func (p *identity) learnHostLocked(l *link, s *session.Session) {
-	if s.Process != l.host.name {
+	if s.Process != l.host.Name {
 		p.boxes[s.ID].Doubt()
 	}
-	if l.host.name != "" {
-		s.Process = l.host.name
+	if l.host.Name != "" {
+		s.Process = l.host.Name
 	}
 	if l.identity != nil && filepath.IsAbs(l.identity.Store) {
 		s.Store = l.identity.Store

@@ -76,7 +76,7 @@ func (p *leases) giveBack(_ context.Context, l *link, args api.Return) (api.Empt
 // session learned its lasting id. It is carried out although the caller is gone
 // meanwhile: what was shown was shown.
 func (p *leases) confirm(ctx context.Context, l *link, args api.Confirm) (api.Empty, error) {
-	args, err := checkConfirm(l.conn.Hello().Role, args)
+	args, err := args.Of(l.conn.Hello().Role)
 	if err != nil {
 		return api.Empty{}, err
 	}
@@ -125,7 +125,7 @@ func (p *leases) importReceipts(ctx context.Context) {
 func (p *leases) recordLines(ctx context.Context, lines []ipc.JournalLine) error {
 	byStage := map[bridge.Stage][]mail.Mark{}
 	for _, line := range lines {
-		mark, err := markOfLine(line)
+		mark, err := line.Mark()
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
+	"bridge/backend/proc"
 	"bridge/backend/reach"
 	"bridge/backend/session"
 )
@@ -38,7 +39,7 @@ type link struct {
 	proven   bool            // a call through it told whose it is (see threads.go)
 	leases   mailbox.Holder
 	mod      wake.ModLink
-	host     hostProcess
+	host     proc.Named // the process that it belongs to
 }
 
 func (v *live) isBusy(s *session.Session) bool {
@@ -88,16 +89,13 @@ func (v *live) forHooksLocked(s *session.Session, free []mail.Delivery) []mail.D
 	return slices.DeleteFunc(free, v.keptForModLocked(s))
 }
 
-func (v *live) processesLocked(id string) processes {
-	here := processes{names: map[string]bool{}}
+// processesLocked are the host processes that are part of the session.
+func (v *live) processesLocked(id string) mail.Processes {
+	var here mail.Processes
 	for _, l := range v.conns {
-		if !l.sessions[id] || l.host.ended() {
-			continue
+		if l.sessions[id] && !l.host.Ended() {
+			here.Add(l.host.Name, l.host.Since)
 		}
-		if len(here.names) == 0 || l.host.since < here.since {
-			here.since = l.host.since
-		}
-		here.names[l.host.name] = true
 	}
 	return here
 }

@@ -102,7 +102,7 @@ func (p *messages) store(ctx context.Context, from bridge.Address, args api.Send
 // compose fills in what the sender left open and raises the hop of a reply
 // (MSG-07).
 func (p *messages) compose(ctx context.Context, from bridge.Address, args api.SendArgs) (bridge.Message, error) {
-	if err := checkSend(args); err != nil {
+	if err := args.Check(); err != nil {
 		return bridge.Message{}, err
 	}
 	message := bridge.Message{
@@ -134,26 +134,6 @@ func (p *messages) compose(ctx context.Context, from bridge.Address, args api.Se
 // newMessageID returns an id that sorts by time, so that new rows go to the end
 // of the store's indexes.
 func newMessageID() string { return uuid.Must(uuid.NewV7()).String() }
-
-func checkSend(args api.SendArgs) error {
-	if err := bridge.CheckText("the message", args.Body, bridge.MaxBodyChars); err != nil {
-		return err
-	}
-	if args.To == "" {
-		return bridge.Errorf(bridge.Invalid, "the target must not be empty: name a session, or * for all")
-	}
-	for what, id := range map[string]string{
-		"reply_to": args.ReplyTo, "conversation_id": args.ConversationID, "message_id": args.MessageID,
-	} {
-		if id == "" {
-			continue
-		}
-		if err := bridge.CheckID(what, id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // storedBefore answers a retry whose target cannot be resolved any more.
 func (p *messages) storedBefore(ctx context.Context, message bridge.Message, resolveErr error) (api.SendResult, error) {

@@ -2,13 +2,13 @@ package broker
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 
 	"bridge/backend/bridge"
 	"bridge/backend/broker/wake"
 	"bridge/backend/decision"
 	"bridge/backend/ipc/api"
+	"bridge/backend/proc"
 	"bridge/backend/session"
 	"bridge/backend/store"
 )
@@ -21,7 +21,7 @@ type sessions struct {
 
 // register makes a connection part of a session (MSG-03).
 func (p *sessions) register(ctx context.Context, l *link, args api.Register) (api.Registered, error) {
-	if err := checkRegister(args); err != nil {
+	if err := args.Check(); err != nil {
 		return api.Registered{}, err
 	}
 	host := hostOf(l, args)
@@ -51,34 +51,25 @@ func (p *sessions) register(ctx context.Context, l *link, args api.Register) (ap
 	return answer, err
 }
 
-func checkRegister(args api.Register) error {
-	if _, err := bridge.ParseKind(string(args.Kind)); err != nil {
-		return err
-	}
-	if args.Name != "" {
-		if err := bridge.CheckName(args.Name); err != nil {
-			return err
-		}
-	}
-	if args.Cwd != "" && !filepath.IsAbs(args.Cwd) {
-		return bridge.Errorf(bridge.Invalid, "the working folder %q is not absolute", args.Cwd)
-	}
-	for what, id := range map[string]string{"the host session id": args.SessionID, "the previous id": args.Previous} {
-		if id == "" {
-			continue
-		}
-		if err := bridge.CheckID(what, id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (p *sessions) newSession(args api.Register, id string) *session.Session {
 	return &session.Session{
 		ID: id, Kind: args.Kind, Cwd: args.Cwd, AgentPID: args.AgentPID, Since: p.nowMillis(),
 		Runner: args.Runner, Channel: args.Channel, Threads: args.Threads, HooksSeen: args.Hooks, Wake: p.wakePolicy(args),
 	}
+}
+
+// hostOf is the process of a registering connection: its host where that was
+// recognised, else itself. Its MCP server may be connected for a moment longer than
+// that runs, and come to the next broker too.
+func hostOf(l *link, args api.Register) proc.Named {
+	pid := l.conn.Hello().PID
+	if args.HostKnown {
+		pid = args.AgentPID
+	}
+	if args.Process != "" {
+		return proc.Named{Name: args.Process, Since: proc.Began(pid)}
+	}
+	return proc.Name(pid)
 }
 
 // wakePolicy is what the session advertises, or the owner's settings.

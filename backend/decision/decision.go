@@ -173,6 +173,18 @@ func AllSessions() Scope { return Scope{All: true} }
 // ProjectOf is the scope of the sessions of one folder.
 func ProjectOf(folder string) Scope { return Scope{Project: normalizeProject(folder)} }
 
+// ScopeOrProject is the scope asked for, else the project of the session's folder
+// (DEC-06).
+func ScopeOrProject(asked *Scope, folder string) (Scope, error) {
+	if asked != nil {
+		return *asked, nil
+	}
+	if folder == "" {
+		return Scope{}, bridge.Errorf(bridge.Invalid, "this session's project folder is not known: give a scope")
+	}
+	return ProjectOf(folder), nil
+}
+
 // MarshalJSON gives "all", {"project":…} or {"sessions":[…]}.
 func (s Scope) MarshalJSON() ([]byte, error) {
 	switch {

@@ -49,6 +49,14 @@ func NotificationBody(r Revision) string {
 	return b.String()
 }
 
+// Notice is the message that tells a session of r. It wakes nobody.
+func Notice(r Revision, messageID string, to Target) bridge.Message {
+	return bridge.Message{
+		ID: messageID, Recipient: to.ID, From: r.Author, To: r.Scope.Target(), ConversationID: bridge.DecisionConversation + r.ID,
+		Hop: bridge.DecisionHop, Body: NotificationBody(r), CreatedAt: r.CreatedAt,
+	}
+}
+
 // Words says in words for whom a decision is.
 func (s Scope) Words() string {
 	switch {

@@ -38,6 +38,22 @@ type JournalLine struct {
 	Process   string       `json:"process,omitempty"` // as session.Loan.Process
 }
 
+// Mark is the fact in the line. A line of an older program has words alone.
+func (l JournalLine) Mark() (mail.Mark, error) {
+	mark := mail.Mark{MessageID: l.MessageID, Recipient: l.Recipient, At: l.At, Via: l.Via, Evidence: l.Evidence, Process: l.Process}
+	switch {
+	case l.Stage != bridge.StageHanded && l.Stage != bridge.StageConsumed:
+		return mark, bridge.Errorf(bridge.Invalid, "a receipt says handed or consumed, not %q", l.Stage)
+	case l.Via == "":
+		mark.Via = mail.ViaOf(l.Stage, l.Evidence)
+	case !api.MaySay(l.Via, l.Stage):
+		return mark, bridge.Errorf(bridge.Invalid, "a receipt cannot say that mail was %s by %q", l.Stage, l.Via)
+	default:
+		mark.Evidence = l.Via.Evidence(l.Detail)
+	}
+	return mark, nil
+}
+
 const (
 	journalSuffix = ".json"
 	// journalLimitBytes bounds one file: a receipt of one loan is far smaller.

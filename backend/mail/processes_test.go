@@ -1,0 +1,30 @@
+package mail
+
+import "testing"
+
+func TestMSG_06_WhatWentToAnEarlierProcess(t *testing.T) {
+	var known, unknown, nobody Processes
+	known.Add("7:b", 200)
+	known.Add("8:c", 100)
+	unknown.Add("7:b", 200)
+	unknown.Add("", 150)
+	for _, tt := range []struct {
+		name   string
+		here   *Processes
+		handed Fact
+		want   bool
+	}{
+		{"to one of these", &known, Fact{At: 1, Process: "8:c"}, false},
+		{"to another", &known, Fact{At: 900, Process: "7:a"}, true},
+		{"nobody knows to which, before the first began", &known, Fact{At: 99}, true},
+		{"nobody knows to which, when it began", &known, Fact{At: 100}, false},
+		{"one of these is not known, before the first began", &unknown, Fact{At: 149, Process: "7:a"}, true},
+		{"one of these is not known, since", &unknown, Fact{At: 150, Process: "7:a"}, false},
+		{"none is here", &nobody, Fact{At: 1, Process: "7:a"}, true},
+		{"none is here and nobody knows", &nobody, Fact{At: 1}, false},
+	} {
+		if got := tt.here.FollowOn(tt.handed); got != tt.want {
+			t.Errorf("%s: an earlier process was given it: %t", tt.name, got)
+		}
+	}
+}
