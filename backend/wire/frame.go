@@ -7,11 +7,11 @@ package wire
 import (
 	"bufio"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+
+	"github.com/go-json-experiment/json"
 
 	"bridge/backend/bridge"
 )
@@ -41,23 +41,27 @@ func ReadFrame(r *bufio.Reader, limitBytes int) ([]byte, error) {
 	return payload, nil
 }
 
-// AppendFrame encodes value as one frame behind buf, ready for a single write. A
-// frame that its reader would refuse is not written: its code is TooLarge.
-func AppendFrame(buf []byte, value any, limitBytes int) ([]byte, error) {
-	payload, err := json.Marshal(value)
+// AppendFrame appends one frame to buf, ready for a single write: encode appends
+// its payload. A frame that its reader would refuse is not written: its code is
+// TooLarge.
+func AppendFrame(buf []byte, limitBytes int, encode func([]byte) ([]byte, error)) ([]byte, error) {
+	var head [headBytes]byte
+	start := len(buf) + headBytes
+	frame, err := encode(append(buf, head[:]...))
 	if err != nil {
 		return nil, fmt.Errorf("encode a frame: %w", err)
 	}
-	if len(payload) > limitBytes {
-		return nil, bridge.Errorf(bridge.TooLarge, "a frame needs %d bytes: at most %d fit", len(payload), limitBytes)
+	size := len(frame) - start
+	if size > limitBytes {
+		return nil, bridge.Errorf(bridge.TooLarge, "a frame needs %d bytes: at most %d fit", size, limitBytes)
 	}
-	buf = slices.Grow(buf, headBytes+len(payload))
-	buf = binary.BigEndian.AppendUint32(buf, uint32(len(payload)))
-	return append(buf, payload...), nil
+	binary.BigEndian.PutUint32(frame[start-headBytes:], uint32(size))
+	return frame, nil
 }
 
 // Parse reads a frame's JSON. Only its outer shape is checked here: what a T keeps
-// raw is decoded strictly by whoever knows its meaning.
+// raw is decoded strictly by whoever knows its meaning. Members that T does not
+// know are passed over.
 func Parse[T any](payload []byte) (T, error) {
 	var value T
 	if err := json.Unmarshal(payload, &value); err != nil {

@@ -15,6 +15,19 @@ import (
 	"bridge/backend/bridge"
 )
 
+// encoded encodes a document.
+func encoded(d document) func([]byte) ([]byte, error) {
+	return func(buf []byte) ([]byte, error) {
+		text, err := json.Marshal(d)
+		return append(buf, text...), err
+	}
+}
+
+// payload encodes text.
+func payload(text string) func([]byte) ([]byte, error) {
+	return func(buf []byte) ([]byte, error) { return append(buf, text...), nil }
+}
+
 func frame(size uint32, payload string) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, size), payload...)
 }
@@ -74,10 +87,10 @@ func TestMSG_10_ARefusedLengthAllocatesNothing(t *testing.T) {
 
 func TestMSG_10_ATooLargeFrameIsNotWritten(t *testing.T) {
 	const limit = 10
-	if got, err := AppendFrame([]byte("before"), "12345678", limit); err != nil || string(got) != "before\x00\x00\x00\x0a\"12345678\"" {
+	if got, err := AppendFrame([]byte("before"), limit, payload(`"12345678"`)); err != nil || string(got) != "before\x00\x00\x00\x0a\"12345678\"" {
 		t.Errorf("as large as allowed: %q, %v", got, err)
 	}
-	if got, err := AppendFrame([]byte("before"), "123456789", limit); bridge.CodeOf(err) != bridge.TooLarge || got != nil {
+	if got, err := AppendFrame([]byte("before"), limit, payload(`"123456789"`)); bridge.CodeOf(err) != bridge.TooLarge || got != nil {
 		t.Errorf("one over: got %d bytes, %v", len(got), err)
 	}
 }
@@ -116,7 +129,7 @@ func FuzzFrames(f *testing.F) {
 		{Name: "mail", Data: json.RawMessage(`[1,{}]`)},
 		{ID: 9, Error: bridge.Errorf(bridge.Busy, "no")},
 	} {
-		data, err := AppendFrame(nil, d, fuzzLimit)
+		data, err := AppendFrame(nil, fuzzLimit, encoded(d))
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -159,7 +172,7 @@ func checkStable(t *testing.T, payload []byte) {
 	}
 	// Escapes may make it longer than what was read.
 	const limit = 10 * fuzzLimit
-	again, err := AppendFrame(nil, first, limit)
+	again, err := AppendFrame(nil, limit, encoded(first))
 	if err != nil {
 		t.Fatalf("write %+v: %v", first, err)
 	}
@@ -171,7 +184,7 @@ func checkStable(t *testing.T, payload []byte) {
 	if err != nil {
 		t.Fatalf("parse %q: %v", read, err)
 	}
-	third, err := AppendFrame(nil, second, limit)
+	third, err := AppendFrame(nil, limit, encoded(second))
 	if err != nil || !bytes.Equal(again, third) {
 		t.Fatalf("not stable (%v):\n%s", err, cmp.Diff(string(again), string(third)))
 	}
