@@ -165,6 +165,32 @@ func TestAnswersComeInAnyOrder(t *testing.T) {
 	}
 }
 
+// TestQuickCallsThatComeTogetherAreServedTogether: only a request that is alone is
+// served where the connection is read, or it would hold up what came with it.
+func TestQuickCallsThatComeTogetherAreServedTogether(t *testing.T) {
+	handler := newFake()
+	second := make(chan struct{})
+	handler.on(api.OpSend.Name, func(ctx context.Context, _ *Conn, _ json.RawMessage) (any, error) {
+		select {
+		case <-second:
+			return "first", nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	})
+	handler.on(api.OpConfirm.Name, func(context.Context, *Conn, json.RawMessage) (any, error) {
+		close(second)
+		return "second", nil
+	})
+	l := serve(t, newSocket(t), handler).greeted(t)
+	l.send(envelope{ID: 1, Op: api.OpSend.Name, Args: json.RawMessage("{}")}, envelope{ID: 2, Op: api.OpConfirm.Name, Args: json.RawMessage("{}")})
+	for range 2 {
+		if e, err := l.receive(); err != nil || e.Error != nil {
+			t.Errorf("answer %+v, %v", e, err)
+		}
+	}
+}
+
 func TestManyCallsAtOnce(t *testing.T) {
 	r := serve(t, newSocket(t), newFake())
 	var all sync.WaitGroup

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/ipc/api"
 	"bridge/backend/wire"
 )
 
@@ -149,6 +150,10 @@ func (s *Server) readRequests(conn *Conn, reader *bufio.Reader, running *sync.Wa
 		}
 		if e.Op == opCancel {
 			conn.cancel(e.ID)
+			continue
+		}
+		if api.IsQuick(e.Op) && reader.Buffered() == 0 {
+			s.request(conn.ctx, conn, e) // alone: nothing waits behind it
 			continue
 		}
 		select {

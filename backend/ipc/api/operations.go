@@ -44,6 +44,16 @@ var (
 	OpShow      = define[Empty, Empty]("show", RoleOwner) // the desktop app serves it, on an endpoint of its own
 )
 
+// quick are the operations that wait for one commit and nothing else. Where no
+// other request has come, the broker serves them on the goroutine that reads the
+// connection: handing them to another costs more than what they do beside the
+// commit. What comes meanwhile waits for it, a cancellation too, which could not
+// end a commit.
+var quick = map[string]bool{OpSend.Name: true, OpConfirm.Name: true}
+
+// IsQuick reports whether an operation is one of those.
+func IsQuick(op string) bool { return quick[op] }
+
 // Empty is the arguments or the answer of an operation that has none.
 type Empty struct{}
 
