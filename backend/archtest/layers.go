@@ -35,6 +35,9 @@ var layers = map[string]int{
 	"mail": 12, "host": 12,
 	"job": 13, "needs": 13,
 	"remote": 14,
+	// What the page is answered with: the words of the rules, and nothing of the link
+	// or of a store, which stand above.
+	"dashboard/shape": 15,
 	// Adapters: one per technology. Each of store's own packages is one part of
 	// what its databases need; ipc's api is what its two ends say to each other.
 	"disk": 20, "proc": 20,
@@ -48,7 +51,7 @@ var layers = map[string]int{
 	"broker/wake": 28, "broker/mailbox": 29, "broker": 30, "connect": 30,
 	"runner": 31, "jobs": 31, "peering": 32,
 	// Doors, what opens them, and the way in.
-	"dashboard/api": 39, "dashboard": 40, "mcpserver": 40, "hook": 40,
+	"dashboard": 40, "mcpserver": 40, "hook": 40,
 	"daemon":      45,
 	"cli/service": 48, "cli": 50,
 	// Tests only: no product package may import these.

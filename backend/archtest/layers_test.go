@@ -54,6 +54,9 @@ func TestCheckLayersFindsWhatIsWrong(t *testing.T) {
 		{name: "words with a database", path: "backend/bridge/b.go", imported: "database/sql", want: "may not import \"database/sql\""},
 		{name: "a rule with addresses only", path: "backend/mail/m.go", imported: "net/url"},
 		{name: "an adapter with files", path: "backend/disk/d.go", imported: "os"},
+		{name: "an answer that holds what the local link says", path: "backend/dashboard/shape/s.go", imported: "bridge/backend/ipc/api", want: "imports only go down"},
+		{name: "an answer that holds a row of the store", path: "backend/dashboard/shape/s.go", imported: "bridge/backend/store", want: "imports only go down"},
+		{name: "an answer that holds a report", path: "backend/dashboard/shape/s.go", imported: "bridge/backend/maintain", want: "imports only go down"},
 		{name: "a test", path: "backend/mail/m_test.go", imported: "bridge/backend/store"},
 		{name: "a main", path: "cmd/bridge/main.go", imported: "bridge/backend/cli"},
 	}

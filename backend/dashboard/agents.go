@@ -10,6 +10,7 @@ import (
 	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
 	"bridge/backend/connect"
+	"bridge/backend/dashboard/shape"
 )
 
 // agentsAge is how long a list of the agent CLIs is kept: looking starts every
@@ -49,22 +50,22 @@ func (a *agents) forget() {
 	a.list = nil
 }
 
-// agentsWire is the answer of GET /api/agents.
-type agentsWire struct {
-	Agents  []connect.Agent `json:"agents"`
-	Command string          `json:"command"` // connects them from a terminal
-	Refused string          `json:"refused"` // why none may be connected from here, or ""
-}
-
 // listAgents answers GET /api/agents: which agent CLIs there are, and which of
 // them Bridge is connected to.
 func (d *Dashboard) listAgents(w http.ResponseWriter, r *http.Request) error {
 	if d.agents.of == nil {
-		return writeJSON(w, agentsWire{Agents: []connect.Agent{}, Command: "bridge install"})
+		return writeJSON(w, shape.Agents{Agents: []shape.Agent{}, Command: "bridge install"})
 	}
-	return writeJSON(w, agentsWire{
-		Agents: list(d.agents.known(r.Context())), Command: d.agents.of.CommandLine("install"), Refused: d.agents.of.Refused(),
+	return writeJSON(w, shape.Agents{
+		Agents: shape.Each(d.agents.known(r.Context()), agentShape), Command: d.agents.of.CommandLine("install"), Refused: d.agents.of.Refused(),
 	})
+}
+
+func agentShape(a connect.Agent) shape.Agent {
+	return shape.Agent{
+		Kind: a.Kind, Found: a.Found, Path: a.Path, Version: a.Version,
+		Connected: a.Connected, Detail: a.Detail, Refused: a.Refused, Missing: a.Missing,
+	}
 }
 
 // changeRequest is the body of a request to connect or disconnect an agent. One
@@ -73,23 +74,6 @@ func (d *Dashboard) listAgents(w http.ResponseWriter, r *http.Request) error {
 type changeRequest struct {
 	Consent bool   `json:"consent"`
 	Digest  string `json:"digest"`
-}
-
-// changeWire is the answer: what would be changed, or was.
-type changeWire struct {
-	Kind   bridge.AgentKind `json:"kind"`
-	Done   bool             `json:"done"`
-	Digest string           `json:"digest"`
-	Edits  []editWire       `json:"edits"`
-	Notes  []string         `json:"notes"`
-}
-
-// editWire is one file of a change.
-type editWire struct {
-	Path string   `json:"path"`
-	Verb string   `json:"verb"` // makes, changes or removes
-	Adds string   `json:"adds"`
-	Diff []string `json:"diff"` // lines, each beginning with a space, + or -; "…" stands for lines left out
 }
 
 // connectAgent answers POST /api/agents/<kind>/connect.
@@ -149,14 +133,14 @@ func (d *Dashboard) changeAgent(w http.ResponseWriter, r *http.Request, plan fun
 	return writeJSON(w, changeOf(planned, true))
 }
 
-func changeOf(plan setup.Plan, done bool) changeWire {
-	notes := list(plan.Notes)
+func changeOf(plan setup.Plan, done bool) shape.Change {
+	notes := shape.List(plan.Notes)
 	if plan.Doubt != "" {
 		notes = append(slices.Clone(notes), plan.Doubt)
 	}
-	wire := changeWire{Kind: plan.Kind, Done: done, Digest: plan.Digest(), Edits: []editWire{}, Notes: notes}
+	wire := shape.Change{Kind: plan.Kind, Done: done, Digest: plan.Digest(), Edits: []shape.Edit{}, Notes: notes}
 	for _, edit := range plan.Edits {
-		wire.Edits = append(wire.Edits, editWire{Path: edit.Path, Verb: edit.Verb(), Adds: edit.Adds, Diff: edit.Diff()})
+		wire.Edits = append(wire.Edits, shape.Edit{Path: edit.Path, Verb: edit.Verb(), Adds: edit.Adds, Diff: edit.Diff()})
 	}
 	return wire
 }

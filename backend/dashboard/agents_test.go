@@ -15,6 +15,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/connect"
+	"bridge/backend/dashboard/shape"
 )
 
 // toldAgents answers with a fixed list; nothing can be connected to it.
@@ -64,15 +65,15 @@ func withClaude(t *testing.T, change ...func(*connect.Agents)) (w *world, settin
 	return newWorld(t, func(o *Options) { o.Agents = agents }), filepath.Join(userHome, ".claude", "settings.json")
 }
 
-func claudeOf(t *testing.T, w *world) connect.Agent {
+func claudeOf(t *testing.T, w *world) shape.Agent {
 	t.Helper()
-	for _, one := range decode[agentsWire](t, w.get("/api/agents")).Agents {
+	for _, one := range decode[shape.Agents](t, w.get("/api/agents")).Agents {
 		if one.Kind == bridge.Claude {
 			return one
 		}
 	}
 	t.Fatal("claude is not listed")
-	return connect.Agent{}
+	return shape.Agent{}
 }
 
 func TestDSK_06_AnAgentIsConnectedInTwoStepsAndTakenBack(t *testing.T) {
@@ -81,7 +82,7 @@ func TestDSK_06_AnAgentIsConnectedInTwoStepsAndTakenBack(t *testing.T) {
 		t.Fatalf("before: %+v", one)
 	}
 	const path = "/api/agents/claude/connect"
-	shown := decode[changeWire](t, w.post(path, `{}`))
+	shown := decode[shape.Change](t, w.post(path, `{}`))
 	if shown.Done || len(shown.Edits) == 0 || shown.Edits[0].Verb != "makes" || len(shown.Edits[0].Diff) == 0 {
 		t.Fatalf("the change is not shown: %+v", shown)
 	}
@@ -92,7 +93,7 @@ func TestDSK_06_AnAgentIsConnectedInTwoStepsAndTakenBack(t *testing.T) {
 	refused(t, "a digest without consent", w.post(path, `{"digest":"`+shown.Digest+`"}`), http.StatusBadRequest)
 	refused(t, "another change", w.post(path, `{"consent":true,"digest":"0000"}`), http.StatusConflict)
 
-	if done := decode[changeWire](t, w.post(path, `{"consent":true,"digest":"`+shown.Digest+`"}`)); !done.Done {
+	if done := decode[shape.Change](t, w.post(path, `{"consent":true,"digest":"`+shown.Digest+`"}`)); !done.Done {
 		t.Fatalf("not done: %+v", done)
 	}
 	if text, err := os.ReadFile(settings); err != nil || !strings.Contains(string(text), "/usr/bin/bridge") {
@@ -102,8 +103,8 @@ func TestDSK_06_AnAgentIsConnectedInTwoStepsAndTakenBack(t *testing.T) {
 		t.Errorf("after: %+v", one)
 	}
 
-	back := decode[changeWire](t, w.post("/api/agents/claude/disconnect", `{}`))
-	decode[changeWire](t, w.post("/api/agents/claude/disconnect", `{"consent":true,"digest":"`+back.Digest+`"}`))
+	back := decode[shape.Change](t, w.post("/api/agents/claude/disconnect", `{}`))
+	decode[shape.Change](t, w.post("/api/agents/claude/disconnect", `{"consent":true,"digest":"`+back.Digest+`"}`))
 	if _, err := os.Stat(settings); !os.IsNotExist(err) {
 		t.Errorf("the settings are still there: %v", err)
 	}
@@ -114,7 +115,7 @@ func TestDSK_06_AnAgentIsConnectedInTwoStepsAndTakenBack(t *testing.T) {
 
 func TestDSK_06_AChangedFileIsNotOverwrittenByAnOldConsent(t *testing.T) {
 	w, settings := withClaude(t)
-	shown := decode[changeWire](t, w.post("/api/agents/claude/connect", `{}`))
+	shown := decode[shape.Change](t, w.post("/api/agents/claude/connect", `{}`))
 	if err := os.MkdirAll(filepath.Dir(settings), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -129,8 +130,8 @@ func TestDSK_06_AChangedFileIsNotOverwrittenByAnOldConsent(t *testing.T) {
 
 func TestDSK_06_WhatIsMissingOfAConnectedAgentIsTold(t *testing.T) {
 	w, settings := withClaude(t)
-	shown := decode[changeWire](t, w.post("/api/agents/claude/connect", `{}`))
-	decode[changeWire](t, w.post("/api/agents/claude/connect", `{"consent":true,"digest":"`+shown.Digest+`"}`))
+	shown := decode[shape.Change](t, w.post("/api/agents/claude/connect", `{}`))
+	decode[shape.Change](t, w.post("/api/agents/claude/connect", `{"consent":true,"digest":"`+shown.Digest+`"}`))
 	if err := os.WriteFile(settings, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -183,8 +184,8 @@ func TestDSK_06_OneAgentIsChangedAtATime(t *testing.T) {
 	<-slow.held
 	refused(t, "a second change", w.post("/api/agents/codex/disconnect", `{}`), http.StatusConflict)
 	close(slow.release)
-	decode[changeWire](t, <-first)
-	decode[changeWire](t, w.post("/api/agents/codex/disconnect", `{}`))
+	decode[shape.Change](t, <-first)
+	decode[shape.Change](t, w.post("/api/agents/codex/disconnect", `{}`))
 }
 
 func TestDSK_06_AgentsAreLookedAtAgainWhenTheListIsOld(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
+	"bridge/backend/dashboard/shape"
 	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 )
@@ -140,7 +141,7 @@ func (d *Dashboard) deliver(w http.ResponseWriter, r *http.Request, asked chat.R
 	} else if err != nil {
 		return fmt.Errorf("carry the owner's words: %w", err)
 	}
-	answer := chatWire{State: outcome.State, Transport: outcome.Transport, Detail: outcome.Detail}
+	answer := shape.Chat{State: outcome.State, Transport: outcome.Transport, Detail: outcome.Detail}
 	if outcome.Message != "" {
 		receipt := d.handles.issue(handle{message: outcome.Message, by: outcome.Transport, at: d.opts.Now().UnixMilli()})
 		answer.Receipt = &receipt
@@ -192,7 +193,11 @@ func (d *Dashboard) messageAny(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("send the owner's message: %w", err)
 	}
-	return writeJSON(w, sentWire{ID: sent.ID, ConversationID: sent.ConversationID, Recipients: list(sent.Recipients)})
+	return writeJSON(w, shape.Sent{ID: sent.ID, ConversationID: sent.ConversationID, Recipients: shape.Each(sent.Recipients, recipientShape)})
+}
+
+func recipientShape(r api.Recipient) shape.Recipient {
+	return shape.Recipient{Name: r.Name, Online: r.Online, Wake: r.Wake}
 }
 
 // chatDelivery answers GET /api/chat-delivery/<id> (CHT-09) for the handles
@@ -207,7 +212,7 @@ func (d *Dashboard) chatDelivery(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer := receiptWire{ID: id, State: chat.Unconfirmed, Transport: issued.by, UpdatedAt: issued.at}
+	answer := shape.Receipt{ID: id, State: chat.Unconfirmed, Transport: issued.by, UpdatedAt: issued.at}
 	row, err := reader.Find(r.Context(), issued.message)
 	if bridge.CodeOf(err) == bridge.NotFound {
 		return writeJSON(w, answer) // unclear when sent, and not there

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/shape"
 	"bridge/backend/decision"
 )
 
@@ -40,7 +41,7 @@ func (d *Dashboard) decisionHistory(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, historyWire{Topic: topic, decisionsWire: found})
+	return writeJSON(w, shape.History{Topic: topic, Decisions: found})
 }
 
 // decisionNotices answers GET /api/decisions/<topic>/notices: the messages that
@@ -66,7 +67,7 @@ func (d *Dashboard) decisionNotices(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, messagesWire{Messages: people.messages(rows)})
+	return writeJSON(w, shape.Messages{Messages: people.messages(rows)})
 }
 
 // readTopic reads the topic of the address.
@@ -83,23 +84,23 @@ func readTopic(r *http.Request) (string, error) {
 
 // findDecisions returns what lookup asks for, and what of the same topic, or of
 // all, cannot be read: whom that is for nobody knows, so that no scope leaves it out.
-func (d *Dashboard) findDecisions(ctx context.Context, lookup decision.Lookup) (decisionsWire, error) {
+func (d *Dashboard) findDecisions(ctx context.Context, lookup decision.Lookup) (shape.Decisions, error) {
 	reader, err := d.reader(ctx)
 	if err != nil {
-		return decisionsWire{}, err
+		return shape.Decisions{}, err
 	}
 	found, err := reader.Decisions(ctx, lookup)
 	if err != nil {
-		return decisionsWire{}, fmt.Errorf("read decisions: %w", err)
+		return shape.Decisions{}, fmt.Errorf("read decisions: %w", err)
 	}
-	wire := decisionsWire{Decisions: list(found)}
+	wire := shape.Decisions{Decisions: shape.List(found)}
 	unreadable, err := reader.UnreadableDecisions(ctx)
 	if err != nil {
-		return decisionsWire{}, fmt.Errorf("read decisions: %w", err)
+		return shape.Decisions{}, fmt.Errorf("read decisions: %w", err)
 	}
 	for _, row := range unreadable {
 		if lookup.Topic == "" && !row.Replaced || lookup.Topic == row.Topic {
-			wire.Unreadable = append(wire.Unreadable, unreadableWire{ID: row.Key, Topic: row.Topic, Why: row.Why, Newer: row.Newer})
+			wire.Unreadable = append(wire.Unreadable, shape.Unreadable{ID: row.Key, Topic: row.Topic, Why: row.Why, Newer: row.Newer})
 		}
 	}
 	return wire, nil

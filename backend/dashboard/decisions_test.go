@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/shape"
 	"bridge/backend/decision"
 	"bridge/backend/store"
 )
@@ -111,7 +112,7 @@ func TestDEC_18_HistoryGivesEveryRevisionOfExactlyThatTopic(t *testing.T) {
 			if diff := cmp.Diff(tt.want, ids(t, a)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if got := decode[historyWire](t, a).Topic; got != tt.topic {
+			if got := decode[shape.History](t, a).Topic; got != tt.topic {
 				t.Errorf("topic %q, want %q", got, tt.topic)
 			}
 		})
@@ -299,7 +300,7 @@ func TestDEC_21_ATopicsNoticesAreFetchedForTheTopic(t *testing.T) {
 	}
 	for path, want := range map[string]string{"db": "told-d1 told-d0", "%20DB": "told-d1 told-d0", "other": "told-d2", "nothing": ""} {
 		var got []string
-		for _, m := range decode[messagesWire](t, w.get("/api/decisions/"+path+"/notices")).Messages {
+		for _, m := range decode[shape.Messages](t, w.get("/api/decisions/"+path+"/notices")).Messages {
 			got = append(got, m.ID)
 			if m.Kind != "decision" || len(m.Deliveries) != 2 {
 				t.Errorf("%s: the notice %+v is no decision for two", path, m)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/shape"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/reach"
@@ -28,8 +29,8 @@ type delivery struct {
 	zone    *time.Location
 }
 
-func (d delivery) wire() deliveryWire {
-	return deliveryWire{
+func (d delivery) wire() shape.Delivery {
+	return shape.Delivery{
 		ID:     d.Recipient,
 		Name:   d.to.name,
 		Agent:  d.to.agent,
@@ -41,7 +42,7 @@ func (d delivery) wire() deliveryWire {
 
 // steps are the six marks. A step is not possible when a later one came first,
 // when the message expired, or when it may wake nobody.
-func (d delivery) steps() []stepWire {
+func (d delivery) steps() []shape.Step {
 	facts := d.Facts()
 	furthest := 0
 	for i, fact := range facts {
@@ -49,9 +50,9 @@ func (d delivery) steps() []stepWire {
 			furthest = i
 		}
 	}
-	steps := make([]stepWire, len(facts))
+	steps := make([]shape.Step, len(facts))
 	for i, stage := range bridge.Stages() {
-		step := stepWire{Stage: stage, Via: facts[i].Via, Evidence: facts[i].Evidence, Possible: true}
+		step := shape.Step{Stage: stage, Via: facts[i].Via, Evidence: facts[i].Evidence, Possible: true}
 		switch obstacle := d.neverWakes(); {
 		case facts[i].Happened():
 			step.At = &facts[i].At

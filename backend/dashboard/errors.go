@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/shape"
 )
 
 // statuses is the one table from error codes to HTTP statuses.
@@ -69,9 +70,13 @@ func (d *Dashboard) writeError(w *response, r *http.Request, err error) {
 	if w.begun {
 		return
 	}
+	body, err := encode(shape.Error{Error: sentence})
+	if err != nil {
+		panic(err) // a string always encodes
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(errorWire{Error: sentence}) // a lost client needs no answer
+	_, _ = w.Write(append(body, '\n')) // a lost client needs no answer
 }
 
 // chain is err with its hidden cause, for the log.
@@ -99,14 +104,23 @@ func (d *Dashboard) recoverPanic(w *response, r *http.Request) {
 	d.writeError(w, r, refusal{http.StatusInternalServerError, hidden})
 }
 
-// writeJSON answers 200 with value. It is encoded first, so that an encoding
-// error can still become an answer.
-func writeJSON(w http.ResponseWriter, value any) error {
-	body, err := json.Marshal(value)
+// writeJSON answers 200 with one of the shapes. It is encoded first, so that an
+// encoding error can still become an answer.
+func writeJSON[A shape.Answer](w http.ResponseWriter, answer A) error {
+	body, err := encode(answer)
 	if err != nil {
-		return fmt.Errorf("encode the answer: %w", err)
+		return err
 	}
 	return writeBody(w, body)
+}
+
+// encode is the only way from a value to an answer's bytes.
+func encode[A shape.Answer](answer A) ([]byte, error) {
+	body, err := json.Marshal(answer)
+	if err != nil {
+		return nil, fmt.Errorf("encode the answer: %w", err)
+	}
+	return body, nil
 }
 
 func writeBody(w http.ResponseWriter, body []byte) error {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/shape"
 	"bridge/backend/mail"
 )
 
@@ -43,7 +44,7 @@ func (d *Dashboard) listMessages(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("read a session's messages: %w", err)
 	}
-	return writeJSON(w, messagesWire{Messages: people.messages(rows)})
+	return writeJSON(w, shape.Messages{Messages: people.messages(rows)})
 }
 
 // showMessage answers GET /api/messages/<id>: one message of any store, with its
@@ -100,9 +101,9 @@ func (d *Dashboard) searchArchive(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	found := make([]archiveWire, len(rows))
+	found := make([]shape.Archived, len(rows))
 	for i, row := range rows {
 		found[i] = people.archive(row)
 	}
-	return writeJSON(w, archivesWire{Messages: found})
+	return writeJSON(w, shape.Archive{Messages: found})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/shape"
 )
 
 // openPatience is how long a browser's start may take to fail: one that lasts
@@ -38,5 +39,5 @@ func (d *Dashboard) openLink(w http.ResponseWriter, r *http.Request) error {
 		}
 	case <-time.After(openPatience):
 	}
-	return writeJSON(w, struct{}{})
+	return writeJSON(w, shape.Done{})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/shape"
 	"bridge/backend/search"
 	"bridge/backend/store"
 )
@@ -30,7 +31,7 @@ const (
 //   - limit is 1 to 100, 20 when it is not given.
 //   - cursor is the next of an answer: the same question goes on behind that page.
 //
-// The answer is {results: [...], behind: n, next: "..."}, see searchWire and hitWire. The best
+// The answer is {results: [...], behind: n, next: "..."}, see shape.Search and shape.Hit. The best
 // come first, among the newest 2,000 of each kind that fit; words that are in more
 // than 2,000 documents do not rank, and where all are, the newest come first.
 // snippet is a list of {text, hit}: plain text, never HTML. link opens the hit in
@@ -55,7 +56,7 @@ func (d *Dashboard) searchWords(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer := searchWire{Results: make([]hitWire, min(len(hits), limit)), Behind: behind}
+	answer := shape.Search{Results: make([]shape.Hit, min(len(hits), limit)), Behind: behind}
 	for i := range answer.Results {
 		answer.Results[i] = people.hit(hits[i], query.Words)
 	}
@@ -123,17 +124,17 @@ func readWordQuery(r *http.Request) (query store.WordQuery, err error) {
 	return query, nil
 }
 
-func (p *directory) hit(hit store.WordHit, words search.Query) hitWire {
+func (p *directory) hit(hit store.WordHit, words search.Query) shape.Hit {
 	if hit.Kind == search.Decision {
 		rev := hit.Decision
-		return hitWire{
+		return shape.Hit{
 			Kind: hit.Kind, ID: rev.ID, At: hit.At, AuthorName: rev.Author.Name, AuthorAgent: rev.Author.Agent,
 			Topic: rev.Topic, Current: rev.Current,
 			Snippet: words.Snippet(rev.Text), Link: "#/decisions/" + url.PathEscape(rev.Topic),
 		}
 	}
 	row := p.archive(hit.Message)
-	return hitWire{
+	return shape.Hit{
 		Kind: hit.Kind, ID: row.ID, At: hit.At, AuthorName: row.FromName, AuthorAgent: row.FromAgent,
 		Target: row.ToTarget, Recipients: row.Recipients,
 		Snippet: words.Snippet(row.Body), Link: "#/overview?m=" + url.QueryEscape(row.ID),

@@ -11,18 +11,19 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/shape"
 	"bridge/backend/decision"
 	"bridge/backend/search"
 	"bridge/backend/store"
 )
 
 // found asks for words until the index has everything.
-func (w *world) found(query string) searchWire {
+func (w *world) found(query string) shape.Search {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); ; {
 		answer := w.get("/api/search?" + query)
 		if answer.status != http.StatusServiceUnavailable { // the index is being opened
-			if wire := decode[searchWire](w.t, answer); wire.Behind == 0 {
+			if wire := decode[shape.Search](w.t, answer); wire.Behind == 0 {
 				return wire
 			}
 		}
@@ -81,7 +82,7 @@ func TestSearchWithoutAnIndexSaysSo(t *testing.T) {
 	defer plain.Close()
 	w.board.opts.Reader = func(context.Context) (Reader, error) { return plain, nil }
 	refused(t, "no index", w.get("/api/search?q=a"), http.StatusServiceUnavailable)
-	decode[archivesWire](t, w.get("/api/archive/messages?query=a"))
+	decode[shape.Archive](t, w.get("/api/archive/messages?query=a"))
 }
 
 func TestSearchGives20HitsUnlessAskedForMore(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
+	"bridge/backend/dashboard/shape"
 )
 
 // Settings is what the dashboard asks about config.json; config.Home is one.
@@ -36,34 +37,6 @@ type settings struct {
 	login Login    // nil where no desktop app serves the page
 
 	changing sync.Mutex
-}
-
-// settingsWire is the answer of GET and PUT /api/settings: what config.json
-// says, or the defaults.
-type settingsWire struct {
-	Port         int         `json:"port"` // 0 picks a free one
-	AutoWake     bool        `json:"autoWake"`
-	WakeOnDirect bool        `json:"wakeOnDirect"`
-	Desktop      desktopWire `json:"desktop"`
-	Claude       claudeWire  `json:"claude"`
-	// Login is null where no desktop app serves the page.
-	Login *loginWire `json:"login"`
-	// ServedPort is where this page is served now. Another port in the settings
-	// counts from the next start.
-	ServedPort int `json:"servedPort"`
-}
-
-type desktopWire struct {
-	Notifications bool `json:"notifications"`
-}
-
-type claudeWire struct {
-	StatusLine bool `json:"statusLine"`
-}
-
-type loginWire struct {
-	On  bool   `json:"on"`
-	Why string `json:"why"` // it can not be switched on, "" where it can
 }
 
 // settingsRequest is the body of PUT /api/settings. What is left out stays.
@@ -153,14 +126,14 @@ func noSettings() error {
 	return bridge.Errorf(bridge.Unavailable, "the settings can not be changed from here: they are in config.json")
 }
 
-func (d *Dashboard) settingsOf(ctx context.Context, c config.Config) settingsWire {
-	wire := settingsWire{
+func (d *Dashboard) settingsOf(ctx context.Context, c config.Config) shape.Settings {
+	wire := shape.Settings{
 		Port: c.Port, AutoWake: c.AutoWake, WakeOnDirect: c.WakeOnDirect,
-		Desktop: desktopWire{Notifications: c.Desktop.Notifications}, Claude: claudeWire{StatusLine: c.Claude.StatusLine},
+		Desktop: shape.Desktop{Notifications: c.Desktop.Notifications}, Claude: shape.Claude{StatusLine: c.Claude.StatusLine},
 		ServedPort: servedPort(ctx),
 	}
 	if login := d.settings.login; login != nil {
-		wire.Login = &loginWire{On: login.Enabled(), Why: login.Unavailable()}
+		wire.Login = &shape.Login{On: login.Enabled(), Why: login.Unavailable()}
 	}
 	return wire
 }

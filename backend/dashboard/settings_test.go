@@ -11,6 +11,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
+	"bridge/backend/dashboard/shape"
 )
 
 // withSettings is a world whose config.json holds text, "" for none.
@@ -38,11 +39,11 @@ func (w *world) put(path, body string) answer {
 
 func TestDSK_06_SettingsAreShownAndChangedAndUnknownOnesSurvive(t *testing.T) {
 	w, home := withSettings(t, `{"port":4800,"theirs":{"deep":[1]},"desktop":{"notifications":true,"x":1}}`)
-	before := decode[settingsWire](t, w.get("/api/settings"))
+	before := decode[shape.Settings](t, w.get("/api/settings"))
 	if before.Port != 4800 || before.AutoWake || !before.WakeOnDirect || !before.Desktop.Notifications || before.ServedPort == 0 {
 		t.Errorf("before: %+v", before)
 	}
-	after := decode[settingsWire](t, w.put("/api/settings", `{"port":4801,"autoWake":true,"desktop":{"notifications":false}}`))
+	after := decode[shape.Settings](t, w.put("/api/settings", `{"port":4801,"autoWake":true,"desktop":{"notifications":false}}`))
 	if after.Port != 4801 || !after.AutoWake || !after.WakeOnDirect || after.Desktop.Notifications || after.ServedPort != before.ServedPort {
 		t.Errorf("after: %+v", after)
 	}
@@ -62,22 +63,22 @@ func TestDSK_06_SettingsAreShownAndChangedAndUnknownOnesSurvive(t *testing.T) {
 
 func TestDSK_06_EachSettingChangesAloneAndIsKept(t *testing.T) {
 	w, home := withSettings(t, "")
-	want := decode[settingsWire](t, w.get("/api/settings"))
-	for body, change := range map[string]func(*settingsWire){
-		`{"port":4801}`:                       func(s *settingsWire) { s.Port = 4801 },
-		`{"autoWake":true}`:                   func(s *settingsWire) { s.AutoWake = true },
-		`{"wakeOnDirect":false}`:              func(s *settingsWire) { s.WakeOnDirect = false },
-		`{"desktop":{"notifications":false}}`: func(s *settingsWire) { s.Desktop.Notifications = false },
-		`{"desktop":{}}`:                      func(*settingsWire) {},
-		`{"claude":{"statusLine":false}}`:     func(s *settingsWire) { s.Claude.StatusLine = false },
+	want := decode[shape.Settings](t, w.get("/api/settings"))
+	for body, change := range map[string]func(*shape.Settings){
+		`{"port":4801}`:                       func(s *shape.Settings) { s.Port = 4801 },
+		`{"autoWake":true}`:                   func(s *shape.Settings) { s.AutoWake = true },
+		`{"wakeOnDirect":false}`:              func(s *shape.Settings) { s.WakeOnDirect = false },
+		`{"desktop":{"notifications":false}}`: func(s *shape.Settings) { s.Desktop.Notifications = false },
+		`{"desktop":{}}`:                      func(*shape.Settings) {},
+		`{"claude":{"statusLine":false}}`:     func(s *shape.Settings) { s.Claude.StatusLine = false },
 	} {
 		change(&want)
-		if diff := cmp.Diff(want, decode[settingsWire](t, w.put("/api/settings", body))); diff != "" {
+		if diff := cmp.Diff(want, decode[shape.Settings](t, w.put("/api/settings", body))); diff != "" {
 			t.Errorf("%s:\n%s", body, diff)
 		}
 	}
 	again := newWorld(t, func(o *Options) { o.Settings = home })
-	kept := decode[settingsWire](t, again.get("/api/settings"))
+	kept := decode[shape.Settings](t, again.get("/api/settings"))
 	kept.ServedPort = want.ServedPort
 	if diff := cmp.Diff(want, kept); diff != "" {
 		t.Errorf("what was kept:\n%s", diff)
@@ -144,10 +145,10 @@ func TestDSK_04_TheStartAtLoginIsSwitchedFromThePage(t *testing.T) {
 	}
 	start := &login{}
 	w := newWorld(t, func(o *Options) { o.Settings, o.Login = home, start })
-	if before := decode[settingsWire](t, w.get("/api/settings")); before.Login == nil || before.Login.On {
+	if before := decode[shape.Settings](t, w.get("/api/settings")); before.Login == nil || before.Login.On {
 		t.Errorf("before: %+v", before.Login)
 	}
-	if after := decode[settingsWire](t, w.put("/api/settings", `{"login":true}`)); after.Login == nil || !after.Login.On || !start.on {
+	if after := decode[shape.Settings](t, w.put("/api/settings", `{"login":true}`)); after.Login == nil || !after.Login.On || !start.on {
 		t.Errorf("after: %+v, in force %v", after.Login, start.on)
 	}
 	if _, err := os.Stat(home.ConfigFile()); !os.IsNotExist(err) {
@@ -157,7 +158,7 @@ func TestDSK_04_TheStartAtLoginIsSwitchedFromThePage(t *testing.T) {
 	refused(t, "a switch that fails", w.put("/api/settings", `{"login":false}`), http.StatusServiceUnavailable)
 
 	elsewhere, _ := withSettings(t, "")
-	if shown := decode[settingsWire](t, elsewhere.get("/api/settings")); shown.Login != nil {
+	if shown := decode[shape.Settings](t, elsewhere.get("/api/settings")); shown.Login != nil {
 		t.Errorf("without a desktop app: %+v", shown.Login)
 	}
 	refused(t, "no desktop app", elsewhere.put("/api/settings", `{"login":true}`), http.StatusNotImplemented)

@@ -2,17 +2,16 @@ package dashboard
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/shape"
 	"bridge/backend/decision"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
@@ -135,58 +134,58 @@ func (d *Dashboard) cachedState(ctx context.Context, now live) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(state)
+	body, err := encode(state)
 	if err != nil {
-		return nil, fmt.Errorf("encode the state: %w", err)
+		return nil, err
 	}
 	d.state.key, d.state.body = key, body
 	return body, nil
 }
 
-func (d *Dashboard) buildState(ctx context.Context, now live, looked *checked) (stateWire, error) {
+func (d *Dashboard) buildState(ctx context.Context, now live, looked *checked) (shape.State, error) {
 	reader, err := d.reader(ctx)
 	if err != nil {
-		return stateWire{}, err
+		return shape.State{}, err
 	}
 	rows, err := reader.Recent(ctx, bridge.RecentMessages)
 	if err != nil {
-		return stateWire{}, fmt.Errorf("read recent messages: %w", err)
+		return shape.State{}, fmt.Errorf("read recent messages: %w", err)
 	}
 	at := d.opts.Now()
 	count, err := reader.CountSince(ctx, at.Add(-time.Hour).UnixMilli())
 	if err != nil {
-		return stateWire{}, fmt.Errorf("count the last hour's messages: %w", err)
+		return shape.State{}, fmt.Errorf("count the last hour's messages: %w", err)
 	}
 	people, err := d.directory(ctx, reader, now)
 	if err != nil {
-		return stateWire{}, err
+		return shape.State{}, err
 	}
-	state := stateWire{
+	state := shape.State{
 		Revision:  now.status.Revision,
-		Instance:  instanceWire{Name: d.opts.Name, Version: d.opts.Version, Home: d.opts.Home},
-		Broker:    brokerWire{State: "offline"},
-		Peers:     peersWire(now.status.Peers),
+		Instance:  shape.Instance{Name: d.opts.Name, Version: d.opts.Version, Home: d.opts.Home},
+		Broker:    shape.Broker{State: "offline"},
+		Peers:     shape.Each(now.status.Peers, peerShape),
 		Messages:  people.messages(rows),
 		Overdue:   people.overdue(mail.FindOverdue(rows, at)),
-		LastHour:  lastHourWire{Messages: count, At: at.UnixMilli()},
+		LastHour:  shape.LastHour{Messages: count, At: at.UnixMilli()},
 		Runs:      []struct{}{},
 		Jobs:      map[string]struct{}{},
 		Approvals: []struct{}{},
 		Storage:   looked.wire(),
 	}
 	if now.on {
-		state.Broker = brokerWire{State: "live", Host: now.status.Host, PID: &now.status.PID}
+		state.Broker = shape.Broker{State: "live", Host: now.status.Host, PID: &now.status.PID}
 	}
 	return state, nil
 }
 
-// peersWire copies peers with lists that are never null.
-func peersWire(peers []api.Peer) []api.Peer {
-	peers = slices.Clone(list(peers))
-	for i := range peers {
-		peers[i].Children = list(peers[i].Children)
+func peerShape(p api.Peer) shape.Peer {
+	return shape.Peer{
+		ID: p.ID, Name: p.Name, Agent: p.Agent, Cwd: p.Cwd, State: p.State, SessionID: p.SessionID, Since: p.Since,
+		Children: shape.Each(p.Children, func(c api.Child) shape.Child { return shape.Child{ID: c.ID, Title: c.Title, State: c.State} }),
+		AutoWake: p.AutoWake, WakeOnDirect: p.WakeOnDirect, Unread: p.Unread,
+		Transport: p.Transport, Wake: p.Wake, Detail: p.Detail, CLI: p.CLI, Problem: p.Problem, Reach: p.Reach,
 	}
-	return list(peers)
 }
 
 // directory knows who is who: the live sessions and all that were seen before.
@@ -240,12 +239,12 @@ func (p *directory) who(id string) recipient {
 	return recipient{name: id}
 }
 
-func (p *directory) archive(row mail.HistoryRow) archiveWire {
+func (p *directory) archive(row mail.HistoryRow) shape.Archived {
 	names := make([]string, len(row.Deliveries))
 	for i, d := range row.Deliveries {
 		names[i] = p.who(d.Recipient).name
 	}
-	wire := archiveWire{
+	wire := shape.Archived{
 		ID:         row.ID,
 		FromName:   row.From.Name,
 		FromAgent:  row.From.Agent,
@@ -261,15 +260,15 @@ func (p *directory) archive(row mail.HistoryRow) archiveWire {
 	return wire
 }
 
-func (p *directory) messages(rows []mail.HistoryRow) []messageWire {
-	wires := make([]messageWire, len(rows))
+func (p *directory) messages(rows []mail.HistoryRow) []shape.Message {
+	wires := make([]shape.Message, len(rows))
 	for i, row := range rows {
-		wires[i] = messageWire{
-			archiveWire:    p.archive(row),
+		wires[i] = shape.Message{
+			Archived:       p.archive(row),
 			ConversationID: row.ConversationID,
 			Kind:           kindOf(row),
 			State:          row.Stage(),
-			Deliveries:     make([]deliveryWire, len(row.Deliveries)),
+			Deliveries:     make([]shape.Delivery, len(row.Deliveries)),
 		}
 		for j, stored := range row.Deliveries {
 			wires[i].Deliveries[j] = delivery{
@@ -284,10 +283,10 @@ func (p *directory) messages(rows []mail.HistoryRow) []messageWire {
 	return wires
 }
 
-func (p *directory) overdue(found []mail.Overdue) []overdueWire {
-	wires := make([]overdueWire, len(found))
+func (p *directory) overdue(found []mail.Overdue) []shape.Overdue {
+	wires := make([]shape.Overdue, len(found))
 	for i, o := range found {
-		wires[i] = overdueWire{ID: o.Recipient, Name: p.who(o.Recipient).name, Messages: o.Messages, Oldest: o.Oldest, Since: o.Since}
+		wires[i] = shape.Overdue{ID: o.Recipient, Name: p.who(o.Recipient).name, Messages: o.Messages, Oldest: o.Oldest, Since: o.Since}
 	}
 	return wires
 }

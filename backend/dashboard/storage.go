@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/shape"
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 )
@@ -129,12 +130,12 @@ func (s *storage) latest(ctx context.Context) *checked {
 }
 
 // wire sums the report up.
-func (c *checked) wire() storageWire {
+func (c *checked) wire() shape.StorageSum {
 	if c == nil {
-		return storageWire{}
+		return shape.StorageSum{}
 	}
 	sum := c.report.Summary()
-	return storageWire{OK: &sum.OK, Errors: sum.Errors, Warnings: sum.Warnings, LastBackup: sum.LastBackup}
+	return shape.StorageSum{OK: &sum.OK, Errors: sum.Errors, Warnings: sum.Warnings, LastBackup: sum.LastBackup}
 }
 
 // showStorage answers GET /api/storage (STO-03).
@@ -146,22 +147,35 @@ func (d *Dashboard) showStorage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, report)
-}
-
-// drillsWire is the answer of GET /api/storage/drills: the newest first.
-type drillsWire struct {
-	Drills []inventory.Proof `json:"drills"`
+	return writeJSON(w, reportShape(report))
 }
 
 // listDrills answers GET /api/storage/drills: which snapshots were proven.
 func (d *Dashboard) listDrills(w http.ResponseWriter, _ *http.Request) error {
 	if d.storage.of == nil {
-		return writeJSON(w, drillsWire{Drills: []inventory.Proof{}})
+		return writeJSON(w, shape.Drills{Drills: []shape.Drill{}})
 	}
 	proofs, err := d.storage.of.Drills()
 	if err != nil {
 		return fmt.Errorf("read the drills: %w", err)
 	}
-	return writeJSON(w, drillsWire{Drills: list(proofs)})
+	return writeJSON(w, shape.Drills{Drills: shape.Each(proofs, drillShape)})
+}
+
+func drillShape(p inventory.Proof) shape.Drill {
+	return shape.Drill{At: p.At, Snapshot: p.Snapshot, OK: p.OK, Detail: p.Detail, Files: p.Files, Rows: p.Rows}
+}
+
+func reportShape(r check.Report) shape.Report {
+	return shape.Report{
+		CheckedAt: r.CheckedAt, OK: r.OK, TotalBytes: r.TotalBytes,
+		Schema: shape.Each(r.Schema, func(s check.Schema) shape.Schema {
+			return shape.Schema{Path: s.Path, Actual: s.Actual, Expected: s.Expected}
+		}),
+		Findings: shape.Each(r.Findings, func(f check.Finding) shape.Finding {
+			return shape.Finding{Severity: string(f.Severity), Code: string(f.Code), Path: f.Path, Detail: f.Detail, Fixable: f.Fixable}
+		}),
+		Sizes:   shape.Each(r.Sizes, func(s check.Size) shape.Size { return shape.Size{Path: s.Path, Bytes: s.Bytes} }),
+		Backups: shape.Each(r.Backups, func(s inventory.Set) shape.Backup { return shape.Backup{Path: s.Path, CreatedAt: s.CreatedAt} }),
+	}
 }

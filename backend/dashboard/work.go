@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/shape"
 	"bridge/backend/maintain"
 	"bridge/backend/maintain/check"
 )
@@ -30,43 +30,10 @@ type works struct {
 
 	mu      sync.Mutex // guards below
 	closed  bool
-	running *workWire
-	told    time.Time  // when news of the running one went out last
-	ended   []workWire // the newest first
+	running *shape.Work
+	told    time.Time    // when news of the running one went out last
+	ended   []shape.Work // the newest first
 	tasks   sync.WaitGroup
-}
-
-// workWire is one work, running or ended.
-type workWire struct {
-	Action maintain.Work `json:"action"`
-	State  string        `json:"state"` // running, done or failed
-	Began  int64         `json:"began"`
-	Ended  *int64        `json:"ended"`
-	// Step, Done and All say how far a running work is: of All bytes or rows, where
-	// that is known, else of 0.
-	Step string `json:"step"`
-	Done int64  `json:"done"`
-	All  int64  `json:"all"`
-	// Result says in a sentence what came of it.
-	Result string `json:"result"`
-}
-
-// offerWire says what a work would do, and whether it can be done from here.
-type offerWire struct {
-	Action   maintain.Work `json:"action"`
-	Explains string        `json:"explains"`
-	Consent  bool          `json:"consent"` // it is done only with consent
-	// Refused says why it can not be done from here, "" where it can.
-	Refused string `json:"refused"`
-	Command string `json:"command"` // does it from a terminal
-}
-
-// worksWire is the answer of GET /api/storage/work.
-type worksWire struct {
-	Running *workWire             `json:"running"`
-	Ended   []workWire            `json:"ended"` // since this broker started, the newest first
-	Offers  []offerWire           `json:"offers"`
-	Hints   map[check.Code]string `json:"hints"` // what to do about a finding
 }
 
 // workRequest is the body of POST /api/storage/work.
@@ -97,8 +64,8 @@ func notHere(work maintain.Work) string {
 	}
 }
 
-func (d *Dashboard) offer(work maintain.Work, care maintain.Caretaker) offerWire {
-	offer := offerWire{Action: work, Explains: care.Explain(work, ""), Consent: needsConsent(work), Refused: notHere(work)}
+func (d *Dashboard) offer(work maintain.Work, care maintain.Caretaker) shape.Offer {
+	offer := shape.Offer{Action: string(work), Explains: care.Explain(work, ""), Consent: needsConsent(work), Refused: notHere(work)}
 	if work == maintain.WorkArchive && care.ArchiveAge == 0 {
 		offer.Refused = offer.Explains
 	}
@@ -121,7 +88,7 @@ func (d *Dashboard) offer(work maintain.Work, care maintain.Caretaker) offerWire
 // works, and which there are.
 func (d *Dashboard) showWorks(w http.ResponseWriter, _ *http.Request) error {
 	wire := d.works.wire()
-	wire.Offers, wire.Hints = []offerWire{}, map[check.Code]string{}
+	wire.Offers, wire.Hints = []shape.Offer{}, map[string]string{}
 	if d.works.care != nil {
 		care := d.works.care()
 		for _, work := range offered {
@@ -129,7 +96,7 @@ func (d *Dashboard) showWorks(w http.ResponseWriter, _ *http.Request) error {
 		}
 	}
 	for code, kind := range check.Kinds() {
-		wire.Hints[code] = kind.Hint
+		wire.Hints[string(code)] = kind.Hint
 	}
 	return writeJSON(w, wire)
 }
@@ -171,7 +138,7 @@ func (s *works) begin(ctx context.Context, action maintain.Work, do func(context
 	case s.running != nil:
 		return bridge.Errorf(bridge.Conflict, "one thing at a time: %s is still running", s.running.Action)
 	}
-	s.running = &workWire{Action: action, State: "running", Began: s.now().UnixMilli()}
+	s.running = &shape.Work{Action: string(action), State: "running", Began: s.now().UnixMilli()}
 	s.tasks.Go(func() {
 		result, err := do(ctx)
 		s.end(result, err)
@@ -191,7 +158,7 @@ func (s *works) end(result string, err error) {
 		_, done.Result = answerFor(err)
 	}
 	s.running, s.told = nil, time.Time{}
-	s.ended = append([]workWire{done}, s.ended...)[:min(len(s.ended)+1, keptWorks)]
+	s.ended = append([]shape.Work{done}, s.ended...)[:min(len(s.ended)+1, keptWorks)]
 	s.mu.Unlock()
 	s.news()
 }
@@ -214,10 +181,10 @@ func (s *works) tell(step string, done, all int64) {
 	}
 }
 
-func (s *works) wire() worksWire {
+func (s *works) wire() shape.Works {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wire := worksWire{Ended: slices.Clone(list(s.ended))}
+	wire := shape.Works{Ended: slices.Clone(shape.List(s.ended))}
 	if s.running != nil {
 		running := *s.running
 		wire.Running = &running
@@ -227,9 +194,7 @@ func (s *works) wire() worksWire {
 
 // event is what the event stream says of the running work.
 func (s *works) event() string {
-	body, err := json.Marshal(struct {
-		Running *workWire `json:"running"`
-	}{s.wire().Running})
+	body, err := encode(shape.News{Running: s.wire().Running})
 	if err != nil {
 		panic(err) // strings and numbers only
 	}
@@ -291,19 +256,16 @@ func carryOut(ctx context.Context, work maintain.Work, care maintain.Caretaker) 
 	}
 }
 
-// sizesWire is the answer of GET /api/storage/sizes.
-type sizesWire struct {
-	Points []check.SizePoint `json:"points"` // one a day, the oldest first
-}
-
 // listSizes answers GET /api/storage/sizes: how much the home took over time.
 func (d *Dashboard) listSizes(w http.ResponseWriter, _ *http.Request) error {
 	if d.works.care == nil {
-		return writeJSON(w, sizesWire{Points: []check.SizePoint{}})
+		return writeJSON(w, shape.Sizes{Points: []shape.SizePoint{}})
 	}
 	points, err := check.Sizes(d.works.care().Home)
 	if err != nil {
 		return fmt.Errorf("read the record of sizes: %w", err)
 	}
-	return writeJSON(w, sizesWire{Points: list(points)})
+	return writeJSON(w, shape.Sizes{Points: shape.Each(points, func(p check.SizePoint) shape.SizePoint {
+		return shape.SizePoint{At: p.At, Total: p.Total, Parts: p.Parts}
+	})})
 }

@@ -16,6 +16,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
+	"bridge/backend/dashboard/shape"
 	"bridge/backend/maintain"
 	"bridge/backend/maintain/check"
 	"bridge/backend/store"
@@ -54,21 +55,21 @@ func kept(t *testing.T, change ...func(*maintain.Caretaker)) (*world, config.Hom
 }
 
 // ended waits for the newest work to end.
-func (w *world) ended() workWire {
+func (w *world) ended() shape.Work {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-		works := decode[worksWire](w.t, w.get("/api/storage/work"))
+		works := decode[shape.Works](w.t, w.get("/api/storage/work"))
 		if works.Running == nil && len(works.Ended) > 0 {
 			return works.Ended[0]
 		}
 	}
 	w.t.Fatal("the work does not end")
-	return workWire{}
+	return shape.Work{}
 }
 
-func (w *world) workDone(body string) workWire {
+func (w *world) workDone(body string) shape.Work {
 	w.t.Helper()
-	decode[worksWire](w.t, w.post("/api/storage/work", body))
+	decode[shape.Works](w.t, w.post("/api/storage/work", body))
 	return w.ended()
 }
 
@@ -92,7 +93,7 @@ func TestSTO_04_DSK_06_TheOwnerBacksUpProvesAndChecksFromThePage(t *testing.T) {
 	if entries, err := os.ReadDir(home.Backups()); err != nil || len(entries) == 0 {
 		t.Errorf("%v, %v", entries, err)
 	}
-	if sizes := decode[sizesWire](t, w.get("/api/storage/sizes")); len(sizes.Points) != 1 || sizes.Points[0].Total == 0 {
+	if sizes := decode[shape.Sizes](t, w.get("/api/storage/sizes")); len(sizes.Points) != 1 || sizes.Points[0].Total == 0 {
 		t.Errorf("sizes %+v", sizes)
 	}
 }
@@ -120,29 +121,29 @@ func TestSTO_09_DSK_06_NothingIsDoneWithoutConsentOrWhereItIsRefused(t *testing.
 	if _, err := os.Stat(home.Backups()); !os.IsNotExist(err) {
 		t.Errorf("something was done: %v", err)
 	}
-	if works := decode[worksWire](t, w.get("/api/storage/work")); works.Running != nil || len(works.Ended) != 0 {
+	if works := decode[shape.Works](t, w.get("/api/storage/work")); works.Running != nil || len(works.Ended) != 0 {
 		t.Errorf("%+v", works)
 	}
 }
 
 func TestDSK_06_WhatCanBeDoneIsOfferedInWords(t *testing.T) {
 	w, _ := kept(t, func(c *maintain.Caretaker) { c.ArchiveAge = 0 })
-	offers := map[maintain.Work]offerWire{}
-	works := decode[worksWire](t, w.get("/api/storage/work"))
+	offers := map[string]shape.Offer{}
+	works := decode[shape.Works](t, w.get("/api/storage/work"))
 	for _, offer := range works.Offers {
 		offers[offer.Action] = offer
 		if offer.Explains == "" || !strings.Contains(offer.Command, "doctor") {
 			t.Errorf("%+v", offer)
 		}
 	}
-	for action, here := range map[maintain.Work]bool{"backup": true, "drill": true, "check": true, "archive": false, "fix": false, "merge": false, "restore": false} {
+	for action, here := range map[string]bool{"backup": true, "drill": true, "check": true, "archive": false, "fix": false, "merge": false, "restore": false} {
 		if (offers[action].Refused == "") != here {
 			t.Errorf("%s: refused %q", action, offers[action].Refused)
 		}
 	}
 	for code, kind := range check.Kinds() {
-		if works.Hints[code] != kind.Hint || kind.Hint == "" {
-			t.Errorf("%s has the hint %q", code, works.Hints[code])
+		if works.Hints[string(code)] != kind.Hint || kind.Hint == "" {
+			t.Errorf("%s has the hint %q", code, works.Hints[string(code)])
 		}
 	}
 }
@@ -153,11 +154,11 @@ func TestTheShapesOfMaintenanceAreThoseOfTheGoldenFiles(t *testing.T) {
 	w, home := kept(t)
 	at := fixedTime.UnixMilli()
 	ended := at + 1200
-	w.board.works.running = &workWire{Action: "backup", State: "running", Began: at, Step: "copying bridge.db", Done: 3, All: 9}
-	w.board.works.ended = []workWire{{Action: "drill", State: "failed", Began: at, Ended: &ended, Result: "there is no snapshot yet"}}
-	works := decode[worksWire](t, w.get("/api/storage/work"))
+	w.board.works.running = &shape.Work{Action: "backup", State: "running", Began: at, Step: "copying bridge.db", Done: 3, All: 9}
+	w.board.works.ended = []shape.Work{{Action: "drill", State: "failed", Began: at, Ended: &ended, Result: "there is no snapshot yet"}}
+	works := decode[shape.Works](t, w.get("/api/storage/work"))
 	w.board.works.running = nil
-	works.Hints = map[check.Code]string{check.TempAbandoned: works.Hints[check.TempAbandoned]}
+	works.Hints = map[string]string{"temp-abandoned": works.Hints["temp-abandoned"]}
 	body, err := json.Marshal(works)
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +192,7 @@ func TestDSK_06_OneWorkAtATimeWithItsProgressInTheEvents(t *testing.T) {
 		return slow
 	}
 	stream := w.openStream(t)
-	decode[worksWire](t, w.post("/api/storage/work", `{"action":"backup","consent":true}`))
+	decode[shape.Works](t, w.post("/api/storage/work", `{"action":"backup","consent":true}`))
 	<-held
 	refused(t, "a second work", w.post("/api/storage/work", `{"action":"drill","consent":true}`), http.StatusConflict)
 	running := nextWork(t, stream)
@@ -221,14 +222,14 @@ func (w *world) openStream(t *testing.T) *bufio.Scanner {
 }
 
 // nextWork reads the stream's next word on maintenance.
-func nextWork(t *testing.T, stream *bufio.Scanner) *workWire {
+func nextWork(t *testing.T, stream *bufio.Scanner) *shape.Work {
 	t.Helper()
 	for stream.Scan() {
 		if stream.Text() != "event: storage" {
 			continue
 		}
 		stream.Scan()
-		var event struct{ Running *workWire }
+		var event struct{ Running *shape.Work }
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(stream.Text(), "data: ")), &event); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,38 @@
+// Package shape holds the JSON of the dashboard's answers, a file for each noun. It
+// is the page's contract: it stands on the words of the rules alone, below the local
+// link, the store and maintenance, so that a change of theirs changes no answer by
+// itself. The dashboard's testdata has a golden file of each, which the page's tests
+// read too. No list is null. Times are Unix epoch milliseconds.
+package shape
+
+// Answer is whatever the dashboard answers with: what does not stand here can not be
+// written.
+type Answer interface {
+	State | Messages | Message | Archive | Search | Decisions | History | Chat | Receipt | Sent |
+		Agents | Change | Settings | Report | Drills | Sizes | Works | News | Done | Error
+}
+
+// Error is every refusal.
+type Error struct {
+	Error string `json:"error"`
+}
+
+// Done is the answer where there is nothing to say.
+type Done struct{}
+
+// List returns items, never nil.
+func List[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
+}
+
+// Each makes a list of shapes, never nil.
+func Each[T, S any](items []T, of func(T) S) []S {
+	shapes := make([]S, len(items))
+	for i, item := range items {
+		shapes[i] = of(item)
+	}
+	return shapes
+}

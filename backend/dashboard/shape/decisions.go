@@ -1,0 +1,26 @@
+package shape
+
+import "bridge/backend/decision"
+
+// Decisions is the answer of GET /api/decisions.
+type Decisions struct {
+	Decisions []decision.Revision `json:"decisions"`
+	// Unreadable are stored decisions that nobody is told of; left out where there
+	// are none.
+	Unreadable []Unreadable `json:"unreadable,omitempty"`
+}
+
+// Unreadable is a decision that cannot be read; Why continues a sentence
+// about it. Newer says that a newer release may have written it.
+type Unreadable struct {
+	ID    string `json:"id"`
+	Topic string `json:"topic"`
+	Why   string `json:"why"`
+	Newer bool   `json:"newer"`
+}
+
+// History is the answer of GET /api/decisions/<topic>/history.
+type History struct {
+	Topic string `json:"topic"`
+	Decisions
+}

@@ -1,0 +1,29 @@
+package shape
+
+// Settings is the answer of GET and PUT /api/settings: what config.json
+// says, or the defaults.
+type Settings struct {
+	Port         int     `json:"port"` // 0 picks a free one
+	AutoWake     bool    `json:"autoWake"`
+	WakeOnDirect bool    `json:"wakeOnDirect"`
+	Desktop      Desktop `json:"desktop"`
+	Claude       Claude  `json:"claude"`
+	// Login is null where no desktop app serves the page.
+	Login *Login `json:"login"`
+	// ServedPort is where this page is served now. Another port in the settings
+	// counts from the next start.
+	ServedPort int `json:"servedPort"`
+}
+
+type Desktop struct {
+	Notifications bool `json:"notifications"`
+}
+
+type Claude struct {
+	StatusLine bool `json:"statusLine"`
+}
+
+type Login struct {
+	On  bool   `json:"on"`
+	Why string `json:"why"` // it can not be switched on, "" where it can
+}
