@@ -15,11 +15,11 @@ var removals = map[string]string{
 
 	"backend/disk.Files.RemoveCopied os.Remove": "a file whose bytes the caller has on the disk elsewhere: a restore's recovery set",
 
-	"backend/maintain/lease.Lease.Release os.Remove":  "a lease holds no data, and its process has ended its work or is gone for certain",
-	"backend/maintain/lease.releaseLock os.Remove":    "the maintenance lock that this very process took",
-	"backend/maintain.Caretaker.dropStaged os.Remove": "a copy that was made beside its place and not put there; the set has the file",
-	"backend/maintain.dropScratch os.RemoveAll":       "the scratch home of a drill, made by the same call from what stays",
-	"backend/maintain/snapshot.dropCopy os.RemoveAll": "what was captured of a damaged index by the same call; the home has the file",
+	"backend/maintain/lease.Lease.Release os.Remove":         "a lease holds no data, and its process has ended its work or is gone for certain",
+	"backend/maintain/lease.releaseLock os.Remove":           "the maintenance lock that this very process took",
+	"backend/maintain/restore.Restorer.dropStaged os.Remove": "a copy that was made beside its place and not put there; the set has the file",
+	"backend/maintain/restore.dropScratch os.RemoveAll":      "the scratch home of a drill, made by the same call from what stays",
+	"backend/maintain/snapshot.dropCopy os.RemoveAll":        "what was captured of a damaged index by the same call; the home has the file",
 
 	"backend/agent/setup.Edit.write os.Remove":          "a settings file that Bridge itself made, checked to be as Bridge left it",
 	"backend/agent/setup.dropEmptyDirs os.Remove":       "folders that Bridge made; the system refuses those that hold anything",

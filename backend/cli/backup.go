@@ -56,7 +56,7 @@ func backUpMessages(ctx context.Context, a *App) error {
 	if err := calm(ctx); err != nil {
 		return err
 	}
-	proof, err := c.Drill(ctx, made.Path)
+	proof, err := c.Restores().Drill(ctx, made.Path)
 	if err != nil {
 		log.Error("the backup of the messages could not be proven", "path", made.Path, "err", err)
 		return err

@@ -16,6 +16,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/maintain"
+	"bridge/backend/maintain/archive"
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 )
@@ -177,7 +178,7 @@ func (d doctor) backup(ctx context.Context) error {
 }
 
 func (d doctor) drill(ctx context.Context, snapshot string) error {
-	proof, err := d.caretaker.Drill(ctx, snapshot)
+	proof, err := d.caretaker.Restores().Drill(ctx, snapshot)
 	d.progress.end()
 	if err != nil && proof.Detail == "" {
 		return err
@@ -196,7 +197,7 @@ func (d doctor) drill(ctx context.Context, snapshot string) error {
 }
 
 func (d doctor) restore(ctx context.Context, snapshot string) error {
-	done, err := d.caretaker.Restore(ctx, snapshot)
+	done, err := d.caretaker.Restores().Restore(ctx, snapshot)
 	d.progress.end()
 	if err != nil {
 		return err
@@ -206,7 +207,7 @@ func (d doctor) restore(ctx context.Context, snapshot string) error {
 }
 
 func (d doctor) merge(ctx context.Context, set string) error {
-	done, err := d.caretaker.Merge(ctx, set)
+	done, err := d.caretaker.Restores().Merge(ctx, set)
 	d.progress.end()
 	if err != nil {
 		return err
@@ -225,11 +226,11 @@ func (d doctor) merge(ctx context.Context, set string) error {
 
 // fixed is what `bridge doctor --fix --json` prints.
 type fixed struct {
-	Moved []maintain.Moved `json:"moved"`
+	Moved []archive.Moved `json:"moved"`
 }
 
 func (d doctor) fix(ctx context.Context) error {
-	moved, err := d.caretaker.Fix(ctx)
+	moved, err := d.caretaker.Archive().Fix(ctx)
 	d.progress.end()
 	if err != nil {
 		return err
@@ -246,9 +247,9 @@ func (d doctor) fix(ctx context.Context) error {
 
 func (d doctor) archive(ctx context.Context) error {
 	if d.caretaker.ArchiveAge == 0 {
-		return d.print(maintain.Archived{}, d.caretaker.Explain(maintain.WorkArchive, "")+"\n")
+		return d.print(archive.Archived{}, d.caretaker.Explain(maintain.WorkArchive, "")+"\n")
 	}
-	done, err := d.caretaker.Archive(ctx)
+	done, err := d.caretaker.Archive().Messages(ctx)
 	d.progress.end()
 	if err != nil {
 		return err

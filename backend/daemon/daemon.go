@@ -165,7 +165,7 @@ func (d *Daemon) replaceStore(ctx context.Context) (err error) {
 	if !d.opts.Replace {
 		return nil
 	}
-	if d.kept, err = d.caretaker().Replace(ctx); err == nil {
+	if d.kept, err = d.caretaker().Restores().Replace(ctx); err == nil {
 		d.opts.Log.Warn("the home's store was lost; its owner begins with an empty one", "kept", d.kept)
 	}
 	return err

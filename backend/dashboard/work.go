@@ -240,13 +240,13 @@ func carryOut(ctx context.Context, work maintain.Work, care maintain.Caretaker) 
 		}
 		return result, nil
 	case maintain.WorkDrill:
-		proof, err := care.Drill(ctx, "")
+		proof, err := care.Restores().Drill(ctx, "")
 		if err != nil {
 			return "", err
 		}
 		return proof.Detail + ": " + proof.Snapshot + ".", nil
 	case maintain.WorkArchive:
-		done, err := care.Archive(ctx)
+		done, err := care.Archive().Messages(ctx)
 		if err != nil {
 			return "", err
 		}

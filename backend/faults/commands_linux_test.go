@@ -70,7 +70,7 @@ func loseMessages(t *testing.T, home string) {
 	if err := os.Remove(c.Home.DB()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Replace(t.Context()); err != nil {
+	if _, err := c.Restores().Replace(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	addMessages(t, c, 500, laterOnes, time.Now())

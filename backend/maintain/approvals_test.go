@@ -86,7 +86,7 @@ func TestSTO_04_AnsweredApprovalsAreInASnapshotWithoutTheirTokens(t *testing.T) 
 	if err := decoder.Decode(&got); err != nil || !cmp.Equal(want, got) {
 		t.Errorf("the copy: %v\n%s", err, cmp.Diff(want, got))
 	}
-	if proof, err := c.Drill(t.Context(), made.Path); err != nil || !proof.OK {
+	if proof, err := c.Restores().Drill(t.Context(), made.Path); err != nil || !proof.OK {
 		t.Errorf("drill: %+v, %v", proof, err)
 	}
 }
@@ -102,7 +102,7 @@ func TestSTO_04_STO_08_ApprovalsComeBackOnARestore(t *testing.T) {
 	remove(t, c, "approvals/answered.json")
 	write(t, c.Home.Dir(), "approvals/applied.json", `{"id": "applied", "state": "applied", "decision": "deny"}`)
 	write(t, c.Home.Dir(), "approvals/later.json", `{"id": "later", "state": "answered", "decision": "deny"}`)
-	done, err := c.Restore(t.Context(), made.Path)
+	done, err := c.Restores().Restore(t.Context(), made.Path)
 	if err != nil {
 		t.Fatal(err)
 	}

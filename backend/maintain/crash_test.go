@@ -73,11 +73,11 @@ var operations = map[string]operation{
 			return c
 		},
 		run: func(ctx context.Context, c Caretaker) error {
-			snapshot, err := c.findSnapshot("")
+			snapshot, err := inventory.FindSnapshot(c.Home, "")
 			if err != nil {
 				return err
 			}
-			_, err = c.Restore(ctx, snapshot)
+			_, err = c.Restores().Restore(ctx, snapshot)
 			return err
 		},
 		check: checkAfterRestore,
@@ -89,7 +89,7 @@ var operations = map[string]operation{
 			write(t, c.Home.Dir(), "jobs/.7.json.bridge-tmp-GHIJKL", "another half")
 			return c
 		},
-		run: func(ctx context.Context, c Caretaker) error { _, err := c.Fix(ctx); return err },
+		run: func(ctx context.Context, c Caretaker) error { _, err := c.Archive().Fix(ctx); return err },
 		check: func(t *testing.T, c Caretaker, before map[string]string) {
 			sameFiles(t, before, managedBytes(t, c))
 			bytesExist(t, c, "half", "another half")
@@ -112,7 +112,7 @@ var operations = map[string]operation{
 		},
 		run: func(ctx context.Context, c Caretaker) error {
 			c.ArchiveAge = 24 * time.Hour
-			_, err := c.Archive(ctx)
+			_, err := c.Archive().Messages(ctx)
 			return err
 		},
 		check: func(t *testing.T, c Caretaker, _ map[string]string) {
@@ -128,7 +128,7 @@ var operations = map[string]operation{
 	},
 	"merge": {
 		prepare: lossyHome,
-		run:     func(ctx context.Context, c Caretaker) error { _, err := c.Merge(ctx, ""); return err },
+		run:     func(ctx context.Context, c Caretaker) error { _, err := c.Restores().Merge(ctx, ""); return err },
 		check: func(t *testing.T, c Caretaker, before map[string]string) {
 			checkAfterRestore(t, c, before)
 			if n := storedMessages(t, c); n != 20 && n != 40 {
@@ -159,7 +159,7 @@ var operations = map[string]operation{
 	"replace": {
 		prepare: lostHome,
 		run: func(ctx context.Context, c Caretaker) error {
-			if _, err := c.Replace(ctx); err != nil {
+			if _, err := c.Restores().Replace(ctx); err != nil {
 				return err
 			}
 			db, err := store.Open(ctx, c.Home.DB(), store.Options{Now: c.Now, Log: slog.New(slog.DiscardHandler)})
@@ -181,7 +181,7 @@ var operations = map[string]operation{
 			mustBackup(t, c)
 			return c
 		},
-		run: func(ctx context.Context, c Caretaker) error { _, err := c.Drill(ctx, ""); return err },
+		run: func(ctx context.Context, c Caretaker) error { _, err := c.Restores().Drill(ctx, ""); return err },
 		check: func(t *testing.T, c Caretaker, before map[string]string) {
 			sameFiles(t, before, managedBytes(t, c))
 			wholeSnapshots(t, c, c.Home.Backups())

@@ -224,7 +224,7 @@ func listing(t testing.TB, dir string) map[string]string {
 // managedBytes returns the bytes of every managed file and side file.
 func managedBytes(t testing.TB, c Caretaker) map[string]string {
 	t.Helper()
-	paths, err := c.present(context.Background())
+	paths, err := inventory.Present(context.Background(), c.Home.Dir())
 	if err != nil {
 		t.Fatal(err)
 	}

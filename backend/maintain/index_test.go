@@ -70,7 +70,7 @@ func TestSTO_01_STO_06_TheDoctorKnowsTheSearchIndex(t *testing.T) {
 	if !has(findings(r), "index-damaged history.db") || !r.OK {
 		t.Errorf("a damaged index gives %v", findings(r))
 	}
-	moved, err := c.Fix(t.Context())
+	moved, err := c.Archive().Fix(t.Context())
 	if err != nil || len(moved) == 0 {
 		t.Fatalf("moved %v, %v", moved, err)
 	}
@@ -96,7 +96,7 @@ func TestSTO_18_GarbageInPlaceOfTheSearchIndexIsMended(t *testing.T) {
 				t.Fatalf("the doctor says %v", findings(r))
 			}
 			mustBackup(t, c)
-			moved, err := c.Fix(t.Context())
+			moved, err := c.Archive().Fix(t.Context())
 			if err != nil || len(moved) != 1 {
 				t.Fatalf("moved %v, %v", moved, err)
 			}
@@ -152,7 +152,7 @@ func TestSTO_04_ADamagedSearchIndexIsNoReasonToHaveNoSnapshot(t *testing.T) {
 	if _, err := os.Lstat(inventory.Join(made.Path, inventory.History)); !inventory.IsGone(err) {
 		t.Errorf("half a copy is in the snapshot: %v", err)
 	}
-	if _, err := c.Drill(t.Context(), made.Path); err != nil {
+	if _, err := c.Restores().Drill(t.Context(), made.Path); err != nil {
 		t.Error(err)
 	}
 }
@@ -161,7 +161,7 @@ func TestSTO_01_ALostArchiveIsFound(t *testing.T) {
 	c := newHome(t)
 	onStore(t, c, "UPDATE messages SET read_at = 2000")
 	c.ArchiveAge = time.Hour
-	if done, err := c.Archive(t.Context()); err != nil || done.Messages == 0 {
+	if done, err := c.Archive().Messages(t.Context()); err != nil || done.Messages == 0 {
 		t.Fatalf("archived %+v, %v", done, err)
 	}
 	indexed(t, c, "message")

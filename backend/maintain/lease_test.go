@@ -39,11 +39,11 @@ func TestSTO_09_LiveWritersRefuseFixAndRestoreAndDeadOnesDoNot(t *testing.T) {
 			c := newHome(t)
 			made := mustBackup(t, c)
 			write(t, c.Home.Dir(), ".storage-users/"+tt.lease, tt.content)
-			_, fixErr := c.Fix(context.Background())
+			_, fixErr := c.Archive().Fix(context.Background())
 			if tt.blocks != (bridge.CodeOf(fixErr) == bridge.Denied) || !tt.blocks && fixErr != nil {
 				t.Errorf("Fix = %v", fixErr)
 			}
-			_, restoreErr := c.Restore(context.Background(), made.Path)
+			_, restoreErr := c.Restores().Restore(context.Background(), made.Path)
 			if tt.blocks != (bridge.CodeOf(restoreErr) == bridge.Denied) || !tt.blocks && restoreErr != nil {
 				t.Errorf("Restore = %v", restoreErr)
 			}
@@ -71,13 +71,13 @@ func TestSTO_09_AnOldLeaseOfALiveProcessStillCounts(t *testing.T) {
 	if err := os.Chtimes(writers[0].Path, long, long); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Fix(context.Background()); bridge.CodeOf(err) != bridge.Denied || !strings.Contains(err.Error(), "a test (process ") {
+	if _, err := c.Archive().Fix(context.Background()); bridge.CodeOf(err) != bridge.Denied || !strings.Contains(err.Error(), "a test (process ") {
 		t.Errorf("Fix = %v", err)
 	}
 	if err := held.Release(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Fix(context.Background()); err != nil {
+	if _, err := c.Archive().Fix(context.Background()); err != nil {
 		t.Errorf("Fix after the release = %v", err)
 	}
 }
@@ -88,8 +88,8 @@ func TestSTO_09_ALeftLockIsNamedAndNotRemoved(t *testing.T) {
 	const left = `{"pid":999999,"identity":"gone:1","program":"bridge doctor","what":"restore"}`
 	write(t, c.Home.Dir(), ".maintenance-lock", left)
 	for name, run := range map[string]func() error{
-		"fix":     func() error { _, err := c.Fix(context.Background()); return err },
-		"restore": func() error { _, err := c.Restore(context.Background(), made.Path); return err },
+		"fix":     func() error { _, err := c.Archive().Fix(context.Background()); return err },
+		"restore": func() error { _, err := c.Restores().Restore(context.Background(), made.Path); return err },
 		"a new writer": func() error {
 			_, err := c.Worker().Register()
 			return err
@@ -159,7 +159,7 @@ func TestSTO_06_AFixPutsAbandonedFilesAwayByteForByte(t *testing.T) {
 		write(t, c.Home.Dir(), path, text)
 	}
 	before := managedBytes(t, c)
-	moved, err := c.Fix(context.Background())
+	moved, err := c.Archive().Fix(context.Background())
 	if err != nil || len(moved) != len(lost) {
 		t.Fatalf("Fix = %v, %v", moved, err)
 	}
@@ -181,7 +181,7 @@ func TestSTO_06_AFixPutsAbandonedFilesAwayByteForByte(t *testing.T) {
 	if r := report(t, c); len(r.Findings) > 0 {
 		t.Errorf("after the fix: %v", r.Findings)
 	}
-	if moved, err := c.Fix(context.Background()); err != nil || len(moved) > 0 {
+	if moved, err := c.Archive().Fix(context.Background()); err != nil || len(moved) > 0 {
 		t.Errorf("a second fix = %v, %v", moved, err)
 	}
 }
@@ -196,7 +196,7 @@ func TestSTO_06_AFixPassesOverWhatEndsMeanwhile(t *testing.T) {
 		}
 		return nil
 	}
-	moved, err := c.Fix(t.Context())
+	moved, err := c.Archive().Fix(t.Context())
 	if err != nil || len(moved) != 1 || filepath.Base(moved[0].From) != ".jobs.json.bridge-tmp-LEFT" {
 		t.Errorf("moved %v, %v", moved, err)
 	}

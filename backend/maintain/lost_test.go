@@ -270,10 +270,10 @@ func TestSTO_17_TheRefusalNamesWhatBringsMostBack(t *testing.T) {
 	}
 	rename(t, c, "backups/"+filepath.Base(first.Path), "backups/archive/"+filepath.Base(first.Path))
 	says("--restore backups/archive/" + filepath.Base(first.Path))
-	if done, err := c.Restore(t.Context(), "backups/archive/"+filepath.Base(first.Path)); err != nil || done.Files == 0 {
+	if done, err := c.Restores().Restore(t.Context(), "backups/archive/"+filepath.Base(first.Path)); err != nil || done.Files == 0 {
 		t.Fatalf("what it names is not restored: %+v, %v", done, err)
 	}
-	set, _, err := c.displace(t.Context(), "", lease.Restore)
+	again, err := c.Restores().Restore(t.Context(), "backups/archive/"+filepath.Base(first.Path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestSTO_17_TheRefusalNamesWhatBringsMostBack(t *testing.T) {
 	if err := os.RemoveAll(inventory.Join(c.Home.Dir(), "backups/archive")); err != nil {
 		t.Fatal(err)
 	}
-	says("`bridge doctor --restore " + filepath.Base(set) + " --home " + c.Home.Dir() + "` brings the newest recovery set back")
+	says("`bridge doctor --restore " + filepath.Base(again.Recovery) + " --home " + c.Home.Dir() + "` brings the newest recovery set back")
 	if err := os.RemoveAll(c.Home.Backups()); err != nil {
 		t.Fatal(err)
 	}
@@ -307,8 +307,8 @@ func TestSTO_17_OtherMaintenanceLeavesALostStoreAlone(t *testing.T) {
 	for name, work := range map[string]func() error{
 		"backup":             func() error { _, err := c.Snapshots().Backup(t.Context()); return err },
 		"backup of messages": func() error { _, err := c.Snapshots().BackupMessages(t.Context(), noPause); return err },
-		"fix":                func() error { _, err := c.Fix(t.Context()); return err },
-		"merge":              func() error { _, err := c.Merge(t.Context(), ""); return err },
+		"fix":                func() error { _, err := c.Archive().Fix(t.Context()); return err },
+		"merge":              func() error { _, err := c.Restores().Merge(t.Context(), ""); return err },
 	} {
 		if err := work(); !errors.Is(err, check.ErrLost) {
 			t.Errorf("%s: %v", name, err)
@@ -337,7 +337,7 @@ func lostHome(t testing.TB) Caretaker {
 	other := newHome(t)
 	onStore(t, other, "UPDATE messages SET read_at = 2000")
 	other.ArchiveAge = time.Hour
-	if _, err := other.Archive(t.Context()); err != nil {
+	if _, err := other.Archive().Messages(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	write(t, c.Home.Dir(), "archive.db", string(read(t, other.Home.Dir(), "archive.db")))
@@ -347,7 +347,7 @@ func lostHome(t testing.TB) Caretaker {
 func TestSTO_17_AReplacementKeepsAllThatIsLeftAndLeavesAHealthyHome(t *testing.T) {
 	c := lostHome(t)
 	before := managedBytes(t, c)
-	set, err := c.Replace(t.Context())
+	set, err := c.Restores().Replace(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,7 +378,7 @@ func TestSTO_17_AReplacementKeepsAllThatIsLeftAndLeavesAHealthyHome(t *testing.T
 		t.Errorf("HasStore = %v, %v", has, err)
 	}
 	// What the refusal named still helps, and takes the word away.
-	if _, err := c.Restore(t.Context(), ""); err != nil || storedMessages(t, c) != 40 {
+	if _, err := c.Restores().Restore(t.Context(), ""); err != nil || storedMessages(t, c) != 40 {
 		t.Errorf("the restore of the snapshot: %v", err)
 	}
 	if found := findings(report(t, c)); len(found) > 0 {
@@ -389,14 +389,14 @@ func TestSTO_17_AReplacementKeepsAllThatIsLeftAndLeavesAHealthyHome(t *testing.T
 func TestSTO_17_AReplacementCanBeUndone(t *testing.T) {
 	c := lostHome(t)
 	before := managedBytes(t, c)
-	set, err := c.Replace(t.Context())
+	set, err := c.Restores().Replace(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := openStore(t, c).Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Restore(t.Context(), set); err != nil {
+	if _, err := c.Restores().Restore(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, managedBytes(t, c)); diff != "" {
@@ -411,7 +411,7 @@ func TestSTO_17_AReplacementTakesOnlyTheIndexOutOfAHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	makeDatabase(t, c, "history.db", "CREATE TABLE history_messages (id); INSERT INTO history_messages VALUES ('h1'); CREATE TABLE bridge_components (name TEXT, version INTEGER); INSERT INTO bridge_components VALUES ('search', 1); CREATE TABLE search_documents (doc); INSERT INTO search_documents VALUES (0); PRAGMA user_version = 2")
-	if _, err := c.Replace(t.Context()); err != nil {
+	if _, err := c.Restores().Replace(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	counts, err := store.Counts(t.Context(), c.Home.History(), false)
@@ -420,7 +420,7 @@ func TestSTO_17_AReplacementTakesOnlyTheIndexOutOfAHistory(t *testing.T) {
 	}
 	write(t, c.Home.Dir(), "history.db", "rubbish that nobody can read")
 	remove(t, c, "backups/"+snapshotOf(t, c)+"/bridge.db")
-	if _, err := c.Replace(t.Context()); err != nil {
+	if _, err := c.Restores().Replace(t.Context()); err != nil {
 		t.Errorf("with a history that cannot be read: %v", err)
 	}
 	if text := string(read(t, c.Home.Dir(), "history.db")); text != "rubbish that nobody can read" {
@@ -465,7 +465,7 @@ func TestSTO_17_AReplacementIsRefusedWhereItMayNot(t *testing.T) {
 			c := lostHome(t)
 			tt.do(t, c)
 			before := managedBytes(t, c)
-			if _, err := c.Replace(t.Context()); bridge.CodeOf(err) != tt.code || !strings.Contains(err.Error(), tt.says) {
+			if _, err := c.Restores().Replace(t.Context()); bridge.CodeOf(err) != tt.code || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("Replace = %v", err)
 			}
 			if diff := cmp.Diff(before, managedBytes(t, c)); diff != "" {

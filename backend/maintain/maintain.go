@@ -1,8 +1,12 @@
-// Package maintain keeps a home's storage trustworthy (rows STO): the doctor's
-// report, full snapshots and their rotation, restore and its proof, quarantine
-// and the archive. Every change is prepared under a pending name, verified, and
-// published by one rename; what it replaces is on the disk elsewhere first. A
-// crash at any step leaves the old state, the new one, or both.
+// Package maintain joins what keeps a home's storage trustworthy (rows STO): it
+// gives every part the same home, clock and settings, and says in sentences what
+// each work is going to do. The parts are check, the doctor's report; snapshot, sets
+// of copies; restore, what brings a home back from them; archive, what is put away;
+// lease, who may write; and inventory, what a home and its copies hold.
+//
+// Every change is prepared under a pending name, verified, and published by one
+// rename; what it replaces is on the disk elsewhere first. A crash at any step
+// leaves the old state, the new one, or both.
 //
 // Words: a snapshot is a full copy of the managed files; a recovery set holds
 // what a restore displaced; a lease says that a process writes; the maintenance
@@ -13,8 +17,10 @@ import (
 	"time"
 
 	"bridge/backend/config"
+	"bridge/backend/maintain/archive"
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/lease"
+	"bridge/backend/maintain/restore"
 	"bridge/backend/maintain/snapshot"
 )
 
@@ -49,3 +55,11 @@ func (c Caretaker) Snapshots() snapshot.Maker {
 
 // Doctor looks through the home.
 func (c Caretaker) Doctor() check.Doctor { return check.Doctor{Worker: c.Worker()} }
+
+// Restores brings the home back from sets of copies.
+func (c Caretaker) Restores() restore.Restorer { return restore.Restorer{Worker: c.Worker()} }
+
+// Archive moves what the home needs no more.
+func (c Caretaker) Archive() archive.Mover {
+	return archive.Mover{Worker: c.Worker(), Age: c.ArchiveAge}
+}

@@ -64,7 +64,7 @@ func TestSTO_16_AMergeBringsBackWhatIsMissingAndCanBeUndone(t *testing.T) {
 	made := mustBackupMessages(t, c)
 	loseMessages(t, c)
 	before := managedBytes(t, c)
-	done, err := c.Merge(t.Context(), made.Path)
+	done, err := c.Restores().Merge(t.Context(), made.Path)
 	if err != nil || done.Messages != 20 || done.Present != 20 || done.Snapshot != made.Path || storedMessages(t, c) != 40 {
 		t.Fatalf("Merge = %+v, %v", done, err)
 	}
@@ -81,14 +81,14 @@ func TestSTO_16_AMergeBringsBackWhatIsMissingAndCanBeUndone(t *testing.T) {
 	}
 	t.Run("STO-16 a second merge changes nothing", func(t *testing.T) {
 		before := managedBytes(t, c)
-		again, err := c.Merge(t.Context(), "latest")
+		again, err := c.Restores().Merge(t.Context(), "latest")
 		if err != nil || again.Missing() != 0 || again.Recovery != "" || again.Present != 40 {
 			t.Errorf("Merge = %+v, %v", again, err)
 		}
 		sameFiles(t, before, managedBytes(t, c))
 	})
 	t.Run("STO-16 restoring the recovery set undoes it", func(t *testing.T) {
-		if _, err := c.Restore(t.Context(), done.Recovery); err != nil {
+		if _, err := c.Restores().Restore(t.Context(), done.Recovery); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(before, managedBytes(t, c)); diff != "" {
@@ -101,7 +101,7 @@ func TestSTO_16_AMergeBringsBackWhatIsMissingAndCanBeUndone(t *testing.T) {
 // interrupted work is there.
 func TestSTO_16_AMergeSettlesOnlyItself(t *testing.T) {
 	c := lossyHome(t)
-	done, err := c.Merge(t.Context(), "")
+	done, err := c.Restores().Merge(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestSTO_16_AMergeSettlesOnlyItself(t *testing.T) {
 			if err := os.Remove(filepath.Join(done.Recovery, inventory.OutcomeName)); err != nil {
 				t.Fatal(err)
 			}
-			if again, err := c.Merge(t.Context(), ""); err != nil || again.Missing() != 0 {
+			if again, err := c.Restores().Merge(t.Context(), ""); err != nil || again.Missing() != 0 {
 				t.Fatalf("Merge = %+v, %v", again, err)
 			}
 			named := has(findings(report(t, c)), "restore-unfinished backups/"+filepath.Base(done.Recovery))
@@ -135,7 +135,7 @@ func TestSTO_16_AMergeSettlesOnlyItself(t *testing.T) {
 	}
 	t.Run("STO-16 one that ended", func(t *testing.T) {
 		write(t, done.Recovery, inventory.RecoveryFile, described)
-		if _, err := c.Merge(t.Context(), ""); err != nil {
+		if _, err := c.Restores().Merge(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
 		if now := string(read(t, done.Recovery, inventory.OutcomeName)); now != noted {
@@ -152,7 +152,7 @@ func TestSTO_16_AMergeSaysHowFarItIs(t *testing.T) {
 			last, most = done, all
 		}
 	}
-	if _, err := c.Merge(t.Context(), ""); err != nil || last != 20 || most != 20 {
+	if _, err := c.Restores().Merge(t.Context(), ""); err != nil || last != 20 || most != 20 {
 		t.Errorf("told %d of %d, %v", last, most, err)
 	}
 }
@@ -163,7 +163,7 @@ func TestSTO_16_AHomeThatLostItsStoreGetsItsMessagesBack(t *testing.T) {
 	if err := os.Remove(c.Home.DB()); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := c.Merge(t.Context(), ""); err != nil || done.Messages != 40 || storedMessages(t, c) != 40 {
+	if done, err := c.Restores().Merge(t.Context(), ""); err != nil || done.Messages != 40 || storedMessages(t, c) != 40 {
 		t.Errorf("Merge = %+v, %v", done, err)
 	}
 	t.Run("STO-16 but not where only the store's log is left", func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestSTO_16_AHomeThatLostItsStoreGetsItsMessagesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, c.Home.Dir(), "bridge.db-wal", "a log")
-		if _, err := c.Merge(t.Context(), ""); bridge.CodeOf(err) != bridge.Storage {
+		if _, err := c.Restores().Merge(t.Context(), ""); bridge.CodeOf(err) != bridge.Storage {
 			t.Errorf("Merge = %v", err)
 		}
 	})
@@ -222,7 +222,7 @@ func TestSTO_16_OtherSetsAndDamagedOnesAreRefusedAndNothingChanges(t *testing.T)
 			}
 			tt.do(t, c, set)
 			before := listing(t, c.Home.Dir())
-			_, err := c.Merge(t.Context(), set)
+			_, err := c.Restores().Merge(t.Context(), set)
 			if bridge.CodeOf(err) != tt.code || !strings.Contains(err.Error(), tt.words) {
 				t.Errorf("Merge = %v (%s), want %s with %q", err, bridge.CodeOf(err), tt.code, tt.words)
 			}
@@ -253,14 +253,14 @@ func TestSTO_16_LiveWritersAndALeftLockRefuseAMerge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Merge(t.Context(), ""); bridge.CodeOf(err) != bridge.Denied || !strings.Contains(err.Error(), "a test (process ") {
+	if _, err := c.Restores().Merge(t.Context(), ""); bridge.CodeOf(err) != bridge.Denied || !strings.Contains(err.Error(), "a test (process ") {
 		t.Errorf("beside a writer: %v", err)
 	}
 	if err := held.Release(); err != nil {
 		t.Fatal(err)
 	}
 	write(t, c.Home.Dir(), ".maintenance-lock", `{"pid":999999,"identity":"gone:1","program":"bridge doctor","what":"merge"}`)
-	if _, err := c.Merge(t.Context(), ""); bridge.CodeOf(err) != bridge.Denied || !strings.Contains(err.Error(), ".maintenance-lock") {
+	if _, err := c.Restores().Merge(t.Context(), ""); bridge.CodeOf(err) != bridge.Denied || !strings.Contains(err.Error(), ".maintenance-lock") {
 		t.Errorf("with a left lock: %v", err)
 	}
 	if n := storedMessages(t, c); n != 20 {
@@ -273,7 +273,7 @@ func TestSTO_16_ACaughtFailureLeavesEveryMessageAsItWas(t *testing.T) {
 	total := 0
 	counting := copied(t, prepared)
 	counting.step = func(string) error { total++; return nil }
-	if _, err := counting.Merge(t.Context(), ""); err != nil {
+	if _, err := counting.Restores().Merge(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	failed := errors.New("the disk said no")
@@ -290,7 +290,7 @@ func TestSTO_16_ACaughtFailureLeavesEveryMessageAsItWas(t *testing.T) {
 				done = done || name == "committed the merge"
 				return nil
 			}
-			if _, err := c.Merge(t.Context(), ""); !errors.Is(err, failed) {
+			if _, err := c.Restores().Merge(t.Context(), ""); !errors.Is(err, failed) {
 				t.Fatalf("%s: Merge = %v", at, err)
 			}
 			want := 20

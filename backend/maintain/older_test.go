@@ -105,7 +105,7 @@ func TestVER_04_TheDoctorSaysWhomAnUpgradeWaitsFor(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	c.ArchiveAge = time.Hour
-	if _, err := c.Archive(t.Context()); bridge.CodeOf(err) != bridge.Unsupported || !strings.Contains(err.Error(), "waits until older programs have left: tool 0.29.13") {
+	if _, err := c.Archive().Messages(t.Context()); bridge.CodeOf(err) != bridge.Unsupported || !strings.Contains(err.Error(), "waits until older programs have left: tool 0.29.13") {
 		t.Errorf("the archive says %v", err)
 	}
 }

@@ -57,7 +57,7 @@ func TestSTO_08_ARestoreBringsTheSnapshotBackAndKeepsWhatWasThere(t *testing.T) 
 	made := mustBackup(t, c)
 	change(t, c)
 	before := managedBytes(t, c)
-	done, err := c.Restore(context.Background(), made.Path)
+	done, err := c.Restores().Restore(context.Background(), made.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestSTO_08_ARestoreBringsTheSnapshotBackAndKeepsWhatWasThere(t *testing.T) 
 	noTemps(t, c.Home.Dir())
 
 	t.Run("STO-08 restoring the recovery set undoes it", func(t *testing.T) {
-		if _, err := c.Restore(context.Background(), done.Recovery); err != nil {
+		if _, err := c.Restores().Restore(context.Background(), done.Recovery); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(before, managedBytes(t, c)); diff != "" {
@@ -140,7 +140,7 @@ func TestSTO_08_WhatIsDamagedNewerOrScopedIsRefusedAndNothingChanges(t *testing.
 			made := mustBackup(t, c)
 			tt.do(t, made.Path)
 			before := listing(t, c.Home.Dir())
-			if _, err := c.Restore(context.Background(), made.Path); bridge.CodeOf(err) != tt.code {
+			if _, err := c.Restores().Restore(context.Background(), made.Path); bridge.CodeOf(err) != tt.code {
 				t.Errorf("Restore = %v (%s), want %s", err, bridge.CodeOf(err), tt.code)
 			}
 			if diff := cmp.Diff(before, listing(t, c.Home.Dir())); diff != "" {
@@ -152,7 +152,7 @@ func TestSTO_08_WhatIsDamagedNewerOrScopedIsRefusedAndNothingChanges(t *testing.
 		c := newHome(t)
 		made := mustBackup(t, c)
 		makeNewer(t, made.Path)
-		if _, err := c.Restore(context.Background(), made.Path); bridge.CodeOf(err) != bridge.Unsupported {
+		if _, err := c.Restores().Restore(context.Background(), made.Path); bridge.CodeOf(err) != bridge.Unsupported {
 			t.Errorf("Restore = %v", err)
 		}
 	})
@@ -187,7 +187,7 @@ func TestSTO_08_ACaughtFailureBringsEverythingBack(t *testing.T) {
 	total := 0
 	counting := copied(t, prepared)
 	counting.step = func(string) error { total++; return nil }
-	if _, err := counting.Restore(context.Background(), made.Path); err != nil {
+	if _, err := counting.Restores().Restore(context.Background(), made.Path); err != nil {
 		t.Fatal(err)
 	}
 	failed := errors.New("the disk said no")
@@ -204,7 +204,7 @@ func TestSTO_08_ACaughtFailureBringsEverythingBack(t *testing.T) {
 				}
 				return nil
 			}
-			if _, err := c.Restore(context.Background(), made.Path); !errors.Is(err, failed) {
+			if _, err := c.Restores().Restore(context.Background(), made.Path); !errors.Is(err, failed) {
 				t.Fatalf("%s: Restore = %v", at, err)
 			}
 			want := before
@@ -226,7 +226,7 @@ func TestSTO_08_ADrillProvesASnapshotAndRecordsIt(t *testing.T) {
 	c := newHome(t)
 	made := mustBackup(t, c)
 	before := managedBytes(t, c)
-	proof, err := c.Drill(context.Background(), "")
+	proof, err := c.Restores().Drill(context.Background(), "")
 	if err != nil || !proof.OK || proof.Files != 8 || proof.Rows < 40 || proof.Snapshot != filepath.Base(made.Path) {
 		t.Errorf("Drill = %+v, %v", proof, err)
 	}
@@ -247,7 +247,7 @@ func TestSTO_08_ADrillProvesASnapshotAndRecordsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, made.Path, inventory.ManifestName, string(data))
-		if proof, err := c.Drill(context.Background(), ""); err == nil || proof.OK {
+		if proof, err := c.Restores().Drill(context.Background(), ""); err == nil || proof.OK {
 			t.Errorf("Drill = %+v, %v", proof, err)
 		}
 		proofs, err := c.Doctor().Drills()
@@ -272,7 +272,7 @@ func TestSTO_08_ARestoreWritesThroughNoLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := managedBytes(t, c)
-	if _, err := c.Restore(t.Context(), made.Path); bridge.CodeOf(err) != bridge.Conflict || !strings.Contains(err.Error(), "network is a symbolic link") {
+	if _, err := c.Restores().Restore(t.Context(), made.Path); bridge.CodeOf(err) != bridge.Conflict || !strings.Contains(err.Error(), "network is a symbolic link") {
 		t.Errorf("restored through a link: %v", err)
 	}
 	if data := read(t, elsewhere, "keys.json"); string(data) != `{"key": "precious"}` {
@@ -299,7 +299,7 @@ func TestSTO_08_AManifestNamesOnlyWhatSnapshotsHold(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := listing(t, c.Home.Dir())
-			if _, err := c.Restore(t.Context(), made.Path); bridge.CodeOf(err) != bridge.Unsupported {
+			if _, err := c.Restores().Restore(t.Context(), made.Path); bridge.CodeOf(err) != bridge.Unsupported {
 				t.Errorf("restored a manifest that names %q: %v", path, err)
 			}
 			if diff := cmp.Diff(before, listing(t, c.Home.Dir())); diff != "" {
@@ -324,7 +324,7 @@ func TestSTO_14_WhatComesDuringARestoreIsNotTakenAway(t *testing.T) {
 				}
 				return nil
 			}
-			if _, err := c.Restore(t.Context(), made.Path); (err != nil) != fails {
+			if _, err := c.Restores().Restore(t.Context(), made.Path); (err != nil) != fails {
 				t.Fatal(err)
 			}
 			if data := read(t, c.Home.Dir(), "read-journal/late.json"); string(data) != "[]" {
@@ -338,7 +338,7 @@ func TestSTO_08_ADrillProvesWhatWasCapturedAsItIs(t *testing.T) {
 	c := newHome(t)
 	onStore(t, c, "PRAGMA foreign_keys = 0; CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE q (p REFERENCES p(id)); INSERT INTO q VALUES (7)")
 	made := mustBackup(t, c)
-	if proof, err := c.Drill(t.Context(), made.Path); err != nil || !proof.OK {
+	if proof, err := c.Restores().Drill(t.Context(), made.Path); err != nil || !proof.OK {
 		t.Errorf("a faithful copy of broken references: %+v, %v", proof, err)
 	}
 }

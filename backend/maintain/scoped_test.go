@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/snapshot"
 	"bridge/backend/store"
@@ -64,7 +65,7 @@ func TestSTO_10_ASetHoldsTheMessagesAndNothingElse(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"messages": 43, "archived_messages": 0, "job_delivery_routes": 0}, counts); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
-	if err := c.openScoped(t.Context(), made.Path); err != nil {
+	if err := check.VerifyMessages(t.Context(), made.Path, c.Worker().ProgressOf("")); err != nil {
 		t.Error(err)
 	}
 }
@@ -73,7 +74,7 @@ func TestSTO_10_ASetIsNeverRestoredAsAWhole(t *testing.T) {
 	c := newHome(t)
 	made := mustBackupMessages(t, c)
 	before := managedBytes(t, c)
-	if _, err := c.Restore(t.Context(), made.Path); bridge.CodeOf(err) != bridge.Unsupported {
+	if _, err := c.Restores().Restore(t.Context(), made.Path); bridge.CodeOf(err) != bridge.Unsupported {
 		t.Errorf("Restore = %v", err)
 	}
 	sameFiles(t, before, managedBytes(t, c))
@@ -102,7 +103,7 @@ func TestSTO_10_AFailureStaysPendingAndTheHomeIsUntouched(t *testing.T) {
 		}
 		sameFiles(t, before, managedBytes(t, c))
 		for _, set := range scopedSets(t, c.Home.MessageBackups()) {
-			if err := c.openScoped(t.Context(), filepath.Join(c.Home.MessageBackups(), set.Path)); err != nil {
+			if err := check.VerifyMessages(t.Context(), filepath.Join(c.Home.MessageBackups(), set.Path), c.Worker().ProgressOf("")); err != nil {
 				t.Errorf("step %d published what is not whole: %v", n, err)
 			}
 		}

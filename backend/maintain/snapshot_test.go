@@ -59,10 +59,10 @@ func TestSTO_04_ASnapshotHoldsTheStoresAndNoSecretAndNoRunLog(t *testing.T) {
 func TestAUT_03_NoSecretIsInASnapshotOrARecoverySet(t *testing.T) {
 	c := newHome(t)
 	made := mustBackup(t, c)
-	if _, err := c.Restore(context.Background(), made.Path); err != nil {
+	if _, err := c.Restores().Restore(context.Background(), made.Path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Drill(context.Background(), ""); err != nil {
+	if _, err := c.Restores().Drill(context.Background(), ""); err != nil {
 		t.Fatal(err)
 	}
 	looked := 0
@@ -233,7 +233,7 @@ func TestSTO_04_WhatMovesToTheFirstArchiveMeanwhileIsInTheSnapshot(t *testing.T)
 		archived = true
 		beside := c
 		beside.step = nil
-		done, err := beside.Archive(t.Context())
+		done, err := beside.Archive().Messages(t.Context())
 		if err == nil && done.Messages == 0 {
 			err = errors.New("nothing was archived")
 		}
@@ -300,10 +300,10 @@ func TestSTO_05_ANameThatNoManifestHoldsDoesNotSpoilASnapshot(t *testing.T) {
 	c := newHome(t)
 	write(t, c.Home.Dir(), "jobs/\xff.json", "{}")
 	made := mustBackup(t, c)
-	if _, err := c.Drill(t.Context(), made.Path); err != nil {
+	if _, err := c.Restores().Drill(t.Context(), made.Path); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Restore(t.Context(), made.Path); err != nil {
+	if _, err := c.Restores().Restore(t.Context(), made.Path); err != nil {
 		t.Error(err)
 	}
 	if data := read(t, c.Home.Dir(), "jobs/\xff.json"); string(data) != "{}" {
@@ -321,7 +321,7 @@ func TestSTO_11_AClockThatWasSetBackKeepsTheNewestSetTheNewest(t *testing.T) {
 	if _, err := os.Stat(second.Path); err != nil || len(second.Moved) != 1 || filepath.Base(second.Moved[0]) != filepath.Base(first.Path) {
 		t.Errorf("made %s, moved %v, want the first one moved: %v", second.Path, second.Moved, err)
 	}
-	if found, err := c.findSnapshot("latest"); err != nil || found != second.Path {
+	if found, err := inventory.FindSnapshot(c.Home, "latest"); err != nil || found != second.Path {
 		t.Errorf("the latest is %s, want %s: %v", found, second.Path, err)
 	}
 }

@@ -35,7 +35,7 @@ func TestSTO_01_ALookTellsBackupsAndProofsApart(t *testing.T) {
 		t.Errorf("a home without backups: %+v", got)
 	}
 	full, messages := mustBackup(t, c), mustBackupMessages(t, c)
-	if _, err := c.Drill(t.Context(), full.Path); err != nil {
+	if _, err := c.Restores().Drill(t.Context(), full.Path); err != nil {
 		t.Fatal(err)
 	}
 	got := look(t, c)
@@ -66,7 +66,7 @@ func TestSTO_01_ALookSeesVersionsAndShapes(t *testing.T) {
 func TestSTO_10_ADrillProvesASetOfMessages(t *testing.T) {
 	c := newHome(t)
 	made := mustBackupMessages(t, c)
-	proof, err := c.Drill(t.Context(), made.Path)
+	proof, err := c.Restores().Drill(t.Context(), made.Path)
 	if err != nil || !proof.OK || proof.Rows != 40 || proof.Snapshot != filepath.Base(made.Path) {
 		t.Errorf("Drill = %+v, %v", proof, err)
 	}
@@ -83,7 +83,7 @@ func TestSTO_10_ADrillProvesASetOfMessages(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if proof, err := c.Drill(t.Context(), made.Path); err == nil || proof.OK {
+	if proof, err := c.Restores().Drill(t.Context(), made.Path); err == nil || proof.OK {
 		t.Errorf("a damaged set: %+v, %v", proof, err)
 	}
 	folder := "message-backups/" + filepath.Base(made.Path)
@@ -99,7 +99,7 @@ func TestSTO_10_ADrillProvesASetOfMessages(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Drill(t.Context(), made.Path); err != nil {
+	if _, err := c.Restores().Drill(t.Context(), made.Path); err != nil {
 		t.Error(err)
 	}
 	if got := report(t, c); !got.OK {
@@ -142,7 +142,7 @@ func TestSTO_08_ADrillWaitsForMaintenanceAndRecordsNoBrokenOffOne(t *testing.T) 
 	c := newHome(t)
 	mustBackup(t, c)
 	write(t, c.Home.Dir(), ".maintenance-lock", `{"pid":999999,"identity":"gone:1","program":"bridge doctor","what":"restore"}`)
-	if _, err := c.Drill(t.Context(), ""); bridge.CodeOf(err) != bridge.Denied {
+	if _, err := c.Restores().Drill(t.Context(), ""); bridge.CodeOf(err) != bridge.Denied {
 		t.Errorf("beside a restore: %v", err)
 	}
 	if err := os.Remove(c.Home.MaintenanceLock()); err != nil {
@@ -150,7 +150,7 @@ func TestSTO_08_ADrillWaitsForMaintenanceAndRecordsNoBrokenOffOne(t *testing.T) 
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	c.step = func(string) error { cancel(); return nil }
-	if _, err := c.Drill(ctx, ""); !errors.Is(err, context.Canceled) {
+	if _, err := c.Restores().Drill(ctx, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("a drill that was broken off: %v", err)
 	}
 	if proofs, err := c.Doctor().Drills(); err != nil || len(proofs) != 0 {

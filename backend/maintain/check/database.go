@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 
 	"bridge/backend/bridge"
@@ -51,4 +52,21 @@ func RequireDatabases(home config.Home) error {
 		}
 	}
 	return nil
+}
+
+// VerifyMessages reads a set of messages whole. progress hears how many bytes of
+// all were read.
+func VerifyMessages(ctx context.Context, dir string, progress func(done, all int64)) error {
+	m, err := inventory.ReadMessagesManifest(dir)
+	if err != nil {
+		return err
+	}
+	if err := m.CheckSums(ctx, dir, progress); err != nil {
+		return err
+	}
+	counts, err := VerifyDatabase(ctx, filepath.Join(dir, inventory.MessagesFile))
+	if err == nil && !maps.Equal(counts, m.Counts[inventory.MessagesFile]) {
+		err = bridge.Errorf(bridge.Storage, "%s does not have the rows that its manifest counts", dir)
+	}
+	return err
 }

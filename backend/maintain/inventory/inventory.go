@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -166,4 +167,20 @@ func MakeDirs(dir, path string) error {
 		}
 	}
 	return nil
+}
+
+// Present lists the managed files of the home dir that copies are made of, with the databases' side files.
+func Present(ctx context.Context, dir string) ([]string, error) {
+	paths, err := Managed(ctx, dir)
+	paths = slices.DeleteFunc(paths, func(path string) bool {
+		return !Belongs(dir, path) || KeepsPrivate(dir, path)
+	})
+	for _, one := range Databases {
+		for _, suffix := range SideFiles {
+			if info, statErr := os.Lstat(Join(dir, one.Name+suffix)); statErr == nil && info.Mode().IsRegular() {
+				paths = append(paths, one.Name+suffix)
+			}
+		}
+	}
+	return paths, err
 }

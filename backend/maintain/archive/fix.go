@@ -1,4 +1,4 @@
-package maintain
+package archive
 
 import (
 	"context"
@@ -23,26 +23,26 @@ type Moved struct {
 // ended and leases of processes that are gone, to a new folder under
 // archive/orphaned, with the same bytes under the same relative path (STO-06).
 // Missing and damaged data is not its business. It refuses while writers live.
-func (c Caretaker) Fix(ctx context.Context) ([]Moved, error) {
+func (m Mover) Fix(ctx context.Context) ([]Moved, error) {
 	moved := []Moved{}
-	if _, err := check.HasStore(ctx, c.Home); errors.Is(err, check.ErrLost) {
+	if _, err := check.HasStore(ctx, m.Worker.Home); errors.Is(err, check.ErrLost) {
 		return moved, err // a lease or an index may be all that shows it
 	}
-	err := c.Worker().Exclusively(lease.Fix, false, func() error {
-		report, err := c.Doctor().Check(ctx)
+	err := m.Worker.Exclusively(lease.Fix, false, func() error {
+		report, err := check.Doctor{Worker: m.Worker}.Check(ctx)
 		if err != nil {
 			return err
 		}
-		target := filepath.Join(c.Home.Orphaned(), fmt.Sprintf("%013d-%s", c.Now().UnixMilli(), uuid.NewString()))
+		target := filepath.Join(m.Worker.Home.Orphaned(), fmt.Sprintf("%013d-%s", m.Worker.Now().UnixMilli(), uuid.NewString()))
 		for _, finding := range report.Findings {
 			if !finding.Fixable {
 				continue
 			}
-			if err := inventory.MakeDirs(c.Home.Dir(), "archive/orphaned/"+filepath.Base(target)+"/"+finding.Path); err != nil {
+			if err := inventory.MakeDirs(m.Worker.Home.Dir(), "archive/orphaned/"+filepath.Base(target)+"/"+finding.Path); err != nil {
 				return err
 			}
-			one := Moved{From: inventory.Join(c.Home.Dir(), finding.Path), To: inventory.Join(target, finding.Path)}
-			err := c.Worker().Files().Move(one.From, one.To)
+			one := Moved{From: inventory.Join(m.Worker.Home.Dir(), finding.Path), To: inventory.Join(target, finding.Path)}
+			err := m.Worker.Files().Move(one.From, one.To)
 			if inventory.IsGone(err) && inventory.IsMissing(one.From) {
 				continue // its process was just ending it, as one that asked for the same lock
 			}

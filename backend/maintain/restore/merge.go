@@ -1,4 +1,4 @@
-package maintain
+package restore
 
 import (
 	"context"
@@ -28,55 +28,55 @@ type Merged struct {
 // compared; what this home has with other content is named and stops it. Then
 // every managed file is copied to a recovery set that stays, as before a
 // restore, and the rows come in one transaction.
-func (c Caretaker) Merge(ctx context.Context, typed string) (done Merged, err error) {
-	dir, err := c.findScoped(typed)
+func (r Restorer) Merge(ctx context.Context, typed string) (done Merged, err error) {
+	dir, err := inventory.FindMessages(r.Worker.Home, typed)
 	if err != nil {
 		return done, err
 	}
-	if err := c.openScoped(ctx, dir); err != nil {
+	if err := check.VerifyMessages(ctx, dir, r.Worker.ProgressOf("verifying the backup")); err != nil {
 		return done, err
 	}
-	if err := c.Home.Ensure(); err != nil {
+	if err := r.Worker.Home.Ensure(); err != nil {
 		return done, err
 	}
-	err = c.Worker().Exclusively(lease.Merge, false, func() error {
+	err = r.Worker.Exclusively(lease.Merge, false, func() error {
 		rule := store.Merge{
-			Store: c.Home.DB(), Archive: c.Home.Archive(), From: filepath.Join(dir, inventory.MessagesFile), Step: c.Worker().At,
-			Told: func(done, all int) { c.Worker().Progress("merging messages", int64(done), int64(all)) },
+			Store: r.Worker.Home.DB(), Archive: r.Worker.Home.Archive(), From: filepath.Join(dir, inventory.MessagesFile), Step: r.Worker.At,
+			Told: func(done, all int) { r.Worker.Progress("merging messages", int64(done), int64(all)) },
 		}
 		done.Snapshot = dir
-		if err := c.haveStore(ctx); err != nil {
+		if err := r.haveStore(ctx); err != nil {
 			return err
 		}
 		if done.Merged, err = store.LookMerge(ctx, rule); err != nil {
 			return err
 		}
 		if done.Missing() == 0 {
-			return c.settleMerge(dir)
+			return r.settleMerge(dir)
 		}
-		set, _, err := c.displace(ctx, dir, lease.Merge)
+		set, _, err := r.displace(ctx, dir, lease.Merge)
 		if err != nil {
-			return fmt.Errorf("copy the present files to a recovery set: %w", c.notBegun(set, err))
+			return fmt.Errorf("copy the present files to a recovery set: %w", r.notBegun(set, err))
 		}
 		done.Recovery = set
-		return c.mergeInto(ctx, rule, set)
+		return r.mergeInto(ctx, rule, set)
 	})
-	return done, lease.WhileDeferred(c.Home, err)
+	return done, lease.WhileDeferred(r.Worker.Home, err)
 }
 
 // haveStore makes an empty store where the home has lost its own, and there is no
 // snapshot that would bring more back than messages.
-func (c Caretaker) haveStore(ctx context.Context) error {
-	switch there, logged := inventory.SizeOf(c.Home.DB()) > 0, inventory.SizeOf(c.Home.DB()+"-wal") > 0; {
+func (r Restorer) haveStore(ctx context.Context) error {
+	switch there, logged := inventory.SizeOf(r.Worker.Home.DB()) > 0, inventory.SizeOf(r.Worker.Home.DB()+"-wal") > 0; {
 	case there:
 		return nil
 	case logged:
-		return bridge.Errorf(bridge.Storage, "%s is gone or empty, but the log beside it is there: restore a full snapshot first, then merge", c.Home.DB())
+		return bridge.Errorf(bridge.Storage, "%s is gone or empty, but the log beside it is there: restore a full snapshot first, then merge", r.Worker.Home.DB())
 	}
-	if lost, _ := check.FindLoss(ctx, c.Home); lost != nil && lost.HasSnapshot() {
+	if lost, _ := check.FindLoss(ctx, r.Worker.Home); lost != nil && lost.HasSnapshot() {
 		return lost.Refusal()
 	}
-	db, err := store.Open(ctx, c.Home.DB(), store.Options{Now: c.Now, Log: slog.New(slog.DiscardHandler)})
+	db, err := store.Open(ctx, r.Worker.Home.DB(), store.Options{Now: r.Worker.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -85,21 +85,21 @@ func (c Caretaker) haveStore(ctx context.Context) error {
 
 // mergeInto merges and notes the outcome in the recovery set. A failure has
 // changed nothing: the store itself took the rows back.
-func (c Caretaker) mergeInto(ctx context.Context, rule store.Merge, set string) error {
+func (r Restorer) mergeInto(ctx context.Context, rule store.Merge, set string) error {
 	_, err := store.MergeMessages(ctx, rule)
-	return errors.Join(err, c.writeOutcome(set, err == nil))
+	return errors.Join(err, r.writeOutcome(set, err == nil))
 }
 
 // settleMerge notes the outcome of a merge of the same backup that was
 // interrupted after all was in.
-func (c Caretaker) settleMerge(dir string) error {
-	newest, interrupted, err := inventory.Interrupted(c.Home.Backups())
+func (r Restorer) settleMerge(dir string) error {
+	newest, interrupted, err := inventory.Interrupted(r.Worker.Home.Backups())
 	if err != nil || !interrupted {
 		return err
 	}
 	described, err := inventory.ReadRecovery(newest)
 	if err == nil && described.Work == lease.Merge && described.Snapshot == dir {
-		return c.writeOutcome(newest, true)
+		return r.writeOutcome(newest, true)
 	}
 	return nil // another work's, or unreadable: the doctor goes on naming it
 }

@@ -1,4 +1,4 @@
-package maintain
+package restore
 
 import (
 	"context"
@@ -25,27 +25,27 @@ import (
 // every table against the manifest, and a store that opens. A set of messages is
 // merged into an empty home instead. The proof is recorded, a failed one too, and
 // the scratch home is removed.
-func (c Caretaker) Drill(ctx context.Context, typed string) (proof inventory.Proof, err error) {
-	find := c.findSnapshot
+func (r Restorer) Drill(ctx context.Context, typed string) (proof inventory.Proof, err error) {
+	find := inventory.FindSnapshot
 	if inventory.MessagesName.MatchString(filepath.Base(typed)) {
-		find = c.findScoped
+		find = inventory.FindMessages
 	}
-	dir, err := find(typed)
+	dir, err := find(r.Worker.Home, typed)
 	if err != nil {
 		return proof, err
 	}
-	if err := disk.MakeDir(c.Home.Backups()); err != nil { // a home may have sets of messages only
+	if err := disk.MakeDir(r.Worker.Home.Backups()); err != nil { // a home may have sets of messages only
 		return proof, err
 	}
-	held, err := c.Worker().Register()
+	held, err := r.Worker.Register()
 	if err != nil {
 		return proof, err
 	}
 	defer func() { err = errors.Join(err, held.Release()) }()
-	proof = inventory.Proof{At: c.Now().UnixMilli(), Snapshot: filepath.Base(dir)}
-	rehearse := c.rehearse
+	proof = inventory.Proof{At: r.Worker.Now().UnixMilli(), Snapshot: filepath.Base(dir)}
+	rehearse := r.rehearse
 	if inventory.MessagesName.MatchString(proof.Snapshot) {
-		rehearse = c.rehearseMessages
+		rehearse = r.rehearseMessages
 	}
 	failure := rehearse(ctx, dir, &proof)
 	if ctx.Err() != nil {
@@ -59,7 +59,7 @@ func (c Caretaker) Drill(ctx context.Context, typed string) (proof inventory.Pro
 	if err != nil {
 		return proof, err
 	}
-	return proof, errors.Join(c.Worker().Files().AppendSync(filepath.Join(c.Home.Backups(), inventory.DrillsName), line, disk.PrivateFile), asFailure(failure))
+	return proof, errors.Join(r.Worker.Files().AppendSync(filepath.Join(r.Worker.Home.Backups(), inventory.DrillsName), line, disk.PrivateFile), asFailure(failure))
 }
 
 // asFailure makes the reason of a failed drill a sentence for people.
@@ -71,16 +71,16 @@ func asFailure(failure error) error {
 }
 
 // rehearse does the drill of a full snapshot.
-func (c Caretaker) rehearse(ctx context.Context, dir string, proof *inventory.Proof) error {
+func (r Restorer) rehearse(ctx context.Context, dir string, proof *inventory.Proof) error {
 	manifest, err := inventory.ReadManifest(dir)
 	if err != nil {
 		return err
 	}
-	from, err := c.openSource(ctx, dir)
+	from, err := r.openSource(ctx, dir)
 	if err != nil {
 		return err
 	}
-	return c.inScratch(func(there Caretaker) error {
+	return r.inScratch(func(there Restorer) error {
 		if err := there.install(ctx, from, nil); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (c Caretaker) rehearse(ctx context.Context, dir string, proof *inventory.Pr
 }
 
 // rehearseMessages does the drill of a set of messages.
-func (c Caretaker) rehearseMessages(ctx context.Context, dir string, proof *inventory.Proof) error {
+func (r Restorer) rehearseMessages(ctx context.Context, dir string, proof *inventory.Proof) error {
 	manifest, err := inventory.ReadMessagesManifest(dir)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (c Caretaker) rehearseMessages(ctx context.Context, dir string, proof *inve
 	for _, count := range manifest.Counts[inventory.MessagesFile] {
 		proof.Rows += count
 	}
-	return c.inScratch(func(there Caretaker) error {
+	return r.inScratch(func(there Restorer) error {
 		merged, err := there.Merge(ctx, dir)
 		if err != nil {
 			return err
@@ -118,14 +118,14 @@ func (c Caretaker) rehearseMessages(ctx context.Context, dir string, proof *inve
 
 // inScratch runs work on an empty home beside the snapshots, where there is room
 // for it, and takes that home away.
-func (c Caretaker) inScratch(work func(there Caretaker) error) (err error) {
-	scratch := filepath.Join(c.Home.Backups(), inventory.PendingPrefix+"drill-"+uuid.NewString())
+func (r Restorer) inScratch(work func(there Restorer) error) (err error) {
+	scratch := filepath.Join(r.Worker.Home.Backups(), inventory.PendingPrefix+"drill-"+uuid.NewString())
 	if err := disk.MakeDir(scratch); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, dropScratch(scratch)) }()
-	there := c
-	if there.Home, err = config.ResolveHome(scratch, func(string) string { return "" }); err != nil {
+	there := r
+	if there.Worker.Home, err = config.ResolveHome(scratch, func(string) string { return "" }); err != nil {
 		return err
 	}
 	return work(there)
@@ -136,12 +136,12 @@ func (c Caretaker) inScratch(work func(there Caretaker) error) (err error) {
 func dropScratch(dir string) error { return os.RemoveAll(dir) }
 
 // proveCounts compares the rows of every table with the manifest.
-func (c Caretaker) proveCounts(ctx context.Context, manifest inventory.Manifest) (rows int, err error) {
+func (r Restorer) proveCounts(ctx context.Context, manifest inventory.Manifest) (rows int, err error) {
 	for _, one := range inventory.Databases {
 		if !manifest.Has(one.Name) {
 			continue
 		}
-		counts, err := store.Counts(ctx, inventory.Join(c.Home.Dir(), one.Name), false)
+		counts, err := store.Counts(ctx, inventory.Join(r.Worker.Home.Dir(), one.Name), false)
 		if err != nil {
 			return rows, err
 		}
@@ -158,8 +158,8 @@ func (c Caretaker) proveCounts(ctx context.Context, manifest inventory.Manifest)
 
 // proveSound asks the doctor about the scratch home and opens its store as a
 // broker would, upgrade included.
-func (c Caretaker) proveSound(ctx context.Context) error {
-	report, err := c.Doctor().Check(ctx)
+func (r Restorer) proveSound(ctx context.Context) error {
+	report, err := check.Doctor{Worker: r.Worker}.Check(ctx)
 	if err != nil {
 		return err
 	}
@@ -168,10 +168,10 @@ func (c Caretaker) proveSound(ctx context.Context) error {
 			return bridge.Errorf(bridge.Storage, "%s: %s", finding.Path, finding.Detail)
 		}
 	}
-	if _, err := os.Stat(c.Home.DB()); inventory.IsGone(err) {
+	if _, err := os.Stat(r.Worker.Home.DB()); inventory.IsGone(err) {
 		return nil
 	}
-	db, err := store.Open(ctx, c.Home.DB(), store.Options{Now: c.Now, Log: slog.New(slog.DiscardHandler)})
+	db, err := store.Open(ctx, r.Worker.Home.DB(), store.Options{Now: r.Worker.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
