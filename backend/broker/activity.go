@@ -91,7 +91,7 @@ func (p *activity) offerAgain(ctx context.Context, s *session.Session, all bool)
 		return nil
 	}
 	here := p.processesLocked(id)
-	kind, folder, host, cwd := s.Kind, s.Store, s.SessionID, s.Cwd
+	kind, folder, host, cwd := s.Kind, s.CLIDataDir, s.SessionID, s.Cwd
 	p.mu.Unlock()
 	handed, err := p.opts.DB.Handed(ctx, id, handedScan)
 	lost := slices.DeleteFunc(handed, func(d mail.Delivery) bool {

@@ -88,10 +88,10 @@ func (p *children) lookSoon(s *session.Session, store string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if filepath.IsAbs(store) {
-		s.Store = store
+		s.CLIDataDir = store
 	}
 	box := p.boxes[s.ID]
-	if s.Store == "" || s.SessionID == "" || box == nil || box.Looking {
+	if s.CLIDataDir == "" || s.SessionID == "" || box == nil || box.Looking {
 		return
 	}
 	box.Looking = true
@@ -102,7 +102,7 @@ func (p *children) lookSoon(s *session.Session, store string) {
 func (p *children) look(ctx context.Context, s *session.Session, box *mailbox.Box) {
 	p.mu.Lock()
 	box.Looking = false // what happens from now on asks for another look
-	host, folder, kind, cwd := s.SessionID, s.Store, s.Kind, s.Cwd
+	host, folder, kind, cwd := s.SessionID, s.CLIDataDir, s.Kind, s.Cwd
 	pid := s.AgentPID
 	p.mu.Unlock()
 	found, err := clidata.Children(ctx, kind, folder, host, cwd)

@@ -73,7 +73,7 @@ func TestCHT_10_ChildrenFromBeforeTheBrokerAreFoundInTheStore(t *testing.T) {
 	b.restart()
 	folder, describe := claudeStore(t)
 	describe("c1", `{"agentType":"general-purpose","description":"find the bug"}`)
-	app := b.join(api.Register{Name: "app", SessionID: "s1", Store: folder})
+	app := b.join(api.Register{Name: "app", SessionID: "s1", CLIDataDir: folder})
 	b.childrenOf("app", "c1 busy find the bug\n")
 	describe("c1", `{"agentType":"general-purpose","description":"find the cause"}`)
 	b.broker.LookAtChildren(app.ID)
@@ -150,7 +150,7 @@ func TestCHT_10_AChildOfAnEndedProcessIsNotAtWork(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(folder, "projects", "-work-shop", "s1", "subagents", "agent-c1.meta.json"), long, long); err != nil {
 		t.Fatal(err)
 	}
-	b.join(api.Register{Name: "app", SessionID: "s1", Store: folder, AgentPID: os.Getpid()})
+	b.join(api.Register{Name: "app", SessionID: "s1", CLIDataDir: folder, AgentPID: os.Getpid()})
 	b.childrenOf("app", "c1 done cut off\n")
 }
 
@@ -174,7 +174,7 @@ func TestCHT_10_ALookThatCameTooLateTellsNothing(t *testing.T) {
 	b.broker.mu.Lock()
 	s, _ := b.broker.roster.Get(app.ID)
 	box := b.broker.boxes[app.ID]
-	s.Store = folder
+	s.CLIDataDir = folder
 	b.broker.mu.Unlock()
 	b.broker.children.look(t.Context(), s, mailbox.New())
 	b.childrenOf("app", "")
@@ -191,7 +191,7 @@ func TestCHT_13_AStoreDecidesWhoseAChildIs(t *testing.T) {
 	b.hook(session.HookCall{Event: session.EventChildStart, SessionID: "s2", ChildID: "c1", ChildTitle: "claimed"}, true)
 	b.childrenOf("other", "c1 busy claimed\n")
 	describe("c1", `{"agentType":"x","description":"ours"}`)
-	b.join(api.Register{Name: "app", SessionID: "s1", Store: folder})
+	b.join(api.Register{Name: "app", SessionID: "s1", CLIDataDir: folder})
 	b.childrenOf("app", "c1 busy ours\n")
 	b.hook(session.HookCall{Event: session.EventChildStart, SessionID: "s2", ChildID: "c1", ChildTitle: "claimed"}, true)
 	b.childrenOf("other", "")

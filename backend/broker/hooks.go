@@ -34,7 +34,7 @@ func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (sessi
 		}
 		p.changed()
 	}
-	p.children.lookSoon(s, call.Store)
+	p.children.lookSoon(s, call.CLIDataDir)
 	if call.ChildID != "" {
 		p.children.noteChild(s, call)
 		return session.HookReply{}, p.chats.noteQueued(ctx, s, call)

@@ -23,8 +23,8 @@ func (p *identity) learnHostLocked(l *link, s *session.Session) {
 	if l.host.Name != "" {
 		s.Process = l.host.Name
 	}
-	if l.identity != nil && filepath.IsAbs(l.identity.Store) {
-		s.Store = l.identity.Store
+	if l.identity != nil && filepath.IsAbs(l.identity.CLIDataDir) {
+		s.CLIDataDir = l.identity.CLIDataDir
 	}
 }
 

@@ -16,8 +16,8 @@ type idleness struct{ *core }
 func (p *idleness) lookIdle(s *session.Session) {
 	p.mu.Lock()
 	box := p.boxes[s.ID]
-	doubtful := box != nil && s.Busy && s.Kind == bridge.Claude && s.Store != "" && s.SessionID != ""
-	folder, pid, host := s.Store, s.AgentPID, s.SessionID
+	doubtful := box != nil && s.Busy && s.Kind == bridge.Claude && s.CLIDataDir != "" && s.SessionID != ""
+	folder, pid, host := s.CLIDataDir, s.AgentPID, s.SessionID
 	p.mu.Unlock()
 	if !doubtful {
 		return

@@ -25,7 +25,7 @@ func TestCHT_03_ABrokenOffTurnDoesNotHoldUpTheOwnersWords(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(store, "sessions"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		app = b.join(api.Register{Name: "app", SessionID: "s1", AgentPID: agentPID, HostKnown: true, Store: store})
+		app = b.join(api.Register{Name: "app", SessionID: "s1", AgentPID: agentPID, HostKnown: true, CLIDataDir: store})
 		b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1"}, true)
 		return b, app, func(status string, at time.Time) {
 			entry := fmt.Sprintf(`{"pid":%d,"sessionId":"s1","status":%q,"statusUpdatedAt":%d}`, agentPID, status, at.UnixMilli())

@@ -287,7 +287,7 @@ func (p *mods) judgeMod(ctx context.Context, s *session.Session, call session.Ho
 	}
 	now, settle, confirm := p.nowMillis(), p.opts.Pace.Settle.Milliseconds(), p.opts.Pace.Confirm.Milliseconds()
 	awaited, quiet := box.Mod.Awaited(), !s.Busy && !box.Mod.InTurn() && now >= box.LastActive()+settle
-	folder, cwd, asked, tries := s.Store, s.Cwd, box.Mod.Conversations(s.SessionID), box.Mod.Tries()
+	folder, cwd, asked, tries := s.CLIDataDir, s.Cwd, box.Mod.Conversations(s.SessionID), box.Mod.Tries()
 	p.mu.Unlock()
 	given, err := p.givenToMod(ctx, id)
 	if err != nil {

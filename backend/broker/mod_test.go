@@ -98,7 +98,7 @@ func (m *mod) none(prompts <-chan api.ModPrompt, why string) {
 // claude is a session whose hooks have reported, idle.
 func (b *bench) claude(name, sessionID string, store string) peer {
 	b.t.Helper()
-	p := b.join(api.Register{Name: name, SessionID: sessionID, Store: store})
+	p := b.join(api.Register{Name: name, SessionID: sessionID, CLIDataDir: store})
 	b.hook(session.HookCall{Event: session.EventStart, SessionID: sessionID}, true)
 	return p
 }

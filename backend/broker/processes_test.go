@@ -78,7 +78,7 @@ var comebacks = []comeback{
 }
 
 func (b *bench) host(kind bridge.AgentKind, process, store string) peer {
-	return b.join(api.Register{Kind: kind, Name: "host", SessionID: "s1", Process: process, Channel: true, Hooks: true, Store: store})
+	return b.join(api.Register{Kind: kind, Name: "host", SessionID: "s1", Process: process, Channel: true, Hooks: true, CLIDataDir: store})
 }
 
 // TestMSG_06_ARestartIsNoReading: the host dies between the hand-over and its next

@@ -41,7 +41,7 @@ func (p *sessions) register(ctx context.Context, l *link, args api.Register) (ap
 		return api.Registered{}, err
 	}
 	note, err := p.decisions.note(ctx, p.targetOf(s))
-	p.children.lookSoon(s, args.Store)
+	p.children.lookSoon(s, args.CLIDataDir)
 	p.status.askVersion(args.Kind)
 	p.changed()
 	p.mu.Lock()

@@ -87,7 +87,7 @@ func sameProcess(pid int) func() bool {
 // identify fills in what the environment tells about the session. Flags win.
 func identify(getenv func(string) string, register *api.Register) {
 	register.AgentPID, register.HostKnown = hostProcess(register.Kind)
-	register.Store = hook.StoreFolder(register.Kind, getenv)
+	register.CLIDataDir = hook.CLIDataDir(register.Kind, getenv)
 	if register.Kind == bridge.Claude && register.SessionID == "" {
 		register.SessionID = getenv("CLAUDE_CODE_SESSION_ID")
 	}

@@ -29,7 +29,7 @@ func pluginCommand(a *App) *cobra.Command {
 			}
 			log, closeLog := a.openLog(home)
 			defer closeLog()
-			options := hook.Options{Home: home, Version: a.Version, Store: hook.StoreFolder(kind, a.Getenv), Now: a.Now, Log: log}
+			options := hook.Options{Home: home, Version: a.Version, CLIDataDir: hook.CLIDataDir(kind, a.Getenv), Now: a.Now, Log: log}
 			switch {
 			case kind == bridge.Claude && report:
 				return hook.ReportMod(cmd.Context(), options, a.Stdin)

@@ -22,12 +22,12 @@ import (
 	"bridge/backend/session"
 )
 
-// Options says where the hook runs. All fields are required but Store and Note.
+// Options says where the hook runs. All fields are required but CLIDataDir and Note.
 type Options struct {
 	Home    config.Home
 	Version string
-	// Store is the folder of the agent CLI's own store; "" hides it.
-	Store string
+	// CLIDataDir is the folder of the agent CLI's own store; "" hides it.
+	CLIDataDir string
 	// Note is what a session is shown when it starts, read without a broker. It
 	// is nil in a program that cannot read the store.
 	Note func(ctx context.Context, call session.HookCall) string
@@ -57,7 +57,7 @@ func Run(ctx context.Context, opts Options, kind bridge.AgentKind, event string,
 		_ = writeOut(output, adapter.FormatHook(session.HookCall{}, "")) // a host that does not read misses nothing
 		return
 	}
-	call.Store = opts.Store
+	call.CLIDataDir = opts.CLIDataDir
 	answer(ctx, opts, adapter, call, output)
 }
 

@@ -236,7 +236,7 @@ func (p *Plugin) ensure(ctx context.Context, client *ipc.Client, call session.Ho
 func (p *Plugin) register(ctx context.Context, client *ipc.Client, sessionID string, r registered) error {
 	answer, err := client.Register(ctx, api.Register{
 		Kind: p.kind, Cwd: r.cwd, AgentPID: p.host.PID, HostKnown: true, SessionID: sessionID, Previous: r.id,
-		Store: p.opts.Store, Loans: p.loansOf(sessionID),
+		CLIDataDir: p.opts.CLIDataDir, Loans: p.loansOf(sessionID),
 	})
 	if err != nil {
 		return err

@@ -115,7 +115,7 @@ func takeHome(args []string) (home string, words []string) {
 
 func (p Program) options(home config.Home, kind bridge.AgentKind) Options {
 	log := slog.New(slog.NewTextHandler(lazyLog{home}, nil))
-	opts := Options{Home: home, Version: p.Version, Store: StoreFolder(kind, p.Getenv), Now: p.Now, Log: log}
+	opts := Options{Home: home, Version: p.Version, CLIDataDir: CLIDataDir(kind, p.Getenv), Now: p.Now, Log: log}
 	if p.Note != nil {
 		opts.Note = func(ctx context.Context, call session.HookCall) string { return p.Note(ctx, home, log, call) }
 	}
@@ -125,14 +125,14 @@ func (p Program) options(home config.Home, kind bridge.AgentKind) Options {
 // headless reports whether claude runs without a person (claude -p).
 func (p Program) headless() bool { return strings.HasPrefix(p.Getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk") }
 
-// StoreFolder is the folder of the CLI's own store, as the environment tells: it
+// CLIDataDir is the folder of the CLI's own store, as the environment tells: it
 // is the CLI's where the CLI started us.
-func StoreFolder(kind bridge.AgentKind, getenv func(string) string) string {
+func CLIDataDir(kind bridge.AgentKind, getenv func(string) string) string {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return ""
 	}
-	return host.StoreFolder(kind, home, getenv)
+	return host.CLIDataDir(kind, home, getenv)
 }
 
 // AsksForHelp reports whether args are a person's question instead of a call.

@@ -1,6 +1,6 @@
 // Package host is what the agent CLIs are to a program that they call: what
 // their hooks and plugins say and want to hear (ParseHook, FormatHook), and the
-// folder that their environment names (StoreFolder). One file per kind. A hook is
+// folder that their environment names (CLIDataDir). One file per kind. A hook is
 // a process of its own each time, so nothing heavy may stand here.
 package host
 
@@ -46,10 +46,10 @@ func For(kind bridge.AgentKind) Adapter {
 	}
 }
 
-// StoreFolder is the folder where the CLI of kind keeps what it knows of its
+// CLIDataDir is the folder where the CLI of kind keeps what it knows of its
 // sessions: the one that env names, else the usual one below home. "" for a kind
 // whose store is not read.
-func StoreFolder(kind bridge.AgentKind, home string, env func(string) string) string {
+func CLIDataDir(kind bridge.AgentKind, home string, env func(string) string) string {
 	switch kind {
 	case bridge.Claude:
 		return Folder(home, env, "CLAUDE_CONFIG_DIR", ".claude")

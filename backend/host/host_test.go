@@ -16,7 +16,7 @@ func TestCHT_10_WhereTheStoresAre(t *testing.T) {
 	kinds := []bridge.AgentKind{bridge.Claude, bridge.Codex, bridge.OpenCode, bridge.Antigravity}
 	folders := func() (all []string) {
 		for _, kind := range kinds {
-			all = append(all, StoreFolder(kind, home, get))
+			all = append(all, CLIDataDir(kind, home, get))
 		}
 		return all
 	}

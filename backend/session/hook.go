@@ -50,12 +50,12 @@ type HookCall struct {
 	ChildID    string `json:"childId,omitempty"`
 	ChildTitle string `json:"childTitle,omitempty"`
 	Cwd        string `json:"cwd,omitempty"`
-	// Store is the folder of the CLI's own store, as the environment that the
-	// CLI gave to the hook tells (host.StoreFolder).
-	Store     string `json:"store,omitempty"`
-	Source    string `json:"source,omitempty"` // session-start: startup, resume, clear
-	Prompt    string `json:"prompt,omitempty"`
-	ToolUseID string `json:"toolUseId,omitempty"`
+	// CLIDataDir is the folder of the CLI's own store, as the environment that the
+	// CLI gave to the hook tells (host.CLIDataDir).
+	CLIDataDir string `json:"store,omitempty"`
+	Source     string `json:"source,omitempty"` // session-start: startup, resume, clear
+	Prompt     string `json:"prompt,omitempty"`
+	ToolUseID  string `json:"toolUseId,omitempty"`
 	// Ancestors are the process ids above the hook, nearest first: one of them
 	// is the agent whose MCP server belongs to the same session.
 	Ancestors []int `json:"ancestors,omitempty"`

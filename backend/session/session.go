@@ -31,9 +31,9 @@ type Session struct {
 	// ChildrenNote is a sentence why the CLI's own store tells nothing of the
 	// children, "" when it does.
 	ChildrenNote string
-	// Store is the folder of the CLI's own store as the CLI's environment names
+	// CLIDataDir is the folder of the CLI's own store as the CLI's environment names
 	// it, "" until one of its processes said so.
-	Store string
+	CLIDataDir string
 
 	// HooksSeen says that a hook or plugin reported from this session, so its
 	// busy state is theirs to tell.

@@ -34,9 +34,9 @@ type Register struct {
 	// told apart (ProcessOf). "" lets the broker find out.
 	Process   string `json:"process,omitempty"`
 	SessionID string `json:"sessionId,omitempty"` // host session id, "" until known
-	// Store is the folder of the CLI's own store, as far as the environment of
-	// the registering process tells (host.StoreFolder).
-	Store string `json:"store,omitempty"`
+	// CLIDataDir is the folder of the CLI's own store, as far as the environment of
+	// the registering process tells (host.CLIDataDir).
+	CLIDataDir string `json:"store,omitempty"`
 	// Previous is the peer id of an earlier registration of the same process:
 	// after a broker restart it keeps its identity.
 	Previous  string      `json:"previous,omitempty"`
