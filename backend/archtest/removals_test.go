@@ -21,6 +21,8 @@ var removals = map[string]string{
 	"backend/maintain/restore.dropScratch os.RemoveAll":      "the scratch home of a drill, made by the same call from what stays",
 	"backend/maintain/snapshot.dropCopy os.RemoveAll":        "what was captured of a damaged index by the same call; the home has the file",
 
+	"backend/gitwork.Git.scratchIndex os.RemoveAll": "the copy of an index in a folder of its own, made by the same call; the checkout has its index",
+
 	"backend/agent/setup.Edit.write os.Remove":          "a settings file that Bridge itself made, checked to be as Bridge left it",
 	"backend/agent/setup.dropEmptyDirs os.Remove":       "folders that Bridge made; the system refuses those that hold anything",
 	"backend/agent/setup.Input.codexTrust os.RemoveAll": "the throw-away folder of one question to codex, made by the same call",

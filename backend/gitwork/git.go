@@ -1,0 +1,273 @@
+// Package gitwork works with git for delegated jobs (JOB-08, JOB-18, JOB-19): which
+// repository a folder belongs to, a worktree of its own for each job, what a job
+// changed against the files that stood there at its start, and how the owner lands
+// or drops it. No commit and no file is lost by any of it: what is not committed is
+// parked as a commit first, what no branch holds gets a name, and git itself removes
+// a checkout, never by force. It runs the owner's git by argument lists, without
+// hooks, pager, colour, editor or questions.
+package gitwork
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"bridge/backend/bridge"
+)
+
+// Git runs git. It may be used by several goroutines at once; git's own lock files
+// order them.
+type Git struct {
+	bin string
+	env []string
+	// lockWait is for how long another git's lock file is waited for.
+	lockWait time.Duration
+	// pause waits between two tries; tests put something else in its place.
+	pause func(context.Context, time.Duration) error
+}
+
+// kept are the variables of the environment that git needs: to find its programs
+// and the owner's settings. No GIT_* of the caller gets through, for one names
+// another repository.
+var kept = []string{
+	"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "USER", "LOGNAME",
+	"SYSTEMROOT", "USERPROFILE", "HOMEDRIVE", "HOMEPATH", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "TEMP", "TMP", "PATHEXT", "COMSPEC",
+}
+
+// set are the variables that every git gets.
+var set = []string{
+	"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat", "GIT_EDITOR=false", "GIT_SEQUENCE_EDITOR=false", "GIT_ASKPASS=false", "SSH_ASKPASS=false",
+	"GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1", "GIT_NO_REPLACE_OBJECTS=1",
+}
+
+// options are those of every git. Hooks are the owner's for his own work; a job's
+// repository must not start programs when Bridge looks at it.
+var options = []string{
+	"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "core.pager=cat", "-c", "color.ui=false", "-c", "core.quotePath=false",
+	"-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "commit.gpgSign=false", "-c", "advice.addEmbeddedRepo=false", "-c", "core.untrackedCache=false",
+	"-c", "diff.ignoreSubmodules=dirty", "-c", "submodule.recurse=false", "-c", "core.safecrlf=false",
+}
+
+// New finds git on the PATH of environ.
+func New(environ []string) (*Git, error) {
+	env := slices.Clone(set)
+	var path string
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if slices.Contains(kept, strings.ToUpper(name)) {
+			env = append(env, entry)
+		}
+		if strings.EqualFold(name, "PATH") {
+			path = value
+		}
+	}
+	bin, err := lookPath(path)
+	if err != nil {
+		return nil, bridge.Errorf(bridge.Unavailable, "git is not installed: worktrees and diffs of jobs need git 2.38 or newer on the PATH")
+	}
+	return &Git{bin: bin, env: env, lockWait: 10 * time.Second, pause: pause}, nil
+}
+
+// lookPath finds git in the folders of path, which need not be this process's PATH.
+func lookPath(path string) (string, error) {
+	for _, folder := range splitList(path) {
+		if found, err := exec.LookPath(folder + string(os.PathSeparator) + "git"); err == nil && folder != "" {
+			return found, nil
+		}
+	}
+	return "", exec.ErrNotFound
+}
+
+func splitList(path string) []string { return strings.Split(path, string(os.PathListSeparator)) }
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// maxOutput bounds what a git may say; the longest is the list of a tree's files.
+const maxOutput = 256 << 20
+
+// call is one run of git.
+type call struct {
+	dir   string
+	args  []string
+	env   []string // added to every git's
+	input string
+	limit int // of the output in bytes, after which it is cut; 0 is maxOutput and an error
+}
+
+// result is what came of it.
+type result struct {
+	out  string
+	code int
+	cut  bool
+}
+
+// failure is a git that did not do what it was asked to.
+type failure struct {
+	args []string
+	code int
+	text string
+}
+
+func (f *failure) Error() string {
+	text := strings.TrimSpace(f.text)
+	if text == "" {
+		text = "it gave no reason"
+	}
+	return "git " + f.args[0] + ": " + text
+}
+
+// output runs git and returns what it says, without the last line break.
+func (g *Git) output(ctx context.Context, dir string, args ...string) (string, error) {
+	done, err := g.run(ctx, call{dir: dir, args: args})
+	return strings.TrimSuffix(done.out, "\n"), err
+}
+
+// run runs git, again while another git holds a lock.
+func (g *Git) run(ctx context.Context, c call) (result, error) {
+	const step = 100 * time.Millisecond
+	for waited := time.Duration(0); ; waited += step {
+		done, err := g.once(ctx, c)
+		lock := lockOf(err)
+		if lock == "" {
+			return done, err
+		}
+		if waited >= g.lockWait {
+			return done, bridge.Errorf(bridge.Busy, "another git is at work: %s is there for more than %s (remove it if none runs)", lock, bridge.Span(g.lockWait))
+		}
+		if err := g.pause(ctx, step); err != nil {
+			return done, err
+		}
+	}
+}
+
+var lockText = regexp.MustCompile(`(?i)unable to (?:create|lock) '?([^'\n]*\.lock)'?: File exists|cannot lock ref [^\n]*unable to create '([^']*\.lock)'`)
+
+// lockOf returns the lock file that made a git fail, "" when it was something else.
+func lockOf(err error) string {
+	var failed *failure
+	if !errors.As(err, &failed) {
+		return ""
+	}
+	found := lockText.FindStringSubmatch(failed.text)
+	if found == nil {
+		return ""
+	}
+	return found[1] + found[2]
+}
+
+func (g *Git) once(ctx context.Context, c call) (result, error) {
+	cmd := exec.CommandContext(ctx, g.bin, append(slices.Clone(options), c.args...)...)
+	cmd.Dir, cmd.Env = c.dir, append(slices.Clone(g.env), c.env...)
+	cmd.Stdin = strings.NewReader(c.input)
+	cmd.WaitDelay = 5 * time.Second
+	out := &bounded{limit: maxOutput}
+	if c.limit > 0 {
+		out.limit = c.limit
+	}
+	text := &bounded{limit: 16 << 10}
+	cmd.Stdout, cmd.Stderr = out, text
+	err := cmd.Run()
+	done := result{out: out.kept.String(), cut: out.cut}
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return done, ctx.Err()
+	case errors.As(err, &exit):
+		done.code = exit.ExitCode()
+		return done, &failure{args: c.args, code: done.code, text: text.kept.String()}
+	case err != nil:
+		return done, bridge.Errorf(bridge.Unavailable, "git cannot be started in %s: %w", c.dir, err)
+	case out.cut && c.limit == 0:
+		return done, bridge.Errorf(bridge.TooLarge, "git %s says more than %s", c.args[0], bridge.Size(maxOutput))
+	}
+	return done, nil
+}
+
+// bounded keeps the begin of what is written to it.
+type bounded struct {
+	kept  bytes.Buffer // not embedded: its ReadFrom would go round the limit
+	limit int
+	cut   bool
+}
+
+// Write takes everything and keeps what fits.
+func (b *bounded) Write(p []byte) (int, error) {
+	room := b.limit - b.kept.Len()
+	b.cut = b.cut || len(p) > room
+	b.kept.Write(p[:min(len(p), room)])
+	return len(p), nil
+}
+
+// codeOf is a failed git's exit code, -1 for another error.
+func codeOf(err error) int {
+	var failed *failure
+	if errors.As(err, &failed) {
+		return failed.code
+	}
+	return -1
+}
+
+// fields splits what git separates by NUL.
+func fields(text string) []string {
+	text = strings.TrimSuffix(text, "\x00")
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\x00")
+}
+
+// tame returns options that keep a repository's own settings from starting programs:
+// whoever can write its config could else run something when Bridge looks at it. The
+// owner's global filters (LFS) work on.
+func (g *Git) tame(ctx context.Context, dir string) ([]string, error) {
+	done, err := g.run(ctx, call{dir: dir, args: []string{"config", "--show-scope", "-z", "--name-only", "--get-regexp", `^(filter|merge)\..*\.(clean|smudge|process|driver)$`}})
+	if codeOf(err) == 1 { // there are none
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var off []string
+	parts := fields(done.out)
+	for i := 0; i+1 < len(parts); i += 2 {
+		scope, name := parts[i], parts[i+1]
+		if scope != "local" && scope != "worktree" {
+			continue
+		}
+		value := ""
+		if strings.HasPrefix(name, "merge.") {
+			value = "false"
+		}
+		off = append(off, "-c", name+"="+value)
+		if base, isFilter := strings.CutPrefix(name, "filter."); isFilter {
+			off = append(off, "-c", "filter."+base[:strings.LastIndexByte(base, '.')]+".required=false")
+		}
+	}
+	return off, nil
+}
+
+// tamed runs a git that reads or writes files, with the repository's own programs
+// switched off.
+func (g *Git) tamed(ctx context.Context, c call) (result, error) {
+	off, err := g.tame(ctx, c.dir)
+	if err != nil {
+		return result{}, err
+	}
+	c.args = append(off, c.args...)
+	return g.run(ctx, c)
+}

@@ -1,0 +1,235 @@
+package gitwork
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/disk"
+)
+
+// Size is how many bytes the files below a folder hold; links are not followed.
+func Size(folder string) (int64, error) {
+	var total int64
+	err := filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // it went while we looked
+			}
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			total += info.Size()
+		}
+		return nil
+	})
+	return total, err
+}
+
+// Reclaimed is what reclaiming a worktree gave back.
+type Reclaimed struct {
+	Bytes   int64
+	Landing Landing // NotLanded for what was discarded
+	Ignored int     // files that git ignores and that went with it
+}
+
+// Reclaim takes a worktree away whose work is merged into the main checkout's branch
+// or was discarded, and which holds nothing else (JOB-08, JOB-19): everything is
+// committed on the job's branch, which stays. A repository within it, or another
+// branch checked out there, keeps it. Files that git ignores go with it only when
+// dropIgnored says so. What no branch holds of the job's commits gets a name.
+func (g *Git) Reclaim(ctx context.Context, w Worktree, job string, dropIgnored bool) (Reclaimed, error) {
+	done, err := g.reclaimable(ctx, w, job, dropIgnored)
+	if err != nil {
+		return Reclaimed{}, err
+	}
+	if done.Bytes, err = Size(w.Path); err != nil {
+		return Reclaimed{}, err
+	}
+	if err := g.keepLoose(ctx, w, job); err != nil {
+		return Reclaimed{}, err
+	}
+	if _, err := g.output(ctx, w.Main, "worktree", "unlock", w.Path); err != nil && !strings.Contains(err.Error(), "is not locked") {
+		return Reclaimed{}, err
+	}
+	// Not by force: git looks once more whether something is in it.
+	if _, err := g.tamed(ctx, call{dir: w.Main, args: []string{"worktree", "remove", w.Path}}); err != nil {
+		_, lockErr := g.output(ctx, w.Main, "worktree", "lock", "--reason", "bridge: work of "+job, w.Path)
+		return Reclaimed{}, errors.Join(bridge.Errorf(bridge.Conflict, "%s stays: %w", w.Path, err), lockErr)
+	}
+	return done, nil
+}
+
+func (g *Git) reclaimable(ctx context.Context, w Worktree, job string, dropIgnored bool) (Reclaimed, error) {
+	if err := g.isItsOwn(ctx, w); err != nil {
+		return Reclaimed{}, err
+	}
+	head, err := g.Head(ctx, w.Path)
+	if err != nil {
+		return Reclaimed{}, err
+	}
+	discarded := head.Branch == DiscardedBranchOf(job)
+	if !discarded && head.Branch != BranchOf(job) && !strings.HasPrefix(head.Branch, BranchOf(job)+"-") {
+		return Reclaimed{}, bridge.Errorf(bridge.Conflict, "%s stays: it is on no branch of %s, which has to be parked first", w.Path, job)
+	}
+	if inner, err := innerRepository(w.Path); err != nil || inner != "" {
+		return Reclaimed{}, errors.Join(err, bridge.Errorf(bridge.Conflict, "%s stays: there is another repository in it, %s", w.Path, inner))
+	}
+	status, err := g.tamed(ctx, call{dir: w.Path, args: []string{"status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching", "--ignore-submodules=none"}})
+	if err != nil {
+		return Reclaimed{}, err
+	}
+	ignored := 0
+	for _, line := range fields(status.out) {
+		if !strings.HasPrefix(line, "!! ") {
+			return Reclaimed{}, bridge.Errorf(bridge.Conflict, "%s stays: it holds uncommitted work (%s)", w.Path, strings.TrimSpace(line[min(3, len(line)):]))
+		}
+		ignored++
+	}
+	if ignored > 0 && !dropIgnored {
+		return Reclaimed{}, bridge.Errorf(bridge.Conflict, "%s stays: it holds %s that git ignores, and only the owner can drop them", w.Path, bridge.Counted(ignored, "file or folder"))
+	}
+	if discarded {
+		return Reclaimed{Ignored: ignored}, nil
+	}
+	target, err := g.Head(ctx, w.Main)
+	if err != nil {
+		return Reclaimed{}, err
+	}
+	landing, err := g.Landed(ctx, w.Main, head.Commit, target.Commit)
+	if err == nil && landing == NotLanded {
+		err = bridge.Errorf(bridge.Conflict, "%s stays: its work is neither merged nor discarded", w.Path)
+	}
+	return Reclaimed{Landing: landing, Ignored: ignored}, err
+}
+
+// isItsOwn makes sure that the path is a linked worktree of that repository.
+func (g *Git) isItsOwn(ctx context.Context, w Worktree) error {
+	r, err := g.Repository(ctx, w.Path)
+	if err != nil {
+		return err
+	}
+	path, err := disk.Canonical(w.Path)
+	if err != nil {
+		return err
+	}
+	if !r.Linked || r.Top != path || r.Main != w.Main {
+		return bridge.Errorf(bridge.Conflict, "%s is no worktree of %s", w.Path, w.Main)
+	}
+	return nil
+}
+
+// innerRepository names a repository within a worktree: a submodule with files of its
+// own, or one that the job made.
+func innerRepository(top string) (found string, err error) {
+	err = filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		own := filepath.Dir(path) == top
+		bare := entry.Name() == "HEAD" && isBare(filepath.Dir(path))
+		if entry.Name() == ".git" && !own || bare {
+			found = filepath.Dir(path)
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return found, err
+}
+
+func isBare(folder string) bool {
+	for _, name := range []string{"objects", "refs"} {
+		if info, err := os.Lstat(filepath.Join(folder, name)); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	return true
+}
+
+// maxGitFile is more than git writes into a file of a worktree's own folder, but for
+// its index and a very long reflog.
+const maxGitFile = 64 << 20
+
+var ids = regexp.MustCompile(`\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b`)
+
+// keepLoose names every commit that only git's own folder of the worktree knows (its
+// reflog, the middle of a rebase, a stash of one) and no branch holds: that folder
+// goes with the worktree.
+func (g *Git) keepLoose(ctx context.Context, w Worktree, job string) error {
+	dir, err := g.output(ctx, w.Path, "rev-parse", "--absolute-git-dir")
+	if err != nil {
+		return err
+	}
+	named, err := namedIn(dir)
+	if err != nil {
+		return err
+	}
+	loose, err := g.unreachable(ctx, w.Main, named)
+	if err != nil || len(loose) == 0 {
+		return err
+	}
+	ref := refOf(job, "loose")
+	if previous, _ := g.output(ctx, w.Main, "rev-parse", "-q", "--verify", ref); previous != "" {
+		loose = append(loose, previous)
+	}
+	tree, err := g.output(ctx, w.Main, "rev-parse", loose[0]+"^{tree}")
+	if err == nil {
+		_, err = g.keep(ctx, w.Main, ref, tree, "bridge: commits of "+job+" that no branch holds", loose...)
+	}
+	return err
+}
+
+// namedIn lists what may be ids of commits in the files below dir.
+func namedIn(dir string) ([]string, error) {
+	var named []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() || entry.Name() == "index" {
+			return err
+		}
+		data, err := disk.ReadLimited(path, maxGitFile)
+		if err != nil {
+			return err
+		}
+		named = append(named, ids.FindAllString(string(data), -1)...)
+		return nil
+	})
+	slices.Sort(named)
+	return slices.Compact(named), err
+}
+
+// unreachable returns those of the named commits that no branch, tag or other name of
+// the repository holds.
+func (g *Git) unreachable(ctx context.Context, top string, named []string) ([]string, error) {
+	checked, err := g.run(ctx, call{dir: top, args: []string{"cat-file", "--batch-check=%(objectname) %(objecttype)"}, input: strings.Join(named, "\n") + "\n"})
+	if err != nil {
+		return nil, err
+	}
+	var commits []string
+	for line := range strings.Lines(checked.out) {
+		if id, isCommit := strings.CutSuffix(strings.TrimSpace(line), " commit"); isCommit {
+			commits = append(commits, id)
+		}
+	}
+	const atOnce = 200
+	var loose []string
+	for chunk := range slices.Chunk(commits, atOnce) {
+		done, err := g.run(ctx, call{dir: top, args: slices.Concat([]string{"rev-list"}, chunk, []string{"--not", "--single-worktree", "--all"})})
+		if err != nil {
+			return nil, err
+		}
+		lost := strings.Fields(done.out)
+		for _, id := range chunk {
+			if slices.Contains(lost, id) {
+				loose = append(loose, id)
+			}
+		}
+	}
+	return loose, nil
+}

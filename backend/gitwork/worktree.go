@@ -1,0 +1,357 @@
+package gitwork
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/disk"
+)
+
+// Worktree is a job's own checkout.
+type Worktree struct {
+	Main       string // the main checkout of its repository
+	Path       string
+	Folder     string // in it, where the job works
+	Branch     string
+	Base       string // the commit at its start
+	BaseTree   string // the files at its start
+	BaseBranch string // "" where the start was no branch
+}
+
+// BranchOf is the branch of a worktree job (JOB-08).
+func BranchOf(job string) string { return "bridge/" + job }
+
+// DiscardedBranchOf is where what was dropped stays.
+func DiscardedBranchOf(job string) string { return "bridge/discarded/" + job }
+
+// refOf names what of a job no branch holds.
+func refOf(job, what string) string { return "refs/bridge/" + job + "/" + what }
+
+// Add makes root/<repository>-<job>, a locked worktree with the branch bridge/<job>
+// that begins at the present commit of the checkout. What is uncommitted there is not
+// in it.
+func (g *Git) Add(ctx context.Context, r Repository, job, root string) (Worktree, error) {
+	if err := bridge.CheckName(job); err != nil {
+		return Worktree{}, err
+	}
+	head, err := g.Head(ctx, r.Top)
+	if err != nil {
+		return Worktree{}, err
+	}
+	if err := disk.MakeDir(root); err != nil {
+		return Worktree{}, err
+	}
+	if root, err = disk.Canonical(root); err != nil {
+		return Worktree{}, err
+	}
+	path := filepath.Join(root, r.Name()+"-"+job)
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return Worktree{}, bridge.Errorf(bridge.Conflict, "%s is there already", path)
+	}
+	tree, err := g.output(ctx, r.Top, "rev-parse", "--verify", head.Commit+"^{tree}")
+	if err != nil {
+		return Worktree{}, err
+	}
+	add := []string{"worktree", "add", "-q", "--lock", "--reason", "bridge: " + job + " works here", "--no-track", "-b", BranchOf(job), path, head.Commit}
+	if _, err := g.tamed(ctx, call{dir: r.Top, args: add}); err != nil {
+		return Worktree{}, bridge.Errorf(bridge.Conflict, "no worktree can be made for %s: %w", job, err)
+	}
+	return Worktree{
+		Main: r.Main, Path: path, Folder: filepath.Join(path, filepath.FromSlash(r.Inside)), Branch: BranchOf(job),
+		Base: head.Commit, BaseTree: tree, BaseBranch: head.Branch,
+	}, nil
+}
+
+// Bounds of what .worktreeinclude brings along.
+const (
+	maxIncluded      = 10_000
+	maxIncludedBytes = 1 << 30
+)
+
+// Include copies into the worktree what .worktreeinclude of the main checkout names
+// (the syntax of .gitignore) and git ignores there: what a checkout lacks to run
+// (JOB-19). What is there already stays. It returns the files, with slashes.
+func (g *Git) Include(ctx context.Context, w Worktree) ([]string, error) {
+	list := filepath.Join(w.Main, ".worktreeinclude")
+	if info, err := os.Lstat(list); err != nil || !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	wanted, err := g.run(ctx, call{dir: w.Main, args: []string{"ls-files", "-z", "--others", "--ignored", "--exclude-from=" + list}})
+	if err != nil {
+		return nil, err
+	}
+	ignored, err := g.run(ctx, call{dir: w.Main, args: []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard"}})
+	if err != nil {
+		return nil, err
+	}
+	isIgnored := map[string]bool{}
+	for _, name := range fields(ignored.out) {
+		isIgnored[name] = true
+	}
+	var names []string
+	for _, name := range fields(wanted.out) {
+		if isIgnored[name] {
+			names = append(names, name)
+		}
+	}
+	return copyInto(w, names)
+}
+
+// copyInto copies regular files from the main checkout, none over another, none
+// through a link.
+func copyInto(w Worktree, names []string) (copied []string, err error) {
+	if len(names) > maxIncluded {
+		return nil, bridge.Errorf(bridge.TooLarge, ".worktreeinclude names %d files: at most %d are copied", len(names), maxIncluded)
+	}
+	var total int64
+	for _, name := range names {
+		from, to := filepath.Join(w.Main, filepath.FromSlash(name)), filepath.Join(w.Path, filepath.FromSlash(name))
+		info, err := os.Lstat(from)
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if total += info.Size(); total > maxIncludedBytes {
+			return copied, bridge.Errorf(bridge.TooLarge, ".worktreeinclude names more than %s", bridge.Size(maxIncludedBytes))
+		}
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		}
+		if err := copyFile(w, from, to, info.Mode().Perm()); err != nil {
+			return copied, fmt.Errorf("copy %s into the worktree: %w", name, err)
+		}
+		copied = append(copied, name)
+	}
+	return copied, nil
+}
+
+func copyFile(w Worktree, from, to string, mode fs.FileMode) error {
+	for _, one := range []struct{ path, folder string }{{filepath.Dir(from), w.Main}, {filepath.Dir(to), w.Path}} {
+		real, err := disk.CanonicalTarget(one.path)
+		if err != nil {
+			return err
+		}
+		if !under(real, one.folder) {
+			return bridge.Errorf(bridge.Denied, "%s leads out of %s", one.path, one.folder)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil { //nolint:gosec // a checkout's folders are as git makes them
+		return err
+	}
+	if _, _, err := (disk.Files{}).Copy(from, to); err != nil {
+		return err
+	}
+	return os.Chmod(to, mode)
+}
+
+// Snapshot writes the files of the checkout at top as a tree: what is committed, what
+// is not, and what is untracked, but not what is ignored. The checkout and its index
+// stay as they are.
+func (g *Git) Snapshot(ctx context.Context, top string) (tree string, err error) {
+	tree, _, err = g.snapshot(ctx, top)
+	return tree, err
+}
+
+// snapshot also lists the repositories within the checkout that nobody added to it:
+// of these git could keep no file.
+func (g *Git) snapshot(ctx context.Context, top string) (tree string, left []string, err error) {
+	index, done, err := g.scratchIndex(ctx, top)
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	env := []string{"GIT_INDEX_FILE=" + index}
+	if _, err := g.tamed(ctx, call{dir: top, env: env, args: []string{"add", "-u", "--", "."}}); err != nil {
+		return "", nil, fmt.Errorf("take up the files of %s: %w", top, err)
+	}
+	others, err := g.run(ctx, call{dir: top, env: env, args: []string{"ls-files", "-z", "--others", "--exclude-standard"}})
+	if err != nil {
+		return "", nil, err
+	}
+	var files strings.Builder
+	for _, name := range fields(others.out) {
+		if strings.HasSuffix(name, "/") {
+			left = append(left, strings.TrimSuffix(name, "/"))
+			continue
+		}
+		files.WriteString(name + "\x00")
+	}
+	add := call{dir: top, env: env, args: []string{"update-index", "--add", "--remove", "-z", "--stdin"}, input: files.String()}
+	if _, err := g.tamed(ctx, add); err != nil {
+		return "", nil, fmt.Errorf("take up the new files of %s: %w", top, err)
+	}
+	wrote, err := g.tamed(ctx, call{dir: top, env: env, args: []string{"write-tree"}})
+	return strings.TrimSpace(wrote.out), left, err
+}
+
+// scratchIndex copies the checkout's index, which knows what is unchanged.
+func (g *Git) scratchIndex(ctx context.Context, top string) (path string, done func() error, err error) {
+	index, err := g.output(ctx, top, "rev-parse", "--git-path", "index")
+	if err != nil {
+		return "", nil, err
+	}
+	if !filepath.IsAbs(index) {
+		index = filepath.Join(top, index)
+	}
+	folder, err := os.MkdirTemp("", "bridge-index-")
+	if err != nil {
+		return "", nil, err
+	}
+	done = func() error { return os.RemoveAll(folder) }
+	path = filepath.Join(folder, "index")
+	if err := copyIndex(index, path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", nil, errors.Join(err, done())
+	}
+	return path, done, nil
+}
+
+// copyIndex keeps the time of the index: a file that was changed in the same moment
+// as its entry, and has the same size, is told from an unchanged one by that alone.
+func copyIndex(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if _, _, err := (disk.Files{}).Copy(from, to); err != nil {
+		return err
+	}
+	return os.Chtimes(to, info.ModTime(), info.ModTime())
+}
+
+// Start keeps what the checkout holds at a job's start, for a job that works in the
+// owner's own folder: its commit and its tree, named so that git keeps them.
+func (g *Git) Start(ctx context.Context, top, job string) (head Head, tree string, err error) {
+	if head, err = g.Head(ctx, top); err != nil {
+		return Head{}, "", err
+	}
+	if tree, err = g.Snapshot(ctx, top); err != nil {
+		return Head{}, "", err
+	}
+	_, err = g.keep(ctx, top, refOf(job, "start"), tree, "bridge: the files at the start of "+job, head.Commit)
+	return head, tree, err
+}
+
+// keep makes a commit of tree and gives it the name ref, in place of what it named.
+func (g *Git) keep(ctx context.Context, top, ref, tree, message string, parents ...string) (commit string, err error) {
+	if commit, err = g.commit(ctx, top, tree, message, parents...); err != nil {
+		return "", err
+	}
+	_, err = g.output(ctx, top, "update-ref", "--no-deref", ref, commit)
+	return commit, err
+}
+
+// ours is who makes the commits that nobody typed.
+var ours = []string{
+	"GIT_AUTHOR_NAME=Bridge", "GIT_AUTHOR_EMAIL=bridge@localhost", "GIT_COMMITTER_NAME=Bridge", "GIT_COMMITTER_EMAIL=bridge@localhost",
+}
+
+func (g *Git) commit(ctx context.Context, top, tree, message string, parents ...string) (string, error) {
+	return g.commitAs(ctx, ours, top, tree, message, parents...)
+}
+
+func (g *Git) commitAs(ctx context.Context, who []string, top, tree, message string, parents ...string) (string, error) {
+	args := []string{"commit-tree", tree, "-F", "-"}
+	for _, parent := range parents {
+		args = append(args, "-p", parent)
+	}
+	done, err := g.run(ctx, call{dir: top, env: who, args: args, input: message})
+	return strings.TrimSpace(done.out), err
+}
+
+// Parked says what Park did.
+type Parked struct {
+	Branch string // the branch of the job's work, checked out there
+	Head   string
+	Commit string // the commit that was made of uncommitted work; "" when there was none
+	// Left are repositories within the worktree: they stay where they are, and the
+	// worktree with them.
+	Left []string
+}
+
+// Park makes sure that a branch of the job holds everything that is in its worktree
+// (JOB-08): a detached head, or one on a branch that is not the job's, gets a branch
+// first, and what is uncommitted or untracked becomes one commit. What was staged
+// otherwise keeps a name of its own. Nothing is removed; again it does nothing.
+func (g *Git) Park(ctx context.Context, w Worktree, job string) (Parked, error) {
+	head, err := g.Head(ctx, w.Path)
+	if err != nil {
+		return Parked{}, err
+	}
+	tree, left, err := g.snapshot(ctx, w.Path)
+	if err != nil {
+		return Parked{}, err
+	}
+	committed, err := g.output(ctx, w.Path, "rev-parse", head.Commit+"^{tree}")
+	if err != nil {
+		return Parked{}, err
+	}
+	branch, err := g.ownBranch(ctx, w, job, head)
+	if err != nil {
+		return Parked{}, err
+	}
+	parked := Parked{Branch: branch, Head: head.Commit, Left: left}
+	if err := g.keepStaged(ctx, w, job, head, tree); err != nil {
+		return Parked{}, err
+	}
+	if tree != committed {
+		parked.Commit, err = g.commit(ctx, w.Path, tree, "bridge: parked work of "+job, head.Commit)
+		if err != nil {
+			return Parked{}, err
+		}
+		parked.Head = parked.Commit
+	}
+	// Branch and index follow; the files stay as they are.
+	_, err = g.tamed(ctx, call{dir: w.Path, args: []string{"reset", "-q", "--mixed", parked.Head}})
+	return parked, err
+}
+
+// ownBranch puts the worktree on a branch of the job, at the commit where it stands.
+func (g *Git) ownBranch(ctx context.Context, w Worktree, job string, head Head) (string, error) {
+	own := BranchOf(job)
+	if head.Branch == own || head.Branch == DiscardedBranchOf(job) || strings.HasPrefix(head.Branch, own+"-") {
+		return head.Branch, nil
+	}
+	for n := 2; ; n++ {
+		branch := fmt.Sprintf("%s-%d", own, n)
+		// All zeros: only where there is none of that name.
+		_, err := g.output(ctx, w.Path, "update-ref", "refs/heads/"+branch, head.Commit, strings.Repeat("0", len(head.Commit)))
+		if err != nil && n < 1000 {
+			if at, _ := g.output(ctx, w.Path, "rev-parse", "-q", "--verify", "refs/heads/"+branch); at != "" {
+				continue
+			}
+		}
+		if err == nil {
+			_, err = g.output(ctx, w.Path, "symbolic-ref", "HEAD", "refs/heads/"+branch)
+		}
+		return branch, err
+	}
+}
+
+// keepStaged names what stands in the index and neither in the commit nor in the
+// files. An index with conflicts holds nothing of its own.
+func (g *Git) keepStaged(ctx context.Context, w Worktree, job string, head Head, files string) error {
+	wrote, err := g.tamed(ctx, call{dir: w.Path, args: []string{"write-tree"}})
+	if codeOf(err) == 128 {
+		return nil // conflicts: what they are of is in commits
+	}
+	if err != nil {
+		return err
+	}
+	staged := strings.TrimSpace(wrote.out)
+	committed, err := g.output(ctx, w.Path, "rev-parse", head.Commit+"^{tree}")
+	if err != nil || staged == files || staged == committed {
+		return err
+	}
+	previous, _ := g.output(ctx, w.Path, "rev-parse", "-q", "--verify", refOf(job, "staged"))
+	parents := []string{head.Commit}
+	if previous != "" {
+		parents = append(parents, previous)
+	}
+	_, err = g.keep(ctx, w.Path, refOf(job, "staged"), staged, "bridge: what "+job+" had staged", parents...)
+	return err
+}
