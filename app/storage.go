@@ -154,9 +154,9 @@ func drain(events <-chan fsnotify.Event) int {
 	}
 }
 
-// caretaker works on the home for the app, with the settings in force.
-func (s *storage) caretaker() maintain.Caretaker {
-	c := maintain.Caretaker{Home: s.opts.Home, Program: "the desktop app", Now: s.opts.Now}
+// maintenance is the app's, with the settings in force.
+func (s *storage) maintenance() maintain.Maintenance {
+	c := maintain.Maintenance{Home: s.opts.Home, Program: "the desktop app", Now: s.opts.Now}
 	if settings, err := s.opts.Home.Settings(s.opts.Getenv); err == nil {
 		c.Retention = settings.BackupRetention
 	}
@@ -167,7 +167,7 @@ func (s *storage) caretaker() maintain.Caretaker {
 // returns when to look again because the last whole check was just now, or nil.
 func (s *storage) look(ctx context.Context, watcher *fsnotify.Watcher) (later <-chan time.Time) {
 	s.watch(watcher)
-	standing, err := s.caretaker().Doctor().Look(ctx)
+	standing, err := s.maintenance().Doctor().Look(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (s *storage) check(ctx context.Context) error {
 	s.mu.Lock()
 	before := s.quick
 	s.mu.Unlock()
-	report, err := s.caretaker().Doctor().Check(ctx)
+	report, err := s.maintenance().Doctor().Check(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -258,7 +258,7 @@ func (s *storage) tell(change func(*Storage)) {
 
 // backUp makes a full snapshot, as `bridge doctor --backup` does.
 var backUp = work{backingUp, func(ctx context.Context, s *storage) (string, error) {
-	made, err := s.caretaker().Snapshots().Backup(ctx)
+	made, err := s.maintenance().Snapshots().Backup(ctx)
 	return "Backed up and verified: " + bridge.Counted(made.Files, "file"), err
 }}
 

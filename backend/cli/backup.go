@@ -42,7 +42,7 @@ func backUpMessages(ctx context.Context, a *App) error {
 	defer closeLog()
 	ask, hangUp := brokerAnswer(ctx, a, home)
 	defer hangUp()
-	c := maintain.Caretaker{Home: home, Program: "bridge " + backupWorker, Now: a.Now, Retention: settings.BackupRetention}
+	c := maintain.Maintenance{Home: home, Program: "bridge " + backupWorker, Now: a.Now, Retention: settings.BackupRetention}
 	calm := snapshot.Calm(a.Now, ask)
 	made, err := c.Snapshots().BackupMessages(ctx, calm)
 	if bridge.CodeOf(err) == bridge.Conflict {

@@ -31,9 +31,9 @@ type doctorFlags struct {
 // doctor is one run of `bridge doctor`.
 type doctor struct {
 	*App
-	flags     doctorFlags
-	caretaker maintain.Caretaker
-	progress  *progress
+	flags       doctorFlags
+	maintenance maintain.Maintenance
+	progress    *progress
 }
 
 func doctorCommand(a *App) *cobra.Command {
@@ -84,7 +84,7 @@ func (f doctorFlags) check(restoring, merging bool) error {
 
 // asks returns the work that needs consent and the set that it is about; "" where
 // nothing that is there changes.
-func (f doctorFlags) asks(c maintain.Caretaker) (work maintain.Work, set string) {
+func (f doctorFlags) asks(c maintain.Maintenance) (work maintain.Work, set string) {
 	switch {
 	case f.restore != "":
 		return maintain.WorkRestore, f.restore
@@ -110,7 +110,7 @@ func (d doctor) run(ctx context.Context, snapshot string) error {
 	}
 	d.progress = newProgress(d.App)
 	defer d.progress.end()
-	d.caretaker = maintain.Caretaker{
+	d.maintenance = maintain.Maintenance{
 		Home: home, Program: "bridge doctor", Now: d.Now,
 		Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge, Told: d.progress.tell,
 	}
@@ -119,8 +119,8 @@ func (d doctor) run(ctx context.Context, snapshot string) error {
 			return err
 		}
 	}
-	if work, set := d.flags.asks(d.caretaker); work != "" {
-		d.explain(d.caretaker.Explain(work, set))
+	if work, set := d.flags.asks(d.maintenance); work != "" {
+		d.explain(d.maintenance.Explain(work, set))
 		if err := d.consent(d.flags.yes); err != nil {
 			return err
 		}
@@ -147,12 +147,12 @@ func (d doctor) run(ctx context.Context, snapshot string) error {
 }
 
 func (d doctor) check(ctx context.Context) error {
-	report, err := d.caretaker.Doctor().Check(ctx)
+	report, err := d.maintenance.Doctor().Check(ctx)
 	d.progress.end()
 	if err != nil {
 		return err
 	}
-	if err := d.print(report, reportText(report, d.caretaker, d.Now())); err != nil {
+	if err := d.print(report, reportText(report, d.maintenance, d.Now())); err != nil {
 		return err
 	}
 	if !report.OK {
@@ -162,7 +162,7 @@ func (d doctor) check(ctx context.Context) error {
 }
 
 func (d doctor) backup(ctx context.Context) error {
-	made, err := d.caretaker.Snapshots().Backup(ctx)
+	made, err := d.maintenance.Snapshots().Backup(ctx)
 	d.progress.end()
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func (d doctor) backup(ctx context.Context) error {
 }
 
 func (d doctor) drill(ctx context.Context, snapshot string) error {
-	proof, err := d.caretaker.Restores().Drill(ctx, snapshot)
+	proof, err := d.maintenance.Restores().Drill(ctx, snapshot)
 	d.progress.end()
 	if err != nil && proof.Detail == "" {
 		return err
@@ -197,7 +197,7 @@ func (d doctor) drill(ctx context.Context, snapshot string) error {
 }
 
 func (d doctor) restore(ctx context.Context, snapshot string) error {
-	done, err := d.caretaker.Restores().Restore(ctx, snapshot)
+	done, err := d.maintenance.Restores().Restore(ctx, snapshot)
 	d.progress.end()
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (d doctor) restore(ctx context.Context, snapshot string) error {
 }
 
 func (d doctor) merge(ctx context.Context, set string) error {
-	done, err := d.caretaker.Restores().Merge(ctx, set)
+	done, err := d.maintenance.Restores().Merge(ctx, set)
 	d.progress.end()
 	if err != nil {
 		return err
@@ -230,7 +230,7 @@ type fixed struct {
 }
 
 func (d doctor) fix(ctx context.Context) error {
-	moved, err := d.caretaker.Archive().Fix(ctx)
+	moved, err := d.maintenance.Archive().Fix(ctx)
 	d.progress.end()
 	if err != nil {
 		return err
@@ -246,10 +246,10 @@ func (d doctor) fix(ctx context.Context) error {
 }
 
 func (d doctor) archive(ctx context.Context) error {
-	if d.caretaker.ArchiveAge == 0 {
-		return d.print(archive.Archived{}, d.caretaker.Explain(maintain.WorkArchive, "")+"\n")
+	if d.maintenance.ArchiveAge == 0 {
+		return d.print(archive.Archived{}, d.maintenance.Explain(maintain.WorkArchive, "")+"\n")
 	}
-	done, err := d.caretaker.Archive().Messages(ctx)
+	done, err := d.maintenance.Archive().Messages(ctx)
 	d.progress.end()
 	if err != nil {
 		return err
@@ -258,7 +258,7 @@ func (d doctor) archive(ctx context.Context) error {
 }
 
 // reportText is the report for people: the verdict first, then what to do.
-func reportText(r check.Report, c maintain.Caretaker, now time.Time) string {
+func reportText(r check.Report, c maintain.Maintenance, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Storage in %s: %s\n", c.Home.Dir(), r.Summary().Words())
 	for _, finding := range r.Findings {
@@ -287,7 +287,7 @@ func backupsText(r check.Report, now time.Time) string {
 	return fmt.Sprintf("%d, the newest made %s: %s", len(r.Backups), bridge.Ago(r.Backups[0].CreatedAt, now), r.Backups[0].Path)
 }
 
-func proofText(c maintain.Caretaker, now time.Time) string {
+func proofText(c maintain.Maintenance, now time.Time) string {
 	proof, ok := inventory.LastProof(c.Home.Backups())
 	if !ok {
 		return "none; prove one with `bridge doctor --drill`"

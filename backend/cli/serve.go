@@ -71,7 +71,7 @@ func consentToReplace(ctx context.Context, a *App, yes bool) error {
 	if err != nil {
 		return err
 	}
-	c := maintain.Caretaker{Home: home}
+	c := maintain.Maintenance{Home: home}
 	_, err = check.HasStore(ctx, home)
 	if !errors.Is(err, check.ErrLost) {
 		return err

@@ -70,8 +70,8 @@ func statusOffline(ctx context.Context, a *App, home config.Home) error {
 // lookAtStorage puts how the storage stands into the report, and returns it in
 // words. It needs no broker and changes nothing.
 func lookAtStorage(ctx context.Context, a *App, home config.Home, report *statusReport) string {
-	caretaker := maintain.Caretaker{Home: home, Now: a.Now}
-	standing, err := caretaker.Doctor().Look(ctx)
+	maintenance := maintain.Maintenance{Home: home, Now: a.Now}
+	standing, err := maintenance.Doctor().Look(ctx)
 	if err != nil {
 		return fmt.Sprintf("Storage    could not be looked at: %s\n", err)
 	}

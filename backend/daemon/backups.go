@@ -38,7 +38,7 @@ func (d *Daemon) backupLoop(interval time.Duration) {
 // was put back must not keep the backup away for longer.
 func (d *Daemon) untilBackup(interval time.Duration, tried time.Time) time.Duration {
 	now := d.opts.Now()
-	due, err := d.caretaker().Snapshots().NextMessageBackup(interval)
+	due, err := d.maintenance().Snapshots().NextMessageBackup(interval)
 	if err != nil {
 		d.opts.Log.Warn("it can not be told when the messages were last backed up", "err", err)
 	}

@@ -165,7 +165,7 @@ func (d *Daemon) replaceStore(ctx context.Context) (err error) {
 	if !d.opts.Replace {
 		return nil
 	}
-	if d.kept, err = d.caretaker().Restores().Replace(ctx); err == nil {
+	if d.kept, err = d.maintenance().Restores().Replace(ctx); err == nil {
 		d.opts.Log.Warn("the home's store was lost; its owner begins with an empty one", "kept", d.kept)
 	}
 	return err
@@ -325,14 +325,14 @@ func (d *Daemon) dialBroker(ctx context.Context, patience time.Duration) (*ipc.C
 	return ipc.DialPatiently(ctx, target, ipc.Hello{Role: api.RoleOwner, PID: os.Getpid(), Version: d.opts.Version}, patience)
 }
 
-// caretaker looks after the home's storage by the settings in force; damaged
+// maintenance keeps the home's storage by the settings in force; damaged
 // ones are a finding of the report, and for work the variables do.
-func (d *Daemon) caretaker() maintain.Caretaker {
+func (d *Daemon) maintenance() maintain.Maintenance {
 	settings, err := d.opts.Home.Settings(d.opts.Getenv)
 	if err != nil {
 		settings = config.FallbackSettings(d.opts.Getenv)
 	}
-	return maintain.Caretaker{
+	return maintain.Maintenance{
 		Home: d.opts.Home, Program: "the broker (" + d.opts.Host + ")", Now: d.opts.Now,
 		Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge,
 	}
@@ -341,7 +341,7 @@ func (d *Daemon) caretaker() maintain.Caretaker {
 // register says that this process writes, so that maintenance keeps away while
 // it does (STO-09), and refuses to start while maintenance has the home.
 func (d *Daemon) register(context.Context) (err error) {
-	d.lease, err = d.caretaker().Worker().Register()
+	d.lease, err = d.maintenance().Worker().Register()
 	return err
 }
 
@@ -358,7 +358,7 @@ func (d *Daemon) lookForOlder(context.Context) (err error) {
 	if d.older.JSON > 0 {
 		return nil
 	}
-	done, err := d.caretaker().Worker().ApplyPending()
+	done, err := d.maintenance().Worker().ApplyPending()
 	if err != nil {
 		d.opts.Log.Error("pending writes to JSON stores wait on", "err", err)
 	} else if done > 0 {
@@ -426,23 +426,23 @@ func (d *Daemon) startDashboard(context.Context) error {
 		return err
 	}
 	d.pages = dashboard.New(dashboard.Options{
-		Secret:    d.opts.Home.LaunchSecret,
-		Tickets:   d.tickets,
-		Reader:    func(context.Context) (dashboard.Reader, error) { return d.db, nil },
-		Broker:    d.broker,
-		Agents:    d.agents(),
-		Storage:   d.caretaker().Doctor(),
-		Caretaker: d.caretaker,
-		Settings:  d.opts.Home,
-		OpenLink:  d.opts.OpenLink,
-		Login:     d.opts.Login,
-		Page:      d.opts.Page,
-		Name:      instanceName(settings),
-		Version:   d.opts.Version,
-		Home:      d.opts.Home.Dir(),
-		MaxHops:   settings.MaxHops,
-		Now:       d.opts.Now,
-		Log:       d.opts.Log,
+		Secret:      d.opts.Home.LaunchSecret,
+		Tickets:     d.tickets,
+		Reader:      func(context.Context) (dashboard.Reader, error) { return d.db, nil },
+		Broker:      d.broker,
+		Agents:      d.agents(),
+		Storage:     d.maintenance().Doctor(),
+		Maintenance: d.maintenance,
+		Settings:    d.opts.Home,
+		OpenLink:    d.opts.OpenLink,
+		Login:       d.opts.Login,
+		Page:        d.opts.Page,
+		Name:        instanceName(settings),
+		Version:     d.opts.Version,
+		Home:        d.opts.Home.Dir(),
+		MaxHops:     settings.MaxHops,
+		Now:         d.opts.Now,
+		Log:         d.opts.Log,
 	})
 	d.http = &http.Server{
 		Handler:           d.pages,

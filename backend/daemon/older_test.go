@@ -98,7 +98,7 @@ func TestVER_04_ABrokerHostsAnOlderStoreUntilOneStartsWithoutOlderPrograms(t *te
 	if _, err := d.broker.Expire(t.Context()); err != nil || d.db.Version() != 2 {
 		t.Errorf("after the older program left: %d, %v", d.db.Version(), err)
 	}
-	report, err := d.caretaker().Doctor().Check(t.Context())
+	report, err := d.maintenance().Doctor().Check(t.Context())
 	if err != nil || !report.OK {
 		t.Errorf("the doctor: %+v, %v", report.Findings, err)
 	}

@@ -25,7 +25,7 @@ func (d *Daemon) sizesLoop() {
 			return
 		}
 		wait = sizesLook
-		care := d.caretaker()
+		care := d.maintenance()
 		if d.opts.Now().Before(check.NextSizes(care.Home)) {
 			continue
 		}

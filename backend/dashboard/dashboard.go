@@ -45,9 +45,9 @@ type Options struct {
 	Agents Agents
 	// Storage looks through the home's storage; nil where nothing can.
 	Storage Storage
-	// Caretaker does maintenance when the owner asks for it, with the settings in
+	// Maintenance is done when the owner asks for it, with the settings in
 	// force; nil where none can be done.
-	Caretaker func() maintain.Caretaker
+	Maintenance func() maintain.Maintenance
 	// Settings are those of config.json; nil where they can not be changed.
 	Settings Settings
 	// OpenLink shows a link in the owner's browser, and may last as long as that;
@@ -186,7 +186,7 @@ func New(opts Options) *Dashboard {
 		ctx:      ctx,
 		stop:     stop,
 	}
-	d.works = &works{care: opts.Caretaker, now: opts.Now, news: d.events.tellWork}
+	d.works = &works{care: opts.Maintenance, now: opts.Now, news: d.events.tellWork}
 	d.routes = d.table()
 	if opts.Storage != nil {
 		d.followed.Go(func() {

@@ -98,7 +98,7 @@ func TestSTO_03_TheRealReportChangesNothing(t *testing.T) {
 		if dir = home.Dir(); os.Mkdir(dir, 0o700) != nil {
 			t.Fatal(dir)
 		}
-		o.Storage = maintain.Caretaker{Home: home, Program: "a test", Now: o.Now}.Doctor()
+		o.Storage = maintain.Maintenance{Home: home, Program: "a test", Now: o.Now}.Doctor()
 	})
 	if got := w.get("/api/storage"); got.status != http.StatusOK || !strings.Contains(got.body, `"ok":true`) {
 		t.Errorf("%d %s", got.status, got.body)

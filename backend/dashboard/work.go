@@ -24,7 +24,7 @@ const (
 
 // works does maintenance of the home on the owner's word, one work at a time.
 type works struct {
-	care func() maintain.Caretaker // nil where nothing can be done
+	care func() maintain.Maintenance // nil where nothing can be done
 	now  func() time.Time
 	news func() // something of what is shown changed
 
@@ -64,7 +64,7 @@ func notHere(work maintain.Work) string {
 	}
 }
 
-func (d *Dashboard) offer(work maintain.Work, care maintain.Caretaker) shape.Offer {
+func (d *Dashboard) offer(work maintain.Work, care maintain.Maintenance) shape.Offer {
 	offer := shape.Offer{Action: string(work), Explains: care.Explain(work, ""), Consent: needsConsent(work), Refused: notHere(work)}
 	if work == maintain.WorkArchive && care.ArchiveAge == 0 {
 		offer.Refused = offer.Explains
@@ -163,7 +163,7 @@ func (s *works) end(result string, err error) {
 	s.news()
 }
 
-// tell is the caretaker's Told: how far the running work is.
+// tell is a task's OnProgress: how far the running work is.
 func (s *works) tell(step string, done, all int64) {
 	s.mu.Lock()
 	if s.running == nil {
@@ -212,7 +212,7 @@ func (s *works) close() {
 
 // work does one work and says what came of it. Whatever it was, the storage is
 // looked at anew and its size recorded: every page shows what is true now.
-func (d *Dashboard) work(ctx context.Context, work maintain.Work, care maintain.Caretaker) (string, error) {
+func (d *Dashboard) work(ctx context.Context, work maintain.Work, care maintain.Maintenance) (string, error) {
 	care.Told = d.works.tell
 	result, err := carryOut(ctx, work, care)
 	d.opts.Log.Info("maintenance from the page", "work", work, "result", result, "err", err)
@@ -227,7 +227,7 @@ func (d *Dashboard) work(ctx context.Context, work maintain.Work, care maintain.
 }
 
 // carryOut does a work and says in a sentence what came of it.
-func carryOut(ctx context.Context, work maintain.Work, care maintain.Caretaker) (string, error) {
+func carryOut(ctx context.Context, work maintain.Work, care maintain.Maintenance) (string, error) {
 	switch work {
 	case maintain.WorkBackup:
 		made, err := care.Snapshots().Backup(ctx)

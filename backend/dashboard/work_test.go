@@ -23,8 +23,8 @@ import (
 )
 
 // kept is a world over a real home with a store in it, cared for by a real
-// caretaker that holds a lease as a broker's does.
-func kept(t *testing.T, change ...func(*maintain.Caretaker)) (*world, config.Home) {
+// maintenance that holds a lease as a broker's does.
+func kept(t *testing.T, change ...func(*maintain.Maintenance)) (*world, config.Home) {
 	t.Helper()
 	home, err := config.ResolveHome(filepath.Join(t.TempDir(), "home"), func(string) string { return "" })
 	if err != nil {
@@ -38,7 +38,7 @@ func kept(t *testing.T, change ...func(*maintain.Caretaker)) (*world, config.Hom
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	care := maintain.Caretaker{Home: home, Program: "the broker", Now: time.Now, Retention: 7, ArchiveAge: 24 * time.Hour}
+	care := maintain.Maintenance{Home: home, Program: "the broker", Now: time.Now, Retention: 7, ArchiveAge: 24 * time.Hour}
 	for _, c := range change {
 		c(&care)
 	}
@@ -49,7 +49,7 @@ func kept(t *testing.T, change ...func(*maintain.Caretaker)) (*world, config.Hom
 	t.Cleanup(func() { _ = lease.Release() })
 	w := newWorld(t, func(o *Options) {
 		o.Storage, o.Now = care.Doctor(), time.Now
-		o.Caretaker = func() maintain.Caretaker { return care }
+		o.Maintenance = func() maintain.Maintenance { return care }
 	})
 	return w, home
 }
@@ -127,7 +127,7 @@ func TestSTO_09_DSK_06_NothingIsDoneWithoutConsentOrWhereItIsRefused(t *testing.
 }
 
 func TestDSK_06_WhatCanBeDoneIsOfferedInWords(t *testing.T) {
-	w, _ := kept(t, func(c *maintain.Caretaker) { c.ArchiveAge = 0 })
+	w, _ := kept(t, func(c *maintain.Maintenance) { c.ArchiveAge = 0 })
 	offers := map[string]shape.Offer{}
 	works := decode[shape.Works](t, w.get("/api/storage/work"))
 	for _, offer := range works.Offers {
@@ -179,7 +179,7 @@ func TestDSK_06_OneWorkAtATimeWithItsProgressInTheEvents(t *testing.T) {
 	w, _ := kept(t)
 	care := w.board.works.care()
 	told := false
-	w.board.works.care = func() maintain.Caretaker {
+	w.board.works.care = func() maintain.Maintenance {
 		slow := care
 		slow.Now = func() time.Time { // the first thing that a work asks
 			if !told {

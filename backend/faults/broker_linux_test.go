@@ -229,7 +229,7 @@ func (b *broker) keeps(t *testing.T, home string, acknowledged map[string]int) {
 
 func sound(t *testing.T, home string) {
 	t.Helper()
-	report, err := caretaker(t, home).Doctor().Check(t.Context())
+	report, err := maintenance(t, home).Doctor().Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

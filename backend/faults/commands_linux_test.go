@@ -63,7 +63,7 @@ func proven(t *testing.T, home string) bool {
 // owner's word.
 func loseMessages(t *testing.T, home string) {
 	t.Helper()
-	c := caretaker(t, home)
+	c := maintenance(t, home)
 	if _, err := c.Snapshots().BackupMessages(t.Context(), func(context.Context) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func (w work) checkHome(t *testing.T, p *plan, home string, before map[string]in
 			t.Errorf("%d messages before, %d now", len(before), len(now))
 		}
 	}
-	report, err := caretaker(t, home).Doctor().Check(t.Context())
+	report, err := maintenance(t, home).Doctor().Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

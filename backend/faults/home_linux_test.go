@@ -44,8 +44,8 @@ func homeAt(t *testing.T, dir string) config.Home {
 	return home
 }
 
-func caretaker(t *testing.T, dir string) maintain.Caretaker {
-	return maintain.Caretaker{Home: homeAt(t, dir), Program: "a test", Now: time.Now}
+func maintenance(t *testing.T, dir string) maintain.Maintenance {
+	return maintain.Maintenance{Home: homeAt(t, dir), Program: "a test", Now: time.Now}
 }
 
 // The messages of a made home: old ones that were read and may be archived, new
@@ -62,7 +62,7 @@ func idOf(n int) string { return fmt.Sprintf("m%03d", n) }
 func makeHome(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(scratch(t), "h")
-	c := caretaker(t, dir)
+	c := maintenance(t, dir)
 	if err := c.Home.Ensure(); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func put(t *testing.T, dir, name, text string) {
 }
 
 // addMessages stores count messages from the n-th on; those of long ago are read.
-func addMessages(t *testing.T, c maintain.Caretaker, n, count int, at time.Time) {
+func addMessages(t *testing.T, c maintain.Maintenance, n, count int, at time.Time) {
 	t.Helper()
 	db, err := store.Open(t.Context(), c.Home.DB(), store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 const privateText = "0123456789abcdef-PRIVATE-OF-AN-APPROVAL"
 
 // approvalsOf writes approvals of every kind and returns which go into a snapshot.
-func approvalsOf(t *testing.T, c Caretaker) (kept []string) {
+func approvalsOf(t *testing.T, c Maintenance) (kept []string) {
 	t.Helper()
 	for name, one := range map[string]struct {
 		text string

@@ -29,36 +29,36 @@ import (
 // operation is a piece of maintenance that a crash may meet at any step.
 type operation struct {
 	// prepare makes the home that it runs on.
-	prepare func(t testing.TB) Caretaker
-	run     func(ctx context.Context, c Caretaker) error
+	prepare func(t testing.TB) Maintenance
+	run     func(ctx context.Context, c Maintenance) error
 	// check looks at the home after a crash; before is the managed files' bytes
 	// from before the operation.
-	check func(t *testing.T, c Caretaker, before map[string]string)
+	check func(t *testing.T, c Maintenance, before map[string]string)
 }
 
 var operations = map[string]operation{
 	"backup": {
 		prepare: newHomeTB,
-		run:     func(ctx context.Context, c Caretaker) error { _, err := c.Snapshots().Backup(ctx); return err },
-		check: func(t *testing.T, c Caretaker, before map[string]string) {
+		run:     func(ctx context.Context, c Maintenance) error { _, err := c.Snapshots().Backup(ctx); return err },
+		check: func(t *testing.T, c Maintenance, before map[string]string) {
 			sameFiles(t, before, managedBytes(t, c))
 			wholeSnapshots(t, c, c.Home.Backups())
 		},
 	},
 	"rotate": {
-		prepare: func(t testing.TB) Caretaker {
+		prepare: func(t testing.TB) Maintenance {
 			c := newHome(t)
 			for range 3 {
 				mustBackup(t, c)
 			}
 			return c
 		},
-		run: func(_ context.Context, c Caretaker) error {
+		run: func(_ context.Context, c Maintenance) error {
 			c.Retention = 1
 			_, err := c.Snapshots().Rotate()
 			return err
 		},
-		check: func(t *testing.T, c Caretaker, _ map[string]string) {
+		check: func(t *testing.T, c Maintenance, _ map[string]string) {
 			n := wholeSnapshots(t, c, c.Home.Backups()) + wholeSnapshots(t, c, filepath.Join(c.Home.Backups(), "archive"))
 			if n != 3 {
 				t.Errorf("%d of 3 snapshots are left", n)
@@ -66,13 +66,13 @@ var operations = map[string]operation{
 		},
 	},
 	"restore": {
-		prepare: func(t testing.TB) Caretaker {
+		prepare: func(t testing.TB) Maintenance {
 			c := newHome(t)
 			mustBackup(t, c)
 			change(t, c)
 			return c
 		},
-		run: func(ctx context.Context, c Caretaker) error {
+		run: func(ctx context.Context, c Maintenance) error {
 			snapshot, err := inventory.FindSnapshot(c.Home, "")
 			if err != nil {
 				return err
@@ -83,20 +83,20 @@ var operations = map[string]operation{
 		check: checkAfterRestore,
 	},
 	"fix": {
-		prepare: func(t testing.TB) Caretaker {
+		prepare: func(t testing.TB) Maintenance {
 			c := newHome(t)
 			write(t, c.Home.Dir(), ".jobs.json.bridge-tmp-ABCDEF", "half")
 			write(t, c.Home.Dir(), "jobs/.7.json.bridge-tmp-GHIJKL", "another half")
 			return c
 		},
-		run: func(ctx context.Context, c Caretaker) error { _, err := c.Archive().Fix(ctx); return err },
-		check: func(t *testing.T, c Caretaker, before map[string]string) {
+		run: func(ctx context.Context, c Maintenance) error { _, err := c.Archive().Fix(ctx); return err },
+		check: func(t *testing.T, c Maintenance, before map[string]string) {
 			sameFiles(t, before, managedBytes(t, c))
 			bytesExist(t, c, "half", "another half")
 		},
 	},
 	"archive": {
-		prepare: func(t testing.TB) Caretaker {
+		prepare: func(t testing.TB) Maintenance {
 			c := newHome(t)
 			db := openStore(t, c)
 			for n := range 20 {
@@ -110,12 +110,12 @@ var operations = map[string]operation{
 			}
 			return c
 		},
-		run: func(ctx context.Context, c Caretaker) error {
+		run: func(ctx context.Context, c Maintenance) error {
 			c.ArchiveAge = 24 * time.Hour
 			_, err := c.Archive().Messages(ctx)
 			return err
 		},
-		check: func(t *testing.T, c Caretaker, _ map[string]string) {
+		check: func(t *testing.T, c Maintenance, _ map[string]string) {
 			reader, err := store.OpenReader(context.Background(), c.Home.DB())
 			if err != nil {
 				t.Fatal(err)
@@ -128,8 +128,8 @@ var operations = map[string]operation{
 	},
 	"merge": {
 		prepare: lossyHome,
-		run:     func(ctx context.Context, c Caretaker) error { _, err := c.Restores().Merge(ctx, ""); return err },
-		check: func(t *testing.T, c Caretaker, before map[string]string) {
+		run:     func(ctx context.Context, c Maintenance) error { _, err := c.Restores().Merge(ctx, ""); return err },
+		check: func(t *testing.T, c Maintenance, before map[string]string) {
 			checkAfterRestore(t, c, before)
 			if n := storedMessages(t, c); n != 20 && n != 40 {
 				t.Errorf("the merge is half done: %d messages", n)
@@ -137,7 +137,7 @@ var operations = map[string]operation{
 		},
 	},
 	"apply": {
-		prepare: func(t testing.TB) Caretaker {
+		prepare: func(t testing.TB) Maintenance {
 			c := newHome(t)
 			write(t, c.Home.Dir(), "auto-wake.json", `{"peers": {"x": true}}`)
 			shared := config.Shared{Home: c.Home, Now: c.Now, Hold: true}
@@ -148,8 +148,8 @@ var operations = map[string]operation{
 			}
 			return c
 		},
-		run: func(_ context.Context, c Caretaker) error { _, err := c.Worker().ApplyPending(); return err },
-		check: func(t *testing.T, c Caretaker, _ map[string]string) {
+		run: func(_ context.Context, c Maintenance) error { _, err := c.Worker().ApplyPending(); return err },
+		check: func(t *testing.T, c Maintenance, _ map[string]string) {
 			var now struct{ Peers, Sessions map[string]bool }
 			if err := (config.Shared{Home: c.Home}).Read("auto-wake.json", &now); err != nil || !now.Peers["x"] || now.Sessions["a"] || len(now.Sessions) != 1 {
 				t.Errorf("the store with what waits is %+v, %v", now, err)
@@ -158,7 +158,7 @@ var operations = map[string]operation{
 	},
 	"replace": {
 		prepare: lostHome,
-		run: func(ctx context.Context, c Caretaker) error {
+		run: func(ctx context.Context, c Maintenance) error {
 			if _, err := c.Restores().Replace(ctx); err != nil {
 				return err
 			}
@@ -168,7 +168,7 @@ var operations = map[string]operation{
 			}
 			return db.Close()
 		},
-		check: func(t *testing.T, c Caretaker, before map[string]string) {
+		check: func(t *testing.T, c Maintenance, before map[string]string) {
 			checkAfterRestore(t, c, before)
 			if _, err := check.HasStore(context.Background(), c.Home); err != nil && !errors.Is(err, check.ErrLost) && inventory.IsMissing(c.Home.MaintenanceLock()) {
 				t.Errorf("the home has neither a store nor lost one: %v", err)
@@ -176,23 +176,23 @@ var operations = map[string]operation{
 		},
 	},
 	"drill": {
-		prepare: func(t testing.TB) Caretaker {
+		prepare: func(t testing.TB) Maintenance {
 			c := newHome(t)
 			mustBackup(t, c)
 			return c
 		},
-		run: func(ctx context.Context, c Caretaker) error { _, err := c.Restores().Drill(ctx, ""); return err },
-		check: func(t *testing.T, c Caretaker, before map[string]string) {
+		run: func(ctx context.Context, c Maintenance) error { _, err := c.Restores().Drill(ctx, ""); return err },
+		check: func(t *testing.T, c Maintenance, before map[string]string) {
 			sameFiles(t, before, managedBytes(t, c))
 			wholeSnapshots(t, c, c.Home.Backups())
 		},
 	},
 }
 
-func newHomeTB(t testing.TB) Caretaker { return newHome(t) }
+func newHomeTB(t testing.TB) Maintenance { return newHome(t) }
 
 // wholeSnapshots fails for a published set that is not verified, and counts.
-func wholeSnapshots(t *testing.T, c Caretaker, dir string) int {
+func wholeSnapshots(t *testing.T, c Maintenance, dir string) int {
 	t.Helper()
 	found, err := inventory.Sets(dir, inventory.SnapshotName)
 	if err != nil {
@@ -215,7 +215,7 @@ func wholeSnapshots(t *testing.T, c Caretaker, dir string) int {
 }
 
 // bytesExist looks for files with exactly these bytes anywhere in the home.
-func bytesExist(t *testing.T, c Caretaker, wanted ...string) {
+func bytesExist(t *testing.T, c Maintenance, wanted ...string) {
 	t.Helper()
 	sums := map[string]bool{}
 	for _, described := range listing(t, c.Home.Dir()) {
@@ -230,7 +230,7 @@ func bytesExist(t *testing.T, c Caretaker, wanted ...string) {
 
 // checkAfterRestore wants every byte from before either in its place or in a
 // published recovery set, and the snapshot whole.
-func checkAfterRestore(t *testing.T, c Caretaker, before map[string]string) {
+func checkAfterRestore(t *testing.T, c Maintenance, before map[string]string) {
 	t.Helper()
 	wholeSnapshots(t, c, c.Home.Backups())
 	now := managedBytes(t, c)
@@ -253,7 +253,7 @@ func checkAfterRestore(t *testing.T, c Caretaker, before map[string]string) {
 func init() {
 	// crash: operation, home, step from 1 on. It kills itself before that step.
 	parts["crash"] = func(args []string) error {
-		c, err := caretakerOf(args[1])
+		c, err := maintenanceOf(args[1])
 		if err != nil {
 			return err
 		}
@@ -312,7 +312,7 @@ func walkSteps(t *testing.T, name string, least int) {
 
 // crashAt crashes the operation before step n, looks, does it again, and looks
 // once more.
-func crashAt(t *testing.T, name string, c Caretaker, n int) {
+func crashAt(t *testing.T, name string, c Maintenance, n int) {
 	op := operations[name]
 	before := managedBytes(t, c)
 	step, killed := crash(t, name, c.Home.Dir(), n)

@@ -8,7 +8,7 @@ import (
 	"bridge/backend/maintain/lease"
 )
 
-// Work names something that a caretaker does when the owner asks for it.
+// Work names something that is done with a home when the owner asks for it.
 type Work string
 
 // The works. Those that change the home ask for consent first (STO-09).
@@ -26,43 +26,43 @@ const (
 // Explain says in sentences what a work is going to do in this home, for whoever
 // is asked to consent. A restore and a merge are told of the set, the newest when
 // it is "".
-func (c Caretaker) Explain(work Work, set string) string {
+func (m Maintenance) Explain(work Work, set string) string {
 	if set == "" || set == "latest" {
 		set = "the newest one"
 	}
 	switch work {
 	case WorkCheck:
-		return fmt.Sprintf("This reads everything in %s and changes nothing.", c.Home.Dir())
+		return fmt.Sprintf("This reads everything in %s and changes nothing.", m.Home.Dir())
 	case WorkBackup:
 		return fmt.Sprintf("This copies the databases and the JSON stores to a new full snapshot in %s and reads every byte of it again before it counts. Sessions go on working. %s",
-			c.Home.Backups(), c.explainRetention())
+			m.Home.Backups(), m.explainRetention())
 	case WorkDrill:
 		return "This restores the newest full snapshot into a scratch home beside the backups, compares every table with what the snapshot's manifest counts, records the outcome and removes the scratch home. Your data is only read."
 	case WorkArchive:
-		if c.ArchiveAge == 0 {
+		if m.ArchiveAge == 0 {
 			return "BRIDGE_ARCHIVE_AGE_MS is 0, so nothing is archived."
 		}
 		return fmt.Sprintf("This moves messages that were read, or expired, more than %d days ago to %s. Everything that reads history goes on finding them.",
-			c.ArchiveAge/(24*time.Hour), c.Home.Archive())
+			m.ArchiveAge/(24*time.Hour), m.Home.Archive())
 	case WorkFix:
-		return fmt.Sprintf("This moves abandoned temporary files and the leases of dead processes to %s, byte for byte.", c.Home.Orphaned())
+		return fmt.Sprintf("This moves abandoned temporary files and the leases of dead processes to %s, byte for byte.", m.Home.Orphaned())
 	case WorkRestore:
-		return fmt.Sprintf("This puts the files of a full snapshot (%s) in the place of the present ones in %s. What is there now is kept in a recovery set first.", set, c.Home.Dir())
+		return fmt.Sprintf("This puts the files of a full snapshot (%s) in the place of the present ones in %s. What is there now is kept in a recovery set first.", set, m.Home.Dir())
 	case WorkMerge:
-		explains := fmt.Sprintf("This brings back the messages of a backup of messages (%s) that are missing in %s. Nothing that is there is changed, and a copy of it is kept in a recovery set first.", set, c.Home.Dir())
-		if how := lease.MissingStore(context.Background(), c.Home, true); how != "" {
+		explains := fmt.Sprintf("This brings back the messages of a backup of messages (%s) that are missing in %s. Nothing that is there is changed, and a copy of it is kept in a recovery set first.", set, m.Home.Dir())
+		if how := lease.MissingStore(context.Background(), m.Home, true); how != "" {
 			explains += fmt.Sprintf(" The store %s, so an empty one is made for them: decisions do not come back.", how)
 		}
 		return explains
 	case WorkReplace:
-		return fmt.Sprintf("This begins with an empty store in %s: no message and no decision of the lost one is in it. What is left of that one is kept in a recovery set first, and snapshots stay as they are.", c.Home.Dir())
+		return fmt.Sprintf("This begins with an empty store in %s: no message and no decision of the lost one is in it. What is left of that one is kept in a recovery set first, and snapshots stay as they are.", m.Home.Dir())
 	}
 	return ""
 }
 
-func (c Caretaker) explainRetention() string {
-	if c.Retention == 0 {
+func (m Maintenance) explainRetention() string {
+	if m.Retention == 0 {
 		return "All snapshots stay in place."
 	}
-	return fmt.Sprintf("The newest %d snapshots stay in place; older ones move to the archive beside them, and none is deleted.", c.Retention)
+	return fmt.Sprintf("The newest %d snapshots stay in place; older ones move to the archive beside them, and none is deleted.", m.Retention)
 }

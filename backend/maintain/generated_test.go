@@ -94,7 +94,7 @@ func woundsOf(t *testing.T, path string) (all []wound) {
 }
 
 // woundedHome is a home with a row in what Bridge writes.
-func woundedHome(t *testing.T) Caretaker {
+func woundedHome(t *testing.T) Maintenance {
 	t.Helper()
 	c := newHome(t)
 	db := openStore(t, c)
@@ -146,7 +146,7 @@ func TestSTO_18_GeneratedDamage(t *testing.T) {
 }
 
 // serveWounded opens the store as a broker does and lets it do what everybody needs.
-func serveWounded(t *testing.T, c Caretaker, one wound) {
+func serveWounded(t *testing.T, c Maintenance, one wound) {
 	t.Helper()
 	ctx := context.Background()
 	db, err := store.Open(ctx, c.Home.DB(), store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})

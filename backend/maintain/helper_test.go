@@ -71,9 +71,9 @@ func clock() func() time.Time {
 	return func() time.Time { return time.UnixMilli(1_800_000_000_000 + looks.Add(1)) }
 }
 
-func caretakerOf(dir string) (Caretaker, error) {
+func maintenanceOf(dir string) (Maintenance, error) {
 	home, err := config.ResolveHome(dir, func(string) string { return "" })
-	return Caretaker{Home: home, Program: "a test", Now: clock(), Retention: 7}, err
+	return Maintenance{Home: home, Program: "a test", Now: clock(), Retention: 7}, err
 }
 
 func write(t testing.TB, dir, path, text string) {
@@ -86,7 +86,7 @@ func write(t testing.TB, dir, path, text string) {
 	}
 }
 
-func openStore(t testing.TB, c Caretaker) *store.DB {
+func openStore(t testing.TB, c Maintenance) *store.DB {
 	t.Helper()
 	db, err := store.Open(context.Background(), c.Home.DB(), store.Options{Now: c.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -121,10 +121,10 @@ var template = struct {
 }{}
 
 // newHome gives a home as work leaves it, with no process alive.
-func newHome(t testing.TB) Caretaker {
+func newHome(t testing.TB) Maintenance {
 	t.Helper()
 	template.once.Do(func() { template.dir = makeTemplate(t) })
-	from, err := caretakerOf(template.dir)
+	from, err := maintenanceOf(template.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,11 +149,11 @@ func copyHome(t testing.TB, from, to string) {
 }
 
 // copied gives another home with the same files.
-func copied(t testing.TB, c Caretaker) Caretaker {
+func copied(t testing.TB, c Maintenance) Maintenance {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "home")
 	copyHome(t, c.Home.Dir(), dir)
-	other, err := caretakerOf(dir)
+	other, err := maintenanceOf(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func makeTemplate(t testing.TB) string {
 		t.Fatal(err)
 	}
 	scratch = append(scratch, dir)
-	c, err := caretakerOf(dir)
+	c, err := maintenanceOf(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func listing(t testing.TB, dir string) map[string]string {
 }
 
 // managedBytes returns the bytes of every managed file and side file.
-func managedBytes(t testing.TB, c Caretaker) map[string]string {
+func managedBytes(t testing.TB, c Maintenance) map[string]string {
 	t.Helper()
 	paths, err := inventory.Present(context.Background(), c.Home.Dir())
 	if err != nil {
@@ -239,7 +239,7 @@ func managedBytes(t testing.TB, c Caretaker) map[string]string {
 	return seen
 }
 
-func report(t testing.TB, c Caretaker) check.Report {
+func report(t testing.TB, c Maintenance) check.Report {
 	t.Helper()
 	r, err := c.Doctor().Check(context.Background())
 	if err != nil {
@@ -266,7 +266,7 @@ func has(list []string, want string) bool {
 	return false
 }
 
-func mustBackup(t testing.TB, c Caretaker) snapshot.Made {
+func mustBackup(t testing.TB, c Maintenance) snapshot.Made {
 	t.Helper()
 	made, err := c.Snapshots().Backup(context.Background())
 	if err != nil {

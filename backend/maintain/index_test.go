@@ -19,7 +19,7 @@ import (
 
 // indexed has the home's store keep its search index until it has everything,
 // and returns how many messages hold the word.
-func indexed(t *testing.T, c Caretaker, word string) int {
+func indexed(t *testing.T, c Maintenance, word string) int {
 	t.Helper()
 	db, err := store.Open(context.Background(), c.Home.DB(), store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler), Index: c.Home.History()})
 	if err != nil {

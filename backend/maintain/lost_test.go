@@ -23,9 +23,9 @@ import (
 )
 
 // bareHome is a home as one is before its first store: settings, secrets, logs.
-func bareHome(t testing.TB) Caretaker {
+func bareHome(t testing.TB) Maintenance {
 	t.Helper()
-	c, err := caretakerOf(filepath.Join(t.TempDir(), "home"))
+	c, err := maintenanceOf(filepath.Join(t.TempDir(), "home"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,18 +47,18 @@ const (
 // sign is what alone shows that a home has had a store.
 type sign struct {
 	path string // as it is named
-	put  func(t testing.TB, c Caretaker, path string)
+	put  func(t testing.TB, c Maintenance, path string)
 }
 
 // file puts a file there, or one into the folder.
-func file(inside, text string) func(t testing.TB, c Caretaker, path string) {
-	return func(t testing.TB, c Caretaker, path string) {
+func file(inside, text string) func(t testing.TB, c Maintenance, path string) {
+	return func(t testing.TB, c Maintenance, path string) {
 		write(t, c.Home.Dir(), filepath.Join(path, inside), text)
 	}
 }
 
-func rows(script string) func(t testing.TB, c Caretaker, path string) {
-	return func(t testing.TB, c Caretaker, path string) { makeDatabase(t, c, path, script) }
+func rows(script string) func(t testing.TB, c Maintenance, path string) {
+	return func(t testing.TB, c Maintenance, path string) { makeDatabase(t, c, path, script) }
 }
 
 var storeSigns = []sign{
@@ -85,10 +85,10 @@ var storeSigns = []sign{
 }
 
 // vacant are the ways in which bridge.db can be no store.
-var vacant = map[string]func(t testing.TB, c Caretaker){
-	"it is gone":  func(testing.TB, Caretaker) {},
-	"it is empty": func(t testing.TB, c Caretaker) { write(t, c.Home.Dir(), "bridge.db", "") },
-	"it is a database without tables": func(t testing.TB, c Caretaker) {
+var vacant = map[string]func(t testing.TB, c Maintenance){
+	"it is gone":  func(testing.TB, Maintenance) {},
+	"it is empty": func(t testing.TB, c Maintenance) { write(t, c.Home.Dir(), "bridge.db", "") },
+	"it is a database without tables": func(t testing.TB, c Maintenance) {
 		makeDatabase(t, c, "bridge.db", "CREATE TABLE x (y); DROP TABLE x")
 	},
 }
@@ -125,33 +125,33 @@ func TestSTO_17_EachSignOfALostStoreIsSeenAlone(t *testing.T) {
 }
 
 func TestSTO_17_AHomeThatNeverHadAStoreIsNotCalledOneThatLostIt(t *testing.T) {
-	never := map[string]func(t testing.TB, c Caretaker){
-		"a new home": func(testing.TB, Caretaker) {},
-		"folders of nothing": func(t testing.TB, c Caretaker) {
+	never := map[string]func(t testing.TB, c Maintenance){
+		"a new home": func(testing.TB, Maintenance) {},
+		"folders of nothing": func(t testing.TB, c Maintenance) {
 			makeFolders(t, c, "backups", "message-backups", ".migration-snapshots", ".storage-users", "read-journal")
 		},
-		"an index without rows": func(t testing.TB, c Caretaker) {
+		"an index without rows": func(t testing.TB, c Maintenance) {
 			makeDatabase(t, c, "history.db", "CREATE TABLE bridge_components (name, version); INSERT INTO bridge_components VALUES ('search', 1); CREATE TABLE search_documents (doc); CREATE VIRTUAL TABLE search_words USING fts5(body, content='')")
 		},
 		"an archive without rows":         rowless("archive.db", "CREATE TABLE archived_messages (id); PRAGMA user_version = 1"),
-		"a store that a crash kept empty": func(t testing.TB, c Caretaker) { write(t, c.Home.Dir(), "history.db", "") },
-		"sizes from before the first store": func(t testing.TB, c Caretaker) {
+		"a store that a crash kept empty": func(t testing.TB, c Maintenance) { write(t, c.Home.Dir(), "history.db", "") },
+		"sizes from before the first store": func(t testing.TB, c Maintenance) {
 			file("", `{"at": 1800000000000, "total": 5, "parts": {"token": 5}}`+"\n")(t, c, "logs/sizes.jsonl")
 		},
-		"a failed first snapshot": func(t testing.TB, c Caretaker) {
+		"a failed first snapshot": func(t testing.TB, c Maintenance) {
 			write(t, c.Home.Dir(), "backups/.pending-"+snapshotSet+"/config.json", "{}")
 		},
-		"a snapshot of settings alone": func(t testing.TB, c Caretaker) { mustBackup(t, c) },
-		"a lease from before the first store": func(t testing.TB, c Caretaker) {
+		"a snapshot of settings alone": func(t testing.TB, c Maintenance) { mustBackup(t, c) },
+		"a lease from before the first store": func(t testing.TB, c Maintenance) {
 			if _, err := c.Worker().Register(); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"a first store that a crash cut off": func(t testing.TB, c Caretaker) {
+		"a first store that a crash cut off": func(t testing.TB, c Maintenance) {
 			write(t, c.Home.Dir(), "bridge.db", "")
 			write(t, c.Home.Dir(), "bridge.db-journal", "its first page")
 		},
-		"settings of other programs": func(t testing.TB, c Caretaker) {
+		"settings of other programs": func(t testing.TB, c Maintenance) {
 			write(t, c.Home.Dir(), "jobs.json", `{"version": 4, "jobs": []}`)
 			write(t, c.Home.Dir(), "install/install.json", `{"version": 1, "kinds": {}}`)
 		},
@@ -179,11 +179,11 @@ func TestSTO_17_AHomeThatNeverHadAStoreIsNotCalledOneThatLostIt(t *testing.T) {
 	}
 }
 
-func rowless(path, script string) func(testing.TB, Caretaker) {
-	return func(t testing.TB, c Caretaker) { makeDatabase(t, c, path, script) }
+func rowless(path, script string) func(testing.TB, Maintenance) {
+	return func(t testing.TB, c Maintenance) { makeDatabase(t, c, path, script) }
 }
 
-func makeFolders(t testing.TB, c Caretaker, names ...string) {
+func makeFolders(t testing.TB, c Maintenance, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if err := os.MkdirAll(inventory.Join(c.Home.Dir(), name), 0o700); err != nil {
@@ -232,9 +232,9 @@ func TestSTO_17_ACutOffFirstCommitIsNoLoss(t *testing.T) {
 
 // What is there but cannot be used is named by others, and is no loss.
 func TestSTO_17_AStoreThatCannotBeReadIsNotCalledLost(t *testing.T) {
-	for name, hurt := range map[string]func(c Caretaker){
-		"rubbish": func(c Caretaker) { write(t, c.Home.Dir(), "bridge.db", strings.Repeat("rubbish\n", 1000)) },
-		"folder":  func(c Caretaker) { remove(t, c, "bridge.db"); write(t, c.Home.Dir(), "bridge.db/x", "") },
+	for name, hurt := range map[string]func(c Maintenance){
+		"rubbish": func(c Maintenance) { write(t, c.Home.Dir(), "bridge.db", strings.Repeat("rubbish\n", 1000)) },
+		"folder":  func(c Maintenance) { remove(t, c, "bridge.db"); write(t, c.Home.Dir(), "bridge.db/x", "") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newHome(t)
@@ -325,7 +325,7 @@ func TestSTO_17_OtherMaintenanceLeavesALostStoreAlone(t *testing.T) {
 func noPause(context.Context) error { return nil }
 
 // lostHome is a home that lost its store and still has everything that goes with one.
-func lostHome(t testing.TB) Caretaker {
+func lostHome(t testing.TB) Maintenance {
 	t.Helper()
 	c := newHome(t)
 	mustBackup(t, c)
@@ -428,7 +428,7 @@ func TestSTO_17_AReplacementTakesOnlyTheIndexOutOfAHistory(t *testing.T) {
 	}
 }
 
-func snapshotOf(t *testing.T, c Caretaker) string {
+func snapshotOf(t *testing.T, c Maintenance) string {
 	t.Helper()
 	found, err := inventory.Sets(c.Home.Backups(), inventory.SnapshotName)
 	if err != nil || len(found) == 0 {
@@ -439,25 +439,25 @@ func snapshotOf(t *testing.T, c Caretaker) string {
 
 func TestSTO_17_AReplacementIsRefusedWhereItMayNot(t *testing.T) {
 	for name, tt := range map[string]struct {
-		do   func(t *testing.T, c Caretaker)
+		do   func(t *testing.T, c Maintenance)
 		says string
 		code bridge.Code
 	}{
-		"a store is there": {func(t *testing.T, c Caretaker) {
+		"a store is there": {func(t *testing.T, c Maintenance) {
 			remove(t, c, "bridge.db-wal")
 			remove(t, c, "compat.db")
 			if err := openStore(t, c).Close(); err != nil {
 				t.Fatal(err)
 			}
 		}, "is not lost", bridge.Conflict},
-		"a live writer": {func(t *testing.T, c Caretaker) {
+		"a live writer": {func(t *testing.T, c Maintenance) {
 			held, err := json.Marshal(lease.Holder{PID: os.Getpid(), Program: "a test"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			write(t, c.Home.Dir(), fmt.Sprintf(".storage-users/%d-lease", os.Getpid()), string(held))
 		}, "is at work", bridge.Denied},
-		"interrupted maintenance": {func(t *testing.T, c Caretaker) {
+		"interrupted maintenance": {func(t *testing.T, c Maintenance) {
 			write(t, c.Home.Dir(), ".maintenance-lock", `{"pid": 999999, "identity": "gone:1", "what": "restore"}`)
 		}, "was interrupted", bridge.Denied},
 	} {

@@ -24,9 +24,9 @@ import (
 	"bridge/backend/maintain/snapshot"
 )
 
-// Caretaker does the maintenance of one home. All fields are required unless
+// Maintenance is what is done to keep one home. All fields are required unless
 // they say otherwise.
-type Caretaker struct {
+type Maintenance struct {
 	Home config.Home
 	// Program says in leases and locks who works, as "bridge doctor".
 	Program string
@@ -44,22 +44,22 @@ type Caretaker struct {
 }
 
 // Worker is who does this work.
-func (c Caretaker) Worker() lease.Worker {
-	return lease.Worker{Home: c.Home, Program: c.Program, Now: c.Now, OnProgress: c.Told, Step: c.step}
+func (m Maintenance) Worker() lease.Worker {
+	return lease.Worker{Home: m.Home, Program: m.Program, Now: m.Now, OnProgress: m.Told, Step: m.step}
 }
 
 // Snapshots makes sets of copies of the home.
-func (c Caretaker) Snapshots() snapshot.Maker {
-	return snapshot.Maker{Worker: c.Worker(), Retention: c.Retention}
+func (m Maintenance) Snapshots() snapshot.Maker {
+	return snapshot.Maker{Worker: m.Worker(), Retention: m.Retention}
 }
 
 // Doctor looks through the home.
-func (c Caretaker) Doctor() check.Doctor { return check.Doctor{Worker: c.Worker()} }
+func (m Maintenance) Doctor() check.Doctor { return check.Doctor{Worker: m.Worker()} }
 
 // Restores brings the home back from sets of copies.
-func (c Caretaker) Restores() restore.Restorer { return restore.Restorer{Worker: c.Worker()} }
+func (m Maintenance) Restores() restore.Restorer { return restore.Restorer{Worker: m.Worker()} }
 
 // Archive moves what the home needs no more.
-func (c Caretaker) Archive() archive.Mover {
-	return archive.Mover{Worker: c.Worker(), Age: c.ArchiveAge}
+func (m Maintenance) Archive() archive.Mover {
+	return archive.Mover{Worker: m.Worker(), Age: m.ArchiveAge}
 }

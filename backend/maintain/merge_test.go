@@ -18,7 +18,7 @@ import (
 )
 
 // onStore runs a script on the home's store, which nobody else has open.
-func onStore(t testing.TB, c Caretaker, script string) {
+func onStore(t testing.TB, c Maintenance, script string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", c.Home.DB())
 	if err != nil {
@@ -31,13 +31,13 @@ func onStore(t testing.TB, c Caretaker, script string) {
 }
 
 // loseMessages takes the newer half of the home's 40 messages away.
-func loseMessages(t testing.TB, c Caretaker) {
+func loseMessages(t testing.TB, c Maintenance) {
 	t.Helper()
 	onStore(t, c, "DELETE FROM messages WHERE created_at >= 1020")
 }
 
 // lossyHome has a backup of 40 messages and half of them.
-func lossyHome(t testing.TB) Caretaker {
+func lossyHome(t testing.TB) Maintenance {
 	t.Helper()
 	c := newHome(t)
 	mustBackupMessages(t, c)
@@ -45,7 +45,7 @@ func lossyHome(t testing.TB) Caretaker {
 	return c
 }
 
-func storedMessages(t testing.TB, c Caretaker) int {
+func storedMessages(t testing.TB, c Maintenance) int {
 	t.Helper()
 	reader, err := store.OpenReader(context.Background(), c.Home.DB())
 	if err != nil {
@@ -184,32 +184,32 @@ func TestSTO_16_OtherSetsAndDamagedOnesAreRefusedAndNothingChanges(t *testing.T)
 	loseMessages(t, c)
 	tests := []struct {
 		name, set, words string
-		do               func(t *testing.T, c Caretaker, set string)
+		do               func(t *testing.T, c Maintenance, set string)
 		code             bridge.Code
 	}{
-		{"a full snapshot", full.Path, "is a full snapshot", func(*testing.T, Caretaker, string) {}, bridge.Unsupported},
-		{"a full snapshot from the field", full.Path, "is a full snapshot", func(t *testing.T, _ Caretaker, set string) {
+		{"a full snapshot", full.Path, "is a full snapshot", func(*testing.T, Maintenance, string) {}, bridge.Unsupported},
+		{"a full snapshot from the field", full.Path, "is a full snapshot", func(t *testing.T, _ Maintenance, set string) {
 			edited := strings.Replace(string(read(t, set, inventory.ManifestName)), `"kind": "full",`, "", 1)
 			write(t, set, inventory.ManifestName, edited)
 		}, bridge.Unsupported},
-		{"no set", "elsewhere", "there is no snapshot elsewhere", func(*testing.T, Caretaker, string) {}, bridge.NotFound},
-		{"one bit", scoped.Path, "is not what was captured", func(t *testing.T, _ Caretaker, set string) {
+		{"no set", "elsewhere", "there is no snapshot elsewhere", func(*testing.T, Maintenance, string) {}, bridge.NotFound},
+		{"one bit", scoped.Path, "is not what was captured", func(t *testing.T, _ Maintenance, set string) {
 			data := read(t, set, inventory.MessagesFile)
 			data[len(data)/2] ^= 4
 			write(t, set, inventory.MessagesFile, string(data))
 		}, bridge.Storage},
-		{"no manifest", scoped.Path, "no published backup", func(t *testing.T, _ Caretaker, set string) {
+		{"no manifest", scoped.Path, "no published backup", func(t *testing.T, _ Maintenance, set string) {
 			if err := os.Remove(filepath.Join(set, inventory.ManifestName)); err != nil {
 				t.Fatal(err)
 			}
 		}, bridge.NotFound},
-		{"other content here", scoped.Path, "m3 for bob", func(t *testing.T, c Caretaker, _ string) {
+		{"other content here", scoped.Path, "m3 for bob", func(t *testing.T, c Maintenance, _ string) {
 			onStore(t, c, "UPDATE messages SET body = 'other' WHERE id = 'm3'")
 		}, bridge.Conflict},
-		{"a damaged archive", scoped.Path, "archive.db", func(t *testing.T, c Caretaker, _ string) {
+		{"a damaged archive", scoped.Path, "archive.db", func(t *testing.T, c Maintenance, _ string) {
 			write(t, c.Home.Dir(), "archive.db", strings.Repeat("no database ", 1000))
 		}, bridge.Storage},
-		{"an older store", scoped.Path, "start the broker once", func(t *testing.T, c Caretaker, _ string) {
+		{"an older store", scoped.Path, "start the broker once", func(t *testing.T, c Maintenance, _ string) {
 			onStore(t, c, "PRAGMA user_version = 8")
 		}, bridge.Unsupported},
 	}

@@ -49,7 +49,7 @@ func TestSTO_01_ASoundHomeHasNoFinding(t *testing.T) {
 
 func TestSTO_18_AHomeThatIsNotThereIsAnErrorAndStaysAway(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
-	c, err := caretakerOf(dir)
+	c, err := maintenanceOf(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,14 +90,14 @@ func TestSTO_01_BesideALiveBrokerTheReportIsTrue(t *testing.T) {
 // damages are the ways to spoil a home, each with what the doctor must say.
 var damages = []struct {
 	want string
-	do   func(t *testing.T, c Caretaker, random *rand.Rand)
+	do   func(t *testing.T, c Maintenance, random *rand.Rand)
 }{
-	{"store-lost bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) { remove(t, c, "bridge.db") }},
-	{"store-lost bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "bridge.db", "") }},
-	{"database-unreadable bridge.db", func(t *testing.T, c Caretaker, random *rand.Rand) {
+	{"store-lost bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) { remove(t, c, "bridge.db") }},
+	{"store-lost bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) { write(t, c.Home.Dir(), "bridge.db", "") }},
+	{"database-unreadable bridge.db", func(t *testing.T, c Maintenance, random *rand.Rand) {
 		spoil(t, c, "bridge.db", func(data []byte) []byte { copy(data, fmt.Sprintf("junk %d", random.Int())); return data })
 	}},
-	{"database-damaged|database-unreadable bridge.db", func(t *testing.T, c Caretaker, random *rand.Rand) { // a page of rubbish
+	{"database-damaged|database-unreadable bridge.db", func(t *testing.T, c Maintenance, random *rand.Rand) { // a page of rubbish
 		spoil(t, c, "bridge.db", func(data []byte) []byte {
 			page := 1 + random.IntN(len(data)/4096-1)
 			for i := page * 4096; i < (page+1)*4096; i++ {
@@ -106,163 +106,163 @@ var damages = []struct {
 			return data
 		})
 	}},
-	{"database-damaged|database-unreadable bridge.db", func(t *testing.T, c Caretaker, random *rand.Rand) { // cut off
+	{"database-damaged|database-unreadable bridge.db", func(t *testing.T, c Maintenance, random *rand.Rand) { // cut off
 		spoil(t, c, "bridge.db", func(data []byte) []byte { return data[:4096*(2+random.IntN(len(data)/4096-3))+random.IntN(4000)] })
 	}},
-	{"database-foreign bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"database-foreign bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		remove(t, c, "bridge.db")
 		makeDatabase(t, c, "bridge.db", "CREATE TABLE recipes (name TEXT); PRAGMA user_version = 3")
 	}},
-	{"database-foreign archive.db", func(t *testing.T, c Caretaker, _ *rand.Rand) { // swapped
+	{"database-foreign archive.db", func(t *testing.T, c Maintenance, _ *rand.Rand) { // swapped
 		spoil(t, c, "bridge.db", func(data []byte) []byte { write(t, c.Home.Dir(), "archive.db", string(data)); return data })
 	}},
-	{"database-foreign history.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"database-foreign history.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		makeDatabase(t, c, "history.db", "CREATE TABLE recipes (name TEXT)")
 	}},
-	{"database-newer bridge.db", func(t *testing.T, c Caretaker, random *rand.Rand) {
+	{"database-newer bridge.db", func(t *testing.T, c Maintenance, random *rand.Rand) {
 		makeDatabase(t, c, "bridge.db", fmt.Sprintf("PRAGMA user_version = %d", 10+random.IntN(1000)))
 	}},
-	{"database-newer history.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"database-newer history.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		makeDatabase(t, c, "history.db", "CREATE TABLE x (y); PRAGMA user_version = 77")
 	}},
-	{"row-unreadable bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) { decideOddly(t, c, `["bob"]`) }},
-	{"row-newer bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) { decideOddly(t, c, `{"team": "core"}`) }},
-	{"row-replaced bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) { decideOddly(t, c, "", `"all"`) }},
-	{"row-unreadable bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"row-unreadable bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) { decideOddly(t, c, `["bob"]`) }},
+	{"row-newer bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) { decideOddly(t, c, `{"team": "core"}`) }},
+	{"row-replaced bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) { decideOddly(t, c, "", `"all"`) }},
+	{"row-unreadable bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		makeDatabase(t, c, "bridge.db", "INSERT INTO session_bindings VALUES ('[\"claude\", 1', 's', 1)")
 	}},
-	{"database-references bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"database-references bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		makeDatabase(t, c, "bridge.db", "PRAGMA foreign_keys = 0; CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE q (p REFERENCES p(id)); INSERT INTO q VALUES (7)")
 	}},
-	{"not-a-file bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"not-a-file bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		rename(t, c, "bridge.db", "runs/elsewhere.db")
 		if err := os.Symlink(inventory.Join(c.Home.Dir(), "runs/elsewhere.db"), c.Home.DB()); err != nil {
 			t.Fatal(err)
 		}
 	}},
-	{"not-a-file jobs.json", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"not-a-file jobs.json", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		remove(t, c, "jobs.json")
 		write(t, c.Home.Dir(), "jobs.json/inside", "x")
 	}},
-	{"not-a-folder backups", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"not-a-folder backups", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		rename(t, c, "backups", "runs/elsewhere")
 		write(t, c.Home.Dir(), "backups", "")
 	}},
-	{"not-a-folder archive/orphaned", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "archive/orphaned", "") }},
-	{"not-a-file broker.lock", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "broker.lock/inside", "") }},
-	{"unknown-file jobs/\xff.json", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "jobs/\xff.json", "{}") }},
-	{"json-damaged jobs.json", func(t *testing.T, c Caretaker, random *rand.Rand) {
+	{"not-a-folder archive/orphaned", func(t *testing.T, c Maintenance, _ *rand.Rand) { write(t, c.Home.Dir(), "archive/orphaned", "") }},
+	{"not-a-file broker.lock", func(t *testing.T, c Maintenance, _ *rand.Rand) { write(t, c.Home.Dir(), "broker.lock/inside", "") }},
+	{"unknown-file jobs/\xff.json", func(t *testing.T, c Maintenance, _ *rand.Rand) { write(t, c.Home.Dir(), "jobs/\xff.json", "{}") }},
+	{"json-damaged jobs.json", func(t *testing.T, c Maintenance, random *rand.Rand) {
 		spoil(t, c, "jobs.json", func(data []byte) []byte { return data[:1+random.IntN(len(data)-2)] })
 	}},
-	{"json-damaged config.json", func(t *testing.T, c Caretaker, random *rand.Rand) {
+	{"json-damaged config.json", func(t *testing.T, c Maintenance, random *rand.Rand) {
 		write(t, c.Home.Dir(), "config.json", strings.Repeat("\x00", 1+random.IntN(300)))
 	}},
-	{"json-shape config.json", func(t *testing.T, c Caretaker, random *rand.Rand) {
+	{"json-shape config.json", func(t *testing.T, c Maintenance, random *rand.Rand) {
 		write(t, c.Home.Dir(), "config.json", fmt.Sprintf(`{"port": %d}`, 70000+random.IntN(1000)))
 	}},
-	{"json-shape remote-jobs.json", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"json-shape remote-jobs.json", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		write(t, c.Home.Dir(), "remote-jobs.json", `{"jobs": {"a": 1}}`)
 	}},
-	{"json-shape jobs.json", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"json-shape jobs.json", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		write(t, c.Home.Dir(), "jobs.json", `{"version": 4, "jobs": [{"name": "a"}, 5]}`)
 	}},
-	{"json-shape config.json", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"json-shape config.json", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		write(t, c.Home.Dir(), "config.json", `{"port": 4777, "autoWake": false, "port": 4778}`)
 	}},
-	{"json-shape approvals/7.json", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"json-shape approvals/7.json", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		write(t, c.Home.Dir(), "approvals/7.json", `{"a": {"b": 1, "b": 2}}`)
 	}},
-	{"database-version bridge.db", func(t *testing.T, c Caretaker, random *rand.Rand) {
+	{"database-version bridge.db", func(t *testing.T, c Maintenance, random *rand.Rand) {
 		makeDatabase(t, c, "bridge.db", fmt.Sprintf("PRAGMA user_version = %d", -1-random.IntN(5)))
 	}},
-	{"database-foreign bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"database-foreign bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		makeDatabase(t, c, "bridge.db", "PRAGMA application_id = 252006674")
 	}},
-	{"schema-incomplete bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"schema-incomplete bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		makeDatabase(t, c, "bridge.db", "DROP TABLE decision_deliveries")
 	}},
-	{"schema-incomplete bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"schema-incomplete bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		makeDatabase(t, c, "bridge.db", "DROP TABLE delivery_stages")
 	}},
-	{"trigger-missing bridge.db", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"trigger-missing bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		makeDatabase(t, c, "bridge.db", "DROP TRIGGER decisions_stay")
 	}},
-	{"json-shape jobs/7.json", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "jobs/7.json", `[1, 2]`) }},
-	{"json-newer jobs.json", func(t *testing.T, c Caretaker, random *rand.Rand) {
+	{"json-shape jobs/7.json", func(t *testing.T, c Maintenance, _ *rand.Rand) { write(t, c.Home.Dir(), "jobs/7.json", `[1, 2]`) }},
+	{"json-newer jobs.json", func(t *testing.T, c Maintenance, random *rand.Rand) {
 		write(t, c.Home.Dir(), "jobs.json", fmt.Sprintf(`{"version": %d, "jobs": []}`, 5+random.IntN(100)))
 	}},
-	{"json-newer auto-wake.json", func(t *testing.T, c Caretaker, random *rand.Rand) {
+	{"json-newer auto-wake.json", func(t *testing.T, c Maintenance, random *rand.Rand) {
 		write(t, c.Home.Dir(), "auto-wake.json", fmt.Sprintf(`{"version": %d, "sessions": {"a": "later"}}`, 2+random.IntN(100)))
 	}},
-	{"json-shape auto-wake.json", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"json-shape auto-wake.json", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		write(t, c.Home.Dir(), "auto-wake.json", `{"version": 1, "sessions": {"a": "later"}}`)
 	}},
-	{"json-damaged auto-wake.json", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "auto-wake.json", `{"version`) }},
-	{"journal-damaged read-journal/bad.json", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"json-damaged auto-wake.json", func(t *testing.T, c Maintenance, _ *rand.Rand) { write(t, c.Home.Dir(), "auto-wake.json", `{"version`) }},
+	{"journal-damaged read-journal/bad.json", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		write(t, c.Home.Dir(), "read-journal/bad.json", `[{"stage": "handed", "unheard": 1}]`)
 	}},
-	{"secret-damaged token", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "token", "short") }},
-	{"symlink runs/link", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"secret-damaged token", func(t *testing.T, c Maintenance, _ *rand.Rand) { write(t, c.Home.Dir(), "token", "short") }},
+	{"symlink runs/link", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		if err := os.Symlink("/nowhere", inventory.Join(c.Home.Dir(), "runs/link")); err != nil {
 			t.Fatal(err)
 		}
 	}},
-	{"open-to-others .", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"open-to-others .", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		if err := os.Chmod(c.Home.Dir(), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}},
-	{"temp-abandoned .jobs.json.bridge-tmp-ABCDEF", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"temp-abandoned .jobs.json.bridge-tmp-ABCDEF", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		write(t, c.Home.Dir(), ".jobs.json.bridge-tmp-ABCDEF", "half")
 	}},
-	{"unknown-file notes.txt", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "notes.txt", "mine") }},
-	{"lease-stale .storage-users/999999-x", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"unknown-file notes.txt", func(t *testing.T, c Maintenance, _ *rand.Rand) { write(t, c.Home.Dir(), "notes.txt", "mine") }},
+	{"lease-stale .storage-users/999999-x", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		write(t, c.Home.Dir(), ".storage-users/999999-x", `{"pid": 999999, "identity": "gone:1", "program": "bridge serve"}`)
 	}},
-	{"lease-unreadable .storage-users/whose", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), ".storage-users/whose", "") }},
-	{"lock-left .maintenance-lock", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"lease-unreadable .storage-users/whose", func(t *testing.T, c Maintenance, _ *rand.Rand) { write(t, c.Home.Dir(), ".storage-users/whose", "") }},
+	{"lock-left .maintenance-lock", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		write(t, c.Home.Dir(), ".maintenance-lock", `{"pid": 999999, "identity": "gone:1", "what": "restore"}`)
 	}},
-	{"snapshot-damaged SNAPSHOT", func(t *testing.T, c Caretaker, random *rand.Rand) { // one bit
+	{"snapshot-damaged SNAPSHOT", func(t *testing.T, c Maintenance, random *rand.Rand) { // one bit
 		spoil(t, c, newestSnapshot(t, c)+"/bridge.db", func(data []byte) []byte {
 			data[random.IntN(len(data))] ^= 1 << random.IntN(8)
 			return data
 		})
 	}},
-	{"snapshot-damaged SNAPSHOT", func(t *testing.T, c Caretaker, _ *rand.Rand) { remove(t, c, newestSnapshot(t, c)+"/jobs.json") }},
-	{"snapshot-damaged SNAPSHOT", func(t *testing.T, c Caretaker, _ *rand.Rand) { remove(t, c, newestSnapshot(t, c)+"/manifest.json") }},
-	{"snapshot-damaged MESSAGES", func(t *testing.T, c Caretaker, random *rand.Rand) { // one bit
+	{"snapshot-damaged SNAPSHOT", func(t *testing.T, c Maintenance, _ *rand.Rand) { remove(t, c, newestSnapshot(t, c)+"/jobs.json") }},
+	{"snapshot-damaged SNAPSHOT", func(t *testing.T, c Maintenance, _ *rand.Rand) { remove(t, c, newestSnapshot(t, c)+"/manifest.json") }},
+	{"snapshot-damaged MESSAGES", func(t *testing.T, c Maintenance, random *rand.Rand) { // one bit
 		spoil(t, c, newestMessages(t, c)+"/messages.db", func(data []byte) []byte {
 			data[random.IntN(len(data))] ^= 1 << random.IntN(8)
 			return data
 		})
 	}},
-	{"snapshot-damaged MESSAGES", func(t *testing.T, c Caretaker, _ *rand.Rand) { remove(t, c, newestMessages(t, c)+"/manifest.json") }},
-	{"drill-failed MESSAGES", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"snapshot-damaged MESSAGES", func(t *testing.T, c Maintenance, _ *rand.Rand) { remove(t, c, newestMessages(t, c)+"/manifest.json") }},
+	{"drill-failed MESSAGES", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		line := fmt.Sprintf(`{"at": 1, "snapshot": %q, "ok": false, "detail": "the copy is torn"}`, filepath.Base(newestMessages(t, c)))
 		write(t, c.Home.Dir(), "backups/drills.jsonl", line+"\n")
 	}},
-	{"snapshot-unfinished backups/.pending-x", func(t *testing.T, c Caretaker, _ *rand.Rand) {
+	{"snapshot-unfinished backups/.pending-x", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		write(t, c.Home.Dir(), "backups/.pending-x/bridge.db", "half")
 	}},
-	{"unknown-file backups/holiday.zip", func(t *testing.T, c Caretaker, _ *rand.Rand) { write(t, c.Home.Dir(), "backups/holiday.zip", "x") }},
+	{"unknown-file backups/holiday.zip", func(t *testing.T, c Maintenance, _ *rand.Rand) { write(t, c.Home.Dir(), "backups/holiday.zip", "x") }},
 }
 
-func remove(t testing.TB, c Caretaker, path string) {
+func remove(t testing.TB, c Maintenance, path string) {
 	t.Helper()
 	if err := os.Remove(inventory.Join(c.Home.Dir(), path)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func rename(t *testing.T, c Caretaker, from, to string) {
+func rename(t *testing.T, c Maintenance, from, to string) {
 	t.Helper()
 	if err := os.Rename(inventory.Join(c.Home.Dir(), from), inventory.Join(c.Home.Dir(), to)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func spoil(t *testing.T, c Caretaker, path string, how func([]byte) []byte) {
+func spoil(t *testing.T, c Maintenance, path string, how func([]byte) []byte) {
 	t.Helper()
 	data, err := os.ReadFile(inventory.Join(c.Home.Dir(), path))
 	if err != nil {
@@ -271,7 +271,7 @@ func spoil(t *testing.T, c Caretaker, path string, how func([]byte) []byte) {
 	write(t, c.Home.Dir(), path, string(how(data)))
 }
 
-func makeDatabase(t testing.TB, c Caretaker, path, script string) {
+func makeDatabase(t testing.TB, c Maintenance, path, script string) {
 	t.Helper()
 	pool, err := sql.Open("sqlite", inventory.Join(c.Home.Dir(), path))
 	if err != nil {
@@ -287,7 +287,7 @@ func makeDatabase(t testing.TB, c Caretaker, path, script string) {
 }
 
 // decideOddly records decisions on one topic with the given scopes.
-func decideOddly(t *testing.T, c Caretaker, scopes ...string) {
+func decideOddly(t *testing.T, c Maintenance, scopes ...string) {
 	t.Helper()
 	for i, scope := range scopes {
 		makeDatabase(t, c, "bridge.db", fmt.Sprintf(`INSERT INTO decisions (id, topic, body, scope, author_id, author_name, author_agent, created_at)
@@ -295,7 +295,7 @@ func decideOddly(t *testing.T, c Caretaker, scopes ...string) {
 	}
 }
 
-func newestSnapshot(t *testing.T, c Caretaker) string {
+func newestSnapshot(t *testing.T, c Maintenance) string {
 	t.Helper()
 	found, err := inventory.Sets(c.Home.Backups(), inventory.SnapshotName)
 	if err != nil || len(found) == 0 {
@@ -304,7 +304,7 @@ func newestSnapshot(t *testing.T, c Caretaker) string {
 	return "backups/" + found[0].Path
 }
 
-func newestMessages(t *testing.T, c Caretaker) string {
+func newestMessages(t *testing.T, c Maintenance) string {
 	t.Helper()
 	return "message-backups/" + scopedSets(t, c.Home.MessageBackups())[0].Path
 }
@@ -321,7 +321,7 @@ func TestSTO_01_DamagedHomes(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 11))
 			dir := filepath.Join(t.TempDir(), "home")
 			copyHome(t, c.Home.Dir(), dir)
-			here, err := caretakerOf(dir)
+			here, err := maintenanceOf(dir)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -33,7 +33,7 @@ func snapshotBytes(t testing.TB, dir string) map[string]string {
 
 // change makes the home another one: new mail in a log that a dead writer left,
 // a changed and a new file, one that is gone.
-func change(t testing.TB, c Caretaker) {
+func change(t testing.TB, c Maintenance) {
 	t.Helper()
 	db := openStore(t, c)
 	appendMessages(t, db, 500, 520)

@@ -23,7 +23,7 @@ import (
 // freely is a pause that never waits.
 func freely(context.Context) error { return nil }
 
-func mustBackupMessages(t testing.TB, c Caretaker) snapshot.Made {
+func mustBackupMessages(t testing.TB, c Maintenance) snapshot.Made {
 	t.Helper()
 	made, err := c.Snapshots().BackupMessages(context.Background(), freely)
 	if err != nil {
@@ -164,7 +164,7 @@ func TestSTO_11_TheNextSetIsDueAnIntervalAfterTheNewest(t *testing.T) {
 func init() {
 	// generation: home. It makes a set, says "pausing" in the middle, and waits.
 	parts["generation"] = func(args []string) error {
-		c, err := caretakerOf(args[0])
+		c, err := maintenanceOf(args[0])
 		if err != nil {
 			return err
 		}

@@ -14,8 +14,8 @@ import (
 	"bridge/backend/maintain/check"
 )
 
-// sizedHome is a home with some files and a caretaker whose clock the test moves.
-func sizedHome(t *testing.T, now *time.Time) Caretaker {
+// sizedHome is a home with some files and maintenance whose clock the test moves.
+func sizedHome(t *testing.T, now *time.Time) Maintenance {
 	t.Helper()
 	home, err := config.ResolveHome(filepath.Join(t.TempDir(), "home"), func(string) string { return "" })
 	if err != nil {
@@ -29,7 +29,7 @@ func sizedHome(t *testing.T, now *time.Time) Caretaker {
 			t.Fatal(err)
 		}
 	}
-	return Caretaker{Home: home, Program: "a test", Now: func() time.Time { return *now }}
+	return Maintenance{Home: home, Program: "a test", Now: func() time.Time { return *now }}
 }
 
 func TestDSK_06_SizesAreRecordedOnceADayAndBounded(t *testing.T) {

@@ -175,7 +175,7 @@ func TestSTO_13_MigrationCopiesAreOutsideRotation(t *testing.T) {
 }
 
 func TestSTO_04_AnEmptyHomeHasNothingToBackUp(t *testing.T) {
-	c, err := caretakerOf(filepath.Join(t.TempDir(), "new"))
+	c, err := maintenanceOf(filepath.Join(t.TempDir(), "new"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,11 +270,14 @@ func TestSTO_04_ASnapshotTakesWhatMovesOnBeforeWhereItGoes(t *testing.T) {
 }
 
 func TestSTO_04_AHomeThatLostADatabaseIsNoWholeSnapshot(t *testing.T) {
-	for name, lose := range map[string]func(c Caretaker, t *testing.T){
-		"gone":   func(c Caretaker, t *testing.T) { remove(t, c, "bridge.db") },
-		"empty":  func(c Caretaker, t *testing.T) { spoil(t, c, "bridge.db", func([]byte) []byte { return nil }) },
-		"folder": func(c Caretaker, t *testing.T) { remove(t, c, "bridge.db"); write(t, c.Home.Dir(), "bridge.db/x", "") },
-		"archive is a link": func(c Caretaker, t *testing.T) {
+	for name, lose := range map[string]func(c Maintenance, t *testing.T){
+		"gone":  func(c Maintenance, t *testing.T) { remove(t, c, "bridge.db") },
+		"empty": func(c Maintenance, t *testing.T) { spoil(t, c, "bridge.db", func([]byte) []byte { return nil }) },
+		"folder": func(c Maintenance, t *testing.T) {
+			remove(t, c, "bridge.db")
+			write(t, c.Home.Dir(), "bridge.db/x", "")
+		},
+		"archive is a link": func(c Maintenance, t *testing.T) {
 			if err := os.Symlink(c.Home.DB(), c.Home.Archive()); err != nil {
 				t.Fatal(err)
 			}

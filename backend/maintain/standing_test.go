@@ -16,7 +16,7 @@ import (
 	"bridge/backend/maintain/inventory"
 )
 
-func look(t *testing.T, c Caretaker) check.Standing {
+func look(t *testing.T, c Maintenance) check.Standing {
 	t.Helper()
 	before := listing(t, c.Home.Dir())
 	standing, err := c.Doctor().Look(t.Context())
@@ -122,13 +122,13 @@ func TestSTO_09_AWorkSaysWhatItWouldDo(t *testing.T) {
 	home := newHome(t)
 	for _, tt := range []struct {
 		work   Work
-		change func(*Caretaker)
+		change func(*Maintenance)
 		says   string
 	}{
-		{WorkArchive, func(c *Caretaker) { c.ArchiveAge = 0 }, "nothing is archived"},
-		{WorkArchive, func(c *Caretaker) { c.ArchiveAge = 30 * 24 * time.Hour }, "more than 30 days ago"},
-		{WorkBackup, func(c *Caretaker) { c.Retention = 0 }, "All snapshots stay in place."},
-		{WorkBackup, func(c *Caretaker) { c.Retention = 7 }, "The newest 7 snapshots stay in place"},
+		{WorkArchive, func(c *Maintenance) { c.ArchiveAge = 0 }, "nothing is archived"},
+		{WorkArchive, func(c *Maintenance) { c.ArchiveAge = 30 * 24 * time.Hour }, "more than 30 days ago"},
+		{WorkBackup, func(c *Maintenance) { c.Retention = 0 }, "All snapshots stay in place."},
+		{WorkBackup, func(c *Maintenance) { c.Retention = 7 }, "The newest 7 snapshots stay in place"},
 	} {
 		c := home
 		tt.change(&c)

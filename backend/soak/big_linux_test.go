@@ -75,7 +75,7 @@ func TestSTO_04_STO_07_STO_08_ABigStoreUnderLoad(t *testing.T) {
 			rows, cold["archived_messages"], own["archived_messages"], left, coldErr, ownErr)
 	}
 	began := time.Now()
-	report, err := maintain.Caretaker{Home: home, Program: "the soak", Now: time.Now}.Doctor().Check(t.Context())
+	report, err := maintain.Maintenance{Home: home, Program: "the soak", Now: time.Now}.Doctor().Check(t.Context())
 	if err != nil || !report.OK {
 		t.Errorf("the doctor: %v, %+v", err, report.Findings)
 	}
