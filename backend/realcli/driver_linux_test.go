@@ -128,7 +128,7 @@ func (b *bench) Shown(text string) int {
 
 // What the port promises holds for the real CLIs.
 func TestDriversOfRealCLIs(t *testing.T) {
-	for _, kind := range []bridge.AgentKind{bridge.Claude, bridge.Codex} {
+	for _, kind := range []bridge.AgentKind{bridge.Claude, bridge.Codex, bridge.OpenCode} {
 		t.Run(string(kind), func(t *testing.T) { drivertest.Test(t, newBench(kind)) })
 	}
 }
@@ -144,6 +144,9 @@ func TestDriversTellWhyRealCLIsFailed(t *testing.T) {
 			drivertest.Unauthorized: job.EndAuth, drivertest.UsageLimit: job.EndLimit, drivertest.ServerError: job.EndProvider,
 			drivertest.Refusal: job.EndRefusal, drivertest.Empty: job.EndEmpty, drivertest.Context: job.EndContext,
 		},
+	}
+	kinds[bridge.OpenCode] = map[drivertest.Fault]job.EndReason{
+		drivertest.Unauthorized: job.EndAuth, drivertest.Refusal: job.EndRefusal, drivertest.Empty: job.EndEmpty,
 	}
 	for kind, want := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
@@ -161,8 +164,9 @@ func TestAccessOfRealCLIs(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
 	floors := map[bridge.AgentKind]map[job.Access]job.Floor{
-		bridge.Claude: {job.AccessRead: job.FloorSandbox, job.AccessEdit: job.FloorSandbox},
-		bridge.Codex:  {job.AccessRead: job.FloorOwn, job.AccessEdit: job.FloorOwn},
+		bridge.Claude:   {job.AccessRead: job.FloorSandbox, job.AccessEdit: job.FloorSandbox},
+		bridge.Codex:    {job.AccessRead: job.FloorOwn, job.AccessEdit: job.FloorOwn},
+		bridge.OpenCode: {job.AccessRead: job.FloorSandbox, job.AccessEdit: job.FloorSandbox},
 	}
 	for kind, want := range floors {
 		t.Run(string(kind), func(t *testing.T) { drivertest.Access(t, newBench(kind), []string{self, "probe-sandbox"}, want) })
@@ -185,5 +189,21 @@ func TestJOB_13_CodexTrustsNoFolderBecauseOfAJob(t *testing.T) {
 	}
 	if after, err := os.ReadFile(config); err != nil || string(after) != string(before) {
 		t.Errorf("config.toml is now (%v):\n%s", err, after)
+	}
+}
+
+// Opencode waits for the end of a usage limit by itself, for hours: the run says
+// until when, and can be stopped.
+func TestJOB_16_OpenCodeSaysUntilWhenItWaits(t *testing.T) {
+	b := newBench(bridge.OpenCode)(t)
+	b.Script("limit", drivertest.Step{Fault: drivertest.UsageLimit})
+	j := drivertest.Begin(t, b, "limit")
+	retry := drivertest.Until[job.Retrying](j, nil)
+	if wait := time.Until(retry.Until); retry.Why != job.EndLimit || wait < 30*time.Minute {
+		t.Errorf("it waits %v because of %q, want an hour because of its limit", wait, retry.Why)
+	}
+	must(t, j.Run.Interrupt(soon(t)))
+	if end := drivertest.Until[job.TurnEnded](j, nil); end.Why != job.EndInterrupted {
+		t.Errorf("the turn ended with %q", end.Why)
 	}
 }

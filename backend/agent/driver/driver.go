@@ -30,8 +30,9 @@ func For(kind bridge.AgentKind) (job.Driver, error) {
 type kindDriver func(job.Spec) (*run, error)
 
 var starters = map[bridge.AgentKind]kindDriver{
-	bridge.Claude: startClaude,
-	bridge.Codex:  startCodex,
+	bridge.Claude:   startClaude,
+	bridge.Codex:    startCodex,
+	bridge.OpenCode: startOpenCode,
 }
 
 // Start implements job.Driver.

@@ -52,6 +52,7 @@ type run struct {
 
 // sent is a message that was handed over once, and how that went.
 type sent struct {
+	text    string
 	done    chan struct{} // closed when it was handed over or refused
 	err     error
 	waiting bool // it is on its way to the model
@@ -79,7 +80,7 @@ func newRun(p *process, floor job.Floor) *run {
 
 // begin reads the CLI's lines until it ends, and hands the prompt over.
 func (r *run) begin(prompt job.Message, line func([]byte)) {
-	first, _ := r.claim(prompt.ID)
+	first, _ := r.claim(prompt)
 	go func() {
 		r.process.lines(line)
 		r.process.lost()
@@ -198,7 +199,7 @@ func (r *run) Events() <-chan job.Event { return r.feed.out }
 
 // Message implements job.Run.
 func (r *run) Message(ctx context.Context, message job.Message) error {
-	m, again := r.claim(message.ID)
+	m, again := r.claim(message)
 	switch {
 	case m == nil:
 		return job.ErrEnded
@@ -215,14 +216,14 @@ func (r *run) Message(ctx context.Context, message job.Message) error {
 
 // claim takes the right to hand a message over; again says that somebody has it.
 // It is nil when the run is over.
-func (r *run) claim(id string) (m *sent, again bool) {
+func (r *run) claim(message job.Message) (m *sent, again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if m, again = r.messages[id]; again || r.over {
+	if m, again = r.messages[message.ID]; again || r.over {
 		return m, again
 	}
-	m = &sent{done: make(chan struct{}), waiting: true}
-	r.messages[id] = m
+	m = &sent{text: message.Text, done: make(chan struct{}), waiting: true}
+	r.messages[message.ID] = m
 	return m, false
 }
 
@@ -249,6 +250,20 @@ func (r *run) inserted(id string) {
 		r.feed.put(job.Inserted{Message: id})
 		r.showLocked()
 	}
+}
+
+// insertedText is inserted for a CLI that keeps no ids: one of the messages on
+// their way that say this.
+func (r *run) insertedText(text string) {
+	r.mu.Lock()
+	id := ""
+	for known, m := range r.messages {
+		if m.waiting && m.text == text {
+			id = known
+		}
+	}
+	r.mu.Unlock()
+	r.inserted(id)
 }
 
 // waiting reports whether a message is on its way to the model.

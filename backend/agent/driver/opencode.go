@@ -1,0 +1,390 @@
+package driver
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/job"
+	"bridge/backend/sandbox"
+)
+
+// opencode drives `opencode serve`: HTTP on 127.0.0.1 behind a password, and one
+// stream of server-sent events. One process a job.
+type opencode struct {
+	*run
+	spec     job.Spec
+	password string
+	client   *http.Client
+	url      chan string // the one address, as the process says it
+	base     string      // that address, once the session is open
+	stopped  atomic.Bool // the turn that runs was told to stop
+}
+
+const (
+	// openCodeServer is the name under which opencode knows our MCP server.
+	openCodeServer = "bridge"
+	// openCodeReady is what opencode says, followed by its address.
+	openCodeReady = "opencode server listening on "
+	// probeTime bounds one try to reach a server that has just begun to listen: it
+	// was seen never to answer its first request, and at once the second.
+	probeTime  = time.Second
+	probePause = 50 * time.Millisecond
+	// replyTime bounds the answer of a server that works: it queues, and answers.
+	replyTime = time.Minute
+)
+
+func startOpenCode(spec job.Spec) (*run, error) {
+	floor, err := floorOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	o := &opencode{spec: spec, password: rand.Text(), url: make(chan string, 1), client: &http.Client{Transport: &http.Transport{}}}
+	env := environment(spec,
+		"OPENCODE_SERVER_PASSWORD="+o.password, "OPENCODE_SERVER_USERNAME=opencode",
+		"OPENCODE_CONFIG_CONTENT="+asJSON(openCodeConfig(spec, floor)), "OPENCODE_DISABLE_AUTOUPDATE=1")
+	p, err := launch(spec, command{
+		argv: append(slices.Clone(spec.Command), "serve", "--hostname=127.0.0.1", "--port=0"),
+		env:  env, floor: floor, writable: openCodeState(env),
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.run = newRun(p, floor)
+	o.protocol = o
+	o.begin(spec.Prompt, o.line)
+	go o.connect(floor)
+	return o.run, nil
+}
+
+// openCodeState is what opencode writes by itself. Its settings are not among it.
+func openCodeState(env environ) []string {
+	var folders []string
+	for _, place := range []struct{ variable, usual string }{
+		{"XDG_DATA_HOME", ".local/share"}, {"XDG_STATE_HOME", ".local/state"}, {"XDG_CACHE_HOME", ".cache"},
+	} {
+		home := env.get(place.variable)
+		if home == "" {
+			home = filepath.Join(userHome(env), filepath.FromSlash(place.usual))
+		}
+		folders = append(folders, filepath.Join(home, "opencode"))
+	}
+	return folders
+}
+
+// openCodeRule is one line of what a session may do; the last that fits counts.
+type openCodeRule struct {
+	Permission string `json:"permission"`
+	Pattern    string `json:"pattern"`
+	Action     string `json:"action"`
+}
+
+// openCodeRules say what a session may do. Its rules about shell commands look at
+// words and about folders at paths as written, so a shell is either asked about or
+// has the floor below it.
+func openCodeRules(access job.Access, floor job.Floor) []openCodeRule {
+	rule := func(action string, permissions ...string) []openCodeRule {
+		var rules []openCodeRule
+		for _, permission := range permissions {
+			rules = append(rules, openCodeRule{permission, "*", action})
+		}
+		return rules
+	}
+	reading := []string{"read", "grep", "glob", "list"}
+	ours := openCodeServer + "_*"
+	switch access {
+	case job.AccessRead:
+		rules := append(rule("deny", "*"), rule("allow", append(reading, ours)...)...)
+		if floor == job.FloorSandbox {
+			rules = append(rules, rule("allow", "bash")...)
+		}
+		return rules
+	case job.AccessEdit:
+		return append(rule("ask", "*"), rule("allow", append(reading, ours, "edit", "bash", "todowrite", "todoread", "task")...)...)
+	default:
+		// A child's session takes none of these rules.
+		return slices.Concat(rule("ask", "*"), rule("allow", ours), rule("deny", "task"))
+	}
+}
+
+// openCodeConfig is merged over the owner's own configuration, for this process.
+func openCodeConfig(spec job.Spec, floor job.Floor) map[string]any {
+	permission := map[string]string{}
+	for _, rule := range openCodeRules(spec.Access, floor) {
+		permission[rule.Permission] = rule.Action
+	}
+	config := map[string]any{"permission": permission, "autoupdate": false, "share": "disabled"}
+	if spec.Bridge.Command != "" {
+		env := pairs(spec.Bridge.Env)
+		env[sandbox.JobVariable], env[sandbox.TokenVariable] = spec.Job, spec.Token
+		config["mcp"] = map[string]any{openCodeServer: map[string]any{
+			"type": "local", "command": append([]string{spec.Bridge.Command}, spec.Bridge.Args...), "environment": env, "enabled": true,
+		}}
+	}
+	return config
+}
+
+// line reads what the process prints: its address, once.
+func (o *opencode) line(raw []byte) {
+	_, url, said := bytes.Cut(raw, []byte(openCodeReady))
+	if !said {
+		o.noise(raw)
+		return
+	}
+	select {
+	case o.url <- strings.TrimSpace(string(url)):
+	default:
+		o.noise(raw)
+	}
+}
+
+// connect opens the session behind the address that the process says. How it
+// went is in the events.
+func (o *opencode) connect(floor job.Floor) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-o.process.ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	reader, opened, stream, err := o.start(ctx, floor)
+	if err != nil {
+		o.failOpen(err)
+		return
+	}
+	defer stream.Close() //nolint:errcheck // only read
+	o.open(opened)
+	reader.read(stream)
+	// Without its events nobody knows what the server does.
+	o.process.lost()
+}
+
+func (o *opencode) start(ctx context.Context, floor job.Floor) (*openCodeReader, job.Opened, io.ReadCloser, error) {
+	fail := func(err error) (*openCodeReader, job.Opened, io.ReadCloser, error) {
+		return nil, job.Opened{}, nil, err
+	}
+	select {
+	case o.base = <-o.url:
+	case <-ctx.Done():
+		return fail(job.ErrEnded)
+	}
+	version, err := o.wait(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	stream, err := o.events(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	session, err := o.openSession(ctx, floor)
+	if err != nil {
+		stream.Close() //nolint:errcheck // only read
+		return fail(err)
+	}
+	reader := newOpenCodeReader(o, session)
+	return reader, job.Opened{
+		Session: session.ID, Model: o.spec.Model, Version: version,
+		Capabilities: job.Capabilities{LiveMessage: true, DenyReason: true, Resume: true},
+	}, stream, nil
+}
+
+// wait asks until the server answers.
+func (o *opencode) wait(ctx context.Context) (version string, err error) {
+	for {
+		try, cancel := context.WithTimeout(ctx, probeTime)
+		var health struct {
+			Version string `json:"version"`
+		}
+		err := o.call(try, http.MethodGet, "/global/health", nil, &health)
+		cancel()
+		if err == nil {
+			return health.Version, nil
+		}
+		select {
+		case <-time.After(probePause):
+		case <-ctx.Done():
+			return "", job.ErrEnded
+		}
+	}
+}
+
+// events opens the stream; it is there before anything is said.
+func (o *opencode) events(ctx context.Context) (io.ReadCloser, error) {
+	request, err := o.request(ctx, http.MethodGet, "/event", nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := o.client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("listen to opencode: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		response.Body.Close() //nolint:errcheck // only read
+		return nil, fmt.Errorf("listen to opencode: %s", response.Status)
+	}
+	return response.Body, nil
+}
+
+// openCodeSession is a session, as far as it is read.
+type openCodeSession struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+}
+
+type openCodeTokens struct {
+	Input     int64 `json:"input"`
+	Output    int64 `json:"output"`
+	Reasoning int64 `json:"reasoning"`
+	Cache     struct {
+		Read  int64 `json:"read"`
+		Write int64 `json:"write"`
+	} `json:"cache"`
+}
+
+func (o *opencode) openSession(ctx context.Context, floor job.Floor) (openCodeSession, error) {
+	ctx, cancel := context.WithTimeout(ctx, replyTime)
+	defer cancel()
+	var session openCodeSession
+	body := map[string]any{"permission": openCodeRules(o.spec.Access, floor)}
+	if o.spec.Title != "" {
+		body["title"] = o.spec.Title
+	}
+	if o.spec.Session == "" {
+		err := o.call(ctx, http.MethodPost, "/session", body, &session)
+		return session, err
+	}
+	path := "/session/" + o.spec.Session
+	if !openCodeID(o.spec.Session) {
+		return session, &openError{why: job.EndNoSession, error: errors.New("that is no session of opencode's")}
+	}
+	if err := o.call(ctx, http.MethodGet, path, nil, &session); err != nil {
+		if refused, ok := errors.AsType[*refusal](err); ok && refused.Code < http.StatusInternalServerError {
+			return session, &openError{why: job.EndNoSession, error: err}
+		}
+		return session, err
+	}
+	return session, o.call(ctx, http.MethodPatch, path, body, nil)
+}
+
+// openCodeID reports whether an id can stand in a path.
+func openCodeID(id string) bool {
+	return strings.HasPrefix(id, "ses_") && !strings.ContainsAny(id, "/?#%.\\")
+}
+
+func (o *opencode) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	var content io.Reader
+	if body != nil {
+		content = strings.NewReader(asJSON(body))
+	}
+	request, err := http.NewRequestWithContext(ctx, method, o.base+path, content)
+	if err != nil {
+		return nil, fmt.Errorf("ask opencode: %w", err)
+	}
+	request.SetBasicAuth("opencode", o.password)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Opencode-Directory", o.spec.Folder)
+	return request, nil
+}
+
+// call asks the server. A *refusal is its own no; ErrEnded: it does not listen;
+// ErrUnconfirmed: it was asked, and nothing came back.
+func (o *opencode) call(ctx context.Context, method, path string, body, into any) error {
+	request, err := o.request(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	response, err := o.client.Do(request)
+	if err != nil {
+		if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" {
+			return job.ErrEnded
+		}
+		return job.ErrUnconfirmed
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+	raw, err := io.ReadAll(io.LimitReader(response.Body, maxLine))
+	switch {
+	case response.StatusCode >= http.StatusBadRequest:
+		return &refusal{Code: response.StatusCode, Message: fmt.Sprintf("opencode says %s: %s", response.Status, bytes.ToValidUTF8(raw[:min(len(raw), 500)], nil))}
+	case err != nil:
+		return job.ErrUnconfirmed
+	case into == nil:
+		return nil
+	}
+	return json.Unmarshal(raw, into)
+}
+
+// say asks within the patience for a server that works.
+func (o *opencode) say(ctx context.Context, path string, body any) error {
+	ctx, cancel := context.WithTimeout(ctx, replyTime)
+	defer cancel()
+	return o.call(ctx, http.MethodPost, path, body, nil)
+}
+
+func (o *opencode) message(ctx context.Context, message job.Message) error {
+	if err := o.waitOpen(ctx); err != nil {
+		return err
+	}
+	body := map[string]any{"parts": []map[string]any{{"type": "text", "text": message.Text}}}
+	if provider, model, ok := strings.Cut(o.spec.Model, "/"); ok {
+		body["model"] = map[string]any{"providerID": provider, "modelID": model}
+	}
+	if o.spec.Effort != "" {
+		body["variant"] = o.spec.Effort
+	}
+	if o.spec.Note != "" {
+		body["system"] = o.spec.Note
+	}
+	return o.say(ctx, "/session/"+o.sessionID()+"/prompt_async", body)
+}
+
+func (o *opencode) sessionID() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.session
+}
+
+// answer allows once, never for later: opencode keeps that for the whole server.
+// A refusal always has words, for without them opencode ends the turn.
+func (o *opencode) answer(ctx context.Context, question job.Question, answer job.Answer) error {
+	path, body := "/permission/"+question.ID+"/reply", map[string]any{"reply": "once"}
+	switch {
+	case question.Kind == job.QuestionChoice && answer.Allow:
+		path, body = "/question/"+question.ID+"/reply", map[string]any{"answers": answer.Choices}
+	case question.Kind == job.QuestionChoice:
+		path, body = "/question/"+question.ID+"/reject", map[string]any{}
+	case !answer.Allow:
+		body = map[string]any{"reply": "reject", "message": denial(answer)}
+	}
+	if err := o.say(ctx, path, body); err != nil {
+		if refused, ok := errors.AsType[*refusal](err); ok && refused.Code == http.StatusNotFound {
+			return bridge.Errorf(bridge.NotFound, "no such question is open")
+		}
+		return err
+	}
+	o.resolved(question.ID)
+	return nil
+}
+
+func (o *opencode) interrupt(ctx context.Context) error {
+	o.stopped.Store(true)
+	return o.say(ctx, "/session/"+o.sessionID()+"/abort", map[string]any{})
+}
+
+// leave tells the server to end: the end of its input means nothing to it. What it
+// leaves in other sessions is the reaper's.
+func (o *opencode) leave(context.Context) { terminate(o.process.cmd.Process) }
