@@ -71,7 +71,7 @@ func (r *Reader) byID(ctx context.Context, rows []mail.HistoryRow) (map[string]m
 	found, err := r.history(ctx, func(view) ([]stamp, error) {
 		stamps := make([]stamp, len(rows))
 		for i, row := range rows {
-			stamps[i] = stamp{id: row.ID}
+			stamps[i] = stamp{ID: row.ID}
 		}
 		return stamps, nil
 	})

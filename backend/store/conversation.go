@@ -14,7 +14,7 @@ func (r *Reader) Conversation(ctx context.Context, peerID string, before int64, 
 	}
 	ask := func(r *Reader) ([]mail.HistoryRow, error) {
 		return r.history(ctx, func(v view) ([]stamp, error) {
-			return v.newest(ctx, limit, v.layout.conversation(), peerID, before)
+			return newestStamps(ctx, v, limit, v.layout.conversation(), peerID, before)
 		})
 	}
 	rows, err := ask(r)

@@ -197,14 +197,7 @@ func (r *Reader) DecisionNotices(ctx context.Context, topic string) ([]mail.Hist
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.named(ctx, ids)
-	rows := []mail.HistoryRow{}
-	for _, id := range ids {
-		if row, ok := found[id]; ok {
-			rows = append(rows, row)
-		}
-	}
-	return rows, err
+	return r.inOrder(ctx, ids)
 }
 
 // Delivered returns the ids of the decisions that the session key has a receipt for.

@@ -135,7 +135,7 @@ func (x *index) group(ctx context.Context) (made bool, err error) {
 	const chunk = 64
 	for some := range slices.Chunk(members, chunk) {
 		pace := x.pace()
-		texts, err := x.store.texts(ctx, some)
+		texts, err := x.texts(ctx, some)
 		if err != nil {
 			return false, err
 		}
@@ -179,7 +179,7 @@ func (x *index) members(ctx context.Context) (members []member, err error) {
 
 // texts returns the bodies of the given messages by id, from the store and the
 // archive.
-func (r *Reader) texts(ctx context.Context, members []member) (map[string]string, error) {
+func (x *index) texts(ctx context.Context, members []member) (map[string]string, error) {
 	ids := make([]string, len(members))
 	for i, m := range members {
 		ids[i] = m.id
@@ -189,8 +189,8 @@ func (r *Reader) texts(ctx context.Context, members []member) (map[string]string
 		return nil, fmt.Errorf("listing message ids: %w", err)
 	}
 	texts := make(map[string]string, len(ids))
-	ask := func(v view) error {
-		rows, err := v.Query(ctx, sqlitex.UnionAll(v.layout.bodies("CAST(ifnull(m.body, '') AS TEXT)", "true")), string(list))
+	ask := func(v indexView) error {
+		rows, err := v.Query(ctx, sqlitex.UnionAll(bodies(v, "CAST(ifnull(m.body, '') AS TEXT)", "true")), string(list))
 		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var id, text string
 			err := rows.Scan(&id, &text)
@@ -198,44 +198,41 @@ func (r *Reader) texts(ctx context.Context, members []member) (map[string]string
 			return err
 		})
 	}
-	return texts, r.everywhere(ctx, ask)
+	return texts, x.everywhere(ctx, ask)
 }
 
 // bodies selects ids and something of the messages named by the JSON list ?1.
-func (l layout) bodies(what, where string) (selects []string) {
-	for _, table := range l.messageTables() {
+func bodies(v indexView, what, where string) (selects []string) {
+	for _, table := range messageTables(v) {
 		selects = append(selects, "SELECT m.id, "+what+" FROM json_each(?1) wanted CROSS JOIN "+table+" m ON m.id = wanted.value WHERE "+where)
 	}
 	return selects
 }
 
-func (l layout) messageTables() (names []string) {
-	if l.messages {
-		names = append(names, "messages")
-	}
-	if l.archive {
-		names = append(names, "archived_messages")
+func messageTables(v indexView) (names []string) {
+	for _, name := range []string{"messages", "archived_messages"} {
+		if v.Has(name) {
+			names = append(names, name)
+		}
 	}
 	return names
 }
 
 // everywhere runs ask on the store and then on its archive: what moves meanwhile
 // is seen at least once.
-func (r *Reader) everywhere(ctx context.Context, ask func(view) error) error {
-	asked := func(v view) error {
-		if len(v.layout.messageTables()) == 0 {
-			return nil
+func (x *index) everywhere(ctx context.Context, ask func(indexView) error) error {
+	for _, archive := range []bool{false, true} {
+		err := x.store.Read(ctx, archive, func(v indexView) error {
+			if len(messageTables(v)) == 0 {
+				return nil
+			}
+			return ask(v)
+		})
+		if err != nil {
+			return ofSource(err)
 		}
-		return ask(v)
 	}
-	if err := r.read(ctx, asked); err != nil {
-		return ofSource(err)
-	}
-	archive, err := r.archive(ctx)
-	if archive == nil || err != nil {
-		return ofSource(err)
-	}
-	return ofSource(archive.read(ctx, asked))
+	return nil
 }
 
 // putGroup writes a group. A document whose message the store does not have, as

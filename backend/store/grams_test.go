@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -149,32 +148,6 @@ func sameNewest(t testing.TB, what string, want, got []mail.HistoryRow, limit in
 	slices.SortFunc(gotTimes, func(a, b int64) int { return int(b - a) })
 	if diff := cmp.Diff(times, gotTimes); diff != "" {
 		t.Fatalf("%s: the times of the hits differ (-scan +index):\n%s", what, diff)
-	}
-}
-
-func TestPostings(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
-		size := 1 + r.IntN(300)
-		share := r.Float64()
-		g, want := grams{}, newPositions(size)
-		for at := range size {
-			if r.Float64() < share {
-				g.add(at, "abc")
-				want[at/64] |= 1 << (at % 64)
-			}
-		}
-		for gram, list := range g {
-			got := newPositions(size)
-			got.add(list.encoded(size))
-			if !slices.Equal(got, want) {
-				t.Fatalf("gram %d of %d documents: %v, want %v", gram, size, got, want)
-			}
-		}
-	}
-	long := patternOf(strings.Repeat("abcdefghijklmnopqrstuvwxyz0123456789", 5))
-	if len(long.all) == 0 || len(long.all) > maxGrams {
-		t.Errorf("a long piece asks for %d grams", len(long.all))
 	}
 }
 

@@ -40,7 +40,7 @@ const indexReaders = 4
 // they are busy it takes a tenth of the time.
 type index struct {
 	path  string
-	store *Reader // what is indexed
+	store indexStore
 	log   *slog.Logger
 	now   func() time.Time
 	// enough documents are made a group.
@@ -67,22 +67,45 @@ type indexFile struct {
 // errOpening is what a question hears before there is a file, and between two.
 var errOpening = bridge.Errorf(bridge.Unavailable, "the search index is being opened: try again in a moment")
 
-func startIndex(path string, store *Reader, opts Options) *index {
+// indexOptions are what an index needs from outside. All but Group are required.
+type indexOptions struct {
+	Path  string // of history.db
+	Store indexStore
+	Now   func() time.Time
+	Log   *slog.Logger
+	Group int // documents in a group; 0 for as many as do best
+}
+
+// indexStore is what is indexed: a store and the archive beside it.
+type indexStore interface {
+	// Read runs ask on one state of the store, or of its archive; where there is
+	// no archive it runs nothing. ask may run again and sets its results anew each
+	// time. In an error of an archive that can not be read is schema.ErrArchive.
+	Read(ctx context.Context, archive bool, ask func(indexView) error) error
+}
+
+// indexView is one state of a store.
+type indexView interface {
+	sqlitex.Querier
+	Has(table string) bool
+}
+
+// startIndex has the index follow the store until it is closed.
+func startIndex(opts indexOptions) *index {
 	ctx, cancel := context.WithCancel(context.Background())
 	x := &index{
-		path: path, store: store, log: opts.Log, now: opts.Now, cancel: cancel, enough: groupDocuments,
+		path: opts.Path, store: opts.Store, log: opts.Log, now: opts.Now, cancel: cancel, enough: groupDocuments,
 		nudge: make(chan struct{}, 1), ended: make(chan struct{}),
 		problem: errOpening,
 	}
-	if opts.group > 0 {
-		x.enough = opts.group
+	if opts.Group > 0 {
+		x.enough = opts.Group
 	}
 	go x.loop(ctx)
 	return x
 }
 
-// committed is called by the store's writer after each batch. A nil index has
-// nothing to do.
+// committed says that the store has more. A nil index has nothing to do.
 func (x *index) committed() {
 	if x == nil {
 		return
@@ -98,6 +121,7 @@ func (x *index) poke() {
 	}
 }
 
+// close waits for the work under way and closes history.db.
 func (x *index) close() error {
 	if x == nil {
 		return nil

@@ -123,3 +123,20 @@ func torn(ctx context.Context, pool *sql.DB) error {
 	}
 	return nil
 }
+
+// DropIndex takes the search index out of the history.db at path, which nobody
+// has open, and leaves whatever else it holds. The next DB makes the index anew.
+// The caller has a copy of the file.
+func DropIndex(ctx context.Context, path string) error {
+	pool, err := sql.Open("sqlite", sqlitex.DSN(path, "_txlock=immediate", "_pragma=synchronous(FULL)"))
+	if err != nil {
+		return sqlitex.Error(path, err)
+	}
+	defer pool.Close()
+	pool.SetMaxOpenConns(1)
+	_, err = pool.ExecContext(ctx, `BEGIN IMMEDIATE;
+		DROP TABLE IF EXISTS search_words; DROP TABLE IF EXISTS search_documents; DROP TABLE IF EXISTS search_upto;
+		DROP TABLE IF EXISTS search_groups; DROP TABLE IF EXISTS search_grams;
+		DELETE FROM bridge_components WHERE name = 'search'; COMMIT`)
+	return sqlitex.Error(path, err)
+}

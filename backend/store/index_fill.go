@@ -22,7 +22,6 @@ type source struct {
 	table string
 	kind  documentKind
 	cold  bool // it is in the archive
-	has   func(layout) bool
 	// rows selects place, id, time and text from the place ?1 on, at most ?2;
 	// last is the last place.
 	rows, last string
@@ -50,23 +49,23 @@ const (
 // sources are what the index follows, the oldest first, so that the numbers of
 // an index made anew follow the time.
 var sources = []source{
-	{name: "archive", table: "archived_messages", cold: true, has: func(l layout) bool { return l.archive }, rows: archivedRows, last: archivedLast, beyond: archivedBeyond},
-	{name: "archived_messages", table: "archived_messages", has: func(l layout) bool { return l.archive }, rows: archivedRows, last: archivedLast, beyond: archivedBeyond},
+	{name: "archive", table: "archived_messages", cold: true, rows: archivedRows, last: archivedLast, beyond: archivedBeyond},
+	{name: "archived_messages", table: "archived_messages", rows: archivedRows, last: archivedLast, beyond: archivedBeyond},
 	{
 		// Those merged from a backup have negative places, each merge below the last.
-		name: "merged", table: "messages", has: func(l layout) bool { return l.messages },
+		name: "merged", table: "messages",
 		rows:   `SELECT -rowid, id, created_at, CAST(body AS TEXT) FROM messages WHERE rowid < 0 AND rowid <= -?1 ORDER BY rowid DESC LIMIT ?2`,
 		last:   "SELECT -min(rowid) FROM messages WHERE rowid < 0",
 		beyond: "SELECT id, created_at FROM messages WHERE rowid < 0 AND rowid < -?3 AND " + holds + schema.MergedLast,
 	},
 	{
-		name: "messages", table: "messages", has: func(l layout) bool { return l.messages },
+		name: "messages", table: "messages",
 		rows:   `SELECT rowid, id, created_at, CAST(body AS TEXT) FROM messages WHERE rowid >= ?1 ORDER BY rowid LIMIT ?2`,
 		last:   "SELECT max(rowid) FROM messages",
 		beyond: "SELECT id, created_at FROM messages WHERE rowid > ?3 AND " + holds + " ORDER BY +created_at DESC, +rowid DESC",
 	},
 	{
-		name: "decisions", table: "decisions", kind: decisionDocument, has: func(l layout) bool { return l.decisions },
+		name: "decisions", table: "decisions", kind: decisionDocument,
 		rows: `SELECT revision, id, created_at, topic || char(10) || body FROM decisions WHERE revision >= ?1 ORDER BY revision LIMIT ?2`,
 		last: "SELECT max(revision) FROM decisions",
 	},
@@ -133,7 +132,7 @@ func (x *index) after(ctx context.Context, from source, upto place) ([]document,
 
 // read reads rows of a source from a place on.
 func (x *index) read(ctx context.Context, from source, row int64, limit int) (found []document, err error) {
-	err = x.store.readSource(ctx, from, func(v view) error {
+	err = x.readSource(ctx, from, func(v indexView) error {
 		found = nil
 		size := 0
 		rows, err := v.Query(ctx, from.rows, row, limit)
@@ -151,7 +150,7 @@ func (x *index) read(ctx context.Context, from source, row int64, limit int) (fo
 
 // last is the last place of a source.
 func (x *index) last(ctx context.Context, from source) (row int64, err error) {
-	err = x.store.readSource(ctx, from, func(v view) error {
+	err = x.readSource(ctx, from, func(v indexView) error {
 		var last sql.NullInt64
 		rows, err := v.Query(ctx, from.last)
 		err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&last) })
@@ -162,15 +161,9 @@ func (x *index) last(ctx context.Context, from source) (row int64, err error) {
 }
 
 // readSource runs ask where the source is; one that is not there has no rows.
-func (r *Reader) readSource(ctx context.Context, from source, ask func(view) error) (err error) {
-	reader := r
-	if from.cold {
-		if reader, err = r.archive(ctx); reader == nil || err != nil {
-			return ofSource(err)
-		}
-	}
-	return ofSource(reader.read(ctx, func(v view) error {
-		if !from.has(v.layout) {
+func (x *index) readSource(ctx context.Context, from source, ask func(indexView) error) error {
+	return ofSource(x.store.Read(ctx, from.cold, func(v indexView) error {
+		if !v.Has(from.table) {
 			return nil
 		}
 		return ask(v)

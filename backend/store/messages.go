@@ -163,7 +163,7 @@ func (r *Reader) Sent(ctx context.Context, messageID string) (mail.HistoryRow, e
 // be read it says so, unless the store itself has the message.
 func (r *Reader) sent(ctx context.Context, messageID string) ([]mail.HistoryRow, error) {
 	one := func(r *Reader) ([]mail.HistoryRow, error) {
-		return r.history(ctx, func(view) ([]stamp, error) { return []stamp{{id: messageID}}, nil })
+		return r.history(ctx, func(view) ([]stamp, error) { return []stamp{{ID: messageID}}, nil })
 	}
 	// The store first: what leaves it meanwhile is in the archive by then.
 	own, err := one(r)
@@ -193,7 +193,7 @@ func (d *DB) storedSend(ctx context.Context, msgs []bridge.Message) (rows []brid
 // bridge.NotFound.
 func (r *Reader) Find(ctx context.Context, messageID string) (mail.HistoryRow, error) {
 	one := func(r *Reader) ([]mail.HistoryRow, error) {
-		return r.history(ctx, func(view) ([]stamp, error) { return []stamp{{id: messageID}}, nil })
+		return r.history(ctx, func(view) ([]stamp, error) { return []stamp{{ID: messageID}}, nil })
 	}
 	rows, err := one(r)
 	if err == nil {
@@ -229,7 +229,7 @@ func (r *Reader) recent(ctx context.Context, limit int) ([]mail.HistoryRow, erro
 		if v.layout.archive {
 			queries = append(queries, "SELECT id, created_at FROM archived_messages ORDER BY created_at DESC, rowid DESC")
 		}
-		return v.newest(ctx, limit, queries)
+		return newestStamps(ctx, v, limit, queries)
 	})
 }
 
@@ -381,73 +381,6 @@ func (r *Reader) UnreadCounts(ctx context.Context) (counts map[string]int, err e
 	return counts, err
 }
 
-// stamp is a message's place in a list.
-type stamp struct {
-	id string
-	at int64
-}
-
-// newest merges the lists that the queries give, each newest first, and returns
-// the first limit different ids.
-func (v view) newest(ctx context.Context, limit int, queries []string, args ...any) ([]stamp, error) {
-	lists := make([][]stamp, len(queries))
-	for i, query := range queries {
-		var err error
-		if lists[i], err = v.stamps(ctx, limit, query, args...); err != nil {
-			return nil, err
-		}
-	}
-	return merge(lists, limit), nil
-}
-
-// stamps reads the first limit different ids: rows of one id are few but not
-// always side by side.
-func (v view) stamps(ctx context.Context, limit int, query string, args ...any) ([]stamp, error) {
-	rows, err := v.Query(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	list := make([]stamp, 0, limit)
-	seen := make(map[string]bool, limit)
-	for len(list) < limit && rows.Next() {
-		var s stamp
-		if err := rows.Scan(sqlitex.Text(&s.id), sqlitex.Number(&s.at)); err != nil {
-			return nil, fmt.Errorf("reading a row: %w", err)
-		}
-		if !seen[s.id] {
-			seen[s.id] = true
-			list = append(list, s)
-		}
-	}
-	return list, rows.Err()
-}
-
-// merge takes the newest head of the lists again and again. The order within
-// each list stays, even where a clock jumped.
-func merge(lists [][]stamp, limit int) []stamp {
-	merged := make([]stamp, 0, limit)
-	seen := make(map[string]bool, limit)
-	for len(merged) < limit {
-		newest := -1
-		for i, list := range lists {
-			if len(list) > 0 && (newest < 0 || list[0].at > lists[newest][0].at) {
-				newest = i
-			}
-		}
-		if newest < 0 {
-			break
-		}
-		head := lists[newest][0]
-		lists[newest] = lists[newest][1:]
-		if !seen[head.id] {
-			seen[head.id] = true
-			merged = append(merged, head)
-		}
-	}
-	return merged
-}
-
 // history returns the messages that pick chooses, in its order, with all their
 // deliveries: one query finds the ids, one reads the rows.
 func (r *Reader) history(ctx context.Context, pick func(view) ([]stamp, error)) (history []mail.HistoryRow, err error) {
@@ -459,7 +392,7 @@ func (r *Reader) history(ctx context.Context, pick func(view) ([]stamp, error)) 
 		}
 		ids := make([]string, len(stamps))
 		for i, s := range stamps {
-			ids[i] = s.id
+			ids[i] = s.ID
 		}
 		found, err := deliveriesOf(ctx, v, v.layout, ids)
 		if err != nil {

@@ -1,18 +1,10 @@
 package store
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"math"
-	"slices"
 
-	"bridge/backend/bridge"
 	"bridge/backend/mail"
-	"bridge/backend/sqlitex"
 	"bridge/backend/store/schema"
 )
 
@@ -25,25 +17,54 @@ func (r *Reader) Search(ctx context.Context, query string, before int64, limit i
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	if r.index == nil || query == "" {
-		return r.scan(ctx, query, before, limit)
+	if r.index != nil && query != "" {
+		found, usable, err := r.index.substring(ctx, piece{Text: query, Before: before, Limit: limit})
+		if err != nil {
+			return nil, err
+		}
+		if usable {
+			ids := make([]string, len(found))
+			for i, s := range found {
+				ids[i] = s.ID
+			}
+			return r.inOrder(ctx, ids)
+		}
 	}
-	piece := piece{text: query, before: before, limit: limit}
-	grouped, err := r.index.grouped(ctx, r, piece)
-	if isNoIndex(err) {
-		return r.scan(ctx, query, before, limit)
+	return r.scan(ctx, query, before, limit)
+}
+
+// indexedStore is the store as its index reads it.
+type indexedStore struct{ reader *Reader }
+
+// Read runs ask on the store or its archive (indexStore).
+func (s indexedStore) Read(ctx context.Context, archive bool, ask func(indexView) error) (err error) {
+	reader := s.reader
+	if archive {
+		if reader, err = s.reader.archive(ctx); reader == nil || err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return nil, err
+	return reader.read(ctx, func(v view) error { return ask(v) })
+}
+
+// Has reports whether the state has a table that is indexed (indexView).
+func (v view) Has(table string) bool {
+	switch table {
+	case "messages":
+		return v.layout.messages
+	case "archived_messages":
+		return v.layout.archive
+	case "decisions":
+		return v.layout.decisions
 	}
-	return r.searchBeside(ctx, grouped, piece)
+	return false
 }
 
 // scan is Search without an index.
 func (r *Reader) scan(ctx context.Context, query string, before int64, limit int) ([]mail.HistoryRow, error) {
 	ask := func(r *Reader) ([]mail.HistoryRow, error) {
 		return r.history(ctx, func(v view) ([]stamp, error) {
-			return v.newest(ctx, limit, v.layout.search(), query, before)
+			return newestStamps(ctx, v, limit, v.layout.search(), query, before)
 		})
 	}
 	rows, err := ask(r)
@@ -52,9 +73,6 @@ func (r *Reader) scan(ctx context.Context, query string, before int64, limit int
 	}
 	return r.withArchive(ctx, limit, rows, ask)
 }
-
-// holds is the condition of a row that holds ?1 before ?2.
-const holds = "ifnull(created_at, 0) < ?2 AND (?1 = '' OR instr(body, ?1) > 0)"
 
 // search returns the queries for bodies that hold ?1 before ?2, each in the
 // order of its table, so that none has to sort what it finds.
@@ -68,307 +86,4 @@ func (l layout) search() []string {
 		queries = append(queries, "SELECT id, ifnull(created_at, 0) FROM archived_messages WHERE "+holds+" ORDER BY created_at DESC, rowid DESC")
 	}
 	return queries
-}
-
-// piece is a question for a piece of text.
-type piece struct {
-	text   string
-	before int64
-	limit  int
-}
-
-// grouped is what the groups of the index answer, and how far they reach.
-type grouped struct {
-	found []stamp
-	upto  map[string]place // by source
-}
-
-// searchBeside adds to what the groups hold what they do not reach. The archive
-// comes last: what moves there meanwhile is seen at least once.
-func (r *Reader) searchBeside(ctx context.Context, g grouped, p piece) ([]mail.HistoryRow, error) {
-	lists := [][]stamp{g.found}
-	for _, from := range slices.Backward(sources) {
-		if from.kind != messageDocument {
-			continue
-		}
-		list, err := r.beyond(ctx, from, g.upto[from.name], p)
-		if err != nil && !errors.Is(err, schema.ErrArchive) {
-			return nil, err
-		}
-		lists = append(lists, list)
-	}
-	stamps := merge(lists, p.limit)
-	ids := make([]string, len(stamps))
-	for i, s := range stamps {
-		ids[i] = s.id
-	}
-	found, err := r.named(ctx, ids)
-	rows := make([]mail.HistoryRow, 0, len(ids))
-	for _, id := range ids {
-		if row, there := found[id]; there {
-			rows = append(rows, row)
-		}
-	}
-	return rows, err
-}
-
-// beyond searches the rows of a source behind a place.
-func (r *Reader) beyond(ctx context.Context, from source, upto place, p piece) (found []stamp, err error) {
-	err = r.readSource(ctx, from, func(v view) error {
-		found, err = v.stamps(ctx, p.limit, from.beyond, p.text, p.before, upto.row)
-		return err
-	})
-	return found, err
-}
-
-// errNoIndex is for a question that does better without the index.
-var errNoIndex = bridge.Errorf(bridge.Unavailable, "the index has no groups yet")
-
-// isNoIndex reports whether a search can go on without the index: it is missing,
-// or can not be read.
-func isNoIndex(err error) bool {
-	code := bridge.CodeOf(err)
-	return code == bridge.Unavailable || code == bridge.Storage || code == bridge.Unsupported
-}
-
-// messageGroup is a group of the index.
-type messageGroup struct {
-	first, last, oldest, newest int64
-	inOrder                     bool
-	upto                        map[string]place
-}
-
-// grouped asks the groups, those with the newest messages first, until nothing
-// that is left could be among the answers.
-func (x *index) grouped(ctx context.Context, r *Reader, p piece) (g grouped, err error) {
-	err = x.asked(func(a sqlitex.Querier) error {
-		groups, err := readGroups(ctx, a)
-		if err != nil {
-			return err
-		}
-		if len(groups) == 0 {
-			return errNoIndex
-		}
-		if g.upto, err = r.reliable(ctx, groups); err != nil {
-			return err
-		}
-		slices.SortFunc(groups, func(a, b messageGroup) int { return cmp.Compare(b.newest, a.newest) })
-		hunt := hunt{piece: p, asker: a, reader: r, pattern: patternOf(p.text), seen: map[string]bool{}}
-		for _, group := range groups {
-			if hunt.hasAll(group.newest) {
-				break
-			}
-			if group.oldest >= p.before {
-				continue
-			}
-			if err := hunt.search(ctx, group); err != nil {
-				return err
-			}
-		}
-		g.found = hunt.found
-		return nil
-	})
-	return g, err
-}
-
-func readGroups(ctx context.Context, a sqlitex.Querier) (groups []messageGroup, err error) {
-	rows, err := a.Query(ctx, "SELECT first, last, oldest, newest, in_order, upto FROM search_groups")
-	return groups, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-		var g messageGroup
-		var upto string
-		if err := rows.Scan(&g.first, &g.last, &g.oldest, &g.newest, &g.inOrder, &upto); err != nil {
-			return err
-		}
-		var places map[string][2]any
-		if err := json.Unmarshal([]byte(upto), &places); err != nil {
-			return damagedIndex{"the places of a group cannot be read"}
-		}
-		g.upto = map[string]place{}
-		for source, at := range places {
-			row, _ := at[0].(float64)
-			id, _ := at[1].(string)
-			g.upto[source] = place{int64(row), id}
-		}
-		groups = append(groups, g)
-		return nil
-	})
-}
-
-// reliable returns for each source the furthest place of a group whose row is
-// still there. Rows behind a row that stays are never given anew, so that every
-// row up to it is in a group.
-func (r *Reader) reliable(ctx context.Context, groups []messageGroup) (map[string]place, error) {
-	upto := map[string]place{}
-	for _, from := range sources {
-		var places []place
-		for _, g := range groups {
-			places = append(places, g.upto[from.name])
-		}
-		slices.SortFunc(places, func(a, b place) int { return cmp.Compare(b.row, a.row) })
-		for _, at := range slices.Compact(places) {
-			there, err := r.holds(ctx, from, at)
-			if err != nil {
-				return nil, err
-			}
-			if there {
-				upto[from.name] = at
-				break
-			}
-		}
-	}
-	return upto, nil
-}
-
-// holds reports whether the row of a place is where it was.
-func (r *Reader) holds(ctx context.Context, from source, at place) (there bool, err error) {
-	err = r.readSource(ctx, from, func(v view) error {
-		there = false
-		rows, err := v.Query(ctx, from.rows, at.row, 1)
-		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-			var d document
-			err := rows.Scan(&d.row, sqlitex.Text(&d.id), sqlitex.Number(&d.at), sqlitex.Text(&d.text))
-			there = d.place == at
-			return err
-		})
-	})
-	return there, err
-}
-
-// hunt is one search through the groups.
-type hunt struct {
-	piece
-	asker   sqlitex.Querier
-	reader  *Reader
-	pattern pattern
-	found   []stamp // the newest first
-	seen    map[string]bool
-}
-
-// hasAll reports whether there are enough answers that are not older than what
-// is left.
-func (h *hunt) hasAll(newestLeft int64) bool {
-	return len(h.found) >= h.limit && h.found[h.limit-1].at >= newestLeft
-}
-
-// verified is how many candidates are looked at together.
-const verified = 128
-
-// search looks through one group, the newest candidates first.
-func (h *hunt) search(ctx context.Context, g messageGroup) error {
-	candidates, err := h.candidates(ctx, g)
-	if err != nil {
-		return err
-	}
-	for some := range slices.Chunk(candidates, verified) {
-		members, err := h.membersOf(ctx, some)
-		if err != nil {
-			return err
-		}
-		if err := h.verify(ctx, members); err != nil {
-			return err
-		}
-		if g.inOrder && len(members) > 0 && h.hasAll(members[len(members)-1].at) {
-			return nil
-		}
-	}
-	return nil
-}
-
-// candidates lists the documents of a group that have the grams, the last first.
-func (h *hunt) candidates(ctx context.Context, g messageGroup) ([]int64, error) {
-	size := int(g.last-g.first) + 1
-	set, err := h.positions(ctx, g.last, size)
-	if err != nil {
-		return nil, err
-	}
-	var found []int64
-	for at := size - 1; at >= 0; at-- {
-		if set[at/64]&(1<<(at%64)) != 0 {
-			found = append(found, g.first+int64(at))
-		}
-	}
-	return found, nil
-}
-
-func (h *hunt) positions(ctx context.Context, group int64, size int) (positions, error) {
-	set := newPositions(size)
-	one := func(rows *sql.Rows) error {
-		var docs sql.RawBytes
-		err := rows.Scan(&docs)
-		set.add(docs)
-		return err
-	}
-	if h.pattern.all == nil {
-		rows, err := h.asker.Query(ctx, "SELECT docs FROM search_grams WHERE last = ?1 AND gram BETWEEN ?2 AND ?3", group, h.pattern.from, h.pattern.to)
-		return set, sqlitex.Each(rows, err, one)
-	}
-	list, err := json.Marshal(h.pattern.all)
-	if err != nil {
-		return nil, fmt.Errorf("listing grams: %w", err)
-	}
-	met := 0
-	rows, err := h.asker.Query(ctx, "SELECT docs FROM json_each(?2) wanted CROSS JOIN search_grams g ON g.last = ?1 AND g.gram = wanted.value", group, string(list))
-	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-		if met++; met == 1 {
-			return one(rows)
-		}
-		before := set
-		set = newPositions(size)
-		err := one(rows)
-		set.keep(before)
-		return err
-	})
-	if met < len(h.pattern.all) {
-		return newPositions(size), err
-	}
-	return set, err
-}
-
-// membersOf returns what the numbers stand for, the last first.
-func (h *hunt) membersOf(ctx context.Context, numbers []int64) (members []member, err error) {
-	list, err := json.Marshal(numbers)
-	if err != nil {
-		return nil, fmt.Errorf("listing documents: %w", err)
-	}
-	rows, err := h.asker.Query(ctx, "SELECT d.doc, d.id, d.at FROM json_each(?1) wanted CROSS JOIN search_documents d ON d.doc = wanted.value WHERE d.at < ?2", string(list), h.before)
-	return members, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-		var m member
-		err := rows.Scan(&m.doc, &m.id, &m.at)
-		members = append(members, m)
-		return err
-	})
-}
-
-// verify adds the members whose text really holds the piece.
-func (h *hunt) verify(ctx context.Context, members []member) error {
-	ids := make([]string, len(members))
-	for i, m := range members {
-		ids[i] = m.id
-	}
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return fmt.Errorf("listing message ids: %w", err)
-	}
-	hit := map[string]bool{}
-	err = h.reader.everywhere(ctx, func(v view) error {
-		rows, err := v.Query(ctx, sqlitex.UnionAll(v.layout.bodies("1", "instr(m.body, ?2) > 0")), string(list), h.text)
-		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-			var id string
-			var one int
-			err := rows.Scan(&id, &one)
-			hit[id] = true
-			return err
-		})
-	})
-	if errors.Is(err, schema.ErrArchive) {
-		err = nil
-	}
-	for _, m := range members {
-		if hit[m.id] && !h.seen[m.id] {
-			h.seen[m.id] = true
-			h.found = append(h.found, stamp{m.id, m.at})
-		}
-	}
-	slices.SortStableFunc(h.found, func(a, b stamp) int { return cmp.Compare(b.at, a.at) })
-	return err
 }

@@ -63,7 +63,7 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 		return nil, err
 	}
 	if opts.Index != "" {
-		db.index = startIndex(opts.Index, db.Reader, opts)
+		db.index = startIndex(indexOptions{Path: opts.Index, Store: indexedStore{db.Reader}, Now: opts.Now, Log: opts.Log, Group: opts.group})
 		db.writer.OnCommit(db.index.committed)
 	}
 	return db, nil

@@ -1,27 +1,14 @@
 package store
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
 	"errors"
-	"math"
 	"slices"
 
 	"bridge/backend/decision"
 	"bridge/backend/mail"
 	"bridge/backend/search"
-	"bridge/backend/sqlitex"
 	"bridge/backend/store/schema"
-)
-
-// rankedDocuments is how many of the newest documents that fit are ranked, and
-// from how many documents on a word is too common to rank by: what is nearly
-// everywhere says nothing, and FTS5 would walk all of it. A question that only
-// some of the hits answer looks further.
-const (
-	rankedDocuments     = 2_000
-	rankedWithSeldomFit = 20_000
 )
 
 // WordQuery asks for messages and decisions by their words.
@@ -50,32 +37,10 @@ type WordHit struct {
 // is nothing behind those.
 // Without an index it fails with a sentence that says why.
 func (r *Reader) SearchWords(ctx context.Context, q WordQuery) (hits []WordHit, behind int64, err error) {
-	var ranked []rankedDocument
-	err = r.index.asked(func(a sqlitex.Querier) error {
-		ranked = nil
-		// Asked first: what is indexed meanwhile may be among the hits or not.
-		if behind, err = r.index.behind(ctx, a); err != nil {
-			return err
-		}
-		telling, err := telling(ctx, a, q.Words)
-		if err != nil {
-			return err
-		}
-		for _, kind := range q.Kinds {
-			found, err := rank(ctx, a, kind, q, telling)
-			if err != nil {
-				return err
-			}
-			ranked = append(ranked, found...)
-		}
-		return nil
-	})
+	ranked, behind, err := r.index.ranked(ctx, rankQuery{Words: q.Words, Kinds: q.Kinds, Before: q.Before, Most: q.Skip + q.Limit, Choosy: q.Fits != nil})
 	if err != nil {
 		return nil, 0, err
 	}
-	slices.SortStableFunc(ranked, func(a, b rankedDocument) int {
-		return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(b.at, a.at))
-	})
 	hits = []WordHit{}
 	passed := 0
 	for chunk := range slices.Chunk(ranked, max(q.Skip+q.Limit, 1)) {
@@ -98,142 +63,15 @@ func (r *Reader) SearchWords(ctx context.Context, q WordQuery) (hits []WordHit, 
 	return hits, behind, nil
 }
 
-// rankedDocument is a document that fits; the lower the score the better.
-type rankedDocument struct {
-	kind  search.Kind
-	doc   int64
-	id    string
-	at    int64
-	score float64
-}
-
-// kindsStored are the kinds by the numbers under which they are stored.
-var kindsStored = map[search.Kind]documentKind{search.Message: messageDocument, search.Decision: decisionDocument}
-
-// telling are the phrases that are seldom enough to rank by.
-func telling(ctx context.Context, a sqlitex.Querier, words search.Query) ([]search.Query, error) {
-	var telling []search.Query
-	for _, phrase := range words.Phrases() {
-		common, err := isCommon(ctx, a, phrase)
-		if err != nil {
-			return nil, err
-		}
-		if !common {
-			telling = append(telling, phrase)
-		}
-	}
-	return telling, nil
-}
-
-// isCommon reports whether a phrase tells little: it, or every word of it, is in
-// too many documents. To count a phrase of such words FTS5 would walk all that
-// hold them.
-func isCommon(ctx context.Context, a sqlitex.Querier, phrase search.Query) (bool, error) {
-	words := phrase.Words()
-	for _, word := range words {
-		if common, err := inMany(ctx, a, word); !common || err != nil {
-			if len(words) > 1 && err == nil {
-				return inMany(ctx, a, phrase)
-			}
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// inMany reports whether too many documents to rank them hold the phrase.
-func inMany(ctx context.Context, a sqlitex.Querier, phrase search.Query) (bool, error) {
-	var count int
-	rows, err := a.Query(ctx, "SELECT count(*) FROM (SELECT 1 FROM search_words WHERE search_words MATCH ?1 LIMIT ?2)", phrase.FTS5(), rankedDocuments+1)
-	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&count) })
-	return count > rankedDocuments, err
-}
-
-// rank lists the newest documents that fit, and scores them by the telling
-// phrases. FTS5 walks its lists from either end; scoring costs ten times as much.
-func rank(ctx context.Context, a sqlitex.Querier, kind search.Kind, q WordQuery, telling []search.Query) ([]rankedDocument, error) {
-	found, err := newest(ctx, a, kind, q, len(telling) > 0)
-	if err != nil || len(found) == 0 || len(telling) == 0 {
-		return found, err
-	}
-	from, to := found[0].doc, found[len(found)-1].doc
-	scores := make(map[int64]float64, len(found))
-	rows, err := a.Query(ctx, "SELECT rowid, rank FROM search_words WHERE search_words MATCH ?1 AND rowid BETWEEN ?2 AND ?3",
-		search.All(telling).FTS5(), min(from, to), max(from, to))
-	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-		var doc int64
-		var score float64
-		err := rows.Scan(&doc, &score)
-		scores[doc] = score
-		return err
-	})
-	for i := range found {
-		found[i].score = scores[found[i].doc]
-	}
-	return found, err
-}
-
-// The newest ?2 documents that hold ?1, created before ?3: messages count up,
-// decisions down.
-const (
-	newestMessages = `SELECT d.doc, d.id, d.at FROM search_words w CROSS JOIN search_documents d ON d.doc = w.rowid
-		WHERE search_words MATCH ?1 AND w.rowid >= 0 AND d.at < ?3 ORDER BY w.rowid DESC LIMIT ?2`
-	newestDecisions = `SELECT d.doc, d.id, d.at FROM search_words w CROSS JOIN search_documents d ON d.doc = w.rowid
-		WHERE search_words MATCH ?1 AND w.rowid < 0 AND d.at < ?3 ORDER BY w.rowid LIMIT ?2`
-)
-
-func newest(ctx context.Context, a sqlitex.Querier, kind search.Kind, q WordQuery, ranked bool) (found []rankedDocument, err error) {
-	window, before, text := rankedDocuments, q.Before, newestMessages
-	switch {
-	case q.Fits != nil:
-		window = rankedWithSeldomFit
-	case !ranked:
-		window = min(q.Skip+q.Limit, rankedDocuments)
-	}
-	if before == 0 {
-		before = math.MaxInt64
-	}
-	if kindsStored[kind] == decisionDocument {
-		text = newestDecisions
-	}
-	rows, err := a.Query(ctx, text, q.Words.FTS5(), window, before)
-	return found, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-		one := rankedDocument{kind: kind}
-		err := rows.Scan(&one.doc, &one.id, &one.at)
-		found = append(found, one)
-		return err
-	})
-}
-
-// behind counts the rows that the index does not reach yet.
-func (x *index) behind(ctx context.Context, a sqlitex.Querier) (count int64, err error) {
-	for _, from := range sources {
-		var upto int64
-		rows, err := a.Query(ctx, "SELECT row FROM search_upto WHERE source = ?1", from.name)
-		if err := sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&upto) }); err != nil {
-			return 0, err
-		}
-		last, err := x.last(ctx, from)
-		if errors.Is(err, schema.ErrArchive) {
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
-		count += max(0, last-upto)
-	}
-	return count, nil
-}
-
 // hits reads what the documents stand for, in their order. What the store does
 // not have any more, after an older state was restored, is left out.
 func (r *Reader) hits(ctx context.Context, documents []rankedDocument) ([]WordHit, error) {
 	var messages, decisions []string
 	for _, one := range documents {
-		if one.kind == search.Message {
-			messages = append(messages, one.id)
+		if one.Kind == search.Message {
+			messages = append(messages, one.ID)
 		} else {
-			decisions = append(decisions, one.id)
+			decisions = append(decisions, one.ID)
 		}
 	}
 	rows, err := r.named(ctx, messages)
@@ -246,18 +84,30 @@ func (r *Reader) hits(ctx context.Context, documents []rankedDocument) ([]WordHi
 	}
 	var hits []WordHit
 	for _, one := range documents {
-		hit := WordHit{Kind: one.kind, At: one.at}
+		hit := WordHit{Kind: one.Kind, At: one.At}
 		var found bool
-		if one.kind == search.Message {
-			hit.Message, found = rows[one.id]
+		if one.Kind == search.Message {
+			hit.Message, found = rows[one.ID]
 		} else {
-			hit.Decision, found = revisions[one.id]
+			hit.Decision, found = revisions[one.ID]
 		}
 		if found {
 			hits = append(hits, hit)
 		}
 	}
 	return hits, nil
+}
+
+// inOrder returns the given messages, those that are stored, in the order of the ids.
+func (r *Reader) inOrder(ctx context.Context, ids []string) ([]mail.HistoryRow, error) {
+	found, err := r.named(ctx, ids)
+	rows := make([]mail.HistoryRow, 0, len(ids))
+	for _, id := range ids {
+		if row, there := found[id]; there {
+			rows = append(rows, row)
+		}
+	}
+	return rows, err
 }
 
 // named returns the given messages, those that are stored, whole over the store

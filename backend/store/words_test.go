@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,11 +137,11 @@ func TestCommonWordsGiveTheNewest(t *testing.T) {
 	db := openIndexed(t, path)
 	inStore(t, path, fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 		INSERT INTO messages SELECT printf('m%%d', i), 'bob', 'alice', 'alice', 'claude', 'bob', 'c', NULL, 0,
-			CASE i WHEN 10 THEN 'common rare' WHEN 20 THEN 'common and much more besides what is rare here' ELSE 'common' END, i, NULL FROM n`, rankedDocuments+50))
+			CASE i WHEN 10 THEN 'common rare' WHEN 20 THEN 'common and much more besides what is rare here' ELSE 'common' END, i, NULL FROM n`, 2_000+50))
 	appendAll(t, db, note("last", "alice", "common common common", 1_000_000, "bob"))
 	q := wordQuery(t, "common")
 	q.Limit = 3
-	want := []string{"last", fmt.Sprintf("m%d", rankedDocuments+50), fmt.Sprintf("m%d", rankedDocuments+49)}
+	want := []string{"last", fmt.Sprintf("m%d", 2_000+50), fmt.Sprintf("m%d", 2_000+49)}
 	if diff := cmp.Diff(want, wordIDs(t, db, q)); diff != "" {
 		t.Errorf("common:\n%s", diff)
 	}
@@ -379,7 +378,7 @@ func TestTheIndexSurvivesSIGKILL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != min(counts["messages"], rankedDocuments) {
+	if len(found) != min(counts["messages"], 2_000) {
 		t.Errorf("%d of %d messages are found by a word", len(found), counts["messages"])
 	}
 	rows, err := db.Search(t.Context(), "a word", 0, 100_000)
@@ -410,36 +409,6 @@ func indexUntilKilled(ctx context.Context, path string) error {
 	}
 }
 
-func BenchmarkIndexing(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "bridge.db")
-	x := &index{path: indexPath(path), log: slog.New(slog.DiscardHandler), now: time.Now}
-	if err := x.open(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = x.shut() }()
-	n := int64(0)
-	for b.Loop() {
-		var documents []document
-		for range stepRows {
-			n++
-			documents = append(documents, document{place: place{n, fmt.Sprintf("message-%d", n)}, at: n, text: benchText(n)})
-		}
-		if err := x.put(sources[2], documents); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// benchText is about 500 characters, different for each n.
-func benchText(n int64) string {
-	text := ""
-	for i := range int64(70) {
-		text += fmt.Sprintf("w%d ", (n*31+i*i*17)%(7+i*97))
-	}
-	return text
-}
-
-// TestVER_06_AnIndexThatIsNotOursIsLeftAsItIs: without it the store goes on.
 func TestVER_06_AnIndexThatIsNotOursIsLeftAsItIs(t *testing.T) {
 	for name, script := range map[string]string{
 		"a newer file":      "CREATE TABLE other (x); PRAGMA user_version = 3",
