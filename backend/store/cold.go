@@ -68,10 +68,10 @@ func (r *Reader) whole(ctx context.Context, archive *Reader, rows []mail.History
 
 // byID returns what this store alone has of the given messages.
 func (r *Reader) byID(ctx context.Context, rows []mail.HistoryRow) (map[string]mail.HistoryRow, error) {
-	found, err := r.history(ctx, func(view) ([]stamp, error) {
-		stamps := make([]stamp, len(rows))
+	found, err := r.history(ctx, func(view) ([]sqlitex.Stamp, error) {
+		stamps := make([]sqlitex.Stamp, len(rows))
 		for i, row := range rows {
-			stamps[i] = stamp{ID: row.ID}
+			stamps[i] = sqlitex.Stamp{ID: row.ID}
 		}
 		return stamps, nil
 	})

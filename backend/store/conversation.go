@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"bridge/backend/mail"
+	"bridge/backend/sqlitex"
 )
 
 // Conversation returns the messages from or to a peer created before the given
@@ -13,8 +14,8 @@ func (r *Reader) Conversation(ctx context.Context, peerID string, before int64, 
 		before = 1<<63 - 1
 	}
 	ask := func(r *Reader) ([]mail.HistoryRow, error) {
-		return r.history(ctx, func(v view) ([]stamp, error) {
-			return newestStamps(ctx, v, limit, v.layout.conversation(), peerID, before)
+		return r.history(ctx, func(v view) ([]sqlitex.Stamp, error) {
+			return sqlitex.NewestStamps(ctx, v, limit, v.layout.conversation(), peerID, before)
 		})
 	}
 	rows, err := ask(r)

@@ -163,7 +163,7 @@ func (r *Reader) Sent(ctx context.Context, messageID string) (mail.HistoryRow, e
 // be read it says so, unless the store itself has the message.
 func (r *Reader) sent(ctx context.Context, messageID string) ([]mail.HistoryRow, error) {
 	one := func(r *Reader) ([]mail.HistoryRow, error) {
-		return r.history(ctx, func(view) ([]stamp, error) { return []stamp{{ID: messageID}}, nil })
+		return r.history(ctx, func(view) ([]sqlitex.Stamp, error) { return []sqlitex.Stamp{{ID: messageID}}, nil })
 	}
 	// The store first: what leaves it meanwhile is in the archive by then.
 	own, err := one(r)
@@ -193,7 +193,7 @@ func (d *DB) storedSend(ctx context.Context, msgs []bridge.Message) (rows []brid
 // bridge.NotFound.
 func (r *Reader) Find(ctx context.Context, messageID string) (mail.HistoryRow, error) {
 	one := func(r *Reader) ([]mail.HistoryRow, error) {
-		return r.history(ctx, func(view) ([]stamp, error) { return []stamp{{ID: messageID}}, nil })
+		return r.history(ctx, func(view) ([]sqlitex.Stamp, error) { return []sqlitex.Stamp{{ID: messageID}}, nil })
 	}
 	rows, err := one(r)
 	if err == nil {
@@ -220,7 +220,7 @@ func (r *Reader) Recent(ctx context.Context, limit int) ([]mail.HistoryRow, erro
 
 // recent is Recent without the archive.
 func (r *Reader) recent(ctx context.Context, limit int) ([]mail.HistoryRow, error) {
-	return r.history(ctx, func(v view) ([]stamp, error) {
+	return r.history(ctx, func(v view) ([]sqlitex.Stamp, error) {
 		var queries []string
 		if v.layout.messages {
 			queries = append(queries, "SELECT id, created_at FROM messages WHERE rowid >= 0 ORDER BY rowid DESC",
@@ -229,7 +229,7 @@ func (r *Reader) recent(ctx context.Context, limit int) ([]mail.HistoryRow, erro
 		if v.layout.archive {
 			queries = append(queries, "SELECT id, created_at FROM archived_messages ORDER BY created_at DESC, rowid DESC")
 		}
-		return newestStamps(ctx, v, limit, queries)
+		return sqlitex.NewestStamps(ctx, v, limit, queries)
 	})
 }
 
@@ -383,7 +383,7 @@ func (r *Reader) UnreadCounts(ctx context.Context) (counts map[string]int, err e
 
 // history returns the messages that pick chooses, in its order, with all their
 // deliveries: one query finds the ids, one reads the rows.
-func (r *Reader) history(ctx context.Context, pick func(view) ([]stamp, error)) (history []mail.HistoryRow, err error) {
+func (r *Reader) history(ctx context.Context, pick func(view) ([]sqlitex.Stamp, error)) (history []mail.HistoryRow, err error) {
 	err = r.read(ctx, func(v view) error {
 		history = []mail.HistoryRow{}
 		stamps, err := pick(v)

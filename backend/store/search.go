@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"bridge/backend/mail"
+	"bridge/backend/sqlitex"
 	"bridge/backend/store/schema"
 )
 
@@ -63,8 +64,8 @@ func (v view) Has(table string) bool {
 // scan is Search without an index.
 func (r *Reader) scan(ctx context.Context, query string, before int64, limit int) ([]mail.HistoryRow, error) {
 	ask := func(r *Reader) ([]mail.HistoryRow, error) {
-		return r.history(ctx, func(v view) ([]stamp, error) {
-			return newestStamps(ctx, v, limit, v.layout.search(), query, before)
+		return r.history(ctx, func(v view) ([]sqlitex.Stamp, error) {
+			return sqlitex.NewestStamps(ctx, v, limit, v.layout.search(), query, before)
 		})
 	}
 	rows, err := ask(r)

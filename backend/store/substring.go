@@ -26,7 +26,7 @@ type piece struct {
 
 // grouped is what the groups of the index answer, and how far they reach.
 type grouped struct {
-	found []stamp
+	found []sqlitex.Stamp
 	upto  map[string]place // by source
 }
 
@@ -34,7 +34,7 @@ type grouped struct {
 // what may hold it, and what the groups do not reach yet. usable is false where
 // it is better to look through everything: there is no index that can be read, or
 // it has no groups yet.
-func (x *index) substring(ctx context.Context, p piece) (found []stamp, usable bool, err error) {
+func (x *index) substring(ctx context.Context, p piece) (found []sqlitex.Stamp, usable bool, err error) {
 	g, err := x.grouped(ctx, p)
 	if isNoIndex(err) {
 		return nil, false, nil
@@ -43,7 +43,7 @@ func (x *index) substring(ctx context.Context, p piece) (found []stamp, usable b
 		return nil, false, err
 	}
 	// The archive comes last: what moves there meanwhile is seen at least once.
-	lists := [][]stamp{g.found}
+	lists := [][]sqlitex.Stamp{g.found}
 	for _, from := range slices.Backward(sources) {
 		if from.kind != messageDocument {
 			continue
@@ -54,13 +54,13 @@ func (x *index) substring(ctx context.Context, p piece) (found []stamp, usable b
 		}
 		lists = append(lists, list)
 	}
-	return mergeStamps(lists, p.Limit), true, nil
+	return sqlitex.MergeStamps(lists, p.Limit), true, nil
 }
 
 // beyond searches the rows of a source behind a place.
-func (x *index) beyond(ctx context.Context, from source, upto place, p piece) (found []stamp, err error) {
+func (x *index) beyond(ctx context.Context, from source, upto place, p piece) (found []sqlitex.Stamp, err error) {
 	err = x.readSource(ctx, from, func(v indexView) error {
-		found, err = readStamps(ctx, v, p.Limit, from.beyond, p.Text, p.Before, upto.row)
+		found, err = sqlitex.ReadStamps(ctx, v, p.Limit, from.beyond, p.Text, p.Before, upto.row)
 		return err
 	})
 	return found, err
@@ -185,7 +185,7 @@ type hunt struct {
 	asker   sqlitex.Querier
 	index   *index
 	pattern pattern
-	found   []stamp // the newest first
+	found   []sqlitex.Stamp // the newest first
 	seen    map[string]bool
 }
 
@@ -311,9 +311,9 @@ func (h *hunt) verify(ctx context.Context, members []member) error {
 	for _, m := range members {
 		if hit[m.id] && !h.seen[m.id] {
 			h.seen[m.id] = true
-			h.found = append(h.found, stamp{m.id, m.at})
+			h.found = append(h.found, sqlitex.Stamp{ID: m.id, At: m.at})
 		}
 	}
-	slices.SortStableFunc(h.found, func(a, b stamp) int { return cmp.Compare(b.At, a.At) })
+	slices.SortStableFunc(h.found, func(a, b sqlitex.Stamp) int { return cmp.Compare(b.At, a.At) })
 	return err
 }

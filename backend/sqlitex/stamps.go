@@ -1,44 +1,42 @@
-package store
+package sqlitex
 
 import (
 	"context"
 	"fmt"
-
-	"bridge/backend/sqlitex"
 )
 
-// stamp is an id's place in a list, by its time.
-type stamp struct {
+// Stamp is an id's place in a list, by its time.
+type Stamp struct {
 	ID string
 	At int64
 }
 
-// newestStamps merges the lists that the queries of id and time give, each newest
+// NewestStamps merges the lists that the queries of id and time give, each newest
 // first, and returns the first limit different ids.
-func newestStamps(ctx context.Context, q sqlitex.Querier, limit int, queries []string, args ...any) ([]stamp, error) {
-	lists := make([][]stamp, len(queries))
+func NewestStamps(ctx context.Context, q Querier, limit int, queries []string, args ...any) ([]Stamp, error) {
+	lists := make([][]Stamp, len(queries))
 	for i, query := range queries {
 		var err error
-		if lists[i], err = readStamps(ctx, q, limit, query, args...); err != nil {
+		if lists[i], err = ReadStamps(ctx, q, limit, query, args...); err != nil {
 			return nil, err
 		}
 	}
-	return mergeStamps(lists, limit), nil
+	return MergeStamps(lists, limit), nil
 }
 
-// readStamps reads the first limit different ids: rows of one id are few but not
+// ReadStamps reads the first limit different ids: rows of one id are few but not
 // always side by side.
-func readStamps(ctx context.Context, q sqlitex.Querier, limit int, query string, args ...any) ([]stamp, error) {
+func ReadStamps(ctx context.Context, q Querier, limit int, query string, args ...any) ([]Stamp, error) {
 	rows, err := q.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	list := make([]stamp, 0, limit)
+	list := make([]Stamp, 0, limit)
 	seen := make(map[string]bool, limit)
 	for len(list) < limit && rows.Next() {
-		var s stamp
-		if err := rows.Scan(sqlitex.Text(&s.ID), sqlitex.Number(&s.At)); err != nil {
+		var s Stamp
+		if err := rows.Scan(Text(&s.ID), Number(&s.At)); err != nil {
 			return nil, fmt.Errorf("reading a row: %w", err)
 		}
 		if !seen[s.ID] {
@@ -49,10 +47,10 @@ func readStamps(ctx context.Context, q sqlitex.Querier, limit int, query string,
 	return list, rows.Err()
 }
 
-// mergeStamps takes the newest head of the lists again and again. The order within
+// MergeStamps takes the newest head of the lists again and again. The order within
 // each list stays, even where a clock jumped.
-func mergeStamps(lists [][]stamp, limit int) []stamp {
-	merged := make([]stamp, 0, limit)
+func MergeStamps(lists [][]Stamp, limit int) []Stamp {
+	merged := make([]Stamp, 0, limit)
 	seen := make(map[string]bool, limit)
 	for len(merged) < limit {
 		newest := -1
