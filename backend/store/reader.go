@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/fulltext"
 	"bridge/backend/store/schema"
 	"bridge/backend/store/upgrade"
 )
@@ -21,7 +22,7 @@ type Reader struct {
 	own  bool // beside the writer of this process: the schema is whole
 	file *sqlitex.ReadOnly
 
-	index *index // nil where none is kept
+	index *fulltext.Index // nil where none is kept
 
 	coldMu sync.Mutex
 	cold   *Reader // of the archive beside the store; nil until history needs it

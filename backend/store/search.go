@@ -6,6 +6,7 @@ import (
 
 	"bridge/backend/mail"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/fulltext"
 	"bridge/backend/store/schema"
 )
 
@@ -19,7 +20,7 @@ func (r *Reader) Search(ctx context.Context, query string, before int64, limit i
 		before = math.MaxInt64
 	}
 	if r.index != nil && query != "" {
-		found, usable, err := r.index.substring(ctx, piece{Text: query, Before: before, Limit: limit})
+		found, usable, err := r.index.Substring(ctx, fulltext.SubstringQuery{Text: query, Before: before, Limit: limit})
 		if err != nil {
 			return nil, err
 		}
@@ -37,8 +38,8 @@ func (r *Reader) Search(ctx context.Context, query string, before int64, limit i
 // indexedStore is the store as its index reads it.
 type indexedStore struct{ reader *Reader }
 
-// Read runs ask on the store or its archive (indexStore).
-func (s indexedStore) Read(ctx context.Context, archive bool, ask func(indexView) error) (err error) {
+// Read runs ask on the store or its archive (Store).
+func (s indexedStore) Read(ctx context.Context, archive bool, ask func(fulltext.View) error) (err error) {
 	reader := s.reader
 	if archive {
 		if reader, err = s.reader.archive(ctx); reader == nil || err != nil {
@@ -48,7 +49,7 @@ func (s indexedStore) Read(ctx context.Context, archive bool, ask func(indexView
 	return reader.read(ctx, func(v view) error { return ask(v) })
 }
 
-// Has reports whether the state has a table that is indexed (indexView).
+// Has reports whether the state has a table that is indexed (View).
 func (v view) Has(table string) bool {
 	switch table {
 	case "messages":
@@ -80,11 +81,11 @@ func (r *Reader) scan(ctx context.Context, query string, before int64, limit int
 func (l layout) search() []string {
 	var queries []string
 	if l.messages {
-		queries = append(queries, "SELECT id, created_at FROM messages WHERE rowid >= 0 AND "+holds+" ORDER BY rowid DESC",
-			"SELECT id, created_at FROM messages WHERE rowid < 0 AND "+holds+schema.MergedLast)
+		queries = append(queries, "SELECT id, created_at FROM messages WHERE rowid >= 0 AND "+fulltext.Holds+" ORDER BY rowid DESC",
+			"SELECT id, created_at FROM messages WHERE rowid < 0 AND "+fulltext.Holds+schema.MergedLast)
 	}
 	if l.archive {
-		queries = append(queries, "SELECT id, ifnull(created_at, 0) FROM archived_messages WHERE "+holds+" ORDER BY created_at DESC, rowid DESC")
+		queries = append(queries, "SELECT id, ifnull(created_at, 0) FROM archived_messages WHERE "+fulltext.Holds+" ORDER BY created_at DESC, rowid DESC")
 	}
 	return queries
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/fulltext"
 	"bridge/backend/store/schema"
 	"bridge/backend/store/upgrade"
 )
@@ -63,8 +64,8 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 		return nil, err
 	}
 	if opts.Index != "" {
-		db.index = startIndex(indexOptions{Path: opts.Index, Store: indexedStore{db.Reader}, Now: opts.Now, Log: opts.Log, Group: opts.group})
-		db.writer.OnCommit(db.index.committed)
+		db.index = fulltext.Start(fulltext.Options{Path: opts.Index, Store: indexedStore{db.Reader}, Now: opts.Now, Log: opts.Log, Group: opts.group})
+		db.writer.OnCommit(db.index.Committed)
 	}
 	return db, nil
 }
@@ -107,7 +108,7 @@ const decisionsApart = `SELECT EXISTS (SELECT 1 FROM compat.sqlite_schema WHERE 
 // Close waits for the writes under way, moves everything from the log into the
 // database file and closes it. Writes that come later are refused.
 func (d *DB) Close() error {
-	indexErr := d.index.close()
+	indexErr := d.index.Close()
 	readErr := d.Reader.Close() // first: the last connection to close cleans up, and a reader's can not
 	return errors.Join(indexErr, readErr, d.writer.Close())
 }

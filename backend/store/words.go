@@ -8,6 +8,7 @@ import (
 	"bridge/backend/decision"
 	"bridge/backend/mail"
 	"bridge/backend/search"
+	"bridge/backend/store/fulltext"
 	"bridge/backend/store/schema"
 )
 
@@ -37,7 +38,7 @@ type WordHit struct {
 // is nothing behind those.
 // Without an index it fails with a sentence that says why.
 func (r *Reader) SearchWords(ctx context.Context, q WordQuery) (hits []WordHit, behind int64, err error) {
-	ranked, behind, err := r.index.ranked(ctx, rankQuery{Words: q.Words, Kinds: q.Kinds, Before: q.Before, Most: q.Skip + q.Limit, Choosy: q.Fits != nil})
+	ranked, behind, err := r.index.Rank(ctx, fulltext.WordQuery{Words: q.Words, Kinds: q.Kinds, Before: q.Before, Most: q.Skip + q.Limit, Choosy: q.Fits != nil})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -65,7 +66,7 @@ func (r *Reader) SearchWords(ctx context.Context, q WordQuery) (hits []WordHit, 
 
 // hits reads what the documents stand for, in their order. What the store does
 // not have any more, after an older state was restored, is left out.
-func (r *Reader) hits(ctx context.Context, documents []rankedDocument) ([]WordHit, error) {
+func (r *Reader) hits(ctx context.Context, documents []fulltext.Ranked) ([]WordHit, error) {
 	var messages, decisions []string
 	for _, one := range documents {
 		if one.Kind == search.Message {

@@ -12,6 +12,7 @@ import (
 	"bridge/backend/maintain/lease"
 	"bridge/backend/sqlitex"
 	"bridge/backend/store"
+	"bridge/backend/store/fulltext"
 	"bridge/backend/store/schema"
 )
 
@@ -182,7 +183,7 @@ func (k *checker) judge(ctx context.Context, one inventory.Database, seen store.
 		k.find(DatabaseForeign, one.Name, "it is a database, but no store of Bridge's: "+inventory.Sentence(seen.Foreign))
 	case one.Table != "" && !slices.Contains(seen.Tables, one.Table):
 		k.find(DatabaseForeign, one.Name, "it is a database, but has no table "+one.Table)
-	case one.Name == inventory.History && !store.IsHistory(seen.Version, seen.Tables):
+	case one.Name == inventory.History && !fulltext.IsHistory(seen.Version, seen.Tables):
 		k.find(DatabaseForeign, one.Name, "it is a database, but no history of Bridge's")
 	case one.Name == inventory.Primary && seen.Version < one.Version:
 		k.findOlder(one, fmt.Sprintf("it has schema version %d, the newest is %d", seen.Version, one.Version))
@@ -204,7 +205,7 @@ func (k *checker) findUnreadable(ctx context.Context, one inventory.Database, er
 // findDamage reports a damaged database. A search index is made anew, unless its
 // file says that it holds more.
 func (k *checker) findDamage(ctx context.Context, one inventory.Database, code Code, detail string) {
-	if one.Name != inventory.History || store.HoldsMore(ctx, inventory.Join(k.dir, inventory.History), k.live) {
+	if one.Name != inventory.History || fulltext.HoldsMore(ctx, inventory.Join(k.dir, inventory.History), k.live) {
 		k.find(code, one.Name, detail)
 		return
 	}
@@ -229,7 +230,7 @@ func (k *checker) checkIndex(ctx context.Context) error {
 	if _, ok := k.regular(inventory.History); !ok {
 		return nil
 	}
-	state, err := store.InspectIndex(ctx, inventory.Join(k.dir, inventory.History), inventory.Join(k.dir, inventory.Primary), inventory.Join(k.dir, inventory.Archive), k.live)
+	state, err := fulltext.Inspect(ctx, inventory.Join(k.dir, inventory.History), inventory.Join(k.dir, inventory.Primary), inventory.Join(k.dir, inventory.Archive), k.live)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -10,7 +10,7 @@ import (
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
-	"bridge/backend/store"
+	"bridge/backend/store/fulltext"
 )
 
 // Replace makes room for an empty store in the place of the lost one, on the
@@ -44,7 +44,7 @@ func (r Restorer) dropLeft(ctx context.Context, copied []inventory.File) error {
 			base = strings.TrimSuffix(base, suffix)
 		}
 		switch {
-		case base == inventory.History && !store.OnlyIndex(ctx, r.Worker.Home.History(), false):
+		case base == inventory.History && !fulltext.OnlyIndex(ctx, r.Worker.Home.History(), false):
 			if err := r.dropIndex(ctx, file.Path); err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func (r Restorer) dropIndex(ctx context.Context, path string) error {
 	if err := r.Worker.At("drop the search index"); err != nil {
 		return err
 	}
-	err := store.DropIndex(ctx, r.Worker.Home.History())
+	err := fulltext.Drop(ctx, r.Worker.Home.History())
 	if bridge.CodeOf(err) == bridge.Storage {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
+	"bridge/backend/store/fulltext"
 )
 
 // capture fills a pending set with verified copies of every managed file.
@@ -145,7 +146,7 @@ func (c *capture) spare(ctx context.Context, file *inventory.File, failure error
 	from := inventory.Join(c.Worker.Home.Dir(), inventory.History)
 	seen, err := store.Inspect(ctx, from, c.live)
 	isDamaged := err != nil || len(seen.Problems) > 0
-	if !isDamaged || ctx.Err() != nil || store.HoldsMore(ctx, from, c.live) {
+	if !isDamaged || ctx.Err() != nil || fulltext.HoldsMore(ctx, from, c.live) {
 		return failure
 	}
 	file.SHA256 = ""

@@ -1,4 +1,9 @@
-package store
+// Package fulltext keeps the search index of history.db: which documents hold a
+// word, ranked by FTS5, and which hold any piece of text, by groups of trigrams of
+// our own. An index follows a store by a port of one method, from cursors that are
+// durable with what they stand for. All of it can be rebuilt from the store, so a
+// damaged one is put aside and made again. The texts themselves stay in the store.
+package fulltext
 
 import (
 	"context"
@@ -34,13 +39,13 @@ const indexCacheKiB = 1024
 // indexReaders bounds how many questions are answered at once.
 const indexReaders = 4
 
-// index keeps the search index in history.db. One goroutine follows the store's
+// Index keeps the search index in history.db. One goroutine follows the store's
 // commits from cursors that are durable with what they stand for: an index that
 // a crash left behind goes on where it was. No sender waits for it, and while
 // they are busy it takes a tenth of the time.
-type index struct {
+type Index struct {
 	path  string
-	store indexStore
+	store Store
 	log   *slog.Logger
 	now   func() time.Time
 	// enough documents are made a group.
@@ -67,33 +72,33 @@ type indexFile struct {
 // errOpening is what a question hears before there is a file, and between two.
 var errOpening = bridge.Errorf(bridge.Unavailable, "the search index is being opened: try again in a moment")
 
-// indexOptions are what an index needs from outside. All but Group are required.
-type indexOptions struct {
+// Options are what an index needs from outside. All but Group are required.
+type Options struct {
 	Path  string // of history.db
-	Store indexStore
+	Store Store
 	Now   func() time.Time
 	Log   *slog.Logger
 	Group int // documents in a group; 0 for as many as do best
 }
 
-// indexStore is what is indexed: a store and the archive beside it.
-type indexStore interface {
+// Store is what is indexed: a store and the archive beside it.
+type Store interface {
 	// Read runs ask on one state of the store, or of its archive; where there is
 	// no archive it runs nothing. ask may run again and sets its results anew each
 	// time. In an error of an archive that can not be read is schema.ErrArchive.
-	Read(ctx context.Context, archive bool, ask func(indexView) error) error
+	Read(ctx context.Context, archive bool, ask func(View) error) error
 }
 
-// indexView is one state of a store.
-type indexView interface {
+// View is one state of a store.
+type View interface {
 	sqlitex.Querier
 	Has(table string) bool
 }
 
-// startIndex has the index follow the store until it is closed.
-func startIndex(opts indexOptions) *index {
+// Start has the index follow the store until it is closed.
+func Start(opts Options) *Index {
 	ctx, cancel := context.WithCancel(context.Background())
-	x := &index{
+	x := &Index{
 		path: opts.Path, store: opts.Store, log: opts.Log, now: opts.Now, cancel: cancel, enough: groupDocuments,
 		nudge: make(chan struct{}, 1), ended: make(chan struct{}),
 		problem: errOpening,
@@ -105,8 +110,8 @@ func startIndex(opts indexOptions) *index {
 	return x
 }
 
-// committed says that the store has more. A nil index has nothing to do.
-func (x *index) committed() {
+// Committed says that the store has more. A nil index has nothing to do.
+func (x *Index) Committed() {
 	if x == nil {
 		return
 	}
@@ -114,15 +119,15 @@ func (x *index) committed() {
 	x.poke()
 }
 
-func (x *index) poke() {
+func (x *Index) poke() {
 	select {
 	case x.nudge <- struct{}{}:
 	default:
 	}
 }
 
-// close waits for the work under way and closes history.db.
-func (x *index) close() error {
+// Close waits for the work under way and closes history.db.
+func (x *Index) Close() error {
 	if x == nil {
 		return nil
 	}
@@ -134,7 +139,7 @@ func (x *index) close() error {
 }
 
 // shut closes the file; the lock is the caller's.
-func (x *index) shut() error {
+func (x *Index) shut() error {
 	if x.file == nil {
 		return nil
 	}
@@ -153,7 +158,7 @@ const (
 
 // loop follows the store until ctx ends. A failure is told once and tried again
 // with the next commit.
-func (x *index) loop(ctx context.Context) {
+func (x *Index) loop(ctx context.Context) {
 	defer close(x.ended)
 	told := ""
 	for {
@@ -174,7 +179,7 @@ func (x *index) loop(ctx context.Context) {
 }
 
 // CatchUp goes on until nothing is left to index, giving way to senders.
-func (x *index) catchUp(ctx context.Context) error {
+func (x *Index) catchUp(ctx context.Context) error {
 	if met := x.damage.Swap(nil); met != nil {
 		return x.renew(ctx, *met)
 	}
@@ -198,12 +203,12 @@ func (x *index) catchUp(ctx context.Context) error {
 
 // pace remembers when a piece of work began.
 type pace struct {
-	x       *index
+	x       *Index
 	commits int64
 	start   time.Time
 }
 
-func (x *index) pace() pace { return pace{x, x.commits.Load(), x.now()} }
+func (x *Index) pace() pace { return pace{x, x.commits.Load(), x.now()} }
 
 // rest waits after a piece of work, if senders were busy meanwhile.
 func (p pace) rest(ctx context.Context) error {
@@ -221,7 +226,7 @@ func nap(ctx context.Context, rest time.Duration) {
 }
 
 // open makes the index ready, unless it is.
-func (x *index) open(ctx context.Context) error {
+func (x *Index) open(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.file != nil {
@@ -239,7 +244,7 @@ func (x *index) open(ctx context.Context) error {
 
 // renew makes the index anew after damage was found in it, where that loses
 // nothing.
-func (x *index) renew(ctx context.Context, damage error) error {
+func (x *Index) renew(ctx context.Context, damage error) error {
 	x.mu.Lock()
 	err := errors.Join(x.shut(), x.setAside(ctx, damage))
 	if err != nil {
@@ -253,7 +258,7 @@ func (x *index) renew(ctx context.Context, damage error) error {
 }
 
 // suspect has the index made anew after a question met damage in it.
-func (x *index) suspect(err error) {
+func (x *Index) suspect(err error) {
 	if isDamage(err) {
 		x.damage.Store(&err)
 		x.poke()
@@ -384,7 +389,7 @@ func prepareIndex(ctx context.Context, path string, pool *sql.DB) (*indexFile, e
 }
 
 // asked runs ask on the index; its error says why there is none.
-func (x *index) asked(ask func(sqlitex.Querier) error) error {
+func (x *Index) asked(ask func(sqlitex.Querier) error) error {
 	if x == nil {
 		return bridge.Errorf(bridge.Unavailable, "there is no search index here")
 	}

@@ -1,4 +1,4 @@
-package store
+package fulltext
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 // setAside moves a damaged index away, byte for byte, so that a new one can be
 // made. It does not where the file says that it holds more than the index, which
 // is for its owner to decide.
-func (x *index) setAside(ctx context.Context, damage error) error {
+func (x *Index) setAside(ctx context.Context, damage error) error {
 	if HoldsMore(ctx, x.path, false) {
 		return bridge.WithCause(bridge.Storage, damage, fmt.Sprintf(
 			"the search index %s is damaged, and is not made anew because the file holds more than the index: restore a snapshot, or move it away yourself", x.path))
@@ -124,10 +124,10 @@ func torn(ctx context.Context, pool *sql.DB) error {
 	return nil
 }
 
-// DropIndex takes the search index out of the history.db at path, which nobody
+// Drop takes the search index out of the history.db at path, which nobody
 // has open, and leaves whatever else it holds. The next DB makes the index anew.
 // The caller has a copy of the file.
-func DropIndex(ctx context.Context, path string) error {
+func Drop(ctx context.Context, path string) error {
 	pool, err := sql.Open("sqlite", sqlitex.DSN(path, "_txlock=immediate", "_pragma=synchronous(FULL)"))
 	if err != nil {
 		return sqlitex.Error(path, err)

@@ -1,4 +1,4 @@
-package store
+package fulltext
 
 import (
 	"context"
@@ -125,7 +125,7 @@ func (s positions) keep(other positions) {
 
 // group makes the next group when there are enough documents for it: all that
 // no group has, with how far the sources are done. It is one transaction.
-func (x *index) group(ctx context.Context) (made bool, err error) {
+func (x *Index) group(ctx context.Context) (made bool, err error) {
 	members, err := x.members(ctx)
 	if err != nil || len(members) == 0 {
 		return false, err
@@ -162,7 +162,7 @@ type member struct {
 }
 
 // members lists the documents of the next group, none while they are too few.
-func (x *index) members(ctx context.Context) (members []member, err error) {
+func (x *Index) members(ctx context.Context) (members []member, err error) {
 	const behind = "FROM search_documents WHERE doc > (SELECT ifnull(max(last), -1) FROM search_groups)"
 	enough, err := x.file.tx.Exists("SELECT EXISTS (SELECT 1 "+behind+" LIMIT 1 OFFSET ?1)", x.enough-1)
 	if err != nil || !enough {
@@ -179,7 +179,7 @@ func (x *index) members(ctx context.Context) (members []member, err error) {
 
 // texts returns the bodies of the given messages by id, from the store and the
 // archive.
-func (x *index) texts(ctx context.Context, members []member) (map[string]string, error) {
+func (x *Index) texts(ctx context.Context, members []member) (map[string]string, error) {
 	ids := make([]string, len(members))
 	for i, m := range members {
 		ids[i] = m.id
@@ -189,7 +189,7 @@ func (x *index) texts(ctx context.Context, members []member) (map[string]string,
 		return nil, fmt.Errorf("listing message ids: %w", err)
 	}
 	texts := make(map[string]string, len(ids))
-	ask := func(v indexView) error {
+	ask := func(v View) error {
 		rows, err := v.Query(ctx, sqlitex.UnionAll(bodies(v, "CAST(ifnull(m.body, '') AS TEXT)", "true")), string(list))
 		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var id, text string
@@ -202,14 +202,14 @@ func (x *index) texts(ctx context.Context, members []member) (map[string]string,
 }
 
 // bodies selects ids and something of the messages named by the JSON list ?1.
-func bodies(v indexView, what, where string) (selects []string) {
+func bodies(v View, what, where string) (selects []string) {
 	for _, table := range messageTables(v) {
 		selects = append(selects, "SELECT m.id, "+what+" FROM json_each(?1) wanted CROSS JOIN "+table+" m ON m.id = wanted.value WHERE "+where)
 	}
 	return selects
 }
 
-func messageTables(v indexView) (names []string) {
+func messageTables(v View) (names []string) {
 	for _, name := range []string{"messages", "archived_messages"} {
 		if v.Has(name) {
 			names = append(names, name)
@@ -220,9 +220,9 @@ func messageTables(v indexView) (names []string) {
 
 // everywhere runs ask on the store and then on its archive: what moves meanwhile
 // is seen at least once.
-func (x *index) everywhere(ctx context.Context, ask func(indexView) error) error {
+func (x *Index) everywhere(ctx context.Context, ask func(View) error) error {
 	for _, archive := range []bool{false, true} {
-		err := x.store.Read(ctx, archive, func(v indexView) error {
+		err := x.store.Read(ctx, archive, func(v View) error {
 			if len(messageTables(v)) == 0 {
 				return nil
 			}
@@ -238,7 +238,7 @@ func (x *index) everywhere(ctx context.Context, ask func(indexView) error) error
 // putGroup writes a group. A document whose message the store does not have, as
 // after the restore of an older state or without its archive, is forgotten, and
 // everything is walked anew: should the message come back it gets a new number.
-func (x *index) putGroup(ctx context.Context, t *sqlitex.Tx, members []member, gone []int64, gathered grams, size int) error {
+func (x *Index) putGroup(ctx context.Context, t *sqlitex.Tx, members []member, gone []int64, gathered grams, size int) error {
 	first, last := members[0].doc, members[len(members)-1].doc
 	oldest, newest, ordered := int64(math.MaxInt64), int64(math.MinInt64), true
 	for _, m := range members {

@@ -1,4 +1,4 @@
-package store
+package fulltext
 
 import (
 	"cmp"
@@ -14,11 +14,11 @@ import (
 	"bridge/backend/store/schema"
 )
 
-// holds is the condition of a row that holds ?1 before ?2.
-const holds = "ifnull(created_at, 0) < ?2 AND (?1 = '' OR instr(body, ?1) > 0)"
+// Holds is the condition of a row that holds ?1 before ?2.
+const Holds = "ifnull(created_at, 0) < ?2 AND (?1 = '' OR instr(body, ?1) > 0)"
 
-// piece is a question for a piece of text.
-type piece struct {
+// SubstringQuery is a question for a piece of text.
+type SubstringQuery struct {
 	Text   string
 	Before int64 // Unix milliseconds, exclusive
 	Limit  int
@@ -30,11 +30,11 @@ type grouped struct {
 	upto  map[string]place // by source
 }
 
-// substring returns the newest messages that hold a piece of text. It reads only
+// Substring returns the newest messages that hold a piece of text. It reads only
 // what may hold it, and what the groups do not reach yet. usable is false where
 // it is better to look through everything: there is no index that can be read, or
 // it has no groups yet.
-func (x *index) substring(ctx context.Context, p piece) (found []sqlitex.Stamp, usable bool, err error) {
+func (x *Index) Substring(ctx context.Context, p SubstringQuery) (found []sqlitex.Stamp, usable bool, err error) {
 	g, err := x.grouped(ctx, p)
 	if isNoIndex(err) {
 		return nil, false, nil
@@ -58,8 +58,8 @@ func (x *index) substring(ctx context.Context, p piece) (found []sqlitex.Stamp, 
 }
 
 // beyond searches the rows of a source behind a place.
-func (x *index) beyond(ctx context.Context, from source, upto place, p piece) (found []sqlitex.Stamp, err error) {
-	err = x.readSource(ctx, from, func(v indexView) error {
+func (x *Index) beyond(ctx context.Context, from source, upto place, p SubstringQuery) (found []sqlitex.Stamp, err error) {
+	err = x.readSource(ctx, from, func(v View) error {
 		found, err = sqlitex.ReadStamps(ctx, v, p.Limit, from.beyond, p.Text, p.Before, upto.row)
 		return err
 	})
@@ -85,7 +85,7 @@ type messageGroup struct {
 
 // grouped asks the groups, those with the newest messages first, until nothing
 // that is left could be among the answers.
-func (x *index) grouped(ctx context.Context, p piece) (g grouped, err error) {
+func (x *Index) grouped(ctx context.Context, p SubstringQuery) (g grouped, err error) {
 	err = x.asked(func(a sqlitex.Querier) error {
 		groups, err := readGroups(ctx, a)
 		if err != nil {
@@ -98,7 +98,7 @@ func (x *index) grouped(ctx context.Context, p piece) (g grouped, err error) {
 			return err
 		}
 		slices.SortFunc(groups, func(a, b messageGroup) int { return cmp.Compare(b.newest, a.newest) })
-		hunt := hunt{piece: p, asker: a, index: x, pattern: patternOf(p.Text), seen: map[string]bool{}}
+		hunt := hunt{SubstringQuery: p, asker: a, index: x, pattern: patternOf(p.Text), seen: map[string]bool{}}
 		for _, group := range groups {
 			if hunt.hasAll(group.newest) {
 				break
@@ -142,7 +142,7 @@ func readGroups(ctx context.Context, a sqlitex.Querier) (groups []messageGroup, 
 // reliable returns for each source the furthest place of a group whose row is
 // still there. Rows behind a row that stays are never given anew, so that every
 // row up to it is in a group.
-func (x *index) reliable(ctx context.Context, groups []messageGroup) (map[string]place, error) {
+func (x *Index) reliable(ctx context.Context, groups []messageGroup) (map[string]place, error) {
 	upto := map[string]place{}
 	for _, from := range sources {
 		var places []place
@@ -165,8 +165,8 @@ func (x *index) reliable(ctx context.Context, groups []messageGroup) (map[string
 }
 
 // holds reports whether the row of a place is where it was.
-func (x *index) holds(ctx context.Context, from source, at place) (there bool, err error) {
-	err = x.readSource(ctx, from, func(v indexView) error {
+func (x *Index) holds(ctx context.Context, from source, at place) (there bool, err error) {
+	err = x.readSource(ctx, from, func(v View) error {
 		there = false
 		rows, err := v.Query(ctx, from.rows, at.row, 1)
 		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
@@ -181,9 +181,9 @@ func (x *index) holds(ctx context.Context, from source, at place) (there bool, e
 
 // hunt is one search through the groups.
 type hunt struct {
-	piece
+	SubstringQuery
 	asker   sqlitex.Querier
-	index   *index
+	index   *Index
 	pattern pattern
 	found   []sqlitex.Stamp // the newest first
 	seen    map[string]bool
@@ -295,7 +295,7 @@ func (h *hunt) verify(ctx context.Context, members []member) error {
 		return fmt.Errorf("listing message ids: %w", err)
 	}
 	hit := map[string]bool{}
-	err = h.index.everywhere(ctx, func(v indexView) error {
+	err = h.index.everywhere(ctx, func(v View) error {
 		rows, err := v.Query(ctx, sqlitex.UnionAll(bodies(v, "1", "instr(m.body, ?2) > 0")), string(list), h.Text)
 		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var id string

@@ -1,4 +1,4 @@
-package store
+package fulltext
 
 import (
 	"context"
@@ -43,7 +43,7 @@ const (
 	archivedLast = "SELECT max(rowid) FROM archived_messages"
 	// The plus keeps SQLite from walking the whole index of ages: few rows are
 	// behind a group.
-	archivedBeyond = "SELECT id, ifnull(created_at, 0) FROM archived_messages WHERE rowid > ?3 AND " + holds + " ORDER BY +created_at DESC, +rowid DESC"
+	archivedBeyond = "SELECT id, ifnull(created_at, 0) FROM archived_messages WHERE rowid > ?3 AND " + Holds + " ORDER BY +created_at DESC, +rowid DESC"
 )
 
 // sources are what the index follows, the oldest first, so that the numbers of
@@ -56,13 +56,13 @@ var sources = []source{
 		name: "merged", table: "messages",
 		rows:   `SELECT -rowid, id, created_at, CAST(body AS TEXT) FROM messages WHERE rowid < 0 AND rowid <= -?1 ORDER BY rowid DESC LIMIT ?2`,
 		last:   "SELECT -min(rowid) FROM messages WHERE rowid < 0",
-		beyond: "SELECT id, created_at FROM messages WHERE rowid < 0 AND rowid < -?3 AND " + holds + schema.MergedLast,
+		beyond: "SELECT id, created_at FROM messages WHERE rowid < 0 AND rowid < -?3 AND " + Holds + schema.MergedLast,
 	},
 	{
 		name: "messages", table: "messages",
 		rows:   `SELECT rowid, id, created_at, CAST(body AS TEXT) FROM messages WHERE rowid >= ?1 ORDER BY rowid LIMIT ?2`,
 		last:   "SELECT max(rowid) FROM messages",
-		beyond: "SELECT id, created_at FROM messages WHERE rowid > ?3 AND " + holds + " ORDER BY +created_at DESC, +rowid DESC",
+		beyond: "SELECT id, created_at FROM messages WHERE rowid > ?3 AND " + Holds + " ORDER BY +created_at DESC, +rowid DESC",
 	},
 	{
 		name: "decisions", table: "decisions", kind: decisionDocument,
@@ -86,7 +86,7 @@ type document struct {
 
 // step indexes the next rows of the first source that has some, or makes the next
 // group. A source that can not be read keeps the others from nothing.
-func (x *index) step(ctx context.Context) (more bool, err error) {
+func (x *Index) step(ctx context.Context) (more bool, err error) {
 	more, failed := x.group(ctx)
 	if more || isDamage(failed) || ctx.Err() != nil {
 		return more, failed
@@ -110,7 +110,7 @@ func (x *index) step(ctx context.Context) (more bool, err error) {
 }
 
 // upto is the last row of the source that is in the index.
-func (x *index) upto(ctx context.Context, from source) (upto place, err error) {
+func (x *Index) upto(ctx context.Context, from source) (upto place, err error) {
 	rows, err := x.file.tx.Query(ctx, "SELECT row, id FROM search_upto WHERE source = ?1", from.name)
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&upto.row, &upto.id) })
 	return upto, err
@@ -119,7 +119,7 @@ func (x *index) upto(ctx context.Context, from source) (upto place, err error) {
 // after reads the rows behind a place. A row that is not where it was tells that
 // rows left, and SQLite gives their places to new ones: the source is then
 // walked anew from its beginning. What is known is passed over.
-func (x *index) after(ctx context.Context, from source, upto place) ([]document, error) {
+func (x *Index) after(ctx context.Context, from source, upto place) ([]document, error) {
 	found, err := x.read(ctx, from, upto.row, stepRows+1)
 	if err != nil || upto == (place{}) {
 		return found, err
@@ -131,8 +131,8 @@ func (x *index) after(ctx context.Context, from source, upto place) ([]document,
 }
 
 // read reads rows of a source from a place on.
-func (x *index) read(ctx context.Context, from source, row int64, limit int) (found []document, err error) {
-	err = x.readSource(ctx, from, func(v indexView) error {
+func (x *Index) read(ctx context.Context, from source, row int64, limit int) (found []document, err error) {
+	err = x.readSource(ctx, from, func(v View) error {
 		found = nil
 		size := 0
 		rows, err := v.Query(ctx, from.rows, row, limit)
@@ -149,8 +149,8 @@ func (x *index) read(ctx context.Context, from source, row int64, limit int) (fo
 }
 
 // last is the last place of a source.
-func (x *index) last(ctx context.Context, from source) (row int64, err error) {
-	err = x.readSource(ctx, from, func(v indexView) error {
+func (x *Index) last(ctx context.Context, from source) (row int64, err error) {
+	err = x.readSource(ctx, from, func(v View) error {
 		var last sql.NullInt64
 		rows, err := v.Query(ctx, from.last)
 		err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&last) })
@@ -161,8 +161,8 @@ func (x *index) last(ctx context.Context, from source) (row int64, err error) {
 }
 
 // readSource runs ask where the source is; one that is not there has no rows.
-func (x *index) readSource(ctx context.Context, from source, ask func(indexView) error) error {
-	return ofSource(x.store.Read(ctx, from.cold, func(v indexView) error {
+func (x *Index) readSource(ctx context.Context, from source, ask func(View) error) error {
+	return ofSource(x.store.Read(ctx, from.cold, func(v View) error {
 		if !v.Has(from.table) {
 			return nil
 		}
@@ -171,12 +171,12 @@ func (x *index) readSource(ctx context.Context, from source, ask func(indexView)
 }
 
 // put adds the documents and how far the source is done.
-func (x *index) put(from source, documents []document) error {
+func (x *Index) put(from source, documents []document) error {
 	return x.write(func(t *sqlitex.Tx) error { return putAll(t, from, documents) })
 }
 
 // write runs work in a transaction on the index.
-func (x *index) write(work func(*sqlitex.Tx) error) error {
+func (x *Index) write(work func(*sqlitex.Tx) error) error {
 	t := x.file.tx
 	if _, err := t.Exec("BEGIN IMMEDIATE"); err != nil {
 		return err

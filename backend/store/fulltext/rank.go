@@ -1,4 +1,4 @@
-package store
+package fulltext
 
 import (
 	"cmp"
@@ -22,8 +22,8 @@ const (
 	rankedWithSeldomFit = 20_000
 )
 
-// rankQuery asks for documents by their words.
-type rankQuery struct {
+// WordQuery asks for documents by their words.
+type WordQuery struct {
 	Words  search.Query
 	Kinds  []search.Kind
 	Before int64 // Unix milliseconds, exclusive; 0 for no bound
@@ -31,12 +31,12 @@ type rankQuery struct {
 	Choosy bool  // only some of those found will do
 }
 
-// ranked returns what holds all the words, the best first by BM25 and the newer
+// Rank returns what holds all the words, the best first by BM25 and the newer
 // of equals, and how many rows the index is behind. It ranks the newest 2,000
 // messages and the newest 2,000 decisions, by those words that are in at most
 // 2,000 documents; where all are in more, the newest come first. Without an index
 // it fails with a sentence that says why.
-func (x *index) ranked(ctx context.Context, q rankQuery) (found []rankedDocument, behind int64, err error) {
+func (x *Index) Rank(ctx context.Context, q WordQuery) (found []Ranked, behind int64, err error) {
 	err = x.asked(func(a sqlitex.Querier) error {
 		found = nil
 		// Asked first: what is indexed meanwhile may be among the hits or not.
@@ -56,14 +56,14 @@ func (x *index) ranked(ctx context.Context, q rankQuery) (found []rankedDocument
 		}
 		return nil
 	})
-	slices.SortStableFunc(found, func(a, b rankedDocument) int {
+	slices.SortStableFunc(found, func(a, b Ranked) int {
 		return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(b.At, a.At))
 	})
 	return found, behind, err
 }
 
-// rankedDocument is a document that fits; the lower the score the better.
-type rankedDocument struct {
+// Ranked is a document that fits; the lower the score the better.
+type Ranked struct {
 	Kind  search.Kind
 	ID    string
 	At    int64
@@ -115,7 +115,7 @@ func inMany(ctx context.Context, a sqlitex.Querier, phrase search.Query) (bool, 
 
 // rank lists the newest documents that fit, and scores them by the telling
 // phrases. FTS5 walks its lists from either end; scoring costs ten times as much.
-func rank(ctx context.Context, a sqlitex.Querier, kind search.Kind, q rankQuery, telling []search.Query) ([]rankedDocument, error) {
+func rank(ctx context.Context, a sqlitex.Querier, kind search.Kind, q WordQuery, telling []search.Query) ([]Ranked, error) {
 	found, err := newest(ctx, a, kind, q, len(telling) > 0)
 	if err != nil || len(found) == 0 || len(telling) == 0 {
 		return found, err
@@ -146,7 +146,7 @@ const (
 		WHERE search_words MATCH ?1 AND w.rowid < 0 AND d.at < ?3 ORDER BY w.rowid LIMIT ?2`
 )
 
-func newest(ctx context.Context, a sqlitex.Querier, kind search.Kind, q rankQuery, ranked bool) (found []rankedDocument, err error) {
+func newest(ctx context.Context, a sqlitex.Querier, kind search.Kind, q WordQuery, ranked bool) (found []Ranked, err error) {
 	window, before, text := rankedDocuments, q.Before, newestMessages
 	switch {
 	case q.Choosy:
@@ -162,7 +162,7 @@ func newest(ctx context.Context, a sqlitex.Querier, kind search.Kind, q rankQuer
 	}
 	rows, err := a.Query(ctx, text, q.Words.FTS5(), window, before)
 	return found, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-		one := rankedDocument{Kind: kind}
+		one := Ranked{Kind: kind}
 		err := rows.Scan(&one.doc, &one.ID, &one.At)
 		found = append(found, one)
 		return err
@@ -170,7 +170,7 @@ func newest(ctx context.Context, a sqlitex.Querier, kind search.Kind, q rankQuer
 }
 
 // behind counts the rows that the index does not reach yet.
-func (x *index) behind(ctx context.Context, a sqlitex.Querier) (count int64, err error) {
+func (x *Index) behind(ctx context.Context, a sqlitex.Querier) (count int64, err error) {
 	for _, from := range sources {
 		var upto int64
 		rows, err := a.Query(ctx, "SELECT row FROM search_upto WHERE source = ?1", from.name)

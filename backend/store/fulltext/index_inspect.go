@@ -1,4 +1,4 @@
-package store
+package fulltext
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"bridge/backend/sqlitex"
 )
 
-// IndexState is how far a search index is, for people.
-type IndexState struct {
+// State is how far a search index is, for people.
+type State struct {
 	Version int    // of the index; 0 where history.db holds none
 	Newest  int    // the newest version that this build knows
 	Behind  int64  // rows that it does not reach yet
@@ -19,11 +19,11 @@ type IndexState struct {
 	Archive int64  // the last place of archive.db that it reached, 0 where there never was one
 }
 
-// InspectIndex looks at the index in history, which belongs to the store at
+// Inspect looks at the index in history, which belongs to the store at
 // primary and the archive at cold, and leaves all of them as they are, like
 // Inspect.
-func InspectIndex(ctx context.Context, history, primary, cold string, live bool) (IndexState, error) {
-	state := IndexState{Newest: searchVersion}
+func Inspect(ctx context.Context, history, primary, cold string, live bool) (State, error) {
+	state := State{Newest: searchVersion}
 	upto := map[string]int64{}
 	err := sqlitex.Quietly(ctx, history, live, func(pool *sql.DB) error {
 		names, err := sqlitex.Texts(ctx, pool, "SELECT name FROM sqlite_schema WHERE type = 'table'")
