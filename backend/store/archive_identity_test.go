@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"strings"
@@ -19,10 +20,23 @@ var contentColumns = []string{
 // archiveOf fills the archive with what a script selects of the primary store.
 func archiveOf(t *testing.T, path, cold, selected string) {
 	t.Helper()
-	if err := prepareArchive(t.Context(), cold); err != nil {
+	makeArchive(t, cold)
+	inStore(t, cold, "ATTACH DATABASE '"+path+"' AS hot; INSERT INTO archived_messages ("+schema.MessageColumns+", archive_reason, archived_at) "+selected)
+}
+
+// makeArchive makes an archive without rows.
+func makeArchive(t *testing.T, cold string) {
+	t.Helper()
+	script, err := schema.Script("archive")
+	if err == nil {
+		err = sqlitex.CreateWhole(t.Context(), cold, func(ctx context.Context, pool *sql.DB) error {
+			_, err := pool.ExecContext(ctx, script)
+			return err
+		})
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	inStore(t, cold, "ATTACH DATABASE '"+path+"' AS hot; INSERT INTO archived_messages ("+schema.MessageColumns+", archive_reason, archived_at) "+selected)
 }
 
 // TestSTO_07_ACopyThatDiffersInAnythingStopsTheArchive: the first guard names the

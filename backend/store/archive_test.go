@@ -218,9 +218,7 @@ func TestSTO_07_AnInterruptionLeavesDuplicatesAndNeverNeither(t *testing.T) {
 func TestSTO_07_AConflictingIdentityStopsTheArchive(t *testing.T) {
 	path, cold, db := oldMail(t)
 	defer db.Close()
-	if err := prepareArchive(t.Context(), cold); err != nil {
-		t.Fatal(err)
-	}
+	makeArchive(t, cold)
 	pool, err := sql.Open("sqlite", sqlitex.DSN(cold))
 	if err != nil {
 		t.Fatal(err)
@@ -304,11 +302,11 @@ func TestVER_06_ANewerOrForeignArchiveIsRefused(t *testing.T) {
 		if err := errors.Join(pool.Close(), db.Close()); err != nil {
 			t.Fatal(err)
 		}
-		before := filesOf(t, filepath.Dir(path))[archiveName]
+		before := listing(t, filepath.Dir(path))[archiveName]
 		if _, err := ArchiveMessages(t.Context(), path, cold, rule()); bridge.CodeOf(err) != bridge.Unsupported {
 			t.Errorf("%s: ArchiveMessages = %v", name, err)
 		}
-		if after := filesOf(t, filepath.Dir(path))[archiveName]; name == "newer" && before[:10] != after[:10] {
+		if after := listing(t, filepath.Dir(path))[archiveName]; name == "newer" && before[:10] != after[:10] {
 			t.Errorf("%s: the file changed: %s, %s", name, before, after)
 		}
 	}

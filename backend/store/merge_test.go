@@ -434,7 +434,7 @@ func TestSTO_16_ALargeMergeComesInBatches(t *testing.T) {
 	if err := openAt(t, path).Close(); err != nil {
 		t.Fatal(err)
 	}
-	const rows = 2*mergeBatch + 7
+	const rows = 2*2000 + 7
 	inStore(t, path, fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 		INSERT INTO messages SELECT 'm' || i, 'bob', 'alice', 'alice', 'claude', 'bob', 'c', NULL, 0, 'text ' || i, i, NULL FROM n`, rows))
 	copied := filepath.Join(t.TempDir(), "messages.db")
