@@ -41,8 +41,8 @@ var removals = map[string]string{
 	"backend/store/upgrade.FlushOutbox DELETE FROM":            "notices that the same transaction has put into the store, which commits first",
 	"backend/store/schema.Followed INSERT OR REPLACE":          "the one row that says how far a derived index reaches; the index is made anew from the messages",
 	"backend/store/fulltext.Index.putGroup DELETE FROM":        "the number of an indexed message that neither the store nor its archive has; the index is made from these",
-	"backend/store.archiver.pick DELETE FROM":                  "the places of the last batch, in a temporary table",
-	"backend/store.archiver.removeRows DELETE FROM":            "old rows whose equal copies the archive has committed; the statement asks for them",
+	"backend/store/transfer.archiver.pick DELETE FROM":         "the places of the last batch, in a temporary table",
+	"backend/store/transfer.archiver.removeRows DELETE FROM":   "old rows whose equal copies the archive has committed; the statement asks for them",
 	"backend/store.archive DELETE FROM":                        "an expired row, in the transaction that has archived it; the statement asks for the archived row",
 }
 

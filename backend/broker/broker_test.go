@@ -26,6 +26,7 @@ import (
 	"bridge/backend/mail"
 	"bridge/backend/session"
 	"bridge/backend/store"
+	"bridge/backend/store/transfer"
 )
 
 // bench is one broker on a real store and a real socket, which a test may end
@@ -321,7 +322,7 @@ func TestMSG_05_AnIDThatIsInTheArchiveIsNotSentAgain(t *testing.T) {
 	wantBodies(t, "the first time", to.read(), "hello")
 	later := b.now().Add(time.Hour).UnixMilli()
 	archive := func() (int, error) {
-		return store.ArchiveMessages(t.Context(), b.home.DB(), b.home.Archive(), store.ArchiveRule{Before: later, Now: later})
+		return transfer.ArchiveMessages(t.Context(), b.home.DB(), b.home.Archive(), transfer.ArchiveRule{Before: later, Now: later})
 	}
 	eventually(t, "the message is archived", func() bool { moved, err := archive(); return err == nil && moved == 1 })
 	if diff := cmp.Diff(first, from.mustSend(args)); diff != "" {

@@ -13,6 +13,7 @@ import (
 	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 	"bridge/backend/store"
+	"bridge/backend/store/transfer"
 )
 
 // status is the answer without its times, which must lie within the test's own.
@@ -79,7 +80,7 @@ func TestMSG_12_TheSenderSeesThatItsMessageExpired(t *testing.T) {
 
 	later := b.now().Add(time.Hour).UnixMilli()
 	eventually(t, "it is in the archive beside the store", func() bool {
-		moved, err := store.ArchiveMessages(t.Context(), b.home.DB(), b.home.Archive(), store.ArchiveRule{Before: later, Now: later})
+		moved, err := transfer.ArchiveMessages(t.Context(), b.home.DB(), b.home.Archive(), transfer.ArchiveRule{Before: later, Now: later})
 		return err == nil && moved == 1
 	})
 	from.wantStatus("expired and archived", sent.ID, want)
@@ -100,7 +101,7 @@ func TestMSG_12_EachRecipientHasItsOwnStage(t *testing.T) {
 		api.SentStage{Name: "b", Stage: "handed", Evidence: "hook PostToolUse"},
 		api.SentStage{Name: "c", Stage: "durable", Evidence: "committed to the store"})
 	later := b.now().Add(time.Hour).UnixMilli()
-	if moved, err := store.ArchiveMessages(t.Context(), b.home.DB(), b.home.Archive(), store.ArchiveRule{Before: later, Now: later}); moved != 1 || err != nil {
+	if moved, err := transfer.ArchiveMessages(t.Context(), b.home.DB(), b.home.Archive(), transfer.ArchiveRule{Before: later, Now: later}); moved != 1 || err != nil {
 		t.Fatalf("%d rows are archived, %v", moved, err)
 	}
 	if got := from.status(sent.ID); len(got) != 3 || got[0].Stage != "consumed" {

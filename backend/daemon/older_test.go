@@ -14,8 +14,8 @@ import (
 	"bridge/backend/decision"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
-	"bridge/backend/store"
 	"bridge/backend/store/schema"
+	"bridge/backend/store/transfer"
 )
 
 // olderHome makes a home with a store of version 2 and a live program of the
@@ -63,7 +63,7 @@ func olderHome(t *testing.T) (home config.Home, leave func()) {
 // schemaOf reads a store's schema version from its file, which nobody has open.
 func schemaOf(t *testing.T, home config.Home) int {
 	t.Helper()
-	seen, err := store.Inspect(t.Context(), home.DB(), false)
+	seen, err := transfer.Inspect(t.Context(), home.DB(), false)
 	if err != nil || len(seen.Problems) > 0 {
 		t.Fatalf("%+v, %v", seen, err)
 	}

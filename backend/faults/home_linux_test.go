@@ -18,6 +18,7 @@ import (
 	"bridge/backend/mail"
 	"bridge/backend/maintain"
 	"bridge/backend/store"
+	"bridge/backend/store/transfer"
 )
 
 // scratch is a folder in memory, where a sync costs nothing; the faults are
@@ -149,7 +150,7 @@ func messages(count int) map[string]int {
 
 func rowsOf(t *testing.T, home, database, table string) int {
 	t.Helper()
-	counts, err := store.Counts(context.Background(), filepath.Join(home, database), false)
+	counts, err := transfer.Counts(context.Background(), filepath.Join(home, database), false)
 	if err != nil {
 		return -1
 	}

@@ -20,6 +20,7 @@ import (
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
 	"bridge/backend/store"
+	"bridge/backend/store/transfer"
 )
 
 // bareHome is a home as one is before its first store: settings, secrets, logs.
@@ -414,7 +415,7 @@ func TestSTO_17_AReplacementTakesOnlyTheIndexOutOfAHistory(t *testing.T) {
 	if _, err := c.Restores().Replace(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	counts, err := store.Counts(t.Context(), c.Home.History(), false)
+	counts, err := transfer.Counts(t.Context(), c.Home.History(), false)
 	if diff := cmp.Diff(map[string]int{"history_messages": 1, "bridge_components": 0}, counts); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}

@@ -17,7 +17,7 @@ import (
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/snapshot"
-	"bridge/backend/store"
+	"bridge/backend/store/transfer"
 )
 
 // freely is a pause that never waits.
@@ -61,7 +61,7 @@ func TestSTO_10_ASetHoldsTheMessagesAndNothingElse(t *testing.T) {
 	if diff := cmp.Diff([]string{"manifest.json", "messages.db"}, names); diff != "" {
 		t.Error(diff)
 	}
-	counts, err := store.Counts(t.Context(), filepath.Join(made.Path, inventory.MessagesFile), false)
+	counts, err := transfer.Counts(t.Context(), filepath.Join(made.Path, inventory.MessagesFile), false)
 	if diff := cmp.Diff(map[string]int{"messages": 43, "archived_messages": 0, "job_delivery_routes": 0}, counts); diff != "" || err != nil {
 		t.Error(err, diff)
 	}

@@ -22,6 +22,7 @@ import (
 	"bridge/backend/mail"
 	"bridge/backend/maintain"
 	"bridge/backend/store"
+	"bridge/backend/store/transfer"
 )
 
 // bodyBytes is the length of the messages that fill a big store.
@@ -68,8 +69,8 @@ func TestSTO_04_STO_07_STO_08_ABigStoreUnderLoad(t *testing.T) {
 	}
 	talk.end()
 	// The broker itself moves some of them within the store meanwhile.
-	cold, coldErr := store.Counts(t.Context(), home.Archive(), false)
-	own, ownErr := store.Counts(t.Context(), home.DB(), false)
+	cold, coldErr := transfer.Counts(t.Context(), home.Archive(), false)
+	own, ownErr := transfer.Counts(t.Context(), home.DB(), false)
 	if left := own["messages"] - len(talk.sent); coldErr != nil || ownErr != nil || left != 0 || cold["archived_messages"]+own["archived_messages"] < rows {
 		t.Errorf("of %d rows %d were archived, %d in the store itself, and %d were not; %v, %v",
 			rows, cold["archived_messages"], own["archived_messages"], left, coldErr, ownErr)

@@ -10,6 +10,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/sqlitex"
 	"bridge/backend/store/schema"
+	"bridge/backend/store/transfer"
 )
 
 // contentColumns are those in which two copies of one delivery may differ.
@@ -52,7 +53,7 @@ func TestSTO_07_ACopyThatDiffersInAnythingStopsTheArchive(t *testing.T) {
 				other := strings.Replace(schema.MessageColumns, column, "7", 1)
 				archiveOf(t, path, cold, "SELECT "+other+", '', 0 FROM hot."+table+" WHERE id = '"+id+"' LIMIT 1")
 				before := primaryRows(t, path)[table]
-				_, err := ArchiveMessages(t.Context(), path, cold, rule())
+				_, err := transfer.ArchiveMessages(t.Context(), path, cold, rule())
 				if bridge.CodeOf(err) != bridge.Conflict || !strings.Contains(fmt.Sprint(err), "the archive holds the message "+id+" with other content") {
 					t.Errorf("ArchiveMessages: %v", err)
 				}
@@ -81,7 +82,7 @@ func TestSTO_07_ARowThatChangedInAnythingStays(t *testing.T) {
 				}
 				return nil
 			}
-			_, err := ArchiveMessages(t.Context(), path, cold, changing)
+			_, err := transfer.ArchiveMessages(t.Context(), path, cold, changing)
 			if bridge.CodeOf(err) != bridge.Conflict || !strings.Contains(fmt.Sprint(err), "1 of 3 old messages have no equal copy") {
 				t.Errorf("ArchiveMessages: %v", err)
 			}
@@ -107,7 +108,7 @@ func TestSTO_07_ARowOfTheArchiveWithAnotherIdentityIsNoCopy(t *testing.T) {
 			}
 			return nil
 		}
-		if _, err := ArchiveMessages(t.Context(), path, cold, changing); bridge.CodeOf(err) != bridge.Conflict {
+		if _, err := transfer.ArchiveMessages(t.Context(), path, cold, changing); bridge.CodeOf(err) != bridge.Conflict {
 			t.Errorf("%s: ArchiveMessages: %v", column, err)
 		}
 		if row := mustFind(t, openAt(t, path).Reader, "m4"); row.Body != "text 4" || len(row.Deliveries) < 2 {

@@ -16,6 +16,7 @@ import (
 	"bridge/backend/decision"
 	"bridge/backend/mail"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/transfer"
 )
 
 // oldMail makes a store with messages m0 to m9 at times 0 to 9000: the even ones
@@ -40,11 +41,11 @@ func oldMail(t *testing.T) (path, cold string, db *DB) {
 	return path, filepath.Join(filepath.Dir(path), archiveName), db
 }
 
-func rule() ArchiveRule { return ArchiveRule{Before: 6000, Now: 99_000} }
+func rule() transfer.ArchiveRule { return transfer.ArchiveRule{Before: 6000, Now: 99_000} }
 
 func primaryRows(t *testing.T, path string) map[string]int {
 	t.Helper()
-	counts, err := Counts(context.Background(), path, true)
+	counts, err := transfer.Counts(context.Background(), path, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ var sameDeliveries = cmp.Transformer("ByRecipient", func(list []mail.Delivery) m
 
 func TestDEC_09_AMessageInTheArchiveIsAKnownSource(t *testing.T) {
 	path, cold, db := oldMail(t)
-	if moved, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
+	if moved, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
 		t.Fatalf("moved %d, %v", moved, err)
 	}
 	rev := revision("d1", "topic", "x", 1, decision.AllSessions())
@@ -100,7 +101,7 @@ func TestDEC_09_AMessageInTheArchiveIsAKnownSource(t *testing.T) {
 
 func TestMSG_04_TheSameIDIsKnownInTheColdArchive(t *testing.T) {
 	path, cold, db := oldMail(t)
-	if moved, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
+	if moved, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
 		t.Fatalf("moved %d, %v", moved, err)
 	}
 	again := func(id, body string) ([]string, error) {
@@ -133,7 +134,7 @@ func TestMSG_04_AnUnreadableArchiveMayHoldTheID(t *testing.T) {
 		"a newer one": func(cold string) { inStore(t, cold, "PRAGMA user_version = 99") },
 	} {
 		path, cold, db := oldMail(t)
-		if _, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
+		if _, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
 			t.Fatal(err)
 		}
 		damage(cold)
@@ -149,21 +150,21 @@ func TestMSG_04_AnUnreadableArchiveMayHoldTheID(t *testing.T) {
 func TestSTO_07_OldMessagesMoveAndHistoryStaysTheSame(t *testing.T) {
 	path, cold, db := oldMail(t)
 	before := histories(t, db.Reader)
-	moved, err := ArchiveMessages(t.Context(), path, cold, rule()) // beside the live writer
+	moved, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()) // beside the live writer
 	if err != nil || moved != 5 {
 		t.Fatalf("moved %d, %v: want m0, m2, m4 of bob and m0, m1 of carol", moved, err)
 	}
 	if diff := cmp.Diff(map[string]int{"messages": 15, "archived_messages": 0}, primaryRows(t, path)); diff != "" {
 		t.Error(diff)
 	}
-	counts, err := Counts(t.Context(), cold, false)
+	counts, err := transfer.Counts(t.Context(), cold, false)
 	if err != nil || counts["archived_messages"] != 5 {
 		t.Errorf("the archive: %v, %v", counts, err)
 	}
 	if diff := cmp.Diff(before, histories(t, db.Reader), sameDeliveries); diff != "" {
 		t.Errorf("STO-15: the history differs:\n%s", diff)
 	}
-	if again, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil || again != 0 {
+	if again, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil || again != 0 {
 		t.Errorf("again: %d, %v", again, err)
 	}
 	appendAll(t, db, note("later", "alice", "more", 20_000, "bob"))
@@ -193,11 +194,11 @@ func TestSTO_07_AnInterruptionLeavesDuplicatesAndNeverNeither(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := ArchiveMessages(t.Context(), path, cold, interrupted)
+		_, err := transfer.ArchiveMessages(t.Context(), path, cold, interrupted)
 		if diff := cmp.Diff(before, histories(t, db.Reader), sameDeliveries); diff != "" {
 			t.Errorf("step %d: the history differs:\n%s", n, diff)
 		}
-		if _, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
+		if _, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
 			t.Errorf("step %d: again: %v", n, err)
 		}
 		if diff := cmp.Diff(before, histories(t, db.Reader), sameDeliveries); diff != "" {
@@ -229,7 +230,7 @@ func TestSTO_07_AConflictingIdentityStopsTheArchive(t *testing.T) {
 	if err := pool.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ArchiveMessages(t.Context(), path, cold, rule()); bridge.CodeOf(err) != bridge.Conflict {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); bridge.CodeOf(err) != bridge.Conflict {
 		t.Errorf("ArchiveMessages = %v", err)
 	}
 	row, err := db.Find(t.Context(), "m2")
@@ -241,7 +242,7 @@ func TestSTO_07_AConflictingIdentityStopsTheArchive(t *testing.T) {
 func TestSTO_07_UnreadMailAndWhatIsYoungStays(t *testing.T) {
 	path, cold, db := oldMail(t)
 	defer db.Close()
-	if _, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
 		t.Fatal(err)
 	}
 	unread, err := db.Unread(t.Context(), "bob", 100, nil)
@@ -265,7 +266,7 @@ func TestSTO_07_WhatChangedAfterItWasCopiedStays(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := ArchiveMessages(t.Context(), path, cold, changing); bridge.CodeOf(err) != bridge.Conflict {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, changing); bridge.CodeOf(err) != bridge.Conflict {
 		t.Errorf("ArchiveMessages = %v", err)
 	}
 	found, err := openAt(t, path).Find(t.Context(), "m4")
@@ -279,7 +280,7 @@ func TestVER_06_AnOlderStoreIsNotArchived(t *testing.T) {
 	mustClose(t, db)
 	inStore(t, path, "PRAGMA user_version = 8")
 	before := primaryRows(t, path)
-	if _, err := ArchiveMessages(t.Context(), path, cold, rule()); bridge.CodeOf(err) != bridge.Unsupported {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); bridge.CodeOf(err) != bridge.Unsupported {
 		t.Errorf("ArchiveMessages = %v", err)
 	}
 	if diff := cmp.Diff(before, primaryRows(t, path)); diff != "" {
@@ -303,7 +304,7 @@ func TestVER_06_ANewerOrForeignArchiveIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := listing(t, filepath.Dir(path))[archiveName]
-		if _, err := ArchiveMessages(t.Context(), path, cold, rule()); bridge.CodeOf(err) != bridge.Unsupported {
+		if _, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); bridge.CodeOf(err) != bridge.Unsupported {
 			t.Errorf("%s: ArchiveMessages = %v", name, err)
 		}
 		if after := listing(t, filepath.Dir(path))[archiveName]; name == "newer" && before[:10] != after[:10] {
@@ -326,7 +327,7 @@ func TestSTO_15_WithADamagedArchiveHistoryIsAnsweredFromTheStore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, cold, db := oldMail(t)
-			if _, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
+			if _, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
 				t.Fatal(err)
 			}
 			if err := db.Close(); err != nil {
@@ -394,12 +395,12 @@ func TestSTO_07_WhatTheBrokerMovesMeanwhileIsNoConflict(t *testing.T) {
 		_, err := db.Expire(t.Context(), ExpireRule{TTLBefore: 2500, Live: []string{"bob"}, Limit: 100})
 		return err
 	}
-	moved, err := ArchiveMessages(t.Context(), path, cold, r)
+	moved, err := transfer.ArchiveMessages(t.Context(), path, cold, r)
 	if err != nil || moved != 3 {
 		t.Fatalf("moved %d, %v: want m4 of bob and m0, m1 of carol", moved, err)
 	}
 	r.Step = nil
-	if _, err := ArchiveMessages(t.Context(), path, cold, r); err != nil {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, r); err != nil {
 		t.Errorf("the next time: %v", err)
 	}
 	if rows := primaryRows(t, path); rows["archived_messages"] != 0 {

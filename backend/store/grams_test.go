@@ -14,6 +14,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
+	"bridge/backend/store/transfer"
 )
 
 // openGrouped opens a store whose index makes small groups.
@@ -100,11 +101,11 @@ func indexAgainstScan(t *testing.T, r *rand.Rand) {
 	indexed(t, db)
 	compare("some expired and more came")
 	inStore(t, path, "UPDATE messages SET read_at = created_at")
-	if moved, err := ArchiveMessages(t.Context(), path, cold, ArchiveRule{Before: 1040, Now: at}); err != nil || moved == 0 {
+	if moved, err := transfer.ArchiveMessages(t.Context(), path, cold, transfer.ArchiveRule{Before: 1040, Now: at}); err != nil || moved == 0 {
 		t.Fatalf("moved %d, %v", moved, err)
 	}
 	compare("some archived")
-	if _, err := ArchiveMessages(t.Context(), path, cold, ArchiveRule{Before: at + 100, Now: at}); err != nil {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, transfer.ArchiveRule{Before: at + 100, Now: at}); err != nil {
 		t.Fatal(err)
 	}
 	compare("all archived")
@@ -112,7 +113,7 @@ func indexAgainstScan(t *testing.T, r *rand.Rand) {
 	compare("places given anew")
 	indexed(t, db)
 	compare("places given anew, in groups")
-	counts, err := Counts(t.Context(), indexPath(path), true)
+	counts, err := transfer.Counts(t.Context(), indexPath(path), true)
 	if err != nil || counts["search_groups"] < 2 {
 		t.Errorf("%d groups were made, %v", counts["search_groups"], err)
 	}
@@ -170,7 +171,7 @@ func TestSTO_12_TheNewestAreFoundWhereTheClockWentBack(t *testing.T) {
 // back.
 func TestSTO_12_AnArchiveThatWasAwayIsFoundAgain(t *testing.T) {
 	path, cold, db := oldMail(t)
-	if moved, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
+	if moved, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
 		t.Fatalf("moved %d, %v", moved, err)
 	}
 	if err := db.Close(); err != nil {
@@ -188,7 +189,7 @@ func TestSTO_12_AnArchiveThatWasAwayIsFoundAgain(t *testing.T) {
 	appendAll(t, db, note("n1", "alice", "text of today", 70_000, "bob"))
 	indexed(t, db)
 	eventually(t, "a group is made", func() bool {
-		counts, err := Counts(t.Context(), indexPath(path), true)
+		counts, err := transfer.Counts(t.Context(), indexPath(path), true)
 		return err == nil && counts["search_groups"] > 0
 	})
 	if err := db.Close(); err != nil {

@@ -8,10 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
-
-	"bridge/backend/sqlitex"
 
 	"go.uber.org/goleak"
 )
@@ -35,11 +32,6 @@ func TestMain(m *testing.M) {
 
 var helperParts = map[string]func(ctx context.Context, args string) error{
 	"index": indexUntilKilled,
-}
-
-// makerDSN is WriterDSN for a file that may have to be made.
-func makerDSN(path string) string {
-	return strings.Replace(sqlitex.WriterDSN(path), "&mode=rw&", "&", 1)
 }
 
 // helperEnv makes the test binary play a part in another process: its value is

@@ -10,6 +10,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/transfer"
 	"bridge/backend/store/upgrade"
 )
 
@@ -74,7 +75,7 @@ func TestSTO_14_TheLogOfALostDatabaseIsKept(t *testing.T) {
 	}
 	cold := filepath.Join(filepath.Dir(path), archiveName)
 	lost(t, cold)
-	_, err = ArchiveMessages(t.Context(), path, cold, ArchiveRule{Before: 2, Now: 3})
+	_, err = transfer.ArchiveMessages(t.Context(), path, cold, transfer.ArchiveRule{Before: 2, Now: 3})
 	kept(t, cold, err)
 	hosted := filepath.Join(t.TempDir(), "bridge.db")
 	buildField(t, hosted, 2)
@@ -145,7 +146,7 @@ func TestSTO_17_NoConnectionMakesAFileInALostStoresPlace(t *testing.T) {
 			return errors.Join(sqlitex.CheckpointWAL(t.Context(), pool), pool.Close())
 		},
 		"the archive": func() error {
-			_, err := ArchiveMessages(t.Context(), path, filepath.Join(filepath.Dir(path), archiveName), ArchiveRule{Before: 2, Now: 3})
+			_, err := transfer.ArchiveMessages(t.Context(), path, filepath.Join(filepath.Dir(path), archiveName), transfer.ArchiveRule{Before: 2, Now: 3})
 			return err
 		},
 		"a question": func() error {

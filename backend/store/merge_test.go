@@ -16,6 +16,7 @@ import (
 	"bridge/backend/mail"
 	"bridge/backend/sqlitex"
 	"bridge/backend/store/schema"
+	"bridge/backend/store/transfer"
 )
 
 // lost is a store of which a copy was made before it lost rows.
@@ -25,7 +26,9 @@ type lost struct {
 	unread             map[string][]mail.Delivery
 }
 
-func (l lost) merge() Merge { return Merge{Store: l.path, Archive: l.cold, From: l.copied} }
+func (l lost) merge() transfer.Merge {
+	return transfer.Merge{Store: l.path, Archive: l.cold, From: l.copied}
+}
 
 func unreadOf(t *testing.T, r *Reader) map[string][]mail.Delivery {
 	t.Helper()
@@ -47,7 +50,7 @@ func loseRows(t *testing.T, script string) lost {
 	reply := note("r1", "bob", "an answer", 9500, "alice")
 	reply[0].ReplyTo = "m8"
 	appendAll(t, db, reply)
-	if _, err := ArchiveMessages(t.Context(), path, cold, ArchiveRule{Before: 3000, Now: 99_000}); err != nil {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, transfer.ArchiveRule{Before: 3000, Now: 99_000}); err != nil {
 		t.Fatal(err)
 	}
 	l := lost{path: path, cold: cold, copied: filepath.Join(t.TempDir(), "messages.db"), before: histories(t, db.Reader), unread: unreadOf(t, db.Reader)}
@@ -55,7 +58,7 @@ func loseRows(t *testing.T, script string) lost {
 		t.Fatal(err)
 	}
 	inStore(t, path, "INSERT INTO job_delivery_routes (id, recipient) VALUES ('j1', 'alice'), ('j2', 'bob')")
-	_, err := CopyMessages(t.Context(), ScopedCopy{Store: path, Archive: cold, To: l.copied, Pause: func() error { return nil }})
+	_, err := transfer.CopyMessages(t.Context(), transfer.ScopedCopy{Store: path, Archive: cold, To: l.copied, Pause: func() error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,11 +82,11 @@ func TestSTO_16_AMergeBringsBackWhatIsMissingInItsOrder(t *testing.T) {
 	for name, script := range losses {
 		t.Run(name, func(t *testing.T) {
 			l := loseRows(t, script)
-			would, err := LookMerge(t.Context(), l.merge())
+			would, err := transfer.LookMerge(t.Context(), l.merge())
 			if err != nil {
 				t.Fatal(err)
 			}
-			done, err := MergeMessages(t.Context(), l.merge())
+			done, err := transfer.MergeMessages(t.Context(), l.merge())
 			if err != nil || done != would || (done.Missing() == 0) != (name == "nothing") || done.Unread != 0 {
 				t.Fatalf("MergeMessages = %+v, %v; LookMerge = %+v", done, err, would)
 			}
@@ -95,7 +98,7 @@ func TestSTO_16_AMergeBringsBackWhatIsMissingInItsOrder(t *testing.T) {
 			if diff := cmp.Diff(l.unread, unreadOf(t, db.Reader), told); diff != "" {
 				t.Errorf("unread mail differs:\n%.2000s", diff)
 			}
-			again, err := LookMerge(t.Context(), l.merge())
+			again, err := transfer.LookMerge(t.Context(), l.merge())
 			if err != nil || again.Missing() != 0 || again.Present != done.Present+done.Missing() {
 				t.Errorf("a second merge: %+v, %v", again, err)
 			}
@@ -110,7 +113,7 @@ func TestSTO_16_MergedMailStandsBeforeWhatCameSince(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := MergeMessages(t.Context(), l.merge()); err != nil {
+	if _, err := transfer.MergeMessages(t.Context(), l.merge()); err != nil {
 		t.Fatal(err)
 	}
 	db = openAt(t, l.path)
@@ -139,7 +142,7 @@ func TestSTO_16_MergedMailStandsBeforeWhatCameSince(t *testing.T) {
 		t.Errorf("Conversation:\n%s", diff)
 	}
 	t.Run("STO-07 the archive takes merged rows too", func(t *testing.T) {
-		if _, err := ArchiveMessages(t.Context(), l.path, l.cold, ArchiveRule{Before: 30_000, Now: 99_000}); err != nil {
+		if _, err := transfer.ArchiveMessages(t.Context(), l.path, l.cold, transfer.ArchiveRule{Before: 30_000, Now: 99_000}); err != nil {
 			t.Fatal(err)
 		}
 		if found, err := db.Find(t.Context(), "m8"); err != nil || len(found.Deliveries) != 2 || !found.Deliveries[0].Answered.Happened() && !found.Deliveries[1].Answered.Happened() {
@@ -178,7 +181,7 @@ func TestSTO_16_MailIsDeliveredOnce(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l := loseRows(t, tt.since)
-			if done, err := MergeMessages(t.Context(), l.merge()); err != nil || done.Missing() != tt.back {
+			if done, err := transfer.MergeMessages(t.Context(), l.merge()); err != nil || done.Missing() != tt.back {
 				t.Fatalf("MergeMessages = %+v, %v; want %d rows back", done, err, tt.back)
 			}
 			unread := unreadOf(t, openAt(t, l.path).Reader)
@@ -200,14 +203,14 @@ func TestSTO_16_MailIsDeliveredOnce(t *testing.T) {
 func TestSTO_16_MailThatAnotherReadAndArchivedStaysAway(t *testing.T) {
 	l := loseRows(t, "DELETE FROM messages WHERE id = 'm7' AND recipient = 'bob'")
 	inStore(t, l.cold, "INSERT INTO archived_messages ("+schema.MessageColumns+") SELECT 'm7', 'dora'"+strings.TrimPrefix(schema.MessageColumns, "id, recipient")+" FROM archived_messages LIMIT 1")
-	if done, err := MergeMessages(t.Context(), l.merge()); err != nil || done.Missing() != 0 {
+	if done, err := transfer.MergeMessages(t.Context(), l.merge()); err != nil || done.Missing() != 0 {
 		t.Errorf("MergeMessages = %+v, %v", done, err)
 	}
 }
 
 func TestSTO_16_UnreadMailThatTheCopyHasAsReadIsCounted(t *testing.T) {
 	l := loseRows(t, "UPDATE messages SET read_at = NULL WHERE recipient = 'bob'")
-	done, err := MergeMessages(t.Context(), l.merge())
+	done, err := transfer.MergeMessages(t.Context(), l.merge())
 	if err != nil || done.Missing() != 0 || done.Unread != 3 { // m4, m6 and m8
 		t.Errorf("MergeMessages = %+v, %v", done, err)
 	}
@@ -232,7 +235,7 @@ func TestSTO_16_OtherContentIsNamedAndStopsTheMerge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := loseRows(t, script)
 			before := primaryRows(t, l.path)
-			for name, merge := range map[string]func(context.Context, Merge) (Merged, error){"LookMerge": LookMerge, "MergeMessages": MergeMessages} {
+			for name, merge := range map[string]func(context.Context, transfer.Merge) (transfer.Merged, error){"LookMerge": transfer.LookMerge, "MergeMessages": transfer.MergeMessages} {
 				_, err := merge(t.Context(), l.merge())
 				if bridge.CodeOf(err) != bridge.Conflict || !strings.Contains(err.Error(), "m9 for bob, m9 for carol") {
 					t.Errorf("%s = %v", name, err)
@@ -246,7 +249,7 @@ func TestSTO_16_OtherContentIsNamedAndStopsTheMerge(t *testing.T) {
 	t.Run("in the archive", func(t *testing.T) {
 		l := loseRows(t, "")
 		inStore(t, l.cold, "UPDATE archived_messages SET body = 'other' WHERE id = 'm0'")
-		if _, err := MergeMessages(t.Context(), l.merge()); bridge.CodeOf(err) != bridge.Conflict || !strings.Contains(err.Error(), "m0 for ") {
+		if _, err := transfer.MergeMessages(t.Context(), l.merge()); bridge.CodeOf(err) != bridge.Conflict || !strings.Contains(err.Error(), "m0 for ") {
 			t.Errorf("MergeMessages = %v", err)
 		}
 	})
@@ -258,7 +261,7 @@ func TestSTO_16_TenConflictsAreNamedAndTheOthersCounted(t *testing.T) {
 		"UPDATE messages SET body = 'other' WHERE id IN ('m4', 'm5', 'm6', 'm7', 'm8', 'm9')": " and 2 more",
 	} {
 		l := loseRows(t, script)
-		_, err := LookMerge(t.Context(), l.merge())
+		_, err := transfer.LookMerge(t.Context(), l.merge())
 		if text := fmt.Sprint(err); strings.Count(text, " for ") != 10 || !strings.Contains(text, more) || strings.Contains(text, " more") != (more != "") {
 			t.Errorf("%s: %v", script, err)
 		}
@@ -271,7 +274,7 @@ func TestSTO_16_ASecondMergeBringsBackWhatWasLostSince(t *testing.T) {
 	l := loseRows(t, "DELETE FROM messages WHERE created_at > 6500")
 	for _, script := range []string{"", "DELETE FROM messages WHERE created_at BETWEEN 3500 AND 7500", "DELETE FROM messages"} {
 		inStore(t, l.path, script)
-		if _, err := MergeMessages(t.Context(), l.merge()); err != nil {
+		if _, err := transfer.MergeMessages(t.Context(), l.merge()); err != nil {
 			t.Fatalf("after %q: %v", script, err)
 		}
 		if diff := cmp.Diff(l.before, histories(t, openAt(t, l.path).Reader), told, sameDeliveries); diff != "" {
@@ -302,11 +305,11 @@ func TestSTO_16_MessagesOfOneMomentKeepTheirOrder(t *testing.T) {
 	}
 	before := orders(db.Reader)
 	mustClose(t, db)
-	if _, err := CopyMessages(t.Context(), ScopedCopy{Store: path, To: copied, Pause: func() error { return nil }}); err != nil {
+	if _, err := transfer.CopyMessages(t.Context(), transfer.ScopedCopy{Store: path, To: copied, Pause: func() error { return nil }}); err != nil {
 		t.Fatal(err)
 	}
 	inStore(t, path, losses["everything"])
-	if _, err := MergeMessages(t.Context(), Merge{Store: path, From: copied, Archive: filepath.Join(t.TempDir(), "none.db")}); err != nil {
+	if _, err := transfer.MergeMessages(t.Context(), transfer.Merge{Store: path, From: copied, Archive: filepath.Join(t.TempDir(), "none.db")}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, orders(openAt(t, path).Reader)); diff != "" || len(before) != 6 {
@@ -327,7 +330,7 @@ func TestSTO_16_WhenAMessageWasAnswered(t *testing.T) {
 		inStore(t, l.copied, `INSERT INTO messages (id, recipient, from_id, from_name, from_agent, to_target, conversation_id, reply_to, hop, body, created_at, read_at)
 			SELECT 'r2', recipient, from_id, from_name, from_agent, to_target, conversation_id, reply_to, hop, 'once more', 9600, read_at FROM messages WHERE id = 'r1'
 			UNION ALL SELECT 'r3', recipient, 'dora', from_name, from_agent, to_target, conversation_id, reply_to, hop, 'from one who never had it', 9700, read_at FROM messages WHERE id = 'r1'`)
-		if _, err := MergeMessages(t.Context(), l.merge()); err != nil {
+		if _, err := transfer.MergeMessages(t.Context(), l.merge()); err != nil {
 			t.Fatal(err)
 		}
 		found, err := openAt(t, l.path).Find(t.Context(), "m8")
@@ -357,7 +360,7 @@ func TestSTO_16_WhatTheCopyHasTwiceComesOnce(t *testing.T) {
 	l.cold = filepath.Join(t.TempDir(), "none.db")
 	inStore(t, l.copied, "INSERT INTO archived_messages SELECT *, 'read', 5 FROM messages WHERE id = 'm4'",
 		"INSERT INTO archived_messages SELECT * FROM archived_messages WHERE id = 'm0'")
-	if _, err := MergeMessages(t.Context(), l.merge()); err != nil {
+	if _, err := transfer.MergeMessages(t.Context(), l.merge()); err != nil {
 		t.Fatal(err)
 	}
 	db := openAt(t, l.path)
@@ -374,7 +377,7 @@ func TestSTO_16_WhatTheCopyHasTwiceComesOnce(t *testing.T) {
 func TestSTO_16_AMergeThatBringsFewerRowsIsUndone(t *testing.T) {
 	l := loseRows(t, losses["every second row"]+"; CREATE TRIGGER swallow BEFORE INSERT ON messages WHEN new.id = 'm8' BEGIN SELECT RAISE(IGNORE); END")
 	before := primaryRows(t, l.path)
-	if _, err := MergeMessages(t.Context(), l.merge()); bridge.CodeOf(err) != bridge.Storage {
+	if _, err := transfer.MergeMessages(t.Context(), l.merge()); bridge.CodeOf(err) != bridge.Storage {
 		t.Errorf("MergeMessages = %v", err)
 	}
 	if diff := cmp.Diff(before, primaryRows(t, l.path)); diff != "" {
@@ -390,7 +393,7 @@ func TestVER_06_AMergeTouchesNoStoreOrArchiveOfAnotherVersion(t *testing.T) {
 		l := loseRows(t, losses["every second row"])
 		change(l)
 		before := primaryRows(t, l.path)
-		if _, err := MergeMessages(t.Context(), l.merge()); bridge.CodeOf(err) != bridge.Unsupported {
+		if _, err := transfer.MergeMessages(t.Context(), l.merge()); bridge.CodeOf(err) != bridge.Unsupported {
 			t.Errorf("%s: MergeMessages = %v", name, err)
 		}
 		if diff := cmp.Diff(before, primaryRows(t, l.path)); diff != "" {
@@ -413,7 +416,7 @@ func TestSTO_16_AFailureAtAnyStepTakesEverythingBack(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := MergeMessages(t.Context(), merge)
+		_, err := transfer.MergeMessages(t.Context(), merge)
 		if err == nil {
 			break
 		}
@@ -438,12 +441,12 @@ func TestSTO_16_ALargeMergeComesInBatches(t *testing.T) {
 	inStore(t, path, fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 		INSERT INTO messages SELECT 'm' || i, 'bob', 'alice', 'alice', 'claude', 'bob', 'c', NULL, 0, 'text ' || i, i, NULL FROM n`, rows))
 	copied := filepath.Join(t.TempDir(), "messages.db")
-	if _, err := CopyMessages(t.Context(), ScopedCopy{Store: path, To: copied, Pause: func() error { return nil }}); err != nil {
+	if _, err := transfer.CopyMessages(t.Context(), transfer.ScopedCopy{Store: path, To: copied, Pause: func() error { return nil }}); err != nil {
 		t.Fatal(err)
 	}
 	inStore(t, path, "DELETE FROM messages WHERE created_at % 2 = 0")
 	last, calls := 0, 0
-	done, err := MergeMessages(t.Context(), Merge{Store: path, From: copied, Archive: filepath.Join(t.TempDir(), "none.db"), Told: func(done, all int) {
+	done, err := transfer.MergeMessages(t.Context(), transfer.Merge{Store: path, From: copied, Archive: filepath.Join(t.TempDir(), "none.db"), Told: func(done, all int) {
 		last, calls = done, calls+1
 		if all != rows/2 {
 			t.Errorf("told %d of %d", done, all)
@@ -466,7 +469,7 @@ func TestSTO_16_MergedMessagesAreFoundByTheirWords(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := MergeMessages(t.Context(), l.merge()); err != nil {
+	if _, err := transfer.MergeMessages(t.Context(), l.merge()); err != nil {
 		t.Fatal(err)
 	}
 	merged := wordIDs(t, openIndexed(t, l.path), wordQuery(t, "text"))
@@ -496,7 +499,7 @@ func TestSTO_16_AnyPieceOfMergedTextIsFound(t *testing.T) {
 		})
 		wordIDs(t, db, wordQuery(t, "text"))
 		mustClose(t, db)
-		if _, err := MergeMessages(t.Context(), l.merge()); err != nil {
+		if _, err := transfer.MergeMessages(t.Context(), l.merge()); err != nil {
 			t.Fatal(err)
 		}
 	}

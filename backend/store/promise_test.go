@@ -14,6 +14,7 @@ import (
 	"bridge/backend/decision"
 	"bridge/backend/mail"
 	"bridge/backend/store/schema"
+	"bridge/backend/store/transfer"
 )
 
 func lacksIn(t testing.TB, path string, promise schema.Promise) (found []string) {
@@ -175,7 +176,7 @@ func TestSTO_18_AStoreThatLostATableServesWhatItCan(t *testing.T) {
 			if lacks := lacksIn(t, path, schema.PrimaryStore); len(lacks) != 1 || lacks[0] != "the table "+table {
 				t.Errorf("the store lacks %v", lacks)
 			}
-			_, err := ArchiveMessages(t.Context(), path, filepath.Join(filepath.Dir(path), "archive.db"), ArchiveRule{Before: 1, Now: 1})
+			_, err := transfer.ArchiveMessages(t.Context(), path, filepath.Join(filepath.Dir(path), "archive.db"), transfer.ArchiveRule{Before: 1, Now: 1})
 			if bridge.CodeOf(err) != bridge.Storage || !strings.Contains(fmt.Sprint(err), "lacks the table "+table) {
 				t.Errorf("archiving: %v", err)
 			}

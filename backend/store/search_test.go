@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"bridge/backend/store/transfer"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -53,7 +55,7 @@ func TestSTO_12_SearchFindsLiterallyAcrossStoreAndArchive(t *testing.T) {
 		}
 	}
 	check("before archiving")
-	if moved, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
+	if moved, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
 		t.Fatalf("moved %d, %v", moved, err)
 	}
 	check("after archiving")

@@ -12,6 +12,7 @@ import (
 	"bridge/backend/mail"
 	"bridge/backend/sqlitex"
 	"bridge/backend/store/schema"
+	"bridge/backend/store/transfer"
 )
 
 // earlierStages are stage columns as versions before the typed way wrote them,
@@ -164,7 +165,7 @@ func TestMSG_06_TheWayStaysWithItsDelivery(t *testing.T) {
 	if err := db.Record(t.Context(), bridge.StageConsumed, []mail.Mark{consumed}); err != nil {
 		t.Fatal(err)
 	}
-	if moved, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
+	if moved, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
 		t.Fatalf("archived %d, %v", moved, err)
 	}
 	of("in the archive", "caroline")

@@ -18,6 +18,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
 	"bridge/backend/search"
+	"bridge/backend/store/transfer"
 )
 
 // openIndexed opens a store with its search index beside it.
@@ -178,7 +179,7 @@ func TestSTO_07_ArchivingLosesAndDoublesNoHit(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := ArchiveMessages(t.Context(), path, cold, interrupted); err == nil {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, interrupted); err == nil {
 		t.Fatal("the archiving was not interrupted")
 	}
 	appendAll(t, db, note("new", "alice", "text after", 50_000, "bob"))
@@ -186,7 +187,7 @@ func TestSTO_07_ArchivingLosesAndDoublesNoHit(t *testing.T) {
 	if diff := cmp.Diff(want, wordIDs(t, db, q)); diff != "" {
 		t.Errorf("between copy and removal:\n%s", diff)
 	}
-	if _, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, wordIDs(t, db, q)); diff != "" {
@@ -235,7 +236,7 @@ func TestAnIndexThatIsLeftBehindCatchesUp(t *testing.T) {
 	if got := wordIDs(t, db, q); len(got) != 201 {
 		t.Errorf("%d hits, want 201", len(got))
 	}
-	counts, err := Counts(t.Context(), indexPath(path), true)
+	counts, err := transfer.Counts(t.Context(), indexPath(path), true)
 	if err != nil || counts["search_documents"] != 201 {
 		t.Errorf("%d documents, %v", counts["search_documents"], err)
 	}
@@ -319,7 +320,7 @@ func TestADamagedIndex(t *testing.T) {
 // Damage in what is indexed is no damage of the index, which stays.
 func TestDamageInTheArchiveIsNotTheIndexes(t *testing.T) {
 	path, cold, db := oldMail(t)
-	if moved, err := ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
+	if moved, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
 		t.Fatalf("moved %d, %v", moved, err)
 	}
 	if err := db.Close(); err != nil {
@@ -374,7 +375,7 @@ func TestTheIndexSurvivesSIGKILL(t *testing.T) {
 	q := wordQuery(t, "word")
 	q.Limit = 100_000
 	found := wordIDs(t, db, q)
-	counts, err := Counts(t.Context(), path, true)
+	counts, err := transfer.Counts(t.Context(), path, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +387,7 @@ func TestTheIndexSurvivesSIGKILL(t *testing.T) {
 		t.Errorf("%d of %d messages are found by a piece of text, %v", len(rows), counts["messages"], err)
 	}
 	inStore(t, indexPath(path), "INSERT INTO search_words (search_words) VALUES ('integrity-check')")
-	if seen, err := Inspect(t.Context(), indexPath(path), true); err != nil || len(seen.Problems) > 0 {
+	if seen, err := transfer.Inspect(t.Context(), indexPath(path), true); err != nil || len(seen.Problems) > 0 {
 		t.Errorf("the index: %v, %v", seen.Problems, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"bridge/backend/maintain/lease"
-	"bridge/backend/store"
+	"bridge/backend/store/transfer"
 )
 
 // Mover moves what one home needs no more.
@@ -32,7 +32,7 @@ func (m Mover) Messages(ctx context.Context) (done Archived, err error) {
 	}
 	now := m.Worker.Now()
 	err = m.Worker.Exclusively(lease.Archive, true, func() (err error) {
-		done.Messages, err = store.ArchiveMessages(ctx, m.Worker.Home.DB(), m.Worker.Home.Archive(), store.ArchiveRule{
+		done.Messages, err = transfer.ArchiveMessages(ctx, m.Worker.Home.DB(), m.Worker.Home.Archive(), transfer.ArchiveRule{
 			Before: now.Add(-m.Age).UnixMilli(), Now: now.UnixMilli(), Step: m.Worker.At,
 			Told: func(moved int) { m.Worker.Progress("archiving messages", int64(moved), int64(moved)) },
 		})

@@ -8,26 +8,26 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/maintain/inventory"
-	"bridge/backend/store"
+	"bridge/backend/store/transfer"
 )
 
 // VerifyDatabase reads the whole database at path, which nobody writes, and
 // returns the rows of its tables. A damaged one is refused.
 func VerifyDatabase(ctx context.Context, path string) (map[string]int, error) {
-	seen, err := store.Inspect(ctx, path, false)
+	seen, err := transfer.Inspect(ctx, path, false)
 	if err != nil {
 		return nil, err
 	}
 	if len(seen.Problems) > 0 {
 		return nil, bridge.Errorf(bridge.Storage, "%s is damaged: %s", filepath.Base(path), some(seen.Problems))
 	}
-	return store.Counts(ctx, path, false)
+	return transfer.Counts(ctx, path, false)
 }
 
 // Restorable refuses a database that is damaged, newer, or not what its
 // name says.
 func Restorable(ctx context.Context, one inventory.Database, path string) error {
-	seen, err := store.Inspect(ctx, path, false)
+	seen, err := transfer.Inspect(ctx, path, false)
 	if err != nil {
 		return err
 	}

@@ -14,11 +14,12 @@ import (
 	"bridge/backend/store"
 	"bridge/backend/store/fulltext"
 	"bridge/backend/store/schema"
+	"bridge/backend/store/transfer"
 )
 
 // databaseLook is what a look through one database gave.
 type databaseLook struct {
-	seen store.Inspection
+	seen transfer.Inspection
 	err  error
 }
 
@@ -28,9 +29,9 @@ const looksAtOnce = 2
 
 // checkDatabases looks through every database that exists.
 func (k *checker) checkDatabases(ctx context.Context) error {
-	look := store.Inspect
+	look := transfer.Inspect
 	if k.quick {
-		look = store.Glance
+		look = transfer.Glance
 	}
 	looks := make([]*databaseLook, len(inventory.Databases))
 	var group errgroup.Group
@@ -163,7 +164,7 @@ func (k *checker) findEmpty(one inventory.Database, bytes int64, logged bool) {
 }
 
 // judge turns what was seen into findings.
-func (k *checker) judge(ctx context.Context, one inventory.Database, seen store.Inspection) {
+func (k *checker) judge(ctx context.Context, one inventory.Database, seen transfer.Inspection) {
 	if len(seen.Problems) > 0 {
 		k.findDamage(ctx, one, DatabaseDamaged, "the integrity check says: "+some(seen.Problems))
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"bridge/backend/maintain/inventory"
-	"bridge/backend/store"
+	"bridge/backend/store/transfer"
 )
 
 // checkEmptied compares the store with the newest full snapshot: rows never leave
@@ -31,7 +31,7 @@ func (k *checker) checkEmptied(ctx context.Context) error {
 		return nil //nolint:nilerr // as above
 	}
 	then := manifest.Counts[inventory.Primary]
-	now, err := store.Counts(ctx, inventory.Join(k.dir, inventory.Primary), k.live)
+	now, err := transfer.Counts(ctx, inventory.Join(k.dir, inventory.Primary), k.live)
 	if err != nil {
 		return ctx.Err()
 	}
@@ -57,7 +57,7 @@ func mayEmpty(table string) bool {
 func (k *checker) checkMessagesLeft(ctx context.Context, then, now map[string]int, snapshot inventory.Set) error {
 	archived := 0
 	if !inventory.IsMissing(inventory.Join(k.dir, inventory.Archive)) {
-		counts, err := store.Counts(ctx, inventory.Join(k.dir, inventory.Archive), k.live)
+		counts, err := transfer.Counts(ctx, inventory.Join(k.dir, inventory.Archive), k.live)
 		if err != nil {
 			return ctx.Err()
 		}

@@ -16,7 +16,7 @@ import (
 	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
-	"bridge/backend/store"
+	"bridge/backend/store/transfer"
 )
 
 // A store is lost when the home has had one and bridge.db is gone or empty
@@ -219,7 +219,7 @@ func holdsRows(ctx context.Context, dir string, one signDatabase, live bool) boo
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
 		return false
 	}
-	has, err := store.HasRows(ctx, path, live, one.says)
+	has, err := transfer.HasRows(ctx, path, live, one.says)
 	return has || err != nil
 }
 

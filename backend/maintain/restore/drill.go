@@ -18,6 +18,7 @@ import (
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/store"
+	"bridge/backend/store/transfer"
 )
 
 // Drill restores a snapshot, the newest when typed is "", into a scratch home,
@@ -141,7 +142,7 @@ func (r Restorer) proveCounts(ctx context.Context, manifest inventory.Manifest) 
 		if !manifest.Has(one.Name) {
 			continue
 		}
-		counts, err := store.Counts(ctx, inventory.Join(r.Worker.Home.Dir(), one.Name), false)
+		counts, err := transfer.Counts(ctx, inventory.Join(r.Worker.Home.Dir(), one.Name), false)
 		if err != nil {
 			return rows, err
 		}

@@ -12,6 +12,7 @@ import (
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
 	"bridge/backend/store"
+	"bridge/backend/store/transfer"
 )
 
 // Merged says what a merge did.
@@ -20,7 +21,7 @@ type Merged struct {
 	// Recovery is the set of what was there before, for good; "" when nothing was
 	// missing, so that nothing changed.
 	Recovery string `json:"recovery"`
-	store.Merged
+	transfer.Merged
 }
 
 // Merge brings back what the home lacks of a backup of messages (STO-16):
@@ -40,7 +41,7 @@ func (r Restorer) Merge(ctx context.Context, typed string) (done Merged, err err
 		return done, err
 	}
 	err = r.Worker.Exclusively(lease.Merge, false, func() error {
-		rule := store.Merge{
+		rule := transfer.Merge{
 			Store: r.Worker.Home.DB(), Archive: r.Worker.Home.Archive(), From: filepath.Join(dir, inventory.MessagesFile), Step: r.Worker.At,
 			Told: func(done, all int) { r.Worker.Progress("merging messages", int64(done), int64(all)) },
 		}
@@ -48,7 +49,7 @@ func (r Restorer) Merge(ctx context.Context, typed string) (done Merged, err err
 		if err := r.haveStore(ctx); err != nil {
 			return err
 		}
-		if done.Merged, err = store.LookMerge(ctx, rule); err != nil {
+		if done.Merged, err = transfer.LookMerge(ctx, rule); err != nil {
 			return err
 		}
 		if done.Missing() == 0 {
@@ -85,8 +86,8 @@ func (r Restorer) haveStore(ctx context.Context) error {
 
 // mergeInto merges and notes the outcome in the recovery set. A failure has
 // changed nothing: the store itself took the rows back.
-func (r Restorer) mergeInto(ctx context.Context, rule store.Merge, set string) error {
-	_, err := store.MergeMessages(ctx, rule)
+func (r Restorer) mergeInto(ctx context.Context, rule transfer.Merge, set string) error {
+	_, err := transfer.MergeMessages(ctx, rule)
 	return errors.Join(err, r.writeOutcome(set, err == nil))
 }
 

@@ -13,8 +13,8 @@ import (
 	"bridge/backend/disk"
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
-	"bridge/backend/store"
 	"bridge/backend/store/fulltext"
+	"bridge/backend/store/transfer"
 )
 
 // capture fills a pending set with verified copies of every managed file.
@@ -114,7 +114,7 @@ func (c *capture) copyDatabase(ctx context.Context, file *inventory.File) (err e
 		return err
 	}
 	pages := func(done, all int) { c.Worker.Progress("copying "+file.Path, int64(done), int64(all)) }
-	if err := store.CopyDatabase(ctx, inventory.Join(c.Worker.Home.Dir(), file.Path), to, c.live, pages); err != nil {
+	if err := transfer.CopyDatabase(ctx, inventory.Join(c.Worker.Home.Dir(), file.Path), to, c.live, pages); err != nil {
 		return err
 	}
 	if err := c.Worker.At("checksum " + file.Path); err != nil {
@@ -144,7 +144,7 @@ func (c *capture) spare(ctx context.Context, file *inventory.File, failure error
 		return failure
 	}
 	from := inventory.Join(c.Worker.Home.Dir(), inventory.History)
-	seen, err := store.Inspect(ctx, from, c.live)
+	seen, err := transfer.Inspect(ctx, from, c.live)
 	isDamaged := err != nil || len(seen.Problems) > 0
 	if !isDamaged || ctx.Err() != nil || fulltext.HoldsMore(ctx, from, c.live) {
 		return failure

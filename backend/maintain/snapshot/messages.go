@@ -16,7 +16,7 @@ import (
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
 	"bridge/backend/sqlitex"
-	"bridge/backend/store"
+	"bridge/backend/store/transfer"
 )
 
 // generationLock lets one process at a time make a set of messages. It dies
@@ -86,7 +86,7 @@ func (m Maker) captureScoped(ctx context.Context, pending string, live bool, pau
 	if err := window("copy messages"); err != nil {
 		return err
 	}
-	copied, err := store.CopyMessages(ctx, store.ScopedCopy{
+	copied, err := transfer.CopyMessages(ctx, transfer.ScopedCopy{
 		Store: m.Worker.Home.DB(), Archive: m.Worker.Home.Archive(), To: to, Live: live, Pause: func() error { return pause(ctx) },
 	})
 	if err != nil {

@@ -1,4 +1,9 @@
-package store
+// Package transfer moves whole parts of bridge.db from file to file: online
+// copies, copies of the messages alone and their merge back, and old messages to
+// the archive. Rows are copied first and leave only when the copy is durable. It
+// also looks through a database file, for its integrity and what it holds, and
+// leaves it as it is.
+package transfer
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package store
+package transfer
 
 import (
 	"context"
@@ -8,12 +8,21 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"bridge/backend/sqlitex"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// makerDSN is sqlitex.WriterDSN for a file that may have to be made.
+func makerDSN(path string) string {
+	return strings.Replace(sqlitex.WriterDSN(path), "&mode=rw&", "&", 1)
+}
 
 // filesOf describes every file of a folder: name, mode, size, time and bytes.
 func filesOf(t *testing.T, dir string) map[string]string {
