@@ -108,23 +108,48 @@ var tooLong = strings.Repeat("x", 20_000)
 
 const announcement = "A long message (20000 characters"
 
-func TestCHT_03_LongWordsWakeAnIdleClaudeToo(t *testing.T) {
-	b := newBench(t)
-	pass := b.clock()
-	app := b.join(api.Register{Name: "app", SessionID: "s1"})
+// announces has a wake hook of the session s1 tell of a message that no hook shows.
+func (b *bench) announces(app peer) (text string) {
+	b.t.Helper()
 	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
 	waiting := b.wakeHook(false)
-	eventually(t, "the hook waits", func() bool { return b.waits(app.ID, false) })
+	eventually(b.t, "the hook waits", func() bool { return b.waits(app.ID, false) })
 	b.chat(chat.Request{Session: app.ID, Body: tooLong, MessageID: "m-1"})
 	reply := <-waiting
 	if strings.Count(reply.Text, announcement) != 1 || !strings.Contains(reply.Text, "m-1") {
-		t.Fatalf("the wake says %q, want an announcement", reply.Text)
+		b.t.Fatalf("the wake says %q, want an announcement", reply.Text)
 	}
-	eventually(t, "the session counts as told", func() bool {
+	eventually(b.t, "the session counts as told", func() bool {
 		b.broker.mu.Lock()
 		defer b.broker.mu.Unlock()
 		return b.broker.boxes[app.ID].Announced()["m-1"]
 	})
+	return reply.Text
+}
+
+func TestCHT_03_AnAnnouncementThatWasShownIsNotMadeAgain(t *testing.T) {
+	b := newBench(t)
+	pass := b.clock()
+	app := b.join(api.Register{Name: "app", SessionID: "s1"})
+	text := b.announces(app)
+	for _, call := range []session.HookCall{
+		{Event: session.EventPrompt, SessionID: "s1", Prompt: text},
+		{Event: session.EventTool, SessionID: "s1"},
+		{Event: session.EventStop, SessionID: "s1"},
+		{Event: session.EventPrompt, SessionID: "s1", Prompt: "something else"},
+	} {
+		if reply := b.hook(call, true); reply.Text != "" {
+			t.Errorf("%s says %q", call.Event, reply.Text)
+		}
+		pass(time.Minute)
+	}
+}
+
+func TestCHT_03_LongWordsWakeAnIdleClaudeToo(t *testing.T) {
+	b := newBench(t)
+	pass := b.clock()
+	app := b.join(api.Register{Name: "app", SessionID: "s1"})
+	b.announces(app)
 	if got := b.stage("m-1"); got != bridge.StageWoken {
 		t.Errorf("the announcement made it %s, want woken", got)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
+	"bridge/backend/broker/feed"
 	"bridge/backend/broker/mailbox"
 	"bridge/backend/broker/wake"
 	"bridge/backend/chat"
@@ -80,8 +81,8 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 		opts.Log.Warn("the sessions' auto-wake choices are not remembered", "err", err)
 	}
 	c := &core{
-		opts: opts,
-		feed: newFeed(opts.Now().UnixMilli()),
+		opts: opts, ledger: wake.Ledger{DB: opts.DB, Log: opts.Log, Now: opts.Now},
+		feed: feed.New(opts.Now().UnixMilli()),
 		live: live{roster: session.NewRoster(known), conns: map[*ipc.Conn]*link{}, boxes: mailbox.Boxes{}},
 	}
 	c.life, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -144,7 +145,7 @@ func (b *Broker) Disconnected(conn *ipc.Conn) {
 		return
 	}
 	delete(b.conns, conn)
-	b.feed.unsubscribe(conn)
+	b.feed.Unsubscribe(conn)
 	l.leases.End()
 	b.mods.modLostLocked(l)
 	for id := range l.sessions {
@@ -253,38 +254,32 @@ func serve[A, R any](op api.Op[A, R], method func(context.Context, *link, A) (R,
 
 // Watch brings a signal whenever something changed, until stop is called.
 // Several changes may be one signal.
-func (b *Broker) Watch() (changes <-chan struct{}, stop func()) { return b.feed.watch() }
+func (b *Broker) Watch() (changes <-chan struct{}, stop func()) { return b.feed.Watch() }
 
 // Peers lists the live sessions by name.
-func (b *Broker) Peers(ctx context.Context) ([]api.Peer, error) { return b.status.Peers(ctx) }
+func (b *Broker) Peers(ctx context.Context) ([]api.Peer, error) { return b.status.all(ctx) }
 
 // Status is what the broker says of itself at this moment.
-func (b *Broker) Status(ctx context.Context) (api.Status, error) { return b.status.Status(ctx) }
+func (b *Broker) Status(ctx context.Context) (api.Status, error) { return b.status.now(ctx) }
 
-// Chat carries the owner's words to a session by the best transport that its
-// kind offers, and says honestly how far they came (CHT-02 to CHT-11). No turn
-// is interrupted and nothing is sent twice.
+// Chat carries the owner's words to a session.
 func (b *Broker) Chat(ctx context.Context, request chat.Request) (chat.Outcome, error) {
-	return b.chats.Chat(ctx, request)
+	return b.chats.carry(ctx, request)
 }
 
-// SendOwner is the owner's own message, from the page that this process serves,
-// to the session with that peer id or, where it is "", to all. What args.To says
-// is for the history: the page's names are resolved already.
+// SendOwner stores the owner's own message, from the page that this process serves.
 func (b *Broker) SendOwner(ctx context.Context, peerID string, args api.SendArgs) (api.SendResult, error) {
-	return b.messages.SendOwner(ctx, peerID, args)
+	return b.messages.sendOwner(ctx, peerID, args)
 }
 
-// LookAtChildren has the CLI's own store looked into for the native children of
-// a session that somebody looks at. It does not wait for it: a change is
-// signalled as any other. An unknown session is nobody's business.
-func (b *Broker) LookAtChildren(peerID string) { b.children.LookAtChildren(peerID) }
+// LookAtChildren has the native children of a session looked for.
+func (b *Broker) LookAtChildren(peerID string) { b.children.lookAt(peerID) }
 
 func (b *Broker) subscribe(_ context.Context, l *link, _ api.Empty) (api.Empty, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.conns[l.conn] == l {
-		b.feed.subscribe(l.conn)
+		b.feed.Subscribe(l.conn)
 	}
 	return api.Empty{}, nil
 }

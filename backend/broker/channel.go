@@ -29,7 +29,7 @@ func (p *channels) take(ctx context.Context, l *link, caller api.Caller) (api.In
 		slices.SortStableFunc(short, mayWake.Compare)
 		fit := mail.Fitting(short[:min(len(short), inboxLimit)], inboxChars)
 		for _, d := range fit {
-			answer.Messages = append(answer.Messages, inboxMessage(d.Message))
+			answer.Messages = append(answer.Messages, api.InboxMessageOf(d.Message))
 		}
 		p.boxes[s.ID].Hooks.Push(mail.IDs(fit), p.nowMillis())
 		return mail.Presentation{Shown: fit}

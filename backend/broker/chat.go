@@ -16,10 +16,10 @@ import (
 // chats is the part that carries the owner's words.
 type chats struct{ *core }
 
-// Chat carries the owner's words to a session by the best transport that its
+// carry takes the owner's words to a session by the best transport that its
 // kind offers, and says honestly how far they came (CHT-02 to CHT-11). No turn
 // is interrupted and nothing is sent twice.
-func (p *chats) Chat(ctx context.Context, request chat.Request) (chat.Outcome, error) {
+func (p *chats) carry(ctx context.Context, request chat.Request) (chat.Outcome, error) {
 	p.idleness.lookIdleAt(request.Session)
 	target, child, err := p.chatTarget(request)
 	if err != nil {
@@ -72,7 +72,7 @@ func (p *chats) chatTarget(request chat.Request) (reach.Facts, session.Child, er
 
 // chatByMail stores the owner's words as ordinary mail of the session.
 func (p *chats) chatByMail(ctx context.Context, name string, request chat.Request, body string, transport chat.Transport, detail string) (chat.Outcome, error) {
-	sent, err := p.messages.SendOwner(ctx, request.Session, api.SendArgs{To: name, Body: body, MessageID: request.MessageID})
+	sent, err := p.messages.sendOwner(ctx, request.Session, api.SendArgs{To: name, Body: body, MessageID: request.MessageID})
 	if err != nil {
 		return chat.Outcome{}, err
 	}
@@ -84,13 +84,7 @@ func (p *chats) chatByMail(ctx context.Context, name string, request chat.Reques
 // it either never launched or never launched again. Only a certain refusal
 // makes it ordinary mail.
 func (p *chats) chatByQueue(ctx context.Context, name string, route reach.Route, request chat.Request) (chat.Outcome, error) {
-	message := bridge.Message{
-		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: name, Body: request.Body, CreatedAt: p.nowMillis(),
-	}
-	if message.ID == "" {
-		message.ID = newMessageID()
-	}
-	message.ConversationID = message.ID
+	message := p.messageTo(name, request)
 	if err := p.opts.DB.AppendHanded(ctx, message, mail.ViaQueueUnclear, "launched, outcome not known"); err != nil {
 		return chat.Outcome{}, err
 	}
@@ -125,19 +119,24 @@ func (p *chats) chatToChild(ctx context.Context, name string, route reach.Route,
 		return outcome
 	}
 	via, detail := mail.ViaOfQueue(result, reason)
-	message := bridge.Message{
-		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: chat.ToChild(name, request.Child), Body: request.Body,
-		CreatedAt: p.nowMillis(),
-	}
-	if message.ID == "" {
-		message.ID = newMessageID()
-	}
-	message.ConversationID = message.ID
+	message := p.messageTo(chat.ToChild(name, request.Child), request)
 	if err := p.opts.DB.AppendHanded(context.WithoutCancel(ctx), message, via, detail); err != nil {
 		p.opts.Log.Warn("the owner's words to a native child are not in the history", "err", err)
 	}
 	p.changed()
 	return outcome
+}
+
+// messageTo is the owner's words as a message.
+func (p *chats) messageTo(to string, request chat.Request) bridge.Message {
+	message := bridge.Message{
+		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: to, Body: request.Body, CreatedAt: p.nowMillis(),
+	}
+	if message.ID == "" {
+		message.ID = newMessageID()
+	}
+	message.ConversationID = message.ID
+	return message
 }
 
 // pushToQueue runs the CLI's queue command with the owner's label.

@@ -681,10 +681,10 @@ func TestMSG_09_ThePageIsToldOfAConversationThatAHookLearned(t *testing.T) {
 	const agentPID = 4242
 	b.join(api.Register{Name: "app", SessionID: "s1", AgentPID: agentPID, HostKnown: true})
 	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
-	before := b.broker.feed.current()
+	before := b.broker.feed.Current()
 	// The person cleared the conversation: nothing else about the session changes.
 	b.hook(session.HookCall{Event: session.EventStart, SessionID: "s2", Source: "clear", Ancestors: []int{agentPID}}, true)
-	if b.broker.feed.current() == before {
+	if b.broker.feed.Current() == before {
 		t.Error("no change was announced")
 	}
 }

@@ -66,10 +66,10 @@ func (p *children) isChild(caller api.Caller) bool {
 	return caller.ChildID != "" || p.calls.has(caller.ToolUseID)
 }
 
-// LookAtChildren has the CLI's own store looked into for the native children of
+// lookAt has the CLI's own store looked into for the native children of
 // a session that somebody looks at. It does not wait for it: a change is
 // signalled as any other. An unknown session is nobody's business.
-func (p *children) LookAtChildren(peerID string) {
+func (p *children) lookAt(peerID string) {
 	p.mu.Lock()
 	s, live := p.roster.Get(peerID)
 	p.mu.Unlock()

@@ -114,10 +114,10 @@ func TestCHT_10_OnlyWhatChangesAChildIsTold(t *testing.T) {
 		{"it ends", session.HookCall{Event: session.EventChildStop, ChildID: "c1"}, 1},
 		{"one that is refused", session.HookCall{Event: session.EventChildStart, ChildID: "s1"}, 0},
 	} {
-		before := b.broker.feed.current()
+		before := b.broker.feed.Current()
 		tt.call.SessionID = "s1"
 		b.hook(tt.call, true)
-		if told := b.broker.feed.current() - before; told != tt.told {
+		if told := b.broker.feed.Current() - before; told != tt.told {
 			t.Errorf("%s: %d changes are told, want %d", tt.name, told, tt.told)
 		}
 	}

@@ -5,6 +5,9 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"bridge/backend/broker/feed"
+	"bridge/backend/broker/wake"
 )
 
 // core is what the parts of a broker share: who is here, what tells of changes, the
@@ -13,8 +16,9 @@ import (
 type core struct {
 	live
 	parts
-	opts Options
-	feed *feed
+	opts   Options
+	ledger wake.Ledger
+	feed   *feed.Feed
 
 	// tasks are the broker's own goroutines: wakes and looks under way.
 	tasks  sync.WaitGroup
@@ -58,7 +62,7 @@ func (c *core) at(p point) {
 func (c *core) nowMillis() int64 { return c.opts.Now().UnixMilli() }
 
 // changed counts a revision and tells everyone who watches.
-func (c *core) changed() { c.feed.changed() }
+func (c *core) changed() { c.feed.Changed() }
 
 // soon runs do by itself after a pause, unless the broker ends before.
 func (c *core) soon(pause time.Duration, do func(context.Context)) {

@@ -21,18 +21,12 @@ type hooks struct{ *core }
 // hook serves one hook or plugin call: it notes the activity, and hands over
 // mail where the event allows it. A call of an unknown session gets nothing.
 func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (session.HookReply, error) {
-	if err := call.Check(); err != nil {
+	s, err := p.callerOf(ctx, call)
+	if err != nil {
 		return session.HookReply{}, err
 	}
-	s, learned := p.sessionOfHook(call)
 	if s == nil {
 		return session.HookReply{Unknown: len(call.Ancestors) == 0}, nil
-	}
-	if learned {
-		if err := p.sessions.settle(ctx, s); err != nil {
-			return session.HookReply{}, err
-		}
-		p.changed()
 	}
 	p.children.lookSoon(s, call.CLIDataDir)
 	if call.ChildID != "" {
@@ -53,6 +47,21 @@ func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (sessi
 		return session.HookReply{Busy: p.isBusy(s)}, nil
 	}
 	return p.handOver(ctx, l, s, call)
+}
+
+// callerOf finds the live session that a hook reports from, nil when none is known,
+// and makes durable what the call told of it.
+func (p *hooks) callerOf(ctx context.Context, call session.HookCall) (*session.Session, error) {
+	if err := call.Check(); err != nil {
+		return nil, err
+	}
+	s, learned := p.sessionOfHook(call)
+	if s == nil || !learned {
+		return s, nil
+	}
+	err := p.sessions.settle(ctx, s)
+	p.changed()
+	return s, err
 }
 
 // noteSign finds out from a hook call what became of the mail that was handed over

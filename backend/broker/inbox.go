@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/broker/mailbox"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/session"
@@ -56,7 +56,7 @@ func (p *inbox) inbox(ctx context.Context, l *link, args api.InboxArgs) (api.Inb
 	}
 	answer := api.Inbox{Messages: []api.InboxMessage{}, Remaining: remaining, Loan: loan}
 	for _, d := range shown {
-		answer.Messages = append(answer.Messages, inboxMessage(d.Message))
+		answer.Messages = append(answer.Messages, api.InboxMessageOf(d.Message))
 	}
 	return answer, nil
 }
@@ -95,20 +95,20 @@ func (p *inbox) wait(ctx context.Context, l *link, args api.WaitArgs) (api.WaitR
 	if err := p.checkWords([]string{args.From}); err != nil {
 		return api.WaitResult{}, err
 	}
-	timeout := time.Duration(args.TimeoutMillis) * time.Millisecond
-	if timeout < time.Millisecond || timeout > bridge.MaxWait {
-		return api.WaitResult{}, bridge.Errorf(bridge.Invalid, "the time-out must be above 0 and at most %d s", int(bridge.MaxWait.Seconds()))
+	timeout, err := args.Timeout()
+	if err != nil {
+		return api.WaitResult{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
 		arrived, ok := p.arrivals(s)
 		if !ok {
-			return api.WaitResult{}, bridge.Errorf(bridge.Unavailable, "the session has left")
+			return api.WaitResult{}, mailbox.ErrLeft
 		}
-		loan, taken, err := p.leases.lend(ctx, l, s, 1, asked(args), firstFit(args))
+		loan, taken, err := p.leases.lend(ctx, l, s, 1, args.Wants, firstFit(args))
 		if len(taken.Shown) > 0 {
-			message := inboxMessage(taken.Shown[0].Message)
+			message := api.InboxMessageOf(taken.Shown[0].Message)
 			return api.WaitResult{Message: &message, Loan: loan}, nil
 		}
 		if err != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -125,29 +125,10 @@ func (p *inbox) wait(ctx context.Context, l *link, args api.WaitArgs) (api.WaitR
 	}
 }
 
-func inboxMessage(m bridge.Message) api.InboxMessage {
-	shown := api.InboxMessage{
-		ID: m.ID, From: m.From, To: m.To, ConversationID: m.ConversationID, Hop: m.Hop, Body: m.Body, CreatedAt: m.CreatedAt,
-	}
-	if m.ReplyTo != "" {
-		shown.ReplyTo = &m.ReplyTo
-	}
-	return shown
-}
-
-// asked tells which messages a wait asks for.
-func asked(args api.WaitArgs) mail.Priority {
-	return func(d mail.Delivery) bool {
-		return (args.From == "" || args.From == d.From.Name || args.From == d.From.ID) &&
-			(args.ReplyTo == "" || args.ReplyTo == d.ReplyTo) &&
-			(args.ConversationID == "" || args.ConversationID == d.ConversationID)
-	}
-}
-
 // firstFit chooses the oldest message that a wait asks for.
 func firstFit(args api.WaitArgs) func([]mail.Delivery) mail.Presentation {
 	return func(free []mail.Delivery) mail.Presentation {
-		at := slices.IndexFunc(free, asked(args))
+		at := slices.IndexFunc(free, args.Wants)
 		if at < 0 {
 			return mail.Presentation{}
 		}

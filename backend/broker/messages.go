@@ -24,10 +24,10 @@ func (p *messages) send(ctx context.Context, l *link, args api.SendArgs) (api.Se
 	return p.store(ctx, from, args, func() ([]session.Recipient, error) { return p.roster.Resolve(args.To, from.ID) })
 }
 
-// SendOwner is the owner's own message, from the page that this process serves,
+// sendOwner stores the owner's own message, from the page that this process serves,
 // to the session with that peer id or, where it is "", to all. What args.To says
 // is for the history: the page's names are resolved already.
-func (p *messages) SendOwner(ctx context.Context, peerID string, args api.SendArgs) (api.SendResult, error) {
+func (p *messages) sendOwner(ctx context.Context, peerID string, args api.SendArgs) (api.SendResult, error) {
 	return p.store(ctx, bridge.OwnerAddress(), args, func() ([]session.Recipient, error) {
 		if peerID == "" {
 			return p.roster.Resolve(session.Everyone, bridge.OwnerID)
@@ -163,7 +163,7 @@ func (p *messages) arrived(ctx context.Context, stored []bridge.Message) {
 		}
 	}
 	p.mu.Unlock()
-	p.wakes.noteWoken(ctx, woken)
+	p.ledger.Asked(ctx, woken)
 	p.changed()
 }
 

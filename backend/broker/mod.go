@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"bridge/backend/agent/clidata"
@@ -24,7 +23,7 @@ func (p *mods) modWait(ctx context.Context, l *link, args api.ModWait) (api.ModR
 	if err := bridge.CheckID("the host session id", args.SessionID); err != nil {
 		return api.ModReply{}, err
 	}
-	changes, stop := p.feed.watch()
+	changes, stop := p.feed.Watch()
 	defer stop()
 	for {
 		s, arrived := p.modSession(l, args)
@@ -173,7 +172,7 @@ func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (ap
 		return api.Empty{}, nil
 	}
 	ctx = context.WithoutCancel(ctx) // what happened is noted even when the caller is gone
-	given, err := p.givenToMod(ctx, report.Recipient)
+	given, err := p.ledger.GivenToMod(ctx, report.Recipient)
 	if err != nil {
 		return api.Empty{}, err
 	}
@@ -182,11 +181,11 @@ func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (ap
 	}
 	switch report.Event {
 	case api.ModEntered:
-		err = p.modEntered(ctx, report.Recipient, report.ID, mail.ViaMod, "its mod: claude entered it as a prompt")
+		err = p.ledger.Entered(ctx, report.Recipient, report.ID, mail.ViaMod, "its mod: claude entered it as a prompt")
 	case api.ModDropped:
-		err = p.modGaveBack(ctx, report.Recipient, report.ID, "its mod: claude did not take it as a prompt: "+report.Detail)
+		err = p.ledger.GiveUp(ctx, report.Recipient, report.ID, "its mod: claude did not take it as a prompt: "+report.Detail)
 	default: // nothing was tried: it is offered again
-		err = p.opts.DB.Unhand(ctx, report.ID, report.Recipient)
+		err = p.ledger.Unseen(ctx, report.Recipient, report.ID)
 	}
 	if err != nil {
 		return api.Empty{}, err
@@ -208,29 +207,6 @@ func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (ap
 	return api.Empty{}, nil
 }
 
-func (p *mods) modEntered(ctx context.Context, recipient, id string, via mail.Via, evidence string) error {
-	mark := mail.Mark{MessageID: id, Recipient: recipient, At: p.nowMillis(), Via: via, Evidence: evidence}
-	return p.opts.DB.Record(ctx, bridge.StageConsumed, []mail.Mark{mark})
-}
-
-// modGaveBack makes a message ordinary mail again. Why is kept with it, and that
-// a wake was tried, so that no mod gets it a second time.
-func (p *mods) modGaveBack(ctx context.Context, recipient, id, reason string) error {
-	mark := mail.Mark{MessageID: id, Recipient: recipient, At: p.nowMillis(), Via: mail.ViaMod, Evidence: shortReason(reason)}
-	if err := p.opts.DB.Record(ctx, bridge.StageWoken, []mail.Mark{mark}); err != nil {
-		return err
-	}
-	return p.opts.DB.Unhand(ctx, id, recipient)
-}
-
-// maxReasonChars bounds the words of a mod that are kept.
-const maxReasonChars = 200
-
-func shortReason(words string) string {
-	runes := []rune(strings.Join(strings.Fields(words), " "))
-	return string(runes[:min(len(runes), maxReasonChars)])
-}
-
 // modTurnEnded notes that the session is at rest, unless its next turn has begun
 // since.
 func (p *mods) modTurnEnded(report api.ModReport) {
@@ -247,14 +223,6 @@ func (p *mods) modTurnEnded(report api.ModReport) {
 	s.Busy = false
 	box.Signal()
 	p.changed()
-}
-
-// givenToMod is the unread mail that was given to a mod and whose outcome is not
-// known.
-func (p *mods) givenToMod(ctx context.Context, recipient string) ([]mail.Delivery, error) {
-	byMod := func(d mail.Delivery) bool { return d.Handed.Via == mail.ViaMod }
-	unread, err := p.opts.DB.Unread(ctx, recipient, hookScan, byMod)
-	return slices.DeleteFunc(unread, func(d mail.Delivery) bool { return !byMod(d) }), err
 }
 
 // watchModLocked looks after what was given to a mod until all of its outcomes
@@ -289,7 +257,7 @@ func (p *mods) judgeMod(ctx context.Context, s *session.Session, call session.Ho
 	awaited, quiet := box.Mod.Awaited(), !s.Busy && !box.Mod.InTurn() && now >= box.LastActive()+settle
 	folder, cwd, asked, tries := s.CLIDataDir, s.Cwd, box.Mod.Conversations(s.SessionID), box.Mod.Tries()
 	p.mu.Unlock()
-	given, err := p.givenToMod(ctx, id)
+	given, err := p.ledger.GivenToMod(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -304,13 +272,13 @@ func (p *mods) judgeMod(ctx context.Context, s *session.Session, call session.Ho
 		trace := mail.ModTrace{Shown: shown, Entered: entered, Known: known, Quiet: quiet && now >= d.Handed.At+settle, Tries: tries[d.ID]}
 		switch trace.Outcome() {
 		case mail.ModShown:
-			err = p.modEntered(ctx, id, d.ID, mail.ViaPrompt, "claude showed it as a prompt")
+			err = p.ledger.Entered(ctx, id, d.ID, mail.ViaPrompt, "claude showed it as a prompt")
 		case mail.ModInTranscript:
-			err = p.modEntered(ctx, id, d.ID, mail.ViaTranscript, "claude's transcript holds it as a prompt")
+			err = p.ledger.Entered(ctx, id, d.ID, mail.ViaTranscript, "claude's transcript holds it as a prompt")
 		case mail.ModAgain:
-			err = p.opts.DB.Unhand(ctx, d.ID, id)
+			err = p.ledger.Unseen(ctx, id, d.ID)
 		case mail.ModGivenUp:
-			err = p.modGaveBack(ctx, id, d.ID, "its mod was given it, and claude's transcript shows no such prompt")
+			err = p.ledger.GiveUp(ctx, id, d.ID, "its mod was given it, and claude's transcript shows no such prompt")
 		case mail.ModOpen:
 			left++
 			continue

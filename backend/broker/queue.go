@@ -54,7 +54,7 @@ func (p *queues) queueWake(ctx context.Context, s *session.Session) {
 	}
 	p.mu.Unlock()
 	if result == chat.QueueAccepted {
-		p.wakes.noteWoken(ctx, marks)
+		p.ledger.Asked(ctx, marks)
 	}
 	if result != "" {
 		p.changed()

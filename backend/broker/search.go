@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
@@ -79,21 +78,12 @@ func searchHit(hit store.WordHit, words search.Query) api.SearchHit {
 		rev := hit.Decision
 		return api.SearchHit{
 			Kind: hit.Kind, ID: rev.ID, From: rev.Author, Topic: rev.Topic, Current: rev.Current, CreatedAt: hit.At,
-			Snippet: plain(words.Snippet(rev.Text)),
+			Snippet: search.Plain(words.Snippet(rev.Text)),
 		}
 	}
 	row := hit.Message
 	return api.SearchHit{
 		Kind: hit.Kind, ID: row.ID, From: row.From, To: row.To, ConversationID: row.ConversationID, CreatedAt: hit.At,
-		Snippet: plain(words.Snippet(row.Body)),
+		Snippet: search.Plain(words.Snippet(row.Body)),
 	}
-}
-
-// plain is a snippet without its marks: a model needs none.
-func plain(parts []search.Part) string {
-	var text strings.Builder
-	for _, part := range parts {
-		text.WriteString(part.Text)
-	}
-	return text.String()
 }

@@ -35,12 +35,12 @@ func (p *status) peers(ctx context.Context, l *link, caller api.Caller) (api.Pee
 	}
 	p.idleness.lookIdleEverywhere()
 	var err error
-	result.Peers, err = p.Peers(ctx)
+	result.Peers, err = p.all(ctx)
 	return result, err
 }
 
-// Peers lists the live sessions by name.
-func (p *status) Peers(ctx context.Context) ([]api.Peer, error) {
+// all lists the live sessions by name.
+func (p *status) all(ctx context.Context) ([]api.Peer, error) {
 	unread, err := p.opts.DB.UnreadCounts(ctx)
 	if err != nil {
 		return nil, err
@@ -98,13 +98,13 @@ func (p *status) peerLocked(s *session.Session, unread int) api.Peer {
 
 // status is what the command line and the page show of the broker.
 func (p *status) status(ctx context.Context, _ *link, _ api.Empty) (api.Status, error) {
-	return p.Status(ctx)
+	return p.now(ctx)
 }
 
-// Status is what the broker says of itself at this moment.
-func (p *status) Status(ctx context.Context) (api.Status, error) {
-	revision := p.feed.current() // first: the answer may be newer than it says, never older
-	peers, err := p.Peers(ctx)
+// now is what the broker says of itself at this moment.
+func (p *status) now(ctx context.Context) (api.Status, error) {
+	revision := p.feed.Current() // first: the answer may be newer than it says, never older
+	peers, err := p.all(ctx)
 	if err != nil {
 		return api.Status{}, err
 	}

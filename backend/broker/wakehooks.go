@@ -19,18 +19,12 @@ type wakeHooks struct{ *core }
 // wakeWait serves a wake hook that waits in the background of an idle claude
 // session: it ends with mail that may start a turn, or when a newer hook waits.
 func (p *wakeHooks) wakeWait(ctx context.Context, l *link, args api.WakeWait) (api.WakeReply, error) {
-	if err := args.Call.Check(); err != nil {
+	s, err := p.hooks.callerOf(ctx, args.Call)
+	if err != nil {
 		return api.WakeReply{}, err
 	}
-	s, learned := p.hooks.sessionOfHook(args.Call)
 	if s == nil || args.Call.ChildID != "" {
 		return api.WakeReply{Superseded: true}, nil
-	}
-	if learned {
-		if err := p.sessions.settle(ctx, s); err != nil {
-			return api.WakeReply{}, err
-		}
-		p.changed()
 	}
 	superseded, leave := p.takeWaitingPlace(s, args.Standby)
 	defer leave()
@@ -111,7 +105,7 @@ func (p *wakeHooks) wakeNow(ctx context.Context, l *link, s *session.Session, st
 	for _, id := range inText {
 		marks = append(marks, mail.Mark{MessageID: id, Recipient: loan.Recipient, At: p.nowMillis(), Via: mail.ViaWakeHook, Evidence: "its wake hook was given the text"})
 	}
-	p.wakes.noteWoken(ctx, marks)
+	p.ledger.Asked(ctx, marks)
 	p.wakes.watchWake(s, inText)
 	return api.WakeReply{Text: given.Text, Loan: loan}, false, nil
 }

@@ -16,16 +16,6 @@ import (
 // wakes is the part that finds out what became of wakes.
 type wakes struct{ *core }
 
-// noteWoken stores that wakes were asked for.
-func (p *wakes) noteWoken(ctx context.Context, marks []mail.Mark) {
-	if len(marks) == 0 {
-		return
-	}
-	if err := p.opts.DB.Record(ctx, bridge.StageWoken, marks); err != nil {
-		p.opts.Log.Warn("a wake was asked for but not noted", "err", err)
-	}
-}
-
 // judgeWakes finds out what became of the mail that wake hooks or the channel
 // gave to the host, from the session's next sign: a hook call, or a tool call
 // without an event (mail.Signs). What was dropped is unread again and comes with
@@ -44,25 +34,18 @@ func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session
 	if !open {
 		return nil
 	}
-	given, err := p.givenByWakes(ctx, id)
+	given, err := p.ledger.GivenByHooks(ctx, id)
 	if err != nil {
 		return err
 	}
 	maps.Copy(given, told)
-	var shown []mail.Mark
-	var dropped []string
-	for message, at := range given {
-		switch signs.OutcomeOf(call, message, at, now) {
-		case mail.OutcomeShown:
-			shown = append(shown, mail.Mark{MessageID: message, Recipient: id, At: now, Via: mail.ViaActivity, Evidence: nextActivity(call.HostEvent)})
-		case mail.OutcomeDropped:
-			dropped = append(dropped, message)
-		case mail.OutcomeOpen:
-			continue
+	shown, dropped := signs.Judge(call, given, now)
+	var whole []mail.Mark
+	for _, message := range shown {
+		if told[message] == 0 { // an announcement is no reading
+			whole = append(whole, mail.Mark{MessageID: message, Recipient: id, At: now, Via: mail.ViaActivity, Evidence: nextActivity(call.HostEvent)})
 		}
-		delete(given, message)
 	}
-	whole := slices.DeleteFunc(shown, func(m mail.Mark) bool { return told[m.MessageID] != 0 }) // an announcement is no reading
 	if err := p.opts.DB.Record(ctx, bridge.StageConsumed, whole); err != nil {
 		return err
 	}
@@ -70,8 +53,8 @@ func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session
 		return err
 	}
 	p.mu.Lock()
-	for _, mark := range shown {
-		box.Hooks.Shown(mark.MessageID)
+	for _, message := range shown {
+		box.Hooks.Shown(message)
 	}
 	box.Hooks.Judged(len(given) > 0 || box.Handovers() != handovers)
 	p.mu.Unlock()
@@ -81,28 +64,12 @@ func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session
 	return nil
 }
 
-// givenByWakes is the unread mail that wake hooks or the channel gave to the host,
-// with when.
-func (p *wakes) givenByWakes(ctx context.Context, peerID string) (map[string]int64, error) {
-	byWake := func(d mail.Delivery) bool { return d.Handed.Via.IsWake() }
-	unread, err := p.opts.DB.Unread(ctx, peerID, hookScan, byWake)
-	given := map[string]int64{}
-	for _, d := range unread {
-		if byWake(d) {
-			given[d.ID] = d.Handed.At
-		}
-	}
-	return given, err
-}
-
 // unseen makes mail that nobody saw unread again, and forgets that the session
 // was told of it. A channel that did not show it is none: claude may be asked for
 // one and drop all that comes, without a word, where its maker permits none.
 func (p *wakes) unseen(ctx context.Context, s *session.Session, peerID string, box *mailbox.Box, messages []string) error {
-	for _, message := range messages {
-		if err := p.opts.DB.Unhand(ctx, message, peerID); err != nil {
-			return err
-		}
+	if err := p.ledger.Unseen(ctx, peerID, messages...); err != nil {
+		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

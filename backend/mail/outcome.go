@@ -56,6 +56,23 @@ func (s Signs) OutcomeOf(call session.HookCall, message string, given, now int64
 	}
 }
 
+// Judge sorts what a host was given, with when, by its outcome. What is left in given
+// is open.
+func (s Signs) Judge(call session.HookCall, given map[string]int64, now int64) (shown, dropped []string) {
+	for message, at := range given {
+		switch s.OutcomeOf(call, message, at, now) {
+		case OutcomeShown:
+			shown = append(shown, message)
+		case OutcomeDropped:
+			dropped = append(dropped, message)
+		case OutcomeOpen:
+			continue
+		}
+		delete(given, message)
+	}
+	return shown, dropped
+}
+
 // maxModTries is how often a message may be given to a mod that says nothing of
 // it and leaves no trace.
 const maxModTries = 2

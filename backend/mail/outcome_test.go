@@ -170,3 +170,12 @@ func TestCHT_04_CHT_06_TheWayOfWhatAQueueTook(t *testing.T) {
 		t.Errorf("unclear: %q, %q", via, detail)
 	}
 }
+
+func TestMSG_06_EachGivenMessageIsJudgedByItself(t *testing.T) {
+	signs := Signs{Active: 1_050, Step: 1_100, Settle: 100}
+	given := map[string]int64{"held": 1_060, "lost": 1_000, "fresh": 1_090}
+	shown, dropped := signs.Judge(session.HookCall{Event: session.EventPrompt, Prompt: "held"}, given, 1_120)
+	if len(shown) != 1 || shown[0] != "held" || len(dropped) != 1 || dropped[0] != "lost" || len(given) != 1 || given["fresh"] == 0 {
+		t.Errorf("shown %v, dropped %v, left %v", shown, dropped, given)
+	}
+}

@@ -126,6 +126,15 @@ type Part struct {
 	Hit  bool   `json:"hit"`
 }
 
+// Plain is a snippet without its marks.
+func Plain(snippet []Part) string {
+	var text strings.Builder
+	for _, part := range snippet {
+		text.WriteString(part.Text)
+	}
+	return text.String()
+}
+
 // The size of a snippet in characters, and how many of them stand before its
 // first hit.
 const (

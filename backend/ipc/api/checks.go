@@ -2,8 +2,10 @@ package api
 
 import (
 	"path/filepath"
+	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/mail"
 )
 
 // What arguments must be by themselves, whoever says them.
@@ -51,4 +53,31 @@ func (a SendArgs) Check() error {
 		}
 	}
 	return nil
+}
+
+// Timeout is how long the wait may take.
+func (a WaitArgs) Timeout() (time.Duration, error) {
+	timeout := time.Duration(a.TimeoutMillis) * time.Millisecond
+	if timeout < time.Millisecond || timeout > bridge.MaxWait {
+		return 0, bridge.Errorf(bridge.Invalid, "the time-out must be above 0 and at most %d s", int(bridge.MaxWait.Seconds()))
+	}
+	return timeout, nil
+}
+
+// Wants tells which messages a wait asks for.
+func (a WaitArgs) Wants(d mail.Delivery) bool {
+	return (a.From == "" || a.From == d.From.Name || a.From == d.From.ID) &&
+		(a.ReplyTo == "" || a.ReplyTo == d.ReplyTo) &&
+		(a.ConversationID == "" || a.ConversationID == d.ConversationID)
+}
+
+// InboxMessageOf is m as a tool shows it.
+func InboxMessageOf(m bridge.Message) InboxMessage {
+	shown := InboxMessage{
+		ID: m.ID, From: m.From, To: m.To, ConversationID: m.ConversationID, Hop: m.Hop, Body: m.Body, CreatedAt: m.CreatedAt,
+	}
+	if m.ReplyTo != "" {
+		shown.ReplyTo = &m.ReplyTo
+	}
+	return shown
 }

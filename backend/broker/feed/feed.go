@@ -1,4 +1,8 @@
-package broker
+// Package feed tells everyone who watches that something changed. It counts the
+// changes: whoever shows something of the broker knows by the number whether that is
+// out of date. It has a lock of its own, so that nobody who tells of a change waits
+// for the broker's.
+package feed
 
 import (
 	"sync"
@@ -7,21 +11,21 @@ import (
 	"bridge/backend/ipc/api"
 )
 
-// feed counts the changes of what the broker shows and tells everyone who watches.
-type feed struct {
+// Feed counts the changes of what the broker shows.
+type Feed struct {
 	mu       sync.Mutex // guards who watches, and that each sees the revisions in their order
 	revision int64
 	watchers map[chan struct{}]struct{} // in this process
 	conns    map[*ipc.Conn]struct{}     // that subscribed
 }
 
-// newFeed begins at a revision that grows over restarts, too.
-func newFeed(revision int64) *feed {
-	return &feed{revision: revision, watchers: map[chan struct{}]struct{}{}, conns: map[*ipc.Conn]struct{}{}}
+// New begins at a revision that grows over restarts, too.
+func New(revision int64) *Feed {
+	return &Feed{revision: revision, watchers: map[chan struct{}]struct{}{}, conns: map[*ipc.Conn]struct{}{}}
 }
 
-// changed counts a revision.
-func (f *feed) changed() {
+// Changed counts a revision.
+func (f *Feed) Changed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.revision++
@@ -36,16 +40,16 @@ func (f *feed) changed() {
 	}
 }
 
-// current is the newest revision.
-func (f *feed) current() int64 {
+// Current is the newest revision.
+func (f *Feed) Current() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.revision
 }
 
-// watch brings a signal whenever something changed, until stop is called. Several
+// Watch brings a signal whenever something changed, until stop is called. Several
 // changes may be one signal.
-func (f *feed) watch() (changes <-chan struct{}, stop func()) {
+func (f *Feed) Watch() (changes <-chan struct{}, stop func()) {
 	watcher := make(chan struct{}, 1) // one signal waits: the reader then looks at everything
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -57,14 +61,15 @@ func (f *feed) watch() (changes <-chan struct{}, stop func()) {
 	}
 }
 
-// subscribe pushes each revision to the connection until it unsubscribes.
-func (f *feed) subscribe(conn *ipc.Conn) {
+// Subscribe pushes each revision to the connection until it unsubscribes.
+func (f *Feed) Subscribe(conn *ipc.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.conns[conn] = struct{}{}
 }
 
-func (f *feed) unsubscribe(conn *ipc.Conn) {
+// Unsubscribe ends that.
+func (f *Feed) Unsubscribe(conn *ipc.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.conns, conn)

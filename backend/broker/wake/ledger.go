@@ -1,0 +1,90 @@
+package wake
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/mail"
+	"bridge/backend/store"
+)
+
+// scan is how many of a session's unread messages are looked through for those that
+// a wake gave to the host.
+const scan = 50
+
+// Ledger is what the store knows of wakes.
+type Ledger struct {
+	DB  *store.DB
+	Log *slog.Logger
+	Now func() time.Time
+}
+
+// Asked stores that wakes were asked for. That some could not be noted stops none.
+func (l Ledger) Asked(ctx context.Context, marks []mail.Mark) {
+	if len(marks) == 0 {
+		return
+	}
+	if err := l.DB.Record(ctx, bridge.StageWoken, marks); err != nil {
+		l.Log.Warn("a wake was asked for but not noted", "err", err)
+	}
+}
+
+// GivenByHooks is the unread mail that wake hooks or the channel gave to the host,
+// with when.
+func (l Ledger) GivenByHooks(ctx context.Context, peerID string) (map[string]int64, error) {
+	byWake := func(d mail.Delivery) bool { return d.Handed.Via.IsWake() }
+	unread, err := l.DB.Unread(ctx, peerID, scan, byWake)
+	given := map[string]int64{}
+	for _, d := range unread {
+		if byWake(d) {
+			given[d.ID] = d.Handed.At
+		}
+	}
+	return given, err
+}
+
+// GivenToMod is the unread mail that was given to a mod and whose outcome is not
+// known.
+func (l Ledger) GivenToMod(ctx context.Context, peerID string) ([]mail.Delivery, error) {
+	byMod := func(d mail.Delivery) bool { return d.Handed.Via == mail.ViaMod }
+	unread, err := l.DB.Unread(ctx, peerID, scan, byMod)
+	return slices.DeleteFunc(unread, func(d mail.Delivery) bool { return !byMod(d) }), err
+}
+
+// Entered stores that a mod's message came to be a prompt, and how that is known.
+func (l Ledger) Entered(ctx context.Context, peerID, message string, via mail.Via, evidence string) error {
+	mark := mail.Mark{MessageID: message, Recipient: peerID, At: l.Now().UnixMilli(), Via: via, Evidence: evidence}
+	return l.DB.Record(ctx, bridge.StageConsumed, []mail.Mark{mark})
+}
+
+// GiveUp makes a mod's message ordinary mail again. Why is kept with it, and that a
+// wake was tried, so that no mod gets it a second time.
+func (l Ledger) GiveUp(ctx context.Context, peerID, message, reason string) error {
+	mark := mail.Mark{MessageID: message, Recipient: peerID, At: l.Now().UnixMilli(), Via: mail.ViaMod, Evidence: short(reason)}
+	if err := l.DB.Record(ctx, bridge.StageWoken, []mail.Mark{mark}); err != nil {
+		return err
+	}
+	return l.Unseen(ctx, peerID, message)
+}
+
+// Unseen makes mail that nobody saw unread again.
+func (l Ledger) Unseen(ctx context.Context, peerID string, messages ...string) error {
+	for _, message := range messages {
+		if err := l.DB.Unhand(ctx, message, peerID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxReasonChars bounds the words of a mod that are kept.
+const maxReasonChars = 200
+
+func short(words string) string {
+	runes := []rune(strings.Join(strings.Fields(words), " "))
+	return string(runes[:min(len(runes), maxReasonChars)])
+}
