@@ -66,7 +66,7 @@ func (p *decisions) revisionOf(s *session.Session, args api.DecideArgs) (decisio
 	if err != nil {
 		return decision.Revision{}, err
 	}
-	if err := p.checkWords(scope.Sessions); err != nil {
+	if err := p.checkWords(scope.Sessions...); err != nil {
 		return decision.Revision{}, err
 	}
 	rev := decision.Revision{

@@ -92,7 +92,7 @@ func (p *inbox) wait(ctx context.Context, l *link, args api.WaitArgs) (api.WaitR
 	if err != nil {
 		return api.WaitResult{}, err
 	}
-	if err := p.checkWords([]string{args.From}); err != nil {
+	if err := p.checkWords(args.From); err != nil {
 		return api.WaitResult{}, err
 	}
 	timeout, err := args.Timeout()

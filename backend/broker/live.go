@@ -124,13 +124,8 @@ func (v *live) wakeLocked(s *session.Session, m bridge.Message) mail.Via {
 }
 
 // checkWords refuses the words that name more than one session (MSG-05).
-func (v *live) checkWords(words []string) error {
+func (v *live) checkWords(words ...string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, word := range words {
-		if err := v.roster.CheckWord(word); err != nil {
-			return err
-		}
-	}
-	return nil
+	return v.roster.CheckWords(words...)
 }

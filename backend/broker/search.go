@@ -4,19 +4,11 @@ import (
 	"context"
 	"slices"
 
-	"bridge/backend/bridge"
 	"bridge/backend/decision"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/search"
 	"bridge/backend/store"
-)
-
-// The number of hits of the tool search_history, unless asked for another, and
-// at most.
-const (
-	usualHits = 10
-	mostHits  = 50
 )
 
 // history is the part that looks messages and decisions up.
@@ -49,12 +41,8 @@ func (p *history) searchHistory(ctx context.Context, l *link, args api.SearchArg
 }
 
 func wordQuery(args api.SearchArgs) (query store.WordQuery, err error) {
-	query.Limit = args.Limit
-	if query.Limit == 0 {
-		query.Limit = usualHits
-	}
-	if query.Limit < 1 || query.Limit > mostHits {
-		return query, bridge.Errorf(bridge.Invalid, "limit must be 1 to %d", mostHits)
+	if query.Limit, err = args.Hits(); err != nil {
+		return query, err
 	}
 	if query.Kinds, err = search.ParseKind(args.Kind); err != nil {
 		return query, err

@@ -66,10 +66,7 @@ func hostOf(l *link, args api.Register) proc.Named {
 	if args.HostKnown {
 		pid = args.AgentPID
 	}
-	if args.Process != "" {
-		return proc.Named{Name: args.Process, Since: proc.Began(pid)}
-	}
-	return proc.Name(pid)
+	return proc.Known(args.Process, pid)
 }
 
 // wakePolicy is what the session advertises, or the owner's settings.

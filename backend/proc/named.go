@@ -22,6 +22,14 @@ func Name(pid int) Named {
 	return Named{Name: nameOf(pid, identity), PID: pid, Since: Began(pid)}
 }
 
+// Known is the process that another program named, or else that with the id.
+func Known(name string, pid int) Named {
+	if name == "" {
+		return Name(pid)
+	}
+	return Named{Name: name, Since: Began(pid)}
+}
+
 func nameOf(pid int, identity string) string { return fmt.Sprintf("%d:%s", pid, identity) }
 
 // Ended reports whether the process is gone. One that another program named is not.

@@ -255,11 +255,13 @@ func (r *Roster) ByID(id string) (Recipient, error) {
 	return Recipient{ID: k.ID, Name: k.Name, Online: r.isLive(k), Direct: true}, nil
 }
 
-// CheckWord refuses a word that names more than one session. One that names
+// CheckWords refuses a word that names more than one session. One that names
 // nobody may name a session to come.
-func (r *Roster) CheckWord(word string) error {
-	if found := r.named(word); len(found) > 1 {
-		return r.ambiguous(word, found)
+func (r *Roster) CheckWords(words ...string) error {
+	for _, word := range words {
+		if found := r.named(word); len(found) > 1 {
+			return r.ambiguous(word, found)
+		}
 	}
 	return nil
 }

@@ -71,6 +71,24 @@ func (a WaitArgs) Wants(d mail.Delivery) bool {
 		(a.ConversationID == "" || a.ConversationID == d.ConversationID)
 }
 
+// The number of hits of a search, unless asked for another, and at most.
+const (
+	usualHits = 10
+	mostHits  = 50
+)
+
+// Hits is how many are asked for.
+func (a SearchArgs) Hits() (int, error) {
+	limit := a.Limit
+	if limit == 0 {
+		limit = usualHits
+	}
+	if limit < 1 || limit > mostHits {
+		return 0, bridge.Errorf(bridge.Invalid, "limit must be 1 to %d", mostHits)
+	}
+	return limit, nil
+}
+
 // InboxMessageOf is m as a tool shows it.
 func InboxMessageOf(m bridge.Message) InboxMessage {
 	shown := InboxMessage{
