@@ -169,7 +169,7 @@ func (d doctor) backup(ctx context.Context) error {
 	}
 	text := fmt.Sprintf("Snapshot made and verified: %s\n  %d files, %s. Prove that it can be restored: bridge doctor --drill\n", made.Path, made.Files, bridge.Size(made.Bytes))
 	for _, omitted := range made.Omitted {
-		text += "  left out: " + omitted + ", a damaged search index that the broker makes anew (see bridge doctor)\n"
+		text += "  left out: " + omitted + ", a damaged search index, which the broker rebuilds (see bridge doctor)\n"
 	}
 	for _, moved := range made.Moved {
 		text += "  an older one moved to " + moved + "\n"

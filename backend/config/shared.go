@@ -50,7 +50,7 @@ type AutoWakeChoices struct {
 const AutoWakeVersion = 1
 
 // ReadAutoWake returns the choices as they are with every pending change, none
-// where there is no store yet. A newer form is bridge.Unsupported, what can not
+// where there is no store yet. A newer form is bridge.Unsupported, what cannot
 // be read bridge.Storage (VER-06).
 func (s Shared) ReadAutoWake() (AutoWakeChoices, error) {
 	var stored struct {

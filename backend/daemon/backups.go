@@ -10,7 +10,7 @@ const backupLook = 10 * time.Minute
 func (d *Daemon) startBackups() {
 	settings, err := d.opts.Home.Settings(d.opts.Getenv)
 	if err != nil || !settings.AutoBackup || settings.BackupInterval == 0 || d.opts.BackUpMessages == nil {
-		return // settings that can not be read have kept the daemon from starting
+		return // settings that cannot be read have kept the daemon from starting
 	}
 	d.loops.Go(func() { d.backupLoop(settings.BackupInterval) })
 }
@@ -40,7 +40,7 @@ func (d *Daemon) untilBackup(interval time.Duration, tried time.Time) time.Durat
 	now := d.opts.Now()
 	due, err := d.maintenance().Snapshots().NextMessageBackup(interval)
 	if err != nil {
-		d.opts.Log.Warn("it can not be told when the messages were last backed up", "err", err)
+		d.opts.Log.Warn("it cannot be told when the messages were last backed up", "err", err)
 	}
 	if again := tried.Add(interval); !tried.IsZero() && again.After(due) {
 		due = again

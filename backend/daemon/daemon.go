@@ -132,7 +132,7 @@ func Check(ctx context.Context, home config.Home, getenv func(string) string) er
 		return err
 	}
 	if err := disk.TryWrite(home.Dir()); err != nil {
-		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the home folder %s can not be written: %s", home.Dir(), disk.Reason(err)))
+		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the home folder %s cannot be written: %s", home.Dir(), disk.Reason(err)))
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"bridge/backend/bridge"
 )
 
-// A store that goes away while a broker starts is not made anew.
+// A store that goes away while a broker starts is not rebuilt.
 func TestSTO_17_AStoreThatVanishesDuringTheStartIsNotMadeAnew(t *testing.T) {
 	home := newHome(t)
 	end(t, start(t, options(home, "serve")))

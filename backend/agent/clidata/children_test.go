@@ -98,7 +98,7 @@ func TestCHT_10_ClaudesStoreTellsItsChildren(t *testing.T) {
 		{"another child's transcript", map[string]string{
 			"agent-a1.meta.json": meta("forged", ""), "agent-a1.jsonl": line("s-1", "a2"), "agent-a2.meta.json": meta("ours", ""),
 		}, "/app", []session.Child{child("a2", "ours", false)}, ""},
-		{"a transcript that can not be read", map[string]string{
+		{"a transcript that cannot be read", map[string]string{
 			"agent-a1.meta.json": meta("odd", ""), "agent-a1.jsonl/x": "", "agent-a2.meta.json": meta("ours", ""),
 		}, "/app", []session.Child{child("a2", "ours", false)}, ""},
 		{"another session's transcript", map[string]string{
