@@ -90,7 +90,7 @@ func (p *decisions) inScope(scope decision.Scope) []decision.Target {
 	defer p.mu.Unlock()
 	var targets []decision.Target
 	for _, s := range p.roster.Live() {
-		if target := p.roster.Target(s); !s.Runner && scope.Reaches(target) {
+		if target := p.roster.Target(s); s.Host != session.HostRunner && scope.Reaches(target) {
 			targets = append(targets, target)
 		}
 	}

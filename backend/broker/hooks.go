@@ -96,7 +96,7 @@ func (p *hooks) sessionOfHook(call session.HookCall) (s *session.Session, learne
 	if call.SessionID == "" || call.ChildID != "" {
 		return p.onlyOfProcessLocked(call), false
 	}
-	if s := p.onlyOfProcessLocked(call); s != nil && (s.SessionID == "" || call.Event == session.EventStart && !s.Threads) {
+	if s := p.onlyOfProcessLocked(call); s != nil && (s.SessionID == "" || call.Event == session.EventStart && s.Host != session.HostServer) {
 		// Unknown until now, or the host began another session in this process.
 		p.identity.bindLocked(s, call.SessionID)
 		s.Relocate(call)

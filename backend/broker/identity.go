@@ -210,7 +210,7 @@ func (p *identity) findCallerLocked(l *link, caller api.Caller) (s *session.Sess
 	if len(l.sessions) > 1 {
 		return nil, false, bridge.Errorf(bridge.Invalid, "the connection has several sessions: say which one calls")
 	}
-	if l.identity.Shared {
+	if l.identity.Host() == session.HostShared {
 		return nil, false, bridge.Errorf(bridge.Unavailable, "this session is not known to Bridge yet: its plugin must report it; run `bridge install %s` and start the session again", l.identity.Kind)
 	}
 	// A provisional process calls without an identity: it is a session after all.

@@ -110,7 +110,7 @@ func (v *live) targetOf(s *session.Session) decision.Target {
 func (v *live) factsLocked(s *session.Session) reach.Facts {
 	facts := reach.Facts{
 		Kind: s.Kind, Name: s.Name, SessionID: s.SessionID, Busy: s.Busy, Channel: s.Channel, Plugin: s.Plugin, Hooks: s.HooksSeen,
-		Threads: s.Threads, Mod: v.hasModLocked(s), AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect,
+		Threads: s.Host == session.HostServer, Mod: v.hasModLocked(s), AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect,
 	}
 	if box := v.boxes[s.ID]; box != nil {
 		facts.Waiting, facts.Failed = box.Hooks.Waits(), box.Queue.Problem() != ""

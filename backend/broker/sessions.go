@@ -54,7 +54,7 @@ func (p *sessions) register(ctx context.Context, l *link, args api.Register) (ap
 func (p *sessions) newSession(args api.Register, id string) *session.Session {
 	return &session.Session{
 		ID: id, Kind: args.Kind, Cwd: args.Cwd, AgentPID: args.AgentPID, Since: p.nowMillis(),
-		Runner: args.Runner, Channel: args.Channel, Threads: args.Threads, HooksSeen: args.Hooks, Wake: p.wakePolicy(args),
+		Host: args.Host(), Channel: args.Channel, HooksSeen: args.Hooks, Wake: p.wakePolicy(args),
 	}
 }
 
@@ -100,7 +100,7 @@ func (p *sessions) settle(ctx context.Context, s *session.Session) error {
 	if box != nil {
 		former = slices.Clone(box.FormerIDs)
 	}
-	runner := s.Runner
+	runner := s.Host == session.HostRunner
 	p.mu.Unlock()
 	p.at(settling)
 	// The session is on the list already. A decision whose recipients were chosen

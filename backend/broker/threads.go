@@ -20,10 +20,10 @@ type threads struct{ *core }
 // provisionalLocked reports whether a process that registers without an identity
 // is no session yet.
 func (p *threads) provisionalLocked(args api.Register) bool {
-	switch {
-	case args.Shared:
+	switch host := args.Host(); {
+	case host == session.HostShared:
 		return true
-	case args.Threads && args.Name == "":
+	case host == session.HostServer && args.Name == "":
 		return args.Previous == ""
 	default:
 		return p.identity.hostHasSessionLocked(args)
@@ -37,13 +37,13 @@ func (p *threads) provisionalLocked(args api.Register) bool {
 func (p *threads) freeServerLocked(call session.HookCall) *link {
 	var found *link
 	for _, l := range p.conns {
-		if l.identity == nil || l.identity.Shared || len(l.sessions) > 0 || l.identity.Kind != call.Kind || !slices.Contains(call.Ancestors, l.identity.AgentPID) {
+		if l.identity == nil || l.identity.Host() == session.HostShared || len(l.sessions) > 0 || l.identity.Kind != call.Kind || !slices.Contains(call.Ancestors, l.identity.AgentPID) {
 			continue
 		}
 		switch {
 		case found == nil:
 			found = l
-		case !l.identity.Threads:
+		case l.identity.Host() != session.HostServer:
 			return nil // the first tool call of each will tell
 		case l.fitsBetter(found, call.Cwd):
 			found = l
@@ -62,7 +62,7 @@ func (l *link) fitsBetter(other *link, cwd string) bool {
 // proveLocked notes that the thread s itself called through l. What l stood for
 // by guess goes to the server that stood for s.
 func (p *threads) proveLocked(l *link, s *session.Session) {
-	if !l.identity.Threads || l.proven {
+	if l.identity.Host() != session.HostServer || l.proven {
 		return
 	}
 	l.proven = true
@@ -83,7 +83,7 @@ func (p *threads) proveLocked(l *link, s *session.Session) {
 // guessedServerLocked finds a server that stands for the session by guess.
 func (p *threads) guessedServerLocked(id string) *link {
 	for _, l := range p.conns {
-		if l.identity != nil && l.identity.Threads && !l.proven && l.sessions[id] {
+		if l.identity != nil && l.identity.Host() == session.HostServer && !l.proven && l.sessions[id] {
 			return l
 		}
 	}
@@ -94,7 +94,7 @@ func (p *threads) guessedServerLocked(id string) *link {
 // same host, now that l has ended: it may have been another thread's.
 func (p *threads) handOnLocked(l *link, id string) {
 	s, live := p.roster.Get(id)
-	if !live || l.identity == nil || !l.identity.Threads || l.proven {
+	if !live || l.identity == nil || l.identity.Host() != session.HostServer || l.proven {
 		return
 	}
 	call := session.HookCall{Kind: s.Kind, Cwd: s.Cwd, Ancestors: []int{l.identity.AgentPID}}
@@ -108,7 +108,7 @@ func (p *threads) handOnLocked(l *link, id string) {
 func (p *threads) endThread(s *session.Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !s.Threads {
+	if s.Host != session.HostServer {
 		return
 	}
 	for _, l := range p.conns {

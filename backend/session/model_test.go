@@ -49,7 +49,7 @@ func (m *model) drawLive(t *rapid.T) *Session {
 }
 
 func (m *model) join(t *rapid.T) {
-	s := &Session{Kind: rapid.SampledFrom(someKinds).Draw(t, "kind"), Cwd: "/app", Runner: rapid.Bool().Draw(t, "runner")}
+	s := &Session{Kind: rapid.SampledFrom(someKinds).Draw(t, "kind"), Cwd: "/app", Host: rapid.SampledFrom([]Host{HostOwn, HostServer, HostRunner}).Draw(t, "host")}
 	if rapid.Bool().Draw(t, "comes back") && len(m.known) > 0 {
 		ids := make([]string, 0, len(m.known))
 		for id := range m.known {
@@ -104,7 +104,7 @@ func (m *model) bind(t *rapid.T) {
 // want is whom the model says that target names: peer ids.
 func (m *model) want(target, sender string) []string {
 	if target == Everyone {
-		return m.pick(func(s *Session) bool { return s.ID != sender && !s.Runner })
+		return m.pick(func(s *Session) bool { return s.ID != sender && s.Host != HostRunner })
 	}
 	named := map[string]bool{} // as a set: one session may go by several of its words
 	if _, ok := m.known[target]; ok {
@@ -121,7 +121,7 @@ func (m *model) want(target, sender string) []string {
 	isLive := func(id string) bool { return m.live[id] != nil }
 	ids := slices.Sorted(maps.Keys(named))
 	if slices.Contains(bridge.Kinds(), bridge.AgentKind(target)) && !slices.ContainsFunc(ids, isLive) {
-		return m.pick(func(s *Session) bool { return s.Kind == bridge.AgentKind(target) && !s.Runner })
+		return m.pick(func(s *Session) bool { return s.Kind == bridge.AgentKind(target) && s.Host != HostRunner })
 	}
 	return ids
 }

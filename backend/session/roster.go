@@ -306,7 +306,7 @@ func (r *Roster) isLive(k Known) bool {
 func (r *Roster) everyone(senderID string) ([]Recipient, error) {
 	var all []Recipient
 	for _, s := range r.Live() {
-		if s.ID != senderID && !s.Runner {
+		if s.ID != senderID && s.Host != HostRunner {
 			all = append(all, Recipient{ID: s.ID, Name: s.Name, Online: true})
 		}
 	}
@@ -319,7 +319,7 @@ func (r *Roster) everyone(senderID string) ([]Recipient, error) {
 func (r *Roster) onlyOf(kind bridge.AgentKind) ([]Recipient, error) {
 	var found []Known
 	for _, s := range r.Live() {
-		if s.Kind == kind && !s.Runner {
+		if s.Kind == kind && s.Host != HostRunner {
 			found = append(found, r.known[s.ID])
 		}
 	}

@@ -94,8 +94,8 @@ func TestMSG_05_Targets(t *testing.T) {
 		Session{ID: "p-a", Name: "alice", Kind: bridge.Claude, SessionID: "h-a"},
 		Session{ID: "p-b", Name: "bob", Kind: bridge.Codex},
 		Session{ID: "p-c", Name: "carol", Kind: bridge.Codex, SessionID: "h-c"},
-		Session{ID: "p-job", Name: "job-1", Kind: bridge.OpenCode, Runner: true, SessionID: "h-job"},
-		Session{ID: "p-d1", Name: "dora", Kind: bridge.Claude, SessionID: "h-twin", Runner: true},
+		Session{ID: "p-job", Name: "job-1", Kind: bridge.OpenCode, Host: HostRunner, SessionID: "h-job"},
+		Session{ID: "p-d1", Name: "dora", Kind: bridge.Claude, SessionID: "h-twin", Host: HostRunner},
 		Session{ID: "p-d2", Name: "dave", Kind: bridge.Codex, SessionID: "h-twin"},
 		Session{ID: "p-evil", Name: "p-gone", Kind: bridge.OpenCode}, // calls itself by another's id
 		Session{ID: "p-l", Name: "late", Kind: bridge.OpenCode, SessionID: "h-l"},
@@ -211,7 +211,7 @@ func TestMSG_05_Everyone(t *testing.T) {
 	r, _ := joined([]Known{{ID: "p-gone", Name: "gone"}},
 		Session{ID: "p-b", Name: "bob", Kind: bridge.Codex},
 		Session{ID: "p-a", Name: "alice", Kind: bridge.Claude},
-		Session{ID: "p-job", Name: "job", Kind: bridge.Claude, Runner: true},
+		Session{ID: "p-job", Name: "job", Kind: bridge.Claude, Host: HostRunner},
 	)
 	for sender, want := range map[string]string{"p-a": "bob", "p-b": "alice", bridge.OwnerID: "alice bob", "p-job": "alice bob"} {
 		got, err := r.Resolve("*", sender)

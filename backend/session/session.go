@@ -23,11 +23,9 @@ type Session struct {
 	SessionID string // host session id, "" until known
 	Since     int64  // Unix epoch milliseconds
 	Busy      bool
-	Runner    bool // a job runner: gets no decisions
-	// Threads says that the host serves several sessions from one process.
-	Threads  bool
-	Wake     Policy
-	Children []Child
+	Host      Host
+	Wake      Policy
+	Children  []Child
 	// ChildrenNote is a sentence why the CLI's own store tells nothing of the
 	// children, "" when it does.
 	ChildrenNote string
@@ -41,6 +39,22 @@ type Session struct {
 	Plugin    bool
 	Channel   bool
 }
+
+// Host is what kind of process serves a session.
+type Host int
+
+const (
+	// HostOwn is the CLI's own process, for this session alone.
+	HostOwn Host = iota
+	// HostServer serves several sessions from one process, with a registering
+	// process for each: codex's background server.
+	HostServer
+	// HostShared serves several sessions, and one process registers for all of
+	// them, which is none itself: opencode.
+	HostShared
+	// HostRunner runs a delegated job; a session of it gets no decisions.
+	HostRunner
+)
 
 // Child is a native child of a session, as events of its host and the CLI's own
 // store tell it.

@@ -41,9 +41,9 @@ type Register struct {
 	// after a broker restart it keeps its identity.
 	Previous  string      `json:"previous,omitempty"`
 	Channel   bool        `json:"channel,omitempty"`    // the host shows channel notifications
-	Runner    bool        `json:"runner,omitempty"`     // a job runner, not a person's session
-	Shared    bool        `json:"shared,omitempty"`     // one process for many sessions: it is none itself
-	Threads   bool        `json:"threads,omitempty"`    // the host serves many sessions, with a registering process for each
+	Runner    bool        `json:"runner,omitempty"`     // a job runner, not a person's session (HostRunner)
+	Shared    bool        `json:"shared,omitempty"`     // one process for many sessions: it is none itself (HostShared)
+	Threads   bool        `json:"threads,omitempty"`    // the host serves many sessions, with a registering process for each (HostServer)
 	WakePrefs *WakePolicy `json:"wakePolicy,omitempty"` // nil: as configured
 	// Hooks says that an earlier broker heard hooks of the session: the next one
 	// need not wait for another to know that there are some.
@@ -51,6 +51,20 @@ type Register struct {
 	// Loans is mail that an earlier broker lent to this process and that it did
 	// not confirm yet: it stays lent, so that nobody shows it a second time.
 	Loans []session.Loan `json:"loans,omitempty"`
+}
+
+// Host is the flags in one word.
+func (r Register) Host() session.Host {
+	switch {
+	case r.Runner:
+		return session.HostRunner
+	case r.Shared:
+		return session.HostShared
+	case r.Threads:
+		return session.HostServer
+	default:
+		return session.HostOwn
+	}
 }
 
 // WakePolicy is what a session advertises about being woken (seed 4.4).

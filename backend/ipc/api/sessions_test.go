@@ -1,0 +1,25 @@
+package api
+
+import (
+	"testing"
+
+	"bridge/backend/bridge"
+	"bridge/backend/session"
+)
+
+// TestTheFlagsOfTheLinkNameOneHost: their names on the link are those that earlier
+// programs of a home send.
+func TestTheFlagsOfTheLinkNameOneHost(t *testing.T) {
+	for flag, want := range map[string]session.Host{
+		`"cwd":""`:                     session.HostOwn,
+		`"threads":true`:               session.HostServer,
+		`"shared":true`:                session.HostShared,
+		`"runner":true`:                session.HostRunner,
+		`"runner":true,"threads":true`: session.HostRunner,
+	} {
+		var register Register
+		if err := bridge.DecodeStrict([]byte("{"+flag+"}"), 1<<10, &register); err != nil || register.Host() != want {
+			t.Errorf("{%s} is the host %d (%v), want %d", flag, register.Host(), err, want)
+		}
+	}
+}
