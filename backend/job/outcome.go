@@ -38,6 +38,7 @@ func OutcomeOf(end TurnEnded, cancel bool) Outcome {
 		outcome.State, outcome.Until = Limit, end.Until
 	case "":
 		outcome.Ended = EndFailed
+	default: // failed, for the reason that was given
 	}
 	if cancel {
 		return Outcome{State: Cancelled, Ended: EndedCancelled}

@@ -130,8 +130,15 @@ func TestJOB_12_GrantsAreExactAndClosedByDefault(t *testing.T) {
 		grants []string
 		want   bool
 	}{
-		{"boss", nil, true}, {"alice", nil, false}, {"", nil, false}, {"alice", []string{"alice"}, true}, {"Alice", []string{"alice"}, false},
-		{"alice2", []string{"alice"}, false}, {"alice", []string{"*"}, false}, {"*", nil, false}, {"pc/alice", []string{"alice"}, false},
+		{"boss", nil, true},
+		{"alice", nil, false},
+		{"", nil, false},
+		{"alice", []string{"alice"}, true},
+		{"Alice", []string{"alice"}, false},
+		{"alice2", []string{"alice"}, false},
+		{"alice", []string{"*"}, false},
+		{"*", nil, false},
+		{"pc/alice", []string{"alice"}, false},
 	}
 	for _, tt := range tests {
 		if got := MaySend(tt.to, "boss", tt.grants); got != tt.want {
