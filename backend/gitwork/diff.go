@@ -70,7 +70,7 @@ func isID(text string) bool {
 // statuses are git's letters.
 var statuses = map[byte]string{'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed", 'C': "copied", 'T': "type"}
 
-// parseRaw reads `:mode mode id id X`, path, and a second path after R and C.
+// parseRaw reads two modes, two ids and a letter, then the path, and a second path after R and C.
 func parseRaw(parts []string) []FileChange {
 	changes := []FileChange{}
 	for i := 0; i+1 < len(parts); i += 2 {

@@ -565,6 +565,16 @@ func TestJOB_19_ReclaimingTakesOnlyWhatIsLandedOrDroppedAndClean(t *testing.T) {
 		{"untracked since", func(w *world, tree Worktree) { squash(w, tree); w.write(tree.Path, "u", "u") }, true, "uncommitted work (u)"},
 		{"changed since", func(w *world, tree Worktree) { squash(w, tree); w.write(tree.Path, "a.txt", "u") }, true, "uncommitted work (a.txt)"},
 		{"ignored", func(w *world, tree Worktree) { squash(w, tree); w.write(tree.Path, "x.log", "u") }, false, "only the owner can drop"},
+		{"ignored, as the main checkout has it", func(w *world, tree Worktree) {
+			squash(w, tree)
+			w.write(w.main, ".env", "KEY=1")
+			w.write(tree.Path, ".env", "KEY=1")
+		}, false, ""},
+		{"ignored, and other than in the main checkout", func(w *world, tree Worktree) {
+			squash(w, tree)
+			w.write(w.main, ".env", "KEY=1")
+			w.write(tree.Path, ".env", "KEY=2")
+		}, false, "only the owner can drop"},
 		{"ignored and allowed", func(w *world, tree Worktree) { squash(w, tree); w.write(tree.Path, "x.log", "u") }, true, ""},
 		{"detached", func(w *world, tree Worktree) { squash(w, tree); w.git(tree.Path, "checkout", "-q", "--detach") }, true, "on no branch"},
 		{"a repository in it", func(w *world, tree Worktree) { squash(w, tree); w.git(tree.Path, "init", "-q", "build/inner") }, true, "another repository"},

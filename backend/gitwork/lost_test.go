@@ -210,6 +210,9 @@ func (s *scene) bridge() {
 		}
 	}
 	for path, id := range before.files {
+		if before.ignored[path] && after.files[filepath.Join(s.main, strings.TrimPrefix(path, s.tree.Path))] == id {
+			continue // brought along from the main checkout, where it is
+		}
 		if after.files[path] == id || after.reached[id] || drop && strings.HasPrefix(what, "reclaim") && before.ignored[path] {
 			continue
 		}

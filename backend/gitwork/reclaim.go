@@ -37,14 +37,14 @@ func Size(folder string) (int64, error) {
 type Reclaimed struct {
 	Bytes   int64
 	Landing Landing // NotLanded for what was discarded
-	Ignored int     // files that git ignores and that went with it
+	Ignored int     // files and folders that git ignores and that went with it
 }
 
 // Reclaim takes a worktree away whose work is merged into the main checkout's branch
 // or was discarded, and which holds nothing else (JOB-08, JOB-19): everything is
 // committed on the job's branch, which stays. A repository within it, or another
-// branch checked out there, keeps it. Files that git ignores go with it only when
-// dropIgnored says so. What no branch holds of the job's commits gets a name.
+// branch checked out there, keeps it. Files that git ignores go with it when the main
+// checkout has the same, else only when dropIgnored says so. What no branch holds of the job's commits gets a name.
 func (g *Git) Reclaim(ctx context.Context, w Worktree, job string, dropIgnored bool) (Reclaimed, error) {
 	done, err := g.reclaimable(ctx, w, job, dropIgnored)
 	if err != nil {
@@ -91,7 +91,9 @@ func (g *Git) reclaimable(ctx context.Context, w Worktree, job string, dropIgnor
 		if !strings.HasPrefix(line, "!! ") {
 			return Reclaimed{}, bridge.Errorf(bridge.Conflict, "%s stays: it holds uncommitted work (%s)", w.Path, strings.TrimSpace(line[min(3, len(line)):]))
 		}
-		ignored++
+		if !isCopy(w, line[3:]) {
+			ignored++
+		}
 	}
 	if ignored > 0 && !dropIgnored {
 		return Reclaimed{}, bridge.Errorf(bridge.Conflict, "%s stays: it holds %s that git ignores, and only the owner can drop them", w.Path, bridge.Counted(ignored, "file or folder"))
@@ -108,6 +110,19 @@ func (g *Git) reclaimable(ctx context.Context, w Worktree, job string, dropIgnor
 		err = bridge.Errorf(bridge.Conflict, "%s stays: its work is neither merged nor discarded", w.Path)
 	}
 	return Reclaimed{Landing: landing, Ignored: ignored}, err
+}
+
+// isCopy reports whether a file that git ignores is as .worktreeinclude brought it.
+func isCopy(w Worktree, name string) bool {
+	name = filepath.FromSlash(name)
+	info, err := os.Lstat(filepath.Join(w.Path, name))
+	original, mainErr := os.Lstat(filepath.Join(w.Main, name))
+	if err != nil || mainErr != nil || !info.Mode().IsRegular() || !original.Mode().IsRegular() || info.Size() != original.Size() {
+		return false
+	}
+	here, _, err := disk.Checksum(filepath.Join(w.Path, name))
+	there, _, mainErr := disk.Checksum(filepath.Join(w.Main, name))
+	return err == nil && mainErr == nil && here == there
 }
 
 // isItsOwn makes sure that the path is a linked worktree of that repository.
@@ -180,10 +195,10 @@ func (g *Git) keepLoose(ctx context.Context, w Worktree, job string) error {
 		loose = append(loose, previous)
 	}
 	tree, err := g.output(ctx, w.Main, "rev-parse", loose[0]+"^{tree}")
-	if err == nil {
-		_, err = g.keep(ctx, w.Main, ref, tree, "bridge: commits of "+job+" that no branch holds", loose...)
+	if err != nil {
+		return err
 	}
-	return err
+	return g.keep(ctx, w.Main, ref, tree, "bridge: commits of "+job+" that no branch holds", loose...)
 }
 
 // namedIn lists what may be ids of commits in the files below dir.

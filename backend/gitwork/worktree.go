@@ -79,8 +79,12 @@ const (
 // (JOB-19). What is there already stays. It returns the files, with slashes.
 func (g *Git) Include(ctx context.Context, w Worktree) ([]string, error) {
 	list := filepath.Join(w.Main, ".worktreeinclude")
-	if info, err := os.Lstat(list); err != nil || !info.Mode().IsRegular() {
+	info, err := os.Lstat(list)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return nil, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	wanted, err := g.run(ctx, call{dir: w.Main, args: []string{"ls-files", "-z", "--others", "--ignored", "--exclude-from=" + list}})
 	if err != nil {
@@ -232,17 +236,18 @@ func (g *Git) Start(ctx context.Context, top, job string) (head Head, tree strin
 	if tree, err = g.Snapshot(ctx, top); err != nil {
 		return Head{}, "", err
 	}
-	_, err = g.keep(ctx, top, refOf(job, "start"), tree, "bridge: the files at the start of "+job, head.Commit)
+	err = g.keep(ctx, top, refOf(job, "start"), tree, "bridge: the files at the start of "+job, head.Commit)
 	return head, tree, err
 }
 
 // keep makes a commit of tree and gives it the name ref, in place of what it named.
-func (g *Git) keep(ctx context.Context, top, ref, tree, message string, parents ...string) (commit string, err error) {
-	if commit, err = g.commit(ctx, top, tree, message, parents...); err != nil {
-		return "", err
+func (g *Git) keep(ctx context.Context, top, ref, tree, message string, parents ...string) error {
+	commit, err := g.commit(ctx, top, tree, message, parents...)
+	if err != nil {
+		return err
 	}
 	_, err = g.output(ctx, top, "update-ref", "--no-deref", ref, commit)
-	return commit, err
+	return err
 }
 
 // ours is who makes the commits that nobody typed.
@@ -352,6 +357,5 @@ func (g *Git) keepStaged(ctx context.Context, w Worktree, job string, head Head,
 	if previous != "" {
 		parents = append(parents, previous)
 	}
-	_, err = g.keep(ctx, w.Path, refOf(job, "staged"), staged, "bridge: what "+job+" had staged", parents...)
-	return err
+	return g.keep(ctx, w.Path, refOf(job, "staged"), staged, "bridge: what "+job+" had staged", parents...)
 }
