@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
@@ -19,8 +20,9 @@ const agentsAge = 5 * time.Second
 
 // agents keeps the last list and lets one change be made at a time.
 type agents struct {
-	of  Agents
+	of  Agents // nil where there are none to show
 	now func() time.Time
+	log *slog.Logger
 
 	looking sync.Mutex // guards list and at; held while looking
 	list    []connect.Agent
@@ -50,14 +52,14 @@ func (a *agents) forget() {
 	a.list = nil
 }
 
-// listAgents answers GET /api/agents: which agent CLIs there are, and which of
+// show answers GET /api/agents: which agent CLIs there are, and which of
 // them Bridge is connected to.
-func (d *Dashboard) listAgents(w http.ResponseWriter, r *http.Request) error {
-	if d.agents.of == nil {
+func (a *agents) show(w http.ResponseWriter, r *http.Request) error {
+	if a.of == nil {
 		return writeJSON(w, shape.Agents{Agents: []shape.Agent{}, Command: "bridge install"})
 	}
 	return writeJSON(w, shape.Agents{
-		Agents: shape.Each(d.agents.known(r.Context()), agentShape), Command: d.agents.of.CommandLine("install"), Refused: d.agents.of.Refused(),
+		Agents: shape.Each(a.known(r.Context()), agentShape), Command: a.of.CommandLine("install"), Refused: a.of.Refused(),
 	})
 }
 
@@ -76,14 +78,14 @@ type changeRequest struct {
 	Digest  string `json:"digest"`
 }
 
-// connectAgent answers POST /api/agents/<kind>/connect.
-func (d *Dashboard) connectAgent(w http.ResponseWriter, r *http.Request) error {
-	return d.changeAgent(w, r, d.agents.plan)
+// connect answers POST /api/agents/<kind>/connect.
+func (a *agents) connect(w http.ResponseWriter, r *http.Request) error {
+	return a.change(w, r, a.plan)
 }
 
-// disconnectAgent answers POST /api/agents/<kind>/disconnect.
-func (d *Dashboard) disconnectAgent(w http.ResponseWriter, r *http.Request) error {
-	return d.changeAgent(w, r, d.agents.planRemoval)
+// disconnect answers POST /api/agents/<kind>/disconnect.
+func (a *agents) disconnect(w http.ResponseWriter, r *http.Request) error {
+	return a.change(w, r, a.planRemoval)
 }
 
 func (a *agents) plan(ctx context.Context, kind bridge.AgentKind) (setup.Plan, error) {
@@ -94,9 +96,9 @@ func (a *agents) planRemoval(_ context.Context, kind bridge.AgentKind) (setup.Pl
 	return a.of.PlanRemoval(kind)
 }
 
-// changeAgent shows a change, or makes exactly the one that was shown: the plan
+// change shows a change, or makes exactly the one that was shown: the plan
 // is made anew and must have the digest that the owner saw.
-func (d *Dashboard) changeAgent(w http.ResponseWriter, r *http.Request, plan func(context.Context, bridge.AgentKind) (setup.Plan, error)) error {
+func (a *agents) change(w http.ResponseWriter, r *http.Request, plan func(context.Context, bridge.AgentKind) (setup.Plan, error)) error {
 	kind, err := bridge.ParseKind(r.PathValue("kind"))
 	if err != nil {
 		return bridge.Errorf(bridge.NotFound, "there is no agent CLI of the kind %q", r.PathValue("kind"))
@@ -108,13 +110,13 @@ func (d *Dashboard) changeAgent(w http.ResponseWriter, r *http.Request, plan fun
 	if request.Consent != (request.Digest != "") {
 		return bridge.Errorf(bridge.Invalid, "consent and digest belong together: ask without both for the change, then consent to its digest")
 	}
-	if d.agents.of == nil {
+	if a.of == nil {
 		return bridge.Errorf(bridge.Unavailable, "agents can not be connected from here: run `bridge install`")
 	}
-	if !d.agents.changing.TryLock() {
+	if !a.changing.TryLock() {
 		return bridge.Errorf(bridge.Conflict, "another agent is being connected: wait until that is done")
 	}
-	defer d.agents.changing.Unlock()
+	defer a.changing.Unlock()
 	planned, err := plan(r.Context(), kind)
 	if err != nil {
 		return err
@@ -125,11 +127,11 @@ func (d *Dashboard) changeAgent(w http.ResponseWriter, r *http.Request, plan fun
 	if planned.Digest() != request.Digest {
 		return bridge.Errorf(bridge.Conflict, "the files are not as they were when the change was shown: nothing was changed, look at it again")
 	}
-	if err := d.agents.of.Apply(planned); err != nil {
+	if err := a.of.Apply(planned); err != nil {
 		return err
 	}
-	d.agents.forget()
-	d.opts.Log.Info("an agent's settings were changed from the page", "agent", kind, "files", len(planned.Edits))
+	a.forget()
+	a.log.Info("an agent's settings were changed from the page", "agent", kind, "files", len(planned.Edits))
 	return writeJSON(w, changeOf(planned, true))
 }
 

@@ -57,14 +57,21 @@ func checkOwnerBody(body string) error {
 	return bridge.CheckText("the body", body, bridge.MaxOwnerBodyChars)
 }
 
+// chats carries the owner's words, and tells what became of them.
+type chats struct {
+	*sources
+	handles *handles
+	sends   *window
+}
+
 // messageSession answers POST /api/sessions/<name>/message (CHT-01, CHT-02,
 // CHT-10, CHT-11, CHT-13).
-func (d *Dashboard) messageSession(w http.ResponseWriter, r *http.Request) error {
+func (c *chats) messageSession(w http.ResponseWriter, r *http.Request) error {
 	request, err := readChat(w, r)
 	if err != nil {
 		return err
 	}
-	to, err := d.findAddressee(r.Context(), r.PathValue("name"))
+	to, err := c.findAddressee(r.Context(), r.PathValue("name"))
 	if err != nil {
 		return err
 	}
@@ -72,12 +79,12 @@ func (d *Dashboard) messageSession(w http.ResponseWriter, r *http.Request) error
 	if request.Child != nil {
 		asked.Child = *request.Child
 	}
-	return d.deliver(w, r, asked)
+	return c.deliver(w, r, asked)
 }
 
 // messageJob answers POST /api/jobs/<job>/message. The body is checked first,
 // so that a malformed one is told apart from a job that does not exist.
-func (d *Dashboard) messageJob(w http.ResponseWriter, r *http.Request) error {
+func (c *chats) messageJob(w http.ResponseWriter, r *http.Request) error {
 	if _, err := readChat(w, r); err != nil {
 		return err
 	}
@@ -86,25 +93,25 @@ func (d *Dashboard) messageJob(w http.ResponseWriter, r *http.Request) error {
 
 // findAddressee finds the peer id of a local session by its exact name: a live
 // one, else the one that had the name last, whose mail waits.
-func (d *Dashboard) findAddressee(ctx context.Context, name string) (peerID string, err error) {
+func (c *chats) findAddressee(ctx context.Context, name string) (peerID string, err error) {
 	if strings.Contains(name, "/") {
 		return "", bridge.Errorf(bridge.NotFound, "sessions of a paired PC take no input from here")
 	}
-	if d.opts.Broker == nil {
+	if c.broker == nil {
 		return "", noBroker()
 	}
-	now, err := d.askBroker(ctx)
+	now, err := c.askBroker(ctx)
 	if err != nil {
 		return "", err
 	}
 	if !now.on {
 		return "", noBroker()
 	}
-	reader, err := d.reader(ctx)
+	reader, err := c.reader(ctx)
 	if err != nil {
 		return "", err
 	}
-	people, err := d.directory(ctx, reader, now)
+	people, err := c.directory(ctx, reader, now)
 	if err != nil {
 		return "", err
 	}
@@ -123,8 +130,8 @@ func noBroker() error {
 // came, and with a receipt handle where there is something to look up. The
 // message's id is ours, so that even an unclear outcome can be looked up; it is
 // never sent twice.
-func (d *Dashboard) deliver(w http.ResponseWriter, r *http.Request, asked chat.Request) error {
-	if !d.sends.take() {
+func (c *chats) deliver(w http.ResponseWriter, r *http.Request, asked chat.Request) error {
+	if !c.sends.take() {
 		return tooMany()
 	}
 	id, err := uuid.NewV7()
@@ -132,7 +139,7 @@ func (d *Dashboard) deliver(w http.ResponseWriter, r *http.Request, asked chat.R
 		return fmt.Errorf("make a message id: %w", err)
 	}
 	asked.MessageID = id.String()
-	outcome, err := d.opts.Broker.Chat(r.Context(), asked)
+	outcome, err := c.broker.Chat(r.Context(), asked)
 	if unclear(err) {
 		outcome = chat.Outcome{
 			State: chat.Unconfirmed, Transport: chat.Bridge, Message: asked.MessageID,
@@ -143,7 +150,7 @@ func (d *Dashboard) deliver(w http.ResponseWriter, r *http.Request, asked chat.R
 	}
 	answer := shape.Chat{State: outcome.State, Transport: outcome.Transport, Detail: outcome.Detail}
 	if outcome.Message != "" {
-		receipt := d.handles.issue(handle{message: outcome.Message, by: outcome.Transport, at: d.opts.Now().UnixMilli()})
+		receipt := c.handles.issue(handle{message: outcome.Message, by: outcome.Transport, at: c.now().UnixMilli()})
 		answer.Receipt = &receipt
 	}
 	return writeJSON(w, answer)
@@ -165,7 +172,7 @@ type ownerSend struct {
 }
 
 // messageAny answers POST /api/messages: the owner to one session or to all.
-func (d *Dashboard) messageAny(w http.ResponseWriter, r *http.Request) error {
+func (c *chats) messageAny(w http.ResponseWriter, r *http.Request) error {
 	var request ownerSend
 	if err := readJSON(w, r, &request); err != nil {
 		return err
@@ -179,17 +186,17 @@ func (d *Dashboard) messageAny(w http.ResponseWriter, r *http.Request) error {
 	peerID := ""
 	if request.To != session.Everyone {
 		var err error
-		if peerID, err = d.findAddressee(r.Context(), request.To); err != nil {
+		if peerID, err = c.findAddressee(r.Context(), request.To); err != nil {
 			return err
 		}
 	}
-	if d.opts.Broker == nil {
+	if c.broker == nil {
 		return noBroker()
 	}
-	if !d.sends.take() {
+	if !c.sends.take() {
 		return tooMany()
 	}
-	sent, err := d.opts.Broker.SendOwner(r.Context(), peerID, api.SendArgs{To: request.To, Body: request.Body})
+	sent, err := c.broker.SendOwner(r.Context(), peerID, api.SendArgs{To: request.To, Body: request.Body})
 	if err != nil {
 		return fmt.Errorf("send the owner's message: %w", err)
 	}
@@ -200,15 +207,15 @@ func recipientShape(r api.Recipient) shape.Recipient {
 	return shape.Recipient{Name: r.Name, Online: r.Online, Wake: r.Wake}
 }
 
-// chatDelivery answers GET /api/chat-delivery/<id> (CHT-09) for the handles
+// delivery answers GET /api/chat-delivery/<id> (CHT-09) for the handles
 // that this instance gave out.
-func (d *Dashboard) chatDelivery(w http.ResponseWriter, r *http.Request) error {
+func (c *chats) delivery(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
-	issued, ok := d.handles.find(id)
+	issued, ok := c.handles.find(id)
 	if !ok {
 		return bridge.Errorf(bridge.NotFound, "this dashboard gave no such receipt")
 	}
-	reader, err := d.reader(r.Context())
+	reader, err := c.reader(r.Context())
 	if err != nil {
 		return err
 	}

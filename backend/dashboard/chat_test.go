@@ -233,7 +233,7 @@ func TestCHT_09_CHT_16_ANewInstanceKnowsNoOldHandlesButTheMessages(t *testing.T)
 	for _, id := range []string{"unknown", messageID, ""} {
 		refused(t, "receipt "+id, w.get("/api/chat-delivery/"+id), http.StatusNotFound)
 	}
-	next := newWorld(t, func(o *Options) { o.Reader = w.board.opts.Reader })
+	next := newWorld(t, func(o *Options) { o.Reader = w.board.sources.open })
 	refused(t, "another instance's handle", next.get("/api/chat-delivery/"+*sent.Receipt), http.StatusNotFound)
 	if got := decode[shape.Messages](t, next.get("/api/messages?peer=claude-app")).Messages; len(got) != 1 || got[0].ID != messageID {
 		t.Errorf("after a restart the history has %+v, want the owner's message", got)

@@ -19,6 +19,7 @@ import (
 	"bridge/backend/chat"
 	"bridge/backend/config"
 	"bridge/backend/connect"
+	"bridge/backend/dashboard/shape"
 	"bridge/backend/decision"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
@@ -148,18 +149,24 @@ var _ Agents = connect.Agents{}
 // Dashboard is the HTTP handler. Its server must listen on a loopback address
 // and set no write time-out (events are streams).
 type Dashboard struct {
-	opts     Options
-	guard    *guard
-	routes   []route
-	events   *events
-	handles  *handles
-	sends    *window
-	state    stateCache
-	storage  *storage
-	agents   *agents
-	works    *works
-	settings *settings
-	ctx      context.Context //nolint:containedctx // the dashboard's own life
+	guard  *guard
+	routes []route
+	log    *slog.Logger
+
+	// The parts, a file for each.
+	sources   *sources
+	states    *states
+	messages  messages
+	decisions decisions
+	chats     *chats
+	storage   *storage
+	works     *works
+	agents    *agents
+	settings  *settings
+	events    *events
+	page      pageFiles
+	browser   browser
+
 	stop     context.CancelFunc
 	followed sync.WaitGroup
 }
@@ -170,41 +177,54 @@ func New(opts Options) *Dashboard {
 		opts.MaxHops = bridge.DefaultMaxHops
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	from := &sources{open: opts.Reader, broker: opts.Broker, maxHops: opts.MaxHops, now: opts.Now}
 	d := &Dashboard{
-		opts: opts,
 		guard: &guard{
 			secret:   opts.Secret,
 			tickets:  opts.Tickets,
 			failures: newWindow(opts.Now, maxLaunchFailures, time.Minute),
 		},
-		events:   newEvents(opts.Now),
-		handles:  newHandles(),
-		sends:    newWindow(opts.Now, maxOwnerSends, time.Minute),
-		storage:  newStorage(opts.Storage, opts.Now),
-		agents:   &agents{of: opts.Agents, now: opts.Now},
-		settings: &settings{of: opts.Settings, login: opts.Login},
-		ctx:      ctx,
-		stop:     stop,
+		log:       opts.Log,
+		sources:   from,
+		messages:  messages{from},
+		decisions: decisions{from},
+		chats:     &chats{sources: from, handles: newHandles(), sends: newWindow(opts.Now, maxOwnerSends, time.Minute)},
+		storage:   newStorage(opts.Storage, opts.Now),
+		agents:    &agents{of: opts.Agents, now: opts.Now, log: opts.Log},
+		settings:  &settings{of: opts.Settings, login: opts.Login},
+		events:    newEvents(opts.Now),
+		page:      pageFiles{opts.Page},
+		browser:   browser{opts.OpenLink},
+		stop:      stop,
 	}
-	d.works = &works{care: opts.Maintenance, now: opts.Now, news: d.events.tellWork}
+	d.states = &states{sources: from, instance: shape.Instance{Name: opts.Name, Version: opts.Version, Home: opts.Home}, storage: d.storage}
+	d.works = &works{
+		care: opts.Maintenance, agents: opts.Agents, storage: d.storage, ctx: ctx,
+		now: opts.Now, log: opts.Log, news: d.events.tellWork,
+	}
+	d.events.work = d.works.event
 	d.routes = d.table()
-	if opts.Storage != nil {
-		d.followed.Go(func() {
-			d.storage.follow(ctx, func(err error) { d.opts.Log.Warn("the storage could not be looked through", "err", err) })
-		})
-	}
-	if opts.Broker != nil {
-		d.followed.Go(func() { d.events.follow(ctx, opts.Broker) })
-	} else {
-		d.events.alone = true
-	}
+	d.follow(ctx, opts.Storage)
 	return d
 }
 
+// follow starts what goes on until ctx ends.
+func (d *Dashboard) follow(ctx context.Context, storage Storage) {
+	if storage != nil {
+		d.followed.Go(func() {
+			d.storage.follow(ctx, func(err error) { d.log.Warn("the storage could not be looked through", "err", err) })
+		})
+	}
+	if broker := d.sources.broker; broker != nil {
+		d.followed.Go(func() { d.events.follow(ctx, broker) })
+	} else {
+		d.events.alone = true
+	}
+}
+
 // Close stops maintenance that runs, ends every event stream and stops following
-// the broker. Call it before
-// http.Server.Shutdown, which waits for open streams. Other requests are still
-// answered.
+// the broker. Call it before http.Server.Shutdown, which waits for open streams.
+// Other requests are still answered.
 func (d *Dashboard) Close() error {
 	d.stop()
 	d.works.close()

@@ -11,23 +11,27 @@ import (
 	"bridge/backend/decision"
 )
 
-// listDecisions answers GET /api/decisions (DEC-17): what is in force, for no
-// particular session. It asks the store alone (DEC-19).
-func (d *Dashboard) listDecisions(w http.ResponseWriter, r *http.Request) error {
+// decisions tells what was decided. It asks the store alone (DEC-19), but for what
+// became of a notice.
+type decisions struct{ *sources }
+
+// list answers GET /api/decisions (DEC-17): what is in force, for no
+// particular session.
+func (d decisions) list(w http.ResponseWriter, r *http.Request) error {
 	lookup, err := readLookup(r)
 	if err != nil {
 		return err
 	}
-	found, err := d.findDecisions(r.Context(), lookup)
+	found, err := d.find(r.Context(), lookup)
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, found)
 }
 
-// decisionHistory answers GET /api/decisions/<topic>/history (DEC-18): every
+// history answers GET /api/decisions/<topic>/history (DEC-18): every
 // revision of exactly that topic, newest first.
-func (d *Dashboard) decisionHistory(w http.ResponseWriter, r *http.Request) error {
+func (d decisions) history(w http.ResponseWriter, r *http.Request) error {
 	topic, err := readTopic(r)
 	if err != nil {
 		return err
@@ -37,16 +41,16 @@ func (d *Dashboard) decisionHistory(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	lookup.Topic, lookup.History = topic, true
-	found, err := d.findDecisions(r.Context(), lookup)
+	found, err := d.find(r.Context(), lookup)
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, shape.History{Topic: topic, Decisions: found})
 }
 
-// decisionNotices answers GET /api/decisions/<topic>/notices: the messages that
+// notices answers GET /api/decisions/<topic>/notices: the messages that
 // told sessions of the topic's revisions, newest first, with their way to each.
-func (d *Dashboard) decisionNotices(w http.ResponseWriter, r *http.Request) error {
+func (d decisions) notices(w http.ResponseWriter, r *http.Request) error {
 	topic, err := readTopic(r)
 	if err != nil {
 		return err
@@ -82,9 +86,9 @@ func readTopic(r *http.Request) (string, error) {
 	return topic, nil
 }
 
-// findDecisions returns what lookup asks for, and what of the same topic, or of
+// find returns what lookup asks for, and what of the same topic, or of
 // all, cannot be read: whom that is for nobody knows, so that no scope leaves it out.
-func (d *Dashboard) findDecisions(ctx context.Context, lookup decision.Lookup) (shape.Decisions, error) {
+func (d decisions) find(ctx context.Context, lookup decision.Lookup) (shape.Decisions, error) {
 	reader, err := d.reader(ctx)
 	if err != nil {
 		return shape.Decisions{}, err

@@ -199,7 +199,7 @@ func TestDEC_19_ReadsWorkWithoutABrokerAndWriteNothing(t *testing.T) {
 	if err := w.db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w.board.opts.Reader = func(ctx context.Context) (Reader, error) {
+	w.board.sources.open = func(ctx context.Context) (Reader, error) {
 		reader, err := store.OpenReader(ctx, w.path())
 		if err == nil {
 			t.Cleanup(func() { _ = reader.Close() })

@@ -65,7 +65,7 @@ func (d *Dashboard) writeError(w *response, r *http.Request, err error) {
 	}
 	status, sentence := answerFor(err)
 	if status >= http.StatusInternalServerError {
-		d.opts.Log.Error("dashboard request", "method", r.Method, "path", r.URL.Path, "status", status, "err", chain(err))
+		d.log.Error("dashboard request", "method", r.Method, "path", r.URL.Path, "status", status, "err", chain(err))
 	}
 	if w.begun {
 		return
@@ -97,7 +97,7 @@ func (d *Dashboard) recoverPanic(w *response, r *http.Request) {
 	if cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
 		panic(cause)
 	}
-	d.opts.Log.Error("dashboard bug", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+	d.log.Error("dashboard bug", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 	if w.begun {
 		panic(http.ErrAbortHandler)
 	}

@@ -33,6 +33,7 @@ type events struct {
 	now    func() time.Time
 	joined chan struct{} // one signal: a page came, look at the broker
 	alone  bool          // no broker is followed: the revision is always 0
+	work   func() string // what to say of maintenance
 
 	mu       sync.Mutex // guards below
 	revision int64      // 0 without a broker
@@ -175,18 +176,18 @@ func (e *events) close() {
 	}
 }
 
-// streamEvents answers GET /api/events.
-func (d *Dashboard) streamEvents(w http.ResponseWriter, r *http.Request) error {
-	stream, err := d.events.join()
+// stream answers GET /api/events.
+func (e *events) stream(w http.ResponseWriter, r *http.Request) error {
+	stream, err := e.join()
 	if err != nil {
 		return err
 	}
-	defer d.events.leave(stream)
+	defer e.leave(stream)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
-	out := eventWriter{w: w, control: http.NewResponseController(w), now: d.events.now}
+	out := eventWriter{w: w, control: http.NewResponseController(w), now: e.now}
 	defer out.release()
-	d.events.pump(r.Context(), stream, d.works.event, out.write)
+	e.pump(r.Context(), stream, e.work, out.write)
 	return nil
 }
 

@@ -9,10 +9,13 @@ import (
 	"bridge/backend/mail"
 )
 
-// listMessages answers GET /api/messages: the conversation of one session, live
+// messages tells what was said, and what became of it.
+type messages struct{ *sources }
+
+// list answers GET /api/messages: the conversation of one session, live
 // or gone, newest first. Whoever asks looks at the session, so its native
 // children are looked up too.
-func (d *Dashboard) listMessages(w http.ResponseWriter, r *http.Request) error {
+func (m messages) list(w http.ResponseWriter, r *http.Request) error {
 	params, err := readParams(r)
 	if err != nil {
 		return err
@@ -21,15 +24,15 @@ func (d *Dashboard) listMessages(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	now, err := d.askBroker(r.Context())
+	now, err := m.askBroker(r.Context())
 	if err != nil {
 		return err
 	}
-	reader, err := d.reader(r.Context())
+	reader, err := m.reader(r.Context())
 	if err != nil {
 		return err
 	}
-	people, err := d.directory(r.Context(), reader, now)
+	people, err := m.directory(r.Context(), reader, now)
 	if err != nil {
 		return err
 	}
@@ -38,7 +41,7 @@ func (d *Dashboard) listMessages(w http.ResponseWriter, r *http.Request) error {
 		return bridge.Errorf(bridge.NotFound, "no session of that name was ever seen")
 	}
 	if now.on {
-		d.opts.Broker.LookAtChildren(id)
+		m.broker.LookAtChildren(id)
 	}
 	rows, err := reader.Conversation(r.Context(), id, span.before, span.limit)
 	if err != nil {
@@ -47,14 +50,14 @@ func (d *Dashboard) listMessages(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, shape.Messages{Messages: people.messages(rows)})
 }
 
-// showMessage answers GET /api/messages/<id>: one message of any store, with its
+// show answers GET /api/messages/<id>: one message of any store, with its
 // way to each recipient.
-func (d *Dashboard) showMessage(w http.ResponseWriter, r *http.Request) error {
-	now, err := d.askBroker(r.Context())
+func (m messages) show(w http.ResponseWriter, r *http.Request) error {
+	now, err := m.askBroker(r.Context())
 	if err != nil {
 		return err
 	}
-	reader, err := d.reader(r.Context())
+	reader, err := m.reader(r.Context())
 	if err != nil {
 		return err
 	}
@@ -62,7 +65,7 @@ func (d *Dashboard) showMessage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	people, err := d.directory(r.Context(), reader, now)
+	people, err := m.directory(r.Context(), reader, now)
 	if err != nil {
 		return err
 	}
@@ -74,7 +77,7 @@ const usualArchiveLimit = 100
 
 // searchArchive answers GET /api/archive/messages (STO-12): messages of every
 // store whose body holds the query literally, newest first.
-func (d *Dashboard) searchArchive(w http.ResponseWriter, r *http.Request) error {
+func (m messages) searchArchive(w http.ResponseWriter, r *http.Request) error {
 	params, err := readParams(r)
 	if err != nil {
 		return err
@@ -89,7 +92,7 @@ func (d *Dashboard) searchArchive(w http.ResponseWriter, r *http.Request) error 
 			return malformed(err)
 		}
 	}
-	reader, err := d.reader(r.Context())
+	reader, err := m.reader(r.Context())
 	if err != nil {
 		return err
 	}
@@ -97,7 +100,7 @@ func (d *Dashboard) searchArchive(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	people, err := d.directory(r.Context(), reader, live{})
+	people, err := m.directory(r.Context(), reader, live{})
 	if err != nil {
 		return err
 	}

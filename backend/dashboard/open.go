@@ -14,9 +14,14 @@ import (
 // longer has started.
 const openPatience = 3 * time.Second
 
-// openLink answers POST /api/open: a link of the page is opened in the owner's
+// browser is the owner's, nil where none can be started.
+type browser struct {
+	show func(ctx context.Context, link string) error
+}
+
+// open answers POST /api/open: a link of the page is opened in the owner's
 // browser, as the native window asks, which has no other pages.
-func (d *Dashboard) openLink(w http.ResponseWriter, r *http.Request) error {
+func (b browser) open(w http.ResponseWriter, r *http.Request) error {
 	var request struct {
 		URL string `json:"url"`
 	}
@@ -27,11 +32,11 @@ func (d *Dashboard) openLink(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || link.Scheme != "http" && link.Scheme != "https" || link.Host == "" {
 		return bridge.Errorf(bridge.Invalid, "only a link to a web page is opened: it begins with http:// or https://")
 	}
-	if d.opts.OpenLink == nil {
+	if b.show == nil {
 		return bridge.Errorf(bridge.Unsupported, "no browser can be started from here")
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- d.opts.OpenLink(context.WithoutCancel(r.Context()), link.String()) }()
+	go func() { failed <- b.show(context.WithoutCancel(r.Context()), link.String()) }()
 	select {
 	case err := <-failed:
 		if err != nil {

@@ -26,18 +26,21 @@ var mediaTypes = map[string]string{
 	".woff2": "font/woff2",
 }
 
-// serveIndex answers / with the page.
-func (d *Dashboard) serveIndex(w http.ResponseWriter, r *http.Request) error {
-	return d.serveFile(w, r, "index.html")
+// pageFiles is the built page.
+type pageFiles struct{ files fs.FS } // nil where there is none
+
+// index answers / with the page.
+func (p pageFiles) index(w http.ResponseWriter, r *http.Request) error {
+	return p.serve(w, r, "index.html")
 }
 
-// serveAsset answers /assets/ from the page's files.
-func (d *Dashboard) serveAsset(w http.ResponseWriter, r *http.Request) error {
-	return d.serveFile(w, r, "assets/"+r.PathValue("file"))
+// asset answers /assets/ from the page's files.
+func (p pageFiles) asset(w http.ResponseWriter, r *http.Request) error {
+	return p.serve(w, r, "assets/"+r.PathValue("file"))
 }
 
-func (d *Dashboard) serveFile(w http.ResponseWriter, r *http.Request, name string) error {
-	content, err := d.pageFile(name)
+func (p pageFiles) serve(w http.ResponseWriter, r *http.Request, name string) error {
+	content, err := p.read(name)
 	if err != nil {
 		return err
 	}
@@ -50,13 +53,13 @@ func (d *Dashboard) serveFile(w http.ResponseWriter, r *http.Request, name strin
 	return nil
 }
 
-func (d *Dashboard) pageFile(name string) ([]byte, error) {
+func (p pageFiles) read(name string) ([]byte, error) {
 	notBuilt := bridge.Errorf(bridge.Unavailable,
 		"this build holds no page: run `npm ci` and `npm run build` in the folder frontend, then build bridge again")
-	if d.opts.Page == nil {
+	if p.files == nil {
 		return nil, notBuilt
 	}
-	content, err := fs.ReadFile(d.opts.Page, name)
+	content, err := fs.ReadFile(p.files, name)
 	switch {
 	case err == nil:
 		return content, nil
@@ -84,8 +87,8 @@ var bouncePolicy = func() string {
 
 // launch answers GET /launch?key=…: it gives the cookie for the secret or a
 // ticket, and a page that replaces itself by / (contract, AUT-01).
-func (d *Dashboard) launch(w http.ResponseWriter, r *http.Request) error {
-	cookie, err := d.guard.admit(r)
+func (g *guard) launch(w http.ResponseWriter, r *http.Request) error {
+	cookie, err := g.admit(r)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ const (
 	mostHits  = 100
 )
 
-// searchWords answers GET /api/search?q=&kind=&before=&limit=: full-text search.
+// search answers GET /api/search?q=&kind=&before=&limit=: full-text search.
 //
 //   - q holds words; all must be there, in any case and with or without
 //     diacritics. Words in double quotes stand side by side. No sign has another
@@ -37,14 +37,14 @@ const (
 // snippet is a list of {text, hit}: plain text, never HTML. link opens the hit in
 // the page. behind counts rows that were stored a moment ago and are not searched
 // yet. Without an index the answer is 503 and says why.
-func (d *Dashboard) searchWords(w http.ResponseWriter, r *http.Request) error {
+func (m messages) search(w http.ResponseWriter, r *http.Request) error {
 	query, err := readWordQuery(r)
 	if err != nil {
 		return err
 	}
 	limit := query.Limit
 	query.Limit++ // one more tells whether there are more
-	reader, err := d.reader(r.Context())
+	reader, err := m.reader(r.Context())
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (d *Dashboard) searchWords(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	people, err := d.directory(r.Context(), reader, live{})
+	people, err := m.directory(r.Context(), reader, live{})
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (d *Dashboard) searchWords(w http.ResponseWriter, r *http.Request) error {
 		answer.Results[i] = people.hit(hits[i], query.Words)
 	}
 	if len(hits) > limit {
-		answer.Next = cursorAfter(query, hits[:limit], d.opts.Now())
+		answer.Next = cursorAfter(query, hits[:limit], m.now())
 	}
 	return writeJSON(w, answer)
 }

@@ -80,7 +80,7 @@ func TestSearchWithoutAnIndexSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer plain.Close()
-	w.board.opts.Reader = func(context.Context) (Reader, error) { return plain, nil }
+	w.board.sources.open = func(context.Context) (Reader, error) { return plain, nil }
 	refused(t, "no index", w.get("/api/search?q=a"), http.StatusServiceUnavailable)
 	decode[shape.Archive](t, w.get("/api/archive/messages?query=a"))
 }

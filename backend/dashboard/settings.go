@@ -76,30 +76,30 @@ func set[T any](field, value *T) {
 	}
 }
 
-// showSettings answers GET /api/settings.
-func (d *Dashboard) showSettings(w http.ResponseWriter, r *http.Request) error {
-	if d.settings.of == nil {
+// show answers GET /api/settings.
+func (s *settings) show(w http.ResponseWriter, r *http.Request) error {
+	if s.of == nil {
 		return noSettings()
 	}
-	config, err := d.settings.of.Config()
+	config, err := s.of.Config()
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, d.settingsOf(r.Context(), config))
+	return writeJSON(w, s.shape(r.Context(), config))
 }
 
-// changeSettings answers PUT /api/settings with the settings after the change.
-func (d *Dashboard) changeSettings(w http.ResponseWriter, r *http.Request) error {
+// change answers PUT /api/settings with the settings after the change.
+func (s *settings) change(w http.ResponseWriter, r *http.Request) error {
 	var request settingsRequest
 	if err := readJSON(w, r, &request); err != nil {
 		return err
 	}
-	if d.settings.of == nil {
+	if s.of == nil {
 		return noSettings()
 	}
-	d.settings.changing.Lock()
-	defer d.settings.changing.Unlock()
-	changed, err := d.settings.of.UpdateConfig(func(c *config.Config) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	changed, err := s.of.UpdateConfig(func(c *config.Config) error {
 		request.applyTo(c)
 		return nil
 	})
@@ -107,32 +107,32 @@ func (d *Dashboard) changeSettings(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	if request.Login != nil {
-		if err := d.switchLogin(*request.Login); err != nil {
+		if err := s.switchLogin(*request.Login); err != nil {
 			return err
 		}
 	}
-	return writeJSON(w, d.settingsOf(r.Context(), changed))
+	return writeJSON(w, s.shape(r.Context(), changed))
 }
 
 // switchLogin switches whether the desktop app starts at login (DSK-04).
-func (d *Dashboard) switchLogin(on bool) error {
-	if d.settings.login == nil {
+func (s *settings) switchLogin(on bool) error {
+	if s.login == nil {
 		return bridge.Errorf(bridge.Unsupported, "the start at login belongs to the desktop app, which does not serve this page")
 	}
-	return d.settings.login.Set(on)
+	return s.login.Set(on)
 }
 
 func noSettings() error {
 	return bridge.Errorf(bridge.Unavailable, "the settings can not be changed from here: they are in config.json")
 }
 
-func (d *Dashboard) settingsOf(ctx context.Context, c config.Config) shape.Settings {
+func (s *settings) shape(ctx context.Context, c config.Config) shape.Settings {
 	wire := shape.Settings{
 		Port: c.Port, AutoWake: c.AutoWake, WakeOnDirect: c.WakeOnDirect,
 		Desktop: shape.Desktop{Notifications: c.Desktop.Notifications}, Claude: shape.Claude{StatusLine: c.Claude.StatusLine},
 		ServedPort: servedPort(ctx),
 	}
-	if login := d.settings.login; login != nil {
+	if login := s.login; login != nil {
 		wire.Login = &shape.Login{On: login.Enabled(), Why: login.Unavailable()}
 	}
 	return wire

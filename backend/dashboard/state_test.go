@@ -124,7 +124,7 @@ func TestTheShapesAreThoseOfTheGoldenFiles(t *testing.T) {
 	golden(t, "overdue", string(overdue))
 
 	away := furnished(t)
-	away.board.opts.Broker = nil
+	away.board.sources.broker = nil
 	golden(t, "state-offline", away.get("/api/state").body)
 	empty := newWorld(t, offline)
 	golden(t, "state-empty", empty.get("/api/state").body)
@@ -184,7 +184,7 @@ func TestNoAnswerHasNullWhereAListBelongs(t *testing.T) {
 func TestStateIsBuiltOncePerRevision(t *testing.T) {
 	w := newWorld(t)
 	counting := &countingReader{Reader: w.db}
-	w.board.opts.Reader = func(context.Context) (Reader, error) { return counting, nil }
+	w.board.sources.open = func(context.Context) (Reader, error) { return counting, nil }
 	w.broker.join(t, claudeSession())
 	first := w.get("/api/state").body
 	var asking sync.WaitGroup

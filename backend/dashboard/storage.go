@@ -138,24 +138,24 @@ func (c *checked) wire() shape.StorageSum {
 	return shape.StorageSum{OK: &sum.OK, Errors: sum.Errors, Warnings: sum.Warnings, LastBackup: sum.LastBackup}
 }
 
-// showStorage answers GET /api/storage (STO-03).
-func (d *Dashboard) showStorage(w http.ResponseWriter, r *http.Request) error {
-	if d.storage.of == nil {
+// show answers GET /api/storage (STO-03).
+func (s *storage) show(w http.ResponseWriter, r *http.Request) error {
+	if s.of == nil {
 		return bridge.Errorf(bridge.Unavailable, "the storage can not be looked at from here: run `bridge doctor`")
 	}
-	report, err := d.storage.report(r.Context(), reportAge)
+	report, err := s.report(r.Context(), reportAge)
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, reportShape(report))
 }
 
-// listDrills answers GET /api/storage/drills: which snapshots were proven.
-func (d *Dashboard) listDrills(w http.ResponseWriter, _ *http.Request) error {
-	if d.storage.of == nil {
+// drills answers GET /api/storage/drills: which snapshots were proven.
+func (s *storage) drills(w http.ResponseWriter, _ *http.Request) error {
+	if s.of == nil {
 		return writeJSON(w, shape.Drills{Drills: []shape.Drill{}})
 	}
-	proofs, err := d.storage.of.Drills()
+	proofs, err := s.of.Drills()
 	if err != nil {
 		return fmt.Errorf("read the drills: %w", err)
 	}

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -24,9 +25,13 @@ const (
 
 // works does maintenance of the home on the owner's word, one work at a time.
 type works struct {
-	care func() maintain.Maintenance // nil where nothing can be done
-	now  func() time.Time
-	news func() // something of what is shown changed
+	care    func() maintain.Maintenance // nil where nothing can be done
+	agents  Agents                      // knows what a person types; may be nil
+	storage *storage
+	ctx     context.Context //nolint:containedctx // the dashboard's own life: a work outlives its request
+	now     func() time.Time
+	log     *slog.Logger
+	news    func() // something of what is shown changed
 
 	mu      sync.Mutex // guards below
 	closed  bool
@@ -64,7 +69,7 @@ func notHere(work maintain.Work) string {
 	}
 }
 
-func (d *Dashboard) offer(work maintain.Work, care maintain.Maintenance) shape.Offer {
+func (s *works) offer(work maintain.Work, care maintain.Maintenance) shape.Offer {
 	offer := shape.Offer{Action: string(work), Explains: care.Explain(work, ""), Consent: needsConsent(work), Refused: notHere(work)}
 	if work == maintain.WorkArchive && care.ArchiveAge == 0 {
 		offer.Refused = offer.Explains
@@ -78,21 +83,21 @@ func (d *Dashboard) offer(work maintain.Work, care maintain.Maintenance) shape.O
 		words = append(words, "--"+string(work))
 	}
 	offer.Command = "bridge doctor"
-	if d.opts.Agents != nil {
-		offer.Command = d.opts.Agents.CommandLine(words...)
+	if s.agents != nil {
+		offer.Command = s.agents.CommandLine(words...)
 	}
 	return offer
 }
 
-// showWorks answers GET /api/storage/work: what runs, what came of the last
+// show answers GET /api/storage/work: what runs, what came of the last
 // works, and which there are.
-func (d *Dashboard) showWorks(w http.ResponseWriter, _ *http.Request) error {
-	wire := d.works.wire()
+func (s *works) show(w http.ResponseWriter, _ *http.Request) error {
+	wire := s.wire()
 	wire.Offers, wire.Hints = []shape.Offer{}, map[string]string{}
-	if d.works.care != nil {
-		care := d.works.care()
+	if s.care != nil {
+		care := s.care()
 		for _, work := range offered {
-			wire.Offers = append(wire.Offers, d.offer(work, care))
+			wire.Offers = append(wire.Offers, s.offer(work, care))
 		}
 	}
 	for code, kind := range check.Kinds() {
@@ -101,9 +106,9 @@ func (d *Dashboard) showWorks(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, wire)
 }
 
-// startWork answers POST /api/storage/work: it begins a work and tells what runs;
+// start answers POST /api/storage/work: it begins a work and tells what runs;
 // how that goes is told by the events and GET.
-func (d *Dashboard) startWork(w http.ResponseWriter, r *http.Request) error {
+func (s *works) start(w http.ResponseWriter, r *http.Request) error {
 	var request workRequest
 	if err := readJSON(w, r, &request); err != nil {
 		return err
@@ -111,21 +116,21 @@ func (d *Dashboard) startWork(w http.ResponseWriter, r *http.Request) error {
 	if !slices.Contains(offered, request.Action) {
 		return bridge.Errorf(bridge.Invalid, "action must be one of %v", offered)
 	}
-	if d.works.care == nil {
+	if s.care == nil {
 		return bridge.Errorf(bridge.Unavailable, "the storage can not be worked on from here: run `bridge doctor`")
 	}
-	care := d.works.care()
-	offer := d.offer(request.Action, care)
+	care := s.care()
+	offer := s.offer(request.Action, care)
 	if offer.Refused != "" {
 		return bridge.Errorf(bridge.Conflict, "%s can not be done from here. %s The command is: %s", request.Action, offer.Refused, offer.Command)
 	}
 	if offer.Consent && !request.Consent {
 		return bridge.Errorf(bridge.Invalid, "consent must be true for %s. %s", request.Action, offer.Explains)
 	}
-	if err := d.works.begin(d.ctx, request.Action, func(ctx context.Context) (string, error) { return d.work(ctx, request.Action, care) }); err != nil {
+	if err := s.begin(s.ctx, request.Action, func(ctx context.Context) (string, error) { return s.work(ctx, request.Action, care) }); err != nil {
 		return err
 	}
-	return d.showWorks(w, r)
+	return s.show(w, r)
 }
 
 // begin starts do unless another work runs.
@@ -212,14 +217,14 @@ func (s *works) close() {
 
 // work does one work and says what came of it. Whatever it was, the storage is
 // looked at anew and its size recorded: every page shows what is true now.
-func (d *Dashboard) work(ctx context.Context, work maintain.Work, care maintain.Maintenance) (string, error) {
-	care.Told = d.works.tell
+func (s *works) work(ctx context.Context, work maintain.Work, care maintain.Maintenance) (string, error) {
+	care.Told = s.tell
 	result, err := carryOut(ctx, work, care)
-	d.opts.Log.Info("maintenance from the page", "work", work, "result", result, "err", err)
+	s.log.Info("maintenance from the page", "work", work, "result", result, "err", err)
 	if recordErr := check.RecordSizes(ctx, care.Worker()); recordErr != nil && ctx.Err() == nil {
-		d.opts.Log.Warn("the storage's size could not be recorded", "err", recordErr)
+		s.log.Warn("the storage's size could not be recorded", "err", recordErr)
 	}
-	report, lookErr := d.storage.look(ctx)
+	report, lookErr := s.storage.look(ctx)
 	if err == nil && work == maintain.WorkCheck {
 		return "Everything was read: " + report.Summary().Words() + ".", lookErr
 	}
@@ -256,12 +261,12 @@ func carryOut(ctx context.Context, work maintain.Work, care maintain.Maintenance
 	}
 }
 
-// listSizes answers GET /api/storage/sizes: how much the home took over time.
-func (d *Dashboard) listSizes(w http.ResponseWriter, _ *http.Request) error {
-	if d.works.care == nil {
+// sizes answers GET /api/storage/sizes: how much the home took over time.
+func (s *works) sizes(w http.ResponseWriter, _ *http.Request) error {
+	if s.care == nil {
 		return writeJSON(w, shape.Sizes{Points: []shape.SizePoint{}})
 	}
-	points, err := check.Sizes(d.works.care().Home)
+	points, err := check.Sizes(s.care().Home)
 	if err != nil {
 		return fmt.Errorf("read the record of sizes: %w", err)
 	}
