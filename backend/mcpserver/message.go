@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	strict "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"bridge/backend/bridge"
@@ -34,40 +36,46 @@ func parseMessage(line []byte) (message, *mcp.JSONRPCError) {
 	if len(line) > maxLineBytes {
 		return refuse(nil, mcp.INVALID_REQUEST, "the request is too long")
 	}
-	var members map[string]json.RawMessage // by their exact names
-	if err := json.Unmarshal(line, &members); err != nil {
-		var syntax *json.SyntaxError
+	var members struct {
+		JSONRPC jsontext.Value `json:"jsonrpc"`
+		ID      jsontext.Value `json:"id"`
+		Method  jsontext.Value `json:"method"`
+		Params  jsontext.Value `json:"params"`
+		Result  jsontext.Value `json:"result"`
+		Error   jsontext.Value `json:"error"`
+	}
+	if err := strict.Unmarshal(line, &members, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
 		switch {
-		case errors.As(err, &syntax):
+		case errors.As(err, new(*jsontext.SyntacticError)):
 			return refuse(nil, mcp.PARSE_ERROR, "the line is no JSON")
 		case line[0] == '[':
 			return refuse(nil, mcp.INVALID_REQUEST, "requests come one a line: batches are not served")
 		}
 		return refuse(nil, mcp.INVALID_REQUEST, noRequest)
 	}
-	m := message{id: given(members["id"]), params: given(members["params"])}
+	m := message{id: given(members.ID), params: given(members.Params)}
 	if _, ok := readID(m.id); m.id != nil && !ok {
 		return refuse(nil, mcp.INVALID_REQUEST, noRequest)
 	}
-	if string(members["jsonrpc"]) != `"2.0"` {
+	if string(members.JSONRPC) != `"2.0"` {
 		return refuse(m.id, mcp.INVALID_REQUEST, noRequest)
 	}
-	method, called := members["method"]
-	if called && json.Unmarshal(method, &m.method) != nil || called && m.method == "" {
+	called := members.Method != nil
+	if called && json.Unmarshal(members.Method, &m.method) != nil || called && m.method == "" {
 		return refuse(m.id, mcp.INVALID_REQUEST, noRequest)
 	}
-	if !called && members["result"] == nil && members["error"] == nil {
+	if !called && members.Result == nil && members.Error == nil {
 		return refuse(m.id, mcp.INVALID_REQUEST, noRequest)
 	}
 	return m, nil
 }
 
 // given is nil for a member that is left out or null.
-func given(member json.RawMessage) json.RawMessage {
+func given(member jsontext.Value) json.RawMessage {
 	if string(member) == "null" {
 		return nil
 	}
-	return member
+	return json.RawMessage(member)
 }
 
 // forLibrary is the message as the library gets it: only what was read here, and
@@ -82,6 +90,23 @@ func (m message) forLibrary(number uint64) json.RawMessage {
 		framed = fmt.Appendf(framed, `,"params":%s`, m.params)
 	}
 	return append(framed, '}')
+}
+
+// callParams are what a plain tool call says.
+type callParams struct {
+	Name      string         `json:"name"`
+	Arguments jsontext.Value `json:"arguments"`
+	Meta      *mcp.Meta      `json:"_meta"`
+}
+
+// plainCall reads a tool call that says no more than Bridge knows, and says it
+// well; nil for any other, which is the library's to read and to refuse.
+func (m message) plainCall() *callParams {
+	var params callParams
+	if strict.Unmarshal(m.params, &params, strict.RejectUnknownMembers(true)) != nil {
+		return nil
+	}
+	return &params
 }
 
 // takeArguments takes a tool call's arguments out of what the library gets: it

@@ -40,13 +40,20 @@ type ndjsonTransport struct {
 	// library keeps what is under way by the words of its id, in which 1 and "1"
 	// are the same, and reads ids as floating point, which loses long ones.
 	answer func(ctx context.Context, message json.RawMessage) mcp.JSONRPCMessage
+	// direct answers a plain call of a known tool without the library, which would
+	// read it half a dozen times; false leaves the call to answer. nil: it has all.
+	direct func(ctx context.Context, params callParams) (mcp.JSONRPCMessage, bool)
 	log    *slog.Logger
 
 	turns   chan struct{} // a place for each call at work
 	running sync.WaitGroup
 	broken  context.CancelCauseFunc // ends the session: its output takes no more
+	ended   chan struct{}           // closed when the input has ended
+	turn    chan struct{}           // wakes the spare reader
+	spare   chan struct{}           // capacity 1: held by the spare reader
 
 	mu   sync.Mutex // guards below
+	over bool       // no more lines are taken
 	last uint64
 	due  map[uint64]*request // those without an answer, by our numbers
 }
@@ -55,8 +62,9 @@ type ndjsonTransport struct {
 type request struct {
 	number  uint64
 	id      json.RawMessage // as the host wrote it
-	message json.RawMessage // what answer gets
+	message message         // without its arguments, unless it is a plain call
 	args    json.RawMessage // a tool call's arguments, which are not in message
+	params  *callParams     // of a plain tool call, else nil
 	cancel  context.CancelFunc
 	leaving bool // its answer is on the way out: it can be cancelled no more
 
@@ -83,45 +91,93 @@ func newNDJSONTransport(input io.Reader, output io.Writer, log *slog.Logger, ans
 	return &ndjsonTransport{
 		input: bufio.NewReader(input), output: output, answer: answer, log: log,
 		turns: make(chan struct{}, callsAtOnce), due: map[uint64]*request{},
+		ended: make(chan struct{}), turn: make(chan struct{}), spare: make(chan struct{}, 1),
 	}
 }
 
 // serve goes on until input ends, the output takes no more, or ctx ends.
 func (t *ndjsonTransport) serve(ctx context.Context) error {
 	ctx, t.broken = context.WithCancelCause(ctx)
-	defer t.running.Wait()
+	defer t.awaitRunning()
 	defer t.broken(nil)
-	read := make(chan []byte)
-	go t.readAll(ctx, read) // ends with the input, which nothing else can interrupt
+	go t.read(ctx) // ends with the input, which nothing else can interrupt
+	select {
+	case <-t.ended:
+		t.awaitAnswers(ctx)
+	case <-ctx.Done():
+	}
+	return context.Cause(ctx)
+}
+
+// awaitRunning takes no more lines and waits for what is at work.
+func (t *ndjsonTransport) awaitRunning() {
+	t.mu.Lock()
+	t.over = true
+	t.mu.Unlock()
+	t.running.Wait()
+}
+
+// works counts a line that is taken; false says that none is taken any more.
+func (t *ndjsonTransport) works() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.over {
+		t.running.Add(1)
+	}
+	return !t.over
+}
+
+// read takes lines until the input ends. Whoever reads a tool call also runs it,
+// and another goroutine reads on meanwhile: handed to another, the call would wait
+// until that one is awake, and run on a stack that has yet to grow.
+func (t *ndjsonTransport) read(ctx context.Context) {
 	for {
-		select {
-		case line, open := <-read:
-			if !open {
-				t.awaitAnswers(ctx)
-				return context.Cause(ctx)
-			}
-			t.take(ctx, line)
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		line, err := readLine(t.input)
+		if !t.works() {
+			return
+		}
+		run := t.take(ctx, bytes.TrimSpace(line))
+		switch {
+		case err != nil:
+			close(t.ended)
+		case run != nil:
+			t.handOver(ctx)
+		}
+		if run != nil {
+			run()
+		}
+		t.running.Done()
+		if err != nil || run != nil && !t.awaitTurn(ctx) {
+			return
 		}
 	}
 }
 
-func (t *ndjsonTransport) readAll(ctx context.Context, read chan<- []byte) {
-	defer close(read)
-	for {
-		line, err := readLine(t.input)
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			select {
-			case read <- line:
-			case <-ctx.Done():
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
+// handOver has another goroutine read on.
+func (t *ndjsonTransport) handOver(ctx context.Context) {
+	select {
+	case t.turn <- struct{}{}:
+	default: // no spare one is there
+		go t.read(ctx)
 	}
+}
+
+// awaitTurn waits until this goroutine is to read again. One such is kept: a host
+// that asks one thing after the other needs two.
+func (t *ndjsonTransport) awaitTurn(ctx context.Context) bool {
+	select {
+	case t.spare <- struct{}{}:
+		defer func() { <-t.spare }()
+	default:
+		return false
+	}
+	select {
+	case <-t.turn:
+		return true
+	case <-t.ended:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 func (t *ndjsonTransport) awaitAnswers(ctx context.Context) {
@@ -139,8 +195,12 @@ func (t *ndjsonTransport) awaitAnswers(ctx context.Context) {
 	}
 }
 
-// take starts what a line asks for.
-func (t *ndjsonTransport) take(ctx context.Context, line []byte) {
+// take does what a line asks for. A tool call it returns, to be run beside the
+// next lines.
+func (t *ndjsonTransport) take(ctx context.Context, line []byte) (run func()) {
+	if len(line) == 0 || ctx.Err() != nil {
+		return nil
+	}
 	m, refused := parseMessage(line)
 	switch {
 	case refused != nil:
@@ -149,32 +209,37 @@ func (t *ndjsonTransport) take(ctx context.Context, line []byte) {
 	case m.id == nil && m.method == string(mcp.MethodNotificationCancelled):
 		t.cancel(m.params)
 	case m.id == nil:
-		t.shielded(ctx, &request{message: m.forLibrary(0)}) // a notification is never answered
+		t.shielded(ctx, &request{message: m}) // a notification is never answered
 	default:
-		t.begin(ctx, m)
+		return t.begin(ctx, m)
 	}
+	return nil
 }
 
 // begin starts a request. What is no tool call is quick, and is answered before
 // the next line is looked at.
-func (t *ndjsonTransport) begin(ctx context.Context, m message) {
+func (t *ndjsonTransport) begin(ctx context.Context, m message) (run func()) {
 	isCall := m.method == string(mcp.MethodToolsCall)
 	r := &request{id: m.id}
 	if isCall {
-		r.args = m.takeArguments()
+		if r.params = m.plainCall(); r.params != nil {
+			r.args = json.RawMessage(r.params.Arguments)
+		} else {
+			r.args = m.takeArguments()
+		}
 	}
 	ctx, r.cancel = context.WithCancel(context.WithValue(ctx, requestKey{}, r))
 	if !t.enter(r) {
 		r.cancel()
 		t.write(refusal(m.id, codeBusy, "too many requests wait for their answers"))
-		return
+		return nil
 	}
-	r.message = m.forLibrary(r.number)
+	r.message = m
 	if isCall {
-		t.running.Go(func() { t.runInTurn(ctx, r) })
-		return
+		return func() { t.runInTurn(ctx, r) }
 	}
 	t.run(ctx, r)
+	return nil
 }
 
 // enter gives a request its number; false means that there is no room for it.
@@ -223,7 +288,12 @@ func (t *ndjsonTransport) shielded(ctx context.Context, r *request) (answer mcp.
 			r.sent = r.dropped // this answer carries nothing
 		}
 	}()
-	return t.answer(ctx, r.message)
+	if r.params != nil && t.direct != nil {
+		if answer, done := t.direct(ctx, *r.params); done {
+			return answer
+		}
+	}
+	return t.answer(ctx, r.message.forLibrary(r.number))
 }
 
 // leaves reports whether the answer may be written. From then on a cancellation

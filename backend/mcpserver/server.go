@@ -119,7 +119,9 @@ func (s *Server) serve(ctx context.Context, input io.Reader, output io.Writer) e
 		return fmt.Errorf("begin the session: %w", err)
 	}
 	s.running.Go(func() { host.forward(ctx, out) })
-	return newNDJSONTransport(input, out, s.opts.Log, answerWith(library)).serve(library.WithContext(ctx, host))
+	transport := newNDJSONTransport(input, out, s.opts.Log, answerWith(library))
+	transport.direct = s.direct()
+	return transport.serve(library.WithContext(ctx, host))
 }
 
 const guide = `Bridge connects you with the other coding-agent sessions on this PC. ` +
@@ -154,6 +156,26 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 			afterwards(ctx, func() { s.acknowledge(*loan, t.tool.Name) }, func() { s.giveBack(*loan) })
 		}
 		return mcp.NewToolResultText(string(text)), nil
+	}
+}
+
+// direct answers the calls of this session's tools by the handlers that the
+// library has of them, too.
+func (s *Server) direct() func(context.Context, callParams) (mcp.JSONRPCMessage, bool) {
+	handlers := map[string]server.ToolHandlerFunc{}
+	for _, t := range s.tools() {
+		handlers[t.tool.Name] = s.handler(t)
+	}
+	return func(ctx context.Context, params callParams) (mcp.JSONRPCMessage, bool) {
+		handle := handlers[params.Name]
+		if handle == nil || mcp.IsModernProtocol(params.Meta.ProtocolVersion()) {
+			return nil, false
+		}
+		result, err := handle(ctx, mcp.CallToolRequest{Params: mcp.CallToolParams{Name: params.Name, Meta: params.Meta}})
+		if err != nil {
+			return refusal(nil, mcp.INTERNAL_ERROR, err.Error()), true
+		}
+		return mcp.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, Result: result}, true
 	}
 }
 
