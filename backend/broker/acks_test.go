@@ -37,7 +37,7 @@ func TestMSG_06_NobodySpeaksOfAWayThatIsNotTheirs(t *testing.T) {
 				what := strings.Join([]string{string(role), string(via), string(stage)}, " ")
 				sent := from.mustSend(api.SendArgs{To: "to", Body: what})
 				err := client.Confirm(t.Context(), api.Confirm{
-					Loan: session.Loan{ID: "l", Recipient: to.ID, Messages: []string{sent.ID}}, Stage: stage, Via: via, Detail: "word",
+					Lease: session.Lease{ID: "l", Recipient: to.ID, Messages: []string{sent.ID}}, Stage: stage, Via: via, Detail: "word",
 				})
 				row, findErr := b.db.Find(t.Context(), sent.ID)
 				if findErr != nil {
@@ -81,7 +81,7 @@ func TestMSG_06_NoClientWritesASentenceIntoTheEvidence(t *testing.T) {
 			b := newBench(t)
 			from, to := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "to"})
 			sent := from.mustSend(api.SendArgs{To: "to", Body: "mail"})
-			tt.confirm.Loan = session.Loan{ID: "l", Recipient: to.ID, Messages: []string{sent.ID}}
+			tt.confirm.Lease = session.Lease{ID: "l", Recipient: to.ID, Messages: []string{sent.ID}}
 			tt.confirm.Stage = bridge.StageHanded
 			err := b.dial(tt.role).Confirm(t.Context(), tt.confirm)
 			row, findErr := b.db.Find(t.Context(), sent.ID)

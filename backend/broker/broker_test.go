@@ -153,8 +153,8 @@ func (p peer) read() []string {
 	if err != nil {
 		p.b.t.Fatalf("%s reads: %v", p.Name, err)
 	}
-	if box.Loan != nil {
-		p.confirm(*box.Loan, bridge.StageConsumed)
+	if box.Lease != nil {
+		p.confirm(*box.Lease, bridge.StageConsumed)
 	}
 	return bodies(box.Messages)
 }
@@ -169,9 +169,9 @@ func (p peer) look() []string {
 	return bodies(box.Messages)
 }
 
-func (p peer) confirm(loan session.Loan, stage bridge.Stage) {
+func (p peer) confirm(lease session.Lease, stage bridge.Stage) {
 	p.b.t.Helper()
-	if err := p.Confirm(p.b.t.Context(), api.Confirm{Loan: loan, Stage: stage, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
+	if err := p.Confirm(p.b.t.Context(), api.Confirm{Lease: lease, Stage: stage, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
 		p.b.t.Fatalf("confirm: %v", err)
 	}
 }
@@ -200,8 +200,8 @@ func (b *bench) hook(call session.HookCall, confirm bool) session.HookReply {
 	if err != nil {
 		b.t.Fatalf("hook %+v: %v", call, err)
 	}
-	if confirm && reply.Loan != nil {
-		if err := client.Confirm(b.t.Context(), api.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent}); err != nil {
+	if confirm && reply.Lease != nil {
+		if err := client.Confirm(b.t.Context(), api.Confirm{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent}); err != nil {
 			b.t.Fatalf("confirm: %v", err)
 		}
 	}
@@ -467,7 +467,7 @@ func TestMSG_06_MailIsReplayedUntilAcknowledgedAndNeverTwice(t *testing.T) {
 	if err != nil || len(box.Messages) != 1 || box.Remaining != 1 {
 		t.Fatalf("inbox = %+v, %v; want one message and one remaining", box, err)
 	}
-	wantBodies(t, "what is on loan is not offered twice", to.look(), "two")
+	wantBodies(t, "what is on lease is not offered twice", to.look(), "two")
 	to.Close() // it never acknowledged
 	eventually(t, "to left", func() bool { p, err := from.Peers(t.Context(), api.Caller{}); return err == nil && len(p.Peers) == 1 })
 	to = b.join(api.Register{Name: "to", SessionID: "s1"})
@@ -494,7 +494,7 @@ func TestMSG_06_AHookHandsOverAndTheNextActivityConsumes(t *testing.T) {
 	if got := b.stage(sent.ID); got != bridge.StageDurable {
 		t.Errorf("after an unconfirmed hook: %s, want durable", got)
 	}
-	eventually(t, "the lost loan is offered again", func() bool {
+	eventually(t, "the lost lease is offered again", func() bool {
 		reply := b.hook(tool, true)
 		return strings.Contains(reply.Text, "mail")
 	})
@@ -518,7 +518,7 @@ func TestMSG_06_AReceiptThatNoBrokerHeardIsImportedBeforeReplay(t *testing.T) {
 	reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, false)
 	b.stop() // the broker dies between the hook's print and its confirmation
 	journal := ipc.Journal{Dir: b.home.ReadJournal()}
-	confirm := api.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: "PostToolUse"}
+	confirm := api.Confirm{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: "PostToolUse"}
 	if err := journal.Keep(confirm, time.Now().UnixMilli()); err != nil {
 		t.Fatal(err)
 	}
@@ -570,7 +570,7 @@ func TestMSG_06_WaitTakesTheMessageThatFits(t *testing.T) {
 	if got.err != nil || got.result.Message == nil || got.result.Message.Body != "signal" {
 		t.Fatalf("wait = %+v, %v; want signal", got.result, got.err)
 	}
-	to.confirm(*got.result.Loan, bridge.StageConsumed)
+	to.confirm(*got.result.Lease, bridge.StageConsumed)
 	wantBodies(t, "the rest stays", to.read(), "noise")
 	result, err := to.Wait(t.Context(), api.WaitArgs{TimeoutMillis: 1})
 	if err != nil || !result.TimedOut {
@@ -1076,7 +1076,7 @@ func TestVER_01_MailOfAnOlderProgramReachesItsHostSessionOnce(t *testing.T) {
 	if err != nil || len(box.Messages) != 1 || box.Messages[0].Body != "from before" {
 		t.Fatalf("once it is known: %+v, %v", box, err)
 	}
-	late.confirm(*box.Loan, bridge.StageConsumed)
+	late.confirm(*box.Lease, bridge.StageConsumed)
 	b.restart()
 	again := b.join(api.Register{SessionID: "s1"})
 	wantBodies(t, "a second time", again.read())

@@ -11,7 +11,7 @@ import (
 // channels is the part that gives mail to claude's channels (reach.HookWaker).
 type channels struct{ *core }
 
-// take lends the mail that is to be pushed into a session's channel (CHT-03).
+// take leases the mail that is to be pushed into a session's channel (CHT-03).
 // Nothing answers a push, so it is a wake: the next signs of an idle session tell
 // whether the channel showed it. One at work has its hooks.
 func (p *channels) take(ctx context.Context, l *link, caller api.Caller) (api.Inbox, error) {
@@ -21,7 +21,7 @@ func (p *channels) take(ctx context.Context, l *link, caller api.Caller) (api.In
 	}
 	answer := api.Inbox{Messages: []api.InboxMessage{}}
 	mayWake := p.leases.mayWake(s)
-	answer.Loan, _, err = p.leases.lend(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {
+	answer.Lease, _, err = p.leases.lease(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {
 		short := slices.DeleteFunc(free, func(d mail.Delivery) bool { return len(d.Body) > api.MaxChannelBodyBytes })
 		if s.Busy || !s.Channel || !slices.ContainsFunc(short, mayWake) {
 			return mail.Presentation{}
@@ -34,9 +34,9 @@ func (p *channels) take(ctx context.Context, l *link, caller api.Caller) (api.In
 		p.boxes[s.ID].Hooks.Push(mail.IDs(fit), p.nowMillis())
 		return mail.Presentation{Shown: fit}
 	})
-	if err != nil || answer.Loan == nil {
+	if err != nil || answer.Lease == nil {
 		return api.Inbox{Messages: []api.InboxMessage{}}, err
 	}
-	p.wakes.watchWake(s, answer.Loan.Messages)
+	p.wakes.watchWake(s, answer.Lease.Messages)
 	return answer, nil
 }

@@ -19,8 +19,8 @@ func (b *bench) push(app peer) int {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if inbox.Loan != nil {
-		confirm := api.Confirm{Loan: *inbox.Loan, Stage: bridge.StageHanded, Via: mail.ViaChannel}
+	if inbox.Lease != nil {
+		confirm := api.Confirm{Lease: *inbox.Lease, Stage: bridge.StageHanded, Via: mail.ViaChannel}
 		if err := app.Confirm(b.t.Context(), confirm); err != nil {
 			b.t.Fatal(err)
 		}

@@ -444,8 +444,8 @@ func (b *bench) wakeHook(standby bool) <-chan api.WakeReply {
 			close(replies)
 			return
 		}
-		if reply.Loan != nil {
-			_ = client.Confirm(b.t.Context(), api.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaWakeHook})
+		if reply.Lease != nil {
+			_ = client.Confirm(b.t.Context(), api.Confirm{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaWakeHook})
 		}
 		replies <- reply
 	}()

@@ -136,12 +136,12 @@ func (p *hooks) noteState(s *session.Session, call session.HookCall) {
 	}
 }
 
-// handOver lends unread mail to a hook as one text. At the end of a turn it
+// handOver leases unread mail to a hook as one text. At the end of a turn it
 // does so only when some of it may keep the turn going (DEC-11, MSG-07); then
 // the rest comes along, for the turn goes on anyway.
 func (p *hooks) handOver(ctx context.Context, l *link, s *session.Session, call session.HookCall) (session.HookReply, error) {
 	mayWake := p.leases.mayWake(s)
-	loan, given, err := p.leases.lend(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {
+	lease, given, err := p.leases.lease(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {
 		fresh := p.boxes[s.ID].Unannounced(p.forHooksLocked(s, free))
 		if call.Event.EndsTurn() && !slices.ContainsFunc(fresh, mayWake) {
 			return mail.Presentation{}
@@ -157,7 +157,7 @@ func (p *hooks) handOver(ctx context.Context, l *link, s *session.Session, call 
 		p.mu.Unlock()
 		p.changed()
 	}
-	return session.HookReply{Text: given.Text, Loan: loan, Busy: p.isBusy(s)}, nil
+	return session.HookReply{Text: given.Text, Lease: lease, Busy: p.isBusy(s)}, nil
 }
 
 // agentAbove returns the live session below whose agent process pid runs, nil

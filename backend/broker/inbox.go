@@ -37,7 +37,7 @@ func (p *inbox) inbox(ctx context.Context, l *link, args api.InboxArgs) (api.Inb
 		return api.Inbox{}, bridge.Errorf(bridge.Invalid, "limit must be 1 to %d", inboxMost)
 	}
 	var shown []mail.Delivery
-	loan, _, err := p.leases.lend(ctx, l, s, inboxMost, mail.InOrder, func(free []mail.Delivery) mail.Presentation {
+	lease, _, err := p.leases.lease(ctx, l, s, inboxMost, mail.InOrder, func(free []mail.Delivery) mail.Presentation {
 		shown = mail.Fitting(free[:min(len(free), limit)], inboxChars)
 		if !args.MarkRead {
 			return mail.Presentation{}
@@ -51,10 +51,10 @@ func (p *inbox) inbox(ctx context.Context, l *link, args api.InboxArgs) (api.Inb
 	if err != nil {
 		return api.Inbox{}, err
 	}
-	if loan == nil {
+	if lease == nil {
 		remaining = max(0, remaining-len(shown)) // shown, but left unread
 	}
-	answer := api.Inbox{Messages: []api.InboxMessage{}, Remaining: remaining, Loan: loan}
+	answer := api.Inbox{Messages: []api.InboxMessage{}, Remaining: remaining, Lease: lease}
 	for _, d := range shown {
 		answer.Messages = append(answer.Messages, api.InboxMessageOf(d.Message))
 	}
@@ -64,13 +64,13 @@ func (p *inbox) inbox(ctx context.Context, l *link, args api.InboxArgs) (api.Inb
 // waiting counts the unread mail of a session that nobody was given yet.
 func (p *inbox) waiting(ctx context.Context, s *session.Session) (int, error) {
 	p.mu.Lock()
-	id, lent := s.ID, 0
+	id, leased := s.ID, 0
 	if box := p.boxes[s.ID]; box != nil {
-		lent = box.Leased()
+		leased = box.Leased()
 	}
 	p.mu.Unlock()
 	unread, err := p.opts.DB.UnreadCount(ctx, id)
-	return max(0, unread-lent), err
+	return max(0, unread-leased), err
 }
 
 // reader finds the session that wants its mail. A native child has no inbox of
@@ -106,10 +106,10 @@ func (p *inbox) wait(ctx context.Context, l *link, args api.WaitArgs) (api.WaitR
 		if !ok {
 			return api.WaitResult{}, mailbox.ErrLeft
 		}
-		loan, taken, err := p.leases.lend(ctx, l, s, 1, args.Wants, firstFit(args))
+		lease, taken, err := p.leases.lease(ctx, l, s, 1, args.Wants, firstFit(args))
 		if len(taken.Shown) > 0 {
 			message := api.InboxMessageOf(taken.Shown[0].Message)
-			return api.WaitResult{Message: &message, Loan: loan}, nil
+			return api.WaitResult{Message: &message, Lease: lease}, nil
 		}
 		if err != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return api.WaitResult{}, err

@@ -17,26 +17,26 @@ type leases struct {
 	journal ipc.Journal
 }
 
-// lend gives the session's unread mail to the connection. take chooses from
+// lease gives the session's unread mail to the connection. take chooses from
 // what is not already given out or handed over, oldest first: at least limit
 // messages where there are so many, and what first names before the rest; what
-// it returns is lent. Choosing and lending are one step, so that two hooks of one
+// it returns is leased. Choosing and lending are one step, so that two hooks of one
 // session never show the same message.
-func (p *leases) lend(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (*session.Loan, mail.Presentation, error) {
+func (p *leases) lease(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (*session.Lease, mail.Presentation, error) {
 	p.importReceipts(ctx)
 	for {
-		given, taken, stale, err := p.tryLend(ctx, l, s, limit, first, take)
+		given, taken, stale, err := p.tryLease(ctx, l, s, limit, first, take)
 		if !stale || err != nil {
 			return given, taken, err
 		}
 	}
 }
 
-// tryLend reports stale when a loan began or ended, or the session's id changed,
+// tryLend reports stale when a lease began or ended, or the session's id changed,
 // between reading its mail and choosing from it: what was read may have been
-// shown. What is lent or announced is read past, so that mail behind it does not
+// shown. What is leased or announced is read past, so that mail behind it does not
 // wait for it.
-func (p *leases) tryLend(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (given *session.Loan, taken mail.Presentation, stale bool, err error) {
+func (p *leases) tryLease(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (given *session.Lease, taken mail.Presentation, stale bool, err error) {
 	p.mu.Lock()
 	id, box := s.ID, p.boxes[s.ID]
 	if box == nil {
@@ -58,20 +58,20 @@ func (p *leases) tryLend(ctx context.Context, l *link, s *session.Session, limit
 	if len(taken.Shown) == 0 && len(taken.Announced) == 0 {
 		return nil, taken, false, nil
 	}
-	return &box.Lease(&l.leases, s, taken).Loan, taken, false, nil
+	return &box.Lease(&l.leases, s, taken).Lease, taken, false, nil
 }
 
-// giveBack ends a loan that reached nobody.
+// giveBack ends a lease that reached nobody.
 func (p *leases) giveBack(_ context.Context, l *link, args api.Return) (api.Empty, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if lease := l.leases.Find(args.Loan); lease != nil {
+	if lease := l.leases.Find(args.Lease); lease != nil {
 		lease.Return()
 	}
 	return api.Empty{}, nil
 }
 
-// confirm makes durable what became of a loan (MSG-06). A loan of an earlier
+// confirm makes durable what became of a lease (MSG-06). A lease of an earlier
 // broker is confirmed just the same, and so is one that was given before the
 // session learned its lasting id. It is carried out although the caller is gone
 // meanwhile: what was shown was shown.
@@ -85,8 +85,8 @@ func (p *leases) confirm(ctx context.Context, l *link, args api.Confirm) (api.Em
 		return api.Empty{}, err
 	}
 	p.mu.Lock()
-	if _, box := p.boxes.Of(args.Loan.Recipient); box != nil {
-		box.Ack(args.Loan)
+	if _, box := p.boxes.Of(args.Lease.Recipient); box != nil {
+		box.Ack(args.Lease)
 		if args.Stage == bridge.StageHanded {
 			box.Handed(args.Via)
 		}
@@ -96,19 +96,19 @@ func (p *leases) confirm(ctx context.Context, l *link, args api.Confirm) (api.Em
 	return api.Empty{}, nil
 }
 
-// marksOf names each delivery of a loan, under the session's former id too: its
+// marksOf names each delivery of a lease, under the session's former id too: its
 // mail may still be on the way to the new one.
 func (p *leases) marksOf(args api.Confirm, at int64) []mail.Mark {
-	recipients := []string{args.Loan.Recipient}
+	recipients := []string{args.Lease.Recipient}
 	p.mu.Lock()
-	if id, box := p.boxes.Of(args.Loan.Recipient); box != nil && id != args.Loan.Recipient {
+	if id, box := p.boxes.Of(args.Lease.Recipient); box != nil && id != args.Lease.Recipient {
 		recipients = append(recipients, id)
 	}
 	p.mu.Unlock()
 	var marks []mail.Mark
 	for _, recipient := range recipients {
-		for _, id := range args.Loan.Messages {
-			marks = append(marks, mail.Mark{MessageID: id, Recipient: recipient, At: at, Via: args.Via, Evidence: args.Via.Evidence(args.Detail), Process: args.Loan.Process})
+		for _, id := range args.Lease.Messages {
+			marks = append(marks, mail.Mark{MessageID: id, Recipient: recipient, At: at, Via: args.Via, Evidence: args.Via.Evidence(args.Detail), Process: args.Lease.Process})
 		}
 	}
 	return marks

@@ -104,7 +104,7 @@ func (p *mods) modNext(ctx context.Context, l *link, s *session.Session, shown s
 // it now. That it was given is durable before it leaves, so that no broker offers
 // it again until its outcome is known.
 func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prompt *api.ModPrompt, held bool, err error) {
-	loan, given, err := p.leases.lend(ctx, l, s, hookScan, mail.MayBeForMod, func(free []mail.Delivery) mail.Presentation {
+	lease, given, err := p.leases.lease(ctx, l, s, hookScan, mail.MayBeForMod, func(free []mail.Delivery) mail.Presentation {
 		at := slices.IndexFunc(free, p.keptForModLocked(s))
 		if at < 0 {
 			return mail.Presentation{}
@@ -115,11 +115,11 @@ func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prom
 		p.boxes[s.ID].Mod.Give(free[at].ID)
 		return mail.Presentation{Shown: free[at : at+1]}
 	})
-	if err != nil || loan == nil {
+	if err != nil || lease == nil {
 		return nil, held, err
 	}
 	now := p.nowMillis()
-	mark := mail.Mark{MessageID: given.Shown[0].ID, Recipient: loan.Recipient, At: now, Via: mail.ViaMod, Evidence: mail.ViaMod.Evidence("")}
+	mark := mail.Mark{MessageID: given.Shown[0].ID, Recipient: lease.Recipient, At: now, Via: mail.ViaMod, Evidence: mail.ViaMod.Evidence("")}
 	err = p.opts.DB.Record(context.WithoutCancel(ctx), bridge.StageHanded, []mail.Mark{mark})
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +130,7 @@ func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prom
 		}
 		return nil, false, err
 	}
-	if lease := l.leases.Find(loan.ID); lease != nil {
+	if lease := l.leases.Find(lease.ID); lease != nil {
 		lease.Return()
 	}
 	if box != nil {
@@ -138,7 +138,7 @@ func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prom
 	}
 	p.changed()
 	return &api.ModPrompt{
-		ID: mark.MessageID, Recipient: loan.Recipient, SessionID: s.SessionID, Text: given.Shown[0].Body, Until: now + p.opts.Pace.Settle.Milliseconds(),
+		ID: mark.MessageID, Recipient: lease.Recipient, SessionID: s.SessionID, Text: given.Shown[0].Body, Until: now + p.opts.Pace.Settle.Milliseconds(),
 	}, false, nil
 }
 

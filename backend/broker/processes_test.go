@@ -33,20 +33,20 @@ var handings = []handing{
 	}},
 	{"tool", bridge.Codex, func(b *bench, host peer) string {
 		box, err := host.Inbox(b.t.Context(), api.InboxArgs{MarkRead: true})
-		if err != nil || box.Loan == nil {
+		if err != nil || box.Lease == nil {
 			b.t.Fatalf("inbox: %+v, %v", box, err)
 		}
-		host.confirm(*box.Loan, bridge.StageHanded)
+		host.confirm(*box.Lease, bridge.StageHanded)
 		return fmt.Sprint(bodies(box.Messages))
 	}},
 	{"wake hook", bridge.Claude, func(b *bench, _ peer) string {
 		client := b.dial(api.RoleHook)
 		defer client.Close()
 		reply, err := client.WakeWait(b.t.Context(), api.WakeWait{Call: session.HookCall{Kind: bridge.Claude, Event: session.EventStop, SessionID: "s1"}})
-		if err != nil || reply.Loan == nil {
+		if err != nil || reply.Lease == nil {
 			b.t.Fatalf("wake hook: %+v, %v", reply, err)
 		}
-		if err := client.Confirm(b.t.Context(), api.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaWakeHook}); err != nil {
+		if err := client.Confirm(b.t.Context(), api.Confirm{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaWakeHook}); err != nil {
 			b.t.Fatal(err)
 		}
 		return reply.Text
@@ -265,7 +265,7 @@ func TestMSG_06_AKeptReceiptNamesTheProcess(t *testing.T) {
 		sent := b.ownerSends(first)
 		reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, false)
 		b.stop()
-		confirm := api.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: "PostToolUse"}
+		confirm := api.Confirm{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: "PostToolUse"}
 		if err := (ipc.Journal{Dir: b.home.ReadJournal()}).Keep(confirm, b.now().UnixMilli()); err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ func (p *sessions) register(ctx context.Context, l *link, args api.Register) (ap
 	host := hostOf(l, args)
 	p.mu.Lock()
 	l.host = host
-	l.leases.Keep(args.Loans)
+	l.leases.Keep(args.Leases)
 	if l.identity == nil || l.conn.Hello().Role != api.RolePlugin {
 		l.identity = &args
 	}

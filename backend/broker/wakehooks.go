@@ -80,12 +80,12 @@ func (p *wakeHooks) takeWaitingPlace(s *session.Session, standby bool) (supersed
 	}
 }
 
-// wakeNow lends the mail that may wake the session, if it is idle. The first
+// wakeNow leases the mail that may wake the session, if it is idle. The first
 // hook takes what was never tried; the standby what a first wake did not bring
 // to life. held says that there is such mail and the session is busy.
 func (p *wakeHooks) wakeNow(ctx context.Context, l *link, s *session.Session, standby bool) (reply api.WakeReply, held bool, err error) {
 	mine := p.wakeMail(s, standby)
-	loan, given, err := p.leases.lend(ctx, l, s, hookScan, mine, func(free []mail.Delivery) mail.Presentation {
+	lease, given, err := p.leases.lease(ctx, l, s, hookScan, mine, func(free []mail.Delivery) mail.Presentation {
 		box := p.boxes[s.ID]
 		free = p.forHooksLocked(s, free)
 		some := slices.ContainsFunc(free, mine)
@@ -97,17 +97,17 @@ func (p *wakeHooks) wakeNow(ctx context.Context, l *link, s *session.Session, st
 		box.Hooks.Give(text, p.nowMillis())
 		return text
 	})
-	if err != nil || loan == nil {
+	if err != nil || lease == nil {
 		return api.WakeReply{}, held, err
 	}
 	inText := mail.IDs(slices.Concat(given.Shown, given.Announced))
 	marks := make([]mail.Mark, 0, len(inText))
 	for _, id := range inText {
-		marks = append(marks, mail.Mark{MessageID: id, Recipient: loan.Recipient, At: p.nowMillis(), Via: mail.ViaWakeHook, Evidence: "its wake hook was given the text"})
+		marks = append(marks, mail.Mark{MessageID: id, Recipient: lease.Recipient, At: p.nowMillis(), Via: mail.ViaWakeHook, Evidence: "its wake hook was given the text"})
 	}
 	p.ledger.Asked(ctx, marks)
 	p.wakes.watchWake(s, inText)
-	return api.WakeReply{Text: given.Text, Loan: loan}, false, nil
+	return api.WakeReply{Text: given.Text, Lease: lease}, false, nil
 }
 
 // wakeMail tells which mail a wake hook of that role may wake s with.

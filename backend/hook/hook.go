@@ -77,10 +77,10 @@ func answer(ctx context.Context, opts Options, adapter host.Adapter, call sessio
 		defer client.Close()
 	}
 	text := joinNote(note, reply.Text)
-	if writeOut(output, adapter.FormatHook(call, text)) != nil || reply.Loan == nil {
+	if writeOut(output, adapter.FormatHook(call, text)) != nil || reply.Lease == nil {
 		return
 	}
-	confirmHanded(ctx, opts, client, api.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent})
+	confirmHanded(ctx, opts, client, api.Confirm{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent})
 }
 
 // confirmHanded tells the broker that the bytes are out, or keeps the receipt

@@ -35,12 +35,12 @@ type Plugin struct {
 	mu       sync.Mutex
 	sessions map[string]registered    // by host session id
 	tails    map[string]chan struct{} // the end of each session's newest line
-	loans    map[string]lent          // by loan id: given to the plugin, not confirmed
+	leases   map[string]leased        // by lease id: given to the plugin, not confirmed
 }
 
-// lent is mail that the plugin holds for a session.
-type lent struct {
-	session.Loan
+// leased is mail that the plugin holds for a session.
+type leased struct {
+	session.Lease
 	sessionID string
 }
 
@@ -53,7 +53,7 @@ type registered struct {
 // RunPlugin serves until input ends. start starts a background broker.
 func RunPlugin(ctx context.Context, opts Options, kind bridge.AgentKind, target ipc.Target, start ipc.Starter, input io.Reader, output io.Writer) error {
 	p := &Plugin{
-		opts: opts, kind: kind, adapter: host.For(kind), out: json.NewEncoder(output), sessions: map[string]registered{}, loans: map[string]lent{}, tails: map[string]chan struct{}{},
+		opts: opts, kind: kind, adapter: host.For(kind), out: json.NewEncoder(output), sessions: map[string]registered{}, leases: map[string]leased{}, tails: map[string]chan struct{}{},
 	}
 	if above := proc.Ancestors(os.Getpid(), 1); len(above) == 1 {
 		p.host = above[0]
@@ -109,7 +109,7 @@ func (p *Plugin) serve(ctx context.Context, running *sync.WaitGroup, input io.Re
 // keyOf names the session that a line belongs to.
 func (p *Plugin) keyOf(request host.PluginRequest) string {
 	if request.Back != "" {
-		return p.loanOf(request.Back).sessionID
+		return p.leaseOf(request.Back).sessionID
 	}
 	if request.Confirm == nil {
 		call, err := p.adapter.ParseHook(request.Event, request.Call)
@@ -121,7 +121,7 @@ func (p *Plugin) keyOf(request host.PluginRequest) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for sessionID, known := range p.sessions {
-		if known.id == request.Confirm.Loan.Recipient {
+		if known.id == request.Confirm.Lease.Recipient {
 			return sessionID
 		}
 	}
@@ -185,7 +185,7 @@ func (p *Plugin) answer(ctx context.Context, request host.PluginRequest) host.Pl
 	if err != nil {
 		p.opts.Log.Warn("a plugin's event was not reported", "event", request.Event, "err", err)
 	}
-	return host.PluginReply{ID: request.ID, Text: reply.Text, Loan: reply.Loan, Error: words(err)}
+	return host.PluginReply{ID: request.ID, Text: reply.Text, Lease: reply.Lease, Error: words(err)}
 }
 
 // report makes sure that the session is registered and passes the event on.
@@ -201,9 +201,9 @@ func (p *Plugin) report(ctx context.Context, call session.HookCall) (session.Hoo
 		return session.HookReply{}, err
 	}
 	reply, err := client.Hook(ctx, call)
-	if reply.Loan != nil {
+	if reply.Lease != nil {
 		p.mu.Lock()
-		p.loans[reply.Loan.ID] = lent{*reply.Loan, call.SessionID}
+		p.leases[reply.Lease.ID] = leased{*reply.Lease, call.SessionID}
 		p.mu.Unlock()
 	}
 	return reply, err
@@ -211,13 +211,13 @@ func (p *Plugin) report(ctx context.Context, call session.HookCall) (session.Hoo
 
 // loansOf lists what the plugin holds for a session. A new broker must not give
 // it out again.
-func (p *Plugin) loansOf(sessionID string) []session.Loan {
+func (p *Plugin) leasesOf(sessionID string) []session.Lease {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var held []session.Loan
-	for _, l := range p.loans {
+	var held []session.Lease
+	for _, l := range p.leases {
 		if l.sessionID == sessionID {
-			held = append(held, l.Loan)
+			held = append(held, l.Lease)
 		}
 	}
 	return held
@@ -236,7 +236,7 @@ func (p *Plugin) ensure(ctx context.Context, client *ipc.Client, call session.Ho
 func (p *Plugin) register(ctx context.Context, client *ipc.Client, sessionID string, r registered) error {
 	answer, err := client.Register(ctx, api.Register{
 		Kind: p.kind, Cwd: r.cwd, AgentPID: p.host.PID, HostKnown: true, SessionID: sessionID, Previous: r.id,
-		CLIDataDir: p.opts.CLIDataDir, Loans: p.loansOf(sessionID),
+		CLIDataDir: p.opts.CLIDataDir, Leases: p.leasesOf(sessionID),
 	})
 	if err != nil {
 		return err
@@ -274,10 +274,10 @@ func (p *Plugin) join(ctx context.Context, client *ipc.Client) error {
 	return nil
 }
 
-// confirm passes on what became of a loan, or keeps it for the next broker.
+// confirm passes on what became of a lease, or keeps it for the next broker.
 func (p *Plugin) confirm(ctx context.Context, c host.PluginConfirm) error {
-	defer p.forgetLoan(c.Loan.ID)
-	confirm := api.Confirm{Loan: c.Loan, Stage: c.Stage, Via: mail.ViaPlugin, Detail: c.Detail}
+	defer p.forgetLease(c.Lease.ID)
+	confirm := api.Confirm{Lease: c.Lease, Stage: c.Stage, Via: mail.ViaPlugin, Detail: c.Detail}
 	err := p.reconnector.Do(ctx, func(client *ipc.Client) error { return client.Confirm(ctx, confirm) })
 	if err == nil {
 		return nil
@@ -286,21 +286,21 @@ func (p *Plugin) confirm(ctx context.Context, c host.PluginConfirm) error {
 }
 
 // giveBack returns mail that reached no session: it is offered again.
-func (p *Plugin) giveBack(ctx context.Context, loanID string) error {
-	p.forgetLoan(loanID)
-	return p.reconnector.Do(ctx, func(client *ipc.Client) error { return client.Return(ctx, loanID) })
+func (p *Plugin) giveBack(ctx context.Context, leaseID string) error {
+	p.forgetLease(leaseID)
+	return p.reconnector.Do(ctx, func(client *ipc.Client) error { return client.Return(ctx, leaseID) })
 }
 
-func (p *Plugin) loanOf(id string) lent {
+func (p *Plugin) leaseOf(id string) leased {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.loans[id]
+	return p.leases[id]
 }
 
-func (p *Plugin) forgetLoan(loanID string) {
+func (p *Plugin) forgetLease(leaseID string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.loans, loanID)
+	delete(p.leases, leaseID)
 }
 
 // event passes a mail signal on to the plugin.

@@ -85,23 +85,23 @@ func TestCHT_07_MSG_06_APluginsLinesKeepTheirOrder(t *testing.T) {
 	}
 	p.say(`{"id":2,"event":"session.idle","call":{"sessionId":"ses_1"}}`)
 	given := p.reply()
-	if !strings.Contains(given.Text, "wake up") || given.Loan == nil {
+	if !strings.Contains(given.Text, "wake up") || given.Lease == nil {
 		t.Fatalf("idle brought %+v, want the mail", given)
 	}
 	// It reached no session: it is offered again, to whatever comes next.
-	p.say(`{"id":10,"back":"`+given.Loan.ID+`"}`, `{"id":11,"event":"session.idle","call":{"sessionId":"ses_1"}}`)
+	p.say(`{"id":10,"back":"`+given.Lease.ID+`"}`, `{"id":11,"event":"session.idle","call":{"sessionId":"ses_1"}}`)
 	if got := p.reply(); got.ID != 10 || got.Error != "" {
 		t.Fatalf("giving back answered %+v", got)
 	}
-	if given = p.reply(); given.ID != 11 || !strings.Contains(given.Text, "wake up") || given.Loan == nil {
+	if given = p.reply(); given.ID != 11 || !strings.Contains(given.Text, "wake up") || given.Lease == nil {
 		t.Fatalf("idle again brought %+v, want the mail", given)
 	}
-	loan, err := json.Marshal(given.Loan)
+	lease, err := json.Marshal(given.Lease)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The next event comes right behind the confirmation and must not overtake it.
-	p.say(`{"id":3,"confirm":{"loan":`+string(loan)+`,"stage":"handed","detail":"turn"}}`,
+	p.say(`{"id":3,"confirm":{"loan":`+string(lease)+`,"stage":"handed","detail":"turn"}}`,
 		`{"id":4,"event":"chat.message","call":{"sessionId":"ses_1","prompt":"x"}}`)
 	for _, id := range []int64{3, 4} {
 		if got := p.reply(); got.ID != id || got.Text != "" || got.Error != "" {

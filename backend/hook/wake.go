@@ -77,13 +77,13 @@ func waitOnce(ctx context.Context, opts Options, wait api.WakeWait, errorOutput 
 	if err != nil {
 		return 0, bridge.CodeOf(err) != bridge.Unavailable
 	}
-	if reply.Text == "" || reply.Loan == nil {
+	if reply.Text == "" || reply.Lease == nil {
 		return 0, true
 	}
 	if _, err := io.WriteString(errorOutput, reply.Text+"\n"); err != nil {
-		return 0, true // the loan lapses with the connection: the mail stays unread
+		return 0, true // the lease lapses with the connection: the mail stays unread
 	}
-	confirmHanded(ctx, opts, client, api.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaWakeHook})
+	confirmHanded(ctx, opts, client, api.Confirm{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaWakeHook})
 	return ExitWake, true
 }
 

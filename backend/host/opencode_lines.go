@@ -19,8 +19,8 @@ import (
 //
 //	plugin → child  {"id":1,"event":"session.created","call":{"sessionId":"ses_1","cwd":"/p"}}
 //	plugin → child  {"id":2,"event":"chat.message","call":{"sessionId":"ses_1","prompt":"hi"}}
-//	child → plugin  {"id":2,"text":"mail for you…","loan":{"id":"L1","recipient":"…","messages":["…"]}}
-//	plugin → child  {"id":3,"confirm":{"loan":{…},"stage":"handed","detail":"step"}}
+//	child → plugin  {"id":2,"text":"mail for you…","lease":{"id":"L1","recipient":"…","messages":["…"]}}
+//	plugin → child  {"id":3,"confirm":{"lease":{…},"stage":"handed","detail":"step"}}
 //	child → plugin  {"id":3}
 //	plugin → child  {"id":4,"back":"L2"}
 //	child → plugin  {"mail":"ses_1","wake":true}
@@ -35,8 +35,8 @@ type PluginRequest struct {
 	ID      int64           `json:"id"`
 	Event   string          `json:"event,omitempty"`   // opencode's event name, for ParseHook
 	Call    json.RawMessage `json:"call,omitempty"`    // PluginCall, for ParseHook
-	Confirm *PluginConfirm  `json:"confirm,omitempty"` // what became of a loan
-	Back    string          `json:"back,omitempty"`    // a loan's id: it reached no session
+	Confirm *PluginConfirm  `json:"confirm,omitempty"` // what became of a lease
+	Back    string          `json:"back,omitempty"`    // a lease's id: it reached no session
 }
 
 // PluginCall is what the plugin says about an event. A call from a child
@@ -50,21 +50,21 @@ type PluginCall struct {
 	ToolUseID  Text `json:"toolUseId,omitempty"`
 }
 
-// PluginConfirm says that the text of a loan was stored in the session: Detail is
+// PluginConfirm says that the text of a lease was stored in the session: Detail is
 // "step" for a turn that was running and "turn" for one that it began.
 type PluginConfirm struct {
-	Loan   session.Loan `json:"loan"`
-	Stage  bridge.Stage `json:"stage"`
-	Detail string       `json:"detail"`
+	Lease  session.Lease `json:"loan"`
+	Stage  bridge.Stage  `json:"stage"`
+	Detail string        `json:"detail"`
 }
 
 // PluginReply answers a request. Text is "" when there is nothing to say, and
-// then there is no loan. Error is for the plugin's log only.
+// then there is no lease. Error is for the plugin's log only.
 type PluginReply struct {
-	ID    int64         `json:"id"`
-	Text  string        `json:"text,omitempty"`
-	Loan  *session.Loan `json:"loan,omitempty"`
-	Error string        `json:"error,omitempty"`
+	ID    int64          `json:"id"`
+	Text  string         `json:"text,omitempty"`
+	Lease *session.Lease `json:"loan,omitempty"`
+	Error string         `json:"error,omitempty"`
 }
 
 // PluginPush tells the plugin that mail became durable for a root session.

@@ -313,14 +313,14 @@ func (c *Client) abandon(id uint64, answers <-chan envelope) {
 
 func (c *Client) giveBack(late envelope) {
 	var held struct {
-		Loan *session.Loan `json:"loan"`
+		Lease *session.Lease `json:"loan"`
 	}
-	if json.Unmarshal(late.Result, &held) != nil || held.Loan == nil {
+	if json.Unmarshal(late.Result, &held) != nil || held.Lease == nil {
 		return // no answer that carries mail
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	_ = c.Return(ctx, held.Loan.ID) // the broker does it by itself when the connection ends
+	_ = c.Return(ctx, held.Lease.ID) // the broker does it by itself when the connection ends
 }
 
 func (c *Client) expect() (uint64, chan envelope, error) {

@@ -35,7 +35,7 @@ type JournalLine struct {
 	Via       mail.Via     `json:"via,omitempty"` // none in a line of an older program
 	Detail    string       `json:"detail,omitempty"`
 	Evidence  string       `json:"evidence"`          // as Confirm.Evidence
-	Process   string       `json:"process,omitempty"` // as session.Loan.Process
+	Process   string       `json:"process,omitempty"` // as session.Lease.Process
 }
 
 // Mark is the fact in the line. A line of an older program has words alone.
@@ -56,24 +56,24 @@ func (l JournalLine) Mark() (mail.Mark, error) {
 
 const (
 	journalSuffix = ".json"
-	// journalLimitBytes bounds one file: a receipt of one loan is far smaller.
+	// journalLimitBytes bounds one file: a receipt of one lease is far smaller.
 	journalLimitBytes = 1 << 20
 )
 
 // Keep writes a confirmation that the broker did not hear. at is Unix epoch
 // milliseconds.
 func (j Journal) Keep(confirm api.Confirm, at int64) error {
-	if len(confirm.Loan.Messages) == 0 {
+	if len(confirm.Lease.Messages) == 0 {
 		return nil // there is nothing to remember
 	}
 	if err := disk.MakeDir(j.Dir); err != nil {
 		return fmt.Errorf("make the read journal: %w", err)
 	}
-	lines := make([]JournalLine, 0, len(confirm.Loan.Messages))
-	for _, id := range confirm.Loan.Messages {
+	lines := make([]JournalLine, 0, len(confirm.Lease.Messages))
+	for _, id := range confirm.Lease.Messages {
 		lines = append(lines, JournalLine{
-			Stage: confirm.Stage, MessageID: id, Recipient: confirm.Loan.Recipient, At: at,
-			Via: confirm.Via, Detail: confirm.Detail, Evidence: confirm.Words(), Process: confirm.Loan.Process,
+			Stage: confirm.Stage, MessageID: id, Recipient: confirm.Lease.Recipient, At: at,
+			Via: confirm.Via, Detail: confirm.Detail, Evidence: confirm.Words(), Process: confirm.Lease.Process,
 		})
 	}
 	data, err := json.Marshal(lines)

@@ -17,7 +17,7 @@ import (
 )
 
 func confirmOf(recipient string, messages ...string) api.Confirm {
-	return api.Confirm{Loan: session.Loan{ID: "l", Recipient: recipient, Messages: messages}, Stage: bridge.StageHanded, Evidence: "hook Stop"}
+	return api.Confirm{Lease: session.Lease{ID: "l", Recipient: recipient, Messages: messages}, Stage: bridge.StageHanded, Evidence: "hook Stop"}
 }
 
 // memory is a store of receipts: a set, as the real one is.

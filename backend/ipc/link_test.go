@@ -299,14 +299,14 @@ func TestAGivenUpCallEndsInTheBroker(t *testing.T) {
 	}
 }
 
-// A call may be given up in the very moment in which the broker lends mail to it.
+// A call may be given up in the very moment in which the broker leases mail to it.
 func TestMSG_06_MailOfAGivenUpCallIsGivenBack(t *testing.T) {
 	r := serve(t, newSocket(t), newFake())
 	began, back := make(chan struct{}, 1), make(chan api.Return, 1)
 	r.on(api.OpWait.Name, func(ctx context.Context, _ *Conn, _ json.RawMessage) (any, error) {
 		began <- struct{}{}
 		<-ctx.Done()
-		return api.WaitResult{Loan: &session.Loan{ID: "lent"}}, nil
+		return api.WaitResult{Lease: &session.Lease{ID: "lent"}}, nil
 	})
 	r.on(api.OpReturn.Name, func(_ context.Context, _ *Conn, raw json.RawMessage) (any, error) {
 		var args api.Return
@@ -326,8 +326,8 @@ func TestMSG_06_MailOfAGivenUpCallIsGivenBack(t *testing.T) {
 	if err := within(t, "the call's end", ended); bridge.CodeOf(err) != bridge.Unavailable {
 		t.Errorf("the call that was given up ended with %v", err)
 	}
-	if got := within(t, "the mail", back); got.Loan != "lent" {
-		t.Errorf("given back was %q", got.Loan)
+	if got := within(t, "the mail", back); got.Lease != "lent" {
+		t.Errorf("given back was %q", got.Lease)
 	}
 }
 

@@ -14,34 +14,34 @@ import (
 	"bridge/backend/session"
 )
 
-// acks holds the loans of answers on their way out, until the answer's bytes are
+// acks holds the leases of answers on their way out, until the answer's bytes are
 // written and its acknowledgement is durable.
 type acks struct {
 	mu   sync.Mutex
-	open map[string]session.Loan // by loan id
+	open map[string]session.Lease // by lease id
 }
 
-func (a *acks) hold(loan session.Loan) {
+func (a *acks) hold(lease session.Lease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.open == nil {
-		a.open = map[string]session.Loan{}
+		a.open = map[string]session.Lease{}
 	}
-	a.open[loan.ID] = loan
+	a.open[lease.ID] = lease
 }
 
-// held lists the loans that are not acknowledged yet. A new broker must not
+// held lists the leases that are not acknowledged yet. A new broker must not
 // give their mail to anyone else.
-func (a *acks) held() []session.Loan {
+func (a *acks) held() []session.Lease {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Collect(maps.Values(a.open))
 }
 
-func (a *acks) done(loan session.Loan) {
+func (a *acks) done(lease session.Lease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.open, loan.ID)
+	delete(a.open, lease.ID)
 }
 
 // ackPatience is how long an acknowledgement waits for a broker before it is
@@ -51,11 +51,11 @@ const ackPatience = 5 * time.Second
 // acknowledge tells the broker that an answer with mail was written, and, when the
 // host lived on, that it was read (MSG-06): what was written to a host that dies
 // is in a pipe that nobody empties. Nobody waits for it but the session's end.
-func (s *Server) acknowledge(loan session.Loan, tool string) {
+func (s *Server) acknowledge(lease session.Lease, tool string) {
 	s.running.Go(func() {
-		confirm := api.Confirm{Loan: loan, Stage: bridge.StageHanded, Via: mail.ViaTool, Detail: tool}
+		confirm := api.Confirm{Lease: lease, Stage: bridge.StageHanded, Via: mail.ViaTool, Detail: tool}
 		s.confirm(confirm)
-		s.acks.done(loan)
+		s.acks.done(lease)
 		if s.hostLivedOn() {
 			confirm.Stage = bridge.StageConsumed
 			s.confirm(confirm)
@@ -85,7 +85,7 @@ func (s *Server) hostLivedOn() bool {
 	return s.opts.HostLives == nil || s.opts.HostLives()
 }
 
-// confirm tells the broker what became of a loan, or keeps it for the next one.
+// confirm tells the broker what became of a lease, or keeps it for the next one.
 func (s *Server) confirm(confirm api.Confirm) {
 	ctx, cancel := context.WithTimeout(context.Background(), ackPatience)
 	defer cancel()
@@ -99,11 +99,11 @@ func (s *Server) confirm(confirm api.Confirm) {
 
 // giveBack returns the mail of an answer that nobody gets: the host has
 // cancelled the call, or has gone.
-func (s *Server) giveBack(loan session.Loan) {
-	defer s.acks.done(loan)
+func (s *Server) giveBack(lease session.Lease) {
+	defer s.acks.done(lease)
 	ctx, cancel := context.WithTimeout(context.Background(), ackPatience)
 	defer cancel()
-	if err := s.reconnector.Do(ctx, func(c *ipc.Client) error { return c.Return(ctx, loan.ID) }); err != nil {
+	if err := s.reconnector.Do(ctx, func(c *ipc.Client) error { return c.Return(ctx, lease.ID) }); err != nil {
 		s.opts.Log.Warn("mail of a cancelled call waits for the next connection", "err", err)
 	}
 }

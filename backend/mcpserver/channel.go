@@ -65,15 +65,15 @@ func (s *Server) runChannel(ctx context.Context, out *frames) {
 func (s *Server) pushAll(ctx context.Context, out *frames) error {
 	for {
 		taken, err := ask(ctx, s, func(ctx context.Context, c *ipc.Client) (api.Inbox, error) { return c.Take(ctx, api.Caller{}) })
-		if err != nil || taken.Loan == nil {
+		if err != nil || taken.Lease == nil {
 			return err
 		}
 		for _, message := range taken.Messages {
 			if err := writeNotification(out, message); err != nil {
-				return err // the loan lapses with the connection
+				return err // the lease lapses with the connection
 			}
 		}
-		s.confirm(api.Confirm{Loan: *taken.Loan, Stage: bridge.StageHanded, Via: mail.ViaChannel})
+		s.confirm(api.Confirm{Lease: *taken.Lease, Stage: bridge.StageHanded, Via: mail.ViaChannel})
 	}
 }
 

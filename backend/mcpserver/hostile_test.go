@@ -105,7 +105,7 @@ func TestMSG_06_ACallIsCancelledByItsIdAlone(t *testing.T) {
 
 func TestMSG_06_MailOfACancelledCallIsGivenBack(t *testing.T) {
 	var sent, dropped, written atomic.Int32
-	lend, lent := make(chan struct{}), make(chan struct{})
+	lease, lent := make(chan struct{}), make(chan struct{})
 	input, host := io.Pipe()
 	l := newNDJSONTransport(input, writerFunc(func([]byte) { written.Add(1) }), slog.New(slog.DiscardHandler), func(ctx context.Context, m json.RawMessage) mcp.JSONRPCMessage {
 		if !strings.Contains(string(m), "tools/call") {
@@ -113,7 +113,7 @@ func TestMSG_06_MailOfACancelledCallIsGivenBack(t *testing.T) {
 		}
 		afterwards(ctx, func() { sent.Add(1) }, func() { dropped.Add(1) })
 		close(lent)
-		<-lend
+		<-lease
 		return mcp.JSONRPCResponse{JSONRPC: "2.0"}
 	})
 	ended := make(chan error, 1)
@@ -124,7 +124,7 @@ func TestMSG_06_MailOfACancelledCallIsGivenBack(t *testing.T) {
 	for range 2 { // the second is read when the line before both is done
 		fmt.Fprintln(host, `{"jsonrpc":"2.0","method":"notifications/none"}`)
 	}
-	close(lend)
+	close(lease)
 	host.Close()
 	if err := <-ended; err != nil {
 		t.Error(err)

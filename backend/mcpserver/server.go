@@ -95,7 +95,7 @@ func (s *Server) awaitJoin(ctx context.Context) {
 // restart.
 func (s *Server) join(ctx context.Context, client *ipc.Client) error {
 	args := s.opts.Register
-	args.Previous, args.Hooks, args.Loans = s.joined.id(), s.joined.hooks(), s.acks.held()
+	args.Previous, args.Hooks, args.Leases = s.joined.id(), s.joined.hooks(), s.acks.held()
 	answer, err := client.Register(ctx, args)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 		if err != nil {
 			return failure(err), nil
 		}
-		value, loan, err := t.run(ctx, call)
+		value, lease, err := t.run(ctx, call)
 		if err != nil {
 			return failure(err), nil
 		}
@@ -151,9 +151,9 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 		if err != nil {
 			return nil, fmt.Errorf("encode the answer of %s: %w", t.tool.Name, err)
 		}
-		if loan != nil {
-			s.acks.hold(*loan)
-			afterwards(ctx, func() { s.acknowledge(*loan, t.tool.Name) }, func() { s.giveBack(*loan) })
+		if lease != nil {
+			s.acks.hold(*lease)
+			afterwards(ctx, func() { s.acknowledge(*lease, t.tool.Name) }, func() { s.giveBack(*lease) })
 		}
 		return mcp.NewToolResultText(string(text)), nil
 	}

@@ -15,10 +15,10 @@ import (
 )
 
 // tool is one MCP tool and what it does. run returns the value of its one JSON
-// text block, and the loan of the mail in it.
+// text block, and the lease of the mail in it.
 type tool struct {
 	tool mcp.Tool
-	run  func(ctx context.Context, c call) (any, *session.Loan, error)
+	run  func(ctx context.Context, c call) (any, *session.Lease, error)
 }
 
 // askPatience bounds one request to the broker, a take-over in between included.
@@ -151,7 +151,7 @@ type toolPeer struct {
 	Since     int64            `json:"since"`
 }
 
-func (s *Server) peers(ctx context.Context, c call) (any, *session.Loan, error) {
+func (s *Server) peers(ctx context.Context, c call) (any, *session.Lease, error) {
 	if _, err := decode[noArguments](c); err != nil {
 		return nil, nil, err
 	}
@@ -168,7 +168,7 @@ func (s *Server) peers(ctx context.Context, c call) (any, *session.Loan, error) 
 	return answer, nil, nil
 }
 
-func (s *Server) send(ctx context.Context, c call) (any, *session.Loan, error) {
+func (s *Server) send(ctx context.Context, c call) (any, *session.Lease, error) {
 	args, err := decode[struct {
 		To             string `json:"to"`
 		Message        string `json:"message"`
@@ -194,7 +194,7 @@ func (s *Server) send(ctx context.Context, c call) (any, *session.Loan, error) {
 	return answer, nil, err
 }
 
-func (s *Server) sendStatus(ctx context.Context, c call) (any, *session.Loan, error) {
+func (s *Server) sendStatus(ctx context.Context, c call) (any, *session.Lease, error) {
 	args, err := decode[struct {
 		MessageID string `json:"message_id"`
 	}](c)
@@ -207,7 +207,7 @@ func (s *Server) sendStatus(ctx context.Context, c call) (any, *session.Loan, er
 	return answer, nil, err
 }
 
-func (s *Server) inbox(ctx context.Context, c call) (any, *session.Loan, error) {
+func (s *Server) inbox(ctx context.Context, c call) (any, *session.Lease, error) {
 	args, err := decode[struct {
 		Limit    *int  `json:"limit"`
 		MarkRead *bool `json:"mark_read"`
@@ -226,9 +226,9 @@ func (s *Server) inbox(ctx context.Context, c call) (any, *session.Loan, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	loan := found.Loan
-	found.Loan = nil
-	return found, loan, nil
+	lease := found.Lease
+	found.Lease = nil
+	return found, lease, nil
 }
 
 const (
@@ -237,7 +237,7 @@ const (
 	waitsAtOnce = 32
 )
 
-func (s *Server) wait(ctx context.Context, c call) (any, *session.Loan, error) {
+func (s *Server) wait(ctx context.Context, c call) (any, *session.Lease, error) {
 	args, err := decode[struct {
 		TimeoutSec     *int   `json:"timeout_sec"`
 		From           string `json:"from"`
@@ -270,7 +270,7 @@ func (s *Server) wait(ctx context.Context, c call) (any, *session.Loan, error) {
 			TimedOut bool `json:"timedOut"`
 		}{true}, nil, nil
 	}
-	return found.Message, found.Loan, nil
+	return found.Message, found.Lease, nil
 }
 
 // waitUntil waits over broker restarts: each connection is asked for the time
@@ -294,7 +294,7 @@ func (s *Server) waitUntil(ctx context.Context, timeout time.Duration, args api.
 	return found, err
 }
 
-func (s *Server) decide(ctx context.Context, c call) (any, *session.Loan, error) {
+func (s *Server) decide(ctx context.Context, c call) (any, *session.Lease, error) {
 	args, err := decode[struct {
 		Topic           string          `json:"topic"`
 		Text            string          `json:"text"`
@@ -313,7 +313,7 @@ func (s *Server) decide(ctx context.Context, c call) (any, *session.Loan, error)
 	return answer, nil, err
 }
 
-func (s *Server) decisions(ctx context.Context, c call) (any, *session.Loan, error) {
+func (s *Server) decisions(ctx context.Context, c call) (any, *session.Lease, error) {
 	args, err := decode[struct {
 		Query   string          `json:"query"`
 		Scope   *decision.Scope `json:"scope"`
@@ -328,7 +328,7 @@ func (s *Server) decisions(ctx context.Context, c call) (any, *session.Loan, err
 	return found, nil, err
 }
 
-func (s *Server) searchHistory(ctx context.Context, c call) (any, *session.Loan, error) {
+func (s *Server) searchHistory(ctx context.Context, c call) (any, *session.Lease, error) {
 	args, err := decode[struct {
 		Query string `json:"query"`
 		Kind  string `json:"kind"`
@@ -350,7 +350,7 @@ func (s *Server) searchHistory(ctx context.Context, c call) (any, *session.Loan,
 	return found, nil, err
 }
 
-func (s *Server) autoWake(ctx context.Context, c call) (any, *session.Loan, error) {
+func (s *Server) autoWake(ctx context.Context, c call) (any, *session.Lease, error) {
 	args, err := decode[struct {
 		Enabled *bool `json:"enabled"`
 	}](c)
@@ -368,7 +368,7 @@ func (s *Server) autoWake(ctx context.Context, c call) (any, *session.Loan, erro
 	}{*args.Enabled}, nil, err
 }
 
-func (s *Server) dashboard(ctx context.Context, c call) (any, *session.Loan, error) {
+func (s *Server) dashboard(ctx context.Context, c call) (any, *session.Lease, error) {
 	if _, err := decode[noArguments](c); err != nil {
 		return nil, nil, err
 	}

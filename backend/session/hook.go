@@ -118,8 +118,8 @@ func (s *Session) Relocate(call HookCall) bool {
 type HookReply struct {
 	// Text is what the model shall read, "" for nothing. At a stop it is the
 	// reason to go on; at an idle event it starts a turn.
-	Text string `json:"text,omitempty"`
-	Loan *Loan  `json:"loan,omitempty"`
+	Text  string `json:"text,omitempty"`
+	Lease *Lease `json:"loan,omitempty"`
 	// Unknown says that no session was found by the call's own words: the
 	// processes above the hook may tell (HookCall.Ancestors).
 	Unknown bool `json:"unknown,omitempty"`
@@ -127,9 +127,9 @@ type HookReply struct {
 	Busy bool `json:"busy,omitempty"`
 }
 
-// Loan is mail that the broker gave out and waits to hear about: confirmed, it
+// Lease is mail that the broker gave out and waits to hear about: confirmed, it
 // counts as handed or consumed; never confirmed, it is offered again.
-type Loan struct {
+type Lease struct {
 	ID        string   `json:"id"`
 	Recipient string   `json:"recipient"` // peer id
 	Messages  []string `json:"messages"`  // message ids

@@ -188,8 +188,8 @@ func (k *talk) reads(ctx context.Context) {
 // inbox takes what waits for bob and reports how much it was.
 func (k *talk) inbox() int {
 	box, err := k.bob.Inbox(context.Background(), api.InboxArgs{Limit: 100, MarkRead: true})
-	if err == nil && box.Loan != nil {
-		err = k.bob.Confirm(context.Background(), api.Confirm{Loan: *box.Loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"})
+	if err == nil && box.Lease != nil {
+		err = k.bob.Confirm(context.Background(), api.Confirm{Lease: *box.Lease, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"})
 	}
 	if err != nil {
 		k.Errorf("inbox: %v", err)

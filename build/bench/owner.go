@@ -141,10 +141,10 @@ func (h *host) untilWaiting(ctx context.Context) {
 // wake does what a host does with a wake: the hook's text is out, a turn begins
 // and ends.
 func (h *host) wake(ctx context.Context, reply api.WakeReply) error {
-	if reply.Loan == nil {
+	if reply.Lease == nil {
 		return errors.New("the wake hook got no mail")
 	}
-	if err := h.hooks.Confirm(ctx, api.Confirm{Loan: *reply.Loan, Stage: bridge.StageHanded, Via: mail.ViaWakeHook}); err != nil {
+	if err := h.hooks.Confirm(ctx, api.Confirm{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaWakeHook}); err != nil {
 		return err
 	}
 	for _, call := range []session.HookCall{hookCall(session.EventPrompt, "UserPromptSubmit"), hookCall(session.EventStop, "Stop")} {

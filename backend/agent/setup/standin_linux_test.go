@@ -119,7 +119,7 @@ func standInHook(log *journal, kind bridge.AgentKind, event string) error {
 // the answer to that event.
 func standInPlugin(log *journal, home string) error {
 	log.add(map[string]any{"plugin": "start"})
-	lent := map[string]string{}
+	leased := map[string]string{}
 	out := json.NewEncoder(os.Stdout)
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, bridge.MaxFrameBytes)
@@ -133,7 +133,7 @@ func standInPlugin(log *journal, home string) error {
 		case request.Confirm != nil:
 			log.add(map[string]any{"plugin": "confirm", "confirm": request.Confirm})
 		case request.Back != "":
-			give(home, strings.TrimPrefix(request.Back, "loan-"), lent[request.Back])
+			give(home, strings.TrimPrefix(request.Back, "loan-"), leased[request.Back])
 		default:
 			call, err := host.For(bridge.OpenCode).ParseHook(request.Event, request.Call)
 			if err != nil {
@@ -143,8 +143,8 @@ func standInPlugin(log *journal, home string) error {
 			pushed, push := take(home, "push-"+request.Event)
 			if text, given := take(home, "mail-"+request.Event); given && !push && call.ChildID == "" {
 				reply.Text = text
-				reply.Loan = &session.Loan{ID: "loan-mail-" + request.Event, Recipient: "peer", Messages: []string{"m"}}
-				lent[reply.Loan.ID] = text
+				reply.Lease = &session.Lease{ID: "loan-mail-" + request.Event, Recipient: "peer", Messages: []string{"m"}}
+				leased[reply.Lease.ID] = text
 			} else if given {
 				give(home, "mail-"+request.Event, text)
 			}

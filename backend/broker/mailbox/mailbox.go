@@ -70,7 +70,7 @@ func (b *Box) LastActive() int64 { return b.lastActive }
 // Lease is mail given to a connection until that acknowledges it, returns it, or
 // ends.
 type Lease struct {
-	session.Loan
+	session.Lease
 	announced []string // ids of the messages that its text only tells of
 	holder    *Holder
 	box       *Box // nil until the holder is part of a session
@@ -84,10 +84,10 @@ func (h *Holder) Find(id string) *Lease { return h.leases[id] }
 
 // Keep notes the mail that an earlier broker leased to the holder. It is held as soon
 // as the holder is part of a session.
-func (h *Holder) Keep(earlier []session.Loan) {
+func (h *Holder) Keep(earlier []session.Lease) {
 	for _, one := range earlier {
 		if h.leases[one.ID] == nil {
-			h.add(&Lease{Loan: one})
+			h.add(&Lease{Lease: one})
 		}
 	}
 }
@@ -148,7 +148,7 @@ func (b *Box) TakeOver(other *Box) {
 // Lease gives what the presentation shows and announces to the holder.
 func (b *Box) Lease(to *Holder, s *session.Session, taken mail.Presentation) *Lease {
 	lease := &Lease{
-		Loan:      session.Loan{ID: uuid.NewString(), Recipient: s.ID, Messages: mail.IDs(taken.Shown), Process: s.Process},
+		Lease:     session.Lease{ID: uuid.NewString(), Recipient: s.ID, Messages: mail.IDs(taken.Shown), Process: s.Process},
 		announced: mail.IDs(taken.Announced),
 	}
 	to.add(lease)
@@ -189,7 +189,7 @@ func (b *Box) Renew() { b.released++ }
 
 // Ack ends a lease whose messages reached the session: it knows of the long ones
 // that the text announced, and those that it holds whole need no announcement.
-func (b *Box) Ack(acked session.Loan) {
+func (b *Box) Ack(acked session.Lease) {
 	for _, id := range acked.Messages {
 		delete(b.announced, id)
 	}

@@ -48,7 +48,7 @@ func TestMSG_06_WhatIsLeasedIsGivenToNobodyElse(t *testing.T) {
 func TestMSG_06_AnAcknowledgedLeaseEndsAndItsAnnouncementsCount(t *testing.T) {
 	box, holder, s := New(), &Holder{}, &session.Session{ID: "p1"}
 	lease := box.Lease(holder, s, mail.Presentation{Announced: deliveries("long")})
-	box.Ack(lease.Loan)
+	box.Ack(lease.Lease)
 	if !box.Announced()["long"] || box.Leased() != 0 || len(box.Unannounced(deliveries("long"))) != 0 {
 		t.Errorf("announced %v, %d leased", box.Announced(), box.Leased())
 	}
@@ -56,7 +56,7 @@ func TestMSG_06_AnAcknowledgedLeaseEndsAndItsAnnouncementsCount(t *testing.T) {
 		t.Error("mail behind an announced message waits for it")
 	}
 	other := box.Lease(&Holder{}, s, mail.Presentation{Shown: deliveries("long")})
-	box.Ack(session.Loan{ID: "of an earlier broker", Messages: []string{"long"}})
+	box.Ack(session.Lease{ID: "of an earlier broker", Messages: []string{"long"}})
 	if box.Announced()["long"] || box.Leased() != 0 {
 		t.Errorf("what was shown whole: announced %v, leased %t", box.Announced(), box.IsLeased("long"))
 	}
@@ -70,8 +70,8 @@ func TestMSG_06_AnAcknowledgedLeaseEndsAndItsAnnouncementsCount(t *testing.T) {
 
 func TestMSG_06_AnEarlierBrokersLeaseIsHeldOnceItsHolderHasASession(t *testing.T) {
 	holder, box, stand := &Holder{}, New(), New()
-	holder.Keep([]session.Loan{{ID: "l1", Messages: []string{"a"}}})
-	holder.Keep([]session.Loan{{ID: "l1", Messages: []string{"b"}}}) // it is told at each registration
+	holder.Keep([]session.Lease{{ID: "l1", Messages: []string{"a"}}})
+	holder.Keep([]session.Lease{{ID: "l1", Messages: []string{"b"}}}) // it is told at each registration
 	holder.Join(stand)
 	if !stand.IsLeased("a") || stand.IsLeased("b") {
 		t.Errorf("held: %v", stand.leases)
@@ -87,7 +87,7 @@ func TestMSG_06_AnEarlierBrokersLeaseIsHeldOnceItsHolderHasASession(t *testing.T
 		t.Error("returned, and still leased")
 	}
 	kept := &Holder{}
-	kept.Keep([]session.Loan{{ID: "l2", Messages: []string{"c"}}})
+	kept.Keep([]session.Lease{{ID: "l2", Messages: []string{"c"}}})
 	if kept.End(); kept.Find("l2") != nil {
 		t.Error("a lease without a box outlives its holder")
 	}

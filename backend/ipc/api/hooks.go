@@ -16,9 +16,9 @@ type WakeWait struct {
 // WakeReply ends the wait: with text that starts a turn, or because a newer hook
 // waits or the session has left.
 type WakeReply struct {
-	Text       string        `json:"text,omitempty"`
-	Loan       *session.Loan `json:"loan,omitempty"`
-	Superseded bool          `json:"superseded,omitempty"`
+	Text       string         `json:"text,omitempty"`
+	Lease      *session.Lease `json:"loan,omitempty"`
+	Superseded bool           `json:"superseded,omitempty"`
 }
 
 // HookCalls are the operations of an agent's hooks.

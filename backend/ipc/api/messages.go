@@ -63,12 +63,12 @@ type InboxArgs struct {
 	MarkRead bool `json:"markRead"`
 }
 
-// Inbox is unread mail, oldest first. Loan is nil when nothing is to be
+// Inbox is unread mail, oldest first. Lease is nil when nothing is to be
 // confirmed.
 type Inbox struct {
 	Messages  []InboxMessage `json:"messages"`
 	Remaining int            `json:"remaining"`
-	Loan      *session.Loan  `json:"loan,omitempty"`
+	Lease     *session.Lease `json:"loan,omitempty"`
 }
 
 // InboxMessage is a message as the MCP tools show it (contract).
@@ -94,9 +94,9 @@ type WaitArgs struct {
 
 // WaitResult is the message, or TimedOut.
 type WaitResult struct {
-	Message  *InboxMessage `json:"message,omitempty"`
-	TimedOut bool          `json:"timedOut,omitempty"`
-	Loan     *session.Loan `json:"loan,omitempty"`
+	Message  *InboxMessage  `json:"message,omitempty"`
+	TimedOut bool           `json:"timedOut,omitempty"`
+	Lease    *session.Lease `json:"loan,omitempty"`
 }
 
 // MaxChannelBodyBytes bounds what a channel is given: hosts refuse content over
@@ -104,14 +104,14 @@ type WaitResult struct {
 // tool inbox.
 const MaxChannelBodyBytes = 60 << 10
 
-// Confirm tells the broker what became of a loan. Via is the way that it went, one
+// Confirm tells the broker what became of a lease. Via is the way that it went, one
 // that the role may speak of; Detail is one word more about it, the host's event
 // or the tool. What people read of it, the broker writes.
 type Confirm struct {
-	Loan   session.Loan `json:"loan"`
-	Stage  bridge.Stage `json:"stage"` // handed or consumed
-	Via    mail.Via     `json:"via,omitempty"`
-	Detail string       `json:"detail,omitempty"`
+	Lease  session.Lease `json:"loan"`
+	Stage  bridge.Stage  `json:"stage"` // handed or consumed
+	Via    mail.Via      `json:"via,omitempty"`
+	Detail string        `json:"detail,omitempty"`
 	// Evidence is for a broker that knows no Via yet: the caller fills it in.
 	Evidence string `json:"evidence"`
 }
@@ -124,9 +124,9 @@ func (c Confirm) Words() string {
 	return c.Via.Evidence(c.Detail)
 }
 
-// Return gives a loan back that reached nobody: its mail is offered again.
+// Return gives a lease back that reached nobody: its mail is offered again.
 type Return struct {
-	Loan string `json:"loan"` // its id
+	Lease string `json:"loan"` // its id
 }
 
 // MessageCalls are the operations about messages.
@@ -158,15 +158,15 @@ func (c MessageCalls) Take(ctx context.Context, args Caller) (Inbox, error) {
 	return OpTake.Call(ctx, c.link, args)
 }
 
-// Confirm tells what became of a loan; it is durable when it returns nil.
+// Confirm tells what became of a lease; it is durable when it returns nil.
 func (c MessageCalls) Confirm(ctx context.Context, args Confirm) error {
 	args.Evidence = args.Words()
 	_, err := OpConfirm.Call(ctx, c.link, args)
 	return err
 }
 
-// Return gives a loan back that reached nobody.
-func (c MessageCalls) Return(ctx context.Context, loanID string) error {
-	_, err := OpReturn.Call(ctx, c.link, Return{Loan: loanID})
+// Return gives a lease back that reached nobody.
+func (c MessageCalls) Return(ctx context.Context, leaseID string) error {
+	_, err := OpReturn.Call(ctx, c.link, Return{Lease: leaseID})
 	return err
 }

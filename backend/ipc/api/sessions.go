@@ -48,9 +48,9 @@ type Register struct {
 	// Hooks says that an earlier broker heard hooks of the session: the next one
 	// need not wait for another to know that there are some.
 	Hooks bool `json:"hooks,omitempty"`
-	// Loans is mail that an earlier broker lent to this process and that it did
-	// not confirm yet: it stays lent, so that nobody shows it a second time.
-	Loans []session.Loan `json:"loans,omitempty"`
+	// Leases is mail that an earlier broker leased to this process and that it did
+	// not confirm yet: it stays leased, so that nobody shows it a second time.
+	Leases []session.Lease `json:"loans,omitempty"`
 }
 
 // Host is the flags in one word.

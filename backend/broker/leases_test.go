@@ -36,23 +36,23 @@ func TestMSG_06_ACancelledWaitTakesNoMail(t *testing.T) {
 
 // Mail that a session holds when its broker dies stays out of everybody else's
 // hands under the next one, until it is confirmed or the session is gone.
-func TestMSG_06_ALoanOutlivesItsBroker(t *testing.T) {
+func TestMSG_06_ALeaseOutlivesItsBroker(t *testing.T) {
 	for _, confirmed := range []bool{true, false} {
 		b := newBench(t)
 		reader := b.join(api.Register{SessionID: "host-1"})
 		sent := b.join(api.Register{}).mustSend(api.SendArgs{To: reader.Name, Body: "in flight"})
 		box, err := reader.Inbox(t.Context(), api.InboxArgs{MarkRead: true})
-		if err != nil || box.Loan == nil {
+		if err != nil || box.Lease == nil {
 			t.Fatalf("inbox: %+v, %v", box, err)
 		}
 		b.restart()
-		again := b.join(api.Register{SessionID: "host-1", Previous: reader.ID, Loans: []session.Loan{*box.Loan}})
+		again := b.join(api.Register{SessionID: "host-1", Previous: reader.ID, Leases: []session.Lease{*box.Lease}})
 		wantBodies(t, "inbox while the mail is in flight", again.look())
 		if reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "host-1"}, false); reply.Text != "" {
 			t.Errorf("a hook shows what is in flight: %q", reply.Text)
 		}
 		if confirmed {
-			again.confirm(*box.Loan, bridge.StageConsumed)
+			again.confirm(*box.Lease, bridge.StageConsumed)
 			wantBodies(t, "inbox after the confirmation", again.look())
 			if stage := b.stage(sent.ID); stage != bridge.StageConsumed {
 				t.Errorf("stage %q, want consumed", stage)
@@ -98,12 +98,12 @@ func TestMSG_06_AConfirmationFollowsTheSession(t *testing.T) {
 	}
 	sent := writer.mustSend(api.SendArgs{To: second.ID, Body: "in flight"})
 	box, err := second.Inbox(t.Context(), api.InboxArgs{MarkRead: true})
-	if err != nil || box.Loan == nil {
+	if err != nil || box.Lease == nil {
 		t.Fatalf("inbox: %+v, %v", box, err)
 	}
 	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "host-1", Ancestors: []int{4242}}, false)
 	wantBodies(t, "inbox while the mail is in flight", second.look())
-	second.confirm(*box.Loan, bridge.StageConsumed)
+	second.confirm(*box.Lease, bridge.StageConsumed)
 	wantBodies(t, "inbox after the confirmation", second.look())
 	row, err := b.db.Find(t.Context(), sent.ID)
 	if err != nil || len(row.Deliveries) != 1 || row.Deliveries[0].Recipient != first.ID || row.Stage() != bridge.StageConsumed {
@@ -128,7 +128,7 @@ func TestMSG_06_ManyReadersOfOneSessionShareItsMail(t *testing.T) {
 					continue
 				}
 				seen <- found.Message.Body
-				if err := reader.Confirm(t.Context(), api.Confirm{Loan: *found.Loan, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
+				if err := reader.Confirm(t.Context(), api.Confirm{Lease: *found.Lease, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
 					ended <- err
 					return
 				}
