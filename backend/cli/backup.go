@@ -43,8 +43,8 @@ func backUpMessages(ctx context.Context, a *App) error {
 	ask, hangUp := brokerAnswer(ctx, a, home)
 	defer hangUp()
 	c := maintain.Maintenance{Home: home, Program: "bridge " + backupWorker, Now: a.Now, Retention: settings.BackupRetention}
-	calm := snapshot.Calm(a.Now, ask)
-	made, err := c.Snapshots().BackupMessages(ctx, calm)
+	throttle := snapshot.Throttle(a.Now, ask)
+	made, err := c.Snapshots().BackupMessages(ctx, throttle)
 	if bridge.CodeOf(err) == bridge.Conflict {
 		return nil // another process does what is due
 	}
@@ -53,7 +53,7 @@ func backUpMessages(ctx context.Context, a *App) error {
 		return err
 	}
 	log.Info("messages backed up", "path", made.Path, "bytes", made.Bytes, "moved", len(made.Moved))
-	if err := calm(ctx); err != nil {
+	if err := throttle(ctx); err != nil {
 		return err
 	}
 	proof, err := c.Restores().Drill(ctx, made.Path)

@@ -13,11 +13,11 @@ const (
 	betweenAsks = 250 * time.Millisecond // also the rest of a pause
 )
 
-// Calm returns a pause for BackupMessages that waits while the broker is under
+// Throttle returns a pause for BackupMessages that waits while the broker is under
 // pressure: while ask, a question to it, takes long compared with the quickest
 // answer so far. A broker that is not there has none to spare. The pause is for
 // one goroutine.
-func Calm(now func() time.Time, ask func(context.Context) error) func(context.Context) error {
+func Throttle(now func() time.Time, ask func(context.Context) error) func(context.Context) error {
 	var asked time.Time
 	quickest := time.Duration(-1)
 	pressed := func(ctx context.Context) bool {

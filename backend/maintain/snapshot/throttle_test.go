@@ -13,7 +13,7 @@ func TestSTO_10_ABackupPausesWhileTheBrokerAnswersSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := []time.Duration{time.Millisecond, 300 * time.Millisecond, time.Minute, 2 * time.Millisecond, time.Millisecond}
 		asked := 0
-		pause := Calm(time.Now, func(ctx context.Context) error {
+		pause := Throttle(time.Now, func(ctx context.Context) error {
 			asked++
 			select {
 			case <-time.After(answers[asked-1]):
@@ -39,14 +39,14 @@ func TestSTO_10_ABackupPausesWhileTheBrokerAnswersSlowly(t *testing.T) {
 }
 
 func TestSTO_10_APauseEndsWithItsWorkerAndWithoutABroker(t *testing.T) {
-	gone := Calm(time.Now, func(context.Context) error { return fmt.Errorf("no broker answers: %w", context.DeadlineExceeded) })
+	gone := Throttle(time.Now, func(context.Context) error { return fmt.Errorf("no broker answers: %w", context.DeadlineExceeded) })
 	if err := gone(t.Context()); err != nil {
 		t.Errorf("without a broker: %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		stuck := Calm(time.Now, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		stuck := Throttle(time.Now, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 		if err := stuck(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a stuck broker: %v", err)
 		}
