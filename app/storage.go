@@ -167,7 +167,7 @@ func (s *storage) maintenance() maintain.Maintenance {
 // returns when to look again because the last whole check was just now, or nil.
 func (s *storage) look(ctx context.Context, watcher *fsnotify.Watcher) (later <-chan time.Time) {
 	s.watch(watcher)
-	standing, err := s.maintenance().Doctor().Look(ctx)
+	quick, err := s.maintenance().Doctor().QuickCheck(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -176,7 +176,7 @@ func (s *storage) look(ctx context.Context, watcher *fsnotify.Watcher) (later <-
 	if err != nil {
 		s.known.Problem = err.Error()
 	} else {
-		s.quick = standing.Summary
+		s.quick = quick.Summary
 	}
 	news := err == nil && (!s.checked || s.quick.Errors != s.atCheck.Errors || s.quick.Warnings != s.atCheck.Warnings)
 	rest := checkRest*s.lastTook - s.opts.Now().Sub(s.lastEnd)

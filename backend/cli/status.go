@@ -27,7 +27,7 @@ type statusReport struct {
 	Jobs    []struct{} `json:"jobs"`
 	// Storage is how the storage stands at a quick look; null when none was
 	// possible.
-	Storage *check.Standing `json:"storage"`
+	Storage *check.QuickStatus `json:"storage"`
 }
 
 func statusCommand(a *App) *cobra.Command {
@@ -71,18 +71,18 @@ func statusOffline(ctx context.Context, a *App, home config.Home) error {
 // words. It needs no broker and changes nothing.
 func lookAtStorage(ctx context.Context, a *App, home config.Home, report *statusReport) string {
 	maintenance := maintain.Maintenance{Home: home, Now: a.Now}
-	standing, err := maintenance.Doctor().Look(ctx)
+	quick, err := maintenance.Doctor().QuickCheck(ctx)
 	if err != nil {
 		return fmt.Sprintf("Storage    could not be looked at: %s\n", err)
 	}
-	report.Storage = &standing
+	report.Storage = &quick
 	if err := check.RequireHome(home); err != nil {
 		return fmt.Sprintf("Storage    %s\n", err)
 	}
-	return storageText(standing, a.Now())
+	return storageText(quick, a.Now())
 }
 
-func storageText(s check.Standing, now time.Time) string {
+func storageText(s check.QuickStatus, now time.Time) string {
 	more := "bridge doctor reads everything"
 	if s.Errors+s.Warnings > 0 {
 		more = "bridge doctor says what it is"

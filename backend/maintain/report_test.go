@@ -56,8 +56,8 @@ func TestSTO_18_AHomeThatIsNotThereIsAnErrorAndStaysAway(t *testing.T) {
 	if r := report(t, c); r.OK || !has(findings(r), "home-missing .") || r.Backups == nil || r.Sizes == nil || r.Schema == nil {
 		t.Errorf("report = %+v", r)
 	}
-	if standing, err := c.Doctor().Look(t.Context()); err != nil || standing.OK {
-		t.Errorf("Look = %+v, %v", standing, err)
+	if quick, err := c.Doctor().QuickCheck(t.Context()); err != nil || quick.OK {
+		t.Errorf("QuickCheck = %+v, %v", quick, err)
 	}
 	if _, err := c.Snapshots().Backup(t.Context()); bridge.CodeOf(err) != bridge.NotFound || !strings.Contains(err.Error(), dir) {
 		t.Errorf("Backup: %v", err)

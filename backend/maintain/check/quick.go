@@ -39,8 +39,8 @@ func (s Summary) Words() string {
 	return "healthy"
 }
 
-// Standing is how the storage stands at a quick look. What was never made is nil.
-type Standing struct {
+// QuickStatus is how the storage stands at a quick look. What was never made is nil.
+type QuickStatus struct {
 	Summary
 	CheckedAt    int64            `json:"checkedAt"`    // Unix milliseconds
 	LastSnapshot *inventory.Set   `json:"lastSnapshot"` // the newest full one
@@ -48,26 +48,26 @@ type Standing struct {
 	LastProof    *inventory.Proof `json:"lastProof"`    // the newest drill that succeeded
 }
 
-// Look says how the storage stands, by a QuickReport. It changes nothing.
-func (d Doctor) Look(ctx context.Context) (Standing, error) {
+// QuickCheck says how the storage stands, by a QuickReport. It changes nothing.
+func (d Doctor) QuickCheck(ctx context.Context) (QuickStatus, error) {
 	report, err := d.QuickReport(ctx)
 	if err != nil {
-		return Standing{}, err
+		return QuickStatus{}, err
 	}
-	standing := Standing{Summary: report.Summary(), CheckedAt: report.CheckedAt}
+	quick := QuickStatus{Summary: report.Summary(), CheckedAt: report.CheckedAt}
 	for i, set := range report.Backups { // the newest first
 		name := filepath.Base(set.Path)
 		switch {
-		case standing.LastSnapshot == nil && inventory.SnapshotName.MatchString(name):
-			standing.LastSnapshot = &report.Backups[i]
-		case standing.LastMessages == nil && inventory.MessagesName.MatchString(name):
-			standing.LastMessages = &report.Backups[i]
+		case quick.LastSnapshot == nil && inventory.SnapshotName.MatchString(name):
+			quick.LastSnapshot = &report.Backups[i]
+		case quick.LastMessages == nil && inventory.MessagesName.MatchString(name):
+			quick.LastMessages = &report.Backups[i]
 		}
 	}
 	if proof, ok := inventory.LastProof(d.Worker.Home.Backups()); ok {
-		standing.LastProof = &proof
+		quick.LastProof = &proof
 	}
-	return standing, nil
+	return quick, nil
 }
 
 // Drills returns the recorded proofs, the newest first.

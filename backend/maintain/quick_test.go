@@ -16,17 +16,17 @@ import (
 	"bridge/backend/maintain/inventory"
 )
 
-func look(t *testing.T, c Maintenance) check.Standing {
+func look(t *testing.T, c Maintenance) check.QuickStatus {
 	t.Helper()
 	before := listing(t, c.Home.Dir())
-	standing, err := c.Doctor().Look(t.Context())
+	quick, err := c.Doctor().QuickCheck(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, listing(t, c.Home.Dir())); diff != "" {
 		t.Errorf("the look changed the home:\n%s", diff)
 	}
-	return standing
+	return quick
 }
 
 func TestSTO_01_ALookTellsBackupsAndProofsApart(t *testing.T) {
