@@ -84,16 +84,16 @@ func (f doctorFlags) check(restoring, merging bool) error {
 
 // asks returns the work that needs consent and the set that it is about; "" where
 // nothing that is there changes.
-func (f doctorFlags) asks(c maintain.Maintenance) (work maintain.Work, set string) {
+func (f doctorFlags) asks(c maintain.Maintenance) (task maintain.Task, set string) {
 	switch {
 	case f.restore != "":
-		return maintain.WorkRestore, f.restore
+		return maintain.TaskRestore, f.restore
 	case f.merge != "":
-		return maintain.WorkMerge, f.merge
+		return maintain.TaskMerge, f.merge
 	case f.fix:
-		return maintain.WorkFix, ""
+		return maintain.TaskFix, ""
 	case f.archive && c.ArchiveAge > 0:
-		return maintain.WorkArchive, ""
+		return maintain.TaskArchive, ""
 	}
 	return "", ""
 }
@@ -112,15 +112,15 @@ func (d doctor) run(ctx context.Context, snapshot string) error {
 	defer d.progress.end()
 	d.maintenance = maintain.Maintenance{
 		Home: home, Program: "bridge doctor", Now: d.Now,
-		Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge, Told: d.progress.tell,
+		Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge, OnProgress: d.progress.tell,
 	}
 	if d.flags != (doctorFlags{restore: d.flags.restore, yes: d.flags.yes}) {
 		if err := check.RequireHome(home); err != nil {
 			return err
 		}
 	}
-	if work, set := d.flags.asks(d.maintenance); work != "" {
-		d.explain(d.maintenance.Explain(work, set))
+	if task, set := d.flags.asks(d.maintenance); task != "" {
+		d.explain(d.maintenance.Explain(task, set))
 		if err := d.consent(d.flags.yes); err != nil {
 			return err
 		}
@@ -247,7 +247,7 @@ func (d doctor) fix(ctx context.Context) error {
 
 func (d doctor) archive(ctx context.Context) error {
 	if d.maintenance.ArchiveAge == 0 {
-		return d.print(archive.Archived{}, d.maintenance.Explain(maintain.WorkArchive, "")+"\n")
+		return d.print(archive.Archived{}, d.maintenance.Explain(maintain.TaskArchive, "")+"\n")
 	}
 	done, err := d.maintenance.Archive().Messages(ctx)
 	d.progress.end()

@@ -76,7 +76,7 @@ func consentToReplace(ctx context.Context, a *App, yes bool) error {
 	if !errors.Is(err, check.ErrLost) {
 		return err
 	}
-	fmt.Fprintf(a.Stdout, "%s.\n%s\n", oneLine(err), c.Explain(maintain.WorkReplace, ""))
+	fmt.Fprintf(a.Stdout, "%s.\n%s\n", oneLine(err), c.Explain(maintain.TaskReplace, ""))
 	return a.consent(yes)
 }
 

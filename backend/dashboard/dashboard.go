@@ -160,7 +160,7 @@ type Dashboard struct {
 	decisions decisions
 	chats     *chats
 	storage   *storage
-	works     *works
+	tasks     *tasks
 	agents    *agents
 	settings  *settings
 	events    *events
@@ -198,11 +198,11 @@ func New(opts Options) *Dashboard {
 		stop:      stop,
 	}
 	d.states = &states{sources: from, instance: shape.Instance{Name: opts.Name, Version: opts.Version, Home: opts.Home}, storage: d.storage}
-	d.works = &works{
+	d.tasks = &tasks{
 		care: opts.Maintenance, agents: opts.Agents, storage: d.storage, ctx: ctx,
-		now: opts.Now, log: opts.Log, news: d.events.tellWork,
+		now: opts.Now, log: opts.Log, changed: d.events.tellWork,
 	}
-	d.events.work = d.works.event
+	d.events.work = d.tasks.event
 	d.routes = d.table()
 	d.follow(ctx, opts.Storage)
 	return d
@@ -227,7 +227,7 @@ func (d *Dashboard) follow(ctx context.Context, storage Storage) {
 // Other requests are still answered.
 func (d *Dashboard) Close() error {
 	d.stop()
-	d.works.close()
+	d.tasks.close()
 	d.events.close()
 	d.followed.Wait()
 	return nil

@@ -17,70 +17,70 @@ import (
 )
 
 const (
-	// keptWorks is how many works that ended are remembered.
-	keptWorks = 10
-	// workPace is the shortest time between two pieces of news of a running work.
-	workPace = 100 * time.Millisecond
+	// keptTasks is how many tasks that ended are remembered.
+	keptTasks = 10
+	// progressPace is the shortest time between two changes of a running task that are shown.
+	progressPace = 100 * time.Millisecond
 )
 
-// works does maintenance of the home on the owner's word, one work at a time.
-type works struct {
+// tasks does maintenance of the home on the owner's word, one task at a time.
+type tasks struct {
 	care    func() maintain.Maintenance // nil where nothing can be done
 	agents  Agents                      // knows what a person types; may be nil
 	storage *storage
-	ctx     context.Context //nolint:containedctx // the dashboard's own life: a work outlives its request
+	ctx     context.Context //nolint:containedctx // the dashboard's own life: a task outlives its request
 	now     func() time.Time
 	log     *slog.Logger
-	news    func() // something of what is shown changed
+	changed func() // something of what is shown changed
 
 	mu      sync.Mutex // guards below
 	closed  bool
 	running *shape.Work
-	told    time.Time    // when news of the running one went out last
+	shownAt time.Time    // when progress of the running one was shown last
 	ended   []shape.Work // the newest first
-	tasks   sync.WaitGroup
+	group   sync.WaitGroup
 }
 
 // workRequest is the body of POST /api/storage/work.
 type workRequest struct {
-	Action  maintain.Work `json:"action"`
+	Action  maintain.Task `json:"action"`
 	Consent bool          `json:"consent"`
 }
 
-// offered are the works in the order in which people meet them.
-var offered = []maintain.Work{
-	maintain.WorkBackup, maintain.WorkDrill, maintain.WorkCheck, maintain.WorkArchive,
-	maintain.WorkFix, maintain.WorkMerge, maintain.WorkRestore,
+// offered are the tasks in the order in which people meet them.
+var offered = []maintain.Task{
+	maintain.TaskBackup, maintain.TaskDrill, maintain.TaskCheck, maintain.TaskArchive,
+	maintain.TaskFix, maintain.TaskMerge, maintain.TaskRestore,
 }
 
 // needsConsent: looking is free, everything else writes to the home.
-func needsConsent(work maintain.Work) bool { return work != maintain.WorkCheck }
+func needsConsent(task maintain.Task) bool { return task != maintain.TaskCheck }
 
-// notHere says why a work needs the home for itself, "" for one that goes on
+// notHere says why a task needs the home for itself, "" for one that goes on
 // beside live writers (STO-09).
-func notHere(work maintain.Work) string {
-	switch work {
-	case maintain.WorkFix, maintain.WorkMerge:
+func notHere(task maintain.Task) string {
+	switch task {
+	case maintain.TaskFix, maintain.TaskMerge:
 		return "It needs the home for itself, and the broker that shows this page is one of its writers: stop the sessions and the broker, then run the command."
-	case maintain.WorkRestore:
+	case maintain.TaskRestore:
 		return "It replaces files that the broker and the sessions are writing: stop them all, then run the command."
 	default:
 		return ""
 	}
 }
 
-func (s *works) offer(work maintain.Work, care maintain.Maintenance) shape.Offer {
-	offer := shape.Offer{Action: string(work), Explains: care.Explain(work, ""), Consent: needsConsent(work), Refused: notHere(work)}
-	if work == maintain.WorkArchive && care.ArchiveAge == 0 {
+func (s *tasks) offer(task maintain.Task, care maintain.Maintenance) shape.Offer {
+	offer := shape.Offer{Action: string(task), Explains: care.Explain(task, ""), Consent: needsConsent(task), Refused: notHere(task)}
+	if task == maintain.TaskArchive && care.ArchiveAge == 0 {
 		offer.Refused = offer.Explains
 	}
 	words := []string{"doctor"}
-	switch work {
-	case maintain.WorkCheck:
-	case maintain.WorkRestore, maintain.WorkMerge:
-		words = append(words, "--"+string(work), "latest")
+	switch task {
+	case maintain.TaskCheck:
+	case maintain.TaskRestore, maintain.TaskMerge:
+		words = append(words, "--"+string(task), "latest")
 	default:
-		words = append(words, "--"+string(work))
+		words = append(words, "--"+string(task))
 	}
 	offer.Command = "bridge doctor"
 	if s.agents != nil {
@@ -90,14 +90,14 @@ func (s *works) offer(work maintain.Work, care maintain.Maintenance) shape.Offer
 }
 
 // show answers GET /api/storage/work: what runs, what came of the last
-// works, and which there are.
-func (s *works) show(w http.ResponseWriter, _ *http.Request) error {
+// tasks, and which there are.
+func (s *tasks) show(w http.ResponseWriter, _ *http.Request) error {
 	wire := s.wire()
 	wire.Offers, wire.Hints = []shape.Offer{}, map[string]string{}
 	if s.care != nil {
 		care := s.care()
-		for _, work := range offered {
-			wire.Offers = append(wire.Offers, s.offer(work, care))
+		for _, task := range offered {
+			wire.Offers = append(wire.Offers, s.offer(task, care))
 		}
 	}
 	for code, kind := range check.Kinds() {
@@ -106,9 +106,9 @@ func (s *works) show(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, wire)
 }
 
-// start answers POST /api/storage/work: it begins a work and tells what runs;
+// start answers POST /api/storage/work: it begins a task and tells what runs;
 // how that goes is told by the events and GET.
-func (s *works) start(w http.ResponseWriter, r *http.Request) error {
+func (s *tasks) start(w http.ResponseWriter, r *http.Request) error {
 	var request workRequest
 	if err := readJSON(w, r, &request); err != nil {
 		return err
@@ -127,14 +127,14 @@ func (s *works) start(w http.ResponseWriter, r *http.Request) error {
 	if offer.Consent && !request.Consent {
 		return bridge.Errorf(bridge.Invalid, "consent must be true for %s. %s", request.Action, offer.Explains)
 	}
-	if err := s.begin(s.ctx, request.Action, func(ctx context.Context) (string, error) { return s.work(ctx, request.Action, care) }); err != nil {
+	if err := s.begin(s.ctx, request.Action, func(ctx context.Context) (string, error) { return s.runTask(ctx, request.Action, care) }); err != nil {
 		return err
 	}
 	return s.show(w, r)
 }
 
-// begin starts do unless another work runs.
-func (s *works) begin(ctx context.Context, action maintain.Work, do func(context.Context) (string, error)) error {
+// begin starts do unless another task runs.
+func (s *tasks) begin(ctx context.Context, action maintain.Task, do func(context.Context) (string, error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -144,16 +144,16 @@ func (s *works) begin(ctx context.Context, action maintain.Work, do func(context
 		return bridge.Errorf(bridge.Conflict, "one thing at a time: %s is still running", s.running.Action)
 	}
 	s.running = &shape.Work{Action: string(action), State: "running", Began: s.now().UnixMilli()}
-	s.tasks.Go(func() {
+	s.group.Go(func() {
 		result, err := do(ctx)
 		s.end(result, err)
 	})
-	s.news()
+	s.changed()
 	return nil
 }
 
-// end puts the running work among those that ended.
-func (s *works) end(result string, err error) {
+// end puts the running task among those that ended.
+func (s *tasks) end(result string, err error) {
 	s.mu.Lock()
 	at := s.now().UnixMilli()
 	done := *s.running
@@ -162,31 +162,31 @@ func (s *works) end(result string, err error) {
 		done.State = "failed"
 		_, done.Result = answerFor(err)
 	}
-	s.running, s.told = nil, time.Time{}
-	s.ended = append([]shape.Work{done}, s.ended...)[:min(len(s.ended)+1, keptWorks)]
+	s.running, s.shownAt = nil, time.Time{}
+	s.ended = append([]shape.Work{done}, s.ended...)[:min(len(s.ended)+1, keptTasks)]
 	s.mu.Unlock()
-	s.news()
+	s.changed()
 }
 
-// tell is a task's OnProgress: how far the running work is.
-func (s *works) tell(step string, done, all int64) {
+// progress is the running task's OnProgress: how far it is.
+func (s *tasks) progress(step string, done, all int64) {
 	s.mu.Lock()
 	if s.running == nil {
 		s.mu.Unlock()
 		return
 	}
 	s.running.Step, s.running.Done, s.running.All = filepath.ToSlash(step), done, all
-	quiet := s.now().Sub(s.told) < workPace
+	quiet := s.now().Sub(s.shownAt) < progressPace
 	if !quiet {
-		s.told = s.now()
+		s.shownAt = s.now()
 	}
 	s.mu.Unlock()
 	if !quiet {
-		s.news()
+		s.changed()
 	}
 }
 
-func (s *works) wire() shape.Works {
+func (s *tasks) wire() shape.Works {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wire := shape.Works{Ended: slices.Clone(shape.List(s.ended))}
@@ -197,8 +197,8 @@ func (s *works) wire() shape.Works {
 	return wire
 }
 
-// event is what the event stream says of the running work.
-func (s *works) event() string {
+// event is what the event stream says of the running task.
+func (s *tasks) event() string {
 	body, err := encode(shape.News{Running: s.wire().Running})
 	if err != nil {
 		panic(err) // strings and numbers only
@@ -206,35 +206,35 @@ func (s *works) event() string {
 	return string(body)
 }
 
-// close lets no work begin and waits for the running one, whose context has
+// close lets no task begin and waits for the running one, whose context has
 // ended.
-func (s *works) close() {
+func (s *tasks) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.tasks.Wait()
+	s.group.Wait()
 }
 
-// work does one work and says what came of it. Whatever it was, the storage is
+// runTask does one task and says what came of it. Whatever it was, the storage is
 // looked at anew and its size recorded: every page shows what is true now.
-func (s *works) work(ctx context.Context, work maintain.Work, care maintain.Maintenance) (string, error) {
-	care.Told = s.tell
-	result, err := carryOut(ctx, work, care)
-	s.log.Info("maintenance from the page", "work", work, "result", result, "err", err)
+func (s *tasks) runTask(ctx context.Context, task maintain.Task, care maintain.Maintenance) (string, error) {
+	care.OnProgress = s.progress
+	result, err := carryOut(ctx, task, care)
+	s.log.Info("maintenance from the page", "work", task, "result", result, "err", err)
 	if recordErr := check.RecordSizes(ctx, care.Worker()); recordErr != nil && ctx.Err() == nil {
 		s.log.Warn("the storage's size could not be recorded", "err", recordErr)
 	}
 	report, lookErr := s.storage.look(ctx)
-	if err == nil && work == maintain.WorkCheck {
+	if err == nil && task == maintain.TaskCheck {
 		return "Everything was read: " + report.Summary().Words() + ".", lookErr
 	}
 	return result, err
 }
 
-// carryOut does a work and says in a sentence what came of it.
-func carryOut(ctx context.Context, work maintain.Work, care maintain.Maintenance) (string, error) {
-	switch work {
-	case maintain.WorkBackup:
+// carryOut does a task and says in a sentence what came of it.
+func carryOut(ctx context.Context, task maintain.Task, care maintain.Maintenance) (string, error) {
+	switch task {
+	case maintain.TaskBackup:
 		made, err := care.Snapshots().Backup(ctx)
 		if err != nil {
 			return "", err
@@ -244,25 +244,25 @@ func carryOut(ctx context.Context, work maintain.Work, care maintain.Maintenance
 			result += fmt.Sprintf(" Older ones moved to the archive: %d.", len(made.Moved))
 		}
 		return result, nil
-	case maintain.WorkDrill:
+	case maintain.TaskDrill:
 		proof, err := care.Restores().Drill(ctx, "")
 		if err != nil {
 			return "", err
 		}
 		return proof.Detail + ": " + proof.Snapshot + ".", nil
-	case maintain.WorkArchive:
+	case maintain.TaskArchive:
 		done, err := care.Archive().Messages(ctx)
 		if err != nil {
 			return "", err
 		}
 		return fmt.Sprintf("Messages moved to the archive: %d.", done.Messages), nil
-	default: // a check is the look that follows every work
+	default: // a check is the look that follows every task
 		return "", nil
 	}
 }
 
 // sizes answers GET /api/storage/sizes: how much the home took over time.
-func (s *works) sizes(w http.ResponseWriter, _ *http.Request) error {
+func (s *tasks) sizes(w http.ResponseWriter, _ *http.Request) error {
 	if s.care == nil {
 		return writeJSON(w, shape.Sizes{Points: []shape.SizePoint{}})
 	}

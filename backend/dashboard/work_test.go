@@ -58,9 +58,9 @@ func kept(t *testing.T, change ...func(*maintain.Maintenance)) (*world, config.H
 func (w *world) ended() shape.Work {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-		works := decode[shape.Works](w.t, w.get("/api/storage/work"))
-		if works.Running == nil && len(works.Ended) > 0 {
-			return works.Ended[0]
+		tasks := decode[shape.Works](w.t, w.get("/api/storage/work"))
+		if tasks.Running == nil && len(tasks.Ended) > 0 {
+			return tasks.Ended[0]
 		}
 	}
 	w.t.Fatal("the work does not end")
@@ -121,16 +121,16 @@ func TestSTO_09_DSK_06_NothingIsDoneWithoutConsentOrWhereItIsRefused(t *testing.
 	if _, err := os.Stat(home.Backups()); !os.IsNotExist(err) {
 		t.Errorf("something was done: %v", err)
 	}
-	if works := decode[shape.Works](t, w.get("/api/storage/work")); works.Running != nil || len(works.Ended) != 0 {
-		t.Errorf("%+v", works)
+	if tasks := decode[shape.Works](t, w.get("/api/storage/work")); tasks.Running != nil || len(tasks.Ended) != 0 {
+		t.Errorf("%+v", tasks)
 	}
 }
 
 func TestDSK_06_WhatCanBeDoneIsOfferedInWords(t *testing.T) {
 	w, _ := kept(t, func(c *maintain.Maintenance) { c.ArchiveAge = 0 })
 	offers := map[string]shape.Offer{}
-	works := decode[shape.Works](t, w.get("/api/storage/work"))
-	for _, offer := range works.Offers {
+	tasks := decode[shape.Works](t, w.get("/api/storage/work"))
+	for _, offer := range tasks.Offers {
 		offers[offer.Action] = offer
 		if offer.Explains == "" || !strings.Contains(offer.Command, "doctor") {
 			t.Errorf("%+v", offer)
@@ -142,8 +142,8 @@ func TestDSK_06_WhatCanBeDoneIsOfferedInWords(t *testing.T) {
 		}
 	}
 	for code, kind := range check.Kinds() {
-		if works.Hints[string(code)] != kind.Hint || kind.Hint == "" {
-			t.Errorf("%s has the hint %q", code, works.Hints[string(code)])
+		if tasks.Hints[string(code)] != kind.Hint || kind.Hint == "" {
+			t.Errorf("%s has the hint %q", code, tasks.Hints[string(code)])
 		}
 	}
 }
@@ -154,12 +154,12 @@ func TestTheShapesOfMaintenanceAreThoseOfTheGoldenFiles(t *testing.T) {
 	w, home := kept(t)
 	at := fixedTime.UnixMilli()
 	ended := at + 1200
-	w.board.works.running = &shape.Work{Action: "backup", State: "running", Began: at, Step: "copying bridge.db", Done: 3, All: 9}
-	w.board.works.ended = []shape.Work{{Action: "drill", State: "failed", Began: at, Ended: &ended, Result: "there is no snapshot yet"}}
-	works := decode[shape.Works](t, w.get("/api/storage/work"))
-	w.board.works.running = nil
-	works.Hints = map[string]string{"temp-abandoned": works.Hints["temp-abandoned"]}
-	body, err := json.Marshal(works)
+	w.board.tasks.running = &shape.Work{Action: "backup", State: "running", Began: at, Step: "copying bridge.db", Done: 3, All: 9}
+	w.board.tasks.ended = []shape.Work{{Action: "drill", State: "failed", Began: at, Ended: &ended, Result: "there is no snapshot yet"}}
+	tasks := decode[shape.Works](t, w.get("/api/storage/work"))
+	w.board.tasks.running = nil
+	tasks.Hints = map[string]string{"temp-abandoned": tasks.Hints["temp-abandoned"]}
+	body, err := json.Marshal(tasks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,13 +177,13 @@ func TestTheShapesOfMaintenanceAreThoseOfTheGoldenFiles(t *testing.T) {
 func TestDSK_06_OneWorkAtATimeWithItsProgressInTheEvents(t *testing.T) {
 	held, release := make(chan struct{}), make(chan struct{})
 	w, _ := kept(t)
-	care := w.board.works.care()
-	told := false
-	w.board.works.care = func() maintain.Maintenance {
+	care := w.board.tasks.care()
+	progressed := false
+	w.board.tasks.care = func() maintain.Maintenance {
 		slow := care
 		slow.Now = func() time.Time { // the first thing that a work asks
-			if !told {
-				told = true
+			if !progressed {
+				progressed = true
 				close(held)
 				<-release
 			}
@@ -248,12 +248,12 @@ func TestDSK_06_AFailedWorkSaysWhy(t *testing.T) {
 }
 
 func TestDSK_06_TheLastTenWorksAreRemembered(t *testing.T) {
-	s := &works{now: time.Now, news: func() {}}
-	for n := range keptWorks + 2 {
-		if err := s.begin(t.Context(), maintain.WorkCheck, func(context.Context) (string, error) { return fmt.Sprint(n), nil }); err != nil {
+	s := &tasks{now: time.Now, changed: func() {}}
+	for n := range keptTasks + 2 {
+		if err := s.begin(t.Context(), maintain.TaskCheck, func(context.Context) (string, error) { return fmt.Sprint(n), nil }); err != nil {
 			t.Fatal(err)
 		}
-		s.tasks.Wait()
+		s.group.Wait()
 	}
 	if ended := s.wire().Ended; len(ended) != 10 || ended[0].Result != "11" || ended[9].Result != "2" {
 		t.Errorf("remembered: %+v", ended)
@@ -261,34 +261,34 @@ func TestDSK_06_TheLastTenWorksAreRemembered(t *testing.T) {
 }
 
 func TestDSK_06_NewsOfARunningWorkIsPaced(t *testing.T) {
-	clock, news, release := &clock{now: fixedTime}, 0, make(chan struct{})
-	s := &works{now: clock.Now, news: func() { news++ }}
-	s.tell("nothing runs", 1, 2)
-	if err := s.begin(t.Context(), maintain.WorkBackup, func(context.Context) (string, error) { <-release; return "", nil }); err != nil {
+	clock, changed, release := &clock{now: fixedTime}, 0, make(chan struct{})
+	s := &tasks{now: clock.Now, changed: func() { changed++ }}
+	s.progress("nothing runs", 1, 2)
+	if err := s.begin(t.Context(), maintain.TaskBackup, func(context.Context) (string, error) { <-release; return "", nil }); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
-		after time.Duration
-		news  int // since the work was asked for, its beginning included
-	}{{0, 2}, {0, 2}, {workPace - 1, 2}, {1, 3}, {0, 3}} {
+		after   time.Duration
+		changed int // since the work was asked for, its beginning included
+	}{{0, 2}, {0, 2}, {progressPace - 1, 2}, {1, 3}, {0, 3}} {
 		clock.Advance(step.after)
-		s.tell("copying", int64(step.after), 10)
-		if news != step.news || s.wire().Running.Done != int64(step.after) {
-			t.Errorf("after %v more: %d pieces of news, %+v", step.after, news, s.wire().Running)
+		s.progress("copying", int64(step.after), 10)
+		if changed != step.changed || s.wire().Running.Done != int64(step.after) {
+			t.Errorf("after %v more: %d pieces of news, %+v", step.after, changed, s.wire().Running)
 		}
 	}
 	close(release)
 	s.close()
-	if news != 4 {
-		t.Errorf("%d pieces of news: the end is told at once", news)
+	if changed != 4 {
+		t.Errorf("%d pieces of news: the end is told at once", changed)
 	}
 }
 
 func TestDSK_06_ClosingWaitsForTheRunningWorkAndLetsNoneBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &works{now: time.Now, news: func() {}}
+		s := &tasks{now: time.Now, changed: func() {}}
 		ctx, stop := context.WithCancel(t.Context())
-		err := s.begin(ctx, maintain.WorkBackup, func(ctx context.Context) (string, error) {
+		err := s.begin(ctx, maintain.TaskBackup, func(ctx context.Context) (string, error) {
 			<-ctx.Done()
 			<-time.After(time.Second) // it tidies up
 			return "", ctx.Err()
@@ -298,10 +298,10 @@ func TestDSK_06_ClosingWaitsForTheRunningWorkAndLetsNoneBegin(t *testing.T) {
 		}
 		stop()
 		s.close()
-		if works := s.wire(); works.Running != nil || len(works.Ended) != 1 {
-			t.Errorf("closed while it ran: %+v", works)
+		if tasks := s.wire(); tasks.Running != nil || len(tasks.Ended) != 1 {
+			t.Errorf("closed while it ran: %+v", tasks)
 		}
-		err = s.begin(t.Context(), maintain.WorkCheck, func(context.Context) (string, error) { return "", nil })
+		err = s.begin(t.Context(), maintain.TaskCheck, func(context.Context) (string, error) { return "", nil })
 		if bridge.CodeOf(err) != bridge.Unavailable {
 			t.Errorf("a work after the end: %v", err)
 		}

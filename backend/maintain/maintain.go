@@ -35,8 +35,8 @@ type Maintenance struct {
 	Retention int
 	// ArchiveAge is how old what the archive takes must be; 0 takes nothing.
 	ArchiveAge time.Duration
-	// Told, when set, hears how far long work is: what, done of all bytes or rows.
-	Told func(what string, done, all int64)
+	// OnProgress, when set, hears how far long work is: what, done of all bytes or rows.
+	OnProgress func(what string, done, all int64)
 
 	// step, when set, is told each step before it happens; an error makes the
 	// step fail, and a test may end the process there.
@@ -45,7 +45,7 @@ type Maintenance struct {
 
 // Worker is who does this work.
 func (m Maintenance) Worker() lease.Worker {
-	return lease.Worker{Home: m.Home, Program: m.Program, Now: m.Now, OnProgress: m.Told, Step: m.step}
+	return lease.Worker{Home: m.Home, Program: m.Program, Now: m.Now, OnProgress: m.OnProgress, Step: m.step}
 }
 
 // Snapshots makes sets of copies of the home.

@@ -147,7 +147,7 @@ func TestSTO_16_AMergeSettlesOnlyItself(t *testing.T) {
 func TestSTO_16_AMergeSaysHowFarItIs(t *testing.T) {
 	c := lossyHome(t)
 	var last, most int64
-	c.Told = func(what string, done, all int64) {
+	c.OnProgress = func(what string, done, all int64) {
 		if what == "merging messages" {
 			last, most = done, all
 		}

@@ -121,19 +121,19 @@ func TestSTO_01_ALookNamesTheNewestSetOfEachKind(t *testing.T) {
 func TestSTO_09_AWorkSaysWhatItWouldDo(t *testing.T) {
 	home := newHome(t)
 	for _, tt := range []struct {
-		work   Work
+		task   Task
 		change func(*Maintenance)
 		says   string
 	}{
-		{WorkArchive, func(c *Maintenance) { c.ArchiveAge = 0 }, "nothing is archived"},
-		{WorkArchive, func(c *Maintenance) { c.ArchiveAge = 30 * 24 * time.Hour }, "more than 30 days ago"},
-		{WorkBackup, func(c *Maintenance) { c.Retention = 0 }, "All snapshots stay in place."},
-		{WorkBackup, func(c *Maintenance) { c.Retention = 7 }, "The newest 7 snapshots stay in place"},
+		{TaskArchive, func(c *Maintenance) { c.ArchiveAge = 0 }, "nothing is archived"},
+		{TaskArchive, func(c *Maintenance) { c.ArchiveAge = 30 * 24 * time.Hour }, "more than 30 days ago"},
+		{TaskBackup, func(c *Maintenance) { c.Retention = 0 }, "All snapshots stay in place."},
+		{TaskBackup, func(c *Maintenance) { c.Retention = 7 }, "The newest 7 snapshots stay in place"},
 	} {
 		c := home
 		tt.change(&c)
-		if got := c.Explain(tt.work, ""); !strings.Contains(got, tt.says) {
-			t.Errorf("%s says %q, not %q", tt.work, got, tt.says)
+		if got := c.Explain(tt.task, ""); !strings.Contains(got, tt.says) {
+			t.Errorf("%s says %q, not %q", tt.task, got, tt.says)
 		}
 	}
 }

@@ -187,7 +187,7 @@ func TestSTO_04_AnEmptyHomeHasNothingToBackUp(t *testing.T) {
 func TestSTO_04_ProgressIsTold(t *testing.T) {
 	c := newHome(t)
 	var told []string
-	c.Told = func(what string, done, all int64) {
+	c.OnProgress = func(what string, done, all int64) {
 		if done > all {
 			t.Errorf("%s: %d of %d", what, done, all)
 		}
