@@ -117,7 +117,7 @@ func TestSTO_04_STO_08_ApprovalsComeBackOnARestore(t *testing.T) {
 			t.Errorf("%s was changed: %s", name, got)
 		}
 	}
-	if !inventory.IsMissing(inventory.Join(c.Home.Dir(), "approvals/later.json")) {
+	if !inventory.IsMissing(inventory.JoinHome(c.Home.Dir(), "approvals/later.json")) {
 		t.Error("what came after the snapshot is still there")
 	}
 	for _, name := range []string{"later", "applied"} {

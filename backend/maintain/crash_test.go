@@ -205,7 +205,7 @@ func wholeSnapshots(t *testing.T, c Maintenance, dir string) int {
 			err = manifest.CheckSums(context.Background(), path, c.Worker().ProgressOf(""))
 		}
 		if err == nil {
-			_, err = check.VerifyDatabase(context.Background(), inventory.Join(path, inventory.Primary))
+			_, err = check.VerifyDatabase(context.Background(), inventory.JoinHome(path, inventory.Primary))
 		}
 		if err != nil {
 			t.Errorf("a published snapshot is not whole: %v", err)
@@ -241,7 +241,7 @@ func checkAfterRestore(t *testing.T, c Maintenance, before map[string]string) {
 	for path, want := range before {
 		found := now[path] == want
 		for _, set := range saved {
-			data, err := os.ReadFile(inventory.Join(filepath.Join(c.Home.Backups(), set.Path, inventory.DisplacedDir), path))
+			data, err := os.ReadFile(inventory.JoinHome(filepath.Join(c.Home.Backups(), set.Path, inventory.DisplacedDir), path))
 			found = found || err == nil && string(data) == want
 		}
 		if !found {

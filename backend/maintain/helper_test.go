@@ -78,10 +78,10 @@ func maintenanceOf(dir string) (Maintenance, error) {
 
 func write(t testing.TB, dir, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(inventory.Join(dir, path)), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(inventory.JoinHome(dir, path)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(inventory.Join(dir, path), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(inventory.JoinHome(dir, path), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -230,7 +230,7 @@ func managedBytes(t testing.TB, c Maintenance) map[string]string {
 	}
 	seen := map[string]string{}
 	for _, path := range paths {
-		data, err := os.ReadFile(inventory.Join(c.Home.Dir(), path))
+		data, err := os.ReadFile(inventory.JoinHome(c.Home.Dir(), path))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -149,7 +149,7 @@ func TestSTO_04_ADamagedSearchIndexIsNoReasonToHaveNoSnapshot(t *testing.T) {
 	if manifestOf(t, made.Path).Has(inventory.History) || len(made.Omitted) != 1 || made.Omitted[0] != inventory.History {
 		t.Errorf("the snapshot omits %v", made.Omitted)
 	}
-	if _, err := os.Lstat(inventory.Join(made.Path, inventory.History)); !inventory.IsGone(err) {
+	if _, err := os.Lstat(inventory.JoinHome(made.Path, inventory.History)); !inventory.IsGone(err) {
 		t.Errorf("half a copy is in the snapshot: %v", err)
 	}
 	if _, err := c.Restores().Drill(t.Context(), made.Path); err != nil {

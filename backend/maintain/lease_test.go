@@ -192,7 +192,7 @@ func TestSTO_06_AFixPassesOverWhatEndsMeanwhile(t *testing.T) {
 	write(t, c.Home.Dir(), ".jobs.json.bridge-tmp-LEFT", "half")
 	c.step = func(name string) error {
 		if name == "publish ..maintenance-lock.bridge-tmp-RIVAL" {
-			return os.Remove(inventory.Join(c.Home.Dir(), "..maintenance-lock.bridge-tmp-RIVAL"))
+			return os.Remove(inventory.JoinHome(c.Home.Dir(), "..maintenance-lock.bridge-tmp-RIVAL"))
 		}
 		return nil
 	}

@@ -187,7 +187,7 @@ func rowless(path, script string) func(testing.TB, Maintenance) {
 func makeFolders(t testing.TB, c Maintenance, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if err := os.MkdirAll(inventory.Join(c.Home.Dir(), name), 0o700); err != nil {
+		if err := os.MkdirAll(inventory.JoinHome(c.Home.Dir(), name), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -266,7 +266,7 @@ func TestSTO_17_TheRefusalNamesWhatBringsMostBack(t *testing.T) {
 	says("`bridge doctor --restore " + filepath.Base(second.Path) + " --home " + c.Home.Dir() + "` brings the newest snapshot back")
 	remove(t, c, "backups/"+filepath.Base(second.Path)+"/bridge.db") // a set without its store helps nobody
 	says("--restore " + filepath.Base(first.Path))
-	if err := os.MkdirAll(inventory.Join(c.Home.Dir(), "backups/archive"), 0o700); err != nil {
+	if err := os.MkdirAll(inventory.JoinHome(c.Home.Dir(), "backups/archive"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	rename(t, c, "backups/"+filepath.Base(first.Path), "backups/archive/"+filepath.Base(first.Path))
@@ -279,7 +279,7 @@ func TestSTO_17_TheRefusalNamesWhatBringsMostBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	remove(t, c, "bridge.db")
-	if err := os.RemoveAll(inventory.Join(c.Home.Dir(), "backups/archive")); err != nil {
+	if err := os.RemoveAll(inventory.JoinHome(c.Home.Dir(), "backups/archive")); err != nil {
 		t.Fatal(err)
 	}
 	says("`bridge doctor --restore " + filepath.Base(again.Recovery) + " --home " + c.Home.Dir() + "` brings the newest recovery set back")
@@ -357,7 +357,7 @@ func TestSTO_17_AReplacementKeepsAllThatIsLeftAndLeavesAHealthyHome(t *testing.T
 			t.Errorf("%s is not kept", path)
 		}
 		isOfStore := strings.HasPrefix(path, "bridge.db") || strings.HasPrefix(path, "history.db") || strings.HasPrefix(path, "compat.db") || strings.HasPrefix(path, "read-journal/")
-		if isOfStore != inventory.IsMissing(inventory.Join(c.Home.Dir(), path)) {
+		if isOfStore != inventory.IsMissing(inventory.JoinHome(c.Home.Dir(), path)) {
 			t.Errorf("%s belonged to the lost store: %v, and is missing: %v", path, isOfStore, !isOfStore)
 		}
 	}

@@ -240,7 +240,7 @@ func TestSTO_16_OtherSetsAndDamagedOnesAreRefusedAndNothingChanges(t *testing.T)
 
 func read(t testing.TB, dir, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(inventory.Join(dir, path))
+	data, err := os.ReadFile(inventory.JoinHome(dir, path))
 	if err != nil {
 		t.Fatal(err)
 	}

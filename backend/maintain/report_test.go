@@ -136,7 +136,7 @@ var damages = []struct {
 	}},
 	{"not-a-file bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		rename(t, c, "bridge.db", "runs/elsewhere.db")
-		if err := os.Symlink(inventory.Join(c.Home.Dir(), "runs/elsewhere.db"), c.Home.DB()); err != nil {
+		if err := os.Symlink(inventory.JoinHome(c.Home.Dir(), "runs/elsewhere.db"), c.Home.DB()); err != nil {
 			t.Fatal(err)
 		}
 	}},
@@ -203,7 +203,7 @@ var damages = []struct {
 	}},
 	{"secret-damaged token", func(t *testing.T, c Maintenance, _ *rand.Rand) { write(t, c.Home.Dir(), "token", "short") }},
 	{"symlink runs/link", func(t *testing.T, c Maintenance, _ *rand.Rand) {
-		if err := os.Symlink("/nowhere", inventory.Join(c.Home.Dir(), "runs/link")); err != nil {
+		if err := os.Symlink("/nowhere", inventory.JoinHome(c.Home.Dir(), "runs/link")); err != nil {
 			t.Fatal(err)
 		}
 	}},
@@ -250,21 +250,21 @@ var damages = []struct {
 
 func remove(t testing.TB, c Maintenance, path string) {
 	t.Helper()
-	if err := os.Remove(inventory.Join(c.Home.Dir(), path)); err != nil {
+	if err := os.Remove(inventory.JoinHome(c.Home.Dir(), path)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func rename(t *testing.T, c Maintenance, from, to string) {
 	t.Helper()
-	if err := os.Rename(inventory.Join(c.Home.Dir(), from), inventory.Join(c.Home.Dir(), to)); err != nil {
+	if err := os.Rename(inventory.JoinHome(c.Home.Dir(), from), inventory.JoinHome(c.Home.Dir(), to)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func spoil(t *testing.T, c Maintenance, path string, how func([]byte) []byte) {
 	t.Helper()
-	data, err := os.ReadFile(inventory.Join(c.Home.Dir(), path))
+	data, err := os.ReadFile(inventory.JoinHome(c.Home.Dir(), path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func spoil(t *testing.T, c Maintenance, path string, how func([]byte) []byte) {
 
 func makeDatabase(t testing.TB, c Maintenance, path, script string) {
 	t.Helper()
-	pool, err := sql.Open("sqlite", inventory.Join(c.Home.Dir(), path))
+	pool, err := sql.Open("sqlite", inventory.JoinHome(c.Home.Dir(), path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,16 +406,16 @@ func TestSTO_01_AFolderThatCannotBeReadIsAFinding(t *testing.T) {
 	}
 	c := newHome(t)
 	for _, folder := range []string{"logs", "backups", ".storage-users"} {
-		if err := os.MkdirAll(inventory.Join(c.Home.Dir(), folder), 0o700); err != nil {
+		if err := os.MkdirAll(inventory.JoinHome(c.Home.Dir(), folder), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(inventory.Join(c.Home.Dir(), folder), 0); err != nil {
+		if err := os.Chmod(inventory.JoinHome(c.Home.Dir(), folder), 0); err != nil {
 			t.Fatal(err)
 		}
 		if found := findings(report(t, c)); !has(found, "file-unreadable "+folder) {
 			t.Errorf("%s: %v", folder, found)
 		}
-		if err := os.Chmod(inventory.Join(c.Home.Dir(), folder), 0o700); err != nil {
+		if err := os.Chmod(inventory.JoinHome(c.Home.Dir(), folder), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -22,7 +22,7 @@ func snapshotBytes(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	seen := map[string]string{}
 	for _, file := range manifestOf(t, dir).Files {
-		data, err := os.ReadFile(inventory.Join(dir, file.Path))
+		data, err := os.ReadFile(inventory.JoinHome(dir, file.Path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func change(t testing.TB, c Maintenance) {
 	write(t, c.Home.Dir(), "bridge.db-wal", string(log))
 	write(t, c.Home.Dir(), "jobs.json", `{"version": 4, "jobs": []}`)
 	write(t, c.Home.Dir(), "jobs/new.json", `{"name": "new"}`)
-	if err := os.Remove(inventory.Join(c.Home.Dir(), "remote-jobs.json")); err != nil {
+	if err := os.Remove(inventory.JoinHome(c.Home.Dir(), "remote-jobs.json")); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -66,7 +66,7 @@ func TestSTO_08_ARestoreBringsTheSnapshotBackAndKeepsWhatWasThere(t *testing.T) 
 	}
 	displaced := map[string]string{}
 	for path := range before {
-		data, err := os.ReadFile(inventory.Join(filepath.Join(done.Recovery, inventory.DisplacedDir), path))
+		data, err := os.ReadFile(inventory.JoinHome(filepath.Join(done.Recovery, inventory.DisplacedDir), path))
 		if err != nil {
 			t.Error(err)
 		}
@@ -111,19 +111,19 @@ func TestSTO_08_WhatIsDamagedNewerOrScopedIsRefusedAndNothingChanges(t *testing.
 		code bridge.Code
 	}{
 		{"one bit", func(t *testing.T, dir string) {
-			data, err := os.ReadFile(inventory.Join(dir, "bridge.db"))
+			data, err := os.ReadFile(inventory.JoinHome(dir, "bridge.db"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			data[len(data)/2] ^= 4
 			write(t, dir, "bridge.db", string(data))
 		}, bridge.Storage},
-		{"a missing file", func(t *testing.T, dir string) { _ = os.Remove(inventory.Join(dir, "jobs.json")) }, bridge.Storage},
+		{"a missing file", func(t *testing.T, dir string) { _ = os.Remove(inventory.JoinHome(dir, "jobs.json")) }, bridge.Storage},
 		{"a link in a file's place", func(t *testing.T, dir string) {
-			_ = os.Rename(inventory.Join(dir, "jobs.json"), inventory.Join(dir, "away"))
-			_ = os.Symlink("away", inventory.Join(dir, "jobs.json"))
+			_ = os.Rename(inventory.JoinHome(dir, "jobs.json"), inventory.JoinHome(dir, "away"))
+			_ = os.Symlink("away", inventory.JoinHome(dir, "jobs.json"))
 		}, bridge.Storage},
-		{"no manifest", func(t *testing.T, dir string) { _ = os.Remove(inventory.Join(dir, inventory.ManifestName)) }, bridge.NotFound},
+		{"no manifest", func(t *testing.T, dir string) { _ = os.Remove(inventory.JoinHome(dir, inventory.ManifestName)) }, bridge.NotFound},
 		{"junk for a manifest", func(t *testing.T, dir string) { write(t, dir, inventory.ManifestName, "{") }, bridge.Storage},
 		{"newer", edit(func(m *inventory.Manifest) { m.Version = 2 }), bridge.Unsupported},
 		{"scoped", edit(func(m *inventory.Manifest) { m.Kind = inventory.KindMessages }), bridge.Unsupported},
@@ -161,7 +161,7 @@ func TestSTO_08_WhatIsDamagedNewerOrScopedIsRefusedAndNothingChanges(t *testing.
 // makeNewer raises the schema version of a snapshot and its checksum with it.
 func makeNewer(t *testing.T, dir string) {
 	t.Helper()
-	data, err := os.ReadFile(inventory.Join(dir, "bridge.db"))
+	data, err := os.ReadFile(inventory.JoinHome(dir, "bridge.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestSTO_08_ARestoreWritesThroughNoLink(t *testing.T) {
 	remove(t, c, "network/keys.json")
 	remove(t, c, "network")
 	write(t, elsewhere, "keys.json", `{"key": "precious"}`)
-	if err := os.Symlink(elsewhere, inventory.Join(c.Home.Dir(), "network")); err != nil {
+	if err := os.Symlink(elsewhere, inventory.JoinHome(c.Home.Dir(), "network")); err != nil {
 		t.Fatal(err)
 	}
 	before := managedBytes(t, c)
@@ -295,7 +295,7 @@ func TestSTO_08_AManifestNamesOnlyWhatSnapshotsHold(t *testing.T) {
 				write(t, made.Path, path, "{}")
 			}
 			manifest.Files = append(manifest.Files, inventory.File{Path: path, SHA256: sumOf([]byte("{}")), Bytes: 2})
-			if err := disk.WriteJSON(inventory.Join(made.Path, inventory.ManifestName), manifest); err != nil {
+			if err := disk.WriteJSON(inventory.JoinHome(made.Path, inventory.ManifestName), manifest); err != nil {
 				t.Fatal(err)
 			}
 			before := listing(t, c.Home.Dir())

@@ -38,7 +38,7 @@ func TestSTO_04_ASnapshotHoldsTheStoresAndNoSecretAndNoRunLog(t *testing.T) {
 	var paths []string
 	for _, file := range manifestOf(t, made.Path).Files {
 		paths = append(paths, file.Path)
-		sum, size, err := disk.Checksum(inventory.Join(made.Path, file.Path))
+		sum, size, err := disk.Checksum(inventory.JoinHome(made.Path, file.Path))
 		if err != nil || sum != file.SHA256 || size != file.Bytes {
 			t.Errorf("%+v is %s, %d, %v", file, sum, size, err)
 		}
@@ -165,7 +165,7 @@ func TestSTO_13_MigrationCopiesAreOutsideRotation(t *testing.T) {
 		mustBackup(t, c)
 	}
 	for path, text := range kept {
-		if data, err := os.ReadFile(inventory.Join(c.Home.Dir(), path)); err != nil || string(data) != text {
+		if data, err := os.ReadFile(inventory.JoinHome(c.Home.Dir(), path)); err != nil || string(data) != text {
 			t.Errorf("%s: %q, %v", path, data, err)
 		}
 	}

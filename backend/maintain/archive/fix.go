@@ -41,7 +41,7 @@ func (m Mover) Fix(ctx context.Context) ([]Moved, error) {
 			if err := inventory.MakeDirs(m.Worker.Home.Dir(), "archive/orphaned/"+filepath.Base(target)+"/"+finding.Path); err != nil {
 				return err
 			}
-			one := Moved{From: inventory.Join(m.Worker.Home.Dir(), finding.Path), To: inventory.Join(target, finding.Path)}
+			one := Moved{From: inventory.JoinHome(m.Worker.Home.Dir(), finding.Path), To: inventory.JoinHome(target, finding.Path)}
 			err := m.Worker.Files().Move(one.From, one.To)
 			if inventory.IsGone(err) && inventory.IsMissing(one.From) {
 				continue // its process was just ending it, as one that asked for the same lock

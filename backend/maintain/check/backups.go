@@ -37,18 +37,18 @@ func (k *checker) checkSets(ctx context.Context, folder string, name *regexp.Reg
 	}
 	for i, set := range found {
 		path := folder + "/" + set.Path
-		manifest, err := read(inventory.Join(k.dir, path))
+		manifest, err := read(inventory.JoinHome(k.dir, path))
 		switch {
 		case err == nil && i == 0 && !k.quick:
-			err = manifest.CheckSums(ctx, inventory.Join(k.dir, path), k.worker.ProgressOf("reading "+path))
+			err = manifest.CheckSums(ctx, inventory.JoinHome(k.dir, path), k.worker.ProgressOf("reading "+path))
 		case err == nil:
-			err = manifest.CheckSizes(inventory.Join(k.dir, path))
+			err = manifest.CheckSizes(inventory.JoinHome(k.dir, path))
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			k.find(SnapshotDamaged, path, inventory.Sentence(err))
+			k.find(SnapshotDamaged, path, inventory.ShortErr(err))
 		}
 	}
 	return nil
@@ -72,7 +72,7 @@ func (k *checker) checkDrills() {
 
 // listSets reports the published sets of a folder, and its strangers.
 func (k *checker) listSets(folder string, name *regexp.Regexp) ([]inventory.Set, error) {
-	found, err := inventory.Sets(inventory.Join(k.dir, folder), name)
+	found, err := inventory.Sets(inventory.JoinHome(k.dir, folder), name)
 	if err != nil {
 		k.find(FileUnreadable, folder, inventory.Reason(err))
 		return nil, nil
@@ -80,7 +80,7 @@ func (k *checker) listSets(folder string, name *regexp.Regexp) ([]inventory.Set,
 	for _, set := range found {
 		k.report.Backups = append(k.report.Backups, inventory.Set{Path: folder + "/" + set.Path, CreatedAt: set.CreatedAt})
 	}
-	entries, err := os.ReadDir(inventory.Join(k.dir, folder))
+	entries, err := os.ReadDir(inventory.JoinHome(k.dir, folder))
 	if inventory.IsGone(err) {
 		return found, nil
 	}

@@ -42,7 +42,7 @@ func (k *checker) checkDatabases(ctx context.Context) error {
 		}
 		looks[i] = &databaseLook{}
 		group.Go(func() error {
-			looks[i].seen, looks[i].err = look(ctx, inventory.Join(k.dir, one.Name), k.live)
+			looks[i].seen, looks[i].err = look(ctx, inventory.JoinHome(k.dir, one.Name), k.live)
 			return ctx.Err()
 		})
 	}
@@ -69,7 +69,7 @@ func (k *checker) checkPromise(ctx context.Context, one inventory.Database) {
 	if k.found(one.Name) && !k.report.awaitsUpgrade(one.Name) || one.Promise == "" {
 		return
 	}
-	lacks, err := schema.Lacks(ctx, inventory.Join(k.dir, one.Name), one.Promise, k.live)
+	lacks, err := schema.Lacks(ctx, inventory.JoinHome(k.dir, one.Name), one.Promise, k.live)
 	if err != nil {
 		k.findUnreadable(ctx, one, err)
 	}
@@ -107,7 +107,7 @@ func (k *checker) checkRows(ctx context.Context, one inventory.Database) {
 	if k.quick || k.found(one.Name) {
 		return
 	}
-	rows, err := store.UnreadableRows(ctx, inventory.Join(k.dir, one.Name), k.live)
+	rows, err := store.UnreadableRows(ctx, inventory.JoinHome(k.dir, one.Name), k.live)
 	if err != nil {
 		k.findUnreadable(ctx, one, err)
 	}
@@ -130,7 +130,7 @@ func (k *checker) checkRows(ctx context.Context, one inventory.Database) {
 // hasContent reports whether there is something to look through; that there is
 // not may be a finding.
 func (k *checker) hasContent(one inventory.Database) bool {
-	logged := inventory.SizeOf(inventory.Join(k.dir, one.Name)+"-wal") > 0
+	logged := inventory.SizeOf(inventory.JoinHome(k.dir, one.Name)+"-wal") > 0
 	info, ok := k.regular(one.Name)
 	switch {
 	case k.found(one.Name):
@@ -181,7 +181,7 @@ func (k *checker) judge(ctx context.Context, one inventory.Database, seen transf
 		k.find(DatabaseNewer, one.Name, fmt.Sprintf("it has schema version %d and this Bridge knows versions up to %d", seen.Version, one.Version))
 	case isEmpty:
 	case one.Name == inventory.Primary && seen.Foreign != nil:
-		k.find(DatabaseForeign, one.Name, "it is a database, but no store of Bridge's: "+inventory.Sentence(seen.Foreign))
+		k.find(DatabaseForeign, one.Name, "it is a database, but no store of Bridge's: "+inventory.ShortErr(seen.Foreign))
 	case one.Table != "" && !slices.Contains(seen.Tables, one.Table):
 		k.find(DatabaseForeign, one.Name, "it is a database, but has no table "+one.Table)
 	case one.Name == inventory.History && !fulltext.IsHistory(seen.Version, seen.Tables):
@@ -197,16 +197,16 @@ func (k *checker) judge(ctx context.Context, one inventory.Database, seen transf
 // system refused it.
 func (k *checker) findUnreadable(ctx context.Context, one inventory.Database, err error) {
 	if sqlitex.IsDamage(err) {
-		k.findDamage(ctx, one, DatabaseUnreadable, inventory.Sentence(err))
+		k.findDamage(ctx, one, DatabaseUnreadable, inventory.ShortErr(err))
 		return
 	}
-	k.find(DatabaseUnreadable, one.Name, inventory.Sentence(err))
+	k.find(DatabaseUnreadable, one.Name, inventory.ShortErr(err))
 }
 
 // findDamage reports a damaged database. A search index is made anew, unless its
 // file says that it holds more.
 func (k *checker) findDamage(ctx context.Context, one inventory.Database, code Code, detail string) {
-	if one.Name != inventory.History || fulltext.HoldsMore(ctx, inventory.Join(k.dir, inventory.History), k.live) {
+	if one.Name != inventory.History || fulltext.HoldsMore(ctx, inventory.JoinHome(k.dir, inventory.History), k.live) {
 		k.find(code, one.Name, detail)
 		return
 	}
@@ -215,7 +215,7 @@ func (k *checker) findDamage(ctx context.Context, one inventory.Database, code C
 
 func (k *checker) findIndexDamaged(detail string) {
 	k.find(IndexDamaged, inventory.History, detail)
-	if log := inventory.History + "-wal"; inventory.SizeOf(inventory.Join(k.dir, log)) > 0 {
+	if log := inventory.History + "-wal"; inventory.SizeOf(inventory.JoinHome(k.dir, log)) > 0 {
 		k.find(IndexDamaged, log, "it is the log of the damaged search index")
 	}
 }
@@ -231,7 +231,7 @@ func (k *checker) checkIndex(ctx context.Context) error {
 	if _, ok := k.regular(inventory.History); !ok {
 		return nil
 	}
-	state, err := fulltext.Inspect(ctx, inventory.Join(k.dir, inventory.History), inventory.Join(k.dir, inventory.Primary), inventory.Join(k.dir, inventory.Archive), k.live)
+	state, err := fulltext.Inspect(ctx, inventory.JoinHome(k.dir, inventory.History), inventory.JoinHome(k.dir, inventory.Primary), inventory.JoinHome(k.dir, inventory.Archive), k.live)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -241,7 +241,7 @@ func (k *checker) checkIndex(ctx context.Context) error {
 		k.findDamage(ctx, inventory.Database{Name: inventory.History}, DatabaseDamaged, "the search index is damaged: "+state.Torn)
 	case state.Version > state.Newest:
 		k.find(DatabaseNewer, inventory.History, fmt.Sprintf("its search index has version %d and this Bridge knows versions up to %d", state.Version, state.Newest))
-	case state.Archive > 0 && inventory.IsMissing(inventory.Join(k.dir, inventory.Archive)):
+	case state.Archive > 0 && inventory.IsMissing(inventory.JoinHome(k.dir, inventory.Archive)):
 		k.find(DatabaseMissing, inventory.Archive, "it is gone, but the search index knows messages of it")
 	case state.Version > 0 && state.Behind >= farBehind:
 		k.find(IndexBehind, inventory.History, fmt.Sprintf("the search index does not reach the newest %d rows yet", state.Behind))
@@ -268,7 +268,7 @@ func (k *checker) checkCompat(context.Context) error {
 	for _, schema := range k.report.Schema {
 		waits = waits || schema.Path == inventory.Primary && schema.Actual == schema.Expected
 	}
-	if waits && !k.found(inventory.Primary) && !k.found(inventory.Sidecar) && inventory.SizeOf(inventory.Join(k.dir, inventory.Sidecar)) > 0 {
+	if waits && !k.found(inventory.Primary) && !k.found(inventory.Sidecar) && inventory.SizeOf(inventory.JoinHome(k.dir, inventory.Sidecar)) > 0 {
 		k.find(CompatWaiting, inventory.Sidecar, "it holds what was stored while older programs read "+inventory.Primary)
 	}
 	return nil

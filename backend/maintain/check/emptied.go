@@ -15,23 +15,23 @@ import (
 // it but for the archive, so that a table which had some and has none was emptied
 // from outside. What was restored or merged after the snapshot may be older.
 func (k *checker) checkEmptied(ctx context.Context) error {
-	if k.quick || k.report.isDamaged(inventory.Primary) || inventory.IsMissing(inventory.Join(k.dir, inventory.Primary)) {
+	if k.quick || k.report.isDamaged(inventory.Primary) || inventory.IsMissing(inventory.JoinHome(k.dir, inventory.Primary)) {
 		return nil
 	}
-	found, err := inventory.Sets(inventory.Join(k.dir, "backups"), inventory.SnapshotName)
+	found, err := inventory.Sets(inventory.JoinHome(k.dir, "backups"), inventory.SnapshotName)
 	if err != nil || len(found) == 0 {
 		return nil //nolint:nilerr // a folder that cannot be listed is a finding already
 	}
-	recoveries, err := inventory.Sets(inventory.Join(k.dir, "backups"), inventory.RecoveryName)
+	recoveries, err := inventory.Sets(inventory.JoinHome(k.dir, "backups"), inventory.RecoveryName)
 	if err != nil || len(recoveries) > 0 && recoveries[0].CreatedAt >= found[0].CreatedAt {
 		return nil //nolint:nilerr // as above
 	}
-	manifest, err := inventory.ReadManifest(inventory.Join(k.dir, "backups/"+found[0].Path))
+	manifest, err := inventory.ReadManifest(inventory.JoinHome(k.dir, "backups/"+found[0].Path))
 	if err != nil {
 		return nil //nolint:nilerr // as above
 	}
 	then := manifest.Counts[inventory.Primary]
-	now, err := transfer.Counts(ctx, inventory.Join(k.dir, inventory.Primary), k.live)
+	now, err := transfer.Counts(ctx, inventory.JoinHome(k.dir, inventory.Primary), k.live)
 	if err != nil {
 		return ctx.Err()
 	}
@@ -56,8 +56,8 @@ func mayEmpty(table string) bool {
 // checkMessagesLeft: what left the store is in the archive.
 func (k *checker) checkMessagesLeft(ctx context.Context, then, now map[string]int, snapshot inventory.Set) error {
 	archived := 0
-	if !inventory.IsMissing(inventory.Join(k.dir, inventory.Archive)) {
-		counts, err := transfer.Counts(ctx, inventory.Join(k.dir, inventory.Archive), k.live)
+	if !inventory.IsMissing(inventory.JoinHome(k.dir, inventory.Archive)) {
+		counts, err := transfer.Counts(ctx, inventory.JoinHome(k.dir, inventory.Archive), k.live)
 		if err != nil {
 			return ctx.Err()
 		}

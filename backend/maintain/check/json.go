@@ -105,14 +105,14 @@ func (k *checker) checkStore(one jsonStore) {
 	}
 	if one.read != nil {
 		if err := one.read(k.worker.Home, data); err != nil {
-			k.find(JSONShape, one.path, inventory.Sentence(err))
+			k.find(JSONShape, one.path, inventory.ShortErr(err))
 		}
 	}
 }
 
 // readJSON returns the bytes of one JSON document.
 func (k *checker) readJSON(name string) ([]byte, bool) {
-	data, err := disk.ReadLimited(inventory.Join(k.dir, name), maxJSONBytes)
+	data, err := disk.ReadLimited(inventory.JoinHome(k.dir, name), maxJSONBytes)
 	switch {
 	case inventory.IsGone(err):
 		return nil, false // it vanished meanwhile
@@ -172,7 +172,7 @@ func (k *checker) checkPending(name string) {
 		return // it was done meanwhile
 	}
 	if err != nil {
-		k.find(PendingDamaged, name, inventory.Sentence(err))
+		k.find(PendingDamaged, name, inventory.ShortErr(err))
 		return
 	}
 	if !k.found(pendingFolder) {
@@ -182,7 +182,7 @@ func (k *checker) checkPending(name string) {
 
 // checkReceipt reads a receipt as strictly as the broker that imports it.
 func (k *checker) checkReceipt(name string) {
-	data, err := disk.ReadLimited(inventory.Join(k.dir, name), maxJSONBytes)
+	data, err := disk.ReadLimited(inventory.JoinHome(k.dir, name), maxJSONBytes)
 	if inventory.IsGone(err) {
 		return // it was imported meanwhile
 	}
@@ -190,6 +190,6 @@ func (k *checker) checkReceipt(name string) {
 		err = bridge.DecodeStrict(data, maxJSONBytes, &[]ipc.JournalLine{})
 	}
 	if err != nil {
-		k.find(JournalDamaged, name, "the receipt "+path.Base(name)+" cannot be read: "+inventory.Sentence(err))
+		k.find(JournalDamaged, name, "the receipt "+path.Base(name)+" cannot be read: "+inventory.ShortErr(err))
 	}
 }

@@ -106,12 +106,12 @@ func (l *Loss) HasSnapshot() bool { return newestWhole(l.home, inventory.Snapsho
 // it; "" without one.
 func newestWhole(home config.Home, name *regexp.Regexp) string {
 	for _, folder := range []string{"backups", "backups/archive"} {
-		found, err := inventory.Sets(inventory.Join(home.Dir(), folder), name)
+		found, err := inventory.Sets(inventory.JoinHome(home.Dir(), folder), name)
 		if err != nil {
 			continue // the doctor names it
 		}
 		for _, set := range found {
-			if !holdsStore(inventory.Join(home.Dir(), folder+"/"+set.Path)) {
+			if !holdsStore(inventory.JoinHome(home.Dir(), folder+"/"+set.Path)) {
 				continue
 			}
 			if folder == "backups" {
@@ -181,7 +181,7 @@ var signFiles = []string{
 
 // newestMatch returns the last of what fits, by name; of a set its folder.
 func newestMatch(dir, pattern string) string {
-	found, err := filepath.Glob(inventory.Join(globEscape(dir), pattern))
+	found, err := filepath.Glob(inventory.JoinHome(globEscape(dir), pattern))
 	if err != nil || len(found) == 0 {
 		return ""
 	}
@@ -214,7 +214,7 @@ var signDatabases = []signDatabase{
 }
 
 func holdsRows(ctx context.Context, dir string, one signDatabase, live bool) bool {
-	path := inventory.Join(dir, one.name)
+	path := inventory.JoinHome(dir, one.name)
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
 		return false
@@ -257,16 +257,16 @@ func (k *checker) checkLoss(ctx context.Context) error {
 	if lost, _ := FindLoss(ctx, k.worker.Home); lost != nil {
 		k.find(StoreLost, inventory.Primary, lost.detail())
 	}
-	found, err := inventory.Sets(inventory.Join(k.dir, "backups"), inventory.RecoveryName)
+	found, err := inventory.Sets(inventory.JoinHome(k.dir, "backups"), inventory.RecoveryName)
 	if err != nil {
 		return nil //nolint:nilerr // a folder that cannot be listed is a finding already
 	}
 	for _, set := range found { // the newest first
 		path := "backups/" + set.Path
 		var described inventory.Recovery
-		err := disk.ReadJSON(inventory.Join(k.dir, path+"/"+inventory.RecoveryFile), inventory.MaxManifestBytes, &described)
+		err := disk.ReadJSON(inventory.JoinHome(k.dir, path+"/"+inventory.RecoveryFile), inventory.MaxManifestBytes, &described)
 		switch {
-		case err != nil, described.Work == lease.Merge, inventory.IsMissing(inventory.Join(k.dir, path+"/"+inventory.OutcomeName)):
+		case err != nil, described.Work == lease.Merge, inventory.IsMissing(inventory.JoinHome(k.dir, path+"/"+inventory.OutcomeName)):
 			continue // the doctor names what is wrong with it elsewhere
 		case described.Work == lease.Replacement:
 			k.find(StoreReplaced, path, "an earlier store of this home was lost, and its owner began with an empty one on "+

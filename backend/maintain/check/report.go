@@ -96,7 +96,7 @@ func (d Doctor) check(ctx context.Context, quick bool) (Report, error) {
 		CheckedAt: d.Worker.Now().UnixMilli(), Schema: []Schema{}, Findings: []Finding{}, Sizes: []Size{}, Backups: []inventory.Set{},
 	}}
 	if err := RequireHome(d.Worker.Home); err != nil {
-		k.find(HomeMissing, ".", inventory.Sentence(err))
+		k.find(HomeMissing, ".", inventory.ShortErr(err))
 		return k.report, nil
 	}
 	for _, check := range []func(context.Context) error{
@@ -143,7 +143,7 @@ func (k *checker) found(path string) bool {
 // regular reports whether the file at path is there and a regular one; what
 // else is in its place becomes a finding.
 func (k *checker) regular(path string) (fs.FileInfo, bool) {
-	info, err := os.Lstat(inventory.Join(k.dir, path))
+	info, err := os.Lstat(inventory.JoinHome(k.dir, path))
 	switch {
 	case inventory.IsGone(err):
 		return nil, false
@@ -206,7 +206,7 @@ func (k *checker) checkSecrets(context.Context) error {
 		if _, ok := k.regular(path); !ok {
 			continue
 		}
-		data, err := disk.ReadLimited(inventory.Join(k.dir, path), secretBytes)
+		data, err := disk.ReadLimited(inventory.JoinHome(k.dir, path), secretBytes)
 		if err != nil && !errors.Is(err, disk.ErrTooLarge) {
 			k.find(FileUnreadable, path, inventory.Reason(err))
 			continue

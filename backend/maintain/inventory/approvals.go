@@ -95,12 +95,12 @@ func Belongs(dir, name string) bool {
 	if !IsApproval(name) {
 		return true
 	}
-	read := ReadApproval(Join(dir, name))
+	read := ReadApproval(JoinHome(dir, name))
 	return read.Answered && read.Public != nil
 }
 
 // KeepsPrivate reports whether the file in the home holds what no set may have, so
 // that a restore leaves it as it is: the process that it belongs to may need it.
 func KeepsPrivate(dir, name string) bool {
-	return IsApproval(name) && ReadApproval(Join(dir, name)).Private
+	return IsApproval(name) && ReadApproval(JoinHome(dir, name)).Private
 }

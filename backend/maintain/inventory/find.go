@@ -33,7 +33,7 @@ func findSet(dir, typed, folder string, name *regexp.Regexp, none string) (strin
 		}
 		return filepath.Join(folder, found[0].Path), nil
 	}
-	for _, candidate := range []string{typed, Join(dir, typed), Join(folder, typed)} {
+	for _, candidate := range []string{typed, JoinHome(dir, typed), JoinHome(folder, typed)} {
 		if info, err := os.Stat(candidate); err == nil && info.IsDir() {
 			return filepath.Abs(candidate)
 		}

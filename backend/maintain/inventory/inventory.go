@@ -146,8 +146,8 @@ func WalkOn(ctx context.Context, dir string, visit func(path string, entry fs.Di
 	})
 }
 
-// Join returns the file of dir at a relative path with slashes.
-func Join(dir, path string) string { return filepath.Join(dir, filepath.FromSlash(path)) }
+// JoinHome returns the file of dir at a relative path with slashes.
+func JoinHome(dir, path string) string { return filepath.Join(dir, filepath.FromSlash(path)) }
 
 // IsSideFile reports whether path is that of a side file of a database.
 func IsSideFile(path string) bool {
@@ -177,7 +177,7 @@ func Present(ctx context.Context, dir string) ([]string, error) {
 	})
 	for _, one := range Databases {
 		for _, suffix := range SideFiles {
-			if info, statErr := os.Lstat(Join(dir, one.Name+suffix)); statErr == nil && info.Mode().IsRegular() {
+			if info, statErr := os.Lstat(JoinHome(dir, one.Name+suffix)); statErr == nil && info.Mode().IsRegular() {
 				paths = append(paths, one.Name+suffix)
 			}
 		}

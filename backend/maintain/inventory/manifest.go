@@ -118,7 +118,7 @@ func isPlain(path string) bool {
 // CheckSizes compares names and sizes of the set's files with the manifest.
 func (m Manifest) CheckSizes(dir string) error {
 	for _, file := range m.Files {
-		info, err := os.Lstat(Join(dir, file.Path))
+		info, err := os.Lstat(JoinHome(dir, file.Path))
 		switch {
 		case IsGone(err):
 			return bridge.Errorf(bridge.Storage, "the snapshot %s is damaged: %s is missing", dir, file.Path)
@@ -144,7 +144,7 @@ func (m Manifest) CheckSums(ctx context.Context, dir string, progress func(done,
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		sum, size, err := disk.Checksum(Join(dir, file.Path))
+		sum, size, err := disk.Checksum(JoinHome(dir, file.Path))
 		if err != nil {
 			return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the snapshot %s cannot be read: %s", dir, file.Path))
 		}

@@ -9,8 +9,8 @@ import (
 	"bridge/backend/bridge"
 )
 
-// Sentence is what people may read of an error.
-func Sentence(err error) string {
+// ShortErr is what people may read of an error.
+func ShortErr(err error) string {
 	var known *bridge.Error
 	if errors.As(err, &known) {
 		return known.Message
@@ -18,9 +18,9 @@ func Sentence(err error) string {
 	return Reason(err)
 }
 
-// Story is what people may read of an error that stands alone: unlike Sentence it
+// ErrText is what people may read of an error that stands alone: unlike ShortErr it
 // names the file.
-func Story(err error) string {
+func ErrText(err error) string {
 	var known *bridge.Error
 	if errors.As(err, &known) {
 		return known.Message

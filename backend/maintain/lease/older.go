@@ -118,7 +118,7 @@ func WhileDeferred(home config.Home, err error) error {
 	if bridge.CodeOf(err) != bridge.Unsupported || lookErr != nil || older.Schema == 0 {
 		return err
 	}
-	return bridge.WithCause(bridge.Unsupported, err, inventory.Sentence(err)+"; its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
+	return bridge.WithCause(bridge.Unsupported, err, inventory.ShortErr(err)+"; its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
 }
 
 // ApplyPending does the writes to JSON stores that waited until older programs

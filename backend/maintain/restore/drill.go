@@ -54,7 +54,7 @@ func (r Restorer) Drill(ctx context.Context, typed string) (proof inventory.Proo
 	}
 	proof.OK = failure == nil
 	if failure != nil {
-		proof.Detail = inventory.Story(failure)
+		proof.Detail = inventory.ErrText(failure)
 	}
 	line, err := json.Marshal(proof)
 	if err != nil {
@@ -68,7 +68,7 @@ func asFailure(failure error) error {
 	if failure == nil {
 		return nil
 	}
-	return bridge.WithCause(bridge.Storage, failure, "the drill failed: "+inventory.Story(failure))
+	return bridge.WithCause(bridge.Storage, failure, "the drill failed: "+inventory.ErrText(failure))
 }
 
 // rehearse does the drill of a full snapshot.
@@ -142,7 +142,7 @@ func (r Restorer) proveCounts(ctx context.Context, manifest inventory.Manifest) 
 		if !manifest.Has(one.Name) {
 			continue
 		}
-		counts, err := transfer.Counts(ctx, inventory.Join(r.Worker.Home.Dir(), one.Name), false)
+		counts, err := transfer.Counts(ctx, inventory.JoinHome(r.Worker.Home.Dir(), one.Name), false)
 		if err != nil {
 			return rows, err
 		}

@@ -55,7 +55,7 @@ func (r Restorer) Merge(ctx context.Context, typed string) (done Merged, err err
 		if done.Missing() == 0 {
 			return r.settleMerge(dir)
 		}
-		set, _, err := r.displace(ctx, dir, lease.Merge)
+		set, _, err := r.backUpCurrent(ctx, dir, lease.Merge)
 		if err != nil {
 			return fmt.Errorf("copy the present files to a recovery set: %w", r.notBegun(set, err))
 		}

@@ -23,7 +23,7 @@ func (r Restorer) Replace(ctx context.Context) (set string, err error) {
 			return bridge.Errorf(bridge.Conflict, "the store %s is not lost: nothing was changed", r.Worker.Home.DB())
 		}
 		var displaced []inventory.File
-		if set, displaced, err = r.displace(ctx, r.Worker.Home.DB(), lease.Replacement); err != nil {
+		if set, displaced, err = r.backUpCurrent(ctx, r.Worker.Home.DB(), lease.Replacement); err != nil {
 			return fmt.Errorf("copy what is left of the store to a recovery set: %w", r.notBegun(set, err))
 		}
 		if err := r.dropLeft(ctx, displaced); err != nil {
@@ -49,7 +49,7 @@ func (r Restorer) dropLeft(ctx context.Context, copied []inventory.File) error {
 				return err
 			}
 		case base == inventory.Primary, base == inventory.History, base == inventory.Sidecar, strings.HasPrefix(base, "read-journal/"):
-			if err := r.Worker.Files().RemoveCopied(inventory.Join(r.Worker.Home.Dir(), file.Path)); err != nil {
+			if err := r.Worker.Files().RemoveCopied(inventory.JoinHome(r.Worker.Home.Dir(), file.Path)); err != nil {
 				return err
 			}
 		}

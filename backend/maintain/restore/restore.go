@@ -65,7 +65,7 @@ func (r Restorer) Restore(ctx context.Context, typed string) (done Restored, err
 		if err != nil {
 			return fmt.Errorf("prepare the files of the snapshot: %w", err)
 		}
-		set, displaced, err := r.displace(ctx, source.dir, lease.Restore)
+		set, displaced, err := r.backUpCurrent(ctx, source.dir, lease.Restore)
 		if err != nil {
 			return fmt.Errorf("copy the present files to a recovery set: %w", r.notBegun(set, err))
 		}
@@ -101,7 +101,7 @@ func (r Restorer) openSource(ctx context.Context, typed string) (source, error) 
 	}
 	for _, one := range inventory.Databases {
 		if manifest.Has(one.Name) {
-			if err := check.Restorable(ctx, one, inventory.Join(dir, one.Name)); err != nil {
+			if err := check.Restorable(ctx, one, inventory.JoinHome(dir, one.Name)); err != nil {
 				return source{}, err
 			}
 		}
@@ -125,7 +125,7 @@ func (r Restorer) openRecovery(ctx context.Context, dir string) (source, error) 
 // a link: what that leads to is not the home's, and no recovery set would have it.
 func (r Restorer) checkTargets(files []inventory.File) error {
 	for _, file := range files {
-		target := inventory.Join(r.Worker.Home.Dir(), file.Path)
+		target := inventory.JoinHome(r.Worker.Home.Dir(), file.Path)
 		info, err := os.Lstat(target)
 		if err == nil && !info.Mode().IsRegular() {
 			return bridge.Errorf(bridge.Conflict, "%s is %s: move it away first, a restore replaces only files", target, inventory.KindOf(info.Mode()))
@@ -140,9 +140,9 @@ func (r Restorer) checkTargets(files []inventory.File) error {
 	return nil
 }
 
-// displace copies every present file into a new recovery set and publishes it:
+// backUpCurrent copies every present file into a new recovery set and publishes it:
 // work with the snapshot comes next.
-func (r Restorer) displace(ctx context.Context, snapshot, work string) (set string, displaced []inventory.File, err error) {
+func (r Restorer) backUpCurrent(ctx context.Context, snapshot, work string) (set string, displaced []inventory.File, err error) {
 	at, err := inventory.NextTime(r.Worker.Home.Backups(), inventory.RecoveryName, r.Worker.Now())
 	if err != nil {
 		return "", nil, err
@@ -162,7 +162,7 @@ func (r Restorer) displace(ctx context.Context, snapshot, work string) (set stri
 		if err := inventory.MakeDirs(root, path); err != nil {
 			return "", nil, err
 		}
-		sum, size, err := r.Worker.Files().Copy(inventory.Join(r.Worker.Home.Dir(), path), inventory.Join(root, path))
+		sum, size, err := r.Worker.Files().Copy(inventory.JoinHome(r.Worker.Home.Dir(), path), inventory.JoinHome(root, path))
 		if err != nil {
 			return "", nil, err
 		}
@@ -203,7 +203,7 @@ func (r Restorer) replaceOrRollBack(ctx context.Context, files []inventory.File,
 	}
 	endErr := r.writeOutcome(set, err == nil)
 	if err != nil {
-		return bridge.WithCause(bridge.Storage, errors.Join(err, endErr), "the restore failed and every file was brought back: "+inventory.Story(err))
+		return bridge.WithCause(bridge.Storage, errors.Join(err, endErr), "the restore failed and every file was brought back: "+inventory.ErrText(err))
 	}
 	return endErr
 }
@@ -246,14 +246,14 @@ func (r Restorer) stage(ctx context.Context, from source) (staged, error) {
 		if err := inventory.MakeDirs(r.Worker.Home.Dir(), file.Path); err != nil {
 			return temps, err
 		}
-		temp := disk.TempName(inventory.Join(r.Worker.Home.Dir(), file.Path))
+		temp := disk.TempName(inventory.JoinHome(r.Worker.Home.Dir(), file.Path))
 		temps[file.Path] = temp // also when it fails half-way
-		sum, _, err := r.Worker.Files().Copy(inventory.Join(from.root, file.Path), temp)
+		sum, _, err := r.Worker.Files().Copy(inventory.JoinHome(from.root, file.Path), temp)
 		if err != nil {
 			return temps, err
 		}
 		if sum != file.SHA256 {
-			return temps, bridge.Errorf(bridge.Storage, "%s changed while it was restored", inventory.Join(from.root, file.Path))
+			return temps, bridge.Errorf(bridge.Storage, "%s changed while it was restored", inventory.JoinHome(from.root, file.Path))
 		}
 		r.Worker.Progress("preparing the files", int64(i+1), int64(len(from.files)))
 	}
@@ -268,7 +268,7 @@ func (r Restorer) putInPlace(ctx context.Context, files []inventory.File, temps 
 		return err
 	}
 	for _, file := range files {
-		if err := r.Worker.Files().Replace(temps[file.Path], inventory.Join(r.Worker.Home.Dir(), file.Path)); err != nil {
+		if err := r.Worker.Files().Replace(temps[file.Path], inventory.JoinHome(r.Worker.Home.Dir(), file.Path)); err != nil {
 			return err
 		}
 		delete(temps, file.Path)
@@ -295,10 +295,10 @@ func (r Restorer) clear(ctx context.Context, keep, copied []inventory.File) erro
 		switch {
 		case kept[path]:
 		case safe[path], strings.HasSuffix(path, "-shm"): // a -shm holds nothing that is nowhere else
-			if err := r.Worker.Files().RemoveCopied(inventory.Join(r.Worker.Home.Dir(), path)); err != nil {
+			if err := r.Worker.Files().RemoveCopied(inventory.JoinHome(r.Worker.Home.Dir(), path)); err != nil {
 				return err
 			}
-		case inventory.IsSideFile(path) && inventory.SizeOf(inventory.Join(r.Worker.Home.Dir(), path)) > 0:
+		case inventory.IsSideFile(path) && inventory.SizeOf(inventory.JoinHome(r.Worker.Home.Dir(), path)) > 0:
 			return bridge.Errorf(bridge.Conflict, "a program that asks for no lease writes to the home: %s is new", path)
 		}
 	}

@@ -91,15 +91,15 @@ func (c *capture) copyOne(ctx context.Context, path string) (err error) {
 	case inventory.IsDatabase(path):
 		err = c.copyDatabase(ctx, file)
 	case inventory.IsApproval(path):
-		file.SHA256, file.Bytes, err = c.copyApproval(path, inventory.Join(c.pending, path))
+		file.SHA256, file.Bytes, err = c.copyApproval(path, inventory.JoinHome(c.pending, path))
 	default:
-		file.SHA256, file.Bytes, err = c.Worker.Files().Copy(inventory.Join(c.Worker.Home.Dir(), path), inventory.Join(c.pending, path))
+		file.SHA256, file.Bytes, err = c.Worker.Files().Copy(inventory.JoinHome(c.Worker.Home.Dir(), path), inventory.JoinHome(c.pending, path))
 	}
 	switch {
 	case inventory.IsGone(err) && (path == inventory.Sidecar || !inventory.IsDatabase(path)):
 		return nil // what it held has moved on: to a store, or to where a broker puts it away
 	case err != nil:
-		return c.spare(ctx, file, err)
+		return c.omitIfRebuildable(ctx, file, err)
 	}
 	c.gathered = append(c.gathered, file)
 	if inventory.IsDatabase(path) {
@@ -109,12 +109,12 @@ func (c *capture) copyOne(ctx context.Context, path string) (err error) {
 }
 
 func (c *capture) copyDatabase(ctx context.Context, file *inventory.File) (err error) {
-	to := inventory.Join(c.pending, file.Path)
+	to := inventory.JoinHome(c.pending, file.Path)
 	if err := c.Worker.At("copy " + file.Path); err != nil {
 		return err
 	}
 	pages := func(done, all int) { c.Worker.Progress("copying "+file.Path, int64(done), int64(all)) }
-	if err := transfer.CopyDatabase(ctx, inventory.Join(c.Worker.Home.Dir(), file.Path), to, c.live, pages); err != nil {
+	if err := transfer.CopyDatabase(ctx, inventory.JoinHome(c.Worker.Home.Dir(), file.Path), to, c.live, pages); err != nil {
 		return err
 	}
 	if err := c.Worker.At("checksum " + file.Path); err != nil {
@@ -128,29 +128,29 @@ func (c *capture) copyDatabase(ctx context.Context, file *inventory.File) (err e
 
 // verify reads a copied database whole.
 func (c *capture) verify(ctx context.Context, file *inventory.File) error {
-	counts, err := check.VerifyDatabase(ctx, inventory.Join(c.pending, file.Path))
+	counts, err := check.VerifyDatabase(ctx, inventory.JoinHome(c.pending, file.Path))
 	if err != nil {
-		return c.spare(ctx, file, err)
+		return c.omitIfRebuildable(ctx, file, err)
 	}
 	c.counts[file.Path] = counts
 	return nil
 }
 
-// spare leaves a history.db out of the set that could not be captured because it
-// is damaged, and holds nothing but the search index, which the broker makes anew:
-// it is no reason to have no snapshot.
-func (c *capture) spare(ctx context.Context, file *inventory.File, failure error) error {
+// omitIfRebuildable leaves a history.db out of the set that could not be captured
+// because it is damaged, and holds nothing but the search index, which the broker
+// rebuilds: it is no reason to have no snapshot.
+func (c *capture) omitIfRebuildable(ctx context.Context, file *inventory.File, failure error) error {
 	if file.Path != inventory.History {
 		return failure
 	}
-	from := inventory.Join(c.Worker.Home.Dir(), inventory.History)
+	from := inventory.JoinHome(c.Worker.Home.Dir(), inventory.History)
 	seen, err := transfer.Inspect(ctx, from, c.live)
 	isDamaged := err != nil || len(seen.Problems) > 0
 	if !isDamaged || ctx.Err() != nil || fulltext.HoldsMore(ctx, from, c.live) {
 		return failure
 	}
 	file.SHA256 = ""
-	return dropCopy(inventory.Join(c.pending, inventory.History))
+	return dropCopy(inventory.JoinHome(c.pending, inventory.History))
 }
 
 // dropCopy removes what this very call captured of a damaged index.
@@ -158,7 +158,7 @@ func dropCopy(path string) error { return os.RemoveAll(path) }
 
 // copyApproval puts the public part of an answered approval into a set.
 func (c *capture) copyApproval(name, to string) (sum string, size int64, err error) {
-	read := inventory.ReadApproval(inventory.Join(c.Worker.Home.Dir(), name))
+	read := inventory.ReadApproval(inventory.JoinHome(c.Worker.Home.Dir(), name))
 	if !read.Answered || read.Public == nil {
 		return "", 0, fs.ErrNotExist // it was taken away meanwhile
 	}
