@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
 )
@@ -58,7 +59,7 @@ func (k *checker) checkSets(ctx context.Context, folder string, name *regexp.Reg
 func (k *checker) checkDrills() {
 	proofs, err := inventory.Drills(k.worker.Home.Backups())
 	if err != nil {
-		k.find(FileUnreadable, "backups/"+inventory.DrillsName, inventory.Reason(err))
+		k.find(FileUnreadable, "backups/"+inventory.DrillsName, disk.Reason(err))
 	}
 	judged := map[string]bool{}
 	for _, proof := range proofs { // the newest first
@@ -74,7 +75,7 @@ func (k *checker) checkDrills() {
 func (k *checker) listSets(folder string, name *regexp.Regexp) ([]inventory.Set, error) {
 	found, err := inventory.Sets(inventory.JoinHome(k.dir, folder), name)
 	if err != nil {
-		k.find(FileUnreadable, folder, inventory.Reason(err))
+		k.find(FileUnreadable, folder, disk.Reason(err))
 		return nil, nil
 	}
 	for _, set := range found {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"bridge/backend/disk"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
 	"bridge/backend/sqlitex"
@@ -253,7 +254,7 @@ func (k *checker) checkIndex(ctx context.Context) error {
 func (k *checker) findOlder(one inventory.Database, detail string) {
 	older, err := lease.OlderPrograms(k.worker.Home)
 	if err != nil {
-		k.find(FileUnreadable, "storage-capabilities", inventory.Reason(err))
+		k.find(FileUnreadable, "storage-capabilities", disk.Reason(err))
 	}
 	if older.Schema > 0 {
 		k.find(UpgradeDeferred, one.Name, detail+": its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))

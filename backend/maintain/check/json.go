@@ -120,7 +120,7 @@ func (k *checker) readJSON(name string) ([]byte, bool) {
 		k.find(JSONDamaged, name, fmt.Sprintf("it is larger than %d bytes", maxJSONBytes))
 		return nil, false
 	case err != nil:
-		k.find(JSONUnreadable, name, inventory.Reason(err))
+		k.find(JSONUnreadable, name, disk.Reason(err))
 		return nil, false
 	}
 	var any json.RawMessage

@@ -121,7 +121,7 @@ func RequireHome(home config.Home) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return bridge.Errorf(bridge.NotFound, "there is no home at %s: nothing was ever stored there, or --home or BRIDGE_HOME names another folder than before", home.Dir())
 	case err != nil:
-		return bridge.Errorf(bridge.Storage, "the home %s cannot be read: %s", home.Dir(), inventory.Reason(err))
+		return bridge.Errorf(bridge.Storage, "the home %s cannot be read: %s", home.Dir(), disk.Reason(err))
 	case !info.IsDir():
 		return bridge.Errorf(bridge.Storage, "the home %s is %s, not a folder", home.Dir(), inventory.KindOf(info.Mode()))
 	}
@@ -148,7 +148,7 @@ func (k *checker) regular(path string) (fs.FileInfo, bool) {
 	case inventory.IsGone(err):
 		return nil, false
 	case err != nil:
-		k.find(FileUnreadable, path, inventory.Reason(err))
+		k.find(FileUnreadable, path, disk.Reason(err))
 	case info.Mode()&fs.ModeSymlink != 0:
 		k.find(NotAFile, path, "it is a symbolic link")
 	case !info.Mode().IsRegular():
@@ -163,7 +163,7 @@ func (k *checker) regular(path string) (fs.FileInfo, bool) {
 func (k *checker) walk(ctx context.Context, visit func(path string, entry fs.DirEntry) error) error {
 	return inventory.WalkOn(ctx, k.dir, visit, func(path string, err error) error {
 		if !k.found(path) {
-			k.find(FileUnreadable, path, inventory.Reason(err))
+			k.find(FileUnreadable, path, disk.Reason(err))
 		}
 		return nil
 	})
@@ -172,7 +172,7 @@ func (k *checker) walk(ctx context.Context, visit func(path string, entry fs.Dir
 func (k *checker) checkLeases(context.Context) error {
 	writers, err := lease.Writers(k.worker.Home)
 	if err != nil {
-		k.find(FileUnreadable, ".storage-users", inventory.Reason(err))
+		k.find(FileUnreadable, ".storage-users", disk.Reason(err))
 		k.live = true
 	}
 	for _, writer := range writers {
@@ -208,7 +208,7 @@ func (k *checker) checkSecrets(context.Context) error {
 		}
 		data, err := disk.ReadLimited(inventory.JoinHome(k.dir, path), secretBytes)
 		if err != nil && !errors.Is(err, disk.ErrTooLarge) {
-			k.find(FileUnreadable, path, inventory.Reason(err))
+			k.find(FileUnreadable, path, disk.Reason(err))
 			continue
 		}
 		text := strings.TrimSpace(string(data))

@@ -123,7 +123,7 @@ func (m Manifest) CheckSizes(dir string) error {
 		case IsGone(err):
 			return bridge.Errorf(bridge.Storage, "the snapshot %s is damaged: %s is missing", dir, file.Path)
 		case err != nil:
-			return bridge.Errorf(bridge.Storage, "the snapshot %s cannot be read: %s: %s", dir, file.Path, Reason(err))
+			return bridge.Errorf(bridge.Storage, "the snapshot %s cannot be read: %s: %s", dir, file.Path, disk.Reason(err))
 		case !info.Mode().IsRegular():
 			return bridge.Errorf(bridge.Storage, "the snapshot %s is damaged: %s is not a regular file", dir, file.Path)
 		case info.Size() != file.Bytes:

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bridge/backend/bridge"
+	"bridge/backend/disk"
 )
 
 // ShortErr is what people may read of an error.
@@ -15,7 +16,7 @@ func ShortErr(err error) string {
 	if errors.As(err, &known) {
 		return known.Message
 	}
-	return Reason(err)
+	return disk.Reason(err)
 }
 
 // ErrText is what people may read of an error that stands alone: unlike ShortErr it
@@ -58,15 +59,6 @@ func KindOf(mode fs.FileMode) string {
 		return "a socket"
 	}
 	return "a device"
-}
-
-// Reason is the system's word without the path, which the finding has.
-func Reason(err error) string {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		return pathErr.Err.Error()
-	}
-	return err.Error()
 }
 
 // IsGone reports whether an error says that a file is not there.
