@@ -56,12 +56,12 @@ func backUpMessages(ctx context.Context, a *App) error {
 	if err := throttle(ctx); err != nil {
 		return err
 	}
-	proof, err := c.Restores().Drill(ctx, made.Path)
+	result, err := c.Restores().Test(ctx, made.Path)
 	if err != nil {
 		log.Error("the backup of the messages could not be proven", "path", made.Path, "err", err)
 		return err
 	}
-	log.Info("backup of the messages proven", "path", made.Path, "detail", proof.Detail)
+	log.Info("backup of the messages proven", "path", made.Path, "detail", result.Detail)
 	return nil
 }
 

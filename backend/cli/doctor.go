@@ -178,19 +178,19 @@ func (d doctor) backup(ctx context.Context) error {
 }
 
 func (d doctor) drill(ctx context.Context, snapshot string) error {
-	proof, err := d.maintenance.Restores().Drill(ctx, snapshot)
+	result, err := d.maintenance.Restores().Test(ctx, snapshot)
 	d.progress.end()
-	if err != nil && proof.Detail == "" {
+	if err != nil && result.Detail == "" {
 		return err
 	}
 	verdict := "Proven: "
-	if !proof.OK {
+	if !result.OK {
 		verdict = "NOT proven: "
 	}
-	if err := d.print(proof, verdict+proof.Snapshot+"\n  "+proof.Detail+"\n"); err != nil {
+	if err := d.print(result, verdict+result.Snapshot+"\n  "+result.Detail+"\n"); err != nil {
 		return err
 	}
-	if !proof.OK {
+	if !result.OK {
 		return &reported{exitFailed}
 	}
 	return err
@@ -275,7 +275,7 @@ func reportText(r check.Report, c maintain.Maintenance, now time.Time) string {
 	}
 	fmt.Fprintf(table, "  size\t%s in %d places\n", bridge.Size(r.TotalBytes), len(r.Sizes))
 	fmt.Fprintf(table, "  backups\t%s\n", backupsText(r, now))
-	fmt.Fprintf(table, "  last proven restore\t%s\n", proofText(c, now))
+	fmt.Fprintf(table, "  last proven restore\t%s\n", testText(c, now))
 	_ = table.Flush() // a strings.Builder never fails
 	return b.String()
 }
@@ -287,10 +287,10 @@ func backupsText(r check.Report, now time.Time) string {
 	return fmt.Sprintf("%d, the newest made %s: %s", len(r.Backups), bridge.Ago(r.Backups[0].CreatedAt, now), r.Backups[0].Path)
 }
 
-func proofText(c maintain.Maintenance, now time.Time) string {
-	proof, ok := inventory.LastProof(c.Home.Backups())
+func testText(c maintain.Maintenance, now time.Time) string {
+	result, ok := inventory.LastPassed(c.Home.Backups())
 	if !ok {
 		return "none; prove one with `bridge doctor --drill`"
 	}
-	return fmt.Sprintf("%s, of %s", bridge.Ago(proof.At, now), proof.Snapshot)
+	return fmt.Sprintf("%s, of %s", bridge.Ago(result.At, now), result.Snapshot)
 }

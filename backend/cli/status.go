@@ -88,7 +88,7 @@ func storageText(s check.QuickStatus, now time.Time) string {
 		more = "bridge doctor says what it is"
 	}
 	return fmt.Sprintf("Storage    %s at a quick look   (%s)\nBackups    full: %s; messages: %s; last proven restore: %s\n",
-		s.Words(), more, setAge(s.LastSnapshot, now), setAge(s.LastMessages, now), proofAge(s.LastProof, now))
+		s.Words(), more, setAge(s.LastSnapshot, now), setAge(s.LastMessages, now), testAge(s.LastTest, now))
 }
 
 func setAge(set *inventory.Set, now time.Time) string {
@@ -98,11 +98,11 @@ func setAge(set *inventory.Set, now time.Time) string {
 	return bridge.Ago(set.CreatedAt, now)
 }
 
-func proofAge(proof *inventory.Proof, now time.Time) string {
-	if proof == nil {
+func testAge(result *inventory.TestResult, now time.Time) string {
+	if result == nil {
 		return "none"
 	}
-	return bridge.Ago(proof.At, now)
+	return bridge.Ago(result.At, now)
 }
 
 func statusText(s api.Status, home, storage string, now time.Time) string {

@@ -19,7 +19,7 @@ func TestAnAnswerLeavesNothingOut(t *testing.T) {
 		peerShape(filled[api.Peer]()),
 		recipientShape(filled[api.Recipient]()),
 		agentShape(filled[connect.Agent]()),
-		drillShape(filled[inventory.Proof]()),
+		drillShape(filled[inventory.TestResult]()),
 		reportShape(filled[check.Report]()),
 	} {
 		for _, name := range empty(reflect.ValueOf(answer), fmt.Sprintf("%T", answer)) {

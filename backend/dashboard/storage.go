@@ -18,7 +18,7 @@ import (
 // check.Doctor is one. Neither method changes anything.
 type Storage interface {
 	Check(ctx context.Context) (check.Report, error)
-	Drills() ([]inventory.Proof, error)
+	TestResults() ([]inventory.TestResult, error)
 }
 
 // How old a doctor's report may be. One that took long is kept for many times
@@ -155,15 +155,15 @@ func (s *storage) drills(w http.ResponseWriter, _ *http.Request) error {
 	if s.of == nil {
 		return writeJSON(w, shape.Drills{Drills: []shape.Drill{}})
 	}
-	proofs, err := s.of.Drills()
+	results, err := s.of.TestResults()
 	if err != nil {
 		return fmt.Errorf("read the drills: %w", err)
 	}
-	return writeJSON(w, shape.Drills{Drills: shape.Each(proofs, drillShape)})
+	return writeJSON(w, shape.Drills{Drills: shape.Each(results, drillShape)})
 }
 
-func drillShape(p inventory.Proof) shape.Drill {
-	return shape.Drill{At: p.At, Snapshot: p.Snapshot, OK: p.OK, Detail: p.Detail, Files: p.Files, Rows: p.Rows}
+func drillShape(r inventory.TestResult) shape.Drill {
+	return shape.Drill{At: r.At, Snapshot: r.Snapshot, OK: r.OK, Detail: r.Detail, Files: r.Files, Rows: r.Rows}
 }
 
 func reportShape(r check.Report) shape.Report {

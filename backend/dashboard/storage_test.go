@@ -31,8 +31,8 @@ func (s *toldStorage) Check(context.Context) (check.Report, error) {
 	return s.report, s.err
 }
 
-func (s *toldStorage) Drills() ([]inventory.Proof, error) {
-	return []inventory.Proof{{At: 1772632000000, Snapshot: "snapshot-1772630000000-x", OK: true, Detail: "2 files and 12 rows were restored", Files: 2, Rows: 12}}, nil
+func (s *toldStorage) TestResults() ([]inventory.TestResult, error) {
+	return []inventory.TestResult{{At: 1772632000000, Snapshot: "snapshot-1772630000000-x", OK: true, Detail: "2 files and 12 rows were restored", Files: 2, Rows: 12}}, nil
 }
 
 func sampleStorage() *toldStorage {

@@ -49,7 +49,7 @@ type workRequest struct {
 
 // offered are the tasks in the order in which people meet them.
 var offered = []maintain.Task{
-	maintain.TaskBackup, maintain.TaskDrill, maintain.TaskCheck, maintain.TaskArchive,
+	maintain.TaskBackup, maintain.TaskTest, maintain.TaskCheck, maintain.TaskArchive,
 	maintain.TaskFix, maintain.TaskMerge, maintain.TaskRestore,
 }
 
@@ -244,12 +244,12 @@ func carryOut(ctx context.Context, task maintain.Task, care maintain.Maintenance
 			result += fmt.Sprintf(" Older ones moved to the archive: %d.", len(made.Moved))
 		}
 		return result, nil
-	case maintain.TaskDrill:
-		proof, err := care.Restores().Drill(ctx, "")
+	case maintain.TaskTest:
+		result, err := care.Restores().Test(ctx, "")
 		if err != nil {
 			return "", err
 		}
-		return proof.Detail + ": " + proof.Snapshot + ".", nil
+		return result.Detail + ": " + result.Snapshot + ".", nil
 	case maintain.TaskArchive:
 		done, err := care.Archive().Messages(ctx)
 		if err != nil {

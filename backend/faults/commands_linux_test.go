@@ -55,7 +55,7 @@ var works = []work{
 }
 
 func proven(t *testing.T, home string) bool {
-	_, proven := inventory.LastProof(homeAt(t, home).Backups())
+	_, proven := inventory.LastPassed(homeAt(t, home).Backups())
 	return proven
 }
 
@@ -189,7 +189,7 @@ func (w work) checkHome(t *testing.T, p *plan, home string, before map[string]in
 		t.Fatal(err)
 	}
 	for _, finding := range report.Findings {
-		told := left && finding.Code == check.RestoreUnfinished || r.code == 1 && finding.Code == check.DrillFailed
+		told := left && finding.Code == check.RestoreUnfinished || r.code == 1 && finding.Code == check.TestFailed
 		if finding.Severity == check.Error && !told {
 			t.Errorf("afterwards the doctor says: %s: %s: %s", finding.Code, finding.Path, finding.Detail)
 		}

@@ -86,8 +86,8 @@ func TestSTO_04_AnsweredApprovalsAreInASnapshotWithoutTheirTokens(t *testing.T) 
 	if err := decoder.Decode(&got); err != nil || !cmp.Equal(want, got) {
 		t.Errorf("the copy: %v\n%s", err, cmp.Diff(want, got))
 	}
-	if proof, err := c.Restores().Drill(t.Context(), made.Path); err != nil || !proof.OK {
-		t.Errorf("drill: %+v, %v", proof, err)
+	if result, err := c.Restores().Test(t.Context(), made.Path); err != nil || !result.OK {
+		t.Errorf("drill: %+v, %v", result, err)
 	}
 }
 

@@ -181,7 +181,7 @@ var operations = map[string]operation{
 			mustBackup(t, c)
 			return c
 		},
-		run: func(ctx context.Context, c Maintenance) error { _, err := c.Restores().Drill(ctx, ""); return err },
+		run: func(ctx context.Context, c Maintenance) error { _, err := c.Restores().Test(ctx, ""); return err },
 		check: func(t *testing.T, c Maintenance, before map[string]string) {
 			sameFiles(t, before, managedBytes(t, c))
 			wholeSnapshots(t, c, c.Home.Backups())

@@ -15,7 +15,7 @@ type Task string
 const (
 	TaskCheck   Task = "check"
 	TaskBackup  Task = "backup"
-	TaskDrill   Task = "drill"
+	TaskTest    Task = "drill"
 	TaskArchive Task = "archive"
 	TaskFix     Task = "fix"
 	TaskRestore Task = "restore"
@@ -36,7 +36,7 @@ func (m Maintenance) Explain(task Task, set string) string {
 	case TaskBackup:
 		return fmt.Sprintf("This copies the databases and the JSON stores to a new full snapshot in %s and reads every byte of it again before it counts. Sessions go on working. %s",
 			m.Home.Backups(), m.explainRetention())
-	case TaskDrill:
+	case TaskTest:
 		return "This restores the newest full snapshot into a scratch home beside the backups, compares every table with what the snapshot's manifest counts, records the outcome and removes the scratch home. Your data is only read."
 	case TaskArchive:
 		if m.ArchiveAge == 0 {

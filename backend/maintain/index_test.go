@@ -152,7 +152,7 @@ func TestSTO_04_ADamagedSearchIndexIsNoReasonToHaveNoSnapshot(t *testing.T) {
 	if _, err := os.Lstat(inventory.JoinHome(made.Path, inventory.History)); !inventory.IsGone(err) {
 		t.Errorf("half a copy is in the snapshot: %v", err)
 	}
-	if _, err := c.Restores().Drill(t.Context(), made.Path); err != nil {
+	if _, err := c.Restores().Test(t.Context(), made.Path); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,7 +10,7 @@
 //
 // Words: a snapshot is a full copy of the managed files; a recovery set holds
 // what a restore displaced; a lease says that a process writes; the maintenance
-// lock says that maintenance does; a drill is a restore into a scratch home.
+// lock says that maintenance does; a restore test is a restore into a scratch home.
 package maintain
 
 import (

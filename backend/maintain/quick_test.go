@@ -31,11 +31,11 @@ func look(t *testing.T, c Maintenance) check.QuickStatus {
 
 func TestSTO_01_ALookTellsBackupsAndProofsApart(t *testing.T) {
 	c := newHome(t)
-	if got := look(t, c); !got.OK || got.LastBackup != nil || got.LastSnapshot != nil || got.LastMessages != nil || got.LastProof != nil {
+	if got := look(t, c); !got.OK || got.LastBackup != nil || got.LastSnapshot != nil || got.LastMessages != nil || got.LastTest != nil {
 		t.Errorf("a home without backups: %+v", got)
 	}
 	full, messages := mustBackup(t, c), mustBackupMessages(t, c)
-	if _, err := c.Restores().Drill(t.Context(), full.Path); err != nil {
+	if _, err := c.Restores().Test(t.Context(), full.Path); err != nil {
 		t.Fatal(err)
 	}
 	got := look(t, c)
@@ -45,8 +45,8 @@ func TestSTO_01_ALookTellsBackupsAndProofsApart(t *testing.T) {
 	if *got.LastBackup != got.LastMessages.CreatedAt {
 		t.Errorf("the newest of both is of %d", *got.LastBackup)
 	}
-	if got.LastProof == nil || got.LastProof.Snapshot != filepath.Base(full.Path) {
-		t.Errorf("the proof: %+v", got.LastProof)
+	if got.LastTest == nil || got.LastTest.Snapshot != filepath.Base(full.Path) {
+		t.Errorf("the proof: %+v", got.LastTest)
 	}
 	if diff := cmp.Diff(report(t, c).Summary(), got.Summary); diff != "" {
 		t.Errorf("the look and the doctor differ:\n%s", diff)
@@ -66,11 +66,11 @@ func TestSTO_01_ALookSeesVersionsAndShapes(t *testing.T) {
 func TestSTO_10_ADrillProvesASetOfMessages(t *testing.T) {
 	c := newHome(t)
 	made := mustBackupMessages(t, c)
-	proof, err := c.Restores().Drill(t.Context(), made.Path)
-	if err != nil || !proof.OK || proof.Rows != 40 || proof.Snapshot != filepath.Base(made.Path) {
-		t.Errorf("Drill = %+v, %v", proof, err)
+	result, err := c.Restores().Test(t.Context(), made.Path)
+	if err != nil || !result.OK || result.Rows != 40 || result.Snapshot != filepath.Base(made.Path) {
+		t.Errorf("Test = %+v, %v", result, err)
 	}
-	if last, ok := inventory.LastProof(c.Home.Backups()); !ok || last != proof {
+	if last, ok := inventory.LastPassed(c.Home.Backups()); !ok || last != result {
 		t.Errorf("the last proof is %+v", last)
 	}
 
@@ -83,8 +83,8 @@ func TestSTO_10_ADrillProvesASetOfMessages(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if proof, err := c.Restores().Drill(t.Context(), made.Path); err == nil || proof.OK {
-		t.Errorf("a damaged set: %+v, %v", proof, err)
+	if result, err := c.Restores().Test(t.Context(), made.Path); err == nil || result.OK {
+		t.Errorf("a damaged set: %+v, %v", result, err)
 	}
 	folder := "message-backups/" + filepath.Base(made.Path)
 	if found := findings(report(t, c)); !has(found, "drill-failed "+folder) || !has(found, "snapshot-damaged "+folder) {
@@ -94,12 +94,12 @@ func TestSTO_10_ADrillProvesASetOfMessages(t *testing.T) {
 		t.Error("a quick look does not tell the failed drill")
 	}
 
-	// A set that proves whole later is no finding any more.
+	// A set that is found whole later is no finding any more.
 	data[len(data)/2] ^= 1
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Restores().Drill(t.Context(), made.Path); err != nil {
+	if _, err := c.Restores().Test(t.Context(), made.Path); err != nil {
 		t.Error(err)
 	}
 	if got := report(t, c); !got.OK {
@@ -142,7 +142,7 @@ func TestSTO_08_ADrillWaitsForMaintenanceAndRecordsNoBrokenOffOne(t *testing.T) 
 	c := newHome(t)
 	mustBackup(t, c)
 	write(t, c.Home.Dir(), ".maintenance-lock", `{"pid":999999,"identity":"gone:1","program":"bridge doctor","what":"restore"}`)
-	if _, err := c.Restores().Drill(t.Context(), ""); bridge.CodeOf(err) != bridge.Denied {
+	if _, err := c.Restores().Test(t.Context(), ""); bridge.CodeOf(err) != bridge.Denied {
 		t.Errorf("beside a restore: %v", err)
 	}
 	if err := os.Remove(c.Home.MaintenanceLock()); err != nil {
@@ -150,11 +150,11 @@ func TestSTO_08_ADrillWaitsForMaintenanceAndRecordsNoBrokenOffOne(t *testing.T) 
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	c.step = func(string) error { cancel(); return nil }
-	if _, err := c.Restores().Drill(ctx, ""); !errors.Is(err, context.Canceled) {
+	if _, err := c.Restores().Test(ctx, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("a drill that was broken off: %v", err)
 	}
-	if proofs, err := c.Doctor().Drills(); err != nil || len(proofs) != 0 {
-		t.Errorf("recorded: %+v, %v", proofs, err)
+	if results, err := c.Doctor().TestResults(); err != nil || len(results) != 0 {
+		t.Errorf("recorded: %+v, %v", results, err)
 	}
 }
 

@@ -226,15 +226,15 @@ func TestSTO_08_ADrillProvesASnapshotAndRecordsIt(t *testing.T) {
 	c := newHome(t)
 	made := mustBackup(t, c)
 	before := managedBytes(t, c)
-	proof, err := c.Restores().Drill(context.Background(), "")
-	if err != nil || !proof.OK || proof.Files != 8 || proof.Rows < 40 || proof.Snapshot != filepath.Base(made.Path) {
-		t.Errorf("Drill = %+v, %v", proof, err)
+	result, err := c.Restores().Test(context.Background(), "")
+	if err != nil || !result.OK || result.Files != 8 || result.Rows < 40 || result.Snapshot != filepath.Base(made.Path) {
+		t.Errorf("Test = %+v, %v", result, err)
 	}
-	if last, ok := inventory.LastProof(c.Home.Backups()); !ok || last != proof {
-		t.Errorf("LastProof = %+v, %v", last, ok)
+	if last, ok := inventory.LastPassed(c.Home.Backups()); !ok || last != result {
+		t.Errorf("LastPassed = %+v, %v", last, ok)
 	}
 	if diff := cmp.Diff(before, managedBytes(t, c)); diff != "" {
-		t.Errorf("the drill changed the home:\n%.300s", diff)
+		t.Errorf("the restore test changed the home:\n%.300s", diff)
 	}
 	if r := report(t, c); len(r.Findings) > 0 {
 		t.Errorf("findings: %v", r.Findings)
@@ -247,15 +247,15 @@ func TestSTO_08_ADrillProvesASnapshotAndRecordsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, made.Path, inventory.ManifestName, string(data))
-		if proof, err := c.Restores().Drill(context.Background(), ""); err == nil || proof.OK {
-			t.Errorf("Drill = %+v, %v", proof, err)
+		if result, err := c.Restores().Test(context.Background(), ""); err == nil || result.OK {
+			t.Errorf("Test = %+v, %v", result, err)
 		}
-		proofs, err := c.Doctor().Drills()
-		if err != nil || len(proofs) != 2 || proofs[0].OK || proofs[0].Detail == "" {
-			t.Errorf("Drills = %+v, %v", proofs, err)
+		results, err := c.Doctor().TestResults()
+		if err != nil || len(results) != 2 || results[0].OK || results[0].Detail == "" {
+			t.Errorf("TestResults = %+v, %v", results, err)
 		}
-		if last, ok := inventory.LastProof(c.Home.Backups()); !ok || last != proof {
-			t.Errorf("LastProof = %+v, %v", last, ok)
+		if last, ok := inventory.LastPassed(c.Home.Backups()); !ok || last != result {
+			t.Errorf("LastPassed = %+v, %v", last, ok)
 		}
 	})
 }
@@ -338,7 +338,7 @@ func TestSTO_08_ADrillProvesWhatWasCapturedAsItIs(t *testing.T) {
 	c := newHome(t)
 	onStore(t, c, "PRAGMA foreign_keys = 0; CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE q (p REFERENCES p(id)); INSERT INTO q VALUES (7)")
 	made := mustBackup(t, c)
-	if proof, err := c.Restores().Drill(t.Context(), made.Path); err != nil || !proof.OK {
-		t.Errorf("a faithful copy of broken references: %+v, %v", proof, err)
+	if result, err := c.Restores().Test(t.Context(), made.Path); err != nil || !result.OK {
+		t.Errorf("a faithful copy of broken references: %+v, %v", result, err)
 	}
 }

@@ -62,7 +62,7 @@ func TestAUT_03_NoSecretIsInASnapshotOrARecoverySet(t *testing.T) {
 	if _, err := c.Restores().Restore(context.Background(), made.Path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Restores().Drill(context.Background(), ""); err != nil {
+	if _, err := c.Restores().Test(context.Background(), ""); err != nil {
 		t.Fatal(err)
 	}
 	looked := 0
@@ -303,7 +303,7 @@ func TestSTO_05_ANameThatNoManifestHoldsDoesNotSpoilASnapshot(t *testing.T) {
 	c := newHome(t)
 	write(t, c.Home.Dir(), "jobs/\xff.json", "{}")
 	made := mustBackup(t, c)
-	if _, err := c.Restores().Drill(t.Context(), made.Path); err != nil {
+	if _, err := c.Restores().Test(t.Context(), made.Path); err != nil {
 		t.Error(err)
 	}
 	if _, err := c.Restores().Restore(t.Context(), made.Path); err != nil {

@@ -26,7 +26,7 @@ func (k *checker) checkBackups(ctx context.Context) error {
 		return err
 	}
 	slices.SortStableFunc(k.report.Backups, func(a, b inventory.Set) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
-	k.checkDrills()
+	k.checkTests()
 	return k.checkRecoveries()
 }
 
@@ -55,19 +55,19 @@ func (k *checker) checkSets(ctx context.Context, folder string, name *regexp.Reg
 	return nil
 }
 
-// checkDrills reports the sets in place whose last drill failed.
-func (k *checker) checkDrills() {
-	proofs, err := inventory.Drills(k.worker.Home.Backups())
+// checkTests reports the sets in place whose last restore test failed.
+func (k *checker) checkTests() {
+	results, err := inventory.TestResults(k.worker.Home.Backups())
 	if err != nil {
-		k.find(FileUnreadable, "backups/"+inventory.DrillsName, disk.Reason(err))
+		k.find(FileUnreadable, "backups/"+inventory.ResultsName, disk.Reason(err))
 	}
 	judged := map[string]bool{}
-	for _, proof := range proofs { // the newest first
-		inPlace := slices.IndexFunc(k.report.Backups, func(b inventory.Set) bool { return filepath.Base(b.Path) == proof.Snapshot })
-		if !proof.OK && !judged[proof.Snapshot] && inPlace >= 0 {
-			k.find(DrillFailed, k.report.Backups[inPlace].Path, "its last drill failed: "+proof.Detail)
+	for _, result := range results { // the newest first
+		inPlace := slices.IndexFunc(k.report.Backups, func(b inventory.Set) bool { return filepath.Base(b.Path) == result.Snapshot })
+		if !result.OK && !judged[result.Snapshot] && inPlace >= 0 {
+			k.find(TestFailed, k.report.Backups[inPlace].Path, "its last drill failed: "+result.Detail)
 		}
-		judged[proof.Snapshot] = true
+		judged[result.Snapshot] = true
 	}
 }
 
@@ -96,7 +96,7 @@ func (k *checker) checkBeside(folder string, name *regexp.Regexp, entry fs.DirEn
 	path := folder + "/" + entry.Name()
 	isSet := entry.IsDir() && (name.MatchString(entry.Name()) || inventory.RecoveryName.MatchString(entry.Name()))
 	switch {
-	case isSet, entry.Name() == "archive", entry.Name() == inventory.DrillsName, strings.HasSuffix(entry.Name(), ".lock"):
+	case isSet, entry.Name() == "archive", entry.Name() == inventory.ResultsName, strings.HasSuffix(entry.Name(), ".lock"):
 	case strings.HasPrefix(entry.Name(), inventory.PendingPrefix):
 		if !k.live {
 			k.find(SnapshotUnfinished, path, "an attempt that did not finish")

@@ -60,7 +60,7 @@ const (
 	LockLeft           Code = "lock-left"
 	SnapshotDamaged    Code = "snapshot-damaged"
 	SnapshotUnfinished Code = "snapshot-unfinished"
-	DrillFailed        Code = "drill-failed"
+	TestFailed         Code = "drill-failed"
 	RestoreUnfinished  Code = "restore-unfinished"
 	FileUnreadable     Code = "file-unreadable"
 )
@@ -121,7 +121,7 @@ func Kinds() map[Code]Kind {
 		LockLeft:           {Warning, false, "wait while its process works; else stop every bridge process, remove it by hand and do the maintenance again"},
 		SnapshotDamaged:    {Error, false, "do not rely on it: make a new one with `bridge doctor --backup`, then move it away"},
 		SnapshotUnfinished: {Warning, false, "a failed attempt, kept as it is; move it away when you do not need it"},
-		DrillFailed:        {Error, false, "do not rely on this set: mend what the drill met and prove the set again with `bridge doctor --drill <set>`, or make a new one and move this one away"},
+		TestFailed:         {Error, false, "do not rely on this set: mend what the drill met and prove the set again with `bridge doctor --drill <set>`, or make a new one and move this one away"},
 		RestoreUnfinished:  {Error, false, "do the same restore or merge again, or `bridge serve --new-store`; what it displaced is in the recovery set"},
 		FileUnreadable:     {Warning, false, "make it readable for you"},
 	}

@@ -42,10 +42,10 @@ func (s Summary) Words() string {
 // QuickStatus is how the storage stands at a quick look. What was never made is nil.
 type QuickStatus struct {
 	Summary
-	CheckedAt    int64            `json:"checkedAt"`    // Unix milliseconds
-	LastSnapshot *inventory.Set   `json:"lastSnapshot"` // the newest full one
-	LastMessages *inventory.Set   `json:"lastMessages"` // the newest set of messages
-	LastProof    *inventory.Proof `json:"lastProof"`    // the newest drill that succeeded
+	CheckedAt    int64                 `json:"checkedAt"`    // Unix milliseconds
+	LastSnapshot *inventory.Set        `json:"lastSnapshot"` // the newest full one
+	LastMessages *inventory.Set        `json:"lastMessages"` // the newest set of messages
+	LastTest     *inventory.TestResult `json:"lastProof"`    // the newest restore test that succeeded
 }
 
 // QuickCheck says how the storage stands, by a QuickReport. It changes nothing.
@@ -64,11 +64,13 @@ func (d Doctor) QuickCheck(ctx context.Context) (QuickStatus, error) {
 			quick.LastMessages = &report.Backups[i]
 		}
 	}
-	if proof, ok := inventory.LastProof(d.Worker.Home.Backups()); ok {
-		quick.LastProof = &proof
+	if result, ok := inventory.LastPassed(d.Worker.Home.Backups()); ok {
+		quick.LastTest = &result
 	}
 	return quick, nil
 }
 
-// Drills returns the recorded proofs, the newest first.
-func (d Doctor) Drills() ([]inventory.Proof, error) { return inventory.Drills(d.Worker.Home.Backups()) }
+// TestResults returns the recorded results of restore tests, the newest first.
+func (d Doctor) TestResults() ([]inventory.TestResult, error) {
+	return inventory.TestResults(d.Worker.Home.Backups())
+}

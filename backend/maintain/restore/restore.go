@@ -1,7 +1,7 @@
 // Package restore brings a home back from a set of copies: it puts the files of a
 // snapshot in place, merges the messages of a backup, makes room for an empty store
-// where the old one is lost, and tries all that in a scratch home (a drill). What it
-// replaces is in a recovery set first, and a failure brings everything back.
+// where the old one is lost, and tests in a scratch home that a set can be restored.
+// What it replaces is in a recovery set first, and a failure brings everything back.
 package restore
 
 import (

@@ -21,49 +21,49 @@ import (
 	"bridge/backend/store/transfer"
 )
 
-// Drill restores a snapshot, the newest when typed is "", into a scratch home,
-// and proves there that it is whole: checksums, the doctor's report, the rows of
+// Test restores a snapshot, the newest when typed is "", into a scratch home,
+// and sees there that it is whole: checksums, the doctor's report, the rows of
 // every table against the manifest, and a store that opens. A set of messages is
-// merged into an empty home instead. The proof is recorded, a failed one too, and
+// merged into an empty home instead. The result is recorded, a failed one too, and
 // the scratch home is removed.
-func (r Restorer) Drill(ctx context.Context, typed string) (proof inventory.Proof, err error) {
+func (r Restorer) Test(ctx context.Context, typed string) (result inventory.TestResult, err error) {
 	find := inventory.FindSnapshot
 	if inventory.MessagesName.MatchString(filepath.Base(typed)) {
 		find = inventory.FindMessages
 	}
 	dir, err := find(r.Worker.Home, typed)
 	if err != nil {
-		return proof, err
+		return result, err
 	}
 	if err := disk.MakeDir(r.Worker.Home.Backups()); err != nil { // a home may have sets of messages only
-		return proof, err
+		return result, err
 	}
 	held, err := r.Worker.Register()
 	if err != nil {
-		return proof, err
+		return result, err
 	}
 	defer func() { err = errors.Join(err, held.Release()) }()
-	proof = inventory.Proof{At: r.Worker.Now().UnixMilli(), Snapshot: filepath.Base(dir)}
-	rehearse := r.rehearse
-	if inventory.MessagesName.MatchString(proof.Snapshot) {
-		rehearse = r.rehearseMessages
+	result = inventory.TestResult{At: r.Worker.Now().UnixMilli(), Snapshot: filepath.Base(dir)}
+	test := r.testSnapshot
+	if inventory.MessagesName.MatchString(result.Snapshot) {
+		test = r.testMessages
 	}
-	failure := rehearse(ctx, dir, &proof)
+	failure := test(ctx, dir, &result)
 	if ctx.Err() != nil {
-		return proof, ctx.Err() // it proves nothing either way
+		return result, ctx.Err() // it says nothing either way
 	}
-	proof.OK = failure == nil
+	result.OK = failure == nil
 	if failure != nil {
-		proof.Detail = inventory.ErrText(failure)
+		result.Detail = inventory.ErrText(failure)
 	}
-	line, err := json.Marshal(proof)
+	line, err := json.Marshal(result)
 	if err != nil {
-		return proof, err
+		return result, err
 	}
-	return proof, errors.Join(r.Worker.Files().AppendSync(filepath.Join(r.Worker.Home.Backups(), inventory.DrillsName), line, disk.PrivateFile), asFailure(failure))
+	return result, errors.Join(r.Worker.Files().AppendSync(filepath.Join(r.Worker.Home.Backups(), inventory.ResultsName), line, disk.PrivateFile), asFailure(failure))
 }
 
-// asFailure makes the reason of a failed drill a sentence for people.
+// asFailure makes the reason of a failed restore test a sentence for people.
 func asFailure(failure error) error {
 	if failure == nil {
 		return nil
@@ -71,8 +71,8 @@ func asFailure(failure error) error {
 	return bridge.WithCause(bridge.Storage, failure, "the drill failed: "+inventory.ErrText(failure))
 }
 
-// rehearse does the drill of a full snapshot.
-func (r Restorer) rehearse(ctx context.Context, dir string, proof *inventory.Proof) error {
+// testSnapshot does the restore test of a full snapshot.
+func (r Restorer) testSnapshot(ctx context.Context, dir string, result *inventory.TestResult) error {
 	manifest, err := inventory.ReadManifest(dir)
 	if err != nil {
 		return err
@@ -85,35 +85,35 @@ func (r Restorer) rehearse(ctx context.Context, dir string, proof *inventory.Pro
 		if err := there.install(ctx, from, nil); err != nil {
 			return err
 		}
-		proof.Files = len(manifest.Files)
-		if proof.Rows, err = there.proveCounts(ctx, manifest); err != nil {
+		result.Files = len(manifest.Files)
+		if result.Rows, err = there.checkCounts(ctx, manifest); err != nil {
 			return err
 		}
-		proof.Detail = fmt.Sprintf("%s and %s were restored into a scratch home and found whole", bridge.Counted(proof.Files, "file"), bridge.Counted(proof.Rows, "row"))
-		return there.proveSound(ctx)
+		result.Detail = fmt.Sprintf("%s and %s were restored into a scratch home and found whole", bridge.Counted(result.Files, "file"), bridge.Counted(result.Rows, "row"))
+		return there.checkSound(ctx)
 	})
 }
 
-// rehearseMessages does the drill of a set of messages.
-func (r Restorer) rehearseMessages(ctx context.Context, dir string, proof *inventory.Proof) error {
+// testMessages does the restore test of a set of messages.
+func (r Restorer) testMessages(ctx context.Context, dir string, result *inventory.TestResult) error {
 	manifest, err := inventory.ReadMessagesManifest(dir)
 	if err != nil {
 		return err
 	}
-	proof.Files = len(manifest.Files)
+	result.Files = len(manifest.Files)
 	for _, count := range manifest.Counts[inventory.MessagesFile] {
-		proof.Rows += count
+		result.Rows += count
 	}
 	return r.inScratch(func(there Restorer) error {
 		merged, err := there.Merge(ctx, dir)
 		if err != nil {
 			return err
 		}
-		if got := merged.Missing() + merged.Present; got != proof.Rows {
-			return bridge.Errorf(bridge.Storage, "%d rows of %s came into an empty home, not the %d that its manifest counts", got, dir, proof.Rows)
+		if got := merged.Missing() + merged.Present; got != result.Rows {
+			return bridge.Errorf(bridge.Storage, "%d rows of %s came into an empty home, not the %d that its manifest counts", got, dir, result.Rows)
 		}
-		proof.Detail = bridge.Counted(proof.Rows, "row") + " of messages were merged into a scratch home and found whole"
-		return there.proveSound(ctx)
+		result.Detail = bridge.Counted(result.Rows, "row") + " of messages were merged into a scratch home and found whole"
+		return there.checkSound(ctx)
 	})
 }
 
@@ -136,8 +136,8 @@ func (r Restorer) inScratch(work func(there Restorer) error) (err error) {
 // captured of a damaged index.
 func dropScratch(dir string) error { return os.RemoveAll(dir) }
 
-// proveCounts compares the rows of every table with the manifest.
-func (r Restorer) proveCounts(ctx context.Context, manifest inventory.Manifest) (rows int, err error) {
+// checkCounts compares the rows of every table with the manifest.
+func (r Restorer) checkCounts(ctx context.Context, manifest inventory.Manifest) (rows int, err error) {
 	for _, one := range inventory.Databases {
 		if !manifest.Has(one.Name) {
 			continue
@@ -157,9 +157,9 @@ func (r Restorer) proveCounts(ctx context.Context, manifest inventory.Manifest) 
 	return rows, nil
 }
 
-// proveSound asks the doctor about the scratch home and opens its store as a
+// checkSound asks the doctor about the scratch home and opens its store as a
 // broker would, upgrade included.
-func (r Restorer) proveSound(ctx context.Context) error {
+func (r Restorer) checkSound(ctx context.Context) error {
 	report, err := check.Doctor{Worker: r.Worker}.Check(ctx)
 	if err != nil {
 		return err
