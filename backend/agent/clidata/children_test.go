@@ -212,95 +212,110 @@ func rolloutLine(kind string, second int) string {
 	return fmt.Sprintf(`{"timestamp":"2026-11-21T00:00:%02dZ","type":"event_msg","payload":{"type":%q}}`, second, kind) + "\n"
 }
 
+// second is a time of a rollout, Unix epoch milliseconds.
+func second(n int) int64 { return time.Date(2026, 11, 21, 0, 0, n, 0, time.UTC).UnixMilli() }
+
+func codexChild(id string, done bool, at int64) session.Child {
+	return session.Child{ID: id, Title: "Ada: do it", Done: done, At: at, Stored: true}
+}
+
+// one is the store of a session with one thread below it.
+func one(status string) func(folder string) []string {
+	return func(folder string) []string { return []string{codexThreadRows(folder, "c-1", "r", "r", status)} }
+}
+
+// codexStores are the session r in codex's index, the rollouts beside it, and what
+// is read of them.
+var codexStores = []struct {
+	name    string
+	rows    func(folder string) []string
+	rollout map[string]string
+	want    []session.Child
+	fails   string
+}{
+	{"none", func(string) []string { return nil }, nil, nil, ""},
+	{
+		"at work", one("open"),
+		map[string]string{"c-1": started},
+		[]session.Child{codexChild("c-1", false, second(1))},
+		"",
+	},
+	{
+		"its turn is over", one("open"),
+		map[string]string{"c-1": started + ended + said},
+		[]session.Child{codexChild("c-1", true, second(2))},
+		"",
+	},
+	{
+		"aborted", one("open"),
+		map[string]string{"c-1": started + rolloutLine("turn_aborted", 3)},
+		[]session.Child{codexChild("c-1", true, second(3))},
+		"",
+	},
+	{
+		"asked again", one("open"),
+		map[string]string{"c-1": started + ended + rolloutLine("task_started", 4)},
+		[]session.Child{codexChild("c-1", false, second(4))},
+		"",
+	},
+	{
+		"at work for long", one("open"),
+		map[string]string{"c-1": started + ended + started + strings.Repeat(strings.Repeat("x", 1000)+"\n", 100)},
+		[]session.Child{codexChild("c-1", false, 1_000)},
+		"",
+	},
+	{
+		"closed", one("closed"),
+		nil,
+		[]session.Child{codexChild("c-1", true, 2_000)},
+		"",
+	},
+	{
+		"closed while it was at work", one("closed"),
+		map[string]string{"c-1": started},
+		[]session.Child{codexChild("c-1", true, second(1))},
+		"",
+	},
+	{
+		"only words of an end", one("open"),
+		map[string]string{"c-1": started + strings.Replace(ended, "event_msg", "response_item", 1)},
+		[]session.Child{codexChild("c-1", false, second(1))},
+		"",
+	},
+	{"a child of a child", func(f string) []string {
+		return []string{codexThreadRows(f, "c-2", "c-1", "c-1", "open"), codexThreadRows(f, "c-1", "r", "r", "open")}
+	}, map[string]string{"c-1": started, "c-2": started}, []session.Child{codexChild("c-1", false, second(1)), codexChild("c-2", false, second(1))}, ""},
+	{"two, the younger one written first", func(f string) []string {
+		return []string{codexThreadRows(f, "c-2", "r", "r", "closed"), codexThreadRows(f, "c-1", "r", "r", "closed")}
+	}, nil, []session.Child{codexChild("c-1", true, 2_000), codexChild("c-2", true, 2_000)}, ""},
+	{"another one's", func(f string) []string { return []string{codexThreadRows(f, "c-1", "r2", "r2", "open")} }, nil, nil, ""},
+	{"a forged edge, and what hangs on it", func(f string) []string {
+		return []string{codexThreadRows(f, "c-1", "r", "r2", "open"), codexThreadRows(f, "c-2", "c-1", "c-1", "open")}
+	}, nil, nil, ""},
+	{"a ring", func(f string) []string {
+		return []string{codexThreadRows(f, "c-1", "r", "r", "closed"), codexThreadRows(f, "r", "c-1", "c-1", "closed")}
+	}, nil, []session.Child{codexChild("c-1", true, 2_000)}, ""},
+	{"a rollout elsewhere", func(f string) []string {
+		return []string{strings.ReplaceAll(codexThreadRows(f, "c-1", "r", "r", "open"), f, "/etc")}
+	}, nil, []session.Child{codexChild("c-1", false, 2_000)}, ""},
+	{"no table of edges", func(string) []string { return []string{`DROP TABLE thread_spawn_edges`} }, nil, nil, "state_5.sqlite has no known thread_spawn_edges"},
+	{"a column less", func(string) []string { return []string{`ALTER TABLE threads DROP COLUMN agent_nickname`} }, nil, nil, "state_5.sqlite has no known threads"},
+	{"a virtual table in its place", func(string) []string {
+		return []string{`DROP TABLE thread_spawn_edges`, `CREATE VIRTUAL TABLE thread_spawn_edges USING fts5(parent_thread_id, child_thread_id, status)`}
+	}, nil, nil, "no known thread_spawn_edges"},
+	{"a view in its place", func(string) []string {
+		return []string{`DROP TABLE thread_spawn_edges`, `CREATE VIEW thread_spawn_edges AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n)
+			SELECT 'r' parent_thread_id, x child_thread_id, 'open' status FROM n`}
+	}, nil, nil, "no known thread_spawn_edges"},
+}
+
+var (
+	started, ended = rolloutLine("task_started", 1), rolloutLine("task_complete", 2)
+	said           = `{"timestamp":"2026-11-21T00:00:09Z","type":"response_item","payload":{"type":"task_started \"task_started\""}}` + "\n"
+)
+
 func TestCHT_10_CodexsStoreTellsItsChildren(t *testing.T) {
-	second := func(n int) int64 { return time.Date(2026, 11, 21, 0, 0, n, 0, time.UTC).UnixMilli() }
-	child := func(id string, done bool, at int64) session.Child {
-		return session.Child{ID: id, Title: "Ada: do it", Done: done, At: at, Stored: true}
-	}
-	started, ended := rolloutLine("task_started", 1), rolloutLine("task_complete", 2)
-	said := `{"timestamp":"2026-11-21T00:00:09Z","type":"response_item","payload":{"type":"task_started \"task_started\""}}` + "\n"
-	for _, tt := range []struct {
-		name    string
-		rows    func(folder string) []string
-		rollout map[string]string
-		want    []session.Child
-		fails   string
-	}{
-		{"none", func(string) []string { return nil }, nil, nil, ""},
-		{
-			"at work", func(f string) []string { return []string{codexThreadRows(f, "c-1", "r", "r", "open")} },
-			map[string]string{"c-1": started},
-			[]session.Child{child("c-1", false, second(1))},
-			"",
-		},
-		{
-			"its turn is over", func(f string) []string { return []string{codexThreadRows(f, "c-1", "r", "r", "open")} },
-			map[string]string{"c-1": started + ended + said},
-			[]session.Child{child("c-1", true, second(2))},
-			"",
-		},
-		{
-			"aborted", func(f string) []string { return []string{codexThreadRows(f, "c-1", "r", "r", "open")} },
-			map[string]string{"c-1": started + rolloutLine("turn_aborted", 3)},
-			[]session.Child{child("c-1", true, second(3))},
-			"",
-		},
-		{
-			"asked again", func(f string) []string { return []string{codexThreadRows(f, "c-1", "r", "r", "open")} },
-			map[string]string{"c-1": started + ended + rolloutLine("task_started", 4)},
-			[]session.Child{child("c-1", false, second(4))},
-			"",
-		},
-		{
-			"at work for long", func(f string) []string { return []string{codexThreadRows(f, "c-1", "r", "r", "open")} },
-			map[string]string{"c-1": started + ended + started + strings.Repeat(strings.Repeat("x", 1000)+"\n", 100)},
-			[]session.Child{child("c-1", false, 1_000)},
-			"",
-		},
-		{
-			"closed", func(f string) []string { return []string{codexThreadRows(f, "c-1", "r", "r", "closed")} },
-			nil,
-			[]session.Child{child("c-1", true, 2_000)},
-			"",
-		},
-		{
-			"closed while it was at work", func(f string) []string { return []string{codexThreadRows(f, "c-1", "r", "r", "closed")} },
-			map[string]string{"c-1": started},
-			[]session.Child{child("c-1", true, second(1))},
-			"",
-		},
-		{
-			"only words of an end", func(f string) []string { return []string{codexThreadRows(f, "c-1", "r", "r", "open")} },
-			map[string]string{"c-1": started + strings.Replace(ended, "event_msg", "response_item", 1)},
-			[]session.Child{child("c-1", false, second(1))},
-			"",
-		},
-		{"a child of a child", func(f string) []string {
-			return []string{codexThreadRows(f, "c-2", "c-1", "c-1", "open"), codexThreadRows(f, "c-1", "r", "r", "open")}
-		}, map[string]string{"c-1": started, "c-2": started}, []session.Child{child("c-1", false, second(1)), child("c-2", false, second(1))}, ""},
-		{"two, the younger one written first", func(f string) []string {
-			return []string{codexThreadRows(f, "c-2", "r", "r", "closed"), codexThreadRows(f, "c-1", "r", "r", "closed")}
-		}, nil, []session.Child{child("c-1", true, 2_000), child("c-2", true, 2_000)}, ""},
-		{"another one's", func(f string) []string { return []string{codexThreadRows(f, "c-1", "r2", "r2", "open")} }, nil, nil, ""},
-		{"a forged edge, and what hangs on it", func(f string) []string {
-			return []string{codexThreadRows(f, "c-1", "r", "r2", "open"), codexThreadRows(f, "c-2", "c-1", "c-1", "open")}
-		}, nil, nil, ""},
-		{"a ring", func(f string) []string {
-			return []string{codexThreadRows(f, "c-1", "r", "r", "closed"), codexThreadRows(f, "r", "c-1", "c-1", "closed")}
-		}, nil, []session.Child{child("c-1", true, 2_000)}, ""},
-		{"a rollout elsewhere", func(f string) []string {
-			return []string{strings.ReplaceAll(codexThreadRows(f, "c-1", "r", "r", "open"), f, "/etc")}
-		}, nil, []session.Child{child("c-1", false, 2_000)}, ""},
-		{"no table of edges", func(string) []string { return []string{`DROP TABLE thread_spawn_edges`} }, nil, nil, "state_5.sqlite has no known thread_spawn_edges"},
-		{"a column less", func(string) []string { return []string{`ALTER TABLE threads DROP COLUMN agent_nickname`} }, nil, nil, "state_5.sqlite has no known threads"},
-		{"a virtual table in its place", func(string) []string {
-			return []string{`DROP TABLE thread_spawn_edges`, `CREATE VIRTUAL TABLE thread_spawn_edges USING fts5(parent_thread_id, child_thread_id, status)`}
-		}, nil, nil, "no known thread_spawn_edges"},
-		{"a view in its place", func(string) []string {
-			return []string{`DROP TABLE thread_spawn_edges`, `CREATE VIEW thread_spawn_edges AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n)
-				SELECT 'r' parent_thread_id, x child_thread_id, 'open' status FROM n`}
-		}, nil, nil, "no known thread_spawn_edges"},
-	} {
+	for _, tt := range codexStores {
 		t.Run("CHT-10 "+tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			database(t, filepath.Join(dir, "state_4.sqlite"), `CREATE TABLE old(x)`)
@@ -324,65 +339,71 @@ func TestCHT_10_CodexsStoreTellsItsChildren(t *testing.T) {
 const openCodeSchema = `CREATE TABLE session(id text PRIMARY KEY, parent_id text, title text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL);
 	CREATE TABLE message(id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL)`
 
+func openCodeMessage(id, sessionID string, at int, data string) string {
+	return fmt.Sprintf(`INSERT INTO message VALUES('%s','%s',%d,%d,'%s')`, id, sessionID, at, at, data)
+}
+
+func openCodeSession(id, parent string, at int) string {
+	return fmt.Sprintf(`INSERT INTO session VALUES('%s','%s','a child',%d,%d)`, id, parent, at, at)
+}
+
+func openCodeChild(id string, done bool, at int64) session.Child {
+	return session.Child{ID: id, Title: "a child", Done: done, At: at, Stored: true}
+}
+
+// openCodeStores are the session ses_1 in opencode's store, and what is read of it.
+var openCodeStores = []struct {
+	name  string
+	rows  []string
+	want  []session.Child
+	fails string
+}{
+	{"none", nil, nil, ""},
+	{"just made", []string{openCodeSession("ses_2", "ses_1", 5)}, []session.Child{openCodeChild("ses_2", false, 5)}, ""},
+	{
+		"at work",
+		[]string{openCodeSession("ses_2", "ses_1", 5), openCodeMessage("m1", "ses_2", 6, `{"role":"user"}`), openCodeMessage("m2", "ses_2", 7, `{"role":"assistant","time":{"created":7}}`)},
+		[]session.Child{openCodeChild("ses_2", false, 7)},
+		"",
+	},
+	{
+		"asked again",
+		[]string{openCodeSession("ses_2", "ses_1", 5), openCodeMessage("m1", "ses_2", 7, `{"role":"user","time":{"completed":8}}`)},
+		[]session.Child{openCodeChild("ses_2", false, 7)},
+		"",
+	},
+	{
+		"between steps",
+		[]string{openCodeSession("ses_2", "ses_1", 5), openCodeMessage("m2", "ses_2", 7, `{"role":"assistant","time":{"completed":8},"finish":"tool-calls"}`)},
+		[]session.Child{openCodeChild("ses_2", false, 7)},
+		"",
+	},
+	{
+		"over",
+		[]string{openCodeSession("ses_2", "ses_1", 5), openCodeMessage("m2", "ses_2", 7, `{"role":"assistant","time":{"completed":8},"finish":"stop"}`)},
+		[]session.Child{openCodeChild("ses_2", true, 8)},
+		"",
+	},
+	{
+		"failed",
+		[]string{openCodeSession("ses_2", "ses_1", 5), openCodeMessage("m2", "ses_2", 7, `{"role":"assistant","time":{"completed":8},"finish":"tool-calls","error":{"name":"x"}}`)},
+		[]session.Child{openCodeChild("ses_2", true, 8)},
+		"",
+	},
+	{"no JSON", []string{openCodeSession("ses_2", "ses_1", 5), openCodeMessage("m2", "ses_2", 7, `{`)}, []session.Child{openCodeChild("ses_2", false, 7)}, ""},
+	{
+		"a child of a child, and a stranger's",
+		[]string{openCodeSession("ses_2", "ses_1", 5), openCodeSession("ses_3", "ses_2", 6), openCodeSession("ses_9", "ses_8", 6)},
+		[]session.Child{openCodeChild("ses_2", false, 5), openCodeChild("ses_3", false, 6)},
+		"",
+	},
+	{"a ring", []string{openCodeSession("ses_2", "ses_1", 5), openCodeSession("ses_1", "ses_2", 6)}, []session.Child{openCodeChild("ses_2", false, 5)}, ""},
+	{"an odd id", []string{openCodeSession("../x", "ses_1", 5)}, nil, ""},
+	{"another form", []string{`ALTER TABLE session RENAME COLUMN parent_id TO parent`}, nil, "opencode.db has no known table session"},
+}
+
 func TestCHT_10_OpenCodesStoreTellsItsChildren(t *testing.T) {
-	message := func(id, sessionID string, at int, data string) string {
-		return fmt.Sprintf(`INSERT INTO message VALUES('%s','%s',%d,%d,'%s')`, id, sessionID, at, at, data)
-	}
-	kid := func(id, parent string, at int) string {
-		return fmt.Sprintf(`INSERT INTO session VALUES('%s','%s','a child',%d,%d)`, id, parent, at, at)
-	}
-	child := func(id string, done bool, at int64) session.Child {
-		return session.Child{ID: id, Title: "a child", Done: done, At: at, Stored: true}
-	}
-	for _, tt := range []struct {
-		name  string
-		rows  []string
-		want  []session.Child
-		fails string
-	}{
-		{"none", nil, nil, ""},
-		{"just made", []string{kid("ses_2", "ses_1", 5)}, []session.Child{child("ses_2", false, 5)}, ""},
-		{
-			"at work",
-			[]string{kid("ses_2", "ses_1", 5), message("m1", "ses_2", 6, `{"role":"user"}`), message("m2", "ses_2", 7, `{"role":"assistant","time":{"created":7}}`)},
-			[]session.Child{child("ses_2", false, 7)},
-			"",
-		},
-		{
-			"asked again",
-			[]string{kid("ses_2", "ses_1", 5), message("m1", "ses_2", 7, `{"role":"user","time":{"completed":8}}`)},
-			[]session.Child{child("ses_2", false, 7)},
-			"",
-		},
-		{
-			"between steps",
-			[]string{kid("ses_2", "ses_1", 5), message("m2", "ses_2", 7, `{"role":"assistant","time":{"completed":8},"finish":"tool-calls"}`)},
-			[]session.Child{child("ses_2", false, 7)},
-			"",
-		},
-		{
-			"over",
-			[]string{kid("ses_2", "ses_1", 5), message("m2", "ses_2", 7, `{"role":"assistant","time":{"completed":8},"finish":"stop"}`)},
-			[]session.Child{child("ses_2", true, 8)},
-			"",
-		},
-		{
-			"failed",
-			[]string{kid("ses_2", "ses_1", 5), message("m2", "ses_2", 7, `{"role":"assistant","time":{"completed":8},"finish":"tool-calls","error":{"name":"x"}}`)},
-			[]session.Child{child("ses_2", true, 8)},
-			"",
-		},
-		{"no JSON", []string{kid("ses_2", "ses_1", 5), message("m2", "ses_2", 7, `{`)}, []session.Child{child("ses_2", false, 7)}, ""},
-		{
-			"a child of a child, and a stranger's",
-			[]string{kid("ses_2", "ses_1", 5), kid("ses_3", "ses_2", 6), kid("ses_9", "ses_8", 6)},
-			[]session.Child{child("ses_2", false, 5), child("ses_3", false, 6)},
-			"",
-		},
-		{"a ring", []string{kid("ses_2", "ses_1", 5), kid("ses_1", "ses_2", 6)}, []session.Child{child("ses_2", false, 5)}, ""},
-		{"an odd id", []string{kid("../x", "ses_1", 5)}, nil, ""},
-		{"another form", []string{`ALTER TABLE session RENAME COLUMN parent_id TO parent`}, nil, "opencode.db has no known table session"},
-	} {
+	for _, tt := range openCodeStores {
 		t.Run("CHT-10 "+tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			keep := database(t, filepath.Join(dir, "opencode.db"), append([]string{openCodeSchema}, tt.rows...)...)
