@@ -125,69 +125,73 @@ func TestDEC_20_Queries(t *testing.T) {
 	}
 }
 
-func TestDEC_04_ScopeForms(t *testing.T) {
-	many := make([]string, 101)
-	for i := range many {
-		many[i] = strings.Repeat("s", i+1)
+// manySessions are 101 names, one more than a scope may hold.
+var manySessions = func() (names []string) {
+	for i := range 101 {
+		names = append(names, strings.Repeat("s", i+1))
 	}
-	list := func(addresses []string) string {
-		raw, err := json.Marshal(map[string][]string{"sessions": addresses})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(raw)
-	}
-	for _, tt := range []struct {
-		name, data string
-		want       Scope
-		says       string // what a refusal says; "" when accepted
-	}{
-		{"all", `"all"`, AllSessions(), ""},
-		{"all with white space and escapes", " \"\\u0061ll\"\n", AllSessions(), ""},
-		{"a folder", `{"project":"/home/me/app"}`, Scope{Project: "/home/me/app"}, ""},
-		{"a folder is normalized", `{"project":"/home//me/./x/../app/"}`, Scope{Project: "/home/me/app"}, ""},
-		{"a Windows folder", `{"project":"C:\\Work\\App\\"}`, Scope{Project: "c:/work/app"}, ""},
-		{"a Windows drive's parent is the drive", `{"project":"C:\\.."}`, Scope{Project: "c:"}, ""},
-		{"the root", `{"project":"/"}`, Scope{Project: "/"}, ""},
-		{"the longest project", `{"project":"/` + strings.Repeat("x", 4_095) + `"}`, Scope{Project: "/" + strings.Repeat("x", 4_095)}, ""},
-		{"sessions keep their order and doubles", `{"sessions":["bob","alice","bob"]}`, sessions("bob", "alice", "bob"), ""},
-		{"as many sessions as allowed", list(many[:100]), sessions(many[:100]...), ""},
-		{"a null member is left out", `{"project":null,"sessions":["a"]}`, sessions("a"), ""},
+	return names
+}()
 
-		{"nothing", ``, Scope{}, "empty"},
-		{"null", `null`, Scope{}, "not null"},
-		{"an unquoted word", `all`, Scope{}, "not valid JSON"},
-		{"another case", `"All"`, Scope{}, `the word "All"`},
-		{"a padded word", `" all"`, Scope{}, `the word " all"`},
-		{"the empty word", `""`, Scope{}, `the word ""`},
-		{"a folder as a word", `"/home/me"`, Scope{}, "the word"},
-		{"a number", `1`, Scope{}, "malformed scope"},
-		{"a list", `["alice"]`, Scope{}, "malformed scope"},
-		{"two values", `"all" "all"`, Scope{}, "more than one"},
-		{"an empty object", `{}`, Scope{}, "it is empty"},
-		{"both", `{"project":"/a","sessions":["b"]}`, Scope{}, "both"},
-		{"both, one empty", `{"project":"/a","sessions":[]}`, Scope{}, "both"},
-		{"an unknown member", `{"project":"/a","x":1}`, Scope{}, `"x"`},
-		{"another case of a member", `{"Project":"/a"}`, Scope{}, `"Project"`},
-		{"a member twice", `{"project":"/a","project":"/b"}`, Scope{}, "twice"},
-		{"a null project", `{"project":null}`, Scope{}, "it is empty"},
-		{"an empty project", `{"project":""}`, Scope{}, "empty"},
-		{"a relative project", `{"project":"app"}`, Scope{}, "absolute"},
-		{"a dot", `{"project":"."}`, Scope{}, "absolute"},
-		{"a home", `{"project":"~/app"}`, Scope{}, "absolute"},
-		{"one letter", `{"project":"c"}`, Scope{}, "absolute"},
-		{"two letters", `{"project":"ab/c"}`, Scope{}, "absolute"},
-		{"relative to a drive", `{"project":"C:app"}`, Scope{}, "absolute"},
-		{"relative to the present drive", `{"project":"\\app"}`, Scope{}, "absolute"},
-		{"too long a project", `{"project":"/` + strings.Repeat("x", 4_096) + `"}`, Scope{}, "at most"},
-		{"a number for a project", `{"project":1}`, Scope{}, `"project" must be a string`},
-		{"no sessions", `{"sessions":[]}`, Scope{}, "1 to 100"},
-		{"too many sessions", list(many), Scope{}, "1 to 100"},
-		{"a null session", `{"sessions":["a",null]}`, Scope{}, "empty"},
-		{"an empty session", `{"sessions":[""]}`, Scope{}, "empty"},
-		{"a session with a space", `{"sessions":["a b"]}`, Scope{}, "printable"},
-		{"a string for sessions", `{"sessions":"a"}`, Scope{}, "a list"},
-	} {
+func listOf(addresses []string) string {
+	return `{"sessions":["` + strings.Join(addresses, `","`) + `"]}`
+}
+
+// scopeForms are scopes as JSON, and what becomes of each.
+var scopeForms = []struct {
+	name, data string
+	want       Scope
+	says       string // what a refusal says; "" when accepted
+}{
+	{"all", `"all"`, AllSessions(), ""},
+	{"all with white space and escapes", " \"\\u0061ll\"\n", AllSessions(), ""},
+	{"a folder", `{"project":"/home/me/app"}`, Scope{Project: "/home/me/app"}, ""},
+	{"a folder is normalized", `{"project":"/home//me/./x/../app/"}`, Scope{Project: "/home/me/app"}, ""},
+	{"a Windows folder", `{"project":"C:\\Code\\App\\"}`, Scope{Project: "c:/code/app"}, ""},
+	{"a Windows drive's parent is the drive", `{"project":"C:\\.."}`, Scope{Project: "c:"}, ""},
+	{"the root", `{"project":"/"}`, Scope{Project: "/"}, ""},
+	{"the longest project", `{"project":"/` + strings.Repeat("x", 4_095) + `"}`, Scope{Project: "/" + strings.Repeat("x", 4_095)}, ""},
+	{"sessions keep their order and doubles", `{"sessions":["bob","alice","bob"]}`, sessions("bob", "alice", "bob"), ""},
+	{"as many sessions as allowed", listOf(manySessions[:100]), sessions(manySessions[:100]...), ""},
+	{"a null member is left out", `{"project":null,"sessions":["a"]}`, sessions("a"), ""},
+
+	{"nothing", ``, Scope{}, "empty"},
+	{"null", `null`, Scope{}, "not null"},
+	{"an unquoted word", `all`, Scope{}, "not valid JSON"},
+	{"another case", `"All"`, Scope{}, `the word "All"`},
+	{"a padded word", `" all"`, Scope{}, `the word " all"`},
+	{"the empty word", `""`, Scope{}, `the word ""`},
+	{"a folder as a word", `"/home/me"`, Scope{}, "the word"},
+	{"a number", `1`, Scope{}, "malformed scope"},
+	{"a list", `["alice"]`, Scope{}, "malformed scope"},
+	{"two values", `"all" "all"`, Scope{}, "more than one"},
+	{"an empty object", `{}`, Scope{}, "it is empty"},
+	{"both", `{"project":"/a","sessions":["b"]}`, Scope{}, "both"},
+	{"both, one empty", `{"project":"/a","sessions":[]}`, Scope{}, "both"},
+	{"an unknown member", `{"project":"/a","x":1}`, Scope{}, `"x"`},
+	{"another case of a member", `{"Project":"/a"}`, Scope{}, `"Project"`},
+	{"a member twice", `{"project":"/a","project":"/b"}`, Scope{}, "twice"},
+	{"a null project", `{"project":null}`, Scope{}, "it is empty"},
+	{"an empty project", `{"project":""}`, Scope{}, "empty"},
+	{"a relative project", `{"project":"app"}`, Scope{}, "absolute"},
+	{"a dot", `{"project":"."}`, Scope{}, "absolute"},
+	{"a home", `{"project":"~/app"}`, Scope{}, "absolute"},
+	{"one letter", `{"project":"c"}`, Scope{}, "absolute"},
+	{"two letters", `{"project":"ab/c"}`, Scope{}, "absolute"},
+	{"relative to a drive", `{"project":"C:app"}`, Scope{}, "absolute"},
+	{"relative to the present drive", `{"project":"\\app"}`, Scope{}, "absolute"},
+	{"too long a project", `{"project":"/` + strings.Repeat("x", 4_096) + `"}`, Scope{}, "at most"},
+	{"a number for a project", `{"project":1}`, Scope{}, `"project" must be a string`},
+	{"no sessions", `{"sessions":[]}`, Scope{}, "1 to 100"},
+	{"too many sessions", listOf(manySessions), Scope{}, "1 to 100"},
+	{"a null session", `{"sessions":["a",null]}`, Scope{}, "empty"},
+	{"an empty session", `{"sessions":[""]}`, Scope{}, "empty"},
+	{"a session with a space", `{"sessions":["a b"]}`, Scope{}, "printable"},
+	{"a string for sessions", `{"sessions":"a"}`, Scope{}, "a list"},
+}
+
+func TestDEC_04_ScopeForms(t *testing.T) {
+	for _, tt := range scopeForms {
 		t.Run("DEC-04 DEC-20 "+tt.name, func(t *testing.T) {
 			got, err := ParseScope([]byte(tt.data))
 			if tt.says == "" && err != nil {

@@ -11,29 +11,35 @@ import (
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-func TestDSK_02_MailThatIsUnreadForTooLong(t *testing.T) {
-	to := func(recipient string, stage ...bridge.Stage) Delivery {
-		d := Delivery{Message: bridge.Message{Recipient: recipient}}
-		for _, s := range stage {
-			switch s {
-			case bridge.StageWoken:
-				d.Woken.At = 1
-			case bridge.StageHanded:
-				d.Handed.At = 1
-			case bridge.StageConsumed:
-				d.ReadAt = 1
-			case bridge.StageExpired:
-				d.Expired.At = 1
-			default:
-				t.Fatalf("stage %s", s)
-			}
+// to is a delivery that has gone as far as these stages.
+func to(recipient string, stage ...bridge.Stage) Delivery {
+	d := Delivery{Message: bridge.Message{Recipient: recipient}}
+	for _, s := range stage {
+		switch s {
+		case bridge.StageWoken:
+			d.Woken.At = 1
+		case bridge.StageHanded:
+			d.Handed.At = 1
+		case bridge.StageConsumed:
+			d.ReadAt = 1
+		case bridge.StageExpired:
+			d.Expired.At = 1
+		default:
+			panic("no such stage: " + s)
 		}
-		return d
 	}
-	ago := func(d time.Duration) int64 { return noon.Add(-d).UnixMilli() }
-	row := func(id string, at time.Duration, deliveries ...Delivery) HistoryRow {
-		return HistoryRow{ID: id, ConversationID: id, CreatedAt: ago(at), Deliveries: deliveries}
-	}
+	return d
+}
+
+// ago is a time before noon, Unix epoch milliseconds.
+func ago(d time.Duration) int64 { return noon.Add(-d).UnixMilli() }
+
+// row is a message of that age.
+func row(id string, at time.Duration, deliveries ...Delivery) HistoryRow {
+	return HistoryRow{ID: id, ConversationID: id, CreatedAt: ago(at), Deliveries: deliveries}
+}
+
+func TestDSK_02_MailThatIsUnreadForTooLong(t *testing.T) {
 	notice := row("notice", time.Hour, to("one"))
 	notice.Hop, notice.ConversationID = 100, "decision-d1"
 	answer := notice

@@ -50,54 +50,55 @@ const (
 	neverWoken = "It waits in the inbox; web reads it at its next turn, for an idle antigravity cannot be woken."
 )
 
-// TestCHT_03_CHT_04_CHT_07_CHT_08_CHT_18_CHT_20_TransportTable is the table read
-// from outside: every kind by what is open, busy and idle. owner is what is said
-// of the owner's words, note of what only mail carries, "" for the same.
+// transportRows is the table read from outside: every kind by what is open, busy
+// and idle. owner is what is said of the owner's words, note of what only mail
+// carries, "" for the same.
+var transportRows = []struct {
+	name        string
+	facts       Facts
+	by          chat.Transport
+	owner, note string
+	way         Way
+	wake        Wake
+	wakes       bool
+}{
+	{"CHT-03 claude, channel, idle", session(bridge.Claude, channel, hooks), chat.Bridge, pushed, "", ByChannel, WakeOpen, true},
+	{"CHT-03 claude, channel, busy", session(bridge.Claude, channel, hooks, busy), chat.Bridge, atTheStep, "", ByChannel, WakeOpen, true},
+	{"CHT-03 claude, channel before any hook", session(bridge.Claude, channel), chat.Bridge, pushed, "", ByChannel, WakeOpen, true},
+	{"CHT-03 claude, a channel goes before a mod", session(bridge.Claude, channel, mod, hooks), chat.Bridge, pushed, "", ByChannel, WakeOpen, true},
+	{"CHT-20 claude, mod, idle", session(bridge.Claude, mod, hooks), chat.Bridge, enters, later, ByMod, WakeOpen, false},
+	{"CHT-20 claude, mod, idle, a wake hook waits", session(bridge.Claude, mod, hooks, waiting), chat.Bridge, enters, byAHook, ByMod, WakeOpen, true},
+	{"CHT-20 claude, mod, busy", session(bridge.Claude, mod, hooks, busy), chat.Bridge, entersThen, atTheStep, ByMod, WakeOpen, false},
+	{"CHT-20 claude, mod before any hook", session(bridge.Claude, mod), chat.Bridge, enters, inTheInbox, ByTools, WakeNone, false},
+	{"CHT-03 claude, hooks, idle, a wake hook waits", session(bridge.Claude, hooks, waiting), chat.Bridge, byAHook, "", ByHooks, WakeOpen, true},
+	{"CHT-03 claude, hooks, idle, none waits", session(bridge.Claude, hooks), chat.Bridge, later, "", ByHooks, WakeNone, false},
+	{"CHT-03 claude, hooks, busy", session(bridge.Claude, hooks, waiting, busy), chat.Bridge, atTheStep, "", ByHooks, WakeOpen, true},
+	{"CHT-03 claude, nothing reported", session(bridge.Claude), chat.Bridge, inTheInbox, "", ByTools, WakeNone, false},
+
+	{"CHT-04 codex, idle, background server", session(bridge.Codex, hooks, server), chat.Native, queueNow, queueWakes, ByHooks, WakeOpen, true},
+	{"CHT-04 codex, idle", session(bridge.Codex, hooks), chat.Native, queueSlow, queueWakes, ByHooks, WakeSlow, true},
+	{"CHT-04 codex, busy", session(bridge.Codex, hooks, server, busy), chat.Native, queueEnd, atTheStep, ByHooks, WakeOpen, true},
+	{"CHT-04 codex, busy without the server", session(bridge.Codex, hooks, busy), chat.Native, queueEnd, atTheStep, ByHooks, WakeSlow, true},
+	{"CHT-04 codex, refused last time, idle", session(bridge.Codex, hooks, server, failed), chat.Native, queueAgain, lastTime, ByHooks, WakeFailed, true},
+	{"CHT-04 codex, refused last time, busy", session(bridge.Codex, hooks, failed, busy), chat.Native, queueEnd, atTheStep, ByHooks, WakeFailed, true},
+	{"CHT-04 codex, nothing reported", session(bridge.Codex, server), chat.Native, queueElse, inTheInbox, ByTools, WakeNone, false},
+	{"CHT-04 codex, nothing reported, refused", session(bridge.Codex, failed), chat.Native, queueElse, inTheInbox, ByTools, WakeFailed, false},
+	{"CHT-04 codex, thread not known", session(bridge.Codex, unknown, hooks), chat.Bridge, noThread, noneNow, ByHooks, WakeNone, false},
+
+	{"CHT-07 opencode, plugin, idle", session(bridge.OpenCode, plugin, hooks), chat.Bridge, starts, "", ByPlugin, WakeOpen, true},
+	{"CHT-07 opencode, plugin, busy", session(bridge.OpenCode, plugin, hooks, busy), chat.Bridge, stores, "", ByPlugin, WakeOpen, true},
+	{"CHT-07 opencode, its plugin has gone, idle", session(bridge.OpenCode, hooks), chat.Bridge, noneNow, "", ByHooks, WakeNone, false},
+	{"CHT-07 opencode, its plugin has gone, busy", session(bridge.OpenCode, hooks, busy), chat.Bridge, atTheStep, "", ByHooks, WakeNone, false},
+	{"CHT-07 opencode, nothing reported", session(bridge.OpenCode), chat.Bridge, inTheInbox, "", ByTools, WakeNone, false},
+
+	{"CHT-08 antigravity, idle", session(bridge.Antigravity, hooks), chat.Bridge, neverWoken, "", ByHooks, WakeNone, false},
+	{"CHT-08 antigravity, busy", session(bridge.Antigravity, hooks, busy), chat.Bridge, atTheStep, "", ByHooks, WakeNone, false},
+	{"CHT-08 antigravity, whatever waits", session(bridge.Antigravity, hooks, waiting, channel, plugin), chat.Bridge, neverWoken, "", ByHooks, WakeNone, false},
+	{"CHT-08 antigravity, nothing reported", session(bridge.Antigravity), chat.Bridge, inTheInbox, "", ByTools, WakeNone, false},
+}
+
 func TestCHT_03_CHT_04_CHT_07_CHT_08_CHT_18_CHT_20_TransportTable(t *testing.T) {
-	tests := []struct {
-		name        string
-		facts       Facts
-		by          chat.Transport
-		owner, note string
-		way         Way
-		wake        Wake
-		wakes       bool
-	}{
-		{"CHT-03 claude, channel, idle", session(bridge.Claude, channel, hooks), chat.Bridge, pushed, "", ByChannel, WakeOpen, true},
-		{"CHT-03 claude, channel, busy", session(bridge.Claude, channel, hooks, busy), chat.Bridge, atTheStep, "", ByChannel, WakeOpen, true},
-		{"CHT-03 claude, channel before any hook", session(bridge.Claude, channel), chat.Bridge, pushed, "", ByChannel, WakeOpen, true},
-		{"CHT-03 claude, a channel goes before a mod", session(bridge.Claude, channel, mod, hooks), chat.Bridge, pushed, "", ByChannel, WakeOpen, true},
-		{"CHT-20 claude, mod, idle", session(bridge.Claude, mod, hooks), chat.Bridge, enters, later, ByMod, WakeOpen, false},
-		{"CHT-20 claude, mod, idle, a wake hook waits", session(bridge.Claude, mod, hooks, waiting), chat.Bridge, enters, byAHook, ByMod, WakeOpen, true},
-		{"CHT-20 claude, mod, busy", session(bridge.Claude, mod, hooks, busy), chat.Bridge, entersThen, atTheStep, ByMod, WakeOpen, false},
-		{"CHT-20 claude, mod before any hook", session(bridge.Claude, mod), chat.Bridge, enters, inTheInbox, ByTools, WakeNone, false},
-		{"CHT-03 claude, hooks, idle, a wake hook waits", session(bridge.Claude, hooks, waiting), chat.Bridge, byAHook, "", ByHooks, WakeOpen, true},
-		{"CHT-03 claude, hooks, idle, none waits", session(bridge.Claude, hooks), chat.Bridge, later, "", ByHooks, WakeNone, false},
-		{"CHT-03 claude, hooks, busy", session(bridge.Claude, hooks, waiting, busy), chat.Bridge, atTheStep, "", ByHooks, WakeOpen, true},
-		{"CHT-03 claude, nothing reported", session(bridge.Claude), chat.Bridge, inTheInbox, "", ByTools, WakeNone, false},
-
-		{"CHT-04 codex, idle, background server", session(bridge.Codex, hooks, server), chat.Native, queueNow, queueWakes, ByHooks, WakeOpen, true},
-		{"CHT-04 codex, idle", session(bridge.Codex, hooks), chat.Native, queueSlow, queueWakes, ByHooks, WakeSlow, true},
-		{"CHT-04 codex, busy", session(bridge.Codex, hooks, server, busy), chat.Native, queueEnd, atTheStep, ByHooks, WakeOpen, true},
-		{"CHT-04 codex, busy without the server", session(bridge.Codex, hooks, busy), chat.Native, queueEnd, atTheStep, ByHooks, WakeSlow, true},
-		{"CHT-04 codex, refused last time, idle", session(bridge.Codex, hooks, server, failed), chat.Native, queueAgain, lastTime, ByHooks, WakeFailed, true},
-		{"CHT-04 codex, refused last time, busy", session(bridge.Codex, hooks, failed, busy), chat.Native, queueEnd, atTheStep, ByHooks, WakeFailed, true},
-		{"CHT-04 codex, nothing reported", session(bridge.Codex, server), chat.Native, queueElse, inTheInbox, ByTools, WakeNone, false},
-		{"CHT-04 codex, nothing reported, refused", session(bridge.Codex, failed), chat.Native, queueElse, inTheInbox, ByTools, WakeFailed, false},
-		{"CHT-04 codex, thread not known", session(bridge.Codex, unknown, hooks), chat.Bridge, noThread, noneNow, ByHooks, WakeNone, false},
-
-		{"CHT-07 opencode, plugin, idle", session(bridge.OpenCode, plugin, hooks), chat.Bridge, starts, "", ByPlugin, WakeOpen, true},
-		{"CHT-07 opencode, plugin, busy", session(bridge.OpenCode, plugin, hooks, busy), chat.Bridge, stores, "", ByPlugin, WakeOpen, true},
-		{"CHT-07 opencode, its plugin has gone, idle", session(bridge.OpenCode, hooks), chat.Bridge, noneNow, "", ByHooks, WakeNone, false},
-		{"CHT-07 opencode, its plugin has gone, busy", session(bridge.OpenCode, hooks, busy), chat.Bridge, atTheStep, "", ByHooks, WakeNone, false},
-		{"CHT-07 opencode, nothing reported", session(bridge.OpenCode), chat.Bridge, inTheInbox, "", ByTools, WakeNone, false},
-
-		{"CHT-08 antigravity, idle", session(bridge.Antigravity, hooks), chat.Bridge, neverWoken, "", ByHooks, WakeNone, false},
-		{"CHT-08 antigravity, busy", session(bridge.Antigravity, hooks, busy), chat.Bridge, atTheStep, "", ByHooks, WakeNone, false},
-		{"CHT-08 antigravity, whatever waits", session(bridge.Antigravity, hooks, waiting, channel, plugin), chat.Bridge, neverWoken, "", ByHooks, WakeNone, false},
-		{"CHT-08 antigravity, nothing reported", session(bridge.Antigravity), chat.Bridge, inTheInbox, "", ByTools, WakeNone, false},
-	}
-	for _, tt := range tests {
+	for _, tt := range transportRows {
 		t.Run(tt.name, func(t *testing.T) {
 			note := tt.note
 			if note == "" {

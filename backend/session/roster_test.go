@@ -83,14 +83,15 @@ func TestMSG_03_WhoComesBackGetsItsName(t *testing.T) {
 	}
 }
 
-func TestMSG_05_Targets(t *testing.T) {
+// targets are sessions whose names and ids are hard to tell apart.
+func targets() (*Roster, map[string]*Session) {
 	known := []Known{
 		{ID: "p-gone", Name: "gone", Kind: bridge.Claude, SessionID: "h-gone"},
 		{ID: "p-both1", Name: "both1", Kind: bridge.Claude, SessionID: "h-both"},
 		{ID: "p-both2", Name: "both2", Kind: bridge.OpenCode, SessionID: "h-both"},
 		{ID: "p-late", Name: "late", Kind: bridge.Codex},
 	}
-	r, live := joined(known,
+	return joined(known,
 		Session{ID: "p-a", Name: "alice", Kind: bridge.Claude, SessionID: "h-a"},
 		Session{ID: "p-b", Name: "bob", Kind: bridge.Codex},
 		Session{ID: "p-c", Name: "carol", Kind: bridge.Codex, SessionID: "h-c"},
@@ -100,6 +101,10 @@ func TestMSG_05_Targets(t *testing.T) {
 		Session{ID: "p-evil", Name: "p-gone", Kind: bridge.OpenCode}, // calls itself by another's id
 		Session{ID: "p-l", Name: "late", Kind: bridge.OpenCode, SessionID: "h-l"},
 	)
+}
+
+func TestMSG_05_Targets(t *testing.T) {
+	r, live := targets()
 	to := func(s string, direct bool) []Recipient {
 		return []Recipient{{ID: s, Name: live[s].Name, Online: true, Direct: direct}}
 	}
