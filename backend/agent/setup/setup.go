@@ -29,6 +29,9 @@ const maxConfigBytes = 64 << 20
 
 // connectors lay out, for each kind, what has to be in which files to connect
 // Bridge to the CLI. before is what an earlier installation recorded, or nil.
+//
+// host.For is the same choice for what hooks say. They are two because every hook
+// call links that one, and none may link what reads and writes settings.
 var connectors = map[bridge.AgentKind]func(ctx context.Context, in Input, before *installed) (layout, error){
 	bridge.Claude:      connectClaude,
 	bridge.Codex:       connectCodex,
