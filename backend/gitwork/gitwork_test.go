@@ -215,14 +215,25 @@ func TestJOB_18_TheDiffIsTheJobsOwn(t *testing.T) {
 
 func TestJOB_18_AChangeOfTheSameSizeInTheSameMomentIsSeen(t *testing.T) {
 	w := newWorld(t)
-	for i := range 5 {
-		w.write(w.main, "a.txt", fmt.Sprintf("%d\n", i))
-		w.commit(w.main, "again")
-		tree := w.git(w.main, "rev-parse", "HEAD^{tree}")
-		w.write(w.main, "a.txt", fmt.Sprintf("%d\n", i+1))
-		if got, err := w.g.Diff(w.ctx(), w.main, tree); err != nil || len(got) != 1 {
-			t.Fatalf("Diff = %+v, %v", got, err)
+	moment := time.Unix(1_700_000_000, 0)
+	path := filepath.Join(w.main, "a.txt")
+	at := func(path string) {
+		t.Helper()
+		if err := os.Chtimes(path, moment, moment); err != nil {
+			t.Fatal(err)
 		}
+	}
+	w.git(w.main, "config", "core.trustctime", "false")
+	w.git(w.main, "config", "core.checkStat", "minimal")
+	w.write(w.main, "a.txt", "1\n")
+	at(path)
+	w.commit(w.main, "one")
+	tree := w.git(w.main, "rev-parse", "HEAD^{tree}")
+	w.write(w.main, "a.txt", "2\n")
+	at(path)
+	at(filepath.Join(w.main, ".git", "index"))
+	if got, err := w.g.Diff(w.ctx(), w.main, tree); err != nil || len(got) != 1 {
+		t.Errorf("Diff = %+v, %v", got, err)
 	}
 }
 
@@ -439,6 +450,19 @@ func TestJOB_18_ConflictsAreNamedAndNothingIsDone(t *testing.T) {
 	}
 }
 
+func TestJOB_18_WorkWithoutACommonBeginIsRefused(t *testing.T) {
+	w := newWorld(t)
+	tree := w.add(w.main)
+	w.git(tree.Path, "checkout", "-q", "--orphan", "alone")
+	w.commit(tree.Path, "of nothing")
+	if _, err := w.finish(tree, Squash); bridge.CodeOf(err) != bridge.Conflict || !strings.Contains(err.Error(), "unrelated histories") {
+		t.Errorf("Finish = %v", err)
+	}
+	if _, err := w.g.Reclaim(w.ctx(), tree, job, true); bridge.CodeOf(err) != bridge.Conflict {
+		t.Errorf("Reclaim = %v", err)
+	}
+}
+
 func TestJOB_18_ADirtyTargetIsRefused(t *testing.T) {
 	tests := map[string]func(*world){
 		"a changed file":            func(w *world) { w.write(w.main, "src/b.txt", "changed") },
@@ -578,6 +602,12 @@ func TestJOB_19_ReclaimingTakesOnlyWhatIsLandedOrDroppedAndClean(t *testing.T) {
 		{"ignored and allowed", func(w *world, tree Worktree) { squash(w, tree); w.write(tree.Path, "x.log", "u") }, true, ""},
 		{"detached", func(w *world, tree Worktree) { squash(w, tree); w.git(tree.Path, "checkout", "-q", "--detach") }, true, "on no branch"},
 		{"a repository in it", func(w *world, tree Worktree) { squash(w, tree); w.git(tree.Path, "init", "-q", "build/inner") }, true, "another repository"},
+		{"a checkout of another repository in it", func(w *world, tree Worktree) {
+			squash(w, tree)
+			other := filepath.Join(w.dir, "other")
+			w.git(w.dir, "clone", "-q", w.main, other)
+			w.git(other, "worktree", "add", "-q", filepath.Join(tree.Path, "build", "other"))
+		}, true, "another repository"},
 		{"a bare repository in it", func(w *world, tree Worktree) {
 			squash(w, tree)
 			w.git(tree.Path, "init", "-q", "--bare", "build/x.git")
