@@ -52,6 +52,8 @@ type Index struct {
 	enough int
 
 	commits atomic.Int64          // the store's, counted by its writer
+	taken   atomic.Int64          // of those, what the last batch began with
+	full    chan struct{}         // capacity 1: a whole batch has come
 	damage  atomic.Pointer[error] // what a question met, for the goroutine to mend
 	nudge   chan struct{}         // capacity 1: a nudge while one waits adds nothing
 	ended   chan struct{}
@@ -100,7 +102,7 @@ func Start(opts Options) *Index {
 	ctx, cancel := context.WithCancel(context.Background())
 	x := &Index{
 		path: opts.Path, store: opts.Store, log: opts.Log, now: opts.Now, cancel: cancel, enough: groupDocuments,
-		nudge: make(chan struct{}, 1), ended: make(chan struct{}),
+		nudge: make(chan struct{}, 1), full: make(chan struct{}, 1), ended: make(chan struct{}),
 		problem: errOpening,
 	}
 	if opts.Group > 0 {
@@ -115,7 +117,12 @@ func (x *Index) Committed() {
 	if x == nil {
 		return
 	}
-	x.commits.Add(1)
+	if x.commits.Add(1)-x.taken.Load() >= batchCommits {
+		select {
+		case x.full <- struct{}{}:
+		default:
+		}
+	}
 	x.poke()
 }
 
@@ -156,6 +163,29 @@ const (
 	longestNap  = time.Second
 )
 
+// What has come is indexed when a batch is together or, where less comes, after a
+// moment: a step for each commit would take the processor from the very senders
+// that made it. Nobody misses a message meanwhile, because a search reads what is
+// behind the index in the store itself.
+const (
+	batchCommits = 64
+	batchWait    = 250 * time.Millisecond
+)
+
+// awaitBatch returns when there is enough to index, or damage to mend.
+func (x *Index) awaitBatch(ctx context.Context) {
+	late := time.NewTimer(batchWait)
+	defer late.Stop()
+	if x.damage.Load() == nil {
+		select {
+		case <-x.full:
+		case <-late.C:
+		case <-ctx.Done():
+		}
+	}
+	x.taken.Store(x.commits.Load())
+}
+
 // loop follows the store until ctx ends. A failure is told once and tried again
 // with the next commit.
 func (x *Index) loop(ctx context.Context) {
@@ -174,6 +204,7 @@ func (x *Index) loop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-x.nudge:
+			x.awaitBatch(ctx)
 		}
 	}
 }
