@@ -25,7 +25,8 @@ type codex struct {
 
 	at     sync.Mutex // guards where the thread is
 	thread string
-	turnID string // of the turn that runs, "" for none
+	turnID string        // of the turn that runs, "" for none
+	turned chan struct{} // closed and replaced when that changes
 }
 
 // codexServer is the name under which codex knows our MCP server.
@@ -50,7 +51,7 @@ func startCodex(spec job.Spec) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &codex{run: newRun(p, floor), spec: spec}
+	c := &codex{run: newRun(p, floor), spec: spec, turned: make(chan struct{})}
 	c.protocol = c
 	reader := codexReader{codex: c, steps: map[string]codexItem{}}
 	c.begin(spec.Prompt, reader.line)
@@ -263,6 +264,8 @@ func (c *codex) setTurn(was, turn string) {
 	defer c.at.Unlock()
 	if was == "" || was == c.turnID {
 		c.turnID = turn
+		close(c.turned)
+		c.turned = make(chan struct{})
 	}
 }
 
@@ -363,12 +366,32 @@ func codexChoices(question job.Question, answer job.Answer) any {
 	return map[string]any{"answers": answers}
 }
 
-func (c *codex) interrupt(ctx context.Context) error {
-	thread, turn := c.where()
-	if turn == "" {
-		return nil
+// running returns the turn that runs; it waits for one that a message on its way
+// begins, and is "" for none.
+func (c *codex) running(ctx context.Context) (thread, turn string, err error) {
+	for {
+		c.at.Lock()
+		thread, turn, turned := c.thread, c.turnID, c.turned
+		c.at.Unlock()
+		if turn != "" || !c.waiting() {
+			return thread, turn, nil
+		}
+		select {
+		case <-turned:
+		case <-c.process.ended:
+			return "", "", nil
+		case <-ctx.Done():
+			return "", "", ctx.Err()
+		}
 	}
-	_, err := c.request(ctx, "turn/interrupt", map[string]any{"threadId": thread, "turnId": turn})
+}
+
+func (c *codex) interrupt(ctx context.Context) error {
+	thread, turn, err := c.running(ctx)
+	if turn == "" {
+		return err
+	}
+	_, err = c.request(ctx, "turn/interrupt", map[string]any{"threadId": thread, "turnId": turn})
 	if _, refused := errors.AsType[*refusal](err); refused {
 		return nil // the turn has just ended
 	}

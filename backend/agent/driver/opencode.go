@@ -381,6 +381,9 @@ func (o *opencode) answer(ctx context.Context, question job.Question, answer job
 }
 
 func (o *opencode) interrupt(ctx context.Context) error {
+	if err := o.waitOpen(ctx); err != nil {
+		return err
+	}
 	o.stopped.Store(true)
 	return o.say(ctx, "/session/"+o.sessionID()+"/abort", map[string]any{})
 }

@@ -414,7 +414,8 @@ func (r *run) Answer(ctx context.Context, answer job.Answer) error {
 // Interrupt implements job.Run.
 func (r *run) Interrupt(ctx context.Context) error {
 	r.mu.Lock()
-	busy, over := r.turn, r.over
+	// A prompt on its way is a turn that begins.
+	busy, over := r.turn || r.anyWaitingLocked(), r.over
 	r.mu.Unlock()
 	if over || !busy {
 		return nil

@@ -363,3 +363,34 @@ func Access(t *testing.T, bench func(t *testing.T) Bench, sandbox []string, floo
 		}
 	})
 }
+
+// Broken checks what a CLI does to its stream that a real one does seldom.
+func Broken(t *testing.T, bench func(t *testing.T) Bench) {
+	t.Run("JOB-15 lines that mean nothing are passed over", func(t *testing.T) {
+		b := bench(t)
+		b.Script("junk", Step{Say: "fine", Fault: Junk})
+		j := Begin(t, b, "junk")
+		if end := j.ended(job.EndAnswer); end.Text != "fine" {
+			t.Errorf("the answer is %q", end.Text)
+		}
+		noise := Of[job.Noise](j)
+		for _, line := range noise {
+			if len(line.Line) > 500 {
+				t.Errorf("a line of %d bytes is told", len(line.Line))
+			}
+		}
+		if len(noise) == 0 {
+			t.Error("nothing is told of them")
+		}
+	})
+	t.Run("JOB-15 a stream that breaks ends the run", func(t *testing.T) {
+		b := bench(t)
+		b.Script("lost", Step{Fault: Lost})
+		j := Begin(t, b, "lost")
+		j.ended(job.EndLost)
+		Until[job.Exited](j, nil)
+		if pid := Of[job.Spawned](j)[0].Processes[0].PID; proc.Alive(pid) {
+			t.Errorf("process %d lives on", pid)
+		}
+	})
+}

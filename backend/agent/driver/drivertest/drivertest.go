@@ -47,6 +47,9 @@ const (
 	Refusal      Fault = "refusal"
 	Empty        Fault = "empty"
 	Context      Fault = "context"
+	// Of the CLI itself, for stand-ins:
+	Junk Fault = "junk" // lines that mean nothing come before the answer
+	Lost Fault = "lost" // its stream breaks, the process lives on
 )
 
 // patience bounds every wait; it is no measure of speed.

@@ -1,0 +1,210 @@
+package driver_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"bridge/backend/agent/driver/drivertest"
+)
+
+// codexStand speaks as `codex app-server` does.
+type codexStand struct {
+	*agent
+	lines *bufio.Reader
+
+	mu       sync.Mutex // guards what follows
+	turns    int
+	turn     string // that runs
+	asked    int
+	commands map[string]string // command of each step
+}
+
+const codexThread = "01a201cf-2f34-74f1-97de-5f6a357728f4"
+
+func codexFront(a *agent, _ []string) front {
+	a.goesOn = true
+	return &codexStand{agent: a, lines: bufio.NewReader(os.Stdin), commands: map[string]string{}}
+}
+
+type codexSaid struct {
+	ID     json.RawMessage
+	Method string
+	Params struct {
+		ThreadID, TurnID, ExpectedTurnID, ClientUserMessageID string
+		Input                                                 []struct{ Text string }
+		Command                                               []string
+	}
+	Result struct{ Decision string }
+}
+
+func (c *codexStand) listen() {
+	for {
+		raw, err := c.lines.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var line codexSaid
+		if err := json.Unmarshal(raw, &line); err != nil {
+			panic(err)
+		}
+		if line.Method == "" {
+			c.answered(line)
+			continue
+		}
+		result, refused := c.handle(line)
+		switch {
+		case line.ID == nil:
+		case refused != "":
+			say(object{"id": line.ID, "error": object{"code": -32600, "message": refused}})
+		default:
+			say(object{"id": line.ID, "result": result})
+		}
+	}
+}
+
+func (c *codexStand) answered(line codexSaid) {
+	c.verdicts <- verdict{allow: line.Result.Decision == "accept"}
+	say(object{"method": "serverRequest/resolved", "params": object{"threadId": codexThread, "requestId": line.ID}})
+}
+
+func (c *codexStand) handle(line codexSaid) (result object, refused string) {
+	c.mu.Lock()
+	turn := c.turn
+	c.mu.Unlock()
+	p := line.Params
+	switch line.Method {
+	case "initialize":
+		return object{"userAgent": "bridge-job/0.169.0 (stand-in)"}, ""
+	case "command/exec":
+		return object{"exitCode": 7}, ""
+	case "thread/start":
+		c.session = codexThread
+		return object{"model": "fake", "thread": object{"id": codexThread}}, ""
+	case "thread/resume":
+		if p.ThreadID == "in-use" {
+			return nil, "thread already has an active writer"
+		}
+		if !c.load(p.ThreadID) {
+			return nil, "no rollout found for thread id " + p.ThreadID
+		}
+		return object{"model": "fake", "thread": object{"id": p.ThreadID}}, ""
+	case "turn/start":
+		if turn == "" {
+			turn = c.nextTurn()
+		}
+		c.messages <- message{p.ClientUserMessageID, p.Input[0].Text}
+		return object{"turn": object{"id": turn}}, ""
+	case "turn/steer":
+		switch {
+		case turn == "":
+			return nil, "no active turn to steer"
+		case turn != p.ExpectedTurnID:
+			return nil, fmt.Sprintf("expected active turn id `%s` but found `%s`", p.ExpectedTurnID, turn)
+		}
+		c.messages <- message{p.ClientUserMessageID, p.Input[0].Text}
+		return object{"turnId": turn}, ""
+	case "turn/interrupt":
+		c.interrupt <- struct{}{}
+	}
+	return object{}, ""
+}
+
+func (c *codexStand) nextTurn() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.turns++
+	c.turn = "turn" + strconv.Itoa(c.turns)
+	return c.turn
+}
+
+func (c *codexStand) tell(method string, params object) {
+	params["threadId"] = codexThread
+	say(object{"method": method, "params": params})
+}
+
+func (c *codexStand) turnBegan() {
+	c.mu.Lock()
+	turn := c.turn
+	c.mu.Unlock()
+	c.tell("turn/started", object{"turn": object{"id": turn, "status": "inProgress"}})
+}
+
+func (c *codexStand) inserted(m message) {
+	c.tell("item/completed", object{"item": object{"type": "userMessage", "clientId": m.id}})
+}
+
+func (c *codexStand) text(words string) {
+	c.tell("item/completed", object{"item": object{"type": "agentMessage", "id": "m", "text": words}})
+}
+
+func (c *codexStand) stepBegan(id, command string) {
+	c.mu.Lock()
+	c.commands[id] = command
+	c.mu.Unlock()
+	c.tell("item/started", object{"item": object{"type": "commandExecution", "id": id, "command": command, "status": "inProgress"}})
+}
+
+func (c *codexStand) asks(id, command string) {
+	c.mu.Lock()
+	c.asked++
+	request := c.asked
+	c.mu.Unlock()
+	say(object{"id": request, "method": "item/commandExecution/requestApproval", "params": object{
+		"threadId": codexThread, "itemId": id, "command": command, "cwd": "/",
+	}})
+}
+
+func (c *codexStand) withdraws(string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tell("serverRequest/resolved", object{"requestId": c.asked})
+}
+
+func (c *codexStand) stepEnded(id string, end stepEnd) {
+	item := object{"type": "commandExecution", "id": id, "status": "completed", "exitCode": end.exit, "aggregatedOutput": end.output}
+	if end.refused {
+		item = object{"type": "commandExecution", "id": id, "status": "declined"}
+	}
+	c.tell("item/completed", object{"item": item})
+}
+
+func (c *codexStand) turnEnded(fault drivertest.Fault, words string) {
+	turn := object{"id": c.turn, "status": "completed", "items": []object{{"type": "agentMessage", "text": words}}}
+	failed := func(info any, message string) {
+		turn["status"], turn["error"] = "failed", object{"message": message, "codexErrorInfo": info}
+	}
+	switch fault {
+	case interrupted:
+		turn["status"] = "interrupted"
+	case drivertest.Unauthorized:
+		failed(object{"httpConnectionFailed": object{"httpStatusCode": 401}}, "unexpected status 401")
+	case drivertest.UsageLimit:
+		failed("usageLimitExceeded", "You've hit your usage limit.")
+	case drivertest.ServerError:
+		c.tell("error", object{"error": object{"message": "Reconnecting... 1/5", "codexErrorInfo": "internalServerError"}, "willRetry": true})
+		failed("internalServerError", "Internal server error")
+	case drivertest.Refusal:
+		failed("other", "Incomplete response returned, reason: content_filter")
+	case drivertest.Context:
+		failed("contextWindowExceeded", "too long")
+	}
+	tokens := object{"totalTokens": 15, "inputTokens": 10, "outputTokens": 5, "cachedInputTokens": 2}
+	c.tell("thread/tokenUsage/updated", object{"tokenUsage": object{"total": tokens, "last": tokens, "modelContextWindow": 1000}})
+	c.mu.Lock()
+	c.turn = ""
+	c.mu.Unlock()
+	c.tell("turn/completed", object{"turn": turn})
+}
+
+func (c *codexStand) junk() {
+	fmt.Println("thread 'main' panicked at something")
+	fmt.Println(`{"half":`)
+	fmt.Println(`{"method":"something/new","params":[1]}`)
+	fmt.Println(`{"id":"999","result":{}}`)
+	fmt.Println(strings.Repeat("x", 1<<20))
+}
