@@ -85,14 +85,17 @@ func TestCHT_01_EscapedCharactersCountOnce(t *testing.T) {
 	}
 }
 
-func TestCHT_13_BadBodiesAreRefusedAndNothingIsDelivered(t *testing.T) {
+type badSend struct {
+	name   string
+	path   string
+	body   string
+	status int
+}
+
+// badSends are requests of the owner that are refused, with the status.
+func badSends() []badSend {
 	long := strings.Repeat("a", 32_001)
-	tests := []struct {
-		name   string
-		path   string
-		body   string
-		status int
-	}{
+	return []badSend{
 		{"nothing", toClaude, ``, 400},
 		{"no object", toClaude, `[]`, 400},
 		{"a word", toClaude, `"hello"`, 400},
@@ -136,8 +139,11 @@ func TestCHT_13_BadBodiesAreRefusedAndNothingIsDelivered(t *testing.T) {
 		{"to a paired PC", "/api/messages", `{"to":"laptop/claude","body":"x"}`, 404},
 		{"unknown member to all", "/api/messages", `{"to":"*","body":"x","hop":1}`, 400},
 	}
+}
+
+func TestCHT_13_BadBodiesAreRefusedAndNothingIsDelivered(t *testing.T) {
 	w := chatting(t)
-	for _, tt := range tests {
+	for _, tt := range badSends() {
 		t.Run("CHT-13 "+tt.name, func(t *testing.T) {
 			refused(t, tt.name, w.post(tt.path, tt.body), tt.status)
 		})

@@ -124,22 +124,23 @@ func TestAUT_01_AnotherCookieOfTheSameNameDoesNotHideOurs(t *testing.T) {
 	}
 }
 
-func TestAUT_02_CHT_13_MutationsNeedHeaderJSONAndSameOrigin(t *testing.T) {
-	w := newWorld(t)
-	w.broker.join(t, claudeSession())
-	tests := []struct {
-		name   string
-		status int
-		spoil  func(*http.Request)
-	}{
+// spoiled is a way in which a request is none of our own page's, and its status.
+type spoiled struct {
+	name   string
+	status int
+	spoil  func(*http.Request)
+}
+
+func spoiledRequests(server string) []spoiled {
+	return []spoiled{
 		{"foreign Origin", 403, func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }},
 		{"Origin of another port", 403, func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:1") }},
 		{"Origin of the other loopback name", 403, func(r *http.Request) {
-			r.Header.Set("Origin", strings.Replace(w.server.URL, "127.0.0.1", "localhost", 1))
+			r.Header.Set("Origin", strings.Replace(server, "127.0.0.1", "localhost", 1))
 		}},
-		{"Origin over TLS", 403, func(r *http.Request) { r.Header.Set("Origin", strings.Replace(w.server.URL, "http:", "https:", 1)) }},
+		{"Origin over TLS", 403, func(r *http.Request) { r.Header.Set("Origin", strings.Replace(server, "http:", "https:", 1)) }},
 		{"Origin null", 403, func(r *http.Request) { r.Header.Set("Origin", "null") }},
-		{"two Origins", 403, func(r *http.Request) { r.Header["Origin"] = []string{w.server.URL, "http://evil.example"} }},
+		{"two Origins", 403, func(r *http.Request) { r.Header["Origin"] = []string{server, "http://evil.example"} }},
 		{"cross-site fetch", 403, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }},
 		{"same-site fetch", 403, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }},
 		{"no x-bridge", 403, func(r *http.Request) { r.Header.Del("x-bridge") }},
@@ -151,23 +152,31 @@ func TestAUT_02_CHT_13_MutationsNeedHeaderJSONAndSameOrigin(t *testing.T) {
 		{"almost JSON", 415, func(r *http.Request) { r.Header.Set("Content-Type", "application/jsonp") }},
 		{"malformed type", 415, func(r *http.Request) { r.Header.Set("Content-Type", "application/json; charset") }},
 	}
-	good := map[string]string{
-		"/api/sessions/{name}/message":  `{"body":"hello"}`,
-		"/api/jobs/{job}/message":       `{"body":"hello"}`,
-		"/api/messages":                 `{"to":"claude-app","body":"hello"}`,
-		"/api/agents/{kind}/connect":    `{}`,
-		"/api/agents/{kind}/disconnect": `{}`,
-		"/api/storage/work":             `{"action":"check"}`,
-		"/api/settings":                 `{"autoWake":true}`,
-		"/api/open":                     `{"url":"https://example.org/"}`,
-	}
+}
+
+// goodBodies has a body for each mutation that passes its checks.
+var goodBodies = map[string]string{
+	"/api/sessions/{name}/message":  `{"body":"hello"}`,
+	"/api/jobs/{job}/message":       `{"body":"hello"}`,
+	"/api/messages":                 `{"to":"claude-app","body":"hello"}`,
+	"/api/agents/{kind}/connect":    `{}`,
+	"/api/agents/{kind}/disconnect": `{}`,
+	"/api/storage/work":             `{"action":"check"}`,
+	"/api/settings":                 `{"autoWake":true}`,
+	"/api/open":                     `{"url":"https://example.org/"}`,
+}
+
+func TestAUT_02_CHT_13_MutationsNeedHeaderJSONAndSameOrigin(t *testing.T) {
+	w := newWorld(t)
+	w.broker.join(t, claudeSession())
+	tests := spoiledRequests(w.server.URL)
 	mutations := 0
 	for _, rt := range w.board.routes {
 		if rt.kind != mutation {
 			continue
 		}
 		mutations++
-		body, known := good[rt.pattern]
+		body, known := goodBodies[rt.pattern]
 		if !known {
 			t.Fatalf("the mutation %s has no sample body here: add one", rt.pattern)
 		}
@@ -193,17 +202,23 @@ func TestAUT_02_CHT_13_MutationsNeedHeaderJSONAndSameOrigin(t *testing.T) {
 		t.Errorf("refused requests sent %v", sent)
 	}
 	for _, origin := range []string{"", w.server.URL} {
-		a := w.do(w.request(http.MethodPost, "/api/sessions/claude-app/message", `{"body":"hello"}`, func(r *http.Request) {
-			r.Header.Set("Content-Type", "application/json; charset=utf-8")
-			if origin != "" {
-				r.Header.Set("Origin", origin)
-				r.Header.Set("Sec-Fetch-Site", "same-origin")
-			}
-		}))
-		if a.status != http.StatusOK {
+		if a := w.sayFrom(origin); a.status != http.StatusOK {
 			t.Errorf("Origin %q: status %d, want 200: %s", origin, a.status, a.body)
 		}
 	}
+}
+
+// sayFrom is a good message from a page of that origin, "" for a program that has
+// none.
+func (w *world) sayFrom(origin string) answer {
+	w.t.Helper()
+	return w.do(w.request(http.MethodPost, "/api/sessions/claude-app/message", `{"body":"hello"}`, func(r *http.Request) {
+		r.Header.Set("Content-Type", "application/json; charset=utf-8")
+		if origin != "" {
+			r.Header.Set("Origin", origin)
+			r.Header.Set("Sec-Fetch-Site", "same-origin")
+		}
+	}))
 }
 
 func TestAUT_02_ReadsFromAnotherSiteAreRefused(t *testing.T) {

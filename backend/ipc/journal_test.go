@@ -166,19 +166,25 @@ func TestMSG_06_JournalLeavesWhatItCannotRead(t *testing.T) {
 		if names := filesIn(t, j.Dir); len(names) != len(junk)+len(other) {
 			t.Errorf("left %v", names)
 		}
-		for _, files := range []map[string]string{junk, other} {
-			for name, text := range files {
-				if name == "00-folder.json" {
-					continue
-				}
-				if got, err := os.ReadFile(filepath.Join(j.Dir, name)); err != nil || string(got) != text {
-					t.Errorf("%s was changed: %v", name, err)
-				}
-			}
-		}
+		wantFiles(t, j.Dir, junk, other)
 	}
 	if slices.ContainsFunc(filesIn(t, j.Dir), func(name string) bool { return len(name) > 30 }) {
 		t.Error("the good receipt was not imported")
+	}
+}
+
+// wantFiles checks that files hold what they did; a folder holds nothing.
+func wantFiles(t *testing.T, dir string, all ...map[string]string) {
+	t.Helper()
+	for _, files := range all {
+		for name, text := range files {
+			if name == "00-folder.json" {
+				continue
+			}
+			if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != text {
+				t.Errorf("%s was changed: %v", name, err)
+			}
+		}
 	}
 }
 

@@ -499,10 +499,11 @@ func TestEventsReachTheClient(t *testing.T) {
 	}
 }
 
+var hookCall = session.HookCall{Kind: bridge.Codex, HostEvent: "Stop", SessionID: "h1"}
+
 // A hook's one call leaves together with its hello, and is heard only when the
 // hello was.
 func TestMSG_02_AHooksCallComesWithItsHello(t *testing.T) {
-	said := session.HookCall{Kind: bridge.Codex, HostEvent: "Stop", SessionID: "h1"}
 	for _, tt := range []struct {
 		name, token string
 		fails       error
@@ -523,7 +524,7 @@ func TestMSG_02_AHooksCallComesWithItsHello(t *testing.T) {
 				return session.HookReply{Text: "mail"}, tt.fails
 			})
 			r := serve(t, newSocket(t), f)
-			client, reply, err := DialHook(t.Context(), Target{Socket: r.target.Socket, Token: tt.token}, Hello{Role: api.RoleHook, PID: 1}, said)
+			client, reply, err := DialHook(t.Context(), Target{Socket: r.target.Socket, Token: tt.token}, Hello{Role: api.RoleHook, PID: 1}, hookCall)
 			if (client != nil) != tt.client || tt.code == "" && err != nil || tt.code != "" && bridge.CodeOf(err) != tt.code {
 				t.Fatalf("client %v, %+v, %v; want code %q", client != nil, reply, err, tt.code)
 			}
@@ -542,32 +543,34 @@ func TestMSG_02_AHooksCallComesWithItsHello(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a broker that does not answer", func(t *testing.T) {
-		f := newFake()
-		began, _ := f.onBlock(api.OpHook.Name)
-		r := serve(t, newSocket(t), f)
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			<-began
-			cancel()
-		}()
-		client, _, err := DialHook(ctx, r.target, Hello{Role: api.RoleHook}, said)
-		if bridge.CodeOf(err) != bridge.Unavailable || errors.Is(err, ErrSilent) {
-			t.Errorf("given up: %v", err)
-		}
-		if client != nil { // the hello's answer may have been read, or not yet
-			client.Close()
-		}
-		ctx, cancel = context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
-		defer cancel()
-		if client, _, err = DialHook(ctx, r.target, Hello{Role: api.RoleHook}, said); client != nil || bridge.CodeOf(err) != bridge.Unavailable {
-			t.Errorf("too late from the start: %v", err)
-		}
-	})
-	t.Run("nobody listens", func(t *testing.T) {
-		client, _, err := DialHook(t.Context(), Target{Socket: newSocket(t)}, Hello{Role: api.RoleHook}, said)
-		if client != nil || bridge.CodeOf(err) != bridge.Unavailable || errors.Is(err, ErrSilent) {
-			t.Errorf("%v, %v", client, err)
-		}
-	})
+}
+
+func TestMSG_02_AHooksCallOfABrokerThatDoesNotAnswer(t *testing.T) {
+	f := newFake()
+	began, _ := f.onBlock(api.OpHook.Name)
+	r := serve(t, newSocket(t), f)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-began
+		cancel()
+	}()
+	client, _, err := DialHook(ctx, r.target, Hello{Role: api.RoleHook}, hookCall)
+	if bridge.CodeOf(err) != bridge.Unavailable || errors.Is(err, ErrSilent) {
+		t.Errorf("given up: %v", err)
+	}
+	if client != nil { // the hello's answer may have been read, or not yet
+		client.Close()
+	}
+	ctx, cancel = context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	if client, _, err = DialHook(ctx, r.target, Hello{Role: api.RoleHook}, hookCall); client != nil || bridge.CodeOf(err) != bridge.Unavailable {
+		t.Errorf("too late from the start: %v", err)
+	}
+}
+
+func TestMSG_02_AHooksCallWhereNobodyListens(t *testing.T) {
+	client, _, err := DialHook(t.Context(), Target{Socket: newSocket(t)}, Hello{Role: api.RoleHook}, hookCall)
+	if client != nil || bridge.CodeOf(err) != bridge.Unavailable || errors.Is(err, ErrSilent) {
+		t.Errorf("%v, %v", client, err)
+	}
 }
