@@ -200,9 +200,9 @@ func New(opts Options) *Dashboard {
 	d.states = &states{sources: from, instance: shape.Instance{Name: opts.Name, Version: opts.Version, Home: opts.Home}, storage: d.storage}
 	d.tasks = &tasks{
 		care: opts.Maintenance, agents: opts.Agents, storage: d.storage, ctx: ctx,
-		now: opts.Now, log: opts.Log, changed: d.events.tellWork,
+		now: opts.Now, log: opts.Log, changed: d.events.taskChanged,
 	}
-	d.events.work = d.tasks.event
+	d.events.task = d.tasks.event
 	d.routes = d.table()
 	d.follow(ctx, opts.Storage)
 	return d

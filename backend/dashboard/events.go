@@ -33,7 +33,7 @@ type events struct {
 	now    func() time.Time
 	joined chan struct{} // one signal: a page came, look at the broker
 	alone  bool          // no broker is followed: the revision is always 0
-	work   func() string // what to say of maintenance
+	task   func() string // what to say of maintenance
 
 	mu       sync.Mutex // guards below
 	revision int64      // 0 without a broker
@@ -46,7 +46,7 @@ type events struct {
 // slow page missed is one event when it is ready.
 type eventStream struct {
 	changed chan struct{}
-	worked  chan struct{} // news of maintenance, in the same way
+	worked  chan struct{} // maintenance went on, in the same way
 	closed  chan struct{}
 }
 
@@ -120,8 +120,8 @@ func (e *events) publish(revision int64) {
 	}
 }
 
-// tellWork brings news of maintenance to every open page.
-func (e *events) tellWork() {
+// taskChanged has every open page told how maintenance goes.
+func (e *events) taskChanged() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for stream := range e.streams {
@@ -187,7 +187,7 @@ func (e *events) stream(w http.ResponseWriter, r *http.Request) error {
 	w.WriteHeader(http.StatusOK)
 	out := eventWriter{w: w, control: http.NewResponseController(w), now: e.now}
 	defer out.release()
-	e.pump(r.Context(), stream, e.work, out.write)
+	e.pump(r.Context(), stream, e.task, out.write)
 	return nil
 }
 

@@ -9,7 +9,7 @@ package shape
 // written.
 type Answer interface {
 	State | Messages | Message | Archive | Search | Decisions | History | Chat | Receipt | Sent |
-		Agents | Change | Settings | Report | Drills | Sizes | Works | News | Done | Error
+		Agents | Change | Settings | Report | Drills | Sizes | Tasks | Progress | Done | Error
 }
 
 // Error is every refusal.

@@ -1,20 +1,20 @@
 package shape
 
-// Works is the answer of GET /api/storage/work.
-type Works struct {
-	Running *Work             `json:"running"`
-	Ended   []Work            `json:"ended"` // since this broker started, the newest first
+// Tasks is the answer of GET /api/storage/work.
+type Tasks struct {
+	Running *Task             `json:"running"`
+	Ended   []Task            `json:"ended"` // since this broker started, the newest first
 	Offers  []Offer           `json:"offers"`
 	Hints   map[string]string `json:"hints"` // what to do about a finding
 }
 
-// Work is one work, running or ended.
-type Work struct {
+// Task is one task, running or ended.
+type Task struct {
 	Action string `json:"action"`
 	State  string `json:"state"` // running, done or failed
 	Began  int64  `json:"began"`
 	Ended  *int64 `json:"ended"`
-	// Step, Done and All say how far a running work is: of All bytes or rows, where
+	// Step, Done and All say how far a running task is: of All bytes or rows, where
 	// that is known, else of 0.
 	Step string `json:"step"`
 	Done int64  `json:"done"`
@@ -23,7 +23,7 @@ type Work struct {
 	Result string `json:"result"`
 }
 
-// Offer says what a work would do, and whether it can be done from here.
+// Offer says what a task would do, and whether it can be done from here.
 type Offer struct {
 	Action   string `json:"action"`
 	Explains string `json:"explains"`
@@ -33,7 +33,7 @@ type Offer struct {
 	Command string `json:"command"` // does it from a terminal
 }
 
-// News is what the event stream says of maintenance.
-type News struct {
-	Running *Work `json:"running"`
+// Progress is what the event stream says of maintenance.
+type Progress struct {
+	Running *Task `json:"running"`
 }

@@ -55,21 +55,21 @@ func kept(t *testing.T, change ...func(*maintain.Maintenance)) (*world, config.H
 }
 
 // ended waits for the newest work to end.
-func (w *world) ended() shape.Work {
+func (w *world) ended() shape.Task {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-		tasks := decode[shape.Works](w.t, w.get("/api/storage/work"))
+		tasks := decode[shape.Tasks](w.t, w.get("/api/storage/work"))
 		if tasks.Running == nil && len(tasks.Ended) > 0 {
 			return tasks.Ended[0]
 		}
 	}
 	w.t.Fatal("the work does not end")
-	return shape.Work{}
+	return shape.Task{}
 }
 
-func (w *world) workDone(body string) shape.Work {
+func (w *world) workDone(body string) shape.Task {
 	w.t.Helper()
-	decode[shape.Works](w.t, w.post("/api/storage/work", body))
+	decode[shape.Tasks](w.t, w.post("/api/storage/work", body))
 	return w.ended()
 }
 
@@ -121,7 +121,7 @@ func TestSTO_09_DSK_06_NothingIsDoneWithoutConsentOrWhereItIsRefused(t *testing.
 	if _, err := os.Stat(home.Backups()); !os.IsNotExist(err) {
 		t.Errorf("something was done: %v", err)
 	}
-	if tasks := decode[shape.Works](t, w.get("/api/storage/work")); tasks.Running != nil || len(tasks.Ended) != 0 {
+	if tasks := decode[shape.Tasks](t, w.get("/api/storage/work")); tasks.Running != nil || len(tasks.Ended) != 0 {
 		t.Errorf("%+v", tasks)
 	}
 }
@@ -129,7 +129,7 @@ func TestSTO_09_DSK_06_NothingIsDoneWithoutConsentOrWhereItIsRefused(t *testing.
 func TestDSK_06_WhatCanBeDoneIsOfferedInWords(t *testing.T) {
 	w, _ := kept(t, func(c *maintain.Maintenance) { c.ArchiveAge = 0 })
 	offers := map[string]shape.Offer{}
-	tasks := decode[shape.Works](t, w.get("/api/storage/work"))
+	tasks := decode[shape.Tasks](t, w.get("/api/storage/work"))
 	for _, offer := range tasks.Offers {
 		offers[offer.Action] = offer
 		if offer.Explains == "" || !strings.Contains(offer.Command, "doctor") {
@@ -154,9 +154,9 @@ func TestTheShapesOfMaintenanceAreThoseOfTheGoldenFiles(t *testing.T) {
 	w, home := kept(t)
 	at := fixedTime.UnixMilli()
 	ended := at + 1200
-	w.board.tasks.running = &shape.Work{Action: "backup", State: "running", Began: at, Step: "copying bridge.db", Done: 3, All: 9}
-	w.board.tasks.ended = []shape.Work{{Action: "drill", State: "failed", Began: at, Ended: &ended, Result: "there is no snapshot yet"}}
-	tasks := decode[shape.Works](t, w.get("/api/storage/work"))
+	w.board.tasks.running = &shape.Task{Action: "backup", State: "running", Began: at, Step: "copying bridge.db", Done: 3, All: 9}
+	w.board.tasks.ended = []shape.Task{{Action: "drill", State: "failed", Began: at, Ended: &ended, Result: "there is no snapshot yet"}}
+	tasks := decode[shape.Tasks](t, w.get("/api/storage/work"))
 	w.board.tasks.running = nil
 	tasks.Hints = map[string]string{"temp-abandoned": tasks.Hints["temp-abandoned"]}
 	body, err := json.Marshal(tasks)
@@ -192,7 +192,7 @@ func TestDSK_06_OneWorkAtATimeWithItsProgressInTheEvents(t *testing.T) {
 		return slow
 	}
 	stream := w.openStream(t)
-	decode[shape.Works](t, w.post("/api/storage/work", `{"action":"backup","consent":true}`))
+	decode[shape.Tasks](t, w.post("/api/storage/work", `{"action":"backup","consent":true}`))
 	<-held
 	refused(t, "a second work", w.post("/api/storage/work", `{"action":"drill","consent":true}`), http.StatusConflict)
 	running := nextWork(t, stream)
@@ -222,14 +222,14 @@ func (w *world) openStream(t *testing.T) *bufio.Scanner {
 }
 
 // nextWork reads the stream's next word on maintenance.
-func nextWork(t *testing.T, stream *bufio.Scanner) *shape.Work {
+func nextWork(t *testing.T, stream *bufio.Scanner) *shape.Task {
 	t.Helper()
 	for stream.Scan() {
 		if stream.Text() != "event: storage" {
 			continue
 		}
 		stream.Scan()
-		var event struct{ Running *shape.Work }
+		var event struct{ Running *shape.Task }
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(stream.Text(), "data: ")), &event); err != nil {
 			t.Fatal(err)
 		}

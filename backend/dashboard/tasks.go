@@ -35,14 +35,14 @@ type tasks struct {
 
 	mu      sync.Mutex // guards below
 	closed  bool
-	running *shape.Work
+	running *shape.Task
 	shownAt time.Time    // when progress of the running one was shown last
-	ended   []shape.Work // the newest first
+	ended   []shape.Task // the newest first
 	group   sync.WaitGroup
 }
 
-// workRequest is the body of POST /api/storage/work.
-type workRequest struct {
+// taskRequest is the body of POST /api/storage/work.
+type taskRequest struct {
 	Action  maintain.Task `json:"action"`
 	Consent bool          `json:"consent"`
 }
@@ -109,7 +109,7 @@ func (s *tasks) show(w http.ResponseWriter, _ *http.Request) error {
 // start answers POST /api/storage/work: it begins a task and tells what runs;
 // how that goes is told by the events and GET.
 func (s *tasks) start(w http.ResponseWriter, r *http.Request) error {
-	var request workRequest
+	var request taskRequest
 	if err := readJSON(w, r, &request); err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (s *tasks) begin(ctx context.Context, action maintain.Task, do func(context
 	case s.running != nil:
 		return bridge.Errorf(bridge.Conflict, "one thing at a time: %s is still running", s.running.Action)
 	}
-	s.running = &shape.Work{Action: string(action), State: "running", Began: s.now().UnixMilli()}
+	s.running = &shape.Task{Action: string(action), State: "running", Began: s.now().UnixMilli()}
 	s.group.Go(func() {
 		result, err := do(ctx)
 		s.end(result, err)
@@ -163,7 +163,7 @@ func (s *tasks) end(result string, err error) {
 		_, done.Result = answerFor(err)
 	}
 	s.running, s.shownAt = nil, time.Time{}
-	s.ended = append([]shape.Work{done}, s.ended...)[:min(len(s.ended)+1, keptTasks)]
+	s.ended = append([]shape.Task{done}, s.ended...)[:min(len(s.ended)+1, keptTasks)]
 	s.mu.Unlock()
 	s.changed()
 }
@@ -186,10 +186,10 @@ func (s *tasks) progress(step string, done, all int64) {
 	}
 }
 
-func (s *tasks) wire() shape.Works {
+func (s *tasks) wire() shape.Tasks {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wire := shape.Works{Ended: slices.Clone(shape.List(s.ended))}
+	wire := shape.Tasks{Ended: slices.Clone(shape.List(s.ended))}
 	if s.running != nil {
 		running := *s.running
 		wire.Running = &running
@@ -199,7 +199,7 @@ func (s *tasks) wire() shape.Works {
 
 // event is what the event stream says of the running task.
 func (s *tasks) event() string {
-	body, err := encode(shape.News{Running: s.wire().Running})
+	body, err := encode(shape.Progress{Running: s.wire().Running})
 	if err != nil {
 		panic(err) // strings and numbers only
 	}
