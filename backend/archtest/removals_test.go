@@ -35,11 +35,11 @@ var removals = map[string]string{
 
 	"backend/sqlitex.DropEmpty os.Remove":                      "a database of no bytes that could not be made",
 	"backend/sqlitex.dropUnmade os.Remove":                     "a database that never got its name and holds no row",
-	"backend/store/fulltext.Drop DROP TABLE":                   "the search index of a lost store, which is made anew; the recovery set has the file",
+	"backend/store/fulltext.Drop DROP TABLE":                   "the search index of a lost store, which is rebuilt; the recovery set has the file",
 	"backend/store/upgrade.safeCopy.discard os.Remove":         "a copy that was never published; the store still has all it holds",
 	"backend/store/upgrade.migration.restoreTable DELETE FROM": "a table whose contents are put back from the checked copy in the same transaction",
 	"backend/store/upgrade.FlushOutbox DELETE FROM":            "notices that the same transaction has put into the store, which commits first",
-	"backend/store/schema.Followed INSERT OR REPLACE":          "the one row that says how far a derived index reaches; the index is made anew from the messages",
+	"backend/store/schema.Followed INSERT OR REPLACE":          "the one row that says how far a derived index reaches; the index is rebuilt from the messages",
 	"backend/store/fulltext.Index.putGroup DELETE FROM":        "the number of an indexed message that neither the store nor its archive has; the index is made from these",
 	"backend/store/transfer.archiver.pick DELETE FROM":         "the places of the last batch, in a temporary table",
 	"backend/store/transfer.archiver.removeRows DELETE FROM":   "old rows whose equal copies the archive has committed; the statement asks for them",

@@ -41,7 +41,7 @@ func indexed(t *testing.T, c Maintenance, word string) int {
 }
 
 // The doctor knows the search index; a damaged one that is nothing else is put
-// away by a fix and made anew.
+// away by a fix and rebuilt.
 func TestSTO_01_STO_06_TheDoctorKnowsTheSearchIndex(t *testing.T) {
 	c := newHome(t)
 	there := indexed(t, c, "message")

@@ -204,7 +204,7 @@ func (k *checker) findUnreadable(ctx context.Context, one inventory.Database, er
 	k.find(DatabaseUnreadable, one.Name, inventory.ShortErr(err))
 }
 
-// findDamage reports a damaged database. A search index is made anew, unless its
+// findDamage reports a damaged database. A search index is rebuilt, unless its
 // file says that it holds more.
 func (k *checker) findDamage(ctx context.Context, one inventory.Database, code Code, detail string) {
 	if one.Name != inventory.History || fulltext.HoldsMore(ctx, inventory.JoinHome(k.dir, inventory.History), k.live) {

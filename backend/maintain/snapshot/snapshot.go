@@ -34,7 +34,7 @@ type Made struct {
 	Files int      `json:"files"`
 	Bytes int64    `json:"bytes"`
 	Moved []string `json:"moved"` // older ones that went to backups/archive
-	// Omitted are databases that are damaged and hold nothing but what is made anew.
+	// Omitted are databases that are damaged and hold nothing but what is rebuilt.
 	Omitted []string `json:"omitted"`
 }
 

@@ -25,7 +25,7 @@ import (
 func (x *Index) setAside(ctx context.Context, damage error) error {
 	if HoldsMore(ctx, x.path, false) {
 		return bridge.WithCause(bridge.Storage, damage, fmt.Sprintf(
-			"the search index %s is damaged, and is not made anew because the file holds more than the index: restore a snapshot, or move it away yourself", x.path))
+			"the search index %s is damaged, and is not rebuilt because the file holds more than the index: restore a snapshot, or move it away yourself", x.path))
 	}
 	folder := filepath.Join(filepath.Dir(x.path), "archive", "orphaned", fmt.Sprintf("%013d-%s", x.now().UnixMilli(), uuid.NewString()))
 	for _, dir := range []string{filepath.Dir(filepath.Dir(folder)), filepath.Dir(folder), folder} {
@@ -43,12 +43,12 @@ func (x *Index) setAside(ctx context.Context, damage error) error {
 			return err
 		}
 	}
-	x.log.Warn("the search index was damaged; it is kept and made anew", "kept", folder, "err", damage)
+	x.log.Warn("the search index was damaged; it is kept and rebuilt", "kept", folder, "err", damage)
 	return nil
 }
 
 // HoldsMore reports whether the history.db at path says that it holds more than a
-// search index, which can be made anew from the store. One that cannot say
+// search index, which can be rebuilt from the store. One that cannot say
 // anything holds nothing that could be read. The file is left as it is, like by
 // Inspect.
 func HoldsMore(ctx context.Context, path string, live bool) bool {
