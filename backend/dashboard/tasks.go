@@ -56,12 +56,12 @@ var offered = []maintain.Task{
 // needsConsent: looking is free, everything else writes to the home.
 func needsConsent(task maintain.Task) bool { return task != maintain.TaskCheck }
 
-// notHere says why a task needs the home for itself, "" for one that goes on
+// notHere says why a task needs exclusive access to the home, "" for one that goes on
 // beside live writers (STO-09).
 func notHere(task maintain.Task) string {
 	switch task {
 	case maintain.TaskFix, maintain.TaskMerge:
-		return "It needs the home for itself, and the broker that shows this page is one of its writers: stop the sessions and the broker, then run the command."
+		return "It needs exclusive access to the home, and the broker that shows this page is one of its writers: stop the sessions and the broker, then run the command."
 	case maintain.TaskRestore:
 		return "It replaces files that the broker and the sessions are writing: stop them all, then run the command."
 	default:

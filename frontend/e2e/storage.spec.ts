@@ -126,7 +126,7 @@ test('DSK-06 a work that runs keeps the focus where it was begun', async ({ page
   await expect(check).toBeFocused();
 });
 
-test('STO-08 STO-09 what needs the home for itself is a command, with the reason', async ({
+test('STO-08 STO-09 what needs exclusive access to the home is a command, with the reason', async ({
   page,
   context,
 }) => {
@@ -135,7 +135,7 @@ test('STO-08 STO-09 what needs the home for itself is a command, with the reason
   await page.getByText('From a terminal:').click();
   await expect(page.locator('main dd').filter({ hasText: '--restore' })).toContainText('stop them all');
   await expect(page.locator('main dd').filter({ hasText: '--fix' })).toContainText(
-    'needs the home for itself',
+    'needs exclusive access to the home',
   );
   const copy = page.getByRole('button', { name: /^Copy .* --restore latest/ });
   // It says so for two seconds only, so it is looked for before it is there.

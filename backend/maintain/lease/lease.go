@@ -297,7 +297,7 @@ func checkWriters(home config.Home, what string) error {
 	for i, writer := range live {
 		names[i] = writer.String()
 	}
-	return bridge.Errorf(bridge.Denied, "%s needs the home for itself, and %s at work: stop the sessions and the broker first",
+	return bridge.Errorf(bridge.Denied, "%s needs exclusive access to the home, and %s at work: stop the sessions and the broker first",
 		what, strings.Join(names, ", ")+map[bool]string{true: " is", false: " are"}[len(live) == 1])
 }
 
