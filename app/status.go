@@ -199,9 +199,9 @@ func words(f Facts, s Status) string {
 	case Idle:
 	}
 	if f.Sessions == 0 {
-		return "All is well, no sessions"
+		return "OK, no sessions"
 	}
-	return "All is well, " + bridge.Counted(f.Sessions, "session")
+	return "OK, " + bridge.Counted(f.Sessions, "session")
 }
 
 // headline is the first need, with its detail or the number of the others.

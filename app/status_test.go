@@ -33,8 +33,8 @@ func TestDSK_02_DescribeTellsTheWorstFirst(t *testing.T) {
 		"several needs":  {Facts{Storage: failed, Waiting: waiting}, NeedsYou, failed.Result + ", and 1 more"},
 		"a warning":      {Facts{Storage: warned, Busy: 1, Sessions: 2}, StorageWarning, "The storage has 1 warning. x: nothing of Bridge's"},
 		"work":           {Facts{Busy: 1, Sessions: 2}, Working, "1 of 2 sessions at work"},
-		"idle":           {Facts{Sessions: 1}, Idle, "All is well, 1 session"},
-		"idle and alone": {Facts{}, Idle, "All is well, no sessions"},
+		"idle":           {Facts{Sessions: 1}, Idle, "OK, 1 session"},
+		"idle and alone": {Facts{}, Idle, "OK, no sessions"},
 	} {
 		t.Run("DSK-02 "+name, func(t *testing.T) {
 			got := Describe(tt.facts, noon)

@@ -361,12 +361,12 @@ func TestDSK_02_TheIconShowsWhatIsTheCase(t *testing.T) {
 		t.Helper()
 		until(t, "the tooltip says "+words, func() bool { return strings.Contains(d.bus.tooltip(t), words) })
 	}
-	says("All is well, no sessions")
+	says("OK, no sessions")
 	until(t, "the icon of good days is shown", func() bool { return len(d.bus.icon(t)) > 0 })
 	well := d.bus.icon(t)
 
 	d.join("alpha")
-	says("All is well, 1 session")
+	says("OK, 1 session")
 	hook, err := d.dial(api.RoleHook)
 	if err != nil {
 		t.Fatal(err)
@@ -462,7 +462,7 @@ func TestDSK_07_ANoticeIsShownOnceAndLeadsToItsPlace(t *testing.T) {
 		if err := os.Remove(jobs); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "all is well", func() bool { return strings.Contains(d.bus.tooltip(t), "All is well") })
+		until(t, "all is OK", func() bool { return strings.Contains(d.bus.tooltip(t), "OK, ") })
 		damage("{ once more")
 		until(t, "the finding is shown", func() bool { return strings.Contains(d.bus.tooltip(t), "1 error") })
 		if got := d.bus.shown(); len(got) != 1 {
