@@ -173,7 +173,7 @@ func TestAUT_04_TheTicketComesOverTheLocalSocket(t *testing.T) {
 	}
 }
 
-// A home that can not be used is said in a sentence, and used once it can be.
+// A home that cannot be used is said in a sentence, and used once it can be.
 func TestDSK_01_AnUnusableHomeIsSaidAndTriedAgain(t *testing.T) {
 	opts := daemonOptions(t)
 	if err := os.WriteFile(opts.Home.Dir(), nil, 0o600); err != nil {

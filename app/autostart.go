@@ -38,7 +38,7 @@ func NewAutostart(home config.Home) (Autostart, error) {
 // Enabled reports whether the app starts at login.
 func (a Autostart) Enabled() bool { return a.login().enabled() }
 
-// Unavailable says why it can not be switched, "" where it can.
+// Unavailable says why it cannot be switched, "" where it can.
 func (a Autostart) Unavailable() string {
 	if err := a.check(); err != nil {
 		return err.Error()
@@ -83,7 +83,7 @@ func (s loginSwitch) Set(on bool) error {
 	return s.Autostart.Set(on)
 }
 
-// check refuses what the entry's format can not carry: the library that writes
+// check refuses what the entry's format cannot carry: the library that writes
 // it escapes nothing that its readers would expand.
 func (a Autostart) check() error {
 	unsafe := "\"`$\\%\n\r\t"
@@ -92,10 +92,10 @@ func (a Autostart) check() error {
 	}
 	for i, word := range a.command {
 		if strings.ContainsAny(word, unsafe) {
-			return bridge.Errorf(bridge.Unsupported, "Bridge can not start at login from %s: the path has a character that an autostart entry can not carry", word)
+			return bridge.Errorf(bridge.Unsupported, "Bridge cannot start at login from %s: the path has a character that an autostart entry cannot carry", word)
 		}
 		if i > 0 && runtime.GOOS == "windows" && strings.Contains(word, " ") {
-			return bridge.Errorf(bridge.Unsupported, "Bridge can not start at login on the home %s: an autostart entry can not carry a space", word)
+			return bridge.Errorf(bridge.Unsupported, "Bridge cannot start at login on the home %s: an autostart entry cannot carry a space", word)
 		}
 	}
 	return nil

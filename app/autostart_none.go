@@ -4,11 +4,11 @@ package app
 
 import "errors"
 
-// login stands in where the library can not be compiled in: on Windows it is
+// login stands in where the library cannot be compiled in: on Windows it is
 // partly written in C.
 type login struct{}
 
-const noLogin = "This build can not switch the start at login: it was made without a C compiler"
+const noLogin = "This build cannot switch the start at login: it was made without a C compiler"
 
 func (a Autostart) login() login { return login{} }
 

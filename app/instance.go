@@ -87,7 +87,7 @@ func listen(opts daemon.Options, token string, lock *sqlitex.Lock, shown chan<- 
 	i.server = ipc.NewServer(token, i, opts.Log)
 	i.serving.Go(func() {
 		if err := i.server.Serve(i.listener); err != nil {
-			opts.Log.Error("a second start of the desktop app can not be heard", "err", err)
+			opts.Log.Error("a second start of the desktop app cannot be heard", "err", err)
 		}
 	})
 	return i, nil

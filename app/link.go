@@ -29,7 +29,7 @@ type link struct {
 	begin sync.Once
 
 	mu          sync.Mutex       // guards below
-	reconnector *ipc.Reconnector // nil while the home can not be used
+	reconnector *ipc.Reconnector // nil while the home cannot be used
 	reason      error            // why no broker is looked for
 	client      *ipc.Client      // the present connection, nil without
 	first       bool             // the first attempt to connect has ended

@@ -32,7 +32,7 @@ type desktop struct {
 	shown     chan struct{} // holds at most one: the app was started again
 	stop      context.CancelFunc
 	parts     sync.WaitGroup
-	claimed   *instance // nil while the home can not be used
+	claimed   *instance // nil while the home cannot be used
 }
 
 // Run is the app from start to end. It must be called on the main goroutine.

@@ -113,7 +113,7 @@ type Status struct {
 	Address  string // why the dashboard is not where it is expected, "" where it is
 	Live     bool   // a broker answers: the dashboard can be opened
 	Login    bool   // it starts at login
-	LoginWhy string // why that can not be changed, "" where it can
+	LoginWhy string // why that cannot be changed, "" where it can
 }
 
 // Describe is the one rule for what the tray shows. What keeps Bridge from
@@ -155,7 +155,7 @@ func needs(f Facts, now time.Time) []Need {
 		needs = append(needs, Need{StorageBroken, "errors " + strconv.Itoa(sum.Errors), "The storage has " + bridge.Counted(sum.Errors, "error"), storagePlace})
 	}
 	if f.Storage.Problem != "" {
-		needs = append(needs, Need{StorageBroken, "unknown", "The storage can not be looked at: " + f.Storage.Problem, storagePlace})
+		needs = append(needs, Need{StorageBroken, "unknown", "The storage cannot be looked at: " + f.Storage.Problem, storagePlace})
 	}
 	if f.Storage.Failed {
 		needs = append(needs, Need{WorkFailed, f.Storage.Result, f.Storage.Result, storagePlace})

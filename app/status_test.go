@@ -28,7 +28,7 @@ func TestDSK_02_DescribeTellsTheWorstFirst(t *testing.T) {
 		"starting":       {Facts{Starting: true, Problem: "connecting"}, Offline, "Starting"},
 		"offline":        {Facts{Problem: "the home is full", Storage: damaged, Waiting: waiting}, Offline, "Offline. the home is full"},
 		"storage error":  {Facts{Storage: damaged, Waiting: waiting, Busy: 1}, StorageError, "The storage has 2 errors. jobs.json: it is not valid JSON"},
-		"not looked at":  {Facts{Storage: Storage{Problem: "no rights"}}, StorageError, "The storage can not be looked at: no rights"},
+		"not looked at":  {Facts{Storage: Storage{Problem: "no rights"}}, StorageError, "The storage cannot be looked at: no rights"},
 		"needs you":      {Facts{Storage: warned, Waiting: waiting, Busy: 1}, NeedsYou, "codex api has not read 2 messages for 20 min"},
 		"several needs":  {Facts{Storage: failed, Waiting: waiting}, NeedsYou, failed.Result + ", and 1 more"},
 		"a warning":      {Facts{Storage: warned, Busy: 1, Sessions: 2}, StorageWarning, "The storage has 1 warning. x: nothing of Bridge's"},

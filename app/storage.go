@@ -85,7 +85,7 @@ func worse(quick, whole check.Summary) check.Summary {
 func (s *storage) run(ctx context.Context) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		s.opts.Log.Warn("changes of the home can not be watched; it is looked at once an hour", "err", err)
+		s.opts.Log.Warn("changes of the home cannot be watched; it is looked at once an hour", "err", err)
 		watcher = &fsnotify.Watcher{} // its channels are nil: they never bring anything
 	} else {
 		defer func() { _ = watcher.Close() }() // it holds nothing
@@ -200,7 +200,7 @@ func (s *storage) watch(watcher *fsnotify.Watcher) {
 	}
 	for _, dir := range []string{s.opts.Home.Dir(), s.opts.Home.Backups(), s.opts.Home.MessageBackups()} {
 		if err := watcher.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			s.opts.Log.Warn("a folder can not be watched; it is looked at once an hour", "path", dir, "err", err)
+			s.opts.Log.Warn("a folder cannot be watched; it is looked at once an hour", "path", dir, "err", err)
 		}
 	}
 }

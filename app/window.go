@@ -53,7 +53,7 @@ type window struct {
 // is answered by what is wrong.
 const bootPatience = 3 * time.Second
 
-// booted answers the boot page: where to go, or why it can not.
+// booted answers the boot page: where to go, or why it cannot.
 type booted struct {
 	URL     string `json:"url,omitempty"`
 	Problem string `json:"problem,omitempty"`
@@ -92,7 +92,7 @@ func (w *window) leave(opened bool) (place string) {
 }
 
 // run shows the window until the app ends. It must be called on the main
-// goroutine. A window that can not be made is an error, not the app's end.
+// goroutine. A window that cannot be made is an error, not the app's end.
 func (w *window) run() (err error) {
 	defer func() {
 		if r := recover(); r != nil { // GTK without a display, for one

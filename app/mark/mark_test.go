@@ -10,7 +10,7 @@ import (
 
 var badges = []Badge{Plain, Dots, Circle, Triangle, Cross, Broken}
 
-// silhouette is the picture in grey steps: what is left where colours can not be
+// silhouette is the picture in grey steps: what is left where colours cannot be
 // told apart.
 func silhouette(side int, badge Badge) []int {
 	picture := Draw(side, badge)

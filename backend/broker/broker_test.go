@@ -338,7 +338,7 @@ func TestMSG_05_AnIDThatIsInTheArchiveIsNotSentAgain(t *testing.T) {
 	b.start()
 	from, to = b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "to"})
 	_, err = from.Send(t.Context(), args)
-	wantCode(t, "with an archive that can not be read", err, bridge.Unavailable)
+	wantCode(t, "with an archive that cannot be read", err, bridge.Unavailable)
 	wantBodies(t, "no second copy", to.read())
 	from.mustSend(api.SendArgs{To: "to", Body: "new words"})
 	wantBodies(t, "a send without an id of one's own", to.read(), "new words")
@@ -1026,7 +1026,7 @@ func TestVER_06_AutoWakeOfANewerVersionStaysAndTheToolSaysSo(t *testing.T) {
 	refuses := func(p peer) {
 		t.Helper()
 		err := p.AutoWake(t.Context(), api.AutoWakeArgs{Enabled: true})
-		wantCode(t, "a choice that can not be remembered", err, bridge.Unsupported)
+		wantCode(t, "a choice that cannot be remembered", err, bridge.Unsupported)
 		if !strings.Contains(fmt.Sprint(err), "auto-wake.json has version 2") {
 			t.Errorf("the tool says %v", err)
 		}

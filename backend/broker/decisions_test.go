@@ -61,7 +61,7 @@ func TestDEC_10_DEC_13_ASessionThatJoinsWhileADecisionIsWrittenIsToldOnce(t *tes
 	for _, tt := range []struct {
 		name string
 		at   point
-		// waits says that the joining can not end while the point is held, only
+		// waits says that the joining cannot end while the point is held, only
 		// come as far as its own write.
 		waits bool
 		join  func(*bench) peer

@@ -111,7 +111,7 @@ func (a *agents) change(w http.ResponseWriter, r *http.Request, plan func(contex
 		return bridge.Errorf(bridge.Invalid, "consent and digest belong together: ask without both for the change, then consent to its digest")
 	}
 	if a.of == nil {
-		return bridge.Errorf(bridge.Unavailable, "agents can not be connected from here: run `bridge install`")
+		return bridge.Errorf(bridge.Unavailable, "agents cannot be connected from here: run `bridge install`")
 	}
 	if !a.changing.TryLock() {
 		return bridge.Errorf(bridge.Conflict, "another agent is being connected: wait until that is done")

@@ -49,7 +49,7 @@ type Options struct {
 	// Maintenance is done when the owner asks for it, with the settings in
 	// force; nil where none can be done.
 	Maintenance func() maintain.Maintenance
-	// Settings are those of config.json; nil where they can not be changed.
+	// Settings are those of config.json; nil where they cannot be changed.
 	Settings Settings
 	// OpenLink shows a link in the owner's browser, and may last as long as that;
 	// nil where there is none.
@@ -274,7 +274,7 @@ func (d *Dashboard) serve(w *response, r *http.Request) error {
 
 // guardFor says which guard a request needs. Where no route fits, the method tells:
 // what would change something is refused like every mutation, so that another
-// site's page can not find out which addresses there are (AUT-02).
+// site's page cannot find out which addresses there are (AUT-02).
 func guardFor(matched *route, r *http.Request) kind {
 	switch {
 	case matched != nil:

@@ -26,7 +26,7 @@ var _ Settings = config.Home{}
 // no setting of config.json: what the system says is in force.
 type Login interface {
 	Enabled() bool
-	// Unavailable says why it can not be switched on, "" where it can.
+	// Unavailable says why it cannot be switched on, "" where it can.
 	Unavailable() string
 	Set(on bool) error
 }
@@ -123,7 +123,7 @@ func (s *settings) switchLogin(on bool) error {
 }
 
 func noSettings() error {
-	return bridge.Errorf(bridge.Unavailable, "the settings can not be changed from here: they are in config.json")
+	return bridge.Errorf(bridge.Unavailable, "the settings cannot be changed from here: they are in config.json")
 }
 
 func (s *settings) shape(ctx context.Context, c config.Config) shape.Settings {

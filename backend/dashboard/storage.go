@@ -141,7 +141,7 @@ func (c *checked) wire() shape.StorageSum {
 // show answers GET /api/storage (STO-03).
 func (s *storage) show(w http.ResponseWriter, r *http.Request) error {
 	if s.of == nil {
-		return bridge.Errorf(bridge.Unavailable, "the storage can not be looked at from here: run `bridge doctor`")
+		return bridge.Errorf(bridge.Unavailable, "the storage cannot be looked at from here: run `bridge doctor`")
 	}
 	report, err := s.report(r.Context(), reportAge)
 	if err != nil {

@@ -117,12 +117,12 @@ func (s *tasks) start(w http.ResponseWriter, r *http.Request) error {
 		return bridge.Errorf(bridge.Invalid, "action must be one of %v", offered)
 	}
 	if s.care == nil {
-		return bridge.Errorf(bridge.Unavailable, "the storage can not be worked on from here: run `bridge doctor`")
+		return bridge.Errorf(bridge.Unavailable, "the storage cannot be worked on from here: run `bridge doctor`")
 	}
 	care := s.care()
 	offer := s.offer(request.Action, care)
 	if offer.Refused != "" {
-		return bridge.Errorf(bridge.Conflict, "%s can not be done from here. %s The command is: %s", request.Action, offer.Refused, offer.Command)
+		return bridge.Errorf(bridge.Conflict, "%s cannot be done from here. %s The command is: %s", request.Action, offer.Refused, offer.Command)
 	}
 	if offer.Consent && !request.Consent {
 		return bridge.Errorf(bridge.Invalid, "consent must be true for %s. %s", request.Action, offer.Explains)

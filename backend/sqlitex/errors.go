@@ -23,7 +23,7 @@ func Error(path string, err error) error {
 	case errors.As(err, &own), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &reported) && reported.Code()&0xff == sqlite3.SQLITE_CANTOPEN && len(path) > longestPath:
-		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s can not be opened: a path of %d bytes is too long for a database, choose a shorter home", path, len(path)))
+		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s cannot be opened: a path of %d bytes is too long for a database, choose a shorter home", path, len(path)))
 	case errors.As(err, &reported):
 		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s %s", path, sqliteReason(reported)))
 	}
@@ -63,9 +63,9 @@ func sqliteReason(reported *sqlite.Error) string {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return "is in use by another process"
 	case sqlite3.SQLITE_READONLY:
-		return "can not be written: it is read-only"
+		return "cannot be written: it is read-only"
 	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
-		return "can not be opened: check that its owner may read and write it"
+		return "cannot be opened: check that its owner may read and write it"
 	}
 	return "refused the operation: " + reported.Error()
 }

@@ -57,7 +57,7 @@ func touch(path string) error {
 		return nil
 	}
 	if err != nil {
-		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the lock %s can not be created: %v", path, Reason(err)))
+		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the lock %s cannot be created: %v", path, Reason(err)))
 	}
 	return errors.Join(file.Chmod(0o600), file.Close()) // the umask may have taken bits away
 }

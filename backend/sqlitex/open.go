@@ -34,7 +34,7 @@ const SmallestDatabase = 512
 func CreateEmpty(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s can not be created: %v", path, Reason(err)))
+		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s cannot be created: %v", path, Reason(err)))
 	}
 	return errors.Join(file.Chmod(0o600), file.Close()) // the umask may have taken bits away
 }
@@ -128,7 +128,7 @@ func (a attached) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	execer, ok := conn.(driver.ExecerContext)
 	if !ok {
-		return nil, errors.Join(fmt.Errorf("the driver %T can not attach a database", conn), conn.Close())
+		return nil, errors.Join(fmt.Errorf("the driver %T cannot attach a database", conn), conn.Close())
 	}
 	name := driver.NamedValue{Ordinal: 1, Value: "file:" + EscapePath(a.Path) + a.params}
 	if _, err := execer.ExecContext(ctx, "ATTACH DATABASE ? AS "+a.Name, []driver.NamedValue{name}); err != nil {

@@ -145,7 +145,7 @@ func keepLog(driver any) error {
 		FileControlPersistWAL(string, int) (int, error)
 	})
 	if !ok {
-		return fmt.Errorf("the driver %T can not keep the log", driver)
+		return fmt.Errorf("the driver %T cannot keep the log", driver)
 	}
 	_, err := control.FileControlPersistWAL("main", 1)
 	return err

@@ -11,7 +11,7 @@ import (
 // readConnections bounds how many questions are answered at once.
 const readConnections = 4
 
-// ReadOnly answers questions from a database and can not change it. Beside a log
+// ReadOnly answers questions from a database and cannot change it. Beside a log
 // it follows the log. With no log nobody writes, and the file is opened immutable:
 // an ordinary read-only connection would make files beside it and leave them
 // there. Its methods may be called concurrently.

@@ -9,7 +9,7 @@ import (
 	"bridge/backend/bridge"
 )
 
-// A history.db that this build can not work beside is refused byte for byte, and
+// A history.db that this build cannot work beside is refused byte for byte, and
 // the store works on without the search.
 func TestVER_06_AHistoryThatIsNotForThisBuildIsLeftAsItIs(t *testing.T) {
 	for name, script := range map[string]string{

@@ -142,7 +142,7 @@ var refusals = []struct {
 			file.Close()
 			t.Skip("this user reads every file: run the test as another to prove this")
 		}
-	}, bridge.Storage, "can not be opened: check that its owner may read and write it"},
+	}, bridge.Storage, "cannot be opened: check that its owner may read and write it"},
 }
 
 func TestVER_06_WhatIsNoStoreOfOursIsRefusedUnchanged(t *testing.T) {

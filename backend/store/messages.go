@@ -123,7 +123,7 @@ func sameWords(msg bridge.Message, rows []bridge.Message) error {
 
 // SentBefore returns the rows of a message that is stored already, wherever it
 // is by now, the archive beside the store included; none when its id is new. The
-// same id with other content is bridge.Conflict. An archive that can not be read
+// same id with other content is bridge.Conflict. An archive that cannot be read
 // is bridge.Unavailable: the message may be in it (MSG-04, MSG-05).
 func (d *DB) SentBefore(ctx context.Context, msg bridge.Message) ([]bridge.Message, error) {
 	if err := d.writer.StillThere(); err != nil {
@@ -132,7 +132,7 @@ func (d *DB) SentBefore(ctx context.Context, msg bridge.Message) ([]bridge.Messa
 	found, err := d.sent(ctx, msg.ID)
 	if errors.Is(err, schema.ErrArchive) {
 		return nil, bridge.WithCause(bridge.Unavailable, err,
-			fmt.Sprintf("the archive can not be read, so nobody knows whether the message %s was sent before: it was not sent, see `bridge doctor`", msg.ID))
+			fmt.Sprintf("the archive cannot be read, so nobody knows whether the message %s was sent before: it was not sent, see `bridge doctor`", msg.ID))
 	}
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -144,13 +144,13 @@ func (d *DB) SentBefore(ctx context.Context, msg bridge.Message) ([]bridge.Messa
 	return rows, sameWords(msg, rows)
 }
 
-// Sent is Find for those who must not take an archive that can not be read for a
+// Sent is Find for those who must not take an archive that cannot be read for a
 // message that is nowhere: that is bridge.Unavailable (MSG-12).
 func (r *Reader) Sent(ctx context.Context, messageID string) (mail.HistoryRow, error) {
 	found, err := r.sent(ctx, messageID)
 	switch {
 	case errors.Is(err, schema.ErrArchive):
-		return mail.HistoryRow{}, bridge.WithCause(bridge.Unavailable, err, "the archive can not be read, and the message may be in it: see `bridge doctor`")
+		return mail.HistoryRow{}, bridge.WithCause(bridge.Unavailable, err, "the archive cannot be read, and the message may be in it: see `bridge doctor`")
 	case err != nil:
 		return mail.HistoryRow{}, err
 	case len(found) == 0:
@@ -159,7 +159,7 @@ func (r *Reader) Sent(ctx context.Context, messageID string) (mail.HistoryRow, e
 	return found[0], nil
 }
 
-// sent is one message, wherever it is by now, or none. Of an archive that can not
+// sent is one message, wherever it is by now, or none. Of an archive that cannot
 // be read it says so, unless the store itself has the message.
 func (r *Reader) sent(ctx context.Context, messageID string) ([]mail.HistoryRow, error) {
 	one := func(r *Reader) ([]mail.HistoryRow, error) {

@@ -253,7 +253,7 @@ func TestVER_02_AFailureAtAnyStepLeavesTheStoreAsItWas(t *testing.T) {
 	}
 }
 
-// isLocked reports whether another program can not write now.
+// isLocked reports whether another program cannot write now.
 func isLocked(path string) bool {
 	pool, err := sql.Open("sqlite", "file:"+sqlitex.EscapePath(path)+"?_pragma=busy_timeout(0)")
 	if err != nil {

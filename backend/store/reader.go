@@ -12,7 +12,7 @@ import (
 	"bridge/backend/store/upgrade"
 )
 
-// Reader answers questions from bridge.db and can not change it: its
+// Reader answers questions from bridge.db and cannot change it: its
 // connections are read-only and it has no method that writes (DEC-19). It works
 // beside a live broker and with none, on every schema version up to
 // Version: what an older one lacks is an empty list. Its methods may be

@@ -49,7 +49,7 @@ type DB struct {
 
 // Open opens the store at path, creates it when there is none and upgrades an
 // older schema after a verified copy (VER-01, VER-02). A file that is no Bridge
-// store, is newer than this build or can not be read is refused unchanged:
+// store, is newer than this build or cannot be read is refused unchanged:
 // bridge.Unsupported or bridge.Storage with a sentence that names it (VER-06).
 // While an older program is alive, an older store is hosted as it is (VER-04).
 func Open(ctx context.Context, path string, opts Options) (*DB, error) {
@@ -109,7 +109,7 @@ const decisionsApart = `SELECT EXISTS (SELECT 1 FROM compat.sqlite_schema WHERE 
 // database file and closes it. Writes that come later are refused.
 func (d *DB) Close() error {
 	indexErr := d.index.Close()
-	readErr := d.Reader.Close() // first: the last connection to close cleans up, and a reader's can not
+	readErr := d.Reader.Close() // first: the last connection to close cleans up, and a reader's cannot
 	return errors.Join(indexErr, readErr, d.writer.Close())
 }
 

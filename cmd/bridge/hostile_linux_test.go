@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// prompt is how soon everything must say that a home can not be served: hosts
+// prompt is how soon everything must say that a home cannot be served: hosts
 // give a server half a minute to start.
 const prompt = 30 * time.Second
 

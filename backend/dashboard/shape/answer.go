@@ -5,7 +5,7 @@
 // read too. No list is null. Times are Unix epoch milliseconds.
 package shape
 
-// Answer is whatever the dashboard answers with: what does not stand here can not be
+// Answer is whatever the dashboard answers with: what does not stand here cannot be
 // written.
 type Answer interface {
 	State | Messages | Message | Archive | Search | Decisions | History | Chat | Receipt | Sent |

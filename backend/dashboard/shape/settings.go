@@ -25,5 +25,5 @@ type Claude struct {
 
 type Login struct {
 	On  bool   `json:"on"`
-	Why string `json:"why"` // it can not be switched on, "" where it can
+	Why string `json:"why"` // it cannot be switched on, "" where it can
 }

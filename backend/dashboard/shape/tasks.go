@@ -28,7 +28,7 @@ type Offer struct {
 	Action   string `json:"action"`
 	Explains string `json:"explains"`
 	Consent  bool   `json:"consent"` // it is done only with consent
-	// Refused says why it can not be done from here, "" where it can.
+	// Refused says why it cannot be done from here, "" where it can.
 	Refused string `json:"refused"`
 	Command string `json:"command"` // does it from a terminal
 }

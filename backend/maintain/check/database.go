@@ -35,7 +35,7 @@ func Restorable(ctx context.Context, one inventory.Database, path string) error 
 	k.judge(ctx, one, seen)
 	for _, finding := range k.report.Findings {
 		if finding.Severity == Error && finding.Code != DatabaseReferences {
-			return bridge.Errorf(bridge.Unsupported, "the snapshot can not be restored: %s: %s", path, finding.Detail)
+			return bridge.Errorf(bridge.Unsupported, "the snapshot cannot be restored: %s: %s", path, finding.Detail)
 		}
 	}
 	return nil

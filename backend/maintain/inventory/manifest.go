@@ -88,7 +88,7 @@ func ReadManifest(dir string) (Manifest, error) {
 	case m.Version > ManifestVersion:
 		return m, bridge.Errorf(bridge.Unsupported, "the snapshot %s has version %d and this Bridge knows version %d: use a newer Bridge", dir, m.Version, ManifestVersion)
 	case m.Kind == KindMessages:
-		return m, bridge.Errorf(bridge.Unsupported, "%s is a backup of messages only and can not be restored as a whole", dir)
+		return m, bridge.Errorf(bridge.Unsupported, "%s is a backup of messages only and cannot be restored as a whole", dir)
 	case m.Version != ManifestVersion || m.Kind != "" && m.Kind != KindFull || len(m.Files) == 0:
 		return m, bridge.Errorf(bridge.Unsupported, "%s is not a full snapshot of a form that this Bridge knows", dir)
 	}

@@ -60,7 +60,7 @@ type Index struct {
 	cancel  context.CancelFunc
 
 	mu      sync.RWMutex // held for reading while a question runs
-	file    *indexFile   // nil while the index can not be used
+	file    *indexFile   // nil while the index cannot be used
 	problem error        // why, in words for people; nil with a file
 }
 
@@ -87,7 +87,7 @@ type Options struct {
 type Store interface {
 	// Read runs ask on one state of the store, or of its archive; where there is
 	// no archive it runs nothing. ask may run again and sets its results anew each
-	// time. In an error of an archive that can not be read is schema.ErrArchive.
+	// time. In an error of an archive that cannot be read is schema.ErrArchive.
 	Read(ctx context.Context, archive bool, ask func(View) error) error
 }
 
@@ -350,7 +350,7 @@ func openIndex(ctx context.Context, path string) (*indexFile, error) {
 	return file, nil
 }
 
-// indexFits refuses a history.db that this build can not work beside, and leaves
+// indexFits refuses a history.db that this build cannot work beside, and leaves
 // its bytes as they are (VER-06).
 func indexFits(ctx context.Context, path string) error {
 	return sqlitex.Quietly(ctx, path, true, func(pool *sql.DB) error {

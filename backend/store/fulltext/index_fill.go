@@ -85,7 +85,7 @@ type document struct {
 }
 
 // step indexes the next rows of the first source that has some, or makes the next
-// group. A source that can not be read keeps the others from nothing.
+// group. A source that cannot be read keeps the others from nothing.
 func (x *Index) step(ctx context.Context) (more bool, err error) {
 	more, failed := x.group(ctx)
 	if more || isDamage(failed) || ctx.Err() != nil {

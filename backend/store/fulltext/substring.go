@@ -70,7 +70,7 @@ func (x *Index) beyond(ctx context.Context, from source, upto place, p Substring
 var errNoIndex = bridge.Errorf(bridge.Unavailable, "the index has no groups yet")
 
 // isNoIndex reports whether a search can go on without the index: it is missing,
-// or can not be read.
+// or cannot be read.
 func isNoIndex(err error) bool {
 	code := bridge.CodeOf(err)
 	return code == bridge.Unavailable || code == bridge.Storage || code == bridge.Unsupported

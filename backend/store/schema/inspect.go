@@ -32,7 +32,7 @@ func Identify(ctx context.Context, path string) (Found, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return Found{}, bridge.WithCause(bridge.NotFound, err, fmt.Sprintf("there is no store at %s", path))
 	case err != nil:
-		return Found{}, bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s can not be opened: %v", path, sqlitex.Reason(err)))
+		return Found{}, bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s cannot be opened: %v", path, sqlitex.Reason(err)))
 	case info.Mode()&fs.ModeSymlink != 0:
 		return Found{}, bridge.Errorf(bridge.Storage, "the store %s is a symbolic link: put the file itself there", path)
 	case info.IsDir():
@@ -135,9 +135,9 @@ func CheckOurs(path string, f Found, tables map[string]string) error {
 	return nil
 }
 
-// ErrArchive is in every error of an archive that can not be read. Questions about
+// ErrArchive is in every error of an archive that cannot be read. Questions about
 // history are then answered from the store alone: the doctor names the damage.
-var ErrArchive = errors.New("the archive can not be read")
+var ErrArchive = errors.New("the archive cannot be read")
 
 // CheckArchive refuses an archive of a newer version.
 func CheckArchive(ctx context.Context, path string) error {

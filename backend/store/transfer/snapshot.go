@@ -57,7 +57,7 @@ func copyPages(ctx context.Context, driver any, to *os.File, told func(done, all
 		NewBackup(string) (*sqlite.Backup, error)
 	})
 	if !ok {
-		return fmt.Errorf("the driver %T can not copy a database", driver)
+		return fmt.Errorf("the driver %T cannot copy a database", driver)
 	}
 	backup, err := source.NewBackup("file:" + sqlitex.EscapePath(to.Name()))
 	if err != nil {

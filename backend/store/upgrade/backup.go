@@ -92,7 +92,7 @@ func backUp(driver any, to string) error {
 		NewBackup(string) (*sqlite.Backup, error)
 	})
 	if !ok {
-		return fmt.Errorf("the driver %T can not back up", driver)
+		return fmt.Errorf("the driver %T cannot back up", driver)
 	}
 	backup, err := source.NewBackup("file:" + sqlitex.EscapePath(to))
 	if err != nil {

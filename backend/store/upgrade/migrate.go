@@ -79,7 +79,7 @@ func (m *migration) lockWithCopy(ctx context.Context) (safeCopy, error) {
 		}
 		m.Log.Info("another program wrote to the store during its copy; copying again", "store", m.path)
 	}
-	return safeCopy{}, bridge.Errorf(bridge.Storage, "the store %s can not be upgraded while another program keeps writing to it", m.path)
+	return safeCopy{}, bridge.Errorf(bridge.Storage, "the store %s cannot be upgraded while another program keeps writing to it", m.path)
 }
 
 // lockAndPublish takes the writer's lock and publishes the copy if no other
