@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/user"
@@ -180,5 +181,30 @@ func TestDSK_03_AnAccountsServiceHasTheAccountsHome(t *testing.T) {
 				t.Errorf("it is called %s, want %s", s.Name, want)
 			}
 		})
+	}
+}
+
+// standing is a manager that only tells how its service stands.
+type standing struct {
+	Manager
+	status Status
+}
+
+func (s standing) Status(context.Context) (Status, error) { return s.status, nil }
+
+// TestDSK_03_AnotherAccountsBrokerIsNotAsked: it answers its own account alone.
+func TestDSK_03_AnotherAccountsBrokerIsNotAsked(t *testing.T) {
+	asked := false
+	c := Control{
+		Service: Service{Name: "bridge-bob", Account: "nobody like this"},
+		Manager: standing{status: Status{Installed: true, State: Running}},
+		Broker: func(context.Context) (*api.Status, error) {
+			asked = true
+			return &api.Status{Host: Host}, nil
+		},
+	}
+	report, err := c.Report(t.Context())
+	if err != nil || asked || report.Broker != nil || report.State != Running {
+		t.Errorf("asked %v, report %+v, %v", asked, report, err)
 	}
 }
