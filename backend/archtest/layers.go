@@ -44,7 +44,7 @@ var layers = map[string]int{
 	"wire": 21, "sqlitex": 21, "config": 21, "gitwork": 21, "sandbox": 21,
 	"store/schema": 22, "store/upgrade": 23, "store/fulltext": 23, "store/transfer": 23, "store": 24,
 	"ipc/api": 22, "ipc": 23, "link": 23, "hub": 23,
-	"agent/jsonedit": 22, "agent/clidata": 23, "agent": 24, "agent/driver": 24, "agent/setup": 25,
+	"agent/clidata": 23, "agent": 24, "agent/driver": 24, "agent/setup": 25,
 	// Programs: what keeps the storage, who is connected, what jobs do.
 	"maintain/inventory": 29, "maintain/lease": 30, "maintain/check": 31, "maintain/snapshot": 32, "maintain/restore": 33, "maintain/archive": 33,
 	"maintain":    34,
