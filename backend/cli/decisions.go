@@ -82,14 +82,12 @@ func readDecisions(ctx context.Context, home config.Home, query string) (decisio
 		return report, fmt.Errorf("read the decisions: %w", err)
 	}
 	report.Decisions = append(report.Decisions, found...)
-	rows, err := reader.UnreadableDecisions(ctx)
+	rows, err := reader.UnreadableDecisions(ctx, "")
 	if err != nil {
 		return report, fmt.Errorf("read the decisions: %w", err)
 	}
 	for _, row := range rows {
-		if !row.Replaced {
-			report.Unreadable = append(report.Unreadable, unreadableDecision{ID: row.Key, Topic: row.Topic, Why: row.Why, Newer: row.Newer})
-		}
+		report.Unreadable = append(report.Unreadable, unreadableDecision{ID: row.Key, Topic: row.Topic, Why: row.Why, Newer: row.Newer})
 	}
 	return report, nil
 }

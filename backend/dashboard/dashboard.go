@@ -88,8 +88,9 @@ type Reader interface {
 	Find(ctx context.Context, messageID string) (mail.HistoryRow, error)
 	// Decisions returns the revisions that fit, newest first.
 	Decisions(ctx context.Context, lookup decision.Lookup) ([]decision.Revision, error)
-	// UnreadableDecisions returns those that Decisions passes over.
-	UnreadableDecisions(ctx context.Context) ([]store.UnreadableRow, error)
+	// UnreadableDecisions returns those that Decisions passes over: of a topic, or
+	// those in force of all ("").
+	UnreadableDecisions(ctx context.Context, topic string) ([]store.UnreadableRow, error)
 	// DecisionNotices returns the messages that told of a topic's revisions, the
 	// newest first.
 	DecisionNotices(ctx context.Context, topic string) ([]mail.HistoryRow, error)

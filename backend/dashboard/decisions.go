@@ -86,8 +86,7 @@ func readTopic(r *http.Request) (string, error) {
 	return topic, nil
 }
 
-// find returns what lookup asks for, and what of the same topic, or of
-// all, cannot be read: whom that is for nobody knows, so that no scope leaves it out.
+// find returns what lookup asks for, and beside it what cannot be read.
 func (d decisions) find(ctx context.Context, lookup decision.Lookup) (shape.Decisions, error) {
 	reader, err := d.reader(ctx)
 	if err != nil {
@@ -98,14 +97,12 @@ func (d decisions) find(ctx context.Context, lookup decision.Lookup) (shape.Deci
 		return shape.Decisions{}, fmt.Errorf("read decisions: %w", err)
 	}
 	wire := shape.Decisions{Decisions: shape.List(found)}
-	unreadable, err := reader.UnreadableDecisions(ctx)
+	unreadable, err := reader.UnreadableDecisions(ctx, lookup.Topic)
 	if err != nil {
 		return shape.Decisions{}, fmt.Errorf("read decisions: %w", err)
 	}
 	for _, row := range unreadable {
-		if lookup.Topic == "" && !row.Replaced || lookup.Topic == row.Topic {
-			wire.Unreadable = append(wire.Unreadable, shape.Unreadable{ID: row.Key, Topic: row.Topic, Why: row.Why, Newer: row.Newer})
-		}
+		wire.Unreadable = append(wire.Unreadable, shape.Unreadable{ID: row.Key, Topic: row.Topic, Why: row.Why, Newer: row.Newer})
 	}
 	return wire, nil
 }

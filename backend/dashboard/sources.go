@@ -84,6 +84,8 @@ func (noStore) DecisionNotices(context.Context, string) ([]mail.HistoryRow, erro
 
 func (noStore) CountSince(context.Context, int64) (int, error) { return 0, nil }
 
-func (noStore) UnreadableDecisions(context.Context) ([]store.UnreadableRow, error) { return nil, nil }
+func (noStore) UnreadableDecisions(context.Context, string) ([]store.UnreadableRow, error) {
+	return nil, nil
+}
 
 func (noStore) Peers(context.Context) ([]store.Peer, error) { return nil, nil }

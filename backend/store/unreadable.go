@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"bridge/backend/decision"
@@ -24,21 +25,26 @@ type UnreadableRow struct {
 }
 
 // UnreadableDecisions lists the decisions that nobody is told of because they
-// cannot be read, the newest first.
-func (r *Reader) UnreadableDecisions(ctx context.Context) (found []UnreadableRow, err error) {
+// cannot be read, the newest first: of a topic its whole history, of all of them
+// ("") what no later decision replaces. Whom they are for nobody knows, so that
+// no scope leaves them out.
+func (r *Reader) UnreadableDecisions(ctx context.Context, topic string) (found []UnreadableRow, err error) {
 	err = r.read(ctx, func(v view) (err error) {
 		found = []UnreadableRow{}
 		if v.layout.decisions {
-			found, err = unreadableDecisions(ctx, v)
+			found, err = unreadableDecisions(ctx, v, topic)
 		}
 		return err
 	})
+	if topic == "" {
+		found = slices.DeleteFunc(found, func(row UnreadableRow) bool { return row.Replaced })
+	}
 	return found, err
 }
 
-func unreadableDecisions(ctx context.Context, q sqlitex.Querier) ([]UnreadableRow, error) {
+func unreadableDecisions(ctx context.Context, q sqlitex.Querier, topic string) ([]UnreadableRow, error) {
 	found := []UnreadableRow{}
-	err := eachRevision(ctx, q, "", func(rev decision.Revision, unread error) {
+	err := eachRevision(ctx, q, topic, func(rev decision.Revision, unread error) {
 		var odd errRow
 		if errors.As(unread, &odd) {
 			found = append(found, UnreadableRow{Table: "decisions", Key: rev.ID, Topic: rev.Topic, Why: odd.why, Newer: odd.newer, Replaced: !rev.Current})
@@ -67,7 +73,7 @@ func UnreadableRows(ctx context.Context, path string, live bool) (found []Unread
 			return err
 		}
 		if tables["decisions"] != "" {
-			if found, err = unreadableDecisions(ctx, sqlitex.OnPool(pool)); err != nil {
+			if found, err = unreadableDecisions(ctx, sqlitex.OnPool(pool), ""); err != nil {
 				return err
 			}
 		}

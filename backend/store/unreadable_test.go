@@ -57,6 +57,9 @@ func TestSTO_18_OneUnreadableDecisionDisablesOnlyItself(t *testing.T) {
 			if got := idsOf(t, db.Reader, decision.Lookup{History: true}); !cmp.Equal(got, []string{"x1", "d1"}) {
 				t.Errorf("the history is %v; want x1 and d1", got)
 			}
+			if inForce, err := db.UnreadableDecisions(t.Context(), ""); err != nil || len(inForce) != 1 || inForce[0].Key != "odd" {
+				t.Errorf("in force, and cannot be read: %+v, %v; want the odd one", inForce, err)
+			}
 			after := decide(t, db, revision("d3", "db", "three", 9, decision.AllSessions()))
 			if after.Supersedes == nil || *after.Supersedes != "odd" {
 				t.Errorf("the next revision supersedes %v; want the odd one", after.Supersedes)
@@ -67,7 +70,13 @@ func TestSTO_18_OneUnreadableDecisionDisablesOnlyItself(t *testing.T) {
 			if got := idsOf(t, db.Reader, decision.Lookup{}); !cmp.Equal(got, []string{"d3", "x1"}) {
 				t.Errorf("in force are %v; want d3 and x1", got)
 			}
-			problems, err := db.UnreadableDecisions(t.Context())
+			if inForce, err := db.UnreadableDecisions(t.Context(), ""); err != nil || len(inForce) != 0 {
+				t.Errorf("in force, and cannot be read: %+v, %v; a later one replaced it", inForce, err)
+			}
+			if other, err := db.UnreadableDecisions(t.Context(), "other"); err != nil || len(other) != 0 {
+				t.Errorf("of another topic: %+v, %v", other, err)
+			}
+			problems, err := db.UnreadableDecisions(t.Context(), "db")
 			if err != nil || len(problems) != 1 || problems[0].Key != "odd" || problems[0].Newer != odd.newer || !problems[0].Replaced || problems[0].Why == "" {
 				t.Errorf("UnreadableDecisions = %+v, %v", problems, err)
 			}
