@@ -32,21 +32,21 @@ type Writer struct {
 	keeper *housekeeper
 	heard  atomic.Pointer[func()] // hears of every commit; nil where nobody does
 
-	mu      sync.Mutex
-	waiting []*write
-	leading bool
-	crowd   int // how many the last batch answered
-	closed  bool
-	idle    chan struct{} // closed once closed is set and nobody leads
+	mu            sync.Mutex
+	waiting       []*write
+	leading       bool
+	lastBatchSize int // how many the last batch answered
+	closed        bool
+	idle          chan struct{} // closed once closed is set and nobody leads
 }
 
 // write is one caller's closure in the queue.
 type write struct {
-	apply func(*Tx) error
-	alone func() error // instead of apply: runs outside any transaction
-	taken bool         // by a leader: its outcome is coming
-	wake  chan bool    // capacity 1: true = lead now, false = err holds the outcome
-	err   error
+	apply   func(*Tx) error
+	alone   func() error // instead of apply: runs outside any transaction
+	claimed bool         // by a leader: its outcome is coming
+	wake    chan bool    // capacity 1: true = lead now, false = err holds the outcome
+	err     error
 }
 
 var errClosed = bridge.Errorf(bridge.Unavailable, "the store is closed")
@@ -142,7 +142,7 @@ func (w *Writer) Queued() int {
 func (w *Writer) withdraw(own *write) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if own.taken {
+	if own.claimed {
 		return false
 	}
 	w.waiting = slices.DeleteFunc(w.waiting, func(other *write) bool { return other == own })
@@ -152,7 +152,7 @@ func (w *Writer) withdraw(own *write) bool {
 // lead commits the batch at the head of the queue, own included, answers it and
 // passes the lead to the first of those that gathered meanwhile.
 func (w *Writer) lead(own *write) {
-	w.gather()
+	w.awaitFollowers()
 	batch := w.take()
 	if batch[0].alone != nil {
 		batch[0].err = batch[0].alone()
@@ -168,17 +168,17 @@ func (w *Writer) lead(own *write) {
 			done.wake <- false
 		}
 	}
-	w.pass()
+	w.handOff()
 }
 
-// gather lets the callers that the last batch answered come back with their
+// awaitFollowers lets the callers that the last batch answered come back with their
 // next write before this one begins: a commit costs as much as many writes.
-func (w *Writer) gather() {
+func (w *Writer) awaitFollowers() {
 	for last := 0; ; runtime.Gosched() {
 		w.mu.Lock()
-		waiting, crowd := len(w.waiting), w.crowd
+		waiting, lastBatchSize := len(w.waiting), w.lastBatchSize
 		w.mu.Unlock()
-		if waiting >= crowd || waiting == last {
+		if waiting >= lastBatchSize || waiting == last {
 			return
 		}
 		last = waiting
@@ -194,18 +194,18 @@ func (w *Writer) take() []*write {
 	}
 	batch := w.waiting[:n:n]
 	w.waiting = w.waiting[n:]
-	w.crowd = max(n, w.crowd-1)
-	for _, taken := range batch {
-		taken.taken = true
+	w.lastBatchSize = max(n, w.lastBatchSize-1)
+	for _, one := range batch {
+		one.claimed = true
 	}
 	return batch
 }
 
-func (w *Writer) pass() {
+func (w *Writer) handOff() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.waiting) > 0 {
-		w.waiting[0].taken = true
+		w.waiting[0].claimed = true
 		w.waiting[0].wake <- true
 		return
 	}
