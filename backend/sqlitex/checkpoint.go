@@ -46,9 +46,9 @@ type rowAsker interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// housekeeper does beside the commits what no sender should pay for: it keeps
-// the lists of conversations up and moves the log into the database file.
-type housekeeper struct {
+// checkpointer does beside the commits what no sender should pay for: it keeps up
+// what is derived from the rows and moves the log into the database file.
+type checkpointer struct {
 	writer *Writer
 	keepUp func(*Tx) error
 	log    *slog.Logger
@@ -59,51 +59,51 @@ type housekeeper struct {
 	count  int          // writes since the last round; the leader's
 }
 
-func startHousekeeper(w *Writer, keepUp func(*Tx) error, log *slog.Logger) *housekeeper {
+func startCheckpointer(w *Writer, keepUp func(*Tx) error, log *slog.Logger) *checkpointer {
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &housekeeper{writer: w, keepUp: keepUp, log: log, nudge: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel}
-	go h.loop(ctx)
-	return h
+	c := &checkpointer{writer: w, keepUp: keepUp, log: log, nudge: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel}
+	go c.loop(ctx)
+	return c
 }
 
 // committed is called by the leader after each batch of writes, with the number
 // of pages that it logged.
-func (h *housekeeper) committed(writes, pages int) {
-	h.pages.Add(int64(pages))
-	if h.count += writes; h.count < writesPerRound {
+func (c *checkpointer) committed(writes, pages int) {
+	c.pages.Add(int64(pages))
+	if c.count += writes; c.count < writesPerRound {
 		return
 	}
-	h.count = 0
+	c.count = 0
 	select {
-	case h.nudge <- struct{}{}:
+	case c.nudge <- struct{}{}:
 	default:
 	}
 }
 
-func (h *housekeeper) stop() {
-	h.cancel()
-	<-h.ended
+func (c *checkpointer) stop() {
+	c.cancel()
+	<-c.ended
 }
 
-func (h *housekeeper) loop(ctx context.Context) {
-	defer close(h.ended)
-	pool := OpenAttached(WriterDSN(h.writer.path), h.writer.with, "") // a checkpoint moves both logs
+func (c *checkpointer) loop(ctx context.Context) {
+	defer close(c.ended)
+	pool := OpenAttached(WriterDSN(c.writer.path), c.writer.with, "") // a checkpoint moves both logs
 	pool.SetMaxOpenConns(1)
 	defer pool.Close()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-h.nudge:
+		case <-c.nudge:
 		}
-		if err := h.writer.Do(ctx, h.keepUp); err != nil && ctx.Err() == nil {
-			h.log.Warn("the lists of conversations could not be kept up; it is tried again", "err", err)
+		if err := c.writer.Do(ctx, c.keepUp); err != nil && ctx.Err() == nil {
+			c.log.Warn("the lists of conversations could not be kept up; it is tried again", "err", err)
 		}
-		if h.pages.Load() < checkpointPages {
+		if c.pages.Load() < checkpointPages {
 			continue
 		}
-		if err := h.checkpoint(ctx, pool); err != nil && ctx.Err() == nil {
-			h.log.Warn("the store's log could not be moved into its file; it is tried again", "err", err)
+		if err := c.checkpoint(ctx, pool); err != nil && ctx.Err() == nil {
+			c.log.Warn("the store's log could not be moved into its file; it is tried again", "err", err)
 		}
 	}
 }
@@ -112,10 +112,10 @@ func (h *housekeeper) loop(ctx context.Context) {
 // meanwhile while they wait: only a log that is moved whole starts again from
 // its beginning. A log that starts again soon stays short, and a commit into it
 // is cheaper than one that makes the file grow.
-func (h *housekeeper) checkpoint(ctx context.Context, pool *sql.DB) error {
+func (c *checkpointer) checkpoint(ctx context.Context, pool *sql.DB) error {
 	var busy, logged, moved int
 	move := func() error {
-		h.pages.Store(0)
+		c.pages.Store(0)
 		return pool.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &logged, &moved)
 	}
 	rest := int64(0)
@@ -123,12 +123,12 @@ func (h *housekeeper) checkpoint(ctx context.Context, pool *sql.DB) error {
 		if err := move(); err != nil {
 			return err
 		}
-		if rest = h.pages.Load(); rest <= restPages {
+		if rest = c.pages.Load(); rest <= restPages {
 			break
 		}
 	}
 	if rest == 0 || rest > restPages && logged < logPages {
 		return nil // moved whole, or too much for now and no harm yet
 	}
-	return h.writer.Alone(ctx, move)
+	return c.writer.Alone(ctx, move)
 }

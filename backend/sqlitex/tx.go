@@ -18,7 +18,7 @@ import (
 type Tx struct {
 	conn       *sql.Conn
 	statements map[string]*sql.Stmt
-	doubtful   bool // the disk refused something: the log must be settled first
+	doubtful   bool // the disk refused something: the log must be checkpointed first
 }
 
 // NewTx takes the connection over; Close closes it.
@@ -35,7 +35,7 @@ func (t *Tx) Close() error {
 
 // commit runs the closures of batch between BEGIN and COMMIT. failed says that
 // a closure, not the commit, is the reason of err. After an error of the disk
-// nothing is committed before the log is settled.
+// nothing is committed before the log is checkpointed.
 func (t *Tx) commit(batch []*write) (failed bool, err error) {
 	if t.doubtful {
 		if err := CheckpointWAL(context.Background(), t.conn); err != nil {

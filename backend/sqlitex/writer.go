@@ -24,13 +24,13 @@ const maxBatch = 64
 // caller that finds nobody leading leads: it runs every closure that has
 // gathered in one transaction, commits, answers them and passes the lead on.
 type Writer struct {
-	path   string
-	with   Attachment
-	pool   *sql.DB
-	tx     *Tx
-	file   fs.FileInfo // the store as it was opened
-	keeper *housekeeper
-	heard  atomic.Pointer[func()] // hears of every commit; nil where nobody does
+	path         string
+	with         Attachment
+	pool         *sql.DB
+	tx           *Tx
+	file         fs.FileInfo // the store as it was opened
+	checkpointer *checkpointer
+	heard        atomic.Pointer[func()] // hears of every commit; nil where nobody does
 
 	mu            sync.Mutex
 	waiting       []*write
@@ -80,7 +80,7 @@ func OpenWriter(ctx context.Context, path string, with Attachment, keepUp func(*
 		return nil, errors.Join(Error(path, err), conn.Close(), pool.Close())
 	}
 	w := &Writer{path: path, with: with, file: file, pool: pool, tx: NewTx(conn), idle: make(chan struct{})}
-	w.keeper = startHousekeeper(w, keepUp, log)
+	w.checkpointer = startCheckpointer(w, keepUp, log)
 	return w, nil
 }
 
@@ -158,7 +158,7 @@ func (w *Writer) lead(own *write) {
 		batch[0].err = batch[0].alone()
 	} else {
 		w.commitBatch(batch)
-		w.keeper.committed(len(batch), w.tx.pagesLogged())
+		w.checkpointer.committed(len(batch), w.tx.pagesLogged())
 		if heard := w.heard.Load(); heard != nil {
 			(*heard)()
 		}
@@ -262,6 +262,6 @@ func (w *Writer) Close() error {
 	}
 	w.mu.Unlock()
 	<-w.idle
-	w.keeper.stop()
+	w.checkpointer.stop()
 	return errors.Join(w.tx.Close(), w.pool.Close())
 }

@@ -259,7 +259,7 @@ func TestConversationFollowsTheMessages(t *testing.T) {
 	ctx := t.Context()
 	db := openTest(t)
 	var toBob, all []string
-	for i := range 300 { // more than the writes between two rounds of housekeeping
+	for i := range 300 { // more than the writes between two rounds of the checkpointer
 		id := fmt.Sprintf("m%03d", i)
 		switch i % 3 {
 		case 0:

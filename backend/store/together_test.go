@@ -27,14 +27,14 @@ func holdWriter(t testing.TB, db *DB) (release func()) {
 	return release
 }
 
-// awaitQueue returns once n writes wait; housekeeping may add one.
+// awaitQueue returns once n writes wait; the checkpointer may add one.
 func awaitQueue(t testing.TB, db *DB, n int) {
 	t.Helper()
 	await(t, func() bool { return db.writer.Queued() >= n })
 }
 
 // TestTheLogStaysBounded writes far more than LogBytes and looks at the
-// log: without rounds of housekeeping it would hold everything.
+// log: without the checkpointer it would hold everything.
 func TestTheLogStaysBounded(t *testing.T) {
 	db := openTest(t)
 	body := strings.Repeat("x", 60_000)
