@@ -110,7 +110,7 @@ func (p *sessions) settle(ctx context.Context, s *session.Session) error {
 		return err
 	}
 	for _, old := range former {
-		if err := p.opts.DB.Readdress(ctx, old, peer.ID); err != nil {
+		if err := p.opts.DB.Reassign(ctx, old, peer.ID); err != nil {
 			return err
 		}
 	}
@@ -120,7 +120,7 @@ func (p *sessions) settle(ctx context.Context, s *session.Session) error {
 	if peer.SessionID == "" || runner {
 		return nil
 	}
-	if err := p.opts.DB.ClaimNamed(ctx, peer); err != nil {
+	if err := p.opts.DB.ClaimByName(ctx, peer); err != nil {
 		return err
 	}
 	for _, old := range append(former, peer.ID) {

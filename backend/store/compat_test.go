@@ -124,7 +124,7 @@ func work(t testing.TB, db *DB) {
 		t.Fatal(err)
 	}
 	appendAll(t, db, note("w4", "bob", "to a process", 9800, "process-7"))
-	if err := db.Readdress(ctx, "process-7", "carol"); err != nil {
+	if err := db.Reassign(ctx, "process-7", "carol"); err != nil {
 		t.Fatal(err)
 	}
 	if expired, err := db.Expire(ctx, ExpireRule{TTLBefore: 99_000, Limit: 100}); err != nil || len(expired) != 0 {

@@ -300,13 +300,13 @@ func TestConversationFollowsTheMessages(t *testing.T) {
 	check(db.Reader, "dave", 0, 10, []string{"new"})
 	check(db.Reader, "bob", 0, 2, []string{"new", toBob[0]})
 
-	if err := db.Readdress(ctx, "dave", "erin"); err != nil {
+	if err := db.Reassign(ctx, "dave", "erin"); err != nil {
 		t.Fatal(err)
 	}
 	check(db.Reader, "erin", 0, 10, []string{"new"})
 }
 
-func TestReaddressMovesUnreadMailWithItsStages(t *testing.T) {
+func TestReassignMovesUnreadMailWithItsStages(t *testing.T) {
 	ctx := t.Context()
 	db := openTest(t)
 	appendAll(t, db, note("m1", "alice", "x", 1, "old"), note("m2", "alice", "x", 2, "old", "new"), note("m3", "alice", "x", 3, "old"))
@@ -319,7 +319,7 @@ func TestReaddressMovesUnreadMailWithItsStages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Readdress(ctx, "old", "new"); err != nil {
+	if err := db.Reassign(ctx, "old", "new"); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
@@ -330,7 +330,7 @@ func TestReaddressMovesUnreadMailWithItsStages(t *testing.T) {
 	}
 	want := map[string]string{"m1 new": "handed", "m2 old": "handed", "m2 new": "durable", "m3 old": "consumed"}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("after Readdress (-want +got):\n%s", diff)
+		t.Errorf("after Reassign (-want +got):\n%s", diff)
 	}
 }
 

@@ -176,7 +176,7 @@ func TestSTO_18_OddValuesShutOutNobody(t *testing.T) {
 	if peers, err := db.Peers(t.Context()); err != nil || len(peers) != 1 {
 		t.Errorf("Peers: %+v, %v", peers, err)
 	}
-	if err := db.ClaimNamed(t.Context(), Peer{ID: "bob", Name: "bob", Agent: "claude", SessionID: "s9"}); err != nil {
+	if err := db.ClaimByName(t.Context(), Peer{ID: "bob", Name: "bob", Agent: "claude", SessionID: "s9"}); err != nil {
 		t.Error(err)
 	}
 	if marks, err := db.Expire(t.Context(), ExpireRule{TTLBefore: 1 << 60, Limit: 100}); err != nil || len(marks) != 1 {

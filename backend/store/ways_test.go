@@ -157,7 +157,7 @@ func TestMSG_06_TheWayStaysWithItsDelivery(t *testing.T) {
 		}
 	}
 	of("at once", "carol")
-	if err := db.Readdress(t.Context(), "carol", "caroline"); err != nil {
+	if err := db.Reassign(t.Context(), "carol", "caroline"); err != nil {
 		t.Fatal(err)
 	}
 	of("under another id", "caroline")

@@ -199,10 +199,10 @@ var movedInCopy = map[string]string{
 	"archived_messages": `EXISTS (SELECT 1 FROM snap.archived_messages a WHERE ` + sameIdentity + ` AND ` + schema.SameContent + ` AND a.rowid > m.rowid)`,
 }
 
-// readdressed says that unread mail m of the copy went to another recipient
-// since (DB.Readdress): the message has one that the copy does not know, and
+// reassigned says that unread mail m of the copy went to another recipient
+// since (DB.Reassign): the message has one that the copy does not know, and
 // nothing else gives a stored message a new one.
-const readdressed = `m.read_at IS NULL AND EXISTS (SELECT 1 FROM (
+const reassigned = `m.read_at IS NULL AND EXISTS (SELECT 1 FROM (
 		SELECT recipient FROM main.messages WHERE id IS m.id
 		UNION ALL SELECT recipient FROM main.archived_messages WHERE id IS m.id
 		UNION ALL SELECT recipient FROM cold.archived_messages WHERE id IS m.id) a
@@ -219,7 +219,7 @@ func (w *merger) plan(ctx context.Context) (err error) {
 		// The newest gets the place -1: what comes back stands before all that is there.
 		_, err := w.tx.Exec(fmt.Sprintf(`INSERT INTO temp.missing_%[1]s (place, row)
 			SELECT -row_number() OVER (ORDER BY m.created_at DESC, m.rowid DESC), m.rowid FROM snap.%[1]s m
-			WHERE NOT %[2]s AND NOT (%[3]s) AND NOT (%[4]s)`, table, stored(sameIdentity), movedInCopy[table], readdressed))
+			WHERE NOT %[2]s AND NOT (%[3]s) AND NOT (%[4]s)`, table, stored(sameIdentity), movedInCopy[table], reassigned))
 		if err != nil {
 			return err
 		}

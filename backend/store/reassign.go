@@ -12,15 +12,15 @@ import (
 	"bridge/backend/store/schema"
 )
 
-// Readdress gives the unread mail of one peer id to another: a process that
+// Reassign gives the unread mail of one peer id to another: a process that
 // stood under an id of its own turned out to be a host session known before. A
 // message that the other already has stays where it is.
-func (d *DB) Readdress(ctx context.Context, from, to string) error {
-	return d.readdress(ctx, from, to, math.MinInt64)
+func (d *DB) Reassign(ctx context.Context, from, to string) error {
+	return d.reassign(ctx, from, to, math.MinInt64)
 }
 
-// readdress is Readdress of what was sent at since, Unix milliseconds, or later.
-func (d *DB) readdress(ctx context.Context, from, to string, since int64) error {
+// reassign is Reassign of what was sent at since, Unix milliseconds, or later.
+func (d *DB) reassign(ctx context.Context, from, to string, since int64) error {
 	if from == to || from == "" || to == "" {
 		return nil
 	}
@@ -46,13 +46,13 @@ func (d *DB) readdress(ctx context.Context, from, to string, since int64) error 
 	})
 }
 
-// ClaimNamed gives peer the unread mail that other programs of the same layout
+// ClaimByName gives peer the unread mail that other programs of the same layout
 // left under a name (VER-01): they address mail by name, and their records say
 // which host session had which name. Only the same host session of the same
 // agent claims it. Of a name that others had too it gets what was sent since it
 // was the last to take it: a reused name inherits nothing (MSG-12). While older
 // programs are alive the mail stays theirs (VER-04).
-func (d *DB) ClaimNamed(ctx context.Context, peer Peer) error {
+func (d *DB) ClaimByName(ctx context.Context, peer Peer) error {
 	if peer.SessionID == "" || d.hosted() {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (d *DB) ClaimNamed(ctx context.Context, peer Peer) error {
 		}
 		unread, err := d.UnreadCount(ctx, name)
 		if err == nil && unread > 0 {
-			err = d.readdress(ctx, name, peer.ID, since)
+			err = d.reassign(ctx, name, peer.ID, since)
 		}
 		if err != nil {
 			return err

@@ -53,7 +53,7 @@ func TestVER_01_MSG_12_MailThatWaitsUnderANameIsItsHostSessions(t *testing.T) {
 				inStore(t, path, "INSERT INTO "+record)
 			}
 			for range 2 { // again changes nothing
-				if err := db.ClaimNamed(t.Context(), Peer{ID: "p1", Name: "app-3", Agent: bridge.Claude, SessionID: "s1"}); err != nil {
+				if err := db.ClaimByName(t.Context(), Peer{ID: "p1", Name: "app-3", Agent: bridge.Claude, SessionID: "s1"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -83,7 +83,7 @@ func TestVER_04_MailUnderANameStaysWhileOlderProgramsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	peer := Peer{ID: "p1", Name: "bob", Agent: bridge.Claude, SessionID: "s1"}
-	if err := db.ClaimNamed(t.Context(), peer); err != nil {
+	if err := db.ClaimByName(t.Context(), peer); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := db.UnreadCount(t.Context(), "p1"); err != nil || n != 0 {
@@ -91,7 +91,7 @@ func TestVER_04_MailUnderANameStaysWhileOlderProgramsRead(t *testing.T) {
 	}
 	mustClose(t, db)
 	db = openAt(t, path)
-	if err := db.ClaimNamed(t.Context(), peer); err != nil {
+	if err := db.ClaimByName(t.Context(), peer); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := db.UnreadCount(t.Context(), "p1"); err != nil || n != 1 {
