@@ -71,15 +71,15 @@ var sources = []source{
 	},
 }
 
-// place is a row of a source; the zero place stands before the first.
-type place struct {
+// cursor is a row of a source; the zero cursor stands before the first.
+type cursor struct {
 	row int64
 	id  string
 }
 
-// document is a row of a source on its way into the index.
-type document struct {
-	place
+// sourceRow is a row of a source on its way into the index.
+type sourceRow struct {
+	cursor
 	at   int64
 	text string
 }
@@ -110,34 +110,34 @@ func (x *Index) step(ctx context.Context) (more bool, err error) {
 }
 
 // upto is the last row of the source that is in the index.
-func (x *Index) upto(ctx context.Context, from source) (upto place, err error) {
+func (x *Index) upto(ctx context.Context, from source) (upto cursor, err error) {
 	rows, err := x.file.tx.Query(ctx, "SELECT row, id FROM search_upto WHERE source = ?1", from.name)
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&upto.row, &upto.id) })
 	return upto, err
 }
 
-// after reads the rows behind a place. A row that is not where it was tells that
+// after reads the rows behind a cursor. A row that is not where it was tells that
 // rows left, and SQLite gives their places to new ones: the source is then
 // walked anew from its beginning. What is known is passed over.
-func (x *Index) after(ctx context.Context, from source, upto place) ([]document, error) {
+func (x *Index) after(ctx context.Context, from source, upto cursor) ([]sourceRow, error) {
 	found, err := x.read(ctx, from, upto.row, stepRows+1)
-	if err != nil || upto == (place{}) {
+	if err != nil || upto == (cursor{}) {
 		return found, err
 	}
-	if len(found) > 0 && found[0].place == upto {
+	if len(found) > 0 && found[0].cursor == upto {
 		return found[1:], nil
 	}
 	return x.read(ctx, from, 0, stepRows)
 }
 
-// read reads rows of a source from a place on.
-func (x *Index) read(ctx context.Context, from source, row int64, limit int) (found []document, err error) {
+// read reads rows of a source from a row on.
+func (x *Index) read(ctx context.Context, from source, row int64, limit int) (found []sourceRow, err error) {
 	err = x.readSource(ctx, from, func(v View) error {
 		found = nil
 		size := 0
 		rows, err := v.Query(ctx, from.rows, row, limit)
 		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-			var d document
+			var d sourceRow
 			err := rows.Scan(&d.row, sqlitex.Text(&d.id), sqlitex.Number(&d.at), sqlitex.Text(&d.text))
 			if size += len(d.text); size <= stepBytes || len(found) < 2 {
 				found = append(found, d)
@@ -171,7 +171,7 @@ func (x *Index) readSource(ctx context.Context, from source, ask func(View) erro
 }
 
 // put adds the documents and how far the source is done.
-func (x *Index) put(from source, documents []document) error {
+func (x *Index) put(from source, documents []sourceRow) error {
 	return x.write(func(t *sqlitex.Tx) error { return putAll(t, from, documents) })
 }
 
@@ -191,7 +191,7 @@ func (x *Index) write(work func(*sqlitex.Tx) error) error {
 	return err
 }
 
-func putAll(t *sqlitex.Tx, from source, documents []document) error {
+func putAll(t *sqlitex.Tx, from source, documents []sourceRow) error {
 	for _, d := range documents {
 		if err := putOne(t, from.kind, d); err != nil {
 			return fmt.Errorf("indexing %s: %w", d.id, err)
@@ -205,7 +205,7 @@ func putAll(t *sqlitex.Tx, from source, documents []document) error {
 
 // putOne adds a document unless it is known: another delivery of the message
 // was, or the same one before it moved.
-func putOne(t *sqlitex.Tx, kind documentKind, d document) error {
+func putOne(t *sqlitex.Tx, kind documentKind, d sourceRow) error {
 	number := "1 + max(-1, (SELECT ifnull(max(doc), -1) FROM search_documents), (SELECT ifnull(max(last), -1) FROM search_groups))"
 	if kind == decisionDocument {
 		number = "-1 + min(0, (SELECT ifnull(min(doc), 0) FROM search_documents))"

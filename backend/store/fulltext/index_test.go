@@ -147,24 +147,24 @@ func TestPostings(t *testing.T) {
 	for range 200 {
 		size := 1 + r.IntN(300)
 		share := r.Float64()
-		g, want := grams{}, newPositions(size)
+		g, want := trigrams{}, newPositions(size)
 		for at := range size {
 			if r.Float64() < share {
 				g.add(at, "abc")
 				want[at/64] |= 1 << (at % 64)
 			}
 		}
-		for gram, list := range g {
+		for trigram, list := range g {
 			got := newPositions(size)
 			got.add(list.encoded(size))
 			if !slices.Equal(got, want) {
-				t.Fatalf("gram %d of %d documents: %v, want %v", gram, size, got, want)
+				t.Fatalf("trigram %d of %d documents: %v, want %v", trigram, size, got, want)
 			}
 		}
 	}
 	long := patternOf(strings.Repeat("abcdefghijklmnopqrstuvwxyz0123456789", 5))
 	if len(long.all) == 0 || len(long.all) > 16 {
-		t.Errorf("a long piece asks for %d grams", len(long.all))
+		t.Errorf("a long piece asks for %d trigrams", len(long.all))
 	}
 }
 
@@ -177,10 +177,10 @@ func BenchmarkIndexing(b *testing.B) {
 	defer func() { _ = x.shut() }()
 	n := int64(0)
 	for b.Loop() {
-		var documents []document
+		var documents []sourceRow
 		for range stepRows {
 			n++
-			documents = append(documents, document{place: place{n, fmt.Sprintf("message-%d", n)}, at: n, text: benchText(n)})
+			documents = append(documents, sourceRow{cursor: cursor{n, fmt.Sprintf("message-%d", n)}, at: n, text: benchText(n)})
 		}
 		if err := x.put(sources[2], documents); err != nil {
 			b.Fatal(err)

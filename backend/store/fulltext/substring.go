@@ -27,7 +27,7 @@ type SubstringQuery struct {
 // grouped is what the groups of the index answer, and how far they reach.
 type grouped struct {
 	found []sqlitex.Stamp
-	upto  map[string]place // by source
+	upto  map[string]cursor // by source
 }
 
 // Substring returns the newest messages that hold a piece of text. It reads only
@@ -57,8 +57,8 @@ func (x *Index) Substring(ctx context.Context, p SubstringQuery) (found []sqlite
 	return sqlitex.MergeStamps(lists, p.Limit), true, nil
 }
 
-// beyond searches the rows of a source behind a place.
-func (x *Index) beyond(ctx context.Context, from source, upto place, p SubstringQuery) (found []sqlitex.Stamp, err error) {
+// beyond searches the rows of a source behind a cursor.
+func (x *Index) beyond(ctx context.Context, from source, upto cursor, p SubstringQuery) (found []sqlitex.Stamp, err error) {
 	err = x.readSource(ctx, from, func(v View) error {
 		found, err = sqlitex.ReadStamps(ctx, v, p.Limit, from.beyond, p.Text, p.Before, upto.row)
 		return err
@@ -80,7 +80,7 @@ func isNoIndex(err error) bool {
 type messageGroup struct {
 	first, last, oldest, newest int64
 	inOrder                     bool
-	upto                        map[string]place
+	upto                        map[string]cursor
 }
 
 // grouped asks the groups, those with the newest messages first, until nothing
@@ -98,19 +98,19 @@ func (x *Index) grouped(ctx context.Context, p SubstringQuery) (g grouped, err e
 			return err
 		}
 		slices.SortFunc(groups, func(a, b messageGroup) int { return cmp.Compare(b.newest, a.newest) })
-		hunt := hunt{SubstringQuery: p, asker: a, index: x, pattern: patternOf(p.Text), seen: map[string]bool{}}
+		ongoing := substringSearch{SubstringQuery: p, asker: a, index: x, pattern: patternOf(p.Text), seen: map[string]bool{}}
 		for _, group := range groups {
-			if hunt.hasAll(group.newest) {
+			if ongoing.hasAll(group.newest) {
 				break
 			}
 			if group.oldest >= p.Before {
 				continue
 			}
-			if err := hunt.search(ctx, group); err != nil {
+			if err := ongoing.search(ctx, group); err != nil {
 				return err
 			}
 		}
-		g.found = hunt.found
+		g.found = ongoing.found
 		return nil
 	})
 	return g, err
@@ -128,28 +128,28 @@ func readGroups(ctx context.Context, a sqlitex.Querier) (groups []messageGroup, 
 		if err := json.Unmarshal([]byte(upto), &places); err != nil {
 			return damagedIndex{"the places of a group cannot be read"}
 		}
-		g.upto = map[string]place{}
+		g.upto = map[string]cursor{}
 		for source, at := range places {
 			row, _ := at[0].(float64)
 			id, _ := at[1].(string)
-			g.upto[source] = place{int64(row), id}
+			g.upto[source] = cursor{int64(row), id}
 		}
 		groups = append(groups, g)
 		return nil
 	})
 }
 
-// reliable returns for each source the furthest place of a group whose row is
+// reliable returns for each source the furthest cursor of a group whose row is
 // still there. Rows behind a row that stays are never given anew, so that every
 // row up to it is in a group.
-func (x *Index) reliable(ctx context.Context, groups []messageGroup) (map[string]place, error) {
-	upto := map[string]place{}
+func (x *Index) reliable(ctx context.Context, groups []messageGroup) (map[string]cursor, error) {
+	upto := map[string]cursor{}
 	for _, from := range sources {
-		var places []place
+		var places []cursor
 		for _, g := range groups {
 			places = append(places, g.upto[from.name])
 		}
-		slices.SortFunc(places, func(a, b place) int { return cmp.Compare(b.row, a.row) })
+		slices.SortFunc(places, func(a, b cursor) int { return cmp.Compare(b.row, a.row) })
 		for _, at := range slices.Compact(places) {
 			there, err := x.holds(ctx, from, at)
 			if err != nil {
@@ -164,23 +164,23 @@ func (x *Index) reliable(ctx context.Context, groups []messageGroup) (map[string
 	return upto, nil
 }
 
-// holds reports whether the row of a place is where it was.
-func (x *Index) holds(ctx context.Context, from source, at place) (there bool, err error) {
+// holds reports whether the row of a cursor is where it was.
+func (x *Index) holds(ctx context.Context, from source, at cursor) (there bool, err error) {
 	err = x.readSource(ctx, from, func(v View) error {
 		there = false
 		rows, err := v.Query(ctx, from.rows, at.row, 1)
 		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-			var d document
+			var d sourceRow
 			err := rows.Scan(&d.row, sqlitex.Text(&d.id), sqlitex.Number(&d.at), sqlitex.Text(&d.text))
-			there = d.place == at
+			there = d.cursor == at
 			return err
 		})
 	})
 	return there, err
 }
 
-// hunt is one search through the groups.
-type hunt struct {
+// substringSearch is one search through the groups.
+type substringSearch struct {
 	SubstringQuery
 	asker   sqlitex.Querier
 	index   *Index
@@ -191,7 +191,7 @@ type hunt struct {
 
 // hasAll reports whether there are enough answers that are not older than what
 // is left.
-func (h *hunt) hasAll(newestLeft int64) bool {
+func (h *substringSearch) hasAll(newestLeft int64) bool {
 	return len(h.found) >= h.Limit && h.found[h.Limit-1].At >= newestLeft
 }
 
@@ -199,28 +199,28 @@ func (h *hunt) hasAll(newestLeft int64) bool {
 const verified = 128
 
 // search looks through one group, the newest candidates first.
-func (h *hunt) search(ctx context.Context, g messageGroup) error {
+func (h *substringSearch) search(ctx context.Context, g messageGroup) error {
 	candidates, err := h.candidates(ctx, g)
 	if err != nil {
 		return err
 	}
 	for some := range slices.Chunk(candidates, verified) {
-		members, err := h.membersOf(ctx, some)
+		documents, err := h.documentsOf(ctx, some)
 		if err != nil {
 			return err
 		}
-		if err := h.verify(ctx, members); err != nil {
+		if err := h.verify(ctx, documents); err != nil {
 			return err
 		}
-		if g.inOrder && len(members) > 0 && h.hasAll(members[len(members)-1].at) {
+		if g.inOrder && len(documents) > 0 && h.hasAll(documents[len(documents)-1].at) {
 			return nil
 		}
 	}
 	return nil
 }
 
-// candidates lists the documents of a group that have the grams, the last first.
-func (h *hunt) candidates(ctx context.Context, g messageGroup) ([]int64, error) {
+// candidates lists the documents of a group that have the trigrams, the last first.
+func (h *substringSearch) candidates(ctx context.Context, g messageGroup) ([]int64, error) {
 	size := int(g.last-g.first) + 1
 	set, err := h.positions(ctx, g.last, size)
 	if err != nil {
@@ -235,7 +235,7 @@ func (h *hunt) candidates(ctx context.Context, g messageGroup) ([]int64, error) 
 	return found, nil
 }
 
-func (h *hunt) positions(ctx context.Context, group int64, size int) (positions, error) {
+func (h *substringSearch) positions(ctx context.Context, group int64, size int) (positions, error) {
 	set := newPositions(size)
 	one := func(rows *sql.Rows) error {
 		var docs sql.RawBytes
@@ -249,7 +249,7 @@ func (h *hunt) positions(ctx context.Context, group int64, size int) (positions,
 	}
 	list, err := json.Marshal(h.pattern.all)
 	if err != nil {
-		return nil, fmt.Errorf("listing grams: %w", err)
+		return nil, fmt.Errorf("listing trigrams: %w", err)
 	}
 	met := 0
 	rows, err := h.asker.Query(ctx, "SELECT docs FROM json_each(?2) wanted CROSS JOIN search_grams g ON g.last = ?1 AND g.gram = wanted.value", group, string(list))
@@ -269,25 +269,25 @@ func (h *hunt) positions(ctx context.Context, group int64, size int) (positions,
 	return set, err
 }
 
-// membersOf returns what the numbers stand for, the last first.
-func (h *hunt) membersOf(ctx context.Context, numbers []int64) (members []member, err error) {
+// documentsOf returns what the numbers stand for, the last first.
+func (h *substringSearch) documentsOf(ctx context.Context, numbers []int64) (documents []document, err error) {
 	list, err := json.Marshal(numbers)
 	if err != nil {
 		return nil, fmt.Errorf("listing documents: %w", err)
 	}
 	rows, err := h.asker.Query(ctx, "SELECT d.doc, d.id, d.at FROM json_each(?1) wanted CROSS JOIN search_documents d ON d.doc = wanted.value WHERE d.at < ?2", string(list), h.Before)
-	return members, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-		var m member
+	return documents, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
+		var m document
 		err := rows.Scan(&m.doc, &m.id, &m.at)
-		members = append(members, m)
+		documents = append(documents, m)
 		return err
 	})
 }
 
-// verify adds the members whose text really holds the piece.
-func (h *hunt) verify(ctx context.Context, members []member) error {
-	ids := make([]string, len(members))
-	for i, m := range members {
+// verify adds the documents whose text really holds the piece.
+func (h *substringSearch) verify(ctx context.Context, documents []document) error {
+	ids := make([]string, len(documents))
+	for i, m := range documents {
 		ids[i] = m.id
 	}
 	list, err := json.Marshal(ids)
@@ -308,7 +308,7 @@ func (h *hunt) verify(ctx context.Context, members []member) error {
 	if errors.Is(err, schema.ErrArchive) {
 		err = nil
 	}
-	for _, m := range members {
+	for _, m := range documents {
 		if hit[m.id] && !h.seen[m.id] {
 			h.seen[m.id] = true
 			h.found = append(h.found, sqlitex.Stamp{ID: m.id, At: m.at})

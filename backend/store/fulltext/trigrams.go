@@ -17,33 +17,33 @@ import (
 // then their texts are read one by one, which costs a microsecond each.
 const groupDocuments = 4096
 
-// runeBits is the room of a character in a gram.
+// runeBits is the room of a character in a trigram.
 const runeBits = 21
 
-// gramSize is the number of characters in a gram.
-const gramSize = 3
+// trigramSize is the number of characters in a trigram.
+const trigramSize = 3
 
-// eachGram calls with for every three characters in a row of the text with two
+// eachTrigram calls with for every three characters in a row of the text with two
 // zeros behind it, so that each one and each two of its characters begin one.
-func eachGram(text string, with func(gram int64)) {
-	const mask = 1<<(gramSize*runeBits) - 1
-	var gram int64
+func eachTrigram(text string, with func(trigram int64)) {
+	const mask = 1<<(trigramSize*runeBits) - 1
+	var trigram int64
 	seen := 0
 	next := func(r rune) {
-		gram = (gram<<runeBits | int64(r)) & mask
-		if seen++; seen >= gramSize {
-			with(gram)
+		trigram = (trigram<<runeBits | int64(r)) & mask
+		if seen++; seen >= trigramSize {
+			with(trigram)
 		}
 	}
 	for _, r := range text {
 		next(r)
 	}
-	for range gramSize - 1 {
+	for range trigramSize - 1 {
 		next(0)
 	}
 }
 
-// postings is the list of the documents of a group that hold a gram, while the
+// postings is the list of the documents of a group that hold a trigram, while the
 // group is made: the differences of their positions.
 type postings struct {
 	next  uint64 // one more than the last position
@@ -51,15 +51,15 @@ type postings struct {
 	count int
 }
 
-// grams gathers a group.
-type grams map[int64]*postings
+// trigrams gathers a group.
+type trigrams map[int64]*postings
 
-func (g grams) add(position int, text string) {
-	eachGram(text, func(gram int64) {
-		p := g[gram]
+func (g trigrams) add(position int, text string) {
+	eachTrigram(text, func(trigram int64) {
+		p := g[trigram]
 		if p == nil {
 			p = &postings{}
-			g[gram] = p
+			g[trigram] = p
 		}
 		at := uint64(position) + 1
 		if p.next == at {
@@ -126,14 +126,14 @@ func (s positions) keep(other positions) {
 // group makes the next group when there are enough documents for it: all that
 // no group has, with how far the sources are done. It is one transaction.
 func (x *Index) group(ctx context.Context) (made bool, err error) {
-	members, err := x.members(ctx)
-	if err != nil || len(members) == 0 {
+	documents, err := x.documents(ctx)
+	if err != nil || len(documents) == 0 {
 		return false, err
 	}
-	gathered, size := grams{}, int(members[len(members)-1].doc-members[0].doc)+1
+	gathered, size := trigrams{}, int(documents[len(documents)-1].doc-documents[0].doc)+1
 	var gone []int64
 	const chunk = 64
-	for some := range slices.Chunk(members, chunk) {
+	for some := range slices.Chunk(documents, chunk) {
 		pace := x.pace()
 		texts, err := x.texts(ctx, some)
 		if err != nil {
@@ -145,43 +145,43 @@ func (x *Index) group(ctx context.Context) (made bool, err error) {
 				gone = append(gone, m.doc)
 				continue
 			}
-			gathered.add(int(m.doc-members[0].doc), text)
+			gathered.add(int(m.doc-documents[0].doc), text)
 		}
 		if err := pace.rest(ctx); err != nil {
 			return false, err
 		}
 	}
-	return true, x.write(func(t *sqlitex.Tx) error { return x.putGroup(ctx, t, members, gone, gathered, size) })
+	return true, x.write(func(t *sqlitex.Tx) error { return x.putGroup(ctx, t, documents, gone, gathered, size) })
 }
 
-// member is a document of a group.
-type member struct {
+// document is one of a group.
+type document struct {
 	doc int64
 	id  string
 	at  int64
 }
 
-// members lists the documents of the next group, none while they are too few.
-func (x *Index) members(ctx context.Context) (members []member, err error) {
+// documents lists the documents of the next group, none while they are too few.
+func (x *Index) documents(ctx context.Context) (documents []document, err error) {
 	const behind = "FROM search_documents WHERE doc > (SELECT ifnull(max(last), -1) FROM search_groups)"
 	enough, err := x.file.tx.Exists("SELECT EXISTS (SELECT 1 "+behind+" LIMIT 1 OFFSET ?1)", x.enough-1)
 	if err != nil || !enough {
 		return nil, err
 	}
 	rows, err := x.file.tx.Query(ctx, "SELECT doc, id, at "+behind+" ORDER BY doc")
-	return members, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-		var m member
+	return documents, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
+		var m document
 		err := rows.Scan(&m.doc, &m.id, &m.at)
-		members = append(members, m)
+		documents = append(documents, m)
 		return err
 	})
 }
 
 // texts returns the bodies of the given messages by id, from the store and the
 // archive.
-func (x *Index) texts(ctx context.Context, members []member) (map[string]string, error) {
-	ids := make([]string, len(members))
-	for i, m := range members {
+func (x *Index) texts(ctx context.Context, documents []document) (map[string]string, error) {
+	ids := make([]string, len(documents))
+	for i, m := range documents {
 		ids[i] = m.id
 	}
 	list, err := json.Marshal(ids)
@@ -238,10 +238,10 @@ func (x *Index) everywhere(ctx context.Context, ask func(View) error) error {
 // putGroup writes a group. A document whose message the store does not have, as
 // after the restore of an older state or without its archive, is forgotten, and
 // everything is walked anew: should the message come back it gets a new number.
-func (x *Index) putGroup(ctx context.Context, t *sqlitex.Tx, members []member, gone []int64, gathered grams, size int) error {
-	first, last := members[0].doc, members[len(members)-1].doc
+func (x *Index) putGroup(ctx context.Context, t *sqlitex.Tx, documents []document, gone []int64, gathered trigrams, size int) error {
+	first, last := documents[0].doc, documents[len(documents)-1].doc
 	oldest, newest, ordered := int64(math.MaxInt64), int64(math.MinInt64), true
-	for _, m := range members {
+	for _, m := range documents {
 		ordered = ordered && m.at >= newest
 		oldest, newest = min(oldest, m.at), max(newest, m.at)
 	}
@@ -261,14 +261,14 @@ func (x *Index) putGroup(ctx context.Context, t *sqlitex.Tx, members []member, g
 		}
 	}
 	all := make([]int64, 0, len(gathered))
-	for gram := range gathered {
-		all = append(all, gram)
+	for trigram := range gathered {
+		all = append(all, trigram)
 	}
 	slices.Sort(all)
 	for some := range slices.Chunk(all, 256) {
 		pace := x.pace()
-		for _, gram := range some {
-			if _, err := t.Exec("INSERT INTO search_grams (last, gram, docs) VALUES (?1, ?2, ?3)", last, gram, gathered[gram].encoded(size)); err != nil {
+		for _, trigram := range some {
+			if _, err := t.Exec("INSERT INTO search_grams (last, gram, docs) VALUES (?1, ?2, ?3)", last, trigram, gathered[trigram].encoded(size)); err != nil {
 				return err
 			}
 		}
@@ -279,32 +279,32 @@ func (x *Index) putGroup(ctx context.Context, t *sqlitex.Tx, members []member, g
 	return nil
 }
 
-// pattern is what a piece of text asks of a group: all of some grams, or one of
+// pattern is what a piece of text asks of a group: all of some trigrams, or one of
 // those between two for a piece of one or two characters.
 type pattern struct {
 	all      []int64
 	from, to int64
 }
 
-// maxGrams bounds how many grams of a long piece are looked up.
-const maxGrams = 16
+// maxTrigrams bounds how many trigrams of a long piece are looked up.
+const maxTrigrams = 16
 
 func patternOf(text string) pattern {
 	n := utf8.RuneCountInString(text)
-	if n < gramSize {
+	if n < trigramSize {
 		var prefix int64
 		for _, r := range text {
 			prefix = prefix<<runeBits | int64(r)
 		}
-		rest := runeBits * (gramSize - n)
+		rest := runeBits * (trigramSize - n)
 		return pattern{from: prefix << rest, to: (prefix+1)<<rest - 1}
 	}
 	var all []int64
-	eachGram(text, func(gram int64) { all = append(all, gram) })
-	all = all[:n-gramSize+1] // without those that hold the end
+	eachTrigram(text, func(trigram int64) { all = append(all, trigram) })
+	all = all[:n-trigramSize+1] // without those that hold the end
 	slices.Sort(all)
 	all = slices.Compact(all)
-	if step := (len(all) + maxGrams - 1) / maxGrams; step > 1 {
+	if step := (len(all) + maxTrigrams - 1) / maxTrigrams; step > 1 {
 		for i := 0; i*step < len(all); i++ {
 			all[i] = all[i*step]
 		}
