@@ -21,7 +21,7 @@ import (
 
 // oldMail makes a store with messages m0 to m9 at times 0 to 9000: the even ones
 // were read; all of the first six before 6000 are old.
-func oldMail(t *testing.T) (path, cold string, db *DB) {
+func oldMail(t *testing.T) (path, archive string, db *DB) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "bridge.db")
 	db = openAt(t, path)
@@ -88,8 +88,8 @@ var sameDeliveries = cmp.Transformer("ByRecipient", func(list []mail.Delivery) m
 })
 
 func TestDEC_09_AMessageInTheArchiveIsAKnownSource(t *testing.T) {
-	path, cold, db := oldMail(t)
-	if moved, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
+	path, archive, db := oldMail(t)
+	if moved, err := transfer.ArchiveMessages(t.Context(), path, archive, rule()); err != nil || moved == 0 {
 		t.Fatalf("moved %d, %v", moved, err)
 	}
 	rev := revision("d1", "topic", "x", 1, decision.AllSessions())
@@ -99,9 +99,9 @@ func TestDEC_09_AMessageInTheArchiveIsAKnownSource(t *testing.T) {
 	}
 }
 
-func TestMSG_04_TheSameIDIsKnownInTheColdArchive(t *testing.T) {
-	path, cold, db := oldMail(t)
-	if moved, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
+func TestMSG_04_TheSameIDIsKnownInArchiveDB(t *testing.T) {
+	path, archive, db := oldMail(t)
+	if moved, err := transfer.ArchiveMessages(t.Context(), path, archive, rule()); err != nil || moved == 0 {
 		t.Fatalf("moved %d, %v", moved, err)
 	}
 	again := func(id, body string) ([]string, error) {
@@ -129,15 +129,15 @@ func TestMSG_04_TheSameIDIsKnownInTheColdArchive(t *testing.T) {
 }
 
 func TestMSG_04_AnUnreadableArchiveMayHoldTheID(t *testing.T) {
-	for name, damage := range map[string]func(cold string){
-		"its pages":   func(cold string) { overwrite(t, cold, 0, 1<<20) },
-		"a newer one": func(cold string) { inStore(t, cold, "PRAGMA user_version = 99") },
+	for name, damage := range map[string]func(archive string){
+		"its pages":   func(archive string) { overwrite(t, archive, 0, 1<<20) },
+		"a newer one": func(archive string) { inStore(t, archive, "PRAGMA user_version = 99") },
 	} {
-		path, cold, db := oldMail(t)
-		if _, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
+		path, archive, db := oldMail(t)
+		if _, err := transfer.ArchiveMessages(t.Context(), path, archive, rule()); err != nil {
 			t.Fatal(err)
 		}
-		damage(cold)
+		damage(archive)
 		if _, err := db.SentBefore(t.Context(), note("m0", "alice", "text 0", 1, "bob")[0]); bridge.CodeOf(err) != bridge.Unavailable {
 			t.Errorf("%s: %v, want unavailable", name, err)
 		}
@@ -148,23 +148,23 @@ func TestMSG_04_AnUnreadableArchiveMayHoldTheID(t *testing.T) {
 }
 
 func TestSTO_07_OldMessagesMoveAndHistoryStaysTheSame(t *testing.T) {
-	path, cold, db := oldMail(t)
+	path, archive, db := oldMail(t)
 	before := histories(t, db.Reader)
-	moved, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()) // beside the live writer
+	moved, err := transfer.ArchiveMessages(t.Context(), path, archive, rule()) // beside the live writer
 	if err != nil || moved != 5 {
 		t.Fatalf("moved %d, %v: want m0, m2, m4 of bob and m0, m1 of carol", moved, err)
 	}
 	if diff := cmp.Diff(map[string]int{"messages": 15, "archived_messages": 0}, primaryRows(t, path)); diff != "" {
 		t.Error(diff)
 	}
-	counts, err := transfer.Counts(t.Context(), cold, false)
+	counts, err := transfer.Counts(t.Context(), archive, false)
 	if err != nil || counts["archived_messages"] != 5 {
 		t.Errorf("the archive: %v, %v", counts, err)
 	}
 	if diff := cmp.Diff(before, histories(t, db.Reader), sameDeliveries); diff != "" {
 		t.Errorf("STO-15: the history differs:\n%s", diff)
 	}
-	if again, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil || again != 0 {
+	if again, err := transfer.ArchiveMessages(t.Context(), path, archive, rule()); err != nil || again != 0 {
 		t.Errorf("again: %d, %v", again, err)
 	}
 	appendAll(t, db, note("later", "alice", "more", 20_000, "bob"))
@@ -184,7 +184,7 @@ func TestSTO_07_OldMessagesMoveAndHistoryStaysTheSame(t *testing.T) {
 func TestSTO_07_AnInterruptionLeavesDuplicatesAndNeverNeither(t *testing.T) {
 	stop := errors.New("stopped")
 	for n := 1; ; n++ {
-		path, cold, db := oldMail(t)
+		path, archive, db := oldMail(t)
 		before := histories(t, db.Reader)
 		step := 0
 		interrupted := rule()
@@ -194,11 +194,11 @@ func TestSTO_07_AnInterruptionLeavesDuplicatesAndNeverNeither(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := transfer.ArchiveMessages(t.Context(), path, cold, interrupted)
+		_, err := transfer.ArchiveMessages(t.Context(), path, archive, interrupted)
 		if diff := cmp.Diff(before, histories(t, db.Reader), sameDeliveries); diff != "" {
 			t.Errorf("step %d: the history differs:\n%s", n, diff)
 		}
-		if _, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
+		if _, err := transfer.ArchiveMessages(t.Context(), path, archive, rule()); err != nil {
 			t.Errorf("step %d: again: %v", n, err)
 		}
 		if diff := cmp.Diff(before, histories(t, db.Reader), sameDeliveries); diff != "" {
@@ -217,10 +217,10 @@ func TestSTO_07_AnInterruptionLeavesDuplicatesAndNeverNeither(t *testing.T) {
 }
 
 func TestSTO_07_AConflictingIdentityStopsTheArchive(t *testing.T) {
-	path, cold, db := oldMail(t)
+	path, archive, db := oldMail(t)
 	defer db.Close()
-	makeArchive(t, cold)
-	pool, err := sql.Open("sqlite", sqlitex.DSN(cold))
+	makeArchive(t, archive)
+	pool, err := sql.Open("sqlite", sqlitex.DSN(archive))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestSTO_07_AConflictingIdentityStopsTheArchive(t *testing.T) {
 	if err := pool.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); bridge.CodeOf(err) != bridge.Conflict {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, archive, rule()); bridge.CodeOf(err) != bridge.Conflict {
 		t.Errorf("ArchiveMessages = %v", err)
 	}
 	row, err := db.Find(t.Context(), "m2")
@@ -240,9 +240,9 @@ func TestSTO_07_AConflictingIdentityStopsTheArchive(t *testing.T) {
 }
 
 func TestSTO_07_UnreadMailAndWhatIsYoungStays(t *testing.T) {
-	path, cold, db := oldMail(t)
+	path, archive, db := oldMail(t)
 	defer db.Close()
-	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, archive, rule()); err != nil {
 		t.Fatal(err)
 	}
 	unread, err := db.Unread(t.Context(), "bob", 100, nil)
@@ -257,7 +257,7 @@ func TestSTO_07_UnreadMailAndWhatIsYoungStays(t *testing.T) {
 // TestSTO_07_WhatChangedAfterItWasCopiedStays: only what the archive has exactly
 // leaves the store.
 func TestSTO_07_WhatChangedAfterItWasCopiedStays(t *testing.T) {
-	path, cold, db := oldMail(t)
+	path, archive, db := oldMail(t)
 	mustClose(t, db)
 	changing := rule()
 	changing.Step = func(name string) error {
@@ -266,7 +266,7 @@ func TestSTO_07_WhatChangedAfterItWasCopiedStays(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, changing); bridge.CodeOf(err) != bridge.Conflict {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, archive, changing); bridge.CodeOf(err) != bridge.Conflict {
 		t.Errorf("ArchiveMessages = %v", err)
 	}
 	found, err := openAt(t, path).Find(t.Context(), "m4")
@@ -276,11 +276,11 @@ func TestSTO_07_WhatChangedAfterItWasCopiedStays(t *testing.T) {
 }
 
 func TestVER_06_AnOlderStoreIsNotArchived(t *testing.T) {
-	path, cold, db := oldMail(t)
+	path, archive, db := oldMail(t)
 	mustClose(t, db)
 	inStore(t, path, "PRAGMA user_version = 8")
 	before := primaryRows(t, path)
-	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); bridge.CodeOf(err) != bridge.Unsupported {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, archive, rule()); bridge.CodeOf(err) != bridge.Unsupported {
 		t.Errorf("ArchiveMessages = %v", err)
 	}
 	if diff := cmp.Diff(before, primaryRows(t, path)); diff != "" {
@@ -292,8 +292,8 @@ func TestVER_06_ANewerOrForeignArchiveIsRefused(t *testing.T) {
 	for script, name := range map[string]string{
 		"CREATE TABLE archived_messages (id); PRAGMA user_version = 2": "newer", "CREATE TABLE recipes (name)": "foreign",
 	} {
-		path, cold, db := oldMail(t)
-		pool, err := sql.Open("sqlite", sqlitex.DSN(cold))
+		path, archive, db := oldMail(t)
+		pool, err := sql.Open("sqlite", sqlitex.DSN(archive))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -304,7 +304,7 @@ func TestVER_06_ANewerOrForeignArchiveIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := listing(t, filepath.Dir(path))[archiveName]
-		if _, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); bridge.CodeOf(err) != bridge.Unsupported {
+		if _, err := transfer.ArchiveMessages(t.Context(), path, archive, rule()); bridge.CodeOf(err) != bridge.Unsupported {
 			t.Errorf("%s: ArchiveMessages = %v", name, err)
 		}
 		if after := listing(t, filepath.Dir(path))[archiveName]; name == "newer" && before[:10] != after[:10] {
@@ -315,25 +315,25 @@ func TestVER_06_ANewerOrForeignArchiveIsRefused(t *testing.T) {
 
 // A damaged archive takes nothing from what the store has; the doctor names it.
 func TestSTO_15_WithADamagedArchiveHistoryIsAnsweredFromTheStore(t *testing.T) {
-	for name, damage := range map[string]func(t *testing.T, cold string){
-		"no database": func(t *testing.T, cold string) { overwrite(t, cold, 0, 8192) },
-		"its pages":   func(t *testing.T, cold string) { overwrite(t, cold, 4096, 1<<20) },
-		"a newer one": func(t *testing.T, cold string) { inStore(t, cold, "PRAGMA user_version = 99") },
-		"a folder": func(t *testing.T, cold string) {
-			if err := errors.Join(os.Remove(cold), os.Mkdir(cold, 0o700)); err != nil {
+	for name, damage := range map[string]func(t *testing.T, archive string){
+		"no database": func(t *testing.T, archive string) { overwrite(t, archive, 0, 8192) },
+		"its pages":   func(t *testing.T, archive string) { overwrite(t, archive, 4096, 1<<20) },
+		"a newer one": func(t *testing.T, archive string) { inStore(t, archive, "PRAGMA user_version = 99") },
+		"a folder": func(t *testing.T, archive string) {
+			if err := errors.Join(os.Remove(archive), os.Mkdir(archive, 0o700)); err != nil {
 				t.Fatal(err)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path, cold, db := oldMail(t)
-			if _, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
+			path, archive, db := oldMail(t)
+			if _, err := transfer.ArchiveMessages(t.Context(), path, archive, rule()); err != nil {
 				t.Fatal(err)
 			}
 			if err := db.Close(); err != nil {
 				t.Fatal(err)
 			}
-			damage(t, cold)
+			damage(t, archive)
 			opts := testOptions()
 			opts.Index = indexPath(path)
 			db, err := Open(t.Context(), path, opts)
@@ -385,7 +385,7 @@ func overwrite(t *testing.T, path string, from, length int) {
 
 // The broker moves what expires in its own time, also what is just being archived.
 func TestSTO_07_WhatTheBrokerMovesMeanwhileIsNoConflict(t *testing.T) {
-	path, cold, db := oldMail(t)
+	path, archive, db := oldMail(t)
 	before := histories(t, db.Reader)["recent"]
 	r := rule()
 	r.Step = func(name string) error {
@@ -395,12 +395,12 @@ func TestSTO_07_WhatTheBrokerMovesMeanwhileIsNoConflict(t *testing.T) {
 		_, err := db.Expire(t.Context(), ExpireRule{TTLBefore: 2500, Live: []string{"bob"}, Limit: 100})
 		return err
 	}
-	moved, err := transfer.ArchiveMessages(t.Context(), path, cold, r)
+	moved, err := transfer.ArchiveMessages(t.Context(), path, archive, r)
 	if err != nil || moved != 3 {
 		t.Fatalf("moved %d, %v: want m4 of bob and m0, m1 of carol", moved, err)
 	}
 	r.Step = nil
-	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, r); err != nil {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, archive, r); err != nil {
 		t.Errorf("the next time: %v", err)
 	}
 	if rows := primaryRows(t, path); rows["archived_messages"] != 0 {

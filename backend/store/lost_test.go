@@ -73,10 +73,10 @@ func TestSTO_14_TheLogOfALostDatabaseIsKept(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	cold := filepath.Join(filepath.Dir(path), archiveName)
-	lost(t, cold)
-	_, err = transfer.ArchiveMessages(t.Context(), path, cold, transfer.ArchiveRule{Before: 2, Now: 3})
-	kept(t, cold, err)
+	archive := filepath.Join(filepath.Dir(path), archiveName)
+	lost(t, archive)
+	_, err = transfer.ArchiveMessages(t.Context(), path, archive, transfer.ArchiveRule{Before: 2, Now: 3})
+	kept(t, archive, err)
 	hosted := filepath.Join(t.TempDir(), "bridge.db")
 	buildField(t, hosted, 2)
 	lost(t, upgrade.CompatPath(hosted))

@@ -21,13 +21,13 @@ import (
 
 // lost is a store of which a copy was made before it lost rows.
 type lost struct {
-	path, cold, copied string
-	before             map[string][]mail.HistoryRow
-	unread             map[string][]mail.Delivery
+	path, archive, copied string
+	before                map[string][]mail.HistoryRow
+	unread                map[string][]mail.Delivery
 }
 
 func (l lost) merge() transfer.Merge {
-	return transfer.Merge{Store: l.path, Archive: l.cold, From: l.copied}
+	return transfer.Merge{Store: l.path, Archive: l.archive, From: l.copied}
 }
 
 func unreadOf(t *testing.T, r *Reader) map[string][]mail.Delivery {
@@ -46,19 +46,19 @@ func unreadOf(t *testing.T, r *Reader) map[string][]mail.Delivery {
 // reply and a job's route, copies it and then runs the script on it.
 func loseRows(t *testing.T, script string) lost {
 	t.Helper()
-	path, cold, db := oldMail(t)
+	path, archive, db := oldMail(t)
 	reply := note("r1", "bob", "an answer", 9500, "alice")
 	reply[0].ReplyTo = "m8"
 	appendAll(t, db, reply)
-	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, transfer.ArchiveRule{Before: 3000, Now: 99_000}); err != nil {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, archive, transfer.ArchiveRule{Before: 3000, Now: 99_000}); err != nil {
 		t.Fatal(err)
 	}
-	l := lost{path: path, cold: cold, copied: filepath.Join(t.TempDir(), "messages.db"), before: histories(t, db.Reader), unread: unreadOf(t, db.Reader)}
+	l := lost{path: path, archive: archive, copied: filepath.Join(t.TempDir(), "messages.db"), before: histories(t, db.Reader), unread: unreadOf(t, db.Reader)}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	inStore(t, path, "INSERT INTO job_delivery_routes (id, recipient) VALUES ('j1', 'alice'), ('j2', 'bob')")
-	_, err := transfer.CopyMessages(t.Context(), transfer.ScopedCopy{Store: path, Archive: cold, To: l.copied, Pause: func() error { return nil }})
+	_, err := transfer.CopyMessages(t.Context(), transfer.ScopedCopy{Store: path, Archive: archive, To: l.copied, Pause: func() error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestSTO_16_MergedMailStandsBeforeWhatCameSince(t *testing.T) {
 		t.Errorf("Conversation:\n%s", diff)
 	}
 	t.Run("STO-07 the archive takes merged rows too", func(t *testing.T) {
-		if _, err := transfer.ArchiveMessages(t.Context(), l.path, l.cold, transfer.ArchiveRule{Before: 30_000, Now: 99_000}); err != nil {
+		if _, err := transfer.ArchiveMessages(t.Context(), l.path, l.archive, transfer.ArchiveRule{Before: 30_000, Now: 99_000}); err != nil {
 			t.Fatal(err)
 		}
 		if found, err := db.Find(t.Context(), "m8"); err != nil || len(found.Deliveries) != 2 || !found.Deliveries[0].Answered.Happened() && !found.Deliveries[1].Answered.Happened() {
@@ -202,7 +202,7 @@ func TestSTO_16_MailIsDeliveredOnce(t *testing.T) {
 // recipient, and its only trace is in the archive.
 func TestSTO_16_MailThatAnotherReadAndArchivedStaysAway(t *testing.T) {
 	l := loseRows(t, "DELETE FROM messages WHERE id = 'm7' AND recipient = 'bob'")
-	inStore(t, l.cold, "INSERT INTO archived_messages ("+schema.MessageColumns+") SELECT 'm7', 'dora'"+strings.TrimPrefix(schema.MessageColumns, "id, recipient")+" FROM archived_messages LIMIT 1")
+	inStore(t, l.archive, "INSERT INTO archived_messages ("+schema.MessageColumns+") SELECT 'm7', 'dora'"+strings.TrimPrefix(schema.MessageColumns, "id, recipient")+" FROM archived_messages LIMIT 1")
 	if done, err := transfer.MergeMessages(t.Context(), l.merge()); err != nil || done.Missing() != 0 {
 		t.Errorf("MergeMessages = %+v, %v", done, err)
 	}
@@ -248,7 +248,7 @@ func TestSTO_16_OtherContentIsNamedAndStopsTheMerge(t *testing.T) {
 	}
 	t.Run("in the archive", func(t *testing.T) {
 		l := loseRows(t, "")
-		inStore(t, l.cold, "UPDATE archived_messages SET body = 'other' WHERE id = 'm0'")
+		inStore(t, l.archive, "UPDATE archived_messages SET body = 'other' WHERE id = 'm0'")
 		if _, err := transfer.MergeMessages(t.Context(), l.merge()); bridge.CodeOf(err) != bridge.Conflict || !strings.Contains(err.Error(), "m0 for ") {
 			t.Errorf("MergeMessages = %v", err)
 		}
@@ -357,7 +357,7 @@ func TestSTO_16_WhenAMessageWasAnswered(t *testing.T) {
 // while the copy was made is in both of its tables.
 func TestSTO_16_WhatTheCopyHasTwiceComesOnce(t *testing.T) {
 	l := loseRows(t, losses["everything"])
-	l.cold = filepath.Join(t.TempDir(), "none.db")
+	l.archive = filepath.Join(t.TempDir(), "none.db")
 	inStore(t, l.copied, "INSERT INTO archived_messages SELECT *, 'read', 5 FROM messages WHERE id = 'm4'",
 		"INSERT INTO archived_messages SELECT * FROM archived_messages WHERE id = 'm0'")
 	if _, err := transfer.MergeMessages(t.Context(), l.merge()); err != nil {
@@ -387,7 +387,7 @@ func TestSTO_16_AMergeThatBringsFewerRowsIsUndone(t *testing.T) {
 
 func TestVER_06_AMergeTouchesNoStoreOrArchiveOfAnotherVersion(t *testing.T) {
 	for name, change := range map[string]func(l lost){
-		"an archive that is newer":  func(l lost) { inStore(t, l.cold, "PRAGMA user_version = 9") },
+		"an archive that is newer":  func(l lost) { inStore(t, l.archive, "PRAGMA user_version = 9") },
 		"a store of older programs": func(l lost) { inStore(t, l.path, "DELETE FROM bridge_components WHERE name = 'deliveries'") },
 	} {
 		l := loseRows(t, losses["every second row"])

@@ -15,7 +15,7 @@ import (
 // Reader answers questions from bridge.db and cannot change it: its
 // connections are read-only and it has no method that writes (DEC-19). It works
 // beside a live broker and with none, on every schema version up to
-// Version: what an older one lacks is an empty list. Its methods may be
+// schema.Version: what an older one lacks is an empty list. Its methods may be
 // called concurrently.
 type Reader struct {
 	path string
@@ -24,8 +24,8 @@ type Reader struct {
 
 	index *fulltext.Index // nil where none is kept
 
-	coldMu sync.Mutex
-	cold   *Reader // of the archive beside the store; nil until history needs it
+	archiveMu sync.Mutex
+	archived  *Reader // of the archive beside the store; nil until history needs it
 }
 
 // OpenReader opens the store at path for reading. It migrates nothing. With no

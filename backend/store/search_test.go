@@ -10,7 +10,7 @@ import (
 )
 
 func TestSTO_12_SearchFindsLiterallyAcrossStoreAndArchive(t *testing.T) {
-	path, cold, db := oldMail(t) // m0 to m9, each to bob and carol
+	path, archive, db := oldMail(t) // m0 to m9, each to bob and carol
 	appendAll(t, db, note("x1", "alice", "all of 100%", 20_000, "bob", "carol"))
 	appendAll(t, db, note("x2", "alice", "a_b ✓", 21_000, "bob"))
 	appendAll(t, db, note("x3", "alice", "aXb", 22_000, "bob"))
@@ -55,7 +55,7 @@ func TestSTO_12_SearchFindsLiterallyAcrossStoreAndArchive(t *testing.T) {
 		}
 	}
 	check("before archiving")
-	if moved, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
+	if moved, err := transfer.ArchiveMessages(t.Context(), path, archive, rule()); err != nil || moved == 0 {
 		t.Fatalf("moved %d, %v", moved, err)
 	}
 	check("after archiving")

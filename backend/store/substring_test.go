@@ -55,7 +55,7 @@ func TestSTO_12_TheIndexFindsWhatAScanFinds(t *testing.T) {
 
 func indexAgainstScan(t *testing.T, r *rand.Rand) {
 	path := filepath.Join(t.TempDir(), "bridge.db")
-	cold := filepath.Join(filepath.Dir(path), archiveName)
+	archive := filepath.Join(filepath.Dir(path), archiveName)
 	db := openGrouped(t, path, 7)
 	at, sent := int64(1000), 0
 	send := func(n int) {
@@ -101,11 +101,11 @@ func indexAgainstScan(t *testing.T, r *rand.Rand) {
 	indexed(t, db)
 	compare("some expired and more came")
 	inStore(t, path, "UPDATE messages SET read_at = created_at")
-	if moved, err := transfer.ArchiveMessages(t.Context(), path, cold, transfer.ArchiveRule{Before: 1040, Now: at}); err != nil || moved == 0 {
+	if moved, err := transfer.ArchiveMessages(t.Context(), path, archive, transfer.ArchiveRule{Before: 1040, Now: at}); err != nil || moved == 0 {
 		t.Fatalf("moved %d, %v", moved, err)
 	}
 	compare("some archived")
-	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, transfer.ArchiveRule{Before: at + 100, Now: at}); err != nil {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, archive, transfer.ArchiveRule{Before: at + 100, Now: at}); err != nil {
 		t.Fatal(err)
 	}
 	compare("all archived")
@@ -170,8 +170,8 @@ func TestSTO_12_TheNewestAreFoundWhereTheClockWentBack(t *testing.T) {
 // Messages whose archive is away while their group is made are found when it is
 // back.
 func TestSTO_12_AnArchiveThatWasAwayIsFoundAgain(t *testing.T) {
-	path, cold, db := oldMail(t)
-	if moved, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
+	path, archive, db := oldMail(t)
+	if moved, err := transfer.ArchiveMessages(t.Context(), path, archive, rule()); err != nil || moved == 0 {
 		t.Fatalf("moved %d, %v", moved, err)
 	}
 	if err := db.Close(); err != nil {
@@ -182,7 +182,7 @@ func TestSTO_12_AnArchiveThatWasAwayIsFoundAgain(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(cold, cold+".away"); err != nil {
+	if err := os.Rename(archive, archive+".away"); err != nil {
 		t.Fatal(err)
 	}
 	db = openGrouped(t, path, 3)
@@ -195,7 +195,7 @@ func TestSTO_12_AnArchiveThatWasAwayIsFoundAgain(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(cold+".away", cold); err != nil {
+	if err := os.Rename(archive+".away", archive); err != nil {
 		t.Fatal(err)
 	}
 	db = openGrouped(t, path, 3)

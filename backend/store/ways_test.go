@@ -99,7 +99,7 @@ func TestMSG_06_AStoreFromBeforeTheWaysKeepsItsMeaning(t *testing.T) {
 // TestVER_04_AnOlderProgramBesideTheWays: it knows nothing of them, reads and
 // writes the stages alone, and its words count for what it did.
 func TestVER_04_AnOlderProgramBesideTheWays(t *testing.T) {
-	path, cold, db := oldMail(t)
+	path, archive, db := oldMail(t)
 	hand := func(via mail.Via, at int64) {
 		mark := mail.Mark{MessageID: "m1", Recipient: "bob", At: at, Via: via, Evidence: via.Evidence("Stop"), Process: "boot/1/7"}
 		if err := db.Record(t.Context(), bridge.StageHanded, []mail.Mark{mark}); err != nil {
@@ -116,24 +116,24 @@ func TestVER_04_AnOlderProgramBesideTheWays(t *testing.T) {
 		t.Errorf("activity after it reads %v, %v", marks, err)
 	}
 	// It archives whole rows of the stages, into an archive of its own making.
-	var archive []string
+	var script []string
 	text, err := schema.Script("archive")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for statement := range strings.SplitSeq(text, ";\n") {
 		if !strings.Contains(statement, "delivery_ways") {
-			archive = append(archive, statement)
+			script = append(script, statement)
 		}
 	}
-	inStore(t, cold, archive...)
+	inStore(t, archive, script...)
 	pool, err := sql.Open("sqlite", sqlitex.WriterDSN(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pool.Close()
 	pool.SetMaxOpenConns(1)
-	for _, statement := range []string{"ATTACH DATABASE '" + cold + "' AS cold", "INSERT OR IGNORE INTO cold.delivery_stages SELECT s.* FROM main.delivery_stages s"} {
+	for _, statement := range []string{"ATTACH DATABASE '" + archive + "' AS archive", "INSERT OR IGNORE INTO archive.delivery_stages SELECT s.* FROM main.delivery_stages s"} {
 		if _, err := pool.ExecContext(t.Context(), statement); err != nil {
 			t.Errorf("an older program's archiving: %v", err)
 		}
@@ -142,7 +142,7 @@ func TestVER_04_AnOlderProgramBesideTheWays(t *testing.T) {
 
 // TestMSG_06_TheWayStaysWithItsDelivery wherever the message goes.
 func TestMSG_06_TheWayStaysWithItsDelivery(t *testing.T) {
-	path, cold, db := oldMail(t)
+	path, archive, db := oldMail(t)
 	mark := mail.Mark{MessageID: "m2", Recipient: "carol", At: 2500, Via: mail.ViaTool, Evidence: "tool inbox", Process: "boot/1/7"}
 	if err := db.Record(t.Context(), bridge.StageHanded, []mail.Mark{mark}); err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestMSG_06_TheWayStaysWithItsDelivery(t *testing.T) {
 	if err := db.Record(t.Context(), bridge.StageConsumed, []mail.Mark{consumed}); err != nil {
 		t.Fatal(err)
 	}
-	if moved, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
+	if moved, err := transfer.ArchiveMessages(t.Context(), path, archive, rule()); err != nil || moved == 0 {
 		t.Fatalf("archived %d, %v", moved, err)
 	}
 	of("in the archive", "caroline")

@@ -162,7 +162,7 @@ func TestCommonWordsGiveTheNewest(t *testing.T) {
 
 // What moves to the archive is found once, before, during and after.
 func TestSTO_07_ArchivingLosesAndDoublesNoHit(t *testing.T) {
-	path, cold, db := oldMail(t)
+	path, archive, db := oldMail(t)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestSTO_07_ArchivingLosesAndDoublesNoHit(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, interrupted); err == nil {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, archive, interrupted); err == nil {
 		t.Fatal("the archiving was not interrupted")
 	}
 	appendAll(t, db, note("new", "alice", "text after", 50_000, "bob"))
@@ -187,7 +187,7 @@ func TestSTO_07_ArchivingLosesAndDoublesNoHit(t *testing.T) {
 	if diff := cmp.Diff(want, wordIDs(t, db, q)); diff != "" {
 		t.Errorf("between copy and removal:\n%s", diff)
 	}
-	if _, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil {
+	if _, err := transfer.ArchiveMessages(t.Context(), path, archive, rule()); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, wordIDs(t, db, q)); diff != "" {
@@ -319,21 +319,21 @@ func TestADamagedIndex(t *testing.T) {
 
 // Damage in what is indexed is no damage of the index, which stays.
 func TestDamageInTheArchiveIsNotTheIndexes(t *testing.T) {
-	path, cold, db := oldMail(t)
-	if moved, err := transfer.ArchiveMessages(t.Context(), path, cold, rule()); err != nil || moved == 0 {
+	path, archive, db := oldMail(t)
+	if moved, err := transfer.ArchiveMessages(t.Context(), path, archive, rule()); err != nil || moved == 0 {
 		t.Fatalf("moved %d, %v", moved, err)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(cold)
+	data, err := os.ReadFile(archive)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range data[4096:] {
 		data[4096+i] = 0xa5
 	}
-	if err := os.WriteFile(cold, data, 0o600); err != nil {
+	if err := os.WriteFile(archive, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	db = openIndexed(t, path)

@@ -18,10 +18,10 @@ const (
 
 // source is a list of rows that the index follows by their places.
 type source struct {
-	name  string
-	table string
-	kind  documentKind
-	cold  bool // it is in the archive
+	name    string
+	table   string
+	kind    documentKind
+	archive bool // it is in the archive
 	// rows selects place, id, time and text from the place ?1 on, at most ?2;
 	// last is the last place.
 	rows, last string
@@ -49,7 +49,7 @@ const (
 // sources are what the index follows, the oldest first, so that the numbers of
 // an index made anew follow the time.
 var sources = []source{
-	{name: "archive", table: "archived_messages", cold: true, rows: archivedRows, last: archivedLast, beyond: archivedBeyond},
+	{name: "archive", table: "archived_messages", archive: true, rows: archivedRows, last: archivedLast, beyond: archivedBeyond},
 	{name: "archived_messages", table: "archived_messages", rows: archivedRows, last: archivedLast, beyond: archivedBeyond},
 	{
 		// Those merged from a backup have negative places, each merge below the last.
@@ -162,7 +162,7 @@ func (x *Index) last(ctx context.Context, from source) (row int64, err error) {
 
 // readSource runs ask where the source is; one that is not there has no rows.
 func (x *Index) readSource(ctx context.Context, from source, ask func(View) error) error {
-	return ofSource(x.store.Read(ctx, from.cold, func(v View) error {
+	return ofSource(x.store.Read(ctx, from.archive, func(v View) error {
 		if !v.Has(from.table) {
 			return nil
 		}

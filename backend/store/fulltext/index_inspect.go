@@ -20,9 +20,9 @@ type State struct {
 }
 
 // Inspect looks at the index in history, which belongs to the store at
-// primary and the archive at cold, and leaves all of them as they are, like
+// primary and to that archive, and leaves all of them as they are, like
 // Inspect.
-func Inspect(ctx context.Context, history, primary, cold string, live bool) (State, error) {
+func Inspect(ctx context.Context, history, primary, archive string, live bool) (State, error) {
 	state := State{Newest: searchVersion}
 	upto := map[string]int64{}
 	err := sqlitex.Quietly(ctx, history, live, func(pool *sql.DB) error {
@@ -55,8 +55,8 @@ func Inspect(ctx context.Context, history, primary, cold string, live bool) (Sta
 	}
 	for _, from := range sources {
 		path := primary
-		if from.cold {
-			path, state.Archive = cold, upto[from.name]
+		if from.archive {
+			path, state.Archive = archive, upto[from.name]
 		}
 		last, err := lastPlace(ctx, path, from, live)
 		if err != nil {

@@ -36,11 +36,11 @@ type ArchiveRule struct {
 }
 
 // ArchiveMessages moves old messages from the primary store at path to the
-// archive at cold, also beside a live broker (STO-07). Rows are copied first,
+// message archive at archive, also beside a live broker (STO-07). Rows are copied first,
 // and leave only when the archive has committed exactly these rows: a crash
 // leaves duplicates, never neither. An identity that the archive has with
 // other content stops it with bridge.Conflict. Unread mail stays.
-func ArchiveMessages(ctx context.Context, path, cold string, rule ArchiveRule) (moved int, err error) {
+func ArchiveMessages(ctx context.Context, path, archive string, rule ArchiveRule) (moved int, err error) {
 	found, err := schema.Identify(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil // nothing was ever stored
@@ -54,7 +54,7 @@ func ArchiveMessages(ctx context.Context, path, cold string, rule ArchiveRule) (
 	if err := schema.RequireWhole(ctx, path); err != nil {
 		return 0, err
 	}
-	if err := prepareArchive(ctx, cold); err != nil {
+	if err := prepareArchive(ctx, archive); err != nil {
 		return 0, err
 	}
 	pool, err := sql.Open("sqlite", sqlitex.WriterDSN(path)+"&_pragma=temp_store(2)&_pragma=wal_autocheckpoint(4000)")
@@ -69,8 +69,8 @@ func ArchiveMessages(ctx context.Context, path, cold string, rule ArchiveRule) (
 	}
 	work := &archiver{rule: rule, tx: sqlitex.NewTx(conn)}
 	defer func() { err = errors.Join(err, work.tx.Close()) }()
-	if _, err := conn.ExecContext(ctx, "ATTACH DATABASE ? AS cold; PRAGMA cold.cache_size = -32000; CREATE TEMP TABLE batch (row INTEGER PRIMARY KEY)", cold); err != nil {
-		return 0, sqlitex.Error(cold, err)
+	if _, err := conn.ExecContext(ctx, "ATTACH DATABASE ? AS archive; PRAGMA archive.cache_size = -32000; CREATE TEMP TABLE batch (row INTEGER PRIMARY KEY)", archive); err != nil {
+		return 0, sqlitex.Error(archive, err)
 	}
 	for _, table := range []string{"archived_messages", "messages"} {
 		if err := work.move(ctx, table); err != nil {
@@ -81,32 +81,32 @@ func ArchiveMessages(ctx context.Context, path, cold string, rule ArchiveRule) (
 }
 
 // prepareArchive makes the archive, or checks that it is one of a known version.
-func prepareArchive(ctx context.Context, cold string) error {
-	if _, err := os.Lstat(cold); errors.Is(err, fs.ErrNotExist) {
-		if err := sqlitex.CreateWhole(ctx, cold, describeArchive); err != nil {
+func prepareArchive(ctx context.Context, archive string) error {
+	if _, err := os.Lstat(archive); errors.Is(err, fs.ErrNotExist) {
+		if err := sqlitex.CreateWhole(ctx, archive, describeArchive); err != nil {
 			return err
 		}
 	}
-	pool, err := sql.Open("sqlite", sqlitex.WriterDSN(cold))
+	pool, err := sql.Open("sqlite", sqlitex.WriterDSN(archive))
 	if err != nil {
-		return fmt.Errorf("opening the archive %s: %w", cold, err)
+		return fmt.Errorf("opening the archive %s: %w", archive, err)
 	}
 	defer pool.Close()
 	pool.SetMaxOpenConns(1)
 	seen, tables, err := schema.Read(ctx, pool)
 	switch {
 	case err != nil:
-		return sqlitex.Error(cold, err)
+		return sqlitex.Error(archive, err)
 	case seen.Version > schema.ArchiveVersion:
-		return bridge.Errorf(bridge.Unsupported, "the archive %s has schema version %d and this Bridge knows version %d: use a newer Bridge", cold, seen.Version, schema.ArchiveVersion)
+		return bridge.Errorf(bridge.Unsupported, "the archive %s has schema version %d and this Bridge knows version %d: use a newer Bridge", archive, seen.Version, schema.ArchiveVersion)
 	case len(tables) > 0 && tables["archived_messages"] == "":
-		return bridge.Errorf(bridge.Unsupported, "the file %s is not a message archive", cold)
+		return bridge.Errorf(bridge.Unsupported, "the file %s is not a message archive", archive)
 	}
 	err = describeArchive(ctx, pool)
 	if err == nil {
 		err = sqlitex.CheckpointWAL(ctx, pool) // rows of an earlier attempt let others leave the primary store
 	}
-	return sqlitex.Error(cold, err)
+	return sqlitex.Error(archive, err)
 }
 
 func describeArchive(ctx context.Context, pool *sql.DB) error {
@@ -205,7 +205,7 @@ func (a *archiver) within(begin string, work func() error) error {
 
 // copyRows puts the batch into the archive; only the archive is written.
 func (a *archiver) copyRows(table string, count int64) error {
-	fresh, err := a.tx.Exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.archived_messages (%s, archive_reason, archived_at)
+	fresh, err := a.tx.Exec(fmt.Sprintf(`INSERT OR IGNORE INTO archive.archived_messages (%s, archive_reason, archived_at)
 		SELECT %s, %s FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row`, schema.MessageColumns, schema.MessageColumns, archivedAs[table], table), a.rule.Now)
 	if err != nil {
 		return err
@@ -216,7 +216,7 @@ func (a *archiver) copyRows(table string, count int64) error {
 		}
 	}
 	for _, about := range []string{"delivery_stages", "delivery_ways"} {
-		_, err = a.tx.Exec(fmt.Sprintf(`INSERT OR IGNORE INTO cold.%[1]s SELECT s.* FROM temp.batch CROSS JOIN main.%[2]s m ON m.rowid = batch.row
+		_, err = a.tx.Exec(fmt.Sprintf(`INSERT OR IGNORE INTO archive.%[1]s SELECT s.* FROM temp.batch CROSS JOIN main.%[2]s m ON m.rowid = batch.row
 			CROSS JOIN main.%[1]s s ON s.message_id = m.id AND s.recipient = m.recipient`, about, table))
 		if err != nil {
 			return err
@@ -228,7 +228,7 @@ func (a *archiver) copyRows(table string, count int64) error {
 // checkKnown refuses a batch of which the archive has a row with other content.
 func (a *archiver) checkKnown(table string) error {
 	rows, err := a.tx.Query(context.Background(), fmt.Sprintf(`SELECT m.id FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row
-		CROSS JOIN cold.archived_messages a ON a.id = m.id AND a.recipient = m.recipient WHERE NOT (%s) LIMIT 1`, table, schema.SameArchived))
+		CROSS JOIN archive.archived_messages a ON a.id = m.id AND a.recipient = m.recipient WHERE NOT (%s) LIMIT 1`, table, schema.SameArchived))
 	return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var id string
 		if err := rows.Scan(&id); err != nil {
@@ -246,7 +246,7 @@ func (a *archiver) removeRows(table string, count int64) error {
 		return err
 	}
 	removed, err := a.tx.Exec(fmt.Sprintf(`DELETE FROM main.%s AS m WHERE rowid IN (SELECT row FROM temp.batch)
-		AND EXISTS (SELECT 1 FROM cold.archived_messages a WHERE a.id IS m.id AND a.recipient IS m.recipient AND %s)`, table, schema.SameArchived))
+		AND EXISTS (SELECT 1 FROM archive.archived_messages a WHERE a.id IS m.id AND a.recipient IS m.recipient AND %s)`, table, schema.SameArchived))
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func MergeMessages(ctx context.Context, m Merge) (done Merged, err error) {
 }
 
 // merger works on one connection to which the copy and the archive are attached,
-// as snap and cold.
+// as snap and archive.
 type merger struct {
 	Merge
 	pool *sql.DB
@@ -124,13 +124,13 @@ func openMerge(ctx context.Context, m Merge) (*merger, error) {
 // attachArchive attaches the archive, or an empty one where there is none.
 func attachArchive(ctx context.Context, conn *sql.Conn, path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		_, err := conn.ExecContext(ctx, `ATTACH DATABASE ':memory:' AS cold; CREATE TABLE cold.archived_messages AS SELECT * FROM main.archived_messages WHERE false`)
+		_, err := conn.ExecContext(ctx, `ATTACH DATABASE ':memory:' AS archive; CREATE TABLE archive.archived_messages AS SELECT * FROM main.archived_messages WHERE false`)
 		return err
 	}
 	if err := schema.CheckArchive(ctx, path); err != nil {
 		return err
 	}
-	_, err := conn.ExecContext(ctx, "ATTACH DATABASE ? AS cold", path)
+	_, err := conn.ExecContext(ctx, "ATTACH DATABASE ? AS archive", path)
 	return err
 }
 
@@ -186,7 +186,7 @@ const sameIdentity = "a.id IS m.id AND a.recipient IS m.recipient"
 // condition applies.
 func stored(condition string) string {
 	var tables []string
-	for _, table := range []string{"main.messages", "main.archived_messages", "cold.archived_messages"} {
+	for _, table := range []string{"main.messages", "main.archived_messages", "archive.archived_messages"} {
 		tables = append(tables, "EXISTS (SELECT 1 FROM "+table+" a WHERE "+condition+")")
 	}
 	return "(" + strings.Join(tables, " OR ") + ")"
@@ -205,7 +205,7 @@ var movedInCopy = map[string]string{
 const reassigned = `m.read_at IS NULL AND EXISTS (SELECT 1 FROM (
 		SELECT recipient FROM main.messages WHERE id IS m.id
 		UNION ALL SELECT recipient FROM main.archived_messages WHERE id IS m.id
-		UNION ALL SELECT recipient FROM cold.archived_messages WHERE id IS m.id) a
+		UNION ALL SELECT recipient FROM archive.archived_messages WHERE id IS m.id) a
 	WHERE NOT EXISTS (SELECT 1 FROM snap.messages s WHERE s.id IS m.id AND s.recipient IS a.recipient)
 		AND NOT EXISTS (SELECT 1 FROM snap.archived_messages s WHERE s.id IS m.id AND s.recipient IS a.recipient))`
 

@@ -116,15 +116,15 @@ func (r *Reader) archive(ctx context.Context) (*Reader, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	r.coldMu.Lock()
-	defer r.coldMu.Unlock()
-	if r.cold == nil {
+	r.archiveMu.Lock()
+	defer r.archiveMu.Unlock()
+	if r.archived == nil {
 		if err := schema.CheckArchive(ctx, path); err != nil {
 			return nil, ofArchive(path, err)
 		}
-		r.cold = archiveReader(path)
+		r.archived = archiveReader(path)
 	}
-	return r.cold, nil
+	return r.archived, nil
 }
 
 // archiveReader reads the archive at path.
@@ -143,10 +143,10 @@ func ofArchive(path string, err error) error {
 
 // closeArchive closes the archive's reader, if there is one.
 func (r *Reader) closeArchive() error {
-	r.coldMu.Lock()
-	defer r.coldMu.Unlock()
-	if r.cold == nil {
+	r.archiveMu.Lock()
+	defer r.archiveMu.Unlock()
+	if r.archived == nil {
 		return nil
 	}
-	return r.cold.Close()
+	return r.archived.Close()
 }
