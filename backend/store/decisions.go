@@ -153,9 +153,9 @@ func (d *DB) NotifyDecisions(ctx context.Context, notifications []Notification) 
 }
 
 // insertOutbox is insertMessage into the outbox.
-var insertOutbox = strings.Replace(insertMessage, "INTO messages", "INTO compat.outbox", 1)
+var insertOutbox = strings.Replace(insertMessage, "INTO messages", "INTO sidecar.outbox", 1)
 
-// sendOutbox gives the notices that were just stored apart to their recipients.
+// sendOutbox gives the notices that were just stored in the sidecar to their recipients.
 func (d *DB) sendOutbox(ctx context.Context) error {
 	if d.notices != insertOutbox {
 		return nil

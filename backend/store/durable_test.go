@@ -54,8 +54,8 @@ func TestMSG_04_TheWriterSyncsEveryCommit(t *testing.T) {
 			}
 			defer db.Close()
 			settings := []string{"synchronous"}
-			if db.hosted() {
-				settings = append(settings, "compat.synchronous")
+			if db.deferred() {
+				settings = append(settings, "sidecar.synchronous")
 			}
 			for _, setting := range settings {
 				if got := db.pragma(t, setting); got != "2" {

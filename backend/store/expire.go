@@ -43,7 +43,7 @@ var expiryWords = map[string]string{
 // has with other content stays. It returns the marks of those that expired
 // unread. A store that keeps an older schema keeps its mail too.
 func (d *DB) Expire(ctx context.Context, rule ExpireRule) (marks []mail.Mark, err error) {
-	if d.hosted() {
+	if d.deferred() {
 		return []mail.Mark{}, nil
 	}
 	now := d.now().UnixMilli()

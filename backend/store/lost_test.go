@@ -77,13 +77,13 @@ func TestSTO_14_TheLogOfALostDatabaseIsKept(t *testing.T) {
 	lost(t, archive)
 	_, err = transfer.ArchiveMessages(t.Context(), path, archive, transfer.ArchiveRule{Before: 2, Now: 3})
 	kept(t, archive, err)
-	hosted := filepath.Join(t.TempDir(), "bridge.db")
-	buildField(t, hosted, 2)
-	lost(t, upgrade.CompatPath(hosted))
+	deferred := filepath.Join(t.TempDir(), "bridge.db")
+	buildField(t, deferred, 2)
+	lost(t, upgrade.SidecarPath(deferred))
 	opts := testOptions()
 	opts.OldestReader = 4
-	_, err = Open(t.Context(), hosted, opts)
-	kept(t, upgrade.CompatPath(hosted), err)
+	_, err = Open(t.Context(), deferred, opts)
+	kept(t, upgrade.SidecarPath(deferred), err)
 }
 
 // A store that is there when a broker looks for it, and is taken away before the

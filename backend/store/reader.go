@@ -35,7 +35,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	if _, err := schema.Identify(ctx, path); err != nil {
 		return nil, err
 	}
-	return &Reader{path: path, file: sqlitex.NewReadOnly(path, upgrade.Attach(upgrade.CompatPath(path)), false)}, nil
+	return &Reader{path: path, file: sqlitex.NewReadOnly(path, upgrade.Attach(upgrade.SidecarPath(path)), false)}, nil
 }
 
 // Close closes the reader's connections.

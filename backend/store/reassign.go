@@ -53,7 +53,7 @@ func (d *DB) reassign(ctx context.Context, from, to string, since int64) error {
 // was the last to take it: a reused name inherits nothing (MSG-12). While older
 // programs are alive the mail stays theirs (VER-04).
 func (d *DB) ClaimByName(ctx context.Context, peer Peer) error {
-	if peer.SessionID == "" || d.hosted() {
+	if peer.SessionID == "" || d.deferred() {
 		return nil
 	}
 	claims, err := d.nameClaims(ctx)

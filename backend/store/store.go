@@ -43,7 +43,7 @@ type DB struct {
 	writer  *sqlitex.Writer
 	now     func() time.Time
 	version int    // of the schema in force
-	compat  string // the supplement of a store that keeps its schema, "" for none
+	sidecar string // the sidecar of a store that keeps its schema, "" for none
 	notices string // the statement that stores a notice of a decision
 }
 
@@ -51,7 +51,7 @@ type DB struct {
 // older schema after a verified copy (VER-01, VER-02). A file that is no Bridge
 // store, is newer than this build or cannot be read is refused unchanged:
 // bridge.Unsupported or bridge.Storage with a sentence that names it (VER-06).
-// While an older program is alive, an older store is hosted as it is (VER-04).
+// While an older program is alive, the upgrade of an older store is deferred (VER-04).
 func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	ready, err := upgrade.Prepare(ctx, path, upgrade.Options{
 		Now: opts.Now, Log: opts.Log, OldestReader: opts.OldestReader, Existing: opts.Existing, Step: opts.step,
@@ -72,16 +72,16 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 
 // openDB opens a store that is ready.
 func openDB(ctx context.Context, path string, is upgrade.Ready, opts Options) (*DB, error) {
-	compat := is.Compat
-	writer, err := sqlitex.OpenWriter(ctx, path, upgrade.Attach(compat), schema.FollowMessages, opts.Log)
+	sidecar := is.Sidecar
+	writer, err := sqlitex.OpenWriter(ctx, path, upgrade.Attach(sidecar), schema.FollowMessages, opts.Log)
 	if err != nil {
 		return nil, err
 	}
 	notices := insertMessage
-	if compat != "" {
+	if sidecar != "" {
 		err = writer.Do(ctx, func(t *sqlitex.Tx) error {
-			apart, err := t.Exists(decisionsApart)
-			if err == nil && apart {
+			inSidecar, err := t.Exists(decisionsInSidecar)
+			if err == nil && inSidecar {
 				notices = insertOutbox
 			}
 			if err != nil {
@@ -96,13 +96,13 @@ func openDB(ctx context.Context, path string, is upgrade.Ready, opts Options) (*
 	if err != nil {
 		return nil, errors.Join(err, writer.Close())
 	}
-	reader := &Reader{path: path, own: true, file: sqlitex.NewReadOnly(path, upgrade.Attach(compat), true)}
-	return &DB{Reader: reader, writer: writer, now: opts.Now, version: is.Version, compat: compat, notices: notices}, nil
+	reader := &Reader{path: path, own: true, file: sqlitex.NewReadOnly(path, upgrade.Attach(sidecar), true)}
+	return &DB{Reader: reader, writer: writer, now: opts.Now, version: is.Version, sidecar: sidecar, notices: notices}, nil
 }
 
-// decisionsApart asks whether the supplement has the decisions: what older
+// decisionsInSidecar asks whether the sidecar has the decisions: what older
 // programs lack is not in their store, and its notices go by the outbox.
-const decisionsApart = `SELECT EXISTS (SELECT 1 FROM compat.sqlite_schema WHERE name = 'decisions')
+const decisionsInSidecar = `SELECT EXISTS (SELECT 1 FROM sidecar.sqlite_schema WHERE name = 'decisions')
 	AND NOT EXISTS (SELECT 1 FROM main.sqlite_schema WHERE name = 'decisions')`
 
 // Close waits for the writes under way, moves everything from the log into the
@@ -117,5 +117,6 @@ func (d *DB) Close() error {
 // that older programs still read.
 func (d *DB) Version() int { return d.version }
 
-// hosted reports whether the store keeps an older schema, or one that lost tables.
-func (d *DB) hosted() bool { return d.compat != "" }
+// deferred reports whether the upgrade is deferred: the store keeps an older schema,
+// or one that lost tables.
+func (d *DB) deferred() bool { return d.sidecar != "" }

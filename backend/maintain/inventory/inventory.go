@@ -45,7 +45,7 @@ var Databases = []Database{
 	{Archive, schema.ArchiveVersion, "archived_messages", schema.ArchiveStore},
 	{History, 2, "", ""}, // checkIndex knows what its index promises
 	{"questions.db", 1, "questions", ""},
-	{Sidecar, schema.CompatVersion, "outbox", ""},
+	{Sidecar, schema.SidecarVersion, "outbox", ""},
 }
 
 // SideFiles are what SQLite keeps beside a database.

@@ -16,8 +16,8 @@ const Version = 9
 // ArchiveVersion is the schema version of the message archive, archive.db.
 const ArchiveVersion = 1
 
-// CompatVersion is the schema version of compat.db.
-const CompatVersion = 1
+// SidecarVersion is the schema version of compat.db.
+const SidecarVersion = 1
 
 // DeliveriesVersion is the newest version of the component "deliveries": the
 // tables and indexes of ours that do not raise the schema version.

@@ -14,10 +14,10 @@ import (
 )
 
 // standIn opens what a store that lost tables still is: what belongs in them is in
-// the supplement, as beside an older schema, until a snapshot is restored. Nothing
+// the sidecar, as beside an older schema, until a snapshot is restored. Nothing
 // is made in their place, so that the doctor goes on naming what was lost. A table
 // that lost columns cannot be stood in for.
-func standIn(ctx context.Context, path string, lacks []schema.Lack, opts Options) (compat string, err error) {
+func standIn(ctx context.Context, path string, lacks []schema.Lack, opts Options) (sidecar string, err error) {
 	var tables, changed []string
 	for _, lack := range lacks {
 		switch {
@@ -36,7 +36,7 @@ func standIn(ctx context.Context, path string, lacks []schema.Lack, opts Options
 		return "", nil
 	}
 	opts.Log.Error("the store has lost tables; everything else goes on, and what belongs in them is kept beside it until a snapshot is restored", "store", path, "lost", tables)
-	return CompatPath(path), prepareCompat(ctx, CompatPath(path), 1)
+	return SidecarPath(path), prepareSidecar(ctx, SidecarPath(path), 1)
 }
 
 // complete makes anew what a store lacks without having lost anything by it:

@@ -42,13 +42,13 @@ func (o Options) at(name string, on *sql.Conn) error {
 // Ready says how a store is to be opened.
 type Ready struct {
 	Version int    // of the schema in force
-	Compat  string // the supplement of a store that keeps its schema, "" for none
+	Sidecar string // the sidecar of a store that keeps its schema, "" for none
 }
 
 // Prepare makes the store at path ready to be opened: it is created when
 // there is none, and upgraded after a verified copy when its schema is older
 // (VER-01, VER-02). What is refused is left unchanged (VER-06). While an older
-// program is alive, an older store is hosted as it is (VER-04).
+// program is alive, the upgrade of an older store is deferred (VER-04).
 func Prepare(ctx context.Context, path string, opts Options) (ready Ready, err error) {
 	is, err := schema.Identify(ctx, path)
 	made := errors.Is(err, fs.ErrNotExist)
@@ -65,11 +65,11 @@ func Prepare(ctx context.Context, path string, opts Options) (ready Ready, err e
 		defer func() { err = sqlitex.DropEmpty(path, err) }()
 	}
 	if opts.defers(is) {
-		compat := CompatPath(path)
-		return Ready{is.Version, compat}, prepareCompat(ctx, compat, is.Version)
+		sidecar := SidecarPath(path)
+		return Ready{is.Version, sidecar}, prepareSidecar(ctx, sidecar, is.Version)
 	}
-	compat, err := upgradeWhole(ctx, path, is, opts)
-	return Ready{schema.Version, compat}, err
+	sidecar, err := upgradeWhole(ctx, path, is, opts)
+	return Ready{schema.Version, sidecar}, err
 }
 
 // errVanished is for a store that was there and is not any more: its place stays
@@ -79,15 +79,15 @@ func errVanished(path string) error {
 }
 
 // upgradeWhole upgrades the store and brings in what was kept beside it while
-// older programs read it. compat is the supplement of a store that lost tables.
-func upgradeWhole(ctx context.Context, path string, is schema.Found, opts Options) (compat string, err error) {
+// older programs read it. sidecar is the sidecar of a store that lost tables.
+func upgradeWhole(ctx context.Context, path string, is schema.Found, opts Options) (sidecar string, err error) {
 	if !is.Empty { // an upgrade would make empty tables in the place of lost ones
 		lacks, err := schema.Lacks(ctx, path, schema.PrimaryStore, true)
 		if err == nil {
-			compat, err = standIn(ctx, path, lacks, opts)
+			sidecar, err = standIn(ctx, path, lacks, opts)
 		}
-		if err != nil || compat != "" {
-			return compat, err
+		if err != nil || sidecar != "" {
+			return sidecar, err
 		}
 	}
 	if err := migrate(ctx, path, is, opts); err != nil {

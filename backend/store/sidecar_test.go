@@ -24,8 +24,8 @@ import (
 	"bridge/backend/store/upgrade"
 )
 
-// openHosted opens a store beside a live program that knows only the version.
-func openHosted(t testing.TB, path string, version int) *DB {
+// openDeferred opens a store beside a live program that knows only the version.
+func openDeferred(t testing.TB, path string, version int) *DB {
 	t.Helper()
 	opts := testOptions()
 	opts.OldestReader = version
@@ -132,7 +132,7 @@ func work(t testing.TB, db *DB) {
 	}
 }
 
-func TestVER_04_EveryVersionIsHostedAndLaterUpgradedWithEverything(t *testing.T) {
+func TestVER_04_EveryVersionIsDeferredAndLaterUpgradedWithEverything(t *testing.T) {
 	for version := range schema.Version {
 		t.Run(fmt.Sprintf("VER-04 at %d", version), func(t *testing.T) {
 			t.Parallel()
@@ -143,7 +143,7 @@ func TestVER_04_EveryVersionIsHostedAndLaterUpgradedWithEverything(t *testing.T)
 			if got := reader.line(t); got != "3" {
 				t.Fatalf("the older program reads %q messages", got)
 			}
-			db := openHosted(t, path, max(version, 1))
+			db := openDeferred(t, path, max(version, 1))
 			if db.Version() != version {
 				t.Errorf("Version = %d", db.Version())
 			}
@@ -181,7 +181,7 @@ func TestVER_04_EveryVersionIsHostedAndLaterUpgradedWithEverything(t *testing.T)
 			if err := offline.Close(); err != nil {
 				t.Fatal(err)
 			}
-			db = openHosted(t, path, max(version, 1))
+			db = openDeferred(t, path, max(version, 1))
 			if diff := cmp.Diff(want, answers(t, db.Reader)); diff != "" {
 				t.Errorf("the next broker (-first +next):\n%.2000s", diff)
 			}
@@ -193,7 +193,7 @@ func TestVER_04_EveryVersionIsHostedAndLaterUpgradedWithEverything(t *testing.T)
 				t.Errorf("Version = %d", db.Version())
 			}
 			if diff := cmp.Diff(want, answers(t, db.Reader)); diff != "" {
-				t.Errorf("after the upgrade (-hosted +upgraded):\n%.2000s", diff)
+				t.Errorf("after the upgrade (-deferred +upgraded):\n%.2000s", diff)
 			}
 			requireCarried(t, path)
 			mustClose(t, db)
@@ -202,10 +202,10 @@ func TestVER_04_EveryVersionIsHostedAndLaterUpgradedWithEverything(t *testing.T)
 	}
 }
 
-// requireCarried wants the supplement put away and its bytes kept.
+// requireCarried wants the sidecar put away and its bytes kept.
 func requireCarried(t testing.TB, path string) {
 	t.Helper()
-	if _, err := os.Lstat(upgrade.CompatPath(path)); !os.IsNotExist(err) {
+	if _, err := os.Lstat(upgrade.SidecarPath(path)); !os.IsNotExist(err) {
 		t.Errorf("the compatibility store is still in place: %v", err)
 	}
 	kept, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".migration-snapshots", "compat.db.carried-*"))
@@ -244,9 +244,9 @@ func init() {
 		}
 		return err
 	}
-	// work hosted: path and round. It sends and decides in a store of version 2
+	// work deferred: path and round. It sends and decides in a store of version 2
 	// until it is killed, and prints what was acknowledged.
-	helperParts["work hosted"] = func(ctx context.Context, args string) error {
+	helperParts["work deferred"] = func(ctx context.Context, args string) error {
 		path, round, _ := strings.Cut(args, "\n")
 		opts := testOptions()
 		opts.OldestReader = 2
@@ -291,12 +291,12 @@ func init() {
 	}
 }
 
-// hostedStore makes a store of a version with what a broker did while it hosted it.
-func hostedStore(t testing.TB, version int) (path string, want map[string]any) {
+// deferredStore makes a store of a version with what a broker did while its upgrade was deferred.
+func deferredStore(t testing.TB, version int) (path string, want map[string]any) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "bridge.db")
 	buildField(t, path, version)
-	db := openHosted(t, path, version)
+	db := openDeferred(t, path, version)
 	work(t, db)
 	want = answers(t, db.Reader)
 	mustClose(t, db)
@@ -306,7 +306,7 @@ func hostedStore(t testing.TB, version int) (path string, want map[string]any) {
 func TestVER_04_ACrashAtAnyStepOfTheCarryOverLosesNothingAndDoublesNothing(t *testing.T) {
 	for _, version := range []int{1, 3, 8} {
 		var names []string
-		path, _ := hostedStore(t, version)
+		path, _ := deferredStore(t, version)
 		opts := testOptions()
 		opts.step = func(name string, _ *sql.Conn) error { names = append(names, name); return nil }
 		db, err := Open(t.Context(), path, opts)
@@ -320,14 +320,14 @@ func TestVER_04_ACrashAtAnyStepOfTheCarryOverLosesNothingAndDoublesNothing(t *te
 		for _, at := range names {
 			t.Run(fmt.Sprintf("VER-04 from %d at %s", version, at), func(t *testing.T) {
 				t.Parallel()
-				path, want := hostedStore(t, version)
+				path, want := deferredStore(t, version)
 				child := helper(t, "carry", path+"\n"+at)
 				if err := child.cmd.Wait(); err == nil || child.cmd.ProcessState.ExitCode() > 0 && runtime.GOOS != "windows" {
 					t.Fatalf("the carry-over ended by itself: %v", err)
 				}
 				db := openAt(t, path)
 				if diff := cmp.Diff(want, answers(t, db.Reader)); diff != "" {
-					t.Errorf("after the crash (-hosted +upgraded):\n%.2000s", diff)
+					t.Errorf("after the crash (-deferred +upgraded):\n%.2000s", diff)
 				}
 				requireCarried(t, path)
 			})
@@ -335,21 +335,21 @@ func TestVER_04_ACrashAtAnyStepOfTheCarryOverLosesNothingAndDoublesNothing(t *te
 	}
 }
 
-// TestVER_04_ACrashBetweenTheTwoCommits puts the supplement of before a piece of
+// TestVER_04_ACrashBetweenTheTwoCommits puts the sidecar of before a piece of
 // work beside the store of after it, as a crash between the two commits leaves
 // them.
 func TestVER_04_ACrashBetweenTheTwoCommitsLosesNothingAcknowledged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bridge.db")
 	buildField(t, path, 2)
-	db := openHosted(t, path, 2)
+	db := openDeferred(t, path, 2)
 	appendAll(t, db, note("w1", "alice", "a question", 9000, "bob"), note("w2", "alice", "another one", 9001, "bob"))
 	mustClose(t, db)
 	inStore(t, path, "INSERT INTO archived_messages SELECT *, 'old', 9002 FROM messages WHERE id = 'w2'; DELETE FROM messages WHERE id = 'w2'")
-	older, err := os.ReadFile(upgrade.CompatPath(path))
+	older, err := os.ReadFile(upgrade.SidecarPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	db = openHosted(t, path, 2)
+	db = openDeferred(t, path, 2)
 	for id, reply := range map[string]struct {
 		from, to string
 		at       int64
@@ -362,10 +362,10 @@ func TestVER_04_ACrashBetweenTheTwoCommitsLosesNothingAcknowledged(t *testing.T)
 		t.Fatal(err)
 	}
 	mustClose(t, db)
-	if err := os.WriteFile(upgrade.CompatPath(path), older, 0o600); err != nil {
+	if err := os.WriteFile(upgrade.SidecarPath(path), older, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db = openHosted(t, path, 2)
+	db = openDeferred(t, path, 2)
 	found := mustFind(t, db.Reader, "w1").Deliveries[0]
 	if found.Consumed.At != 9100 || found.Answered.At != 9400 {
 		t.Errorf("w1 = %+v", found)
@@ -377,28 +377,28 @@ func TestVER_04_ACrashBetweenTheTwoCommitsLosesNothingAcknowledged(t *testing.T)
 		t.Errorf("bob's conversation: %v, %v", ids(talk), err)
 	}
 	mustClose(t, db)
-	supplement, err := sql.Open("sqlite", sqlitex.DSN(upgrade.CompatPath(path), "mode=ro"))
+	sidecar, err := sql.Open("sqlite", sqlitex.DSN(upgrade.SidecarPath(path), "mode=ro"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strangers := column(t, supplement, "SELECT message_id FROM delivery_stages WHERE recipient = 'carol'"); len(strangers) > 0 {
+	if strangers := column(t, sidecar, "SELECT message_id FROM delivery_stages WHERE recipient = 'carol'"); len(strangers) > 0 {
 		t.Errorf("an answer of somebody who never had %v counts", strangers)
 	}
-	supplement.Close()
-	db = openHosted(t, path, 2)
+	sidecar.Close()
+	db = openDeferred(t, path, 2)
 	// A notice whose message is in the store already does not come twice.
 	decide(t, db, revision("d9", "topic", "so", 9500, decision.AllSessions()), "claude:s1")
 	mustClose(t, db)
-	inStore(t, upgrade.CompatPath(path), `INSERT INTO outbox SELECT 'n-d9', 'peer-claude:s1', 'alice', 'name-alice', 'claude', 'target', 'c-n-d9', NULL, 1, 'so', 9500, NULL`)
-	db = openHosted(t, path, 2)
+	inStore(t, upgrade.SidecarPath(path), `INSERT INTO outbox SELECT 'n-d9', 'peer-claude:s1', 'alice', 'name-alice', 'claude', 'target', 'c-n-d9', NULL, 1, 'so', 9500, NULL`)
+	db = openDeferred(t, path, 2)
 	if unread, err := db.Unread(t.Context(), "peer-claude:s1", 10, nil); err != nil || len(unread) != 1 {
 		t.Errorf("notices: %+v, %v", unread, err)
 	}
 }
 
-// TestVER_04_WhatAHostedStoreAcknowledgedSurvivesAKill kills brokers of a hosted
+// TestVER_04_WhatADeferredStoreAcknowledgedSurvivesAKill kills brokers of a deferred
 // store and looks for every message, every decision and its one notice.
-func TestVER_04_WhatAHostedStoreAcknowledgedSurvivesAKill(t *testing.T) {
+func TestVER_04_WhatADeferredStoreAcknowledgedSurvivesAKill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bridge.db")
 	buildField(t, path, 2)
 	acknowledged := map[string]bool{}
@@ -424,14 +424,14 @@ func TestVER_04_WhatAHostedStoreAcknowledgedSurvivesAKill(t *testing.T) {
 		}
 	}
 	for round := range 6 {
-		child := helper(t, "work hosted", fmt.Sprintf("%s\n%d", path, round))
+		child := helper(t, "work deferred", fmt.Sprintf("%s\n%d", path, round))
 		for range 1 + rand.IntN(60) {
 			acknowledged[child.line(t)] = true
 		}
 		for _, line := range child.kill(t) { // printed before the kill
 			acknowledged[line] = true
 		}
-		db := openHosted(t, path, 2)
+		db := openDeferred(t, path, 2)
 		whole(db)
 		mustClose(t, db)
 		if got := checkWhole(t, path); got != 2 {
@@ -459,16 +459,16 @@ func TestVER_04_OnlyAnOlderProgramDefersAnUpgrade(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "bridge.db")
 			buildField(t, path, tt.version)
-			if db := openHosted(t, path, tt.known); db.Version() != tt.want {
+			if db := openDeferred(t, path, tt.known); db.Version() != tt.want {
 				t.Errorf("Version = %d, want %d", db.Version(), tt.want)
 			}
-			if _, err := os.Lstat(upgrade.CompatPath(path)); (err == nil) != (tt.want < schema.Version) {
-				t.Errorf("a supplement beside version %d: %v", tt.want, err)
+			if _, err := os.Lstat(upgrade.SidecarPath(path)); (err == nil) != (tt.want < schema.Version) {
+				t.Errorf("a sidecar beside version %d: %v", tt.want, err)
 			}
 		})
 	}
 	t.Run("there is no store yet", func(t *testing.T) {
-		if db := openHosted(t, filepath.Join(t.TempDir(), "bridge.db"), 3); db.Version() != schema.Version {
+		if db := openDeferred(t, filepath.Join(t.TempDir(), "bridge.db"), 3); db.Version() != schema.Version {
 			t.Errorf("Version = %d", db.Version())
 		}
 	})
@@ -479,17 +479,17 @@ func TestVER_04_AForeignOrNewerCompatibilityStoreIsRefusedUnchanged(t *testing.T
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "bridge.db")
 			buildField(t, path, 3)
-			inStore(t, upgrade.CompatPath(path), script)
-			before := shape(t, upgrade.CompatPath(path))
+			inStore(t, upgrade.SidecarPath(path), script)
+			before := shape(t, upgrade.SidecarPath(path))
 			opts := testOptions()
 			opts.OldestReader = 3
-			for range 2 { // hosted, then upgraded
+			for range 2 { // deferred, then upgraded
 				if db, err := Open(t.Context(), path, opts); bridge.CodeOf(err) != bridge.Unsupported {
 					t.Errorf("Open = %v, %v", db, err)
 				}
 				opts.OldestReader = 0
 			}
-			if diff := cmp.Diff(before, shape(t, upgrade.CompatPath(path))); diff != "" {
+			if diff := cmp.Diff(before, shape(t, upgrade.SidecarPath(path))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -498,13 +498,13 @@ func TestVER_04_AForeignOrNewerCompatibilityStoreIsRefusedUnchanged(t *testing.T
 
 // A copy of a store, or one of a program that keeps no log, is in the journal
 // mode that SQLite begins with.
-func TestVER_04_AStoreWithoutALogIsHostedToo(t *testing.T) {
+func TestVER_04_AStoreWithoutALogIsDeferredToo(t *testing.T) {
 	for version := 1; version < schema.Version; version++ {
 		path := filepath.Join(t.TempDir(), "bridge.db")
 		buildField(t, path, version)
 		inStore(t, path, "PRAGMA journal_mode = DELETE")
-		db := openHosted(t, path, version)
-		appendAll(t, db, note("new", "alice", "hosted", 1000, "bob"))
+		db := openDeferred(t, path, version)
+		appendAll(t, db, note("new", "alice", "deferred", 1000, "bob"))
 		if db.Version() != version {
 			t.Errorf("version %d became %d", version, db.Version())
 		}

@@ -12,26 +12,26 @@ import (
 )
 
 // TestVER_04_DecisionsOfBothStoresAreKept: the store was upgraded, and got
-// decisions of its own, while the supplement was away.
+// decisions of its own, while the sidecar was away.
 func TestVER_04_DecisionsOfBothStoresAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bridge.db")
 	buildField(t, path, 2)
-	db := openHosted(t, path, 2)
+	db := openDeferred(t, path, 2)
 	decide(t, db, revision("first", "one", "so", 100, decision.AllSessions()), "claude:s1")
 	decide(t, db, revision("second", "two", "so", 200, decision.AllSessions()), "claude:s1")
 	mustClose(t, db)
-	supplement, err := os.ReadFile(upgrade.CompatPath(path))
+	sidecar, err := os.ReadFile(upgrade.SidecarPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(upgrade.CompatPath(path)); err != nil {
+	if err := os.Remove(upgrade.SidecarPath(path)); err != nil {
 		t.Fatal(err)
 	}
 	db = openAt(t, path)
 	decide(t, db, revision("own", "three", "so", 300, decision.AllSessions()), "claude:s1")
 	mustClose(t, db)
 	for _, when := range []string{"carried over", "carried over again, as after a crash before it was put away"} {
-		if err := os.WriteFile(upgrade.CompatPath(path), supplement, 0o600); err != nil {
+		if err := os.WriteFile(upgrade.SidecarPath(path), sidecar, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		db = openAt(t, path)
@@ -56,9 +56,9 @@ func TestVER_04_DecisionsOfBothStoresAreKept(t *testing.T) {
 	}
 }
 
-// TestVER_04_WhatWasPutAwayIsNeverReplaced: the clock gives two of them one name.
-func TestVER_04_WhatWasPutAwayIsNeverReplaced(t *testing.T) {
-	path, want := hostedStore(t, 3)
+// TestVER_04_WhatWasRetiredIsNeverReplaced: the clock gives two of them one name.
+func TestVER_04_WhatWasRetiredIsNeverReplaced(t *testing.T) {
+	path, want := deferredStore(t, 3)
 	kept := filepath.Join(filepath.Dir(path), ".migration-snapshots", "compat.db.carried-"+testTime.UTC().Format("20060102T150405.000Z"))
 	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestVER_04_WhatWasPutAwayIsNeverReplaced(t *testing.T) {
 	}
 	db := openAt(t, path)
 	if diff := cmp.Diff(want, answers(t, db.Reader)); diff != "" {
-		t.Errorf("after the upgrade (-hosted +upgraded):\n%.2000s", diff)
+		t.Errorf("after the upgrade (-deferred +upgraded):\n%.2000s", diff)
 	}
 	for _, name := range []string{kept, kept + "-2"} {
 		if data, err := os.ReadFile(name); err != nil || string(data) != name {
@@ -78,8 +78,8 @@ func TestVER_04_WhatWasPutAwayIsNeverReplaced(t *testing.T) {
 		}
 	}
 	checkWhole(t, kept+"-3")
-	if _, err := os.Lstat(upgrade.CompatPath(path)); !os.IsNotExist(err) {
-		t.Errorf("the supplement is still in place: %v", err)
+	if _, err := os.Lstat(upgrade.SidecarPath(path)); !os.IsNotExist(err) {
+		t.Errorf("the sidecar is still in place: %v", err)
 	}
 }
 
@@ -88,11 +88,11 @@ func TestVER_04_WhatWasPutAwayIsNeverReplaced(t *testing.T) {
 func TestVER_04_ANoticeThatWasReadAndArchivedDoesNotComeAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bridge.db")
 	buildField(t, path, 2)
-	db := openHosted(t, path, 2)
+	db := openDeferred(t, path, 2)
 	decide(t, db, revision("d1", "one", "so", 100, decision.AllSessions()), "claude:s1")
 	mustClose(t, db)
 	inStore(t, path, "DELETE FROM messages WHERE id = 'n-d1'") // as the archive leaves the store
-	db = openHosted(t, path, 2)
+	db = openDeferred(t, path, 2)
 	if unread, err := db.Unread(t.Context(), "peer-claude:s1", 10, nil); err != nil || len(unread) != 0 {
 		t.Errorf("the next broker hands out %+v, %v", unread, err)
 	}
@@ -107,8 +107,8 @@ func TestVER_04_ANoticeThatWasReadAndArchivedDoesNotComeAgain(t *testing.T) {
 func TestVER_04_NoticesThatWaitInTheOutboxAreCarriedOver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bridge.db")
 	buildField(t, path, 2)
-	mustClose(t, openHosted(t, path, 2))
-	inStore(t, upgrade.CompatPath(path), `INSERT INTO outbox VALUES
+	mustClose(t, openDeferred(t, path, 2))
+	inStore(t, upgrade.SidecarPath(path), `INSERT INTO outbox VALUES
 		('n1', 'peer-claude:s1', 'alice', 'name-alice', 'claude', 'target', 'c1', NULL, 1, 'so', 9400, NULL),
 		('n2', 'peer-claude:s1', 'alice', 'name-alice', 'claude', 'target', 'c2', NULL, 1, 'or so', 9500, NULL)`)
 	unread, err := openAt(t, path).Unread(t.Context(), "peer-claude:s1", 10, nil)
