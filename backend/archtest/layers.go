@@ -1,7 +1,8 @@
 // Package archtest holds the structure. It reads the sources and checks
 // that every package imports only lower layers, that rules do no I/O, that
-// packages say what they are for, and that every removal of stored data is one
-// that somebody has thought about. Its tests run it over the whole module.
+// packages say what they are for, that nothing is too large to be read, and that
+// every removal of stored data is one that somebody has thought about. Its tests
+// run it over the whole module.
 //
 // It parses the files itself: asking the go command would put another process
 // between the sources and the answer, which the test cache does not see, so a
