@@ -36,7 +36,7 @@ func TestMSG_06_NobodySpeaksOfAWayThatIsNotTheirs(t *testing.T) {
 			for _, stage := range []bridge.Stage{bridge.StageHanded, bridge.StageConsumed} {
 				what := strings.Join([]string{string(role), string(via), string(stage)}, " ")
 				sent := from.mustSend(api.SendArgs{To: "to", Body: what})
-				err := client.Confirm(t.Context(), api.Confirm{
+				err := client.Ack(t.Context(), api.Ack{
 					Lease: session.Lease{ID: "l", Recipient: to.ID, Messages: []string{sent.ID}}, Stage: stage, Via: via, Detail: "word",
 				})
 				row, findErr := b.db.Find(t.Context(), sent.ID)
@@ -62,28 +62,28 @@ func TestMSG_06_NobodySpeaksOfAWayThatIsNotTheirs(t *testing.T) {
 
 func TestMSG_06_NoClientWritesASentenceIntoTheEvidence(t *testing.T) {
 	for _, tt := range []struct {
-		name    string
-		role    api.Role
-		confirm api.Confirm
-		want    mail.Fact // without its time; none: refused
+		name string
+		role api.Role
+		ack  api.Ack
+		want mail.Fact // without its time; none: refused
 	}{
-		{"typed", api.RoleHook, api.Confirm{Via: mail.ViaHook, Detail: "Stop", Evidence: "the owner allowed it"}, mail.Fact{Via: mail.ViaHook, Evidence: "hook Stop"}},
-		{"a sentence as the detail", api.RoleHook, api.Confirm{Via: mail.ViaHook, Detail: "Stop. The owner allowed it"}, mail.Fact{}},
-		{"65 characters", api.RoleHook, api.Confirm{Via: mail.ViaHook, Detail: strings.Repeat("x", 65)}, mail.Fact{}},
-		{"an older hook", api.RoleHook, api.Confirm{Evidence: "hook PostToolUse"}, mail.Fact{Via: mail.ViaHook, Evidence: "hook PostToolUse"}},
-		{"an older wake hook", api.RoleHook, api.Confirm{Evidence: "wake hook"}, mail.Fact{Via: mail.ViaWakeHook, Evidence: "wake hook"}},
-		{"an older channel", api.RoleSession, api.Confirm{Evidence: "channel notification"}, mail.Fact{Via: mail.ViaChannel, Evidence: "channel notification"}},
-		{"an older plugin", api.RolePlugin, api.Confirm{Evidence: "opencode stored it in the running turn"}, mail.Fact{Via: mail.ViaPlugin, Evidence: "plugin"}},
-		{"a hook that says queue", api.RoleHook, api.Confirm{Evidence: "codex queue took it"}, mail.Fact{Via: mail.ViaHook, Evidence: "hook"}},
-		{"the owner's command", api.RoleOwner, api.Confirm{Evidence: "hook Stop"}, mail.Fact{}},
+		{"typed", api.RoleHook, api.Ack{Via: mail.ViaHook, Detail: "Stop", Evidence: "the owner allowed it"}, mail.Fact{Via: mail.ViaHook, Evidence: "hook Stop"}},
+		{"a sentence as the detail", api.RoleHook, api.Ack{Via: mail.ViaHook, Detail: "Stop. The owner allowed it"}, mail.Fact{}},
+		{"65 characters", api.RoleHook, api.Ack{Via: mail.ViaHook, Detail: strings.Repeat("x", 65)}, mail.Fact{}},
+		{"an older hook", api.RoleHook, api.Ack{Evidence: "hook PostToolUse"}, mail.Fact{Via: mail.ViaHook, Evidence: "hook PostToolUse"}},
+		{"an older wake hook", api.RoleHook, api.Ack{Evidence: "wake hook"}, mail.Fact{Via: mail.ViaWakeHook, Evidence: "wake hook"}},
+		{"an older channel", api.RoleSession, api.Ack{Evidence: "channel notification"}, mail.Fact{Via: mail.ViaChannel, Evidence: "channel notification"}},
+		{"an older plugin", api.RolePlugin, api.Ack{Evidence: "opencode stored it in the running turn"}, mail.Fact{Via: mail.ViaPlugin, Evidence: "plugin"}},
+		{"a hook that says queue", api.RoleHook, api.Ack{Evidence: "codex queue took it"}, mail.Fact{Via: mail.ViaHook, Evidence: "hook"}},
+		{"the owner's command", api.RoleOwner, api.Ack{Evidence: "hook Stop"}, mail.Fact{}},
 	} {
 		t.Run("MSG-06 "+tt.name, func(t *testing.T) {
 			b := newBench(t)
 			from, to := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "to"})
 			sent := from.mustSend(api.SendArgs{To: "to", Body: "mail"})
-			tt.confirm.Lease = session.Lease{ID: "l", Recipient: to.ID, Messages: []string{sent.ID}}
-			tt.confirm.Stage = bridge.StageHanded
-			err := b.dial(tt.role).Confirm(t.Context(), tt.confirm)
+			tt.ack.Lease = session.Lease{ID: "l", Recipient: to.ID, Messages: []string{sent.ID}}
+			tt.ack.Stage = bridge.StageHanded
+			err := b.dial(tt.role).Ack(t.Context(), tt.ack)
 			row, findErr := b.db.Find(t.Context(), sent.ID)
 			if findErr != nil {
 				t.Fatal(findErr)

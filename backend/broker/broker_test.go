@@ -154,7 +154,7 @@ func (p peer) read() []string {
 		p.b.t.Fatalf("%s reads: %v", p.Name, err)
 	}
 	if box.Lease != nil {
-		p.confirm(*box.Lease, bridge.StageConsumed)
+		p.ack(*box.Lease, bridge.StageConsumed)
 	}
 	return bodies(box.Messages)
 }
@@ -169,10 +169,10 @@ func (p peer) look() []string {
 	return bodies(box.Messages)
 }
 
-func (p peer) confirm(lease session.Lease, stage bridge.Stage) {
+func (p peer) ack(lease session.Lease, stage bridge.Stage) {
 	p.b.t.Helper()
-	if err := p.Confirm(p.b.t.Context(), api.Confirm{Lease: lease, Stage: stage, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
-		p.b.t.Fatalf("confirm: %v", err)
+	if err := p.Ack(p.b.t.Context(), api.Ack{Lease: lease, Stage: stage, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
+		p.b.t.Fatalf("ack: %v", err)
 	}
 }
 
@@ -185,8 +185,8 @@ func bodies(messages []api.InboxMessage) []string {
 }
 
 // hook makes one hook call on a connection of its own, as the real ones do, and
-// confirms what it got unless keep is set.
-func (b *bench) hook(call session.HookCall, confirm bool) session.HookReply {
+// acknowledges what it got unless keep is set.
+func (b *bench) hook(call session.HookCall, ack bool) session.HookReply {
 	b.t.Helper()
 	client := b.dial(api.RoleHook)
 	defer client.Close()
@@ -200,9 +200,9 @@ func (b *bench) hook(call session.HookCall, confirm bool) session.HookReply {
 	if err != nil {
 		b.t.Fatalf("hook %+v: %v", call, err)
 	}
-	if confirm && reply.Lease != nil {
-		if err := client.Confirm(b.t.Context(), api.Confirm{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent}); err != nil {
-			b.t.Fatalf("confirm: %v", err)
+	if ack && reply.Lease != nil {
+		if err := client.Ack(b.t.Context(), api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent}); err != nil {
+			b.t.Fatalf("ack: %v", err)
 		}
 	}
 	return reply
@@ -516,10 +516,10 @@ func TestMSG_06_AReceiptThatNoBrokerHeardIsImportedBeforeReplay(t *testing.T) {
 	b.join(api.Register{Name: "to", SessionID: "s1"})
 	sent := from.mustSend(api.SendArgs{To: "to", Body: "mail"})
 	reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, false)
-	b.stop() // the broker dies between the hook's print and its confirmation
+	b.stop() // the broker dies between the hook's print and its ack
 	journal := ipc.Journal{Dir: b.home.ReadJournal()}
-	confirm := api.Confirm{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: "PostToolUse"}
-	if err := journal.Keep(confirm, time.Now().UnixMilli()); err != nil {
+	ack := api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: "PostToolUse"}
+	if err := journal.Keep(ack, time.Now().UnixMilli()); err != nil {
 		t.Fatal(err)
 	}
 	b.start()
@@ -570,7 +570,7 @@ func TestMSG_06_WaitTakesTheMessageThatFits(t *testing.T) {
 	if got.err != nil || got.result.Message == nil || got.result.Message.Body != "signal" {
 		t.Fatalf("wait = %+v, %v; want signal", got.result, got.err)
 	}
-	to.confirm(*got.result.Lease, bridge.StageConsumed)
+	to.ack(*got.result.Lease, bridge.StageConsumed)
 	wantBodies(t, "the rest stays", to.read(), "noise")
 	result, err := to.Wait(t.Context(), api.WaitArgs{TimeoutMillis: 1})
 	if err != nil || !result.TimedOut {
@@ -1076,7 +1076,7 @@ func TestVER_01_MailOfAnOlderProgramReachesItsHostSessionOnce(t *testing.T) {
 	if err != nil || len(box.Messages) != 1 || box.Messages[0].Body != "from before" {
 		t.Fatalf("once it is known: %+v, %v", box, err)
 	}
-	late.confirm(*box.Lease, bridge.StageConsumed)
+	late.ack(*box.Lease, bridge.StageConsumed)
 	b.restart()
 	again := b.join(api.Register{SessionID: "s1"})
 	wantBodies(t, "a second time", again.read())

@@ -20,8 +20,8 @@ func (b *bench) push(app peer) int {
 		b.t.Fatal(err)
 	}
 	if inbox.Lease != nil {
-		confirm := api.Confirm{Lease: *inbox.Lease, Stage: bridge.StageHanded, Via: mail.ViaChannel}
-		if err := app.Confirm(b.t.Context(), confirm); err != nil {
+		ack := api.Ack{Lease: *inbox.Lease, Stage: bridge.StageHanded, Via: mail.ViaChannel}
+		if err := app.Ack(b.t.Context(), ack); err != nil {
 			b.t.Fatal(err)
 		}
 	}

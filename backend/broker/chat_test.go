@@ -445,7 +445,7 @@ func (b *bench) wakeHook(standby bool) <-chan api.WakeReply {
 			return
 		}
 		if reply.Lease != nil {
-			_ = client.Confirm(b.t.Context(), api.Confirm{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaWakeHook})
+			_ = client.Ack(b.t.Context(), api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaWakeHook})
 		}
 		replies <- reply
 	}()

@@ -61,21 +61,21 @@ func (p *leases) tryLease(ctx context.Context, l *link, s *session.Session, limi
 	return &box.Lease(&l.leases, s, taken).Lease, taken, false, nil
 }
 
-// giveBack ends a lease that reached nobody.
-func (p *leases) giveBack(_ context.Context, l *link, args api.Return) (api.Empty, error) {
+// nack ends a lease that reached nobody.
+func (p *leases) nack(_ context.Context, l *link, args api.Nack) (api.Empty, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if lease := l.leases.Find(args.Lease); lease != nil {
-		lease.Return()
+		lease.Release()
 	}
 	return api.Empty{}, nil
 }
 
-// confirm makes durable what became of a lease (MSG-06). A lease of an earlier
-// broker is confirmed just the same, and so is one that was given before the
+// ack makes durable what became of a lease (MSG-06). A lease of an earlier
+// broker is acknowledged just the same, and so is one that was given before the
 // session learned its lasting id. It is carried out although the caller is gone
 // meanwhile: what was shown was shown.
-func (p *leases) confirm(ctx context.Context, l *link, args api.Confirm) (api.Empty, error) {
+func (p *leases) ack(ctx context.Context, l *link, args api.Ack) (api.Empty, error) {
 	args, err := args.Of(l.conn.Hello().Role)
 	if err != nil {
 		return api.Empty{}, err
@@ -98,7 +98,7 @@ func (p *leases) confirm(ctx context.Context, l *link, args api.Confirm) (api.Em
 
 // marksOf names each delivery of a lease, under the session's former id too: its
 // mail may still be on the way to the new one.
-func (p *leases) marksOf(args api.Confirm, at int64) []mail.Mark {
+func (p *leases) marksOf(args api.Ack, at int64) []mail.Mark {
 	recipients := []string{args.Lease.Recipient}
 	p.mu.Lock()
 	if id, box := p.boxes.Of(args.Lease.Recipient); box != nil && id != args.Lease.Recipient {

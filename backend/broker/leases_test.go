@@ -52,7 +52,7 @@ func TestMSG_06_ALeaseOutlivesItsBroker(t *testing.T) {
 			t.Errorf("a hook shows what is in flight: %q", reply.Text)
 		}
 		if confirmed {
-			again.confirm(*box.Lease, bridge.StageConsumed)
+			again.ack(*box.Lease, bridge.StageConsumed)
 			wantBodies(t, "inbox after the confirmation", again.look())
 			if stage := b.stage(sent.ID); stage != bridge.StageConsumed {
 				t.Errorf("stage %q, want consumed", stage)
@@ -103,7 +103,7 @@ func TestMSG_06_AConfirmationFollowsTheSession(t *testing.T) {
 	}
 	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "host-1", Ancestors: []int{4242}}, false)
 	wantBodies(t, "inbox while the mail is in flight", second.look())
-	second.confirm(*box.Lease, bridge.StageConsumed)
+	second.ack(*box.Lease, bridge.StageConsumed)
 	wantBodies(t, "inbox after the confirmation", second.look())
 	row, err := b.db.Find(t.Context(), sent.ID)
 	if err != nil || len(row.Deliveries) != 1 || row.Deliveries[0].Recipient != first.ID || row.Stage() != bridge.StageConsumed {
@@ -128,7 +128,7 @@ func TestMSG_06_ManyReadersOfOneSessionShareItsMail(t *testing.T) {
 					continue
 				}
 				seen <- found.Message.Body
-				if err := reader.Confirm(t.Context(), api.Confirm{Lease: *found.Lease, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
+				if err := reader.Ack(t.Context(), api.Ack{Lease: *found.Lease, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
 					ended <- err
 					return
 				}

@@ -131,7 +131,7 @@ func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prom
 		return nil, false, err
 	}
 	if lease := l.leases.Find(lease.ID); lease != nil {
-		lease.Return()
+		lease.Release()
 	}
 	if box != nil {
 		p.watchModLocked(s, box)

@@ -36,7 +36,7 @@ var handings = []handing{
 		if err != nil || box.Lease == nil {
 			b.t.Fatalf("inbox: %+v, %v", box, err)
 		}
-		host.confirm(*box.Lease, bridge.StageHanded)
+		host.ack(*box.Lease, bridge.StageHanded)
 		return fmt.Sprint(bodies(box.Messages))
 	}},
 	{"wake hook", bridge.Claude, func(b *bench, _ peer) string {
@@ -46,7 +46,7 @@ var handings = []handing{
 		if err != nil || reply.Lease == nil {
 			b.t.Fatalf("wake hook: %+v, %v", reply, err)
 		}
-		if err := client.Confirm(b.t.Context(), api.Confirm{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaWakeHook}); err != nil {
+		if err := client.Ack(b.t.Context(), api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaWakeHook}); err != nil {
 			b.t.Fatal(err)
 		}
 		return reply.Text
@@ -265,8 +265,8 @@ func TestMSG_06_AKeptReceiptNamesTheProcess(t *testing.T) {
 		sent := b.ownerSends(first)
 		reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, false)
 		b.stop()
-		confirm := api.Confirm{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: "PostToolUse"}
-		if err := (ipc.Journal{Dir: b.home.ReadJournal()}).Keep(confirm, b.now().UnixMilli()); err != nil {
+		ack := api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: "PostToolUse"}
+		if err := (ipc.Journal{Dir: b.home.ReadJournal()}).Keep(ack, b.now().UnixMilli()); err != nil {
 			t.Fatal(err)
 		}
 		b.start()

@@ -85,7 +85,7 @@ func TestVER_04_ABrokerHostsAnOlderStoreUntilOneStartsWithoutOlderPrograms(t *te
 	if err != nil || len(got.Messages) != 1 {
 		t.Fatalf("Inbox = %+v, %v", got, err)
 	}
-	if err := beta.Confirm(t.Context(), api.Confirm{Lease: *got.Lease, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
+	if err := beta.Ack(t.Context(), api.Ack{Lease: *got.Lease, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := alpha.Decide(t.Context(), api.DecideArgs{Topic: "topic", Text: "so"}); err != nil {

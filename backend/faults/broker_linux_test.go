@@ -120,7 +120,7 @@ func (b *broker) inbox() map[string]int {
 		for _, m := range box.Messages {
 			seen[m.ID]++
 		}
-		if err := b.bob.Confirm(ctx, api.Confirm{Lease: *box.Lease, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
+		if err := b.bob.Ack(ctx, api.Ack{Lease: *box.Lease, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
 			b.Fatal(err)
 		}
 	}

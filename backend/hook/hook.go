@@ -80,16 +80,16 @@ func answer(ctx context.Context, opts Options, adapter host.Adapter, call sessio
 	if writeOut(output, adapter.FormatHook(call, text)) != nil || reply.Lease == nil {
 		return
 	}
-	confirmHanded(ctx, opts, client, api.Confirm{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent})
+	ackHanded(ctx, opts, client, api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent})
 }
 
-// confirmHanded tells the broker that the bytes are out, or keeps the receipt
+// ackHanded tells the broker that the bytes are out, or keeps the receipt
 // for the next broker.
-func confirmHanded(ctx context.Context, opts Options, client *ipc.Client, confirm api.Confirm) {
-	if client.Confirm(ctx, confirm) == nil {
+func ackHanded(ctx context.Context, opts Options, client *ipc.Client, ack api.Ack) {
+	if client.Ack(ctx, ack) == nil {
 		return
 	}
-	if err := (ipc.Journal{Dir: opts.Home.ReadJournal()}).Keep(confirm, opts.Now().UnixMilli()); err != nil {
+	if err := (ipc.Journal{Dir: opts.Home.ReadJournal()}).Keep(ack, opts.Now().UnixMilli()); err != nil {
 		opts.Log.Error("a receipt is lost: its mail will be shown again", "err", err)
 	}
 }

@@ -75,7 +75,7 @@ func RunPlugin(ctx context.Context, opts Options, kind bridge.AgentKind, target 
 }
 
 // serve answers lines until input ends: those of one session in their order, so
-// that no event overtakes the confirmation before it; different sessions do not
+// that no event overtakes the ack before it; different sessions do not
 // wait for each other.
 func (p *Plugin) serve(ctx context.Context, running *sync.WaitGroup, input io.Reader) error {
 	lines := bufio.NewReaderSize(input, 64<<10)
@@ -111,7 +111,7 @@ func (p *Plugin) keyOf(request host.PluginRequest) string {
 	if request.Back != "" {
 		return p.leaseOf(request.Back).sessionID
 	}
-	if request.Confirm == nil {
+	if request.Ack == nil {
 		call, err := p.adapter.ParseHook(request.Event, request.Call)
 		if err != nil {
 			return ""
@@ -121,7 +121,7 @@ func (p *Plugin) keyOf(request host.PluginRequest) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for sessionID, known := range p.sessions {
-		if known.id == request.Confirm.Lease.Recipient {
+		if known.id == request.Ack.Lease.Recipient {
 			return sessionID
 		}
 	}
@@ -172,10 +172,10 @@ func readLine(lines *bufio.Reader, limitBytes int) ([]byte, error) {
 
 func (p *Plugin) answer(ctx context.Context, request host.PluginRequest) host.PluginReply {
 	switch {
-	case request.Confirm != nil:
-		return host.PluginReply{ID: request.ID, Error: words(p.confirm(ctx, *request.Confirm))}
+	case request.Ack != nil:
+		return host.PluginReply{ID: request.ID, Error: words(p.ack(ctx, *request.Ack))}
 	case request.Back != "":
-		return host.PluginReply{ID: request.ID, Error: words(p.giveBack(ctx, request.Back))}
+		return host.PluginReply{ID: request.ID, Error: words(p.nack(ctx, request.Back))}
 	}
 	call, err := p.adapter.ParseHook(request.Event, request.Call)
 	if err != nil {
@@ -274,21 +274,21 @@ func (p *Plugin) join(ctx context.Context, client *ipc.Client) error {
 	return nil
 }
 
-// confirm passes on what became of a lease, or keeps it for the next broker.
-func (p *Plugin) confirm(ctx context.Context, c host.PluginConfirm) error {
+// ack passes on what became of a lease, or keeps it for the next broker.
+func (p *Plugin) ack(ctx context.Context, c host.PluginAck) error {
 	defer p.forgetLease(c.Lease.ID)
-	confirm := api.Confirm{Lease: c.Lease, Stage: c.Stage, Via: mail.ViaPlugin, Detail: c.Detail}
-	err := p.reconnector.Do(ctx, func(client *ipc.Client) error { return client.Confirm(ctx, confirm) })
+	ack := api.Ack{Lease: c.Lease, Stage: c.Stage, Via: mail.ViaPlugin, Detail: c.Detail}
+	err := p.reconnector.Do(ctx, func(client *ipc.Client) error { return client.Ack(ctx, ack) })
 	if err == nil {
 		return nil
 	}
-	return (ipc.Journal{Dir: p.opts.Home.ReadJournal()}).Keep(confirm, p.opts.Now().UnixMilli())
+	return (ipc.Journal{Dir: p.opts.Home.ReadJournal()}).Keep(ack, p.opts.Now().UnixMilli())
 }
 
-// giveBack returns mail that reached no session: it is offered again.
-func (p *Plugin) giveBack(ctx context.Context, leaseID string) error {
+// nack returns mail that reached no session: it is offered again.
+func (p *Plugin) nack(ctx context.Context, leaseID string) error {
 	p.forgetLease(leaseID)
-	return p.reconnector.Do(ctx, func(client *ipc.Client) error { return client.Return(ctx, leaseID) })
+	return p.reconnector.Do(ctx, func(client *ipc.Client) error { return client.Nack(ctx, leaseID) })
 }
 
 func (p *Plugin) leaseOf(id string) leased {

@@ -100,7 +100,7 @@ func TestCHT_07_MSG_06_APluginsLinesKeepTheirOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The next event comes right behind the confirmation and must not overtake it.
+	// The next event comes right behind the ack and must not overtake it.
 	p.say(`{"id":3,"confirm":{"loan":`+string(lease)+`,"stage":"handed","detail":"turn"}}`,
 		`{"id":4,"event":"chat.message","call":{"sessionId":"ses_1","prompt":"x"}}`)
 	for _, id := range []int64{3, 4} {

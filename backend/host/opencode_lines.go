@@ -29,14 +29,14 @@ import (
 // event session.idle; the text of that reply starts a turn. So the broker alone
 // decides, at session.idle, whether anything may be woken.
 
-// PluginRequest is one line from the plugin: an event with its call, Confirm, or
+// PluginRequest is one line from the plugin: an event with its call, Ack, or
 // Back.
 type PluginRequest struct {
-	ID      int64           `json:"id"`
-	Event   string          `json:"event,omitempty"`   // opencode's event name, for ParseHook
-	Call    json.RawMessage `json:"call,omitempty"`    // PluginCall, for ParseHook
-	Confirm *PluginConfirm  `json:"confirm,omitempty"` // what became of a lease
-	Back    string          `json:"back,omitempty"`    // a lease's id: it reached no session
+	ID    int64           `json:"id"`
+	Event string          `json:"event,omitempty"`   // opencode's event name, for ParseHook
+	Call  json.RawMessage `json:"call,omitempty"`    // PluginCall, for ParseHook
+	Ack   *PluginAck      `json:"confirm,omitempty"` // what became of a lease
+	Back  string          `json:"back,omitempty"`    // a lease's id: it reached no session
 }
 
 // PluginCall is what the plugin says about an event. A call from a child
@@ -50,9 +50,9 @@ type PluginCall struct {
 	ToolUseID  Text `json:"toolUseId,omitempty"`
 }
 
-// PluginConfirm says that the text of a lease was stored in the session: Detail is
+// PluginAck says that the text of a lease was stored in the session: Detail is
 // "step" for a turn that was running and "turn" for one that it began.
-type PluginConfirm struct {
+type PluginAck struct {
 	Lease  session.Lease `json:"loan"`
 	Stage  bridge.Stage  `json:"stage"`
 	Detail string        `json:"detail"`

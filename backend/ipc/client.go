@@ -306,12 +306,12 @@ func (c *Client) abandon(id uint64, answers <-chan envelope) {
 	}
 	select {
 	case late := <-answers:
-		c.giveBack(late)
+		c.nack(late)
 	case <-c.done:
 	}
 }
 
-func (c *Client) giveBack(late envelope) {
+func (c *Client) nack(late envelope) {
 	var held struct {
 		Lease *session.Lease `json:"loan"`
 	}
@@ -320,7 +320,7 @@ func (c *Client) giveBack(late envelope) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	_ = c.Return(ctx, held.Lease.ID) // the broker does it by itself when the connection ends
+	_ = c.Nack(ctx, held.Lease.ID) // the broker does it by itself when the connection ends
 }
 
 func (c *Client) expect() (uint64, chan envelope, error) {

@@ -25,7 +25,7 @@ type Journal struct {
 	Dir string // the home's read-journal folder
 }
 
-// JournalLine is one receipt in the durable read journal: what Confirm says,
+// JournalLine is one receipt in the durable read journal: what Ack says,
 // one message a line, kept while no broker hears it.
 type JournalLine struct {
 	Stage     bridge.Stage `json:"stage"`
@@ -34,7 +34,7 @@ type JournalLine struct {
 	At        int64        `json:"at"`
 	Via       mail.Via     `json:"via,omitempty"` // none in a line of an older program
 	Detail    string       `json:"detail,omitempty"`
-	Evidence  string       `json:"evidence"`          // as Confirm.Evidence
+	Evidence  string       `json:"evidence"`          // as Ack.Evidence
 	Process   string       `json:"process,omitempty"` // as session.Lease.Process
 }
 
@@ -60,20 +60,20 @@ const (
 	journalLimitBytes = 1 << 20
 )
 
-// Keep writes a confirmation that the broker did not hear. at is Unix epoch
+// Keep writes an ack that the broker did not hear. at is Unix epoch
 // milliseconds.
-func (j Journal) Keep(confirm api.Confirm, at int64) error {
-	if len(confirm.Lease.Messages) == 0 {
+func (j Journal) Keep(ack api.Ack, at int64) error {
+	if len(ack.Lease.Messages) == 0 {
 		return nil // there is nothing to remember
 	}
 	if err := disk.MakeDir(j.Dir); err != nil {
 		return fmt.Errorf("make the read journal: %w", err)
 	}
-	lines := make([]JournalLine, 0, len(confirm.Lease.Messages))
-	for _, id := range confirm.Lease.Messages {
+	lines := make([]JournalLine, 0, len(ack.Lease.Messages))
+	for _, id := range ack.Lease.Messages {
 		lines = append(lines, JournalLine{
-			Stage: confirm.Stage, MessageID: id, Recipient: confirm.Lease.Recipient, At: at,
-			Via: confirm.Via, Detail: confirm.Detail, Evidence: confirm.Words(), Process: confirm.Lease.Process,
+			Stage: ack.Stage, MessageID: id, Recipient: ack.Lease.Recipient, At: at,
+			Via: ack.Via, Detail: ack.Detail, Evidence: ack.Words(), Process: ack.Lease.Process,
 		})
 	}
 	data, err := json.Marshal(lines)

@@ -16,8 +16,8 @@ import (
 	"bridge/backend/session"
 )
 
-func confirmOf(recipient string, messages ...string) api.Confirm {
-	return api.Confirm{Lease: session.Lease{ID: "l", Recipient: recipient, Messages: messages}, Stage: bridge.StageHanded, Evidence: "hook Stop"}
+func ackOf(recipient string, messages ...string) api.Ack {
+	return api.Ack{Lease: session.Lease{ID: "l", Recipient: recipient, Messages: messages}, Stage: bridge.StageHanded, Evidence: "hook Stop"}
 }
 
 // memory is a store of receipts: a set, as the real one is.
@@ -57,13 +57,13 @@ func TestMSG_06_JournalKeepsReceiptsUntilTheyAreRecorded(t *testing.T) {
 	if err := j.Import(m.record); err != nil || len(m.rows) != 0 {
 		t.Fatalf("a home without a journal: %v", err)
 	}
-	if err := j.Keep(confirmOf("p1", "m1", "m2"), 1000); err != nil {
+	if err := j.Keep(ackOf("p1", "m1", "m2"), 1000); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Keep(confirmOf("p2", "m1"), 2000); err != nil {
+	if err := j.Keep(ackOf("p2", "m1"), 2000); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Keep(confirmOf("p3"), 3000); err != nil {
+	if err := j.Keep(ackOf("p3"), 3000); err != nil {
 		t.Fatal(err)
 	}
 	if names := filesIn(t, j.Dir); len(names) != 2 {
@@ -98,7 +98,7 @@ func TestMSG_06_JournalKeepsReceiptsUntilTheyAreRecorded(t *testing.T) {
 
 func TestMSG_06_JournalSurvivesACrashBetweenRecordAndRemove(t *testing.T) {
 	j := Journal{Dir: filepath.Join(t.TempDir(), "j")}
-	if err := j.Keep(confirmOf("p1", "m1"), 1); err != nil {
+	if err := j.Keep(ackOf("p1", "m1"), 1); err != nil {
 		t.Fatal(err)
 	}
 	var m memory
@@ -122,7 +122,7 @@ func TestMSG_06_JournalSurvivesACrashBetweenRecordAndRemove(t *testing.T) {
 
 func TestMSG_06_JournalLeavesWhatItCannotRead(t *testing.T) {
 	j := Journal{Dir: filepath.Join(t.TempDir(), "j")}
-	if err := j.Keep(confirmOf("p1", "m1"), 1); err != nil {
+	if err := j.Keep(ackOf("p1", "m1"), 1); err != nil {
 		t.Fatal(err)
 	}
 	junk := map[string]string{
@@ -197,7 +197,7 @@ func TestMSG_06_JournalWithManyWritersAndBrokers(t *testing.T) {
 	for w := range writers {
 		writing.Go(func() {
 			for i := range each {
-				if err := j.Keep(confirmOf("p", strings.Repeat("w", w+1)), int64(i)); err != nil {
+				if err := j.Keep(ackOf("p", strings.Repeat("w", w+1)), int64(i)); err != nil {
 					t.Error(err)
 				}
 			}

@@ -178,12 +178,12 @@ func TestQuickCallsThatComeTogetherAreServedTogether(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	})
-	handler.on(api.OpConfirm.Name, func(context.Context, *Conn, json.RawMessage) (any, error) {
+	handler.on(api.OpAck.Name, func(context.Context, *Conn, json.RawMessage) (any, error) {
 		close(second)
 		return "second", nil
 	})
 	l := serve(t, newSocket(t), handler).greeted(t)
-	l.send(envelope{ID: 1, Op: api.OpSend.Name, Args: json.RawMessage("{}")}, envelope{ID: 2, Op: api.OpConfirm.Name, Args: json.RawMessage("{}")})
+	l.send(envelope{ID: 1, Op: api.OpSend.Name, Args: json.RawMessage("{}")}, envelope{ID: 2, Op: api.OpAck.Name, Args: json.RawMessage("{}")})
 	for range 2 {
 		if e, err := l.receive(); err != nil || e.Error != nil {
 			t.Errorf("answer %+v, %v", e, err)
@@ -302,14 +302,14 @@ func TestAGivenUpCallEndsInTheBroker(t *testing.T) {
 // A call may be given up in the very moment in which the broker leases mail to it.
 func TestMSG_06_MailOfAGivenUpCallIsGivenBack(t *testing.T) {
 	r := serve(t, newSocket(t), newFake())
-	began, back := make(chan struct{}, 1), make(chan api.Return, 1)
+	began, back := make(chan struct{}, 1), make(chan api.Nack, 1)
 	r.on(api.OpWait.Name, func(ctx context.Context, _ *Conn, _ json.RawMessage) (any, error) {
 		began <- struct{}{}
 		<-ctx.Done()
 		return api.WaitResult{Lease: &session.Lease{ID: "lent"}}, nil
 	})
-	r.on(api.OpReturn.Name, func(_ context.Context, _ *Conn, raw json.RawMessage) (any, error) {
-		var args api.Return
+	r.on(api.OpNack.Name, func(_ context.Context, _ *Conn, raw json.RawMessage) (any, error) {
+		var args api.Nack
 		err := json.Unmarshal(raw, &args)
 		back <- args
 		return api.Empty{}, err

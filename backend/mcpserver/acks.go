@@ -53,12 +53,12 @@ const ackPatience = 5 * time.Second
 // is in a pipe that nobody empties. Nobody waits for it but the session's end.
 func (s *Server) acknowledge(lease session.Lease, tool string) {
 	s.running.Go(func() {
-		confirm := api.Confirm{Lease: lease, Stage: bridge.StageHanded, Via: mail.ViaTool, Detail: tool}
-		s.confirm(confirm)
+		ack := api.Ack{Lease: lease, Stage: bridge.StageHanded, Via: mail.ViaTool, Detail: tool}
+		s.ack(ack)
 		s.acks.done(lease)
 		if s.hostLivedOn() {
-			confirm.Stage = bridge.StageConsumed
-			s.confirm(confirm)
+			ack.Stage = bridge.StageConsumed
+			s.ack(ack)
 		}
 	})
 }
@@ -85,25 +85,25 @@ func (s *Server) hostLivedOn() bool {
 	return s.opts.HostLives == nil || s.opts.HostLives()
 }
 
-// confirm tells the broker what became of a lease, or keeps it for the next one.
-func (s *Server) confirm(confirm api.Confirm) {
+// ack tells the broker what became of a lease, or keeps it for the next one.
+func (s *Server) ack(ack api.Ack) {
 	ctx, cancel := context.WithTimeout(context.Background(), ackPatience)
 	defer cancel()
-	if s.reconnector.Do(ctx, func(c *ipc.Client) error { return c.Confirm(ctx, confirm) }) == nil {
+	if s.reconnector.Do(ctx, func(c *ipc.Client) error { return c.Ack(ctx, ack) }) == nil {
 		return
 	}
-	if err := s.opts.Journal.Keep(confirm, s.opts.Now().UnixMilli()); err != nil {
+	if err := s.opts.Journal.Keep(ack, s.opts.Now().UnixMilli()); err != nil {
 		s.opts.Log.Error("a receipt is lost: its mail will be shown again", "err", err)
 	}
 }
 
-// giveBack returns the mail of an answer that nobody gets: the host has
+// nack returns the mail of an answer that nobody gets: the host has
 // cancelled the call, or has gone.
-func (s *Server) giveBack(lease session.Lease) {
+func (s *Server) nack(lease session.Lease) {
 	defer s.acks.done(lease)
 	ctx, cancel := context.WithTimeout(context.Background(), ackPatience)
 	defer cancel()
-	if err := s.reconnector.Do(ctx, func(c *ipc.Client) error { return c.Return(ctx, lease.ID) }); err != nil {
+	if err := s.reconnector.Do(ctx, func(c *ipc.Client) error { return c.Nack(ctx, lease.ID) }); err != nil {
 		s.opts.Log.Warn("mail of a cancelled call waits for the next connection", "err", err)
 	}
 }

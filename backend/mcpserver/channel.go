@@ -73,7 +73,7 @@ func (s *Server) pushAll(ctx context.Context, out *frames) error {
 				return err // the lease lapses with the connection
 			}
 		}
-		s.confirm(api.Confirm{Lease: *taken.Lease, Stage: bridge.StageHanded, Via: mail.ViaChannel})
+		s.ack(api.Ack{Lease: *taken.Lease, Stage: bridge.StageHanded, Via: mail.ViaChannel})
 	}
 }
 

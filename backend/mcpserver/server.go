@@ -153,7 +153,7 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 		}
 		if lease != nil {
 			s.acks.hold(*lease)
-			afterwards(ctx, func() { s.acknowledge(*lease, t.tool.Name) }, func() { s.giveBack(*lease) })
+			afterwards(ctx, func() { s.acknowledge(*lease, t.tool.Name) }, func() { s.nack(*lease) })
 		}
 		return mcp.NewToolResultText(string(text)), nil
 	}

@@ -189,7 +189,7 @@ func (k *talk) reads(ctx context.Context) {
 func (k *talk) inbox() int {
 	box, err := k.bob.Inbox(context.Background(), api.InboxArgs{Limit: 100, MarkRead: true})
 	if err == nil && box.Lease != nil {
-		err = k.bob.Confirm(context.Background(), api.Confirm{Lease: *box.Lease, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"})
+		err = k.bob.Ack(context.Background(), api.Ack{Lease: *box.Lease, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"})
 	}
 	if err != nil {
 		k.Errorf("inbox: %v", err)

@@ -144,7 +144,7 @@ func (h *host) wake(ctx context.Context, reply api.WakeReply) error {
 	if reply.Lease == nil {
 		return errors.New("the wake hook got no mail")
 	}
-	if err := h.hooks.Confirm(ctx, api.Confirm{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaWakeHook}); err != nil {
+	if err := h.hooks.Ack(ctx, api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaWakeHook}); err != nil {
 		return err
 	}
 	for _, call := range []session.HookCall{hookCall(session.EventPrompt, "UserPromptSubmit"), hookCall(session.EventStop, "Stop")} {

@@ -117,8 +117,8 @@ type entry struct {
 	Stdin  struct {
 		ToolName string `json:"tool_name"`
 	}
-	Confirm host.PluginConfirm
-	Failed  string
+	Ack    host.PluginAck `json:"confirm"`
+	Failed string
 }
 
 func (w *world) entries() []entry {
@@ -410,7 +410,7 @@ func TestMSG_11_RealOpenCode(t *testing.T) {
 	}
 	w.reached("MAIL-at-the-prompt")
 	w.reached("MAIL-after-a-tool")
-	if n := w.count(func(e entry) bool { return e.Plugin == "confirm" && e.Confirm.Stage == bridge.StageHanded }); n != 2 {
+	if n := w.count(func(e entry) bool { return e.Plugin == "confirm" && e.Ack.Stage == bridge.StageHanded }); n != 2 {
 		t.Errorf("%d pieces of mail were confirmed", n)
 	}
 	if n := w.count(func(e entry) bool { return e.Plugin == "start" }); n != 2 { // one for the list, one for the run

@@ -130,8 +130,8 @@ func standInPlugin(log *journal, home string) error {
 		}
 		reply := host.PluginReply{ID: request.ID}
 		switch {
-		case request.Confirm != nil:
-			log.add(map[string]any{"plugin": "confirm", "confirm": request.Confirm})
+		case request.Ack != nil:
+			log.add(map[string]any{"plugin": "confirm", "confirm": request.Ack})
 		case request.Back != "":
 			give(home, strings.TrimPrefix(request.Back, "loan-"), leased[request.Back])
 		default:

@@ -112,12 +112,12 @@ func (h *Holder) Join(box *Box) {
 // End offers again what the holder never acknowledged.
 func (h *Holder) End() {
 	for _, lease := range h.leases {
-		lease.Return()
+		lease.Release()
 	}
 }
 
-// Return takes back what was never acknowledged: it is offered again.
-func (l *Lease) Return() {
+// Release takes back what was never acknowledged: it is offered again.
+func (l *Lease) Release() {
 	delete(l.holder.leases, l.ID)
 	if l.box == nil {
 		return
@@ -202,7 +202,7 @@ func (b *Box) Ack(acked session.Lease) {
 	}
 	for id, lease := range b.leases {
 		if lease.ID == acked.ID || slices.Contains(acked.Messages, id) {
-			lease.Return()
+			lease.Release()
 		}
 	}
 }

@@ -60,7 +60,7 @@ func TestMSG_06_AnAcknowledgedLeaseEndsAndItsAnnouncementsCount(t *testing.T) {
 	if box.Announced()["long"] || box.Leased() != 0 {
 		t.Errorf("what was shown whole: announced %v, leased %t", box.Announced(), box.IsLeased("long"))
 	}
-	other.Return() // a second end changes nothing
+	other.Release() // a second end changes nothing
 	box.Lease(holder, s, mail.Presentation{Announced: deliveries("long")})
 	box.Forget("long")
 	if box.Announced()["long"] {
@@ -82,7 +82,7 @@ func TestMSG_06_AnEarlierBrokersLeaseIsHeldOnceItsHolderHasASession(t *testing.T
 	if box.TakeOver(stand); !box.IsLeased("a") {
 		t.Error("the session that it turned out to be may give it to another")
 	}
-	holder.Find("l1").Return()
+	holder.Find("l1").Release()
 	if box.IsLeased("a") {
 		t.Error("returned, and still leased")
 	}

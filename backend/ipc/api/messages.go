@@ -104,10 +104,10 @@ type WaitResult struct {
 // tool inbox.
 const MaxChannelBodyBytes = 60 << 10
 
-// Confirm tells the broker what became of a lease. Via is the way that it went, one
+// Ack tells the broker what became of a lease. Via is the way that it went, one
 // that the role may speak of; Detail is one word more about it, the host's event
 // or the tool. What people read of it, the broker writes.
-type Confirm struct {
+type Ack struct {
 	Lease  session.Lease `json:"loan"`
 	Stage  bridge.Stage  `json:"stage"` // handed or consumed
 	Via    mail.Via      `json:"via,omitempty"`
@@ -116,16 +116,16 @@ type Confirm struct {
 	Evidence string `json:"evidence"`
 }
 
-// Words are what an older broker keeps of the confirmation.
-func (c Confirm) Words() string {
+// Words are what an older broker keeps of the ack.
+func (c Ack) Words() string {
 	if c.Via == "" {
 		return c.Evidence
 	}
 	return c.Via.Evidence(c.Detail)
 }
 
-// Return gives a lease back that reached nobody: its mail is offered again.
-type Return struct {
+// Nack gives a lease back that reached nobody: its mail is offered again.
+type Nack struct {
 	Lease string `json:"loan"` // its id
 }
 
@@ -158,15 +158,15 @@ func (c MessageCalls) Take(ctx context.Context, args Caller) (Inbox, error) {
 	return OpTake.Call(ctx, c.link, args)
 }
 
-// Confirm tells what became of a lease; it is durable when it returns nil.
-func (c MessageCalls) Confirm(ctx context.Context, args Confirm) error {
+// Ack tells what became of a lease; it is durable when it returns nil.
+func (c MessageCalls) Ack(ctx context.Context, args Ack) error {
 	args.Evidence = args.Words()
-	_, err := OpConfirm.Call(ctx, c.link, args)
+	_, err := OpAck.Call(ctx, c.link, args)
 	return err
 }
 
-// Return gives a lease back that reached nobody.
-func (c MessageCalls) Return(ctx context.Context, leaseID string) error {
-	_, err := OpReturn.Call(ctx, c.link, Return{Lease: leaseID})
+// Nack gives a lease back that reached nobody.
+func (c MessageCalls) Nack(ctx context.Context, leaseID string) error {
+	_, err := OpNack.Call(ctx, c.link, Nack{Lease: leaseID})
 	return err
 }

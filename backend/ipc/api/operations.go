@@ -18,8 +18,8 @@ var (
 	OpHook     = define[session.HookCall, session.HookReply]("hook", RoleHook, RolePlugin)
 	OpWakeWait = define[WakeWait, WakeReply]("wake_wait", RoleHook)
 	OpTake     = define[Caller, Inbox]("take", RoleSession)
-	OpConfirm  = define[Confirm, Empty]("confirm", RoleSession, RolePlugin, RoleHook)
-	OpReturn   = define[Return, Empty]("return", RoleSession, RolePlugin, RoleHook)
+	OpAck      = define[Ack, Empty]("confirm", RoleSession, RolePlugin, RoleHook)
+	OpNack     = define[Nack, Empty]("return", RoleSession, RolePlugin, RoleHook)
 
 	// Claude's mod.
 	OpMod       = define[ModWait, ModReply]("mod", RoleMod)
@@ -49,7 +49,7 @@ var (
 // connection: handing them to another costs more than what they do beside the
 // commit. What comes meanwhile waits for it, a cancellation too, which could not
 // end a commit.
-var quick = map[string]bool{OpSend.Name: true, OpConfirm.Name: true}
+var quick = map[string]bool{OpSend.Name: true, OpAck.Name: true}
 
 // IsQuick reports whether an operation is one of those.
 func IsQuick(op string) bool { return quick[op] }

@@ -25,9 +25,9 @@ func isDetail(word string) bool {
 	return len(word) <= 64 && strings.IndexFunc(word, func(r rune) bool { return !strings.ContainsRune(letters, r) }) < 0
 }
 
-// Of returns the confirmation as it is recorded, or refuses what the role may not
+// Of returns the ack as it is recorded, or refuses what the role may not
 // say.
-func (c Confirm) Of(role Role) (Confirm, error) {
+func (c Ack) Of(role Role) (Ack, error) {
 	if c.Stage != bridge.StageHanded && c.Stage != bridge.StageConsumed {
 		return c, bridge.Errorf(bridge.Invalid, "a loan is confirmed as handed or consumed, not %q", c.Stage)
 	}
@@ -51,9 +51,9 @@ func (c Confirm) Of(role Role) (Confirm, error) {
 	return c, nil
 }
 
-// ofOlder gives the confirmation of a client of an older version its way: such a
+// ofOlder gives the ack of a client of an older version its way: such a
 // client says in words what its role and the stage tell.
-func (c Confirm) ofOlder(role Role) Confirm {
+func (c Ack) ofOlder(role Role) Ack {
 	switch {
 	case role == RoleHook && c.Evidence == mail.ViaWakeHook.Evidence(""):
 		c.Via = mail.ViaWakeHook
