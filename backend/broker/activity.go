@@ -16,9 +16,9 @@ type activity struct{ *core }
 // handedScan bounds the handed mail that is looked through at once.
 const handedScan = 500
 
-// active records a sign of activity: everything handed to the session before
+// noteActivity records a sign of activity: everything handed to the session before
 // counts as read from now on.
-func (p *activity) active(ctx context.Context, s *session.Session, evidence string) error {
+func (p *activity) noteActivity(ctx context.Context, s *session.Session, evidence string) error {
 	if err := p.offerAgain(ctx, s, false); err != nil {
 		return err
 	}
@@ -28,8 +28,8 @@ func (p *activity) active(ctx context.Context, s *session.Session, evidence stri
 	return p.consumeHanded(ctx, s, nextActivity(evidence))
 }
 
-// noteActive keeps when the session last showed a sign of life.
-func (p *activity) noteActive(s *session.Session) (at int64) {
+// markActive keeps when the session last showed a sign of life.
+func (p *activity) markActive(s *session.Session) (at int64) {
 	at = p.nowMillis()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -40,7 +40,7 @@ func (p *activity) noteActive(s *session.Session) (at int64) {
 }
 
 func (p *activity) consumeHanded(ctx context.Context, s *session.Session, evidence string) error {
-	at := p.noteActive(s)
+	at := p.markActive(s)
 	p.mu.Lock()
 	id, box := s.ID, p.boxes[s.ID]
 	if box == nil || !box.Open() {

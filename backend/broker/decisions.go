@@ -22,7 +22,7 @@ func (p *decisions) decide(ctx context.Context, l *link, args api.DecideArgs) (a
 	if err != nil {
 		return api.DecideResult{}, err
 	}
-	if err := p.activity.active(ctx, s, "tool decide"); err != nil {
+	if err := p.activity.noteActivity(ctx, s, "tool decide"); err != nil {
 		return api.DecideResult{}, err
 	}
 	rev, err := p.revisionOf(s, args)
@@ -155,7 +155,7 @@ func (p *decisions) decisions(ctx context.Context, l *link, args api.DecisionsAr
 	if found == nil {
 		found = []decision.Revision{}
 	}
-	return found, p.activity.active(ctx, s, "tool decisions")
+	return found, p.activity.noteActivity(ctx, s, "tool decisions")
 }
 
 // catchUp queues the applicable current decisions that the session was not told

@@ -77,7 +77,7 @@ func (p *hooks) noteSign(ctx context.Context, s *session.Session, call session.H
 		return err
 	}
 	if !call.GoesOn() {
-		p.activity.noteActive(s)
+		p.activity.markActive(s)
 		return nil
 	}
 	return p.activity.consumeHanded(ctx, s, nextActivity(call.HostEvent))

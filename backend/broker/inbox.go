@@ -83,7 +83,7 @@ func (p *inbox) reader(ctx context.Context, l *link, caller api.Caller, evidence
 	if p.children.isChild(caller) {
 		return nil, bridge.Errorf(bridge.Denied, "a native child has no inbox of its own: its parent session reads the mail")
 	}
-	return s, p.activity.active(ctx, s, evidence)
+	return s, p.activity.noteActivity(ctx, s, evidence)
 }
 
 // wait waits for one unread message that fits the filters, at most 110 s.

@@ -53,7 +53,7 @@ func (p *messages) senderOf(ctx context.Context, l *link, caller api.Caller) (br
 	if err != nil {
 		return bridge.Address{}, err
 	}
-	if err := p.activity.active(ctx, s, "tool send"); err != nil {
+	if err := p.activity.noteActivity(ctx, s, "tool send"); err != nil {
 		return bridge.Address{}, err
 	}
 	p.mu.Lock()

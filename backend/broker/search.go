@@ -37,7 +37,7 @@ func (p *history) searchHistory(ctx context.Context, l *link, args api.SearchArg
 	for _, hit := range hits {
 		result.Results = append(result.Results, searchHit(hit, query.Words))
 	}
-	return result, p.activity.active(ctx, s, "tool search_history")
+	return result, p.activity.noteActivity(ctx, s, "tool search_history")
 }
 
 func wordQuery(args api.SearchArgs) (query store.WordQuery, err error) {

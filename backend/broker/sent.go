@@ -20,7 +20,7 @@ func (p *messages) sendStatus(ctx context.Context, l *link, args api.SentArgs) (
 	if err := bridge.CheckID("message_id", args.MessageID); err != nil {
 		return api.Sent{}, err
 	}
-	if err := p.activity.active(ctx, s, "tool send_status"); err != nil {
+	if err := p.activity.noteActivity(ctx, s, "tool send_status"); err != nil {
 		return api.Sent{}, err
 	}
 	row, err := p.opts.DB.Sent(ctx, args.MessageID)

@@ -180,5 +180,5 @@ func (p *sessions) autoWake(ctx context.Context, l *link, args api.AutoWakeArgs)
 	s.Wake.AutoWake = args.Enabled
 	p.mu.Unlock()
 	p.changed()
-	return api.Empty{}, p.activity.active(ctx, s, "tool auto_wake")
+	return api.Empty{}, p.activity.noteActivity(ctx, s, "tool auto_wake")
 }

@@ -26,7 +26,7 @@ func (p *status) peers(ctx context.Context, l *link, caller api.Caller) (api.Pee
 		if err != nil {
 			return api.PeersResult{}, err
 		}
-		if err := p.activity.active(ctx, s, "tool peers"); err != nil {
+		if err := p.activity.noteActivity(ctx, s, "tool peers"); err != nil {
 			return api.PeersResult{}, err
 		}
 		p.mu.Lock()
