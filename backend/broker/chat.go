@@ -89,7 +89,7 @@ func (p *chats) chatByQueue(ctx context.Context, name string, route reach.Route,
 		return chat.Outcome{}, err
 	}
 	result, reason := p.pushToQueue(ctx, route.Thread, request.Body)
-	outcome, fallback := chat.Settle("", route.Taken, route.Refused, result, reason)
+	outcome, fallback := chat.OutcomeOf("", route.Taken, route.Refused, result, reason)
 	// What happened is noted even when the page has gone meanwhile.
 	ctx = context.WithoutCancel(ctx)
 	p.mu.Lock()
@@ -114,7 +114,7 @@ func (p *chats) chatByQueue(ctx context.Context, name string, route reach.Route,
 // it must not fall to the parent.
 func (p *chats) chatToChild(ctx context.Context, name string, route reach.Route, request chat.Request) chat.Outcome {
 	result, reason := p.pushToQueue(ctx, route.Thread, request.Body)
-	outcome, _ := chat.Settle(request.Child, route.Taken, route.Refused, result, reason)
+	outcome, _ := chat.OutcomeOf(request.Child, route.Taken, route.Refused, result, reason)
 	if result != chat.QueueAccepted && result != chat.QueueUnclear {
 		return outcome
 	}

@@ -32,7 +32,7 @@ func (p *decisions) decide(ctx context.Context, l *link, args api.DecideArgs) (a
 	messageID := newMessageID()
 	p.at(recording)
 	rev, queued, err := p.opts.DB.RecordDecision(ctx, rev, func(r decision.Revision) []store.Notification {
-		targets := p.inScope(r.Scope) // inside the write, so that settle finds what was written without a session
+		targets := p.inScope(r.Scope) // inside the write, so that persistIdentity finds what was written without a session
 		p.at(recipientsChosen)
 		return notifications(r, messageID, targets)
 	})
@@ -47,7 +47,7 @@ func (p *decisions) decide(ctx context.Context, l *link, args api.DecideArgs) (a
 const (
 	recording        point = "a decision is about to be written"
 	recipientsChosen point = "a decision is being written, and its recipients are chosen"
-	settling         point = "a session that joined is about to be written"
+	persisting       point = "a session that joined is about to be written"
 )
 
 // revisionOf checks the request and turns it into the revision to record.

@@ -80,7 +80,7 @@ func TestDEC_10_DEC_13_ASessionThatJoinsWhileADecisionIsWrittenIsToldOnce(t *tes
 			before.Close()
 			eventually(t, "it left", func() bool { return !isLive(b, before.ID) })
 			unknown := b.join(api.Register{AgentPID: 77, HostKnown: true})
-			held.hold(settling, func() { close(settles) })
+			held.hold(persisting, func() { close(settles) })
 			held.hold(tt.at, func() {
 				if !tt.waits {
 					joined <- tt.join(b)

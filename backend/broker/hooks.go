@@ -59,7 +59,7 @@ func (p *hooks) callerOf(ctx context.Context, call session.HookCall) (*session.S
 	if s == nil || !learned {
 		return s, nil
 	}
-	err := p.sessions.settle(ctx, s)
+	err := p.sessions.persistIdentity(ctx, s)
 	p.changed()
 	return s, err
 }

@@ -183,18 +183,18 @@ func (p *identity) leaveUnlessHeldLocked(id string) {
 	p.changed()
 }
 
-// findCallerLocked reports settled false when the session is new or learned who
+// findCallerLocked reports persisted false when the session is new or learned who
 // it is.
-func (p *identity) findCallerLocked(l *link, caller api.Caller) (s *session.Session, settled bool, err error) {
+func (p *identity) findCallerLocked(l *link, caller api.Caller) (s *session.Session, persisted bool, err error) {
 	if l.identity == nil {
 		return nil, false, bridge.Errorf(bridge.Denied, "register a session first")
 	}
 	if caller.SessionID != "" {
-		s, settled, err := p.identifiedLocked(l, caller.SessionID)
+		s, persisted, err := p.identifiedLocked(l, caller.SessionID)
 		if err == nil && caller.ChildID == "" {
 			p.threads.proveLocked(l, s)
 		}
-		return s, settled, err
+		return s, persisted, err
 	}
 	if caller.Session != "" && !l.sessions[caller.Session] {
 		return nil, false, bridge.Errorf(bridge.Denied, "the connection is not part of that session")
@@ -234,8 +234,8 @@ func (p *identity) identifiedLocked(l *link, sessionID string) (*session.Session
 }
 
 // moveToLocked makes the connection part of s. A session that it stood for
-// until now without knowing who it was is dissolved into s: then s has mail to
-// settle.
+// until now without knowing who it was is dissolved into s: then s has an
+// identity to persist.
 func (p *identity) moveToLocked(l *link, s *session.Session) (dissolved bool) {
 	if l.sessions[s.ID] {
 		return false

@@ -193,7 +193,7 @@ func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (ap
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, box := p.boxes.Of(report.Recipient); box != nil {
-		box.Mod.Settled(report.ID)
+		box.Mod.Resolved(report.ID)
 		switch report.Event {
 		case api.ModBusy:
 			box.Mod.Busy()
@@ -287,7 +287,7 @@ func (p *mods) judgeMod(ctx context.Context, s *session.Session, call session.Ho
 			return err
 		}
 		p.mu.Lock()
-		box.Mod.Settled(d.ID)
+		box.Mod.Resolved(d.ID)
 		box.Signal()
 		p.changed()
 		p.mu.Unlock()

@@ -37,7 +37,7 @@ func (p *sessions) register(ctx context.Context, l *link, args api.Register) (ap
 		note, err := p.decisions.note(ctx, decision.Target{Agent: args.Kind, Cwd: args.Cwd})
 		return api.Registered{Note: note}, err
 	}
-	if err := p.settle(ctx, s); err != nil {
+	if err := p.persistIdentity(ctx, s); err != nil {
 		return api.Registered{}, err
 	}
 	note, err := p.decisions.note(ctx, p.targetOf(s))
@@ -89,9 +89,9 @@ func (p *sessions) applyPrefsLocked(s *session.Session) {
 	}
 }
 
-// settle makes durable what a registration or a learned identity changed, and
+// persistIdentity makes durable what a registration or a learned identity changed, and
 // catches the session up on decisions (DEC-13). It may run again at any time.
-func (p *sessions) settle(ctx context.Context, s *session.Session) error {
+func (p *sessions) persistIdentity(ctx context.Context, s *session.Session) error {
 	p.mu.Lock()
 	peer := store.Peer{ID: s.ID, Name: s.Name, Agent: s.Kind, SessionID: s.SessionID, SeenAt: p.nowMillis()}
 	target := p.roster.Target(s)
@@ -102,7 +102,7 @@ func (p *sessions) settle(ctx context.Context, s *session.Session) error {
 	}
 	runner := s.Host == session.HostRunner
 	p.mu.Unlock()
-	p.at(settling)
+	p.at(persisting)
 	// The session is on the list already. A decision whose recipients were chosen
 	// before it came is written before this, for writes come one after another:
 	// the catch-up below sees it. Every later one is addressed to the session.
@@ -152,12 +152,12 @@ func (p *sessions) leave(_ context.Context, l *link, args api.Leave) (api.Empty,
 // carries a host session id identifies or creates it on the way.
 func (p *sessions) callerOf(ctx context.Context, l *link, caller api.Caller) (*session.Session, error) {
 	p.mu.Lock()
-	s, settled, err := p.identity.findCallerLocked(l, caller)
+	s, persisted, err := p.identity.findCallerLocked(l, caller)
 	p.mu.Unlock()
-	if err != nil || settled {
+	if err != nil || persisted {
 		return s, err
 	}
-	if err := p.settle(ctx, s); err != nil {
+	if err := p.persistIdentity(ctx, s); err != nil {
 		return nil, err
 	}
 	p.changed()

@@ -89,11 +89,11 @@ const (
 	QueueUnclear     QueueResult = "unclear"     // every other end after it was launched
 )
 
-// Settle turns the end of a queue run into the owner's answer (CHT-04 to
+// OutcomeOf turns the end of a queue run into the owner's answer (CHT-04 to
 // CHT-06, CHT-19). child is the id of the native child, "" for the session itself;
 // taken and refused are what to say of the words once the queue took them, or did
 // not. fallback says that a refused message now waits in the session's mail.
-func Settle(child, taken, refused string, result QueueResult, reason string) (o Outcome, fallback bool) {
+func OutcomeOf(child, taken, refused string, result QueueResult, reason string) (o Outcome, fallback bool) {
 	switch {
 	case result == QueueAccepted:
 		return Outcome{State: Queued, Transport: Native, Detail: "codex took it. " + taken}, false

@@ -25,9 +25,9 @@ func TestCHT_05_CHT_06_CHT_19_QueueOutcomes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, fallback := Settle(tt.child, "It is in the queue.", "It goes another way.", tt.result, "it exited with 1")
+			got, fallback := OutcomeOf(tt.child, "It is in the queue.", "It goes another way.", tt.result, "it exited with 1")
 			if got.State != tt.state || got.Transport != tt.transport || fallback != tt.fallback {
-				t.Errorf("Settle = %+v, %v; want %s by %s, fallback %v", got, fallback, tt.state, tt.transport, tt.fallback)
+				t.Errorf("OutcomeOf = %+v, %v; want %s by %s, fallback %v", got, fallback, tt.state, tt.transport, tt.fallback)
 			}
 			if tt.result != QueueAccepted && !strings.Contains(got.Detail, "it exited with 1") {
 				t.Errorf("the detail does not say why: %q", got.Detail)

@@ -94,8 +94,8 @@ func (m *Mod) Give(message string) {
 // NotGiven takes Give back: the message did not leave.
 func (m *Mod) NotGiven() { m.out = "" }
 
-// Settled ends the wait for what became of a message.
-func (m *Mod) Settled(message string) {
+// Resolved ends the wait for what became of a message.
+func (m *Mod) Resolved(message string) {
 	if m.out == message {
 		m.out = ""
 	}

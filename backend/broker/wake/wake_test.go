@@ -201,13 +201,13 @@ func TestCHT_20_TheStatesOfAMod(t *testing.T) {
 	if m.Awaited() != "a" || m.Tries()["a"] != 1 || !m.Open() {
 		t.Errorf("awaited %q, tries %v, open %t", m.Awaited(), m.Tries(), m.Open())
 	}
-	m.Settled("b")
+	m.Resolved("b")
 	state("another message is settled", ModEntering)
 	m.Judged(false)
 	if !m.Open() {
 		t.Error("a message is out, and nothing is open")
 	}
-	m.Settled("a")
+	m.Resolved("a")
 	state("its message is settled", ModFree)
 	if m.Judged(false); m.Open() {
 		t.Error("all is judged, and something is open")
