@@ -135,7 +135,7 @@ func TestMSG_06_OldAndNewReceiptsAreImported(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if _, err := os.Stat(file); os.IsNotExist(err) != (tt.want != mail.Fact{}) {
-				t.Errorf("afterwards the receipt: %v", err)
+				t.Errorf("afterwards the ack: %v", err)
 			}
 		})
 	}

@@ -64,7 +64,7 @@ type Broker struct {
 
 var _ ipc.Handler = (*Broker)(nil)
 
-// New prepares a broker: it loads the known sessions and imports the receipts
+// New prepares a broker: it loads the known sessions and imports the acks
 // that no broker heard.
 func New(ctx context.Context, opts Options) (*Broker, error) {
 	opts.Pace = opts.Pace.OrUsual()
@@ -89,7 +89,7 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 	c.parts = newParts(c, prefs)
 	b := &Broker{core: c}
 	b.operations = b.index()
-	b.leases.importReceipts(ctx)
+	b.leases.importAcks(ctx)
 	return b, nil
 }
 

@@ -39,7 +39,7 @@ func (p *decisions) decide(ctx context.Context, l *link, args api.DecideArgs) (a
 	if err != nil {
 		return api.DecideResult{}, err
 	}
-	p.deliver(ctx, queued)
+	p.notify(ctx, queued)
 	return api.DecideResult{Decision: rev, DeliveredTo: p.namesOf(queued)}, nil
 }
 
@@ -111,8 +111,8 @@ func notifications(r decision.Revision, messageID string, targets []decision.Tar
 	return list
 }
 
-// deliver tells live sessions of queued notifications.
-func (p *decisions) deliver(ctx context.Context, queued []store.Notification) {
+// notify tells live sessions of queued notifications.
+func (p *decisions) notify(ctx context.Context, queued []store.Notification) {
 	if len(queued) == 0 {
 		p.changed()
 		return
@@ -185,7 +185,7 @@ func (p *decisions) catchUp(ctx context.Context, target decision.Target) error {
 	if err != nil {
 		return err
 	}
-	p.deliver(ctx, queued)
+	p.notify(ctx, queued)
 	return nil
 }
 

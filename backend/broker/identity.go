@@ -134,8 +134,8 @@ func (p *identity) unboundLocked(l *link) *session.Session {
 }
 
 // bindLocked gives a session the host session id that was just learned. A host
-// session seen before brings its peer id along, so its mail and receipts are
-// found again.
+// session seen before brings its peer id along, so its mail and its decision notices
+// are found again.
 func (p *identity) bindLocked(s *session.Session, sessionID string) {
 	prior := p.roster.PriorID(s.Kind, sessionID)
 	if _, live := p.roster.Get(prior); prior != "" && prior != s.ID && !live {

@@ -23,7 +23,7 @@ type leases struct {
 // it returns is leased. Choosing and lending are one step, so that two hooks of one
 // session never show the same message.
 func (p *leases) lease(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (*session.Lease, mail.Presentation, error) {
-	p.importReceipts(ctx)
+	p.importAcks(ctx)
 	for {
 		given, taken, stale, err := p.tryLease(ctx, l, s, limit, first, take)
 		if !stale || err != nil {
@@ -114,15 +114,15 @@ func (p *leases) marksOf(args api.Ack, at int64) []mail.Mark {
 	return marks
 }
 
-// importReceipts brings in the receipts that no broker heard.
-func (p *leases) importReceipts(ctx context.Context) {
-	err := p.journal.Import(func(lines []ipc.JournalLine) error { return p.recordLines(ctx, lines) })
+// importAcks brings in the acks that no broker heard.
+func (p *leases) importAcks(ctx context.Context) {
+	err := p.journal.Import(func(lines []ipc.JournalLine) error { return p.recordAcks(ctx, lines) })
 	if err != nil && ctx.Err() == nil {
-		p.opts.Log.Warn("receipts in the read journal wait for another try", "err", err)
+		p.opts.Log.Warn("acks in the read journal wait for another try", "err", err)
 	}
 }
 
-func (p *leases) recordLines(ctx context.Context, lines []ipc.JournalLine) error {
+func (p *leases) recordAcks(ctx context.Context, lines []ipc.JournalLine) error {
 	byStage := map[bridge.Stage][]mail.Mark{}
 	for _, line := range lines {
 		mark, err := line.Mark()

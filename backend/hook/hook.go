@@ -83,14 +83,14 @@ func answer(ctx context.Context, opts Options, adapter host.Adapter, call sessio
 	ackHanded(ctx, opts, client, api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent})
 }
 
-// ackHanded tells the broker that the bytes are out, or keeps the receipt
+// ackHanded tells the broker that the bytes are out, or keeps the ack
 // for the next broker.
 func ackHanded(ctx context.Context, opts Options, client *ipc.Client, ack api.Ack) {
 	if client.Ack(ctx, ack) == nil {
 		return
 	}
 	if err := (ipc.Journal{Dir: opts.Home.ReadJournal()}).Keep(ack, opts.Now().UnixMilli()); err != nil {
-		opts.Log.Error("a receipt is lost: its mail will be shown again", "err", err)
+		opts.Log.Error("an ack is lost: its mail will be shown again", "err", err)
 	}
 }
 

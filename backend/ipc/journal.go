@@ -17,15 +17,15 @@ import (
 	"bridge/backend/mail"
 )
 
-// Journal is the durable read journal: receipts that no broker could hear, kept
+// Journal is the durable read journal: acks that no broker could hear, kept
 // until one imports them, so that mail already shown is never shown again
-// (MSG-06). Each receipt is a file of its own, written once and whole: writers
+// (MSG-06). Each ack is a file of its own, written once and whole: writers
 // in many processes cannot disturb each other or the importing broker.
 type Journal struct {
 	Dir string // the home's read-journal folder
 }
 
-// JournalLine is one receipt in the durable read journal: what Ack says,
+// JournalLine is one ack in the durable read journal: what Ack says,
 // one message a line, kept while no broker hears it.
 type JournalLine struct {
 	Stage     bridge.Stage `json:"stage"`
@@ -43,11 +43,11 @@ func (l JournalLine) Mark() (mail.Mark, error) {
 	mark := mail.Mark{MessageID: l.MessageID, Recipient: l.Recipient, At: l.At, Via: l.Via, Evidence: l.Evidence, Process: l.Process}
 	switch {
 	case l.Stage != bridge.StageHanded && l.Stage != bridge.StageConsumed:
-		return mark, bridge.Errorf(bridge.Invalid, "a receipt says handed or consumed, not %q", l.Stage)
+		return mark, bridge.Errorf(bridge.Invalid, "an ack says handed or consumed, not %q", l.Stage)
 	case l.Via == "":
 		mark.Via = mail.ViaOf(l.Stage, l.Evidence)
 	case !api.MaySay(l.Via, l.Stage):
-		return mark, bridge.Errorf(bridge.Invalid, "a receipt cannot say that mail was %s by %q", l.Stage, l.Via)
+		return mark, bridge.Errorf(bridge.Invalid, "an ack cannot say that mail was %s by %q", l.Stage, l.Via)
 	default:
 		mark.Evidence = l.Via.Evidence(l.Detail)
 	}
@@ -56,7 +56,7 @@ func (l JournalLine) Mark() (mail.Mark, error) {
 
 const (
 	journalSuffix = ".json"
-	// journalLimitBytes bounds one file: a receipt of one lease is far smaller.
+	// journalLimitBytes bounds one file: an ack of one lease is far smaller.
 	journalLimitBytes = 1 << 20
 )
 
@@ -78,17 +78,17 @@ func (j Journal) Keep(ack api.Ack, at int64) error {
 	}
 	data, err := json.Marshal(lines)
 	if err != nil {
-		return fmt.Errorf("encode a receipt: %w", err)
+		return fmt.Errorf("encode an ack: %w", err)
 	}
 	name := filepath.Join(j.Dir, uuid.NewString()+journalSuffix)
 	if err := disk.WriteNew(name, data, 0o600); err != nil {
-		return fmt.Errorf("keep a receipt: %w", err)
+		return fmt.Errorf("keep an ack: %w", err)
 	}
 	return nil
 }
 
-// Import gives every kept receipt to record and removes a file only after
-// record made its receipts durable. A file that cannot be read is left and
+// Import gives every kept ack to record and removes a file only after
+// record made its acks durable. A file that cannot be read is left and
 // reported; the others are still imported. Several imports may run at once.
 func (j Journal) Import(record func([]JournalLine) error) error {
 	entries, err := os.ReadDir(j.Dir)
@@ -114,17 +114,17 @@ func (j Journal) importFile(path string, record func([]JournalLine) error) error
 		return nil // another import had it
 	}
 	if err != nil {
-		return fmt.Errorf("read the receipt %s: %w", path, err)
+		return fmt.Errorf("read the ack %s: %w", path, err)
 	}
 	var lines []JournalLine
 	if err := bridge.DecodeStrict(data, journalLimitBytes, &lines); err != nil {
-		return fmt.Errorf("read the receipt %s: %w", path, err)
+		return fmt.Errorf("read the ack %s: %w", path, err)
 	}
 	if err := record(lines); err != nil {
 		return err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("clear the imported receipt %s: %w", path, err)
+		return fmt.Errorf("clear the imported ack %s: %w", path, err)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func ackOf(recipient string, messages ...string) api.Ack {
 	return api.Ack{Lease: session.Lease{ID: "l", Recipient: recipient, Messages: messages}, Stage: bridge.StageHanded, Evidence: "hook Stop"}
 }
 
-// memory is a store of receipts: a set, as the real one is.
+// memory is a store of acks: a set, as the real one is.
 type memory struct {
 	mu   sync.Mutex
 	rows map[JournalLine]int
@@ -67,7 +67,7 @@ func TestMSG_06_JournalKeepsReceiptsUntilTheyAreRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if names := filesIn(t, j.Dir); len(names) != 2 {
-		t.Errorf("the journal holds %v, want a file for each receipt that says something", names)
+		t.Errorf("the journal holds %v, want a file for each ack that says something", names)
 	}
 
 	failure := errors.New("the disk is full")
@@ -169,7 +169,7 @@ func TestMSG_06_JournalLeavesWhatItCannotRead(t *testing.T) {
 		wantFiles(t, j.Dir, junk, other)
 	}
 	if slices.ContainsFunc(filesIn(t, j.Dir), func(name string) bool { return len(name) > 30 }) {
-		t.Error("the good receipt was not imported")
+		t.Error("the good ack was not imported")
 	}
 }
 
@@ -221,6 +221,6 @@ func TestMSG_06_JournalWithManyWritersAndBrokers(t *testing.T) {
 	close(written)
 	importing.Wait()
 	if len(m.rows) != writers*each || len(filesIn(t, j.Dir)) != 0 {
-		t.Errorf("%d receipts are recorded, want %d; left %v", len(m.rows), writers*each, filesIn(t, j.Dir))
+		t.Errorf("%d acks are recorded, want %d; left %v", len(m.rows), writers*each, filesIn(t, j.Dir))
 	}
 }

@@ -93,7 +93,7 @@ func (s *Server) ack(ack api.Ack) {
 		return
 	}
 	if err := s.opts.Journal.Keep(ack, s.opts.Now().UnixMilli()); err != nil {
-		s.opts.Log.Error("a receipt is lost: its mail will be shown again", "err", err)
+		s.opts.Log.Error("an ack is lost: its mail will be shown again", "err", err)
 	}
 }
 
