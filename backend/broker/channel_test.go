@@ -32,69 +32,88 @@ func (b *bench) push(app peer) int {
 // one may still drop it all. What was not shown is never called read, and comes
 // another way.
 func TestCHT_03_AChannelIsBelievedByTheTurnThatItStarts(t *testing.T) {
-	const words = "the owner's words"
-	const id = "m-1"
-	open := func(b *bench) peer {
-		app := b.join(api.Register{Name: "app", SessionID: "s1", Channel: true})
-		b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
-		return app
+	for name, happens := range map[string]func(*testing.T){
+		"shown": channelShows,
+		"dropped, and the next turn is another's": channelDropsBeforeAnothersTurn,
+		"dropped, and nothing follows":            channelDrops,
+		"at work its hooks do it":                 channelAtWork,
+	} {
+		t.Run(name, happens)
 	}
-	prompt := func(text string) session.HookCall {
-		return session.HookCall{Event: session.EventPrompt, SessionID: "s1", Prompt: text}
+}
+
+// What the owner writes to a session with a channel.
+const (
+	pushedWords = "the owner's words"
+	pushedID    = "m-1"
+)
+
+// withChannel is a session with a channel, idle.
+func (b *bench) withChannel() peer {
+	app := b.join(api.Register{Name: "app", SessionID: "s1", Channel: true})
+	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+	return app
+}
+
+func promptOf(text string) session.HookCall {
+	return session.HookCall{Event: session.EventPrompt, SessionID: "s1", Prompt: text}
+}
+
+func channelShows(t *testing.T) {
+	b := newBench(t)
+	app := b.withChannel()
+	b.chat(chat.Request{Session: app.ID, Body: pushedWords, MessageID: pushedID})
+	if got := b.push(app); got != 1 {
+		t.Fatalf("the channel is given %d messages", got)
 	}
-	t.Run("shown", func(t *testing.T) {
-		b := newBench(t)
-		app := open(b)
-		b.chat(chat.Request{Session: app.ID, Body: words, MessageID: id})
-		if got := b.push(app); got != 1 {
-			t.Fatalf("the channel is given %d messages", got)
-		}
-		reply := b.hook(prompt(`<channel source="bridge" message_id="`+id+`">`+words+`</channel>`), true)
-		if got := b.stage(id); got != bridge.StageConsumed || strings.Contains(reply.Text, words) {
-			t.Errorf("it is %s, and the prompt's hook adds %q", got, reply.Text)
-		}
-		b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
-		b.chat(chat.Request{Session: app.ID, Body: "more", MessageID: "m-2"})
-		if got := b.push(app); got != 1 {
-			t.Errorf("afterwards the channel is given %d messages", got)
-		}
-	})
-	t.Run("dropped, and the next turn is another's", func(t *testing.T) {
-		b := newBench(t)
-		pass := b.clock()
-		app := open(b)
-		b.chat(chat.Request{Session: app.ID, Body: words, MessageID: id})
-		b.push(app)
-		pass(Pace{}.OrUsual().Settle) // a host that shows it has begun with it by now
-		reply := b.hook(prompt("something else"), true)
-		if !strings.Contains(reply.Text, words) || b.stage(id) != bridge.StageHanded {
-			t.Errorf("the prompt's hook shows %q; the words are %s", reply.Text, b.stage(id))
-		}
-		b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
-		if out := b.chat(chat.Request{Session: app.ID, Body: "more", MessageID: "m-2"}); b.push(app) != 0 || strings.Contains(out.Detail, "channel") {
-			t.Errorf("the channel that showed nothing is used again: %q", out.Detail)
-		}
-	})
-	t.Run("dropped, and nothing follows", func(t *testing.T) {
-		b := newBench(t)
-		b.quick()
-		app := open(b)
-		b.chat(chat.Request{Session: app.ID, Body: words, MessageID: id})
-		b.push(app)
-		standby := b.wakeHook(true)
-		if reply := <-standby; !strings.Contains(reply.Text, words) {
-			t.Errorf("the standby's wake says %q", reply.Text)
-		}
-	})
-	t.Run("at work its hooks do it", func(t *testing.T) {
-		b := newBench(t)
-		app := open(b)
-		b.hook(prompt("work"), true)
-		if out := b.chat(chat.Request{Session: app.ID, Body: words, MessageID: id}); b.push(app) != 0 || strings.Contains(out.Detail, "channel") {
-			t.Errorf("a session at work has it pushed: %q", out.Detail)
-		}
-		if reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, true); !strings.Contains(reply.Text, words) {
-			t.Errorf("the tool's hook shows %q", reply.Text)
-		}
-	})
+	reply := b.hook(promptOf(`<channel source="bridge" message_id="`+pushedID+`">`+pushedWords+`</channel>`), true)
+	if got := b.stage(pushedID); got != bridge.StageConsumed || strings.Contains(reply.Text, pushedWords) {
+		t.Errorf("it is %s, and the prompt's hook adds %q", got, reply.Text)
+	}
+	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+	b.chat(chat.Request{Session: app.ID, Body: "more", MessageID: "m-2"})
+	if got := b.push(app); got != 1 {
+		t.Errorf("afterwards the channel is given %d messages", got)
+	}
+}
+
+func channelDropsBeforeAnothersTurn(t *testing.T) {
+	b := newBench(t)
+	pass := b.clock()
+	app := b.withChannel()
+	b.chat(chat.Request{Session: app.ID, Body: pushedWords, MessageID: pushedID})
+	b.push(app)
+	pass(Pace{}.OrUsual().Settle) // a host that shows it has begun with it by now
+	reply := b.hook(promptOf("something else"), true)
+	if !strings.Contains(reply.Text, pushedWords) || b.stage(pushedID) != bridge.StageHanded {
+		t.Errorf("the prompt's hook shows %q; the words are %s", reply.Text, b.stage(pushedID))
+	}
+	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+	if out := b.chat(chat.Request{Session: app.ID, Body: "more", MessageID: "m-2"}); b.push(app) != 0 || strings.Contains(out.Detail, "channel") {
+		t.Errorf("the channel that showed nothing is used again: %q", out.Detail)
+	}
+}
+
+func channelDrops(t *testing.T) {
+	b := newBench(t)
+	b.quick()
+	app := b.withChannel()
+	b.chat(chat.Request{Session: app.ID, Body: pushedWords, MessageID: pushedID})
+	b.push(app)
+	standby := b.wakeHook(true)
+	if reply := <-standby; !strings.Contains(reply.Text, pushedWords) {
+		t.Errorf("the standby's wake says %q", reply.Text)
+	}
+}
+
+func channelAtWork(t *testing.T) {
+	b := newBench(t)
+	app := b.withChannel()
+	b.hook(promptOf("work"), true)
+	if out := b.chat(chat.Request{Session: app.ID, Body: pushedWords, MessageID: pushedID}); b.push(app) != 0 || strings.Contains(out.Detail, "channel") {
+		t.Errorf("a session at work has it pushed: %q", out.Detail)
+	}
+	if reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, true); !strings.Contains(reply.Text, pushedWords) {
+		t.Errorf("the tool's hook shows %q", reply.Text)
+	}
 }

@@ -498,67 +498,74 @@ func (b *bench) clock() (pass func(time.Duration)) {
 	return func(d time.Duration) { passed.Add(int64(d)) }
 }
 
-// A host reads the end of a wake hook some time later. A person's prompt may come
-// first: then it shows the mail in the midst of that turn or after it, or it
-// dropped the wake. Whatever it does, the session sees the mail once.
+// wakeSign is a sign of a session that a wake hook was given mail for, and what the
+// broker makes of it.
+type wakeSign struct {
+	after time.Duration
+	event session.Event
+	wakes bool // the prompt holds the wake's text
+	shows bool // the hook shows the mail
+	stage bridge.Stage
+}
+
+// hostReads is how long a host may take to read the end of a wake hook.
+const hostReads = 10 * time.Second
+
+// fatesOfAWake are what a host may make of a wake. A person's prompt may come first:
+// then it shows the mail in the midst of that turn or after it, or it dropped the wake.
+var fatesOfAWake = []struct {
+	name  string
+	signs []wakeSign
+}{
+	{"the host begins a turn with it", []wakeSign{
+		{event: session.EventPrompt, wakes: true, stage: bridge.StageConsumed},
+	}},
+	{"it comes in the midst of a person's turn", []wakeSign{
+		{event: session.EventPrompt, stage: bridge.StageHanded},
+		{after: hostReads, event: session.EventTool, stage: bridge.StageHanded},
+		{event: session.EventPrompt, wakes: true, stage: bridge.StageConsumed},
+		{event: session.EventStop, stage: bridge.StageConsumed},
+	}},
+	{"it comes after a person's turn", []wakeSign{
+		{event: session.EventPrompt, stage: bridge.StageHanded},
+		{after: hostReads, event: session.EventStop, stage: bridge.StageHanded},
+		{event: session.EventPrompt, wakes: true, stage: bridge.StageConsumed},
+	}},
+	{"it is dropped in a turn with steps", []wakeSign{
+		{event: session.EventPrompt, stage: bridge.StageHanded},
+		{event: session.EventTool, stage: bridge.StageHanded},
+		{after: hostReads, event: session.EventTool, stage: bridge.StageHanded},
+		{event: session.EventStop, shows: true, stage: bridge.StageHanded},
+		{event: session.EventStop, stage: bridge.StageConsumed},
+	}},
+	{"it is dropped in a turn without steps", []wakeSign{
+		{event: session.EventPrompt, stage: bridge.StageHanded},
+		{after: hostReads, event: session.EventStop, stage: bridge.StageHanded},
+		{event: session.EventPrompt, shows: true, stage: bridge.StageHanded},
+		{event: session.EventStop, stage: bridge.StageConsumed},
+	}},
+	{"it is dropped, and a person comes later", []wakeSign{
+		{after: hostReads, event: session.EventPrompt, shows: true, stage: bridge.StageHanded},
+		{event: session.EventTool, stage: bridge.StageConsumed},
+	}},
+	{"the conversation is compacted first", []wakeSign{
+		{event: session.EventStart, stage: bridge.StageHanded},
+		{after: hostReads, event: session.EventStop, stage: bridge.StageHanded},
+		{event: session.EventPrompt, shows: true, stage: bridge.StageHanded},
+	}},
+	{"the session ends first", []wakeSign{
+		{event: session.EventEnd, stage: bridge.StageWoken},
+		{event: session.EventPrompt, shows: true, stage: bridge.StageHanded},
+	}},
+	{"the woken turn's prompt is not heard of", []wakeSign{
+		{event: session.EventTool, stage: bridge.StageConsumed},
+		{after: hostReads, event: session.EventStop, stage: bridge.StageConsumed},
+	}},
+}
+
+// Whatever the host does, the session sees the mail once.
 func TestMSG_06_CHT_03_MailOfAWakeIsSeenOnce(t *testing.T) {
-	const settle = 10 * time.Second
-	type sign struct {
-		after time.Duration
-		event session.Event
-		wakes bool // the prompt holds the wake's text
-		shows bool // the hook shows the mail
-		stage bridge.Stage
-	}
-	for _, tt := range []struct {
-		name  string
-		signs []sign
-	}{
-		{"the host begins a turn with it", []sign{
-			{event: session.EventPrompt, wakes: true, stage: bridge.StageConsumed},
-		}},
-		{"it comes in the midst of a person's turn", []sign{
-			{event: session.EventPrompt, stage: bridge.StageHanded},
-			{after: settle, event: session.EventTool, stage: bridge.StageHanded},
-			{event: session.EventPrompt, wakes: true, stage: bridge.StageConsumed},
-			{event: session.EventStop, stage: bridge.StageConsumed},
-		}},
-		{"it comes after a person's turn", []sign{
-			{event: session.EventPrompt, stage: bridge.StageHanded},
-			{after: settle, event: session.EventStop, stage: bridge.StageHanded},
-			{event: session.EventPrompt, wakes: true, stage: bridge.StageConsumed},
-		}},
-		{"it is dropped in a turn with steps", []sign{
-			{event: session.EventPrompt, stage: bridge.StageHanded},
-			{event: session.EventTool, stage: bridge.StageHanded},
-			{after: settle, event: session.EventTool, stage: bridge.StageHanded},
-			{event: session.EventStop, shows: true, stage: bridge.StageHanded},
-			{event: session.EventStop, stage: bridge.StageConsumed},
-		}},
-		{"it is dropped in a turn without steps", []sign{
-			{event: session.EventPrompt, stage: bridge.StageHanded},
-			{after: settle, event: session.EventStop, stage: bridge.StageHanded},
-			{event: session.EventPrompt, shows: true, stage: bridge.StageHanded},
-			{event: session.EventStop, stage: bridge.StageConsumed},
-		}},
-		{"it is dropped, and a person comes later", []sign{
-			{after: settle, event: session.EventPrompt, shows: true, stage: bridge.StageHanded},
-			{event: session.EventTool, stage: bridge.StageConsumed},
-		}},
-		{"the conversation is compacted first", []sign{
-			{event: session.EventStart, stage: bridge.StageHanded},
-			{after: settle, event: session.EventStop, stage: bridge.StageHanded},
-			{event: session.EventPrompt, shows: true, stage: bridge.StageHanded},
-		}},
-		{"the session ends first", []sign{
-			{event: session.EventEnd, stage: bridge.StageWoken},
-			{event: session.EventPrompt, shows: true, stage: bridge.StageHanded},
-		}},
-		{"the woken turn's prompt is not heard of", []sign{
-			{event: session.EventTool, stage: bridge.StageConsumed},
-			{after: settle, event: session.EventStop, stage: bridge.StageConsumed},
-		}},
-	} {
+	for _, tt := range fatesOfAWake {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
 			pass := b.clock()

@@ -172,15 +172,16 @@ func TestMSG_06_SignsAreThoseBeforeThisOne(t *testing.T) {
 	}
 }
 
-func TestCHT_20_TheStatesOfAMod(t *testing.T) {
-	older, mod := &ModLink{Number: 1}, &ModLink{Number: 2}
-	m := NewMod()
-	state := func(what string, want ModState) {
-		t.Helper()
-		if got := m.State(); got != want {
-			t.Fatalf("%s: state %d, want %d", what, got, want)
-		}
+func wantState(t *testing.T, m Mod, what string, want ModState) {
+	t.Helper()
+	if got := m.State(); got != want {
+		t.Fatalf("%s: state %d, want %d", what, got, want)
 	}
+}
+
+func TestCHT_20_TheStatesOfAMod(t *testing.T) {
+	older, mod, m := &ModLink{Number: 1}, &ModLink{Number: 2}, NewMod()
+	state := func(what string, want ModState) { t.Helper(); wantState(t, m, what, want) }
 	state("new", ModAbsent)
 	if changed, ok := m.Hello(mod, "s1", true); !changed || !ok || !m.IsIn("s1") || m.IsIn("s2") {
 		t.Errorf("a first hello: %t, %t", changed, ok)
@@ -212,6 +213,12 @@ func TestCHT_20_TheStatesOfAMod(t *testing.T) {
 	if m.Judged(false); m.Open() {
 		t.Error("all is judged, and something is open")
 	}
+}
+
+func TestCHT_20_WhatHooksAndTheModTellOfATurn(t *testing.T) {
+	mod, m := &ModLink{Number: 2}, NewMod()
+	state := func(what string, want ModState) { t.Helper(); wantState(t, m, what, want) }
+	m.Hello(mod, "s1", false)
 	m.Sign(session.HookCall{Event: session.EventPrompt}, 10)
 	if state("a prompt", ModInTurn); m.TurnEnded(9) {
 		t.Error("the end of an earlier turn ended this one")
