@@ -47,8 +47,9 @@ func (p *activity) consumeHanded(ctx context.Context, s *session.Session, eviden
 		p.mu.Unlock()
 		return nil
 	}
-	handovers, here := box.Handovers(), p.processesLocked(id)
+	handovers, hosts := box.Handovers(), p.hostsLocked(id)
 	p.mu.Unlock()
+	here := running(hosts)
 	marks, err := p.opts.DB.ConsumeHanded(ctx, id, at, at, evidence, here.FollowOn)
 	if err != nil {
 		return err
@@ -90,9 +91,10 @@ func (p *activity) offerAgain(ctx context.Context, s *session.Session, all bool)
 		p.mu.Unlock()
 		return nil
 	}
-	here := p.processesLocked(id)
+	hosts := p.hostsLocked(id)
 	kind, folder, host, cwd := s.Kind, s.CLIDataDir, s.SessionID, s.Cwd
 	p.mu.Unlock()
+	here := running(hosts)
 	handed, err := p.opts.DB.Handed(ctx, id, handedScan)
 	lost := slices.DeleteFunc(handed, func(d mail.Delivery) bool {
 		return d.Handed.Via.InQueue() || d.Handed.Via == mail.ViaMod || !d.Handed.Happened() || !all && !here.FollowOn(d.Handed)

@@ -89,12 +89,21 @@ func (v *live) forHooksLocked(s *session.Session, free []mail.Delivery) []mail.D
 	return slices.DeleteFunc(free, v.keptForModLocked(s))
 }
 
-// processesLocked are the host processes that are part of the session.
-func (v *live) processesLocked(id string) mail.Processes {
-	var here mail.Processes
+// hostsLocked are the host processes that the session's connections belong to.
+func (v *live) hostsLocked(id string) (hosts []proc.Named) {
 	for _, l := range v.conns {
-		if l.sessions[id] && !l.host.Ended() {
-			here.Add(l.host.Name, l.host.Since)
+		if l.sessions[id] {
+			hosts = append(hosts, l.host)
+		}
+	}
+	return hosts
+}
+
+// running are those of the host processes that have not ended: it asks the system.
+func running(hosts []proc.Named) (here mail.Processes) {
+	for _, host := range hosts {
+		if !host.Ended() {
+			here.Add(host.Name, host.Since)
 		}
 	}
 	return here

@@ -15,7 +15,7 @@ import (
 type status struct {
 	*core
 	started  time.Time
-	versions cliVersions
+	versions agent.Versions
 }
 
 // peers lists the live sessions for a tool call (MSG-09).
@@ -79,7 +79,7 @@ func (p *status) peerLocked(s *session.Session, unread int) api.Peer {
 	if problem := p.boxes[s.ID].Queue.Problem(); problem != "" {
 		problems = append(problems, problem)
 	}
-	version := p.versions.of(s.Kind)
+	version := p.versions.Of(s.Kind)
 	if problem := agent.VersionProblem(s.Kind, version); problem != "" {
 		problems = append(problems, problem)
 	}

@@ -7,21 +7,25 @@ package feed
 import (
 	"sync"
 
-	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 )
+
+// Conn is where revisions are pushed to. It never waits; an *ipc.Conn is one.
+type Conn interface {
+	Push(event string, data any)
+}
 
 // Feed counts the changes of what the broker shows.
 type Feed struct {
 	mu       sync.Mutex // guards who watches, and that each sees the revisions in their order
 	revision int64
 	watchers map[chan struct{}]struct{} // in this process
-	conns    map[*ipc.Conn]struct{}     // that subscribed
+	conns    map[Conn]struct{}          // that subscribed
 }
 
 // New begins at a revision that grows over restarts, too.
 func New(revision int64) *Feed {
-	return &Feed{revision: revision, watchers: map[chan struct{}]struct{}{}, conns: map[*ipc.Conn]struct{}{}}
+	return &Feed{revision: revision, watchers: map[chan struct{}]struct{}{}, conns: map[Conn]struct{}{}}
 }
 
 // Changed counts a revision.
@@ -62,14 +66,14 @@ func (f *Feed) Watch() (changes <-chan struct{}, stop func()) {
 }
 
 // Subscribe pushes each revision to the connection until it unsubscribes.
-func (f *Feed) Subscribe(conn *ipc.Conn) {
+func (f *Feed) Subscribe(conn Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.conns[conn] = struct{}{}
 }
 
 // Unsubscribe ends that.
-func (f *Feed) Unsubscribe(conn *ipc.Conn) {
+func (f *Feed) Unsubscribe(conn Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.conns, conn)

@@ -1,6 +1,11 @@
 package feed
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	"bridge/backend/ipc/api"
+)
 
 func waits(changes <-chan struct{}) bool {
 	select {
@@ -28,5 +33,28 @@ func TestWhoWatchesIsSignalledOnceForSeveralChanges(t *testing.T) {
 	stop()
 	if f.Changed(); !waits(changes) {
 		t.Error("signalled after stop")
+	}
+}
+
+// conn keeps the revisions that were pushed to it.
+type conn struct{ revisions []int64 }
+
+func (c *conn) Push(event string, data any) {
+	if pushed, ok := data.(api.RevisionEvent); ok && event == api.EventRevision {
+		c.revisions = append(c.revisions, pushed.Revision)
+	}
+}
+
+func TestASubscriberIsPushedEachRevisionUntilItHasGone(t *testing.T) {
+	f, c := New(100), &conn{}
+	f.Changed()
+	f.Subscribe(c)
+	f.Subscribe(c) // it may ask again after a break
+	f.Changed()
+	f.Changed()
+	f.Unsubscribe(c)
+	f.Changed()
+	if !slices.Equal(c.revisions, []int64{102, 103}) {
+		t.Errorf("pushed %v, want the revisions 102 and 103", c.revisions)
 	}
 }
