@@ -1,9 +1,11 @@
 // Package store keeps bridge.db: the messages with the stages of their
 // deliveries, the pinned decisions and who was told of them, and the names of
-// peers. DB is the one writer of a home: it brings the schema up to date,
-// groups the writes of concurrent callers into one synced commit, and returns
-// only when that commit is durable. A search index in history.db follows it.
-// Reader reads beside it, or with no broker at all, and has no method that writes.
+// peers. DB is the one writer of a home: it has the schema brought up to date
+// (upgrade), groups the writes of concurrent callers into one synced commit
+// (sqlitex.Writer), and returns only when that commit is durable. A search index
+// in history.db follows it (fulltext). Reader reads beside it, or with no broker
+// at all, and has no method that writes. It also moves mail that is too old to the
+// archived messages.
 package store
 
 import (
@@ -37,7 +39,7 @@ type Options struct {
 }
 
 // DB is the open store of a home. One process holds it at a time: the caller
-// owns the election lock (AcquireLock). Its methods may be called concurrently.
+// owns the election lock (sqlitex.AcquireLock). Its methods may be called concurrently.
 type DB struct {
 	*Reader
 	writer  *sqlitex.Writer

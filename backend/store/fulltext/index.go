@@ -209,7 +209,7 @@ func (x *Index) loop(ctx context.Context) {
 	}
 }
 
-// CatchUp goes on until nothing is left to index, giving way to senders.
+// catchUp goes on until nothing is left to index, giving way to senders.
 func (x *Index) catchUp(ctx context.Context) error {
 	if met := x.damage.Swap(nil); met != nil {
 		return x.renew(ctx, *met)
