@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"bridge/backend/bridge"
@@ -167,6 +168,35 @@ func TestACallerThatGivesUpTakesNobodyAlong(t *testing.T) {
 	if words := said(t, w.path); !slices.Equal(words, []string{"stays"}) {
 		t.Errorf("stored: %q", words)
 	}
+}
+
+// Whoever gives up while its write is in a batch hears what became of it: it may
+// be stored.
+func TestACallerInABatchHearsItsOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openWords(t)
+		release := hold(t, w)
+		running, goOn, first := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		go func() {
+			first <- w.Do(context.Background(), func(*Tx) error { close(running); <-goOn; return nil })
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		second := make(chan error, 1)
+		go func() { second <- say(ctx, w, "claimed") }()
+		synctest.Wait()
+		release()
+		<-running
+		cancel()
+		synctest.Wait()
+		close(goOn)
+		if err := errors.Join(<-first, <-second); err != nil {
+			t.Errorf("the writes of one batch: %v", err)
+		}
+		if words := said(t, w.path); !slices.Equal(words, []string{"claimed"}) {
+			t.Errorf("stored: %q", words)
+		}
+	})
 }
 
 func TestCloseWaitsForTheWritesUnderWay(t *testing.T) {
