@@ -106,7 +106,7 @@ func TestJOB_14_UnderTheFloorOnlyWhatIsNamedIsWritten(t *testing.T) {
 func TestJOB_14_UnderTheFloorWorkGoesOn(t *testing.T) {
 	needFloor(t)
 	inside := t.TempDir()
-	script := "cd " + inside + " && mkdir -p a b && echo x > a/x && mv a/x b/y && ln b/y b/z && rm b/z && cat b/y /etc/hostname > out 2>/dev/null; cat b/y && head -c 1 /dev/urandom > /dev/null"
+	script := "cd " + inside + " && mkdir -p a b && echo x > a/x && mv a/x b/y && ln b/y a/z && rm a/z && cat b/y /etc/hostname > out 2>/dev/null; cat b/y && head -c 1 /dev/urandom > /dev/null"
 	if out, err := run(t, sandbox.Rules{Writable: []string{inside}}, script); err != nil || out != "x\n" {
 		t.Errorf("= %q, %v; want x", out, err)
 	}

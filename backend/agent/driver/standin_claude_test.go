@@ -72,6 +72,9 @@ func (c *claudeStand) listen() {
 }
 
 func (c *claudeStand) inserted(m message) {
+	if os.Getenv("STANDIN_MUTE") != "" {
+		return
+	}
 	say(object{"type": "user", "uuid": m.id, "isReplay": true, "message": object{"role": "user", "content": m.text}})
 	say(object{"type": "command_lifecycle", "command_uuid": m.id, "state": "started"})
 }

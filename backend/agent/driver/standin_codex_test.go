@@ -19,6 +19,7 @@ type codexStand struct {
 
 	mu       sync.Mutex // guards what follows
 	turns    int
+	steers   int
 	turn     string // that runs
 	asked    int
 	commands map[string]string // command of each step
@@ -100,8 +101,9 @@ func (c *codexStand) handle(line codexSaid) (result object, refused string) {
 		c.messages <- message{p.ClientUserMessageID, p.Input[0].Text}
 		return object{"turn": object{"id": turn}}, ""
 	case "turn/steer":
+		c.steers++
 		switch {
-		case turn == "":
+		case c.steers == 1 && os.Getenv("STANDIN_LATE") != "", turn == "":
 			return nil, "no active turn to steer"
 		case turn != p.ExpectedTurnID:
 			return nil, fmt.Sprintf("expected active turn id `%s` but found `%s`", p.ExpectedTurnID, turn)

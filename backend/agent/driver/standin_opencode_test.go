@@ -239,8 +239,8 @@ func (o *opencodeStand) junk() {
 	o.emit(strings.Repeat("x", 1<<20))
 }
 
-// lose breaks the stream of events and leaves the process.
-func (o *opencodeStand) lose() {
+// hangUp breaks the stream of events and leaves the process.
+func (o *opencodeStand) hangUp() {
 	o.mu.Lock()
 	o.broken = true
 	o.mu.Unlock()

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"bridge/backend/agent/driver"
 	"bridge/backend/agent/driver/drivertest"
@@ -69,6 +70,42 @@ func TestOpenCodeIsAskedAgainWhereItHangs(t *testing.T) {
 	spec.Prompt, spec.Env = drivertest.Prompt("answer"), append(spec.Env, "STANDIN_HANGS=1")
 	if end := drivertest.Until[job.TurnEnded](drivertest.Start(t, bench, spec), nil); end.Why != job.EndAnswer {
 		t.Errorf("the turn ended with %+v", end)
+	}
+}
+
+// A turn can be stopped before the CLI has said that it runs.
+func TestJOB_06_AnInterruptReachesATurnThatBegins(t *testing.T) {
+	bench := newStage(bridge.Claude)(t)
+	bench.Script("slow", drivertest.Step{Say: "never", Gate: "held"})
+	spec := bench.Spec(t)
+	spec.Prompt, spec.Env = drivertest.Prompt("slow"), append(spec.Env, "STANDIN_MUTE=1")
+	j := drivertest.Start(t, bench, spec)
+	if err := errors.Join(bench.AtGate(t.Context(), "held"), j.Run.Interrupt(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if end := drivertest.Until[job.TurnEnded](j, nil); end.Why != job.EndInterrupted {
+		t.Errorf("the turn ended with %+v", end)
+	}
+	bench.Open("held")
+}
+
+// What codex refuses because the turn has just ended is said again, and once.
+func TestJOB_05_CodexIsToldAgainWhatCameTooLate(t *testing.T) {
+	bench := newStage(bridge.Codex)(t)
+	bench.Script("touch", drivertest.Step{Run: "true"}, drivertest.Step{Say: "done"})
+	spec := bench.Spec(t)
+	spec.Prompt, spec.Env = drivertest.Prompt("touch"), append(spec.Env, "STANDIN_LATE=1")
+	j := drivertest.Start(t, bench, spec)
+	question := drivertest.Until[job.Asked](j, nil).Question
+	err := errors.Join(j.Run.Message(t.Context(), job.Message{ID: "m", Text: "look-at-the-moon"}),
+		j.Run.Answer(t.Context(), job.Answer{Question: question.ID, Allow: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	drivertest.Until(j, func(i job.Inserted) bool { return i.Message == "m" })
+	j.Drain()
+	if n := bench.Shown("look-at-the-moon"); n != 1 {
+		t.Errorf("the model reads it %d times, want 1", n)
 	}
 }
 
@@ -294,7 +331,7 @@ func (a *agent) turn(first message) {
 		}
 		if step.Fault == drivertest.Lost {
 			a.lose()
-			select {}
+			<-time.After(time.Hour) // it lives on until somebody ends it
 		}
 		if step.Run == "" {
 			if step.Say != "" {
@@ -317,8 +354,8 @@ func (a *agent) turn(first message) {
 
 // lose breaks the stream of what it says.
 func (a *agent) lose() {
-	if own, has := a.front.(interface{ lose() }); has {
-		own.lose()
+	if own, has := a.front.(interface{ hangUp() }); has {
+		own.hangUp()
 		return
 	}
 	os.Stdout.Close() //nolint:errcheck // that is the fault
