@@ -207,3 +207,33 @@ func TestJOB_16_OpenCodeSaysUntilWhenItWaits(t *testing.T) {
 		t.Errorf("the turn ended with %q", end.Why)
 	}
 }
+
+// The tools of a job's own MCP server are there and never asked about, whatever
+// the access.
+func TestJOB_13_TheJobsOwnToolsAreNeverAskedAbout(t *testing.T) {
+	self, err := os.Executable()
+	must(t, err)
+	tools := map[bridge.AgentKind]string{bridge.Claude: "mcp__bridge__echo", bridge.Codex: "mcp__bridge/echo", bridge.OpenCode: "bridge_echo"}
+	for kind, tool := range tools {
+		for _, access := range []job.Access{job.AccessRead, job.AccessAsk, job.AccessEdit} {
+			t.Run(string(kind)+" "+string(access), func(t *testing.T) {
+				b := newBench(kind)(t).(*bench)
+				b.model.Script("echo", realcli.Call(tool, map[string]any{"text": "hello"}), realcli.Say("done"))
+				spec := b.Spec(t)
+				spec.Access, spec.Sandbox, spec.Prompt = access, []string{self, "probe-sandbox"}, drivertest.Prompt("echo")
+				called := filepath.Join(spec.StateFolder, "tmp", "called")
+				spec.Bridge = job.MCPServer{Command: self, Args: []string{"probe-mcp", called}, Tools: []string{"echo"}}
+				j := drivertest.Start(t, b, spec)
+				if end := drivertest.Until[job.TurnEnded](j, nil); end.Why != job.EndAnswer {
+					t.Errorf("the turn ended with %+v", end)
+				}
+				if asked := drivertest.Of[job.Asked](j); len(asked) > 0 {
+					t.Errorf("it was asked about: %+v", asked)
+				}
+				if n := b.Shown("echo of hello"); n != 1 || len(lines(t, called)) != 1 {
+					t.Errorf("the model reads the answer %d times, want 1", n)
+				}
+			})
+		}
+	}
+}
