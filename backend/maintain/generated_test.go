@@ -33,24 +33,7 @@ func woundsOf(t *testing.T, path string) (all []wound) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	list := func(query string) (found [][3]string) {
-		rows, err := pool.Query(query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var one [3]string
-			if err := rows.Scan(&one[0], &one[1], &one[2]); err != nil {
-				t.Fatal(err)
-			}
-			found = append(found, one)
-		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
-		return found
-	}
+	list := func(query string) [][3]string { return threes(t, pool, query) }
 	for _, one := range list("SELECT type, name, tbl_name FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid") {
 		kind, name, table := one[0], one[1], one[2]
 		all = append(all, wound{"DROP " + kind + " " + name, table})
@@ -81,6 +64,11 @@ func woundsOf(t *testing.T, path string) (all []wound) {
 	for _, one := range list(columns) {
 		all = append(all, wound{"ALTER TABLE " + one[0] + " RENAME " + one[1] + " TO gone", one[0]})
 	}
+	return append(all, valueWounds()...)
+}
+
+// valueWounds rewrite values that hold JSON.
+func valueWounds() (all []wound) {
 	for _, bad := range []string{"", "[1", "{}", "null", `{"sessions":[]}`, `{"team":1}`, "\x01"} {
 		all = append(all, wound{"DROP TRIGGER decisions_keep; UPDATE decisions SET scope = '" + bad + "' WHERE revision = 2", "decisions"},
 			wound{"INSERT INTO decisions (id, topic, body, scope, author_id, author_name, author_agent, created_at) VALUES ('odd', 'odd', 'x', '" + bad + "', 'p', 'p', 'claude', 1)", "decisions"})
@@ -91,6 +79,27 @@ func woundsOf(t *testing.T, path string) (all []wound) {
 		}
 	}
 	return all
+}
+
+// threes are the rows of a query with three columns of text.
+func threes(t *testing.T, pool *sql.DB, query string) (found [][3]string) {
+	t.Helper()
+	rows, err := pool.Query(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var one [3]string
+		if err := rows.Scan(&one[0], &one[1], &one[2]); err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, one)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 // woundedHome is a home with a row in what Bridge writes.

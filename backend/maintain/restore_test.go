@@ -93,18 +93,20 @@ func TestSTO_08_ARestoreBringsTheSnapshotBackAndKeepsWhatWasThere(t *testing.T) 
 	})
 }
 
-func TestSTO_08_WhatIsDamagedNewerOrScopedIsRefusedAndNothingChanges(t *testing.T) {
-	edit := func(how func(*inventory.Manifest)) func(*testing.T, string) {
-		return func(t *testing.T, dir string) {
-			m := manifestOf(t, dir)
-			how(&m)
-			data, err := json.Marshal(m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			write(t, dir, inventory.ManifestName, string(data))
+// edited rewrites a set's manifest.
+func edited(how func(*inventory.Manifest)) func(*testing.T, string) {
+	return func(t *testing.T, dir string) {
+		m := manifestOf(t, dir)
+		how(&m)
+		data, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
 		}
+		write(t, dir, inventory.ManifestName, string(data))
 	}
+}
+
+func TestSTO_08_WhatIsDamagedNewerOrScopedIsRefusedAndNothingChanges(t *testing.T) {
 	tests := []struct {
 		name string
 		do   func(t *testing.T, dir string)
@@ -125,14 +127,14 @@ func TestSTO_08_WhatIsDamagedNewerOrScopedIsRefusedAndNothingChanges(t *testing.
 		}, bridge.Storage},
 		{"no manifest", func(t *testing.T, dir string) { _ = os.Remove(inventory.JoinHome(dir, inventory.ManifestName)) }, bridge.NotFound},
 		{"junk for a manifest", func(t *testing.T, dir string) { write(t, dir, inventory.ManifestName, "{") }, bridge.Storage},
-		{"newer", edit(func(m *inventory.Manifest) { m.Version = 2 }), bridge.Unsupported},
-		{"scoped", edit(func(m *inventory.Manifest) { m.Kind = inventory.KindMessages }), bridge.Unsupported},
-		{"another kind", edit(func(m *inventory.Manifest) { m.Kind = "incremental" }), bridge.Unsupported},
-		{"a way out of the home", edit(func(m *inventory.Manifest) { m.Files[0].Path = "../../bridge.db" }), bridge.Unsupported},
-		{"an absolute path", edit(func(m *inventory.Manifest) { m.Files[0].Path = "/etc/passwd.json" }), bridge.Unsupported},
-		{"a secret", edit(func(m *inventory.Manifest) { m.Files[0].Path = "token" }), bridge.Unsupported},
-		{"a file twice", edit(func(m *inventory.Manifest) { m.Files = append(m.Files, m.Files[0]) }), bridge.Unsupported},
-		{"no files", edit(func(m *inventory.Manifest) { m.Files = nil }), bridge.Unsupported},
+		{"newer", edited(func(m *inventory.Manifest) { m.Version = 2 }), bridge.Unsupported},
+		{"scoped", edited(func(m *inventory.Manifest) { m.Kind = inventory.KindMessages }), bridge.Unsupported},
+		{"another kind", edited(func(m *inventory.Manifest) { m.Kind = "incremental" }), bridge.Unsupported},
+		{"a way out of the home", edited(func(m *inventory.Manifest) { m.Files[0].Path = "../../bridge.db" }), bridge.Unsupported},
+		{"an absolute path", edited(func(m *inventory.Manifest) { m.Files[0].Path = "/etc/passwd.json" }), bridge.Unsupported},
+		{"a secret", edited(func(m *inventory.Manifest) { m.Files[0].Path = "token" }), bridge.Unsupported},
+		{"a file twice", edited(func(m *inventory.Manifest) { m.Files = append(m.Files, m.Files[0]) }), bridge.Unsupported},
+		{"no files", edited(func(m *inventory.Manifest) { m.Files = nil }), bridge.Unsupported},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
