@@ -9,7 +9,7 @@ import (
 	"github.com/emersion/go-autostart"
 )
 
-// login is the library's entry. It is made anew for every call: Enable changes
+// login is the library's entry. It is rebuilt for every call: Enable changes
 // the value that it is called on.
 type login struct{ entry Autostart }
 

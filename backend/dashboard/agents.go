@@ -97,7 +97,7 @@ func (a *agents) planRemoval(_ context.Context, kind bridge.AgentKind) (setup.Pl
 }
 
 // change shows a change, or makes exactly the one that was shown: the plan
-// is made anew and must have the digest that the owner saw.
+// is rebuilt and must have the digest that the owner saw.
 func (a *agents) change(w http.ResponseWriter, r *http.Request, plan func(context.Context, bridge.AgentKind) (setup.Plan, error)) error {
 	kind, err := bridge.ParseKind(r.PathValue("kind"))
 	if err != nil {

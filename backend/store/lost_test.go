@@ -87,7 +87,7 @@ func TestSTO_14_TheLogOfALostDatabaseIsKept(t *testing.T) {
 }
 
 // A store that is there when a broker looks for it, and is taken away before the
-// broker opens it, is not made anew.
+// broker opens it, is not rebuilt.
 func TestSTO_17_AStoreThatVanishesIsNotMadeAnew(t *testing.T) {
 	for name, vanish := range map[string]func(path string) error{
 		"gone":  func(string) error { return nil },

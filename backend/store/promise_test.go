@@ -125,7 +125,7 @@ func TestSTO_18_TheComparisonIsQuick(t *testing.T) {
 	}
 }
 
-// TestSTO_18_AStoreThatLostATableServesWhatItCan: what is lost is neither made anew
+// TestSTO_18_AStoreThatLostATableServesWhatItCan: what is lost is neither rebuilt
 // as if nothing had happened nor does it keep the rest from going on.
 func TestSTO_18_AStoreThatLostATableServesWhatItCan(t *testing.T) {
 	for _, table := range []string{

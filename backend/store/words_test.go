@@ -242,7 +242,7 @@ func TestAnIndexThatIsLeftBehindCatchesUp(t *testing.T) {
 	}
 }
 
-// A damaged index is made anew and kept, byte for byte; where its file holds more it
+// A damaged index is rebuilt and kept, byte for byte; where its file holds more it
 // is left as it is, and the store works on.
 func TestADamagedIndex(t *testing.T) {
 	junk := func(t *testing.T, path string, at int64) []byte {
@@ -294,7 +294,7 @@ func TestADamagedIndex(t *testing.T) {
 			appendAll(t, db, note("m2", "alice", "another word", 2000, "bob"))
 			if tt.anew {
 				if got := wordIDs(t, db, wordQuery(t, "word")); len(got) != 2 {
-					t.Errorf("found %v after the index was made anew", got)
+					t.Errorf("found %v after the index was rebuilt", got)
 				}
 			} else {
 				eventually(t, "the search says that it is damaged", func() bool {

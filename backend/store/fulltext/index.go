@@ -288,7 +288,7 @@ func (x *Index) renew(ctx context.Context, damage error) error {
 	return sqlitex.Error(x.path, errors.Join(damage, err))
 }
 
-// suspect has the index made anew after a question met damage in it.
+// suspect has the index rebuilt after a question met damage in it.
 func (x *Index) suspect(err error) {
 	if isDamage(err) {
 		x.damage.Store(&err)

@@ -47,7 +47,7 @@ const (
 )
 
 // sources are what the index follows, the oldest first, so that the numbers of
-// an index made anew follow the time.
+// a rebuilt index follow the time.
 var sources = []source{
 	{name: "archive", table: "archived_messages", archive: true, rows: archivedRows, last: archivedLast, beyond: archivedBeyond},
 	{name: "archived_messages", table: "archived_messages", rows: archivedRows, last: archivedLast, beyond: archivedBeyond},

@@ -291,7 +291,7 @@ func (f Found) awaits(one item) bool {
 }
 
 // IsData reports whether what is lacking held something, so that it cannot be
-// made anew as if nothing had happened.
+// rebuilt as if nothing had happened.
 func (l Lack) IsData() bool { return l.Kind == LacksTable || l.Kind == LacksColumn }
 
 // RequireWhole refuses work on a store that lost tables or columns.

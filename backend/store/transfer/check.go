@@ -64,7 +64,7 @@ func glance(ctx context.Context, path string, pool *sql.DB) (Inspection, error) 
 
 // integrity runs SQLite's integrity check. Beside a search index it checks table
 // by table: the lists of words are then read as pages and rows, but not word by
-// word, which would take longer than all the rest and guard what can be made anew.
+// word, which would take longer than all the rest and guard what can be rebuilt.
 func integrity(ctx context.Context, pool *sql.DB, tables []string) (problems []string, err error) {
 	const found = " WHERE integrity_check <> 'ok'"
 	if !slices.Contains(tables, "search_words_data") {
