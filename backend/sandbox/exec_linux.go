@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -41,10 +40,12 @@ func Exec(rules Rules, argv, env []string) error {
 		landlock.RWDirs(rules.Writable...).WithRefer(),
 		landlock.RWFiles(devices...).WithIoctlDev().IgnoreIfMissing(),
 	}
-	// As much of the floor as this kernel has: Available has seen that it is enough
-	// for files. From its version 6 on no signal reaches a stranger either.
-	floor := landlock.V6.BestEffort()
-	if err := errors.Join(floor.RestrictPaths(rights...), floor.RestrictScoped()); err != nil {
+	// Files and signals in one layer, as much as this kernel has (signals from its
+	// version 6 on): a second layer would keep files from being moved or linked
+	// from one folder to another, which git does all the time. The network is left
+	// as it is.
+	floor := landlock.Config{HandledAccessFS: landlock.V6.HandledAccessFS, Scoped: landlock.V6.Scoped}.BestEffort()
+	if err := floor.Restrict(rights...); err != nil {
 		return fmt.Errorf("take the floor: %w", err)
 	}
 	err := syscall.Exec(argv[0], argv, env)
