@@ -22,7 +22,7 @@ func TestMSG_06_NobodySpeaksOfAWayThatIsNotTheirs(t *testing.T) {
 		"session tool handed": true, "session tool consumed": true, "session channel handed": true,
 		"plugin plugin handed": true,
 	}
-	roles := []api.Role{api.RoleSession, api.RolePlugin, api.RoleHook, api.RoleMod, api.RoleOwner, api.RoleDashboard}
+	roles := []api.Role{api.RoleSession, api.RolePlugin, api.RoleHook, api.RoleMod, api.RoleRunner, api.RoleOwner, api.RoleDashboard}
 	ways := []mail.Via{
 		mail.ViaHook, mail.ViaWakeHook, mail.ViaChannel, mail.ViaMod, mail.ViaPlugin, mail.ViaTool, mail.ViaQueue, mail.ViaQueueUnclear,
 		mail.ViaActivity, mail.ViaPrompt, mail.ViaTranscript, mail.ViaReply, "telepathy",

@@ -228,6 +228,9 @@ func (b *Broker) index() map[string]operation {
 		serve(api.OpTake, b.channels.take),
 		serve(api.OpMod, b.mods.modWait),
 		serve(api.OpModReport, b.mods.modReport),
+		serve(api.OpRunnerHello, noRunners[api.RunnerHello, api.RunnerReported]),
+		serve(api.OpRunnerReport, noRunners[api.RunnerReport, api.RunnerReported]),
+		serve(api.OpRunnerWait, noRunners[api.Empty, api.RunnerOrders]),
 		serve(api.OpSubscribe, b.subscribe),
 		serve(api.OpTicket, b.ticket),
 		serve(api.OpRetire, b.retire),
@@ -290,6 +293,12 @@ func (b *Broker) ticket(context.Context, *link, api.Empty) (string, error) {
 		return "", bridge.Errorf(bridge.Unavailable, "this broker serves no dashboard; its log says why")
 	}
 	return address, nil
+}
+
+// noRunners refuses a job's runner: this broker has no jobs. The runner keeps its
+// result until one is there that has.
+func noRunners[A, R any](context.Context, *link, A) (answer R, err error) {
+	return answer, bridge.Errorf(bridge.Unsupported, "this broker has no delegated jobs")
 }
 
 // HostBackground names the broker that a session started because none ran.

@@ -14,7 +14,7 @@ import (
 )
 
 // everyRole is written out: a new role is decided here for every operation.
-var everyRole = []api.Role{"session", "plugin", "hook", "mod", "owner", "dashboard"}
+var everyRole = []api.Role{"session", "plugin", "hook", "mod", "runner", "owner", "dashboard"}
 
 // operationRoles says who may call what. It is written out and not taken from the
 // table that it checks: a new operation fails the test until somebody has said here
@@ -26,6 +26,9 @@ var operationRoles = map[string]string{
 	"wake_wait":      "hook",
 	"mod":            "mod",
 	"mod_report":     "mod",
+	"runner_hello":   "runner",
+	"runner_report":  "runner",
+	"runner_wait":    "runner",
 	"confirm":        "session plugin hook",
 	"return":         "session plugin hook",
 	"peers":          "session",

@@ -25,6 +25,11 @@ var (
 	OpMod       = define[ModWait, ModReply]("mod", RoleMod)
 	OpModReport = define[ModReport, Empty]("mod_report", RoleMod)
 
+	// A job's runner.
+	OpRunnerHello  = define[RunnerHello, RunnerReported]("runner_hello", RoleRunner)
+	OpRunnerReport = define[RunnerReport, RunnerReported]("runner_report", RoleRunner)
+	OpRunnerWait   = define[Empty, RunnerOrders]("runner_wait", RoleRunner)
+
 	// The tools of a session.
 	OpPeers     = define[Caller, PeersResult]("peers", RoleSession)
 	OpSend      = define[SendArgs, SendResult]("send", RoleSession, RoleOwner)
@@ -110,12 +115,13 @@ type Calls struct {
 	HistoryCalls
 	HookCalls
 	ModCalls
+	RunnerCalls
 	OwnerCalls
 }
 
 // NewCalls are the operations of whoever is at the other end of link.
 func NewCalls(link Link) Calls {
 	return Calls{
-		SessionCalls{link}, MessageCalls{link}, DecisionCalls{link}, HistoryCalls{link}, HookCalls{link}, ModCalls{link}, OwnerCalls{link},
+		SessionCalls{link}, MessageCalls{link}, DecisionCalls{link}, HistoryCalls{link}, HookCalls{link}, ModCalls{link}, RunnerCalls{link}, OwnerCalls{link},
 	}
 }

@@ -15,12 +15,13 @@ const (
 	RolePlugin    Role = "plugin"    // a host's plugin: several sessions
 	RoleHook      Role = "hook"      // one hook call
 	RoleMod       Role = "mod"       // claude's mod: one conversation
+	RoleRunner    Role = "runner"    // what drives one delegated job
 	RoleOwner     Role = "owner"     // the owner's command line
 	RoleDashboard Role = "dashboard" // the owner's desktop app
 )
 
 // roles lists them all: a connection that says to be anything else is refused.
-var roles = []Role{RoleSession, RolePlugin, RoleHook, RoleMod, RoleOwner, RoleDashboard}
+var roles = []Role{RoleSession, RolePlugin, RoleHook, RoleMod, RoleRunner, RoleOwner, RoleDashboard}
 
 // CheckRole refuses a role that does not exist.
 func CheckRole(role Role) error {
