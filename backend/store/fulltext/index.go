@@ -3,6 +3,15 @@
 // our own. An index follows a store by a port of one method, from cursors that are
 // durable with what they stand for. All of it can be rebuilt from the store, so a
 // damaged one is put aside and made again. The texts themselves stay in the store.
+//
+// FTS5 has a tokenizer for trigrams, which was measured before ours was kept, on
+// 1,000,000 messages of 512 bytes. With detail=none it takes 444 bytes and 234 µs of
+// processor time a message (ours, words included: 742 bytes and 128 µs), finds a
+// piece of three characters or more in 457 ms at the 95th percentile and in 2.5 s
+// at worst, because it must read the text of every candidate, and a shorter piece
+// that nothing holds in more than 4 s, because it has no place to look (ours: any
+// piece within 150 ms, which the benchmarks hold). With detail=full it takes 1,732
+// bytes a message.
 package fulltext
 
 import (
