@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -44,6 +45,7 @@ type lab struct {
 	binary string
 	dir    string // on the disk that is measured
 	quick  bool
+	rest   time.Duration // what a broker is left alone before its memory is read again
 	rows   []row
 }
 
@@ -53,28 +55,41 @@ func main() {
 	binary := flag.String("bridge", "bin/bridge", "the bridge binary to measure")
 	dir := flag.String("dir", "", "folder on the disk to measure; a temporary one by default")
 	quick := flag.Bool("quick", false, "fewer rounds, small stores, and none of five million messages")
+	runs := flag.Int("runs", 1, "how often everything is measured; the table has the medians")
+	rest := flag.Duration("rest", 10*time.Minute, "how long a broker is left alone before its memory is read again; at most 20 s with -quick")
 	only := flag.String("only", "", "one part: sends, pushes, crowd, hooks, owner, storage or growth; all by default")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *binary, *dir, *only, *quick); err != nil {
+	l := &lab{quick: *quick, rest: *rest}
+	if l.quick {
+		l.rest = min(l.rest, 20*time.Second)
+	}
+	if err := l.run(ctx, *binary, *dir, *only, *runs); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, binary, dir, only string, quick bool) (err error) {
-	binary, err = filepath.Abs(binary)
-	if err != nil {
+func (l *lab) run(ctx context.Context, binary, dir, only string, runs int) (err error) {
+	if l.binary, err = filepath.Abs(binary); err != nil {
 		return err
 	}
-	scratch, err := os.MkdirTemp(dir, "bridge-bench-")
-	if err != nil {
+	defer func() { l.print() }() // what was measured before a part failed counts
+	for range max(1, runs) {
+		if err := l.once(ctx, dir, only); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// once measures the parts one time, in a folder of its own.
+func (l *lab) once(ctx context.Context, dir, only string) (err error) {
+	if l.dir, err = os.MkdirTemp(dir, "bridge-bench-"); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	l := &lab{binary: binary, dir: scratch, quick: quick}
-	defer l.print() // what was measured before a part failed counts
+	defer func() { err = errors.Join(err, os.RemoveAll(l.dir)) }()
 	known := false
 	for _, part := range l.parts() {
 		if only != "" && part.name != only {
@@ -115,10 +130,28 @@ func (l *lab) print() {
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "MEASURED\tFIGURE\tRATIO OR VALUE\tGOAL\t")
-	for _, r := range l.rows {
+	for _, r := range medians(l.rows) {
 		fmt.Fprintf(table, "%s\t%s\t%.2f\t%s\t%s\n", r.what, r.measured, r.value, r.goal, r.verdict())
 	}
 	_ = table.Flush() // standard output
+}
+
+// medians keeps, of the rows with the same name, the one in the middle.
+func medians(rows []row) (kept []row) {
+	for len(rows) > 0 {
+		name := rows[0].what
+		same, others := []row{}, []row{}
+		for _, r := range rows {
+			if r.what == name {
+				same = append(same, r)
+			} else {
+				others = append(others, r)
+			}
+		}
+		slices.SortStableFunc(same, func(a, b row) int { return cmp.Compare(a.value, b.value) })
+		kept, rows = append(kept, same[(len(same)-1)/2]), others
+	}
+	return kept
 }
 
 // times is a list of durations.

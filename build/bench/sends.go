@@ -89,9 +89,12 @@ func (l *lab) sends(ctx context.Context) (err error) {
 	}
 	rawP50 := rawTimes.at(0.5)
 	l.add(row{what: "raw single-row FULL commit", measured: rawP50.String() + " p50", value: 1})
-	l.add(row{what: "durable send, local API, 1 client", measured: apiTimes.at(0.5).String() + " p50", value: ratio(apiTimes.at(0.5), rawP50), goal: "<= 2 x raw", bound: 2})
-	l.add(row{what: "durable send, MCP tool call", measured: toolTimes.at(0.5).String() + " p50", value: ratio(toolTimes.at(0.5), rawP50), goal: "<= 3 x raw", bound: 3})
-	return l.together(ctx, b, rawRate)
+	l.add(row{what: "durable send, local API, 1 client", measured: apiTimes.at(0.5).String() + " p50", value: ratio(apiTimes.at(0.5), rawP50), goal: "<= 1.3 x raw", bound: 1.3})
+	l.add(row{what: "durable send, MCP tool call", measured: toolTimes.at(0.5).String() + " p50", value: ratio(toolTimes.at(0.5), rawP50), goal: "<= 2 x raw", bound: 2})
+	if err := l.together(ctx, b, rawRate); err != nil {
+		return err
+	}
+	return l.toolsTogether(ctx, b, rawRate)
 }
 
 func repeat(taken times, n int, work func() error) (times, error) {
@@ -144,10 +147,41 @@ func (l *lab) together(ctx context.Context, b *running, rawRate float64) error {
 	for _, t := range all {
 		joined = append(joined, t...)
 	}
-	l.add(row{what: "16 clients at the local API", measured: fmt.Sprintf("%.0f sends/s, raw %.0f commits/s", rate, rawRate), value: rate / rawRate, goal: ">= 2 x raw rate", bound: 2, atLeast: true})
+	l.add(row{what: "16 clients at the local API", measured: fmt.Sprintf("%.0f sends/s, raw %.0f commits/s", rate, rawRate), value: rate / rawRate, goal: ">= 4 x raw rate", bound: 4, atLeast: true})
 	p99 := joined.at(0.99)
-	l.add(row{what: "16 clients, p99", measured: p99.String(), value: p99.Seconds() * 1000, goal: "< 50 ms", bound: 50})
+	l.add(row{what: "16 clients, p99", measured: p99.String(), value: p99.Seconds() * 1000, goal: "< 10 ms", bound: 10})
 	return nil
+}
+
+// toolsTogether measures 16 sessions that call the tool at once, each by an MCP
+// server of its own.
+func (l *lab) toolsTogether(ctx context.Context, b *running, rawRate float64) error {
+	per := 400
+	if l.quick {
+		per = 100
+	}
+	servers := make([]*rpc, senders)
+	for i := range servers {
+		var err error
+		if servers[i], err = b.mcp(ctx, fmt.Sprintf("tool-%d", i)); err != nil {
+			return err
+		}
+		defer servers[i].close()
+	}
+	problems := make([]error, senders)
+	var running sync.WaitGroup
+	start := time.Now()
+	for i, server := range servers {
+		running.Go(func() {
+			_, problems[i] = repeat(nil, per, func() error {
+				return server.call("send", map[string]any{"to": "target", "message": body})
+			})
+		})
+	}
+	running.Wait()
+	rate := float64(senders*per) / time.Since(start).Seconds()
+	l.add(row{what: "16 clients by the MCP tool", measured: fmt.Sprintf("%.0f sends/s, raw %.0f commits/s", rate, rawRate), value: rate / rawRate, goal: ">= 2 x raw rate", bound: 2, atLeast: true})
+	return errors.Join(problems...)
 }
 
 // pushes measures how long a live session waits for the signal of a message,
@@ -187,8 +221,9 @@ func (l *lab) pushes(ctx context.Context) (err error) {
 	for _, t := range all {
 		joined = append(joined, t...)
 	}
-	p99 := joined.at(0.99)
-	l.add(row{what: "push to a live session, 1,000/s", measured: fmt.Sprintf("%s p50, %s p99", joined.at(0.5), p99), value: p99.Seconds() * 1000, goal: "p99 < 10 ms", bound: 10})
+	p50, p99 := joined.at(0.5), joined.at(0.99)
+	l.add(row{what: "push to a live session, 1,000/s: the middle one", measured: p50.String(), value: millis(p50), goal: "p50 < 1 ms", bound: 1})
+	l.add(row{what: "push to a live session, 1,000/s", measured: fmt.Sprintf("%s p50, %s p99", p50, p99), value: millis(p99), goal: "p99 < 10 ms", bound: 10})
 	return nil
 }
 

@@ -318,7 +318,7 @@ func (l *lab) snapshot(ctx context.Context, b *running, client *ipc.Client) erro
 	})
 	l.add(row{
 		what: "sends during a snapshot, p99", measured: fmt.Sprintf("%s, quiet %s", sends.at(0.99), quiet.at(0.99)),
-		value: ratio(sends.at(0.99), quiet.at(0.99)), goal: "<= 3 x quiet", bound: 3,
+		value: ratio(sends.at(0.99), quiet.at(0.99)), goal: "<= 2 x quiet", bound: 2,
 	})
 	return nil
 }
