@@ -49,7 +49,7 @@ var layers = map[string]int{
 	// Programs: what keeps the storage, who is connected, what jobs do.
 	"maintain/inventory": 29, "maintain/lease": 30, "maintain/check": 31, "maintain/snapshot": 32, "maintain/restore": 33, "maintain/archive": 33,
 	"maintain":    34,
-	"broker/feed": 28, "broker/wake": 28, "broker/mailbox": 29, "broker": 30, "connect": 30,
+	"broker/feed": 28, "broker/wake": 28, "broker/lookup": 28, "broker/mailbox": 29, "broker": 30, "connect": 30,
 	"runner": 31, "jobs": 31, "peering": 32,
 	// Doors, what opens them, and the way in.
 	"dashboard": 40, "mcpserver": 40, "hook": 40,

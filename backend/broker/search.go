@@ -2,76 +2,23 @@ package broker
 
 import (
 	"context"
-	"slices"
 
-	"bridge/backend/decision"
+	"bridge/backend/broker/lookup"
 	"bridge/backend/ipc/api"
-	"bridge/backend/mail"
-	"bridge/backend/search"
-	"bridge/backend/store"
 )
 
 // history is the part that looks messages and decisions up.
 type history struct{ *core }
 
 // searchHistory looks messages and decisions up by their words, for a session.
-// The specification leaves open what of the history a session may read, so it
-// gets no more than it has been told anyway: messages that it sent or that were
-// sent to it, and decisions whose scope reaches it.
 func (p *history) searchHistory(ctx context.Context, l *link, args api.SearchArgs) (api.SearchResult, error) {
 	s, err := p.sessions.callerOf(ctx, l, args.Caller)
 	if err != nil {
 		return api.SearchResult{}, err
 	}
-	query, err := wordQuery(args)
+	result, err := lookup.Search(ctx, p.opts.DB, p.targetOf(s), args)
 	if err != nil {
 		return api.SearchResult{}, err
-	}
-	target := p.targetOf(s)
-	query.Fits = func(hit store.WordHit) bool { return mayRead(target, hit) }
-	hits, behind, err := p.opts.DB.SearchWords(ctx, query)
-	if err != nil {
-		return api.SearchResult{}, err
-	}
-	result := api.SearchResult{Results: []api.SearchHit{}, Behind: behind}
-	for _, hit := range hits {
-		result.Results = append(result.Results, searchHit(hit, query.Words))
 	}
 	return result, p.activity.noteActivity(ctx, s, "tool search_history")
-}
-
-func wordQuery(args api.SearchArgs) (query store.WordQuery, err error) {
-	if query.Limit, err = args.Hits(); err != nil {
-		return query, err
-	}
-	if query.Kinds, err = search.ParseKind(args.Kind); err != nil {
-		return query, err
-	}
-	query.Words, err = search.Parse(args.Query)
-	return query, err
-}
-
-// mayRead reports whether the session is one of those between whom the message
-// went, or whom the decision reaches.
-func mayRead(s decision.Target, hit store.WordHit) bool {
-	if hit.Kind == search.Decision {
-		return hit.Decision.Scope.Reaches(s)
-	}
-	isRecipient := func(d mail.Delivery) bool { return d.Recipient == s.ID }
-	return hit.Message.From.ID == s.ID || slices.ContainsFunc(hit.Message.Deliveries, isRecipient)
-}
-
-func searchHit(hit store.WordHit, words search.Query) api.SearchHit {
-	if hit.Kind == search.Decision {
-		rev := hit.Decision
-		return api.SearchHit{
-			Kind: hit.Kind, ID: rev.ID, From: rev.Author, Topic: rev.Topic, Current: rev.Current, CreatedAt: hit.At,
-			Snippet: search.Plain(words.Snippet(rev.Text)),
-		}
-	}
-	row := hit.Message
-	return api.SearchHit{
-		Kind: hit.Kind, ID: row.ID, From: row.From, To: row.To, ConversationID: row.ConversationID, CreatedAt: hit.At,
-		Snippet: search.Plain(words.Snippet(row.Body)),
-	}
 }

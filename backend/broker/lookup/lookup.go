@@ -1,0 +1,71 @@
+// Package lookup looks messages and decisions up by their words, for a session. It
+// keeps the one rule about what of the history a session may read, and shows what it
+// finds as short pieces.
+package lookup
+
+import (
+	"context"
+	"slices"
+
+	"bridge/backend/decision"
+	"bridge/backend/ipc/api"
+	"bridge/backend/mail"
+	"bridge/backend/search"
+	"bridge/backend/store"
+)
+
+// Search answers what a session looks for. The specification leaves open what of the
+// history a session may read, so it gets no more than it has been told anyway:
+// messages that it sent or that were sent to it, and decisions whose scope reaches it.
+func Search(ctx context.Context, db *store.DB, target decision.Target, args api.SearchArgs) (api.SearchResult, error) {
+	query, err := wordQuery(args)
+	if err != nil {
+		return api.SearchResult{}, err
+	}
+	query.Fits = func(hit store.WordHit) bool { return mayRead(target, hit) }
+	hits, behind, err := db.SearchWords(ctx, query)
+	if err != nil {
+		return api.SearchResult{}, err
+	}
+	result := api.SearchResult{Results: []api.SearchHit{}, Behind: behind}
+	for _, hit := range hits {
+		result.Results = append(result.Results, searchHit(hit, query.Words))
+	}
+	return result, nil
+}
+
+func wordQuery(args api.SearchArgs) (query store.WordQuery, err error) {
+	if query.Limit, err = args.Hits(); err != nil {
+		return query, err
+	}
+	if query.Kinds, err = search.ParseKind(args.Kind); err != nil {
+		return query, err
+	}
+	query.Words, err = search.Parse(args.Query)
+	return query, err
+}
+
+// mayRead reports whether the session is one of those between whom the message
+// went, or whom the decision reaches.
+func mayRead(s decision.Target, hit store.WordHit) bool {
+	if hit.Kind == search.Decision {
+		return hit.Decision.Scope.Reaches(s)
+	}
+	isRecipient := func(d mail.Delivery) bool { return d.Recipient == s.ID }
+	return hit.Message.From.ID == s.ID || slices.ContainsFunc(hit.Message.Deliveries, isRecipient)
+}
+
+func searchHit(hit store.WordHit, words search.Query) api.SearchHit {
+	if hit.Kind == search.Decision {
+		rev := hit.Decision
+		return api.SearchHit{
+			Kind: hit.Kind, ID: rev.ID, From: rev.Author, Topic: rev.Topic, Current: rev.Current, CreatedAt: hit.At,
+			Snippet: search.Plain(words.Snippet(rev.Text)),
+		}
+	}
+	row := hit.Message
+	return api.SearchHit{
+		Kind: hit.Kind, ID: row.ID, From: row.From, To: row.To, ConversationID: row.ConversationID, CreatedAt: hit.At,
+		Snippet: search.Plain(words.Snippet(row.Body)),
+	}
+}
