@@ -17,6 +17,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
+	"bridge/backend/disk"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/session"
@@ -437,9 +438,9 @@ func TestDSK_07_ANoticeIsShownOnceAndLeadsToItsPlace(t *testing.T) {
 	status := d.broker(anyBroker)
 	until(t, "the icon is in the tray", func() bool { return d.bus.owner() != "" })
 	jobs := filepath.Join(d.home.Dir(), "jobs.json")
-	damage := func(how string) {
+	damage := func(how string) { // at once: an empty file in between would be another finding
 		t.Helper()
-		if err := os.WriteFile(jobs, []byte(how), 0o600); err != nil {
+		if err := disk.WriteAtomic(jobs, []byte(how), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
