@@ -1,6 +1,7 @@
 // Package archtest holds the structure. It reads the sources and checks
 // that every package imports only lower layers, that rules do no I/O, that
-// packages say what they are for, that nothing is too large to be read, and that
+// packages say what they are for, that nothing is too large to be read, that
+// the words that were given up stay away, and that
 // every removal of stored data is one that somebody has thought about. Its tests
 // run it over the whole module.
 //

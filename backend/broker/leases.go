@@ -20,7 +20,7 @@ type leases struct {
 // lease gives the session's unread mail to the connection. take chooses from
 // what is not already given out or handed over, oldest first: at least limit
 // messages where there are so many, and what first names before the rest; what
-// it returns is leased. Choosing and lending are one step, so that two hooks of one
+// it returns is leased. Choosing and leasing are one step, so that two hooks of one
 // session never show the same message.
 func (p *leases) lease(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (*session.Lease, mail.Presentation, error) {
 	p.importAcks(ctx)
@@ -32,7 +32,7 @@ func (p *leases) lease(ctx context.Context, l *link, s *session.Session, limit i
 	}
 }
 
-// tryLend reports stale when a lease began or ended, or the session's id changed,
+// tryLease reports stale when a lease began or ended, or the session's id changed,
 // between reading its mail and choosing from it: what was read may have been
 // shown. What is leased or announced is read past, so that mail behind it does not
 // wait for it.

@@ -67,7 +67,7 @@ func TestMSG_06_ALeaseOutlivesItsBroker(t *testing.T) {
 
 // However much mail is in flight, what stands behind it is given out: an answer
 // without messages means that none wait.
-func TestMSG_06_MailBehindALoanIsNotHeldUp(t *testing.T) {
+func TestMSG_06_MailBehindALeaseIsNotHeldUp(t *testing.T) {
 	b := newBench(t)
 	reader, writer := b.join(api.Register{}), b.join(api.Register{})
 	for n := range 2*100 + 1 {

@@ -306,7 +306,7 @@ func TestMSG_06_MailOfAGivenUpCallIsGivenBack(t *testing.T) {
 	r.on(api.OpWait.Name, func(ctx context.Context, _ *Conn, _ json.RawMessage) (any, error) {
 		began <- struct{}{}
 		<-ctx.Done()
-		return api.WaitResult{Lease: &session.Lease{ID: "lent"}}, nil
+		return api.WaitResult{Lease: &session.Lease{ID: "leased"}}, nil
 	})
 	r.on(api.OpNack.Name, func(_ context.Context, _ *Conn, raw json.RawMessage) (any, error) {
 		var args api.Nack
@@ -326,7 +326,7 @@ func TestMSG_06_MailOfAGivenUpCallIsGivenBack(t *testing.T) {
 	if err := within(t, "the call's end", ended); bridge.CodeOf(err) != bridge.Unavailable {
 		t.Errorf("the call that was given up ended with %v", err)
 	}
-	if got := within(t, "the mail", back); got.Lease != "lent" {
+	if got := within(t, "the mail", back); got.Lease != "leased" {
 		t.Errorf("given back was %q", got.Lease)
 	}
 }

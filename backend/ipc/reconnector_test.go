@@ -144,7 +144,7 @@ func TestMSG_01_StartsABrokerOnceWhereNoneRuns(t *testing.T) {
 	within(t, "the end at the broker", started.disconnected)
 }
 
-func TestTheKeeperTellsWhyThereIsNoBroker(t *testing.T) {
+func TestTheReconnectorTellsWhyThereIsNoBroker(t *testing.T) {
 	full := bridge.Errorf(bridge.Storage, "the disk is full")
 	listening := serve(t, newSocket(t), newFake())
 	for _, tt := range []struct {
@@ -192,7 +192,7 @@ func TestTheKeeperTellsWhyThereIsNoBroker(t *testing.T) {
 	}
 }
 
-func TestTheKeepersEnd(t *testing.T) {
+func TestTheReconnectorsEnd(t *testing.T) {
 	r := serve(t, newSocket(t), newFake())
 	link := &Reconnector{Target: r.target, Hello: Hello{Role: api.RoleSession}}
 	stop := keep(t, link)
@@ -210,7 +210,7 @@ func TestTheKeepersEnd(t *testing.T) {
 	}
 }
 
-func TestTheKeeperDoesNotRepeatWhatTheBrokerRefused(t *testing.T) {
+func TestTheReconnectorDoesNotRepeatWhatTheBrokerRefused(t *testing.T) {
 	r := serve(t, newSocket(t), newFake())
 	for code, op := range map[bridge.Code]string{bridge.Unavailable: "away", bridge.Conflict: "taken"} {
 		r.on(op, func(context.Context, *Conn, json.RawMessage) (any, error) { return nil, bridge.Errorf(code, "no") })
@@ -230,7 +230,7 @@ func TestTheKeeperDoesNotRepeatWhatTheBrokerRefused(t *testing.T) {
 	}
 }
 
-func TestTheKeeperPassesEventsOn(t *testing.T) {
+func TestTheReconnectorPassesEventsOn(t *testing.T) {
 	r := serve(t, newSocket(t), newFake())
 	events := make(chan Event, 10)
 	link := &Reconnector{Target: r.target, Hello: Hello{Role: api.RoleSession}, Event: func(e Event) { events <- e }}

@@ -105,21 +105,21 @@ func TestMSG_06_ACallIsCancelledByItsIdAlone(t *testing.T) {
 
 func TestMSG_06_MailOfACancelledCallIsGivenBack(t *testing.T) {
 	var sent, dropped, written atomic.Int32
-	lease, lent := make(chan struct{}), make(chan struct{})
+	lease, leased := make(chan struct{}), make(chan struct{})
 	input, host := io.Pipe()
 	l := newNDJSONTransport(input, writerFunc(func([]byte) { written.Add(1) }), slog.New(slog.DiscardHandler), func(ctx context.Context, m json.RawMessage) mcp.JSONRPCMessage {
 		if !strings.Contains(string(m), "tools/call") {
 			return nil
 		}
 		afterwards(ctx, func() { sent.Add(1) }, func() { dropped.Add(1) })
-		close(lent)
+		close(leased)
 		<-lease
 		return mcp.JSONRPCResponse{JSONRPC: "2.0"}
 	})
 	ended := make(chan error, 1)
 	go func() { ended <- l.serve(t.Context()) }()
 	fmt.Fprintln(host, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
-	<-lent // the mail is in the answer, and the answer is not written
+	<-leased // the mail is in the answer, and the answer is not written
 	fmt.Fprintln(host, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
 	for range 2 { // the second is read when the line before both is done
 		fmt.Fprintln(host, `{"jsonrpc":"2.0","method":"notifications/none"}`)

@@ -69,11 +69,11 @@ func TestSTO_04_STO_07_STO_08_ABigStoreUnderLoad(t *testing.T) {
 	}
 	talk.end()
 	// The broker itself moves some of them within the store meanwhile.
-	cold, coldErr := transfer.Counts(t.Context(), home.Archive(), false)
+	archived, archiveErr := transfer.Counts(t.Context(), home.Archive(), false)
 	own, ownErr := transfer.Counts(t.Context(), home.DB(), false)
-	if left := own["messages"] - len(talk.sent); coldErr != nil || ownErr != nil || left != 0 || cold["archived_messages"]+own["archived_messages"] < rows {
+	if left := own["messages"] - len(talk.sent); archiveErr != nil || ownErr != nil || left != 0 || archived["archived_messages"]+own["archived_messages"] < rows {
 		t.Errorf("of %d rows %d were archived, %d in the store itself, and %d were not; %v, %v",
-			rows, cold["archived_messages"], own["archived_messages"], left, coldErr, ownErr)
+			rows, archived["archived_messages"], own["archived_messages"], left, archiveErr, ownErr)
 	}
 	began := time.Now()
 	report, err := maintain.Maintenance{Home: home, Program: "the soak", Now: time.Now}.Doctor().Check(t.Context())

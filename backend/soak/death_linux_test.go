@@ -158,7 +158,7 @@ func startPlugin(program string, args ...string) (*pluginLines, error) {
 type pluginAnswer struct {
 	ID    int
 	Text  string
-	Loan  json.RawMessage
+	Lease json.RawMessage `json:"loan"`
 	Error string
 }
 
@@ -180,10 +180,10 @@ func (p *pluginLines) ask(request map[string]any) (pluginAnswer, error) {
 
 func (p *pluginLines) event(event string, call map[string]any) (string, error) {
 	answer, err := p.ask(map[string]any{"event": event, "call": call})
-	if err != nil || answer.Loan == nil {
+	if err != nil || answer.Lease == nil {
 		return answer.Text, err
 	}
-	_, err = p.ask(map[string]any{"confirm": map[string]any{"loan": answer.Loan, "stage": "handed", "detail": "step"}})
+	_, err = p.ask(map[string]any{"confirm": map[string]any{"loan": answer.Lease, "stage": "handed", "detail": "step"}})
 	return answer.Text, err
 }
 

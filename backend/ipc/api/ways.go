@@ -29,7 +29,7 @@ func isDetail(word string) bool {
 // say.
 func (c Ack) Of(role Role) (Ack, error) {
 	if c.Stage != bridge.StageHanded && c.Stage != bridge.StageConsumed {
-		return c, bridge.Errorf(bridge.Invalid, "a loan is confirmed as handed or consumed, not %q", c.Stage)
+		return c, bridge.Errorf(bridge.Invalid, "a lease is acknowledged as handed or consumed, not %q", c.Stage)
 	}
 	if c.Via == "" {
 		c = c.ofOlder(role)

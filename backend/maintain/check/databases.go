@@ -32,7 +32,7 @@ const looksAtOnce = 2
 func (k *checker) checkDatabases(ctx context.Context) error {
 	look := transfer.Inspect
 	if k.quick {
-		look = transfer.Glance
+		look = transfer.QuickInspect
 	}
 	looks := make([]*databaseLook, len(inventory.Databases))
 	var group errgroup.Group

@@ -28,7 +28,7 @@ func MissingStore(ctx context.Context, home config.Home, live bool) string {
 	case info.Size() == 0:
 		return StoreEmpty
 	}
-	seen, err := transfer.Glance(ctx, home.DB(), live)
+	seen, err := transfer.QuickInspect(ctx, home.DB(), live)
 	if err == nil && seen.Version == 0 && len(seen.Tables) == 0 {
 		return StoreBare
 	}

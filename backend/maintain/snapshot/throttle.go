@@ -7,7 +7,7 @@ import (
 
 // When the broker is taken for pressed, and how often it is asked.
 const (
-	slowAnswer  = 50 * time.Millisecond  // quicker answers are calm in any case
+	slowAnswer  = 50 * time.Millisecond  // quicker answers mean no pressure in any case
 	slowFactor  = 4                      // times the quickest answer so far
 	longAnswer  = 2 * time.Second        // a question is given up after it
 	betweenAsks = 250 * time.Millisecond // also the rest of a pause

@@ -24,7 +24,7 @@ func TestSTO_10_ABackupPausesWhileTheBrokerAnswersSlowly(t *testing.T) {
 		})
 		for range 3 { // one question is enough for all three
 			if err := pause(t.Context()); err != nil || asked != 1 {
-				t.Fatalf("a calm broker: %d questions, %v", asked, err)
+				t.Fatalf("an idle broker: %d questions, %v", asked, err)
 			}
 		}
 		<-time.After(time.Second)

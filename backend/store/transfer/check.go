@@ -29,7 +29,7 @@ type Inspection struct {
 func Inspect(ctx context.Context, path string, live bool) (Inspection, error) {
 	var seen Inspection
 	err := sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
-		if seen, err = glance(ctx, path, pool); err != nil {
+		if seen, err = quickInspect(ctx, path, pool); err != nil {
 			return err
 		}
 		if seen.Problems, err = integrity(ctx, pool, seen.Tables); err != nil {
@@ -41,18 +41,18 @@ func Inspect(ctx context.Context, path string, live bool) (Inspection, error) {
 	return seen, sqlitex.Error(path, err)
 }
 
-// Glance is Inspect without the reading of the whole file: what version and
+// QuickInspect is Inspect without the reading of the whole file: what version and
 // tables it has. Problems and References stay empty.
-func Glance(ctx context.Context, path string, live bool) (Inspection, error) {
+func QuickInspect(ctx context.Context, path string, live bool) (Inspection, error) {
 	var seen Inspection
 	err := sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
-		seen, err = glance(ctx, path, pool)
+		seen, err = quickInspect(ctx, path, pool)
 		return err
 	})
 	return seen, sqlitex.Error(path, err)
 }
 
-func glance(ctx context.Context, path string, pool *sql.DB) (Inspection, error) {
+func quickInspect(ctx context.Context, path string, pool *sql.DB) (Inspection, error) {
 	found, tables, err := schema.Read(ctx, pool)
 	if err != nil {
 		return Inspection{}, err
