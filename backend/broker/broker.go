@@ -321,14 +321,8 @@ func (b *Broker) Expire(ctx context.Context) (expired int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	rule := store.ExpireRule{Limit: expireStep}
-	now := b.opts.Now()
-	if settings.MessageTTL > 0 {
-		rule.TTLBefore = now.Add(-settings.MessageTTL).UnixMilli()
-	}
-	if settings.QueuedMailMaxAge > 0 {
-		rule.QueuedBefore = now.Add(-settings.QueuedMailMaxAge).UnixMilli()
-	}
+	rule := store.RuleAt(b.opts.Now(), settings.MessageTTL, settings.QueuedMailMaxAge)
+	rule.Limit = expireStep
 	b.mu.Lock()
 	for _, s := range b.roster.Live() {
 		rule.Live = append(rule.Live, s.ID)

@@ -34,7 +34,7 @@ func (p *decisions) decide(ctx context.Context, l *link, args api.DecideArgs) (a
 	rev, queued, err := p.opts.DB.RecordDecision(ctx, rev, func(r decision.Revision) []store.Notification {
 		targets := p.inScope(r.Scope) // inside the write, so that persistIdentity finds what was written without a session
 		p.at(recipientsChosen)
-		return notifications(r, messageID, targets)
+		return store.Notifications(r, messageID, targets)
 	})
 	if err != nil {
 		return api.DecideResult{}, err
@@ -95,20 +95,6 @@ func (p *decisions) inScope(scope decision.Scope) []decision.Target {
 		}
 	}
 	return targets
-}
-
-// notifications makes the message for each target: one message with as many
-// deliveries as there are sessions.
-func notifications(r decision.Revision, messageID string, targets []decision.Target) []store.Notification {
-	list := make([]store.Notification, 0, len(targets))
-	for _, target := range targets {
-		list = append(list, store.Notification{
-			DecisionID: r.ID,
-			SessionKey: target.SessionKey(),
-			Message:    decision.Notice(r, messageID, target),
-		})
-	}
-	return list
 }
 
 // notify tells live sessions of queued notifications.
@@ -174,7 +160,7 @@ func (p *decisions) catchUp(ctx context.Context, target decision.Target) error {
 		if told[current[i].ID] {
 			continue
 		}
-		one := notifications(current[i], newMessageID(), []decision.Target{target})
+		one := store.Notifications(current[i], newMessageID(), []decision.Target{target})
 		one[0].Message.CreatedAt = p.nowMillis()
 		missing = append(missing, one...)
 	}

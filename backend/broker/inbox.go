@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"bridge/backend/bridge"
 	"bridge/backend/broker/mailbox"
@@ -106,7 +105,7 @@ func (p *inbox) wait(ctx context.Context, l *link, args api.WaitArgs) (api.WaitR
 		if !ok {
 			return api.WaitResult{}, mailbox.ErrLeft
 		}
-		lease, taken, err := p.leases.lease(ctx, l, s, 1, args.Wants, firstFit(args))
+		lease, taken, err := p.leases.lease(ctx, l, s, 1, args.Wants, args.First)
 		if len(taken.Shown) > 0 {
 			message := api.InboxMessageOf(taken.Shown[0].Message)
 			return api.WaitResult{Message: &message, Lease: lease}, nil
@@ -122,16 +121,5 @@ func (p *inbox) wait(ctx context.Context, l *link, args api.WaitArgs) (api.WaitR
 			}
 			return api.WaitResult{TimedOut: true}, nil
 		}
-	}
-}
-
-// firstFit chooses the oldest message that a wait asks for.
-func firstFit(args api.WaitArgs) func([]mail.Delivery) mail.Presentation {
-	return func(free []mail.Delivery) mail.Presentation {
-		at := slices.IndexFunc(free, args.Wants)
-		if at < 0 {
-			return mail.Presentation{}
-		}
-		return mail.Presentation{Shown: free[at : at+1]}
 	}
 }

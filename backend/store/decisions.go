@@ -23,6 +23,20 @@ type Notification struct {
 	Message    bridge.Message
 }
 
+// Notifications makes the message for each target: one message with as many
+// deliveries as there are sessions.
+func Notifications(r decision.Revision, messageID string, targets []decision.Target) []Notification {
+	list := make([]Notification, 0, len(targets))
+	for _, target := range targets {
+		list = append(list, Notification{
+			DecisionID: r.ID,
+			SessionKey: target.SessionKey(),
+			Message:    decision.Notice(r, messageID, target),
+		})
+	}
+	return list
+}
+
 // RecordDecision stores a revision, its receipts and the messages of notify in
 // one transaction (DEC-10). It keeps rev's source message only if that is
 // stored (DEC-09) and sets what rev supersedes: the newest revision of its

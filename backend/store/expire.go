@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
@@ -36,6 +37,17 @@ const (
 var expiryWords = map[string]string{
 	reasonTTL:    "older than the message lifetime",
 	reasonQueued: "waited too long for its session",
+}
+
+// RuleAt is the rule of these ages at a moment; an age of 0 keeps mail for good.
+func RuleAt(now time.Time, ttl, queued time.Duration) (rule ExpireRule) {
+	if ttl > 0 {
+		rule.TTLBefore = now.Add(-ttl).UnixMilli()
+	}
+	if queued > 0 {
+		rule.QueuedBefore = now.Add(-queued).UnixMilli()
+	}
+	return rule
 }
 
 // Expire moves old mail to the archive: each row is copied, and leaves only

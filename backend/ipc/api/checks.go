@@ -2,6 +2,7 @@ package api
 
 import (
 	"path/filepath"
+	"slices"
 	"time"
 
 	"bridge/backend/bridge"
@@ -69,6 +70,15 @@ func (a WaitArgs) Wants(d mail.Delivery) bool {
 	return (a.From == "" || a.From == d.From.Name || a.From == d.From.ID) &&
 		(a.ReplyTo == "" || a.ReplyTo == d.ReplyTo) &&
 		(a.ConversationID == "" || a.ConversationID == d.ConversationID)
+}
+
+// First chooses the oldest message that a wait asks for.
+func (a WaitArgs) First(free []mail.Delivery) mail.Presentation {
+	at := slices.IndexFunc(free, a.Wants)
+	if at < 0 {
+		return mail.Presentation{}
+	}
+	return mail.Presentation{Shown: free[at : at+1]}
 }
 
 // The number of hits of a search, unless asked for another, and at most.
