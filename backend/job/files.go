@@ -84,6 +84,11 @@ type StateFile struct {
 	Tokens    int64     `json:"tokens,omitempty"`
 	CostUSD   float64   `json:"costUsd,omitempty"`
 	Tried     int       `json:"tried,omitempty"` // tries again after a provider's trouble
+	// Worktree is the one that the job has, also where the spec asks for a new one by
+	// an empty path.
+	Worktree  *Worktree `json:"worktree,omitempty"`
+	Base      string    `json:"base,omitempty"` // commit and files at the job's start
+	BaseTree  string    `json:"baseTree,omitempty"`
 	UpdatedAt Millis    `json:"updatedAt"`
 }
 

@@ -1,0 +1,269 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/disk"
+	"bridge/backend/gitwork"
+	"bridge/backend/job"
+	"bridge/backend/sandbox"
+)
+
+// evidence is what the runner sees of a run itself (JOB-15).
+type evidence struct {
+	open     map[string]job.StepStarted
+	commands []job.Command
+	choices  map[string]int // of each question, how many things it asks
+}
+
+func newEvidence() evidence {
+	return evidence{open: map[string]job.StepStarted{}, choices: map[string]int{}}
+}
+
+// shells are the tools that run commands, as the CLIs name them.
+var shells = map[string]bool{"Bash": true, "bash": true, "shell": true}
+
+// step takes in a step of the agent.
+func (d *drive) step(event job.Event) {
+	switch e := event.(type) {
+	case job.StepStarted:
+		d.saw.open[e.Step] = e
+		d.state.Step = firstLine(e.Tool + " " + e.Subject)
+		d.log.line("$ " + strings.TrimSpace(e.Tool+" "+e.Subject))
+	case job.StepEnded:
+		began, has := d.saw.open[e.Step]
+		if !has {
+			return
+		}
+		delete(d.saw.open, e.Step)
+		d.state.Step = ""
+		d.watch.Call(hash(began.Tool, began.Subject, string(began.Input)), hash(string(e.State), exitText(e.Exit), e.Output))
+		if e.State != job.StepRefused && (e.Exit != nil || shells[began.Tool]) {
+			d.saw.commands = append(d.saw.commands, job.Command{Command: began.Subject, Exit: e.Exit})
+		}
+		d.log.line("= " + strings.TrimSpace(string(e.State)+" "+exitText(e.Exit)))
+	}
+	d.keep(false)
+}
+
+// maxStepChars is how much of a step the state shows.
+const maxStepChars = 200
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if runes := []rune(line); len(runes) > maxStepChars {
+		return string(runes[:maxStepChars-1]) + "…"
+	}
+	return line
+}
+
+func exitText(exit *int) string {
+	if exit == nil {
+		return ""
+	}
+	return fmt.Sprintf("(exit %d)", *exit)
+}
+
+func hash(parts ...string) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// detailOf is exactly what a question is about, for whoever is asked.
+func detailOf(question job.Question) string {
+	var detail strings.Builder
+	detail.WriteString(question.Subject)
+	switch question.Kind {
+	case job.QuestionEdit, job.QuestionTool:
+		more := question.Diff
+		if more == "" {
+			more = string(bytes.TrimSpace(question.Input))
+		}
+		if more != "" {
+			detail.WriteString("\n" + more)
+		}
+	case job.QuestionChoice:
+		for _, choice := range question.Choices {
+			detail.WriteString("\n" + choice.Question + " [" + strings.Join(choice.Options, " | ") + "]")
+		}
+	case job.QuestionCommand:
+	}
+	return strings.TrimSpace(detail.String())
+}
+
+// saveApproval writes approvals/<id>.json.
+func (r *runner) saveApproval(approval job.Approval) error {
+	if err := disk.MakeDir(r.Approvals); err != nil {
+		return err
+	}
+	data, err := approval.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	return disk.WriteAtomic(filepath.Join(r.Approvals, approval.ID+".json"), data, disk.PrivateFile)
+}
+
+// place is where the agent works.
+type place struct {
+	top      string // of its checkout; "" outside of a repository
+	folder   string
+	writable []string // besides the folder: git's own
+}
+
+// settleIn makes the job's place and keeps what it holds at the start.
+func (r *runner) settleIn(ctx context.Context) error {
+	if r.spec.Worktree != nil {
+		return r.settleInWorktree(ctx)
+	}
+	r.place.folder = r.spec.Folder
+	if r.Git == nil {
+		return nil
+	}
+	repository, err := r.Git.Repository(ctx, r.spec.Folder)
+	if err == nil && r.state.BaseTree == "" {
+		var head gitwork.Head
+		head, r.state.BaseTree, err = r.Git.Start(ctx, repository.Top, r.spec.Job)
+		r.state.Base = head.Commit
+	}
+	if err != nil { // not in a repository, or in one without a commit: there is nothing to compare with
+		r.state.Base, r.state.BaseTree = "", ""
+		return ctx.Err()
+	}
+	r.place.top = repository.Top
+	return r.save()
+}
+
+// settleInWorktree gives the job its own checkout, or the one that it had (JOB-08).
+func (r *runner) settleInWorktree(ctx context.Context) error {
+	if r.Git == nil {
+		return bridge.Errorf(bridge.Unavailable, "git is not on this PC: there can be no worktree")
+	}
+	had := r.spec.Worktree
+	if had.Path == "" && r.state.Worktree != nil {
+		had = r.state.Worktree
+	}
+	if had.Path == "" {
+		made, err := r.makeWorktree(ctx)
+		if err != nil {
+			return err
+		}
+		had = &made
+	}
+	repository, err := r.Git.Repository(ctx, had.Path)
+	if err != nil {
+		return err
+	}
+	r.state.Worktree, r.state.Base, r.state.BaseTree = had, had.Base, had.BaseTree
+	r.place = place{top: had.Path, folder: had.Cwd, writable: []string{repository.Common}}
+	if r.place.folder == "" {
+		r.place.folder = had.Path
+	}
+	return r.save()
+}
+
+func (r *runner) makeWorktree(ctx context.Context) (job.Worktree, error) {
+	repository, err := r.Git.Repository(ctx, r.spec.Folder)
+	if err != nil {
+		return job.Worktree{}, err
+	}
+	made, err := r.Git.Add(ctx, repository, r.spec.Job, r.Worktrees)
+	if bridge.CodeOf(err) == bridge.Conflict {
+		made, err = r.adopt(ctx, repository, err)
+	}
+	if err != nil {
+		return job.Worktree{}, err
+	}
+	r.at(StepPlaced)
+	copied, err := r.Git.Include(ctx, made)
+	if err != nil {
+		return job.Worktree{}, err
+	}
+	for _, name := range copied {
+		r.log.line("+ " + name)
+	}
+	if err := r.setUp(ctx, made.Folder); err != nil {
+		return job.Worktree{}, err
+	}
+	return job.Worktree{
+		RepoRoot: made.Main, Path: made.Path, Cwd: made.Folder, Branch: made.Branch, Base: made.Base, BaseBranch: made.BaseBranch,
+		BranchHead: made.Base, BaseTree: made.BaseTree,
+	}, nil
+}
+
+// adopt takes over the worktree that a runner made and died before it could write
+// that down: nothing worked in it so far. refused is why there can be no new one.
+func (r *runner) adopt(ctx context.Context, repository gitwork.Repository, refused error) (gitwork.Worktree, error) {
+	root, err := disk.Canonical(r.Worktrees)
+	if err != nil {
+		return gitwork.Worktree{}, refused
+	}
+	path := filepath.Join(root, repository.Name()+"-"+r.spec.Job)
+	there, err := r.Git.Repository(ctx, path)
+	if err != nil || there.Top != path || there.Main != repository.Main {
+		return gitwork.Worktree{}, refused
+	}
+	head, err := r.Git.Head(ctx, path)
+	if err != nil || head.Branch != gitwork.BranchOf(r.spec.Job) {
+		return gitwork.Worktree{}, refused
+	}
+	tree, err := r.Git.Snapshot(ctx, path)
+	return gitwork.Worktree{
+		Main: there.Main, Path: path, Folder: filepath.Join(path, filepath.FromSlash(repository.Inside)), Branch: head.Branch,
+		Base: head.Commit, BaseTree: tree,
+	}, err
+}
+
+// setUp runs the owner's command in a new worktree, with its output in the log
+// (JOB-19).
+func (r *runner) setUp(ctx context.Context, folder string) error {
+	if len(r.SetUp) == 0 {
+		return nil
+	}
+	r.log.line("$ " + strings.Join(r.SetUp, " "))
+	cmd := exec.CommandContext(ctx, r.SetUp[0], r.SetUp[1:]...) //nolint:gosec // the owner's own command, without a shell
+	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, r.log, r.log
+	cmd.Env = append(os.Environ(), sandbox.JobVariable+"="+r.spec.Job, sandbox.TokenVariable+"="+r.spec.Token)
+	if err := cmd.Run(); err != nil {
+		return bridge.Errorf(bridge.Invalid, "the set-up command %q of the worktree failed, its output is in the log of the run: %w", r.SetUp[0], err)
+	}
+	return nil
+}
+
+// conclude keeps the work of a worktree and says what the run has changed. What goes
+// wrong is in the log: the run has ended in any case, and its worktree stays.
+func (r *runner) conclude(ctx context.Context, saw *evidence) job.Evidence {
+	seen := job.Evidence{Base: r.state.Base, Commands: saw.commands, Layer: string(r.state.Layer)}
+	if r.place.top == "" {
+		return seen
+	}
+	changes, err := r.Git.Diff(ctx, r.place.top, r.state.BaseTree)
+	for _, change := range changes {
+		seen.Files = append(seen.Files, job.Changed{Path: change.Path, From: change.From, Status: change.Status, Added: change.Added, Removed: change.Removed})
+	}
+	if w := r.state.Worktree; w != nil {
+		parked, parkErr := r.Git.Park(ctx, gitwork.Worktree{Main: w.RepoRoot, Path: w.Path, Folder: w.Cwd, Branch: w.Branch, Base: w.Base, BaseTree: w.BaseTree, BaseBranch: w.BaseBranch}, r.spec.Job)
+		if err = errors.Join(err, parkErr); parkErr == nil {
+			w.Branch, w.BranchHead = parked.Branch, parked.Head
+		}
+	}
+	head, headErr := r.Git.Head(ctx, r.place.top)
+	seen.Head = head.Commit
+	if err = errors.Join(err, headErr); err != nil {
+		r.log.line("! what the job has changed could not be told or kept whole: " + err.Error())
+		r.Log.Error("the work of a job could not be told or kept whole", "job", r.spec.Job, "err", err)
+	}
+	return seen
+}

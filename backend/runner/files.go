@@ -1,0 +1,277 @@
+package runner
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/disk"
+	"bridge/backend/ipc/api"
+	"bridge/backend/job"
+	"bridge/backend/proc"
+	"bridge/backend/sandbox"
+)
+
+// maxFileBytes bounds spec, state and claim: the longest prompt as the longest JSON
+// escapes, with room for the rest.
+const maxFileBytes = 4 << 20
+
+// files are those of one job, in its folder.
+type files string
+
+func (f files) at(name string) string { return filepath.Join(string(f), name) }
+
+func (f files) job() string { return filepath.Base(string(f)) }
+
+func (f files) spec() (job.SpecFile, error) {
+	data, err := disk.ReadLimited(f.at("spec.json"), maxFileBytes)
+	if err != nil {
+		return job.SpecFile{}, fmt.Errorf("read what %s is asked to do: %w", f.job(), err)
+	}
+	return job.DecodeSpec(data, f.job())
+}
+
+// claim takes the run for this process, for good: of several only the first has it,
+// and none has it after that one died.
+func (f files) claim(run int, self job.Process) error {
+	data, err := json.Marshal(self)
+	if err != nil {
+		return err
+	}
+	err = disk.WriteNew(f.at(fmt.Sprintf("run-%d.json", run)), data, disk.PrivateFile)
+	if errors.Is(err, fs.ErrExist) {
+		return bridge.Errorf(bridge.Conflict, "run %d of %s was begun before: continue the job by another run", run, f.job())
+	}
+	return err
+}
+
+func (f files) saveState(state job.StateFile) error {
+	data, err := state.Encode()
+	if err != nil {
+		return err
+	}
+	return disk.WriteAtomic(f.at("state.json"), data, disk.PrivateFile)
+}
+
+func (f files) saveEnvelope(envelope job.Envelope) error {
+	data, err := envelope.Encode()
+	if err != nil {
+		return err
+	}
+	return disk.WriteAtomic(f.at("envelope.json"), data, disk.PrivateFile)
+}
+
+// result is what the envelope of that run says; nil when there is none. One that is
+// too large to be read stands for the run that the folder's state is at.
+func (f files) result(run int) (*api.RunnerResult, error) {
+	path := f.at("envelope.json")
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // documented: there is none
+	}
+	if err != nil {
+		return nil, err
+	}
+	result := &api.RunnerResult{Run: run, MessageID: job.ResultID(f.job(), run), Bytes: info.Size()}
+	if info.Size() > job.MaxEnvelopeBytes {
+		state, err := f.state()
+		if err != nil || state.Run != run {
+			return nil, err
+		}
+		result.State = state.State
+		return result, nil
+	}
+	data, err := disk.ReadLimited(path, job.MaxEnvelopeBytes)
+	if err != nil {
+		return nil, err
+	}
+	envelope, err := job.DecodeEnvelope(data, f.job())
+	if err != nil || envelope.Run != run {
+		return nil, err
+	}
+	result.State = envelope.State
+	return result, nil
+}
+
+// state is what the last runner wrote down; the zero state when there was none.
+func (f files) state() (job.StateFile, error) {
+	data, err := disk.ReadLimited(f.at("state.json"), maxFileBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return job.StateFile{}, nil
+	}
+	if err != nil {
+		return job.StateFile{}, err
+	}
+	return job.DecodeState(data, f.job())
+}
+
+// Entry is one line of journal.jsonl: something that was said to the agent or
+// decided about it, written before it was acted on.
+type Entry struct {
+	At       job.Millis    `json:"at"`
+	Run      int           `json:"run"`
+	Kind     EntryKind     `json:"kind"`
+	ID       string        `json:"id"` // of the message, the approval, the order
+	Text     string        `json:"text,omitempty"`
+	By       string        `json:"by,omitempty"`
+	Decision job.Decision  `json:"decision,omitempty"`
+	Approval *job.Approval `json:"approval,omitempty"`
+	Settings *job.Settings `json:"settings,omitempty"`
+	Error    string        `json:"error,omitempty"` // of EntrySent: why it did not arrive
+}
+
+// EntryKind tells what an entry says.
+type EntryKind string
+
+// The kinds of entries.
+const (
+	EntryPrompt   EntryKind = "prompt"   // what the run begins with
+	EntryMessage  EntryKind = "message"  // a message for the agent
+	EntryRetry    EntryKind = "retry"    // the words after a provider's trouble
+	EntryQuestion EntryKind = "question" // an approval that was asked for
+	EntryAnswer   EntryKind = "answer"   // how it was decided
+	EntrySent     EntryKind = "sent"     // the CLI has taken what is named, or refused it
+	EntryStop     EntryKind = "stop"     // the run waits for somebody's word
+	EntryGoOn     EntryKind = "go_on"    // it has it
+	EntryCancel   EntryKind = "cancel"
+	EntrySettings EntryKind = "settings"
+)
+
+func (f files) journal() string { return f.at("journal.jsonl") }
+
+// append makes an entry durable.
+func (f files) append(entry Entry) error {
+	line, err := json.Marshal(entry)
+	if err != nil {
+		return err
+	}
+	if err := (disk.Files{}).AppendSync(f.journal(), line, disk.PrivateFile); err != nil {
+		return bridge.WithCause(bridge.Storage, err, "it could not be written down, so it was not done: "+disk.Reason(err))
+	}
+	return nil
+}
+
+// entries reads the journal. A last line that its writer did not finish was not
+// acted on and does not count.
+func (f files) entries() (entries []Entry, err error) {
+	file, err := os.Open(f.journal())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	lines := bufio.NewReader(file)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return entries, nil //nolint:nilerr // the end, or a line without its own
+		}
+		var entry Entry
+		if json.Unmarshal(bytes.TrimSpace(line), &entry) == nil {
+			entries = append(entries, entry)
+		}
+	}
+}
+
+// Found is what the files of a job tell about its last run.
+type Found struct {
+	Spec  job.SpecFile
+	State job.StateFile // the zero state where no runner came so far
+	Alive bool          // its runner is at work
+	// Result is nil where the run left none.
+	Result *api.RunnerResult
+	// Unclear are messages and answers that were about to be handed over when the
+	// runner died: whether the agent had them nobody knows.
+	Unclear []Entry
+}
+
+// Look reads what there is of a job.
+func Look(folder string) (Found, error) {
+	f := files(folder)
+	spec, err := f.spec()
+	if err != nil {
+		return Found{}, err
+	}
+	found := Found{Spec: spec}
+	if found.State, err = f.state(); err != nil {
+		return Found{}, err
+	}
+	if found.Result, err = f.result(spec.Run); err != nil {
+		return Found{}, err
+	}
+	runner := found.State.Runner
+	identity, err := proc.Identity(runner.PID)
+	found.Alive = err == nil && runner.PID > 0 && identity == runner.Identity && runner.PID != os.Getpid()
+	entries, err := f.entries()
+	if err != nil {
+		return Found{}, err
+	}
+	found.Unclear = unclear(entries, spec.Run)
+	return found, nil
+}
+
+// unclear are the entries of a run that were to be handed over and have no end.
+func unclear(entries []Entry, run int) []Entry {
+	sent := map[string]bool{}
+	for _, entry := range entries {
+		if entry.Run == run && entry.Kind == EntrySent {
+			sent[entry.ID] = true
+		}
+	}
+	var open []Entry
+	for _, entry := range entries {
+		switch entry.Kind {
+		case EntryPrompt, EntryMessage, EntryRetry, EntryAnswer, EntryGoOn:
+			if entry.Run == run && !sent[entry.ID] {
+				open = append(open, entry)
+			}
+		case EntrySent, EntryQuestion, EntryStop, EntryCancel, EntrySettings: // nothing was handed over
+		}
+	}
+	return open
+}
+
+// End ends what a dead runner left behind, by the identities that it wrote down and
+// by the job's mark.
+func (f Found) End(ctx context.Context) error {
+	if f.Alive {
+		return bridge.Errorf(bridge.Conflict, "%s is driven by process %d", f.Spec.Job, f.State.Runner.PID)
+	}
+	ctx, cancel := context.WithTimeout(ctx, reapTime)
+	defer cancel()
+	return sandbox.End(ctx, sandbox.Mark{Job: f.Spec.Job, Token: f.Spec.Token}, f.State.Processes)
+}
+
+// runLog is what people read of a run while it goes on.
+type runLog struct{ file *os.File }
+
+func openLog(folder, name string) (*runLog, error) {
+	if err := disk.MakeDir(folder); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(folder, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, disk.PrivateFile)
+	if err != nil {
+		return nil, err
+	}
+	return &runLog{file: file}, nil
+}
+
+// line adds text. What cannot be written there is lost to readers, not to the job.
+func (l *runLog) line(text string) {
+	_, _ = l.file.WriteString(strings.TrimRight(strings.ToValidUTF8(text, "\uFFFD"), "\n") + "\n")
+}
+
+// Write takes the output of a command.
+func (l *runLog) Write(data []byte) (int, error) { return l.file.Write(data) }
+
+func (l *runLog) close() error { return l.file.Close() }

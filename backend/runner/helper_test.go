@@ -1,0 +1,337 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"bridge/backend/agent/driver"
+	"bridge/backend/bridge"
+	"bridge/backend/gitwork"
+	"bridge/backend/ipc/api"
+	"bridge/backend/job"
+)
+
+// The test's own program is also the agent's CLI.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "standin" {
+		runStandIn(os.Args[2:])
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// patience bounds every wait; it is no measure of speed.
+const patience = time.Minute
+
+const jobName = "claude-job-0a1b2c3d"
+
+// bench is a home with one job in it.
+type bench struct {
+	*testing.T
+	home   string
+	folder string
+	work   string // where the job works
+	broker *memory
+	setUp  []string
+	drive  job.Driver // nil for the claude stand-in
+	at     func(Step)
+	wait   time.Duration
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	home := t.TempDir()
+	b := &bench{T: t, home: home, folder: filepath.Join(home, "jobs", jobName), work: t.TempDir(), broker: newMemory(), wait: patience}
+	if err := os.MkdirAll(b.folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// spec asks for a run.
+func (b *bench) spec(prompt string, change ...func(*job.SpecFile)) job.SpecFile {
+	b.Helper()
+	spec := job.SpecFile{
+		Job: jobName, Run: 1, Kind: bridge.Claude, PromptID: "0a1b2c3d-0000-4000-8000-000000000001", Prompt: prompt, Folder: b.work,
+		Access: job.AccessAsk, TimeoutSec: 86_400, Supervisor: "boss", Depth: 1, Token: "secret-" + filepath.Base(b.home), Title: "a job",
+	}
+	for _, one := range change {
+		one(&spec)
+	}
+	data, err := spec.Encode()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(b.folder, "spec.json"), data, 0o600)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return spec
+}
+
+func testOptions(home, folder string) Options {
+	git, err := gitwork.New(append(os.Environ(), "HOME="+home))
+	if err != nil {
+		panic(err)
+	}
+	return Options{
+		Folder: folder, Logs: filepath.Join(home, "runs"), Approvals: filepath.Join(home, "approvals"), Worktrees: filepath.Join(home, "worktrees"),
+		Driver: driver.For, Git: git, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Fit: func(spec job.Spec) (job.Spec, error) {
+			self, err := os.Executable()
+			spec.Command, spec.Env = []string{self, "standin"}, []string{"HOME=" + home}
+			return spec, err
+		},
+	}
+}
+
+func (b *bench) options() Options {
+	o := testOptions(b.home, b.folder)
+	o.Broker, o.Patience, o.SetUp, o.At = b.broker.connect, b.wait, b.setUp, b.at
+	if b.drive != nil {
+		o.Git, o.Driver = nil, func(bridge.AgentKind) (job.Driver, error) { return b.drive, nil }
+	}
+	return o
+}
+
+// run runs the job to its end and returns the envelope.
+func (b *bench) run() job.Envelope {
+	b.Helper()
+	if err := Run(b.Context(), b.options()); err != nil {
+		b.Fatalf("Run: %v", err)
+	}
+	return b.envelope()
+}
+
+// begin runs the job beside the test; the channel brings what Run returns.
+func (b *bench) begin() <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- Run(context.WithoutCancel(b.Context()), b.options()) }()
+	return done
+}
+
+func (b *bench) envelope() job.Envelope {
+	b.Helper()
+	data, err := os.ReadFile(filepath.Join(b.folder, "envelope.json"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	envelope, err := job.DecodeEnvelope(data, jobName)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return envelope
+}
+
+func (b *bench) state() job.StateFile {
+	b.Helper()
+	state, err := files(b.folder).state()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return state
+}
+
+// kinds lists the journal's entries of one kind.
+func (b *bench) entries(kind EntryKind) []Entry {
+	b.Helper()
+	all, err := files(b.folder).entries()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return slices.DeleteFunc(all, func(e Entry) bool { return e.Kind != kind })
+}
+
+func (b *bench) approval(id string) job.Approval {
+	b.Helper()
+	data, err := os.ReadFile(filepath.Join(b.home, "approvals", id+".json"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var approval job.Approval
+	if err := json.Unmarshal(data, &approval); err != nil {
+		b.Fatal(err)
+	}
+	return approval
+}
+
+func (b *bench) exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+func (b *bench) touch(path string) {
+	b.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) ended(done <-chan error) {
+	b.Helper()
+	select {
+	case err := <-done:
+		if err != nil {
+			b.Fatalf("Run: %v", err)
+		}
+	case <-time.After(patience):
+		b.Fatal("the run did not end")
+	}
+}
+
+// memory is a broker in memory. It takes results unless it is told not to.
+type memory struct {
+	mu      sync.Mutex // guards what follows
+	hellos  []api.RunnerHello
+	reports []api.RunnerReport
+	orders  []api.Order
+	more    chan struct{}
+	keeps   bool  // takes no results
+	away    error // nobody is there
+}
+
+func newMemory() *memory { return &memory{more: make(chan struct{})} }
+
+func (m *memory) connect(context.Context) (Broker, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.away != nil {
+		return nil, m.away
+	}
+	return &connection{memory: m, given: map[string]bool{}}, nil
+}
+
+func (m *memory) changedLocked() {
+	close(m.more)
+	m.more = make(chan struct{})
+}
+
+// order gives an order and returns what became of it.
+func (m *memory) order(b *bench, order api.Order) *bridge.Error {
+	b.Helper()
+	m.mu.Lock()
+	m.orders = append(m.orders, order)
+	m.changedLocked()
+	m.mu.Unlock()
+	var outcome *bridge.Error
+	m.until(b, "the outcome of "+order.ID, func(report api.RunnerReport) bool {
+		i := slices.IndexFunc(report.Outcomes, func(o api.OrderOutcome) bool { return o.ID == order.ID })
+		if i >= 0 {
+			outcome = report.Outcomes[i].Error
+		}
+		return i >= 0
+	})
+	return outcome
+}
+
+// until waits for a report that fits, of those that came and those that come.
+func (m *memory) until(b *bench, what string, fits func(api.RunnerReport) bool) api.RunnerReport {
+	b.Helper()
+	limit := time.After(patience)
+	for seen := 0; ; {
+		m.mu.Lock()
+		reports, more := m.reports, m.more
+		m.mu.Unlock()
+		for ; seen < len(reports); seen++ {
+			if fits(reports[seen]) {
+				return reports[seen]
+			}
+		}
+		select {
+		case <-more:
+		case <-limit:
+			b.Fatalf("no report of %s; the last is %+v", what, reports[max(0, len(reports)-1):])
+		}
+	}
+}
+
+// asked waits for the n-th question.
+func (m *memory) asked(b *bench, n int) job.Approval {
+	b.Helper()
+	var ids []job.Approval
+	m.until(b, "a question", func(report api.RunnerReport) bool {
+		for _, approval := range report.Approvals {
+			if !slices.ContainsFunc(ids, func(a job.Approval) bool { return a.ID == approval.ID }) {
+				ids = append(ids, approval)
+			}
+		}
+		return len(ids) >= n
+	})
+	return ids[n-1]
+}
+
+// connection is one connection to memory.
+type connection struct {
+	*memory
+	bound bool
+	given map[string]bool
+}
+
+func (c *connection) RunnerHello(_ context.Context, hello api.RunnerHello) (api.RunnerReported, error) {
+	c.mu.Lock()
+	c.hellos = append(c.hellos, hello)
+	c.bound = true
+	c.mu.Unlock()
+	return c.hear(hello.Report)
+}
+
+func (c *connection) RunnerReport(_ context.Context, report api.RunnerReport) (api.RunnerReported, error) {
+	if !c.bound {
+		return api.RunnerReported{}, bridge.Errorf(bridge.Denied, "who are you?")
+	}
+	return c.hear(report)
+}
+
+func (c *connection) hear(report api.RunnerReport) (api.RunnerReported, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away != nil {
+		return api.RunnerReported{}, c.away
+	}
+	c.reports = append(c.reports, report)
+	for _, outcome := range report.Outcomes {
+		c.orders = slices.DeleteFunc(c.orders, func(o api.Order) bool { return o.ID == outcome.ID })
+	}
+	c.changedLocked()
+	return api.RunnerReported{Taken: report.Result != nil && !c.keeps}, nil
+}
+
+func (c *connection) RunnerWait(ctx context.Context) (api.RunnerOrders, error) {
+	for {
+		c.mu.Lock()
+		away, more, isNew := c.away, c.more, false
+		for _, order := range c.orders {
+			isNew = isNew || !c.given[order.ID]
+			c.given[order.ID] = true
+		}
+		orders := slices.Clone(c.orders)
+		c.mu.Unlock()
+		switch {
+		case away != nil:
+			return api.RunnerOrders{}, away
+		case isNew:
+			return api.RunnerOrders{Orders: orders}, nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return api.RunnerOrders{}, ctx.Err()
+		}
+	}
+}
+
+// setAway ends every connection; with nil they are let in again.
+func (m *memory) setAway(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.away = err
+	m.changedLocked()
+}

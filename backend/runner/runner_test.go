@@ -1,0 +1,274 @@
+package runner
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc/api"
+	"bridge/backend/job"
+)
+
+func TestJOB_03_AJobRunsFromItsSpecToItsEnvelope(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec("do echo seen\nsay all done")
+	envelope := b.run()
+	if envelope.State != job.Finished || envelope.Result != "all done" || envelope.MessageID != job.ResultID(jobName, 1) {
+		t.Errorf("the envelope says %+v", envelope)
+	}
+	if prompts := b.entries(EntryPrompt); len(prompts) != 1 || prompts[0].Text != spec.Prompt || prompts[0].ID != spec.PromptID {
+		t.Errorf("the journal has the prompts %+v", prompts)
+	}
+	if sent := b.entries(EntrySent); len(sent) != 1 || sent[0].ID != spec.PromptID || sent[0].Error != "" {
+		t.Errorf("the journal has as sent %+v", sent)
+	}
+	state := b.state()
+	if state.State != job.Finished || state.Session == "" || len(state.Processes) != 0 || state.Tokens != 17 {
+		t.Errorf("the state at the end is %+v", state)
+	}
+	report := b.broker.until(b, "the result", func(r api.RunnerReport) bool { return r.Result != nil })
+	if *report.Result != (api.RunnerResult{Run: 1, MessageID: envelope.MessageID, State: job.Finished, Bytes: fileSize(t, b.folder, "envelope.json")}) {
+		t.Errorf("the result was told as %+v", report.Result)
+	}
+	if log := readFile(t, b.home, "runs", jobName+".log"); !strings.Contains(log, "$ Bash echo seen\n= done") || !strings.Contains(log, "all done") {
+		t.Errorf("the log says %q", log)
+	}
+}
+
+// The result is told again until a broker has it, by the envelope alone.
+func TestJOB_03_AResultIsToldAgainAndTheJobNeverRunsTwice(t *testing.T) {
+	b := newBench(t)
+	b.spec("do echo x >> " + b.work + "/ran\nsay done")
+	b.broker.keeps, b.wait = true, 0
+	first := b.run()
+	b.broker, b.wait = newMemory(), patience
+	second := b.run()
+	if first.MessageID != second.MessageID || first.WrittenAt != second.WrittenAt {
+		t.Errorf("the envelopes are %+v and %+v", first, second)
+	}
+	if ran := readFile(t, b.work, "ran"); ran != "x\n" {
+		t.Errorf("it ran: %q", ran)
+	}
+	if hellos := b.broker.hellos; len(hellos) == 0 || hellos[0].Token == "" {
+		t.Errorf("the second runner said %+v", hellos)
+	}
+}
+
+func TestARunIsBegunOnce(t *testing.T) {
+	b := newBench(t)
+	b.spec("say done")
+	b.run()
+	if err := os.Rename(filepath.Join(b.folder, "envelope.json"), filepath.Join(b.folder, "envelope-1.json")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(t.Context(), b.options()); bridge.CodeOf(err) != bridge.Conflict {
+		t.Errorf("a second begin: %v", err)
+	}
+	b.spec("say done", func(s *job.SpecFile) { s.Run = 2 })
+	if envelope := b.run(); envelope.Run != 2 {
+		t.Errorf("the next run: %+v", envelope)
+	}
+}
+
+// What is no answer is an end of its own, and says so.
+func TestJOB_15_EndsThatAreNoAnswer(t *testing.T) {
+	tests := []struct {
+		prompt string
+		state  job.State
+		ended  job.EndReason
+		until  job.Millis
+	}{
+		{"fault 429", job.Limit, job.EndLimit, 1_900_000_000_000},
+		{"fault refusal", job.Refused, job.EndRefusal, 0},
+		{"fault empty", job.Failed, job.EndEmpty, 0},
+		{"die", job.Failed, job.EndLost, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.prompt, func(t *testing.T) {
+			b := newBench(t)
+			b.spec(tt.prompt)
+			envelope := b.run()
+			if envelope.State != tt.state || envelope.Ended != tt.ended || envelope.Until != tt.until || envelope.Evidence.Ended != tt.ended {
+				t.Errorf("the envelope says %+v", envelope)
+			}
+		})
+	}
+}
+
+func TestJOB_07_AnAnswerIsDurableBeforeTheAgentHasIt(t *testing.T) {
+	for _, decision := range []job.Decision{job.Allow, job.Deny} {
+		t.Run(string(decision), func(t *testing.T) {
+			b := newBench(t)
+			b.spec("run touch " + b.work + "/made\nsay done")
+			done := b.begin()
+			asked := b.broker.asked(b, 1)
+			if asked.State != job.ApprovalAsked || asked.What != "Bash" || asked.Detail != "touch "+b.work+"/made" || asked.By != "boss" {
+				t.Errorf("the question is %+v", asked)
+			}
+			b.broker.until(b, "the wait", func(r api.RunnerReport) bool {
+				return r.State.State == job.Waiting && r.State.Wait.For == job.ForApproval && r.State.Wait.ID == asked.ID
+			})
+			if refused := b.broker.order(b, api.Order{ID: "o1", Kind: api.OrderAnswer, Approval: asked.ID, Decision: decision, By: "boss", Reason: "because"}); refused != nil {
+				t.Fatalf("the answer: %v", refused)
+			}
+			b.ended(done)
+			if b.exists(b.work+"/made") != (decision == job.Allow) {
+				t.Errorf("%s, and the command ran: %t", decision, b.exists(b.work+"/made"))
+			}
+			if a := b.approval(asked.ID); a.State != job.ApprovalApplied || a.Decision != decision || a.AnsweredBy != "boss" {
+				t.Errorf("in the end the approval is %+v", a)
+			}
+			if answers := b.entries(EntryAnswer); len(answers) != 1 || answers[0].ID != asked.ID || answers[0].Decision != decision {
+				t.Errorf("the journal has the answers %+v", answers)
+			}
+			commands := b.envelope().Evidence.Commands
+			if ran := len(commands) == 1; ran != (decision == job.Allow) {
+				t.Errorf("the evidence has the commands %+v", commands)
+			}
+		})
+	}
+}
+
+func TestJOB_07_TheFirstAnswerWins(t *testing.T) {
+	b := newBench(t)
+	gate := b.work + "/gate"
+	b.spec("run touch " + b.work + "/made\nwait " + gate + "\nsay done")
+	done := b.begin()
+	asked := b.broker.asked(b, 1)
+	answer := func(id string, decision job.Decision, approval string) bridge.Code {
+		refused := b.broker.order(b, api.Order{ID: id, Kind: api.OrderAnswer, Approval: approval, Decision: decision, By: "boss"})
+		if refused == nil {
+			return ""
+		}
+		return refused.Code
+	}
+	if code := answer("o1", job.Deny, asked.ID); code != "" {
+		t.Errorf("the first answer: %s", code)
+	}
+	if code := answer("o2", job.Allow, asked.ID); code != bridge.Conflict && code != bridge.NotFound {
+		t.Errorf("the second answer: %q", code)
+	}
+	if code := answer("o3", job.Allow, "another"); code != bridge.NotFound {
+		t.Errorf("an answer to no question: %q", code)
+	}
+	b.touch(gate)
+	b.ended(done)
+	if b.exists(b.work + "/made") {
+		t.Error("the refused command ran")
+	}
+}
+
+func TestJOB_05_ALiveMessageReachesTheRunOnce(t *testing.T) {
+	b := newBench(t)
+	gate := b.work + "/gate"
+	b.spec("wait " + gate + "\nsay first")
+	done := b.begin()
+	b.broker.until(b, "the work", func(r api.RunnerReport) bool { return r.State.State == job.Running })
+	message := api.Order{ID: "0a1b2c3d-0000-4000-8000-000000000002", Kind: api.OrderMessage, Text: "do echo m >> " + b.work + "/heard\nsay second"}
+	for range 2 { // a broker that lost the outcome gives it again
+		if refused := b.broker.order(b, message); refused != nil {
+			t.Fatalf("the message: %v", refused)
+		}
+	}
+	if refused := b.broker.order(b, api.Order{ID: "o2", Kind: api.OrderSettings, Settings: job.Settings{Title: "another"}}); refused != nil {
+		t.Fatalf("the settings: %v", refused)
+	}
+	b.touch(gate)
+	b.ended(done)
+	if envelope := b.envelope(); envelope.Result != "second" || envelope.Title != "another" {
+		t.Errorf("the envelope says %+v", envelope)
+	}
+	if heard := readFile(t, b.work, "heard"); heard != "m\n" {
+		t.Errorf("the agent heard %q", heard)
+	}
+	if messages := b.entries(EntryMessage); len(messages) != 1 {
+		t.Errorf("the journal has the messages %+v", messages)
+	}
+}
+
+func TestJOB_06_ACancelledJobSaysSo(t *testing.T) {
+	b := newBench(t)
+	b.spec("run sleep 1000\nsay done")
+	done := b.begin()
+	asked := b.broker.asked(b, 1)
+	if refused := b.broker.order(b, api.Order{ID: "o1", Kind: api.OrderCancel, By: "boss"}); refused != nil {
+		t.Fatal(refused)
+	}
+	b.ended(done)
+	if envelope := b.envelope(); envelope.State != job.Cancelled || envelope.Ended != job.EndedCancelled {
+		t.Errorf("the envelope says %+v", envelope)
+	}
+	if a := b.approval(asked.ID); a.State != job.ApprovalWithdrawn {
+		t.Errorf("the question is %s", a.State)
+	}
+}
+
+// The run does not need the broker: it goes on without one and tells it all later.
+func TestJOB_02_TheRunOutlivesTheBroker(t *testing.T) {
+	b := newBench(t)
+	gate := b.work + "/gate"
+	b.spec("wait " + gate + "\ndo true\nsay done")
+	concluded := make(chan struct{})
+	b.at = func(step Step) {
+		if step == StepConcluded {
+			close(concluded)
+		}
+	}
+	done := b.begin()
+	b.broker.until(b, "the work", func(r api.RunnerReport) bool { return r.State.State == job.Running })
+	b.broker.setAway(bridge.Errorf(bridge.Unavailable, "nobody is there"))
+	b.touch(gate)
+	select {
+	case <-concluded:
+	case err := <-done:
+		t.Fatalf("the run ended without a broker's word: %v", err)
+	case <-time.After(patience):
+		t.Fatal("the run did not end")
+	}
+	before := len(b.broker.hellos)
+	b.broker.setAway(nil)
+	b.ended(done)
+	if len(b.broker.hellos) != before+1 || b.broker.hellos[before].Report.State == nil {
+		t.Errorf("the new broker was told %+v", b.broker.hellos[before:])
+	}
+}
+
+// A broker that knows of no such run sends the runner home, with the work kept.
+func TestARunThatNobodyWantsKeepsItsResult(t *testing.T) {
+	b := newBench(t)
+	b.spec("say done")
+	b.broker.away = bridge.Errorf(bridge.NotFound, "no such job")
+	if envelope := b.run(); envelope.State != job.Finished {
+		t.Errorf("the envelope says %+v", envelope)
+	}
+}
+
+func TestAJobThatCannotStartSaysWhy(t *testing.T) {
+	b := newBench(t)
+	b.spec("say done", func(s *job.SpecFile) { s.Kind = bridge.Antigravity })
+	envelope := b.run()
+	if envelope.State != job.Failed || envelope.Ended != job.EndedNotStarted || !strings.Contains(envelope.Error, "antigravity") {
+		t.Errorf("the envelope says %+v", envelope)
+	}
+}
+
+func readFile(t *testing.T, parts ...string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(parts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func fileSize(t *testing.T, parts ...string) int64 {
+	t.Helper()
+	info, err := os.Stat(filepath.Join(parts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
