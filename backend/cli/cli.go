@@ -138,6 +138,7 @@ func (a *App) root() *cobra.Command {
 		serveCommand(a), openCommand(a), urlCommand(a), statusCommand(a), sendCommand(a), decisionsCommand(a),
 		installCommand(a), uninstallCommand(a), demoCommand(a), mcpCommand(a), hookCommand(a),
 		pluginCommand(a), doctorCommand(a), serviceCommand(a), retireCommand(a), versionCommand(a), backupWorkerCommand(a),
+		runJobCommand(a), sandboxExecCommand(a),
 	)
 	return root
 }
