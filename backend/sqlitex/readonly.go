@@ -106,7 +106,7 @@ func (r *ReadOnly) connect(seen mark) error {
 	if err := r.disconnect(); err != nil {
 		return err
 	}
-	params, beside := []string{"mode=ro", "_pragma=query_only(1)"}, "?mode=ro"
+	params, beside := []string{"mode=ro", "_pragma=query_only(1)", fmt.Sprintf("_pragma=cache_size(-%d)", readCacheKiB)}, "?mode=ro"
 	if !seen.logged {
 		params, beside = append(params, "immutable=1"), "?mode=ro&immutable=1"
 	}

@@ -49,6 +49,13 @@ type write struct {
 	err     error
 }
 
+// liveCacheKiB is what the writer of a running broker keeps of its file; each
+// reader keeps readCacheKiB.
+const (
+	liveCacheKiB = 4000
+	readCacheKiB = 500
+)
+
 var errClosed = bridge.Errorf(bridge.Unavailable, "the store is closed")
 
 // OpenWriter opens the database at path with its attachment for writing. keepUp
@@ -72,7 +79,9 @@ func OpenWriter(ctx context.Context, path string, with Attachment, keepUp func(*
 	if err != nil {
 		return nil, errors.Join(Error(path, err), conn.Close(), pool.Close())
 	}
-	if _, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil { // begin waits itself
+	// begin waits itself; a short cache holds what the next commits touch, the ends
+	// of a few lists, and stays in memory for as long as the broker runs.
+	if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = 0; PRAGMA cache_size = -%d", liveCacheKiB)); err != nil {
 		return nil, errors.Join(Error(path, err), conn.Close(), pool.Close())
 	}
 	file, err := os.Stat(path)
