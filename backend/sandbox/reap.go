@@ -25,6 +25,10 @@ const (
 	TokenVariable = "BRIDGE_JOB_TOKEN"
 )
 
+// sure is how many looks in a row have to find nothing: a process that becomes
+// another program has no environment to be known by for a moment.
+const sure = 3
+
 // pause lies between two looks at what a kill has left.
 const pause = 20 * time.Millisecond
 
@@ -45,9 +49,12 @@ func Adopt() error { return adopt() }
 // before. The caller must not wait for a child of its own meanwhile: End collects
 // them.
 func End(ctx context.Context, mark Mark, known []job.Process) error {
-	for {
+	for empty := 0; ; {
 		left, err := Left(mark, known)
-		if len(left) == 0 {
+		if empty++; len(left) > 0 {
+			empty = 0
+		}
+		if empty == sure {
 			return err
 		}
 		for _, process := range left {
