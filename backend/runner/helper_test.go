@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,11 +21,16 @@ import (
 	"bridge/backend/job"
 )
 
-// The test's own program is also the agent's CLI.
+// The test's own program is also the agent's CLI and the runner.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "standin" {
-		runStandIn(os.Args[2:])
-		return
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case "standin":
+			runStandIn(os.Args[2:])
+			return
+		case "test-run-job":
+			os.Exit(testRunJob(os.Args[2:]))
+		}
 	}
 	os.Exit(m.Run())
 }
@@ -62,7 +68,7 @@ func (b *bench) spec(prompt string, change ...func(*job.SpecFile)) job.SpecFile 
 	b.Helper()
 	spec := job.SpecFile{
 		Job: jobName, Run: 1, Kind: bridge.Claude, PromptID: "0a1b2c3d-0000-4000-8000-000000000001", Prompt: prompt, Folder: b.work,
-		Access: job.AccessAsk, TimeoutSec: 86_400, Supervisor: "boss", Depth: 1, Token: "secret-" + filepath.Base(b.home), Title: "a job",
+		Access: job.AccessAsk, TimeoutSec: 86_400, Supervisor: "boss", Depth: 1, Token: "secret" + strings.ReplaceAll(b.home, "/", "-"), Title: "a job",
 	}
 	for _, one := range change {
 		one(&spec)
