@@ -60,6 +60,7 @@ type Pace = wake.Pace
 type Broker struct {
 	*core
 	operations map[string]operation
+	jobs       Delegated // nil where there are none; set before anybody connects
 }
 
 var _ ipc.Handler = (*Broker)(nil)
@@ -138,6 +139,9 @@ func (b *Broker) Connected(conn *ipc.Conn) (ipc.Welcome, error) {
 // Disconnected forgets a connection: what it had on lease is offered again, and
 // sessions that only it held leave the list (ipc.Handler).
 func (b *Broker) Disconnected(conn *ipc.Conn) {
+	if b.jobs != nil {
+		b.jobs.Disconnected(conn)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.conns[conn]
@@ -228,14 +232,14 @@ func (b *Broker) index() map[string]operation {
 		serve(api.OpTake, b.channels.take),
 		serve(api.OpMod, b.mods.modWait),
 		serve(api.OpModReport, b.mods.modReport),
-		serve(api.OpRunnerHello, noRunners[api.RunnerHello, api.RunnerReported]),
-		serve(api.OpRunnerReport, noRunners[api.RunnerReport, api.RunnerReported]),
-		serve(api.OpRunnerWait, noRunners[api.Empty, api.RunnerOrders]),
 		serve(api.OpSubscribe, b.subscribe),
 		serve(api.OpTicket, b.ticket),
 		serve(api.OpRetire, b.retire),
 	} {
 		index[o.Name] = o
+	}
+	for _, row := range api.DelegatedOperations() {
+		index[row.Name] = b.delegated(row)
 	}
 	return index
 }
@@ -295,12 +299,6 @@ func (b *Broker) ticket(context.Context, *link, api.Empty) (string, error) {
 	return address, nil
 }
 
-// noRunners refuses a job's runner: this broker has no jobs. The runner keeps its
-// result until one is there that has.
-func noRunners[A, R any](context.Context, *link, A) (answer R, err error) {
-	return answer, bridge.Errorf(bridge.Unsupported, "this broker has no delegated jobs")
-}
-
 // HostBackground names the broker that a session started because none ran.
 const HostBackground = "background"
 
@@ -322,7 +320,6 @@ func (b *Broker) Expire(ctx context.Context) (expired int, err error) {
 		return 0, err
 	}
 	rule := store.RuleAt(b.opts.Now(), settings.MessageTTL, settings.QueuedMailMaxAge)
-	rule.Limit = expireStep
 	b.mu.Lock()
 	for _, s := range b.roster.Live() {
 		rule.Live = append(rule.Live, s.ID)
@@ -331,7 +328,7 @@ func (b *Broker) Expire(ctx context.Context) (expired int, err error) {
 	for {
 		marks, err := b.opts.DB.Expire(ctx, rule)
 		expired += len(marks)
-		if err != nil || len(marks) < expireStep {
+		if err != nil || len(marks) < rule.Limit {
 			if expired > 0 {
 				b.changed()
 			}
@@ -339,6 +336,3 @@ func (b *Broker) Expire(ctx context.Context) (expired int, err error) {
 		}
 	}
 }
-
-// expireStep bounds one transaction of Expire, so that sends are not held up.
-const expireStep = 500

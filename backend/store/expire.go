@@ -39,8 +39,13 @@ var expiryWords = map[string]string{
 	reasonQueued: "waited too long for its session",
 }
 
-// RuleAt is the rule of these ages at a moment; an age of 0 keeps mail for good.
-func RuleAt(now time.Time, ttl, queued time.Duration) (rule ExpireRule) {
+// expireStep bounds one transaction of Expire, so that sends are not held up.
+const expireStep = 500
+
+// RuleAt is the rule of these ages at a moment, to be followed in steps; an age of 0
+// keeps mail for good.
+func RuleAt(now time.Time, ttl, queued time.Duration) ExpireRule {
+	rule := ExpireRule{Limit: expireStep}
 	if ttl > 0 {
 		rule.TTLBefore = now.Add(-ttl).UnixMilli()
 	}

@@ -30,6 +30,15 @@ var (
 	OpRunnerReport = define[RunnerReport, RunnerReported]("runner_report", RoleRunner)
 	OpRunnerWait   = define[Empty, RunnerOrders]("runner_wait", RoleRunner)
 
+	// Delegated jobs.
+	OpSpawn       = define[SpawnArgs, Spawned]("spawn", RoleSession)
+	OpJobs        = define[Caller, JobsResult]("jobs", RoleSession, RoleOwner)
+	OpJobResult   = define[JobArgs, JobResult]("job_result", RoleSession)
+	OpJobMessage  = define[JobMessageArgs, JobMessaged]("job_message", RoleSession)
+	OpJobCancel   = define[JobArgs, JobStatus]("job_cancel", RoleSession)
+	OpJobProgress = define[JobProgressArgs, Empty]("job_progress", RoleSession)
+	OpJobSlots    = define[JobSlotsArgs, JobSlots]("job_slots", RoleSession)
+
 	// The tools of a session.
 	OpPeers     = define[Caller, PeersResult]("peers", RoleSession)
 	OpSend      = define[SendArgs, SendResult]("send", RoleSession, RoleOwner)
@@ -104,6 +113,14 @@ func define[Args, Answer any](name string, roles ...Role) Op[Args, Answer] {
 	return Op[Args, Answer]{Row: row}
 }
 
+// DelegatedOperations are those about delegated jobs, of their runners too.
+func DelegatedOperations() []Row {
+	return []Row{
+		OpRunnerHello.Row, OpRunnerReport.Row, OpRunnerWait.Row, OpSpawn.Row, OpJobs.Row, OpJobResult.Row, OpJobMessage.Row,
+		OpJobCancel.Row, OpJobProgress.Row, OpJobSlots.Row,
+	}
+}
+
 // Operations lists the whole table.
 func Operations() []Row { return slices.Clone(rows) }
 
@@ -116,12 +133,13 @@ type Calls struct {
 	HookCalls
 	ModCalls
 	RunnerCalls
+	JobCalls
 	OwnerCalls
 }
 
 // NewCalls are the operations of whoever is at the other end of link.
 func NewCalls(link Link) Calls {
 	return Calls{
-		SessionCalls{link}, MessageCalls{link}, DecisionCalls{link}, HistoryCalls{link}, HookCalls{link}, ModCalls{link}, RunnerCalls{link}, OwnerCalls{link},
+		SessionCalls{link}, MessageCalls{link}, DecisionCalls{link}, HistoryCalls{link}, HookCalls{link}, ModCalls{link}, RunnerCalls{link}, JobCalls{link}, OwnerCalls{link},
 	}
 }
