@@ -1,0 +1,349 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"bridge/backend/agent"
+	"bridge/backend/bridge"
+	"bridge/backend/broker"
+	"bridge/backend/config"
+	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
+	"bridge/backend/job"
+	"bridge/backend/mail"
+	"bridge/backend/store"
+)
+
+const (
+	testToken = "a-token-of-sufficient-length"
+	patience  = time.Minute
+)
+
+// bench is a broker with jobs on a real store and a real socket, which a test may
+// end and start again. Runners are scripted: starts tells whose turn it is.
+type bench struct {
+	t      *testing.T
+	home   config.Home
+	limits job.Limits
+	hold   bool
+	starts chan string // the folders of started runners
+	start  func(folder string) (int, error)
+
+	jobs   *Jobs
+	broker *broker.Broker
+	db     *store.DB
+	server *ipc.Server
+	socket net.Listener
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := prepared(t)
+	b.up()
+	return b
+}
+
+func prepared(t *testing.T) *bench {
+	t.Helper()
+	home, err := config.ResolveHome(filepath.Join(t.TempDir(), "h"), func(string) string { return "" })
+	if err == nil {
+		err = home.Ensure()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, home: home, starts: make(chan string, 300)}
+	b.start = func(folder string) (int, error) {
+		b.starts <- folder
+		return os.Getpid(), nil
+	}
+	t.Cleanup(b.down)
+	return b
+}
+
+func (b *bench) options() Options {
+	return Options{
+		Home: b.home, Limits: b.limits, Broker: b.broker, Start: func(folder string) (int, error) { return b.start(folder) },
+		Hold: b.hold, Now: time.Now, Log: slog.New(slog.DiscardHandler), Pace: Pace{Look: 5 * time.Millisecond, Grace: time.Hour},
+	}
+}
+
+func (b *bench) up() {
+	b.t.Helper()
+	ctx, log := b.t.Context(), slog.New(slog.DiscardHandler)
+	var err error
+	if b.db, err = store.Open(ctx, b.home.DB(), store.Options{Now: time.Now, Log: log, Index: b.home.History()}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.broker, err = broker.New(ctx, broker.Options{
+		Home: b.home, Settings: func() (config.Settings, error) { return b.home.Settings(func(string) string { return "" }) },
+		DB: b.db, Now: time.Now, Log: log, Host: "serve", Version: "test", URL: func() string { return "" },
+		Ticket: func() string { return "" }, Retire: func() {}, Queue: func() (agent.Queue, error) { return agent.Queue{}, nil },
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if b.jobs, err = Open(b.options()); err != nil {
+		b.t.Fatal(err)
+	}
+	b.broker.Delegate(b.jobs)
+	b.jobs.Run()
+	if b.socket, err = ipc.Listen(b.home.Socket()); err != nil {
+		b.t.Fatal(err)
+	}
+	b.server = ipc.NewServer(testToken, b.broker, log)
+	go b.server.Serve(b.socket) //nolint:errcheck // ends with the listener
+}
+
+func (b *bench) down() {
+	if b.socket == nil {
+		return
+	}
+	b.socket.Close()
+	b.server.Close()
+	b.jobs.Close()
+	b.broker.Close()
+	b.db.Close()
+	b.socket = nil
+}
+
+func (b *bench) dial(role api.Role) *ipc.Client {
+	b.t.Helper()
+	client, err := ipc.Dial(b.t.Context(), ipc.Target{Socket: b.home.Socket(), Token: testToken}, ipc.Hello{Role: role, PID: 1, Version: "test"})
+	if err != nil {
+		b.t.Fatalf("dial as %s: %v", role, err)
+	}
+	b.t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// session is one scripted session of claude.
+type session struct {
+	*ipc.Client
+	api.Registered
+	b *bench
+}
+
+func (b *bench) join(name, sessionID string) session {
+	b.t.Helper()
+	s := session{Client: b.dial(api.RoleSession), b: b}
+	var err error
+	s.Registered, err = s.Register(b.t.Context(), api.Register{Kind: bridge.Claude, Name: name, SessionID: sessionID, Cwd: b.home.Dir()})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s
+}
+
+// spawn asks for a job of that name by its last digits.
+func (s session) spawn(hex, args string) (api.Spawned, error) {
+	return s.Spawn(s.b.t.Context(), api.SpawnArgs{Kind: bridge.Codex, Name: "codex-job-000000" + hex, Args: json.RawMessage(args)})
+}
+
+func (s session) mustSpawn(hex, args string) api.Spawned {
+	s.b.t.Helper()
+	spawned, err := s.spawn(hex, args)
+	if err != nil {
+		s.b.t.Fatalf("spawn %s: %v", hex, err)
+	}
+	return spawned
+}
+
+func (s session) say(name, words string) (api.JobMessaged, error) {
+	return s.JobMessage(s.b.t.Context(), api.JobMessageArgs{ID: "say-" + words[:1], Args: job.MessageArgs{Job: name, Message: words}})
+}
+
+// mail takes the mail that waits, or that comes within the patience where some is
+// wanted.
+func (s session) mail(want int) []api.InboxMessage {
+	s.b.t.Helper()
+	var all []api.InboxMessage
+	eventually(s.b.t, "the mail of "+s.Name, func() bool {
+		box, err := s.Inbox(s.b.t.Context(), api.InboxArgs{MarkRead: true})
+		if err != nil {
+			s.b.t.Fatal(err)
+		}
+		all = append(all, box.Messages...)
+		if box.Lease != nil {
+			if err := s.Ack(s.b.t.Context(), api.Ack{Lease: *box.Lease, Stage: bridge.StageConsumed, Via: mail.ViaTool, Detail: "inbox"}); err != nil {
+				s.b.t.Fatal(err)
+			}
+		}
+		return len(all) >= want
+	})
+	if len(all) != want {
+		s.b.t.Fatalf("%s has %d messages, want %d: %+v", s.Name, len(all), want, all)
+	}
+	return all
+}
+
+// eventually waits for what sends no signal.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-deadline.C:
+			t.Fatalf("%s: not within %s", what, patience)
+		case <-tick.C:
+		}
+	}
+}
+
+// runner is one scripted runner.
+type runner struct {
+	*ipc.Client
+	b      *bench
+	folder string
+	spec   job.SpecFile
+}
+
+// started is the runner of the next job that was started, not connected yet.
+func (b *bench) started() *runner {
+	b.t.Helper()
+	select {
+	case folder := <-b.starts:
+		return b.runnerIn(folder)
+	case <-time.After(patience):
+		b.t.Fatal("no runner was started")
+		return nil
+	}
+}
+
+func (b *bench) runnerIn(folder string) *runner {
+	b.t.Helper()
+	data, err := os.ReadFile(filepath.Join(folder, "spec.json"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	spec, err := job.DecodeSpec(data, filepath.Base(folder))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return &runner{b: b, folder: folder, spec: spec}
+}
+
+// connect says hello, with what there is to tell.
+func (r *runner) connect(report api.RunnerReport) api.RunnerReported {
+	r.b.t.Helper()
+	r.Client = r.b.dial(api.RoleRunner)
+	answer, err := r.RunnerHello(r.b.t.Context(), api.RunnerHello{Job: r.spec.Job, Run: r.spec.Run, Token: r.spec.Token, Report: report})
+	if err != nil {
+		r.b.t.Fatalf("hello of %s: %v", r.spec.Job, err)
+	}
+	return answer
+}
+
+func (r *runner) report(report api.RunnerReport) api.RunnerReported {
+	r.b.t.Helper()
+	answer, err := r.RunnerReport(r.b.t.Context(), report)
+	if err != nil {
+		r.b.t.Fatalf("report of %s: %v", r.spec.Job, err)
+	}
+	return answer
+}
+
+// work says that the agent works in its session.
+func (r *runner) work() {
+	r.b.t.Helper()
+	r.report(api.RunnerReport{State: r.state(job.Running)})
+}
+
+func (r *runner) state(state job.State) *job.StateFile {
+	return &job.StateFile{Job: r.spec.Job, Run: r.spec.Run, State: state, Session: "thread-" + r.spec.Job, Model: "gpt", Step: "reads", Tokens: 7}
+}
+
+// end writes the envelope, and is what the runner reports then.
+func (r *runner) end(outcome job.Outcome, words string) api.RunnerReport {
+	r.b.t.Helper()
+	envelope := job.NewEnvelope(r.spec.Job, r.spec.Run, outcome, words, job.Evidence{Tokens: 42}, time.Now())
+	data, err := envelope.Encode()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(r.folder, "envelope.json"), data, 0o600)
+	}
+	if err != nil {
+		r.b.t.Fatal(err)
+	}
+	return api.RunnerReport{Result: &api.RunnerResult{Run: r.spec.Run, MessageID: envelope.MessageID, State: outcome.State, Bytes: int64(len(data))}}
+}
+
+// finish ends the run with an answer.
+func (r *runner) finish(words string) {
+	r.b.t.Helper()
+	if !r.report(r.end(answered, words)).Taken {
+		r.b.t.Fatalf("the result of %s is not taken", r.spec.Job)
+	}
+}
+
+// orders waits for orders.
+func (r *runner) orders() []api.Order {
+	r.b.t.Helper()
+	ctx, cancel := context.WithTimeout(r.b.t.Context(), patience)
+	defer cancel()
+	orders, err := r.RunnerWait(ctx)
+	if err != nil {
+		r.b.t.Fatalf("orders of %s: %v", r.spec.Job, err)
+	}
+	return orders.Orders
+}
+
+var answered = job.Outcome{State: job.Finished, Ended: job.EndAnswer}
+
+// entry is a job as jobs.json has it.
+func (b *bench) entry(name string) map[string]any {
+	b.t.Helper()
+	var file struct {
+		Jobs []map[string]any `json:"jobs"`
+	}
+	data, err := os.ReadFile(filepath.Join(b.home.Dir(), "jobs.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &file)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, one := range file.Jobs {
+		if one["name"] == name {
+			return one
+		}
+	}
+	return nil
+}
+
+func (b *bench) state(name string) job.State {
+	one, err := b.jobs.find(name)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return one.State
+}
+
+func wantCode(t *testing.T, what string, err error, code bridge.Code) {
+	t.Helper()
+	if bridge.CodeOf(err) != code {
+		t.Errorf("%s: %v, want code %q", what, err, code)
+	}
+}
+
+func wantText(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q does not hold %q", text, part)
+		}
+	}
+}
+
+var errNoProgram = errors.New("no such program")

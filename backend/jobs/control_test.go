@@ -1,0 +1,363 @@
+package jobs
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc/api"
+	"bridge/backend/job"
+)
+
+// asking is a job that waits for an answer to the approval "q1".
+func asking(b *bench, s session) *runner {
+	b.t.Helper()
+	s.mustSpawn("01", `{"prompt":"x","access":"ask"}`)
+	r := b.started()
+	r.connect(api.RunnerReport{})
+	r.work()
+	r.ask(job.ApprovalAsked)
+	return r
+}
+
+// ask reports the approval "q1" in that state, and writes its file as a runner does.
+func (r *runner) ask(state job.ApprovalState) {
+	r.b.t.Helper()
+	approval := job.NewApproval(job.Approval{ID: "q1", Job: r.spec.Job, Run: 1, By: "boss", Kind: "command", What: "shell", Detail: "rm -rf build"}, time.Now())
+	approval.State = state
+	data, err := json.Marshal(approval)
+	path := r.b.jobs.approvals.approvalPath("q1")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(path, data, 0o600)
+	}
+	if err != nil {
+		r.b.t.Fatal(err)
+	}
+	r.report(api.RunnerReport{Approvals: []job.Approval{approval}})
+}
+
+func (s session) answer(decision string) (api.JobMessaged, error) {
+	return s.JobMessage(s.b.t.Context(), api.JobMessageArgs{Args: job.MessageArgs{Job: first, ApprovalID: "q1", Decision: decision, Reason: "too much"}})
+}
+
+func TestJOB_07_TheFirstAnswerWinsAndIsDoneWhenTheRunnerSaysSo(t *testing.T) {
+	b := newBench(t)
+	s := b.join("boss", "s1")
+	r := asking(b, s)
+	r.ask(job.ApprovalAsked)
+	wantText(t, s.mail(1)[0].Body, first, "rm -rf build", "q1", "message_subagent")
+	if said, err := s.say(first, "allow"); err != nil || *said.Delivery != job.ToRunning {
+		t.Errorf("plain words: %+v, %v", said, err)
+	}
+	if got := b.jobs.Approvals(); len(got) != 1 || got[0].State != job.ApprovalAsked {
+		t.Fatalf("after plain words the approvals are %+v", got)
+	}
+	if said, err := s.answer("deny"); err != nil || *said.Delivery != job.AnswerDone {
+		t.Fatalf("the answer: %+v, %v", said, err)
+	}
+	present, err := b.jobs.Answer("q1", job.Allow, "")
+	wantCode(t, "a second answer", err, bridge.Conflict)
+	if present.State != job.ApprovalAnswered || present.Decision != job.Deny || present.AnsweredBy != "boss" {
+		t.Errorf("beside it stands %+v", present)
+	}
+	orders := r.orders()
+	last := orders[len(orders)-1]
+	if last.Kind != api.OrderAnswer || last.Approval != "q1" || last.Decision != job.Deny || last.Reason != "too much" || last.By != "boss" {
+		t.Errorf("the runner is told %+v", last)
+	}
+	for _, state := range []job.ApprovalState{job.ApprovalDelivered, job.ApprovalApplied} {
+		r.ask(state)
+		if got := b.jobs.Approvals(); got[0].State != state {
+			t.Errorf("it is shown as %s, want %s", got[0].State, state)
+		}
+	}
+}
+
+func TestJOB_07_AnAnswerOutlivesTheBroker(t *testing.T) {
+	b := newBench(t)
+	s := b.join("boss", "s1")
+	r := asking(b, s)
+	s.mail(1)
+	if _, err := b.jobs.Answer("q1", job.Allow, ""); err != nil {
+		t.Fatal(err)
+	}
+	b.down()
+	b.up()
+	r.connect(api.RunnerReport{})
+	r.ask(job.ApprovalAsked)
+	if got := b.jobs.Approvals(); len(got) != 1 || got[0].State != job.ApprovalAnswered || got[0].AnsweredBy != bridge.OwnerName {
+		t.Errorf("after a restart it is %+v", got)
+	}
+	if got := r.orders(); len(got) != 1 || got[0].Decision != job.Allow {
+		t.Errorf("the runner is told %+v", got)
+	}
+	b.join("boss", "s1").mail(0) // nobody is asked twice
+}
+
+func TestJOB_07_TheQuestionOfADeadRunnerIsWithdrawn(t *testing.T) {
+	b := newBench(t)
+	r := asking(b, b.join("boss", "s1"))
+	b.down()
+	b.rewrite(first, func(e map[string]any) { e["host"] = map[string]any{"pid": 1 << 22, "identity": "-:1"} })
+	b.up()
+	eventually(t, "the question to be withdrawn", func() bool {
+		approval, err := b.jobs.approvals.readApproval("q1")
+		return err == nil && approval.State == job.ApprovalWithdrawn
+	})
+	present, err := b.jobs.Answer("q1", job.Allow, "")
+	wantCode(t, "an answer", err, bridge.Conflict)
+	if present.State != job.ApprovalWithdrawn {
+		t.Errorf("beside it stands %+v", present)
+	}
+	eventually(t, "nobody to be asked any more", func() bool { return len(b.jobs.Approvals()) == 0 })
+	_, err = b.jobs.Answer("q2", job.Allow, "")
+	wantCode(t, "an answer to nothing", err, bridge.NotFound)
+	if r.spec.Run != 1 {
+		t.Error("it went on")
+	}
+}
+
+func TestJOB_11_NobodyElseSteersAJob(t *testing.T) {
+	b := newBench(t)
+	boss := b.join("boss", "s1")
+	r := asking(b, boss)
+	boss.mail(1)
+	boss.Close()
+	eventually(t, "boss to leave", func() bool { peers, _ := b.broker.Peers(t.Context()); return len(peers) == 0 })
+	other := b.join("other", "s2")
+	thief := b.join("boss", "s3") // it takes the name, and is another session
+	for who, s := range map[string]session{"another session": other, "whoever took the name": thief} {
+		for what, call := range map[string]func() error{
+			"message": func() error { _, err := s.say(first, "stop"); return err },
+			"answer":  func() error { _, err := s.answer("allow"); return err },
+			"cancel":  func() error { _, err := s.JobCancel(t.Context(), api.JobArgs{Job: first}); return err },
+			"result":  func() error { _, err := s.JobResult(t.Context(), api.JobArgs{Job: first}); return err },
+			"spawn":   func() error { _, err := s.spawn("01", `{"prompt":"y"}`); return err },
+		} {
+			want := bridge.Denied
+			if what == "spawn" {
+				want = bridge.Conflict
+			}
+			wantCode(t, who+": "+what, call(), want)
+		}
+		if got, err := s.Jobs(t.Context(), api.Caller{}); err != nil || len(got.Jobs) != 0 {
+			t.Errorf("%s sees %+v, %v", who, got, err)
+		}
+	}
+	for what, call := range map[string]func(api.Caller) error{
+		"spawn": func(c api.Caller) error {
+			_, err := other.Spawn(t.Context(), api.SpawnArgs{Caller: c, Kind: bridge.Codex, Name: second, Args: json.RawMessage(`{"prompt":"x"}`)})
+			return err
+		},
+		"slots": func(c api.Caller) error {
+			_, err := other.JobSlots(t.Context(), api.JobSlotsArgs{Caller: c, Limit: 50})
+			return err
+		},
+	} {
+		wantCode(t, "a native child: "+what, call(api.Caller{SessionID: "s2", ChildID: "c1"}), bridge.Denied)
+	}
+	if got := b.jobs.Approvals(); got[0].State != job.ApprovalAsked {
+		t.Errorf("the approval is %+v", got[0])
+	}
+	if back := b.join("boss", "s1"); back.Name == "boss" {
+		t.Fatal("the name is free: the test proves nothing")
+	} else if _, err := back.answer("deny"); err != nil {
+		t.Errorf("the supervisor itself, under another name: %v", err)
+	}
+	if got := r.orders(); len(got) != 1 || got[0].Decision != job.Deny {
+		t.Errorf("the runner is told %+v", got)
+	}
+}
+
+func TestJOB_11_ARunnerSpeaksForItsOwnRunAlone(t *testing.T) {
+	b := newBench(t)
+	s := b.join("boss", "s1")
+	s.mustSpawn("01", `{"prompt":"x"}`)
+	r := b.started()
+	stranger := b.dial(api.RoleRunner)
+	for what, test := range map[string]struct {
+		hello api.RunnerHello
+		code  bridge.Code
+	}{
+		"another secret": {api.RunnerHello{Job: first, Run: 1, Token: "guess"}, bridge.Unauthorized},
+		"no secret":      {api.RunnerHello{Job: first, Run: 1}, bridge.Unauthorized},
+		"another run":    {api.RunnerHello{Job: first, Run: 2, Token: r.spec.Token}, bridge.Conflict},
+		"no such job":    {api.RunnerHello{Job: second, Run: 1, Token: r.spec.Token}, bridge.NotFound},
+		"another folder": {api.RunnerHello{Job: "../jobs/" + first, Run: 1, Token: r.spec.Token}, bridge.NotFound},
+	} {
+		_, err := stranger.RunnerHello(t.Context(), test.hello)
+		wantCode(t, what, err, test.code)
+	}
+	_, err := stranger.RunnerReport(t.Context(), r.end(answered, "mine"))
+	wantCode(t, "a report without a hello", err, bridge.Denied)
+	_, err = stranger.RunnerWait(t.Context())
+	wantCode(t, "a wait without a hello", err, bridge.Denied)
+	s.mail(0)
+}
+
+func TestJOB_09_SlotsAreGivenFirstInFirstOut(t *testing.T) {
+	b := prepared(t)
+	b.limits.MaxJobs = 1
+	b.up()
+	s := b.join("boss", "s1")
+	for _, hex := range []string{"01", "02", "03"} {
+		s.mustSpawn(hex, `{"prompt":"x"}`)
+	}
+	if got, err := s.JobSlots(t.Context(), api.JobSlotsArgs{}); err != nil || got.Limit != 1 || got.Running+got.Queued != 3 {
+		t.Errorf("slots: %+v, %v", got, err)
+	}
+	for i := 1; i <= 2; i++ {
+		r := b.started()
+		if want := fmt.Sprintf("codex-job-0000000%d", i); r.spec.Job != want || len(b.starts) != 0 {
+			t.Fatalf("%s was started, and %d beside it; want %s alone", r.spec.Job, len(b.starts), want)
+		}
+		r.connect(api.RunnerReport{})
+		r.finish("done")
+	}
+	s.mail(2)
+	s.mustSpawn("04", `{"prompt":"x"}`)
+	b.started()
+	for limit, code := range map[int]bridge.Code{51: bridge.Invalid, -1: bridge.Invalid, 50: ""} {
+		_, err := s.JobSlots(t.Context(), api.JobSlotsArgs{Limit: limit})
+		if bridge.CodeOf(err) != code {
+			t.Errorf("limit %d: %v, want code %q", limit, err, code)
+		}
+	}
+	if r := b.started(); r.spec.Job != "codex-job-00000004" {
+		t.Errorf("with more slots %s was started", r.spec.Job)
+	}
+}
+
+func TestJOB_09_TheRegistryKeepsTheLast200(t *testing.T) {
+	b := prepared(t)
+	file := job.File{}
+	for i := range 203 {
+		file.Jobs = append(file.Jobs, job.Job{Name: fmt.Sprintf("codex-job-%08x", i), Agent: bridge.Codex, Prompt: "x", State: job.Finished, Run: 1, FinishedAt: job.Millis(i + 1), ResultSent: true, Line: int64(i)})
+	}
+	data, err := file.Encode()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(b.home.Dir(), "jobs.json"), data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.up()
+	eventually(t, "the oldest to be in the archive", func() bool { return len(b.jobs.Views()) == 200 })
+	for name, archived := range map[string]bool{"codex-job-00000002": true, "codex-job-00000003": false} {
+		if got := b.entry(name) == nil; got != archived {
+			t.Errorf("%s is in the archive: %t", name, got)
+		}
+		if one, err := b.jobs.View(name); err != nil || one.Status != job.Finished {
+			t.Errorf("%s: %+v, %v", name, one, err)
+		}
+	}
+}
+
+func TestJOB_10_ALogIsReadByItsBytes(t *testing.T) {
+	b := newBench(t)
+	s := b.join("boss", "s1")
+	s.mustSpawn("01", `{"prompt":"x"}`)
+	if got, err := b.jobs.ReadLog(first, 0); err != nil || got != (Log{}) {
+		t.Errorf("before a word: %+v, %v", got, err)
+	}
+	text := strings.Repeat("a", 128<<10-1) + "ä and the end"
+	for _, folder := range []string{b.home.Dir(), b.home.ArchiveDir()} {
+		path := filepath.Join(folder, "runs", first+".log")
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		one, err := b.jobs.ReadLog(first, 0)
+		if err != nil || len(one.Text) != 128<<10-1 || one.Next != 131071 || one.Size != int64(len(text)) {
+			t.Errorf("the first piece: %d bytes, next %d, size %d, %v", len(one.Text), one.Next, one.Size, err)
+		}
+		two, err := b.jobs.ReadLog(first, one.Next)
+		if err != nil || two.Text != "ä and the end" || two.Next != two.Size {
+			t.Errorf("the second piece: %+v, %v", two, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, from := range []int64{-1, 1 << 40} {
+		if err := os.WriteFile(filepath.Join(b.home.Dir(), "runs", first+".log"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := b.jobs.ReadLog(first, from)
+		wantCode(t, fmt.Sprint(from), err, bridge.Invalid)
+	}
+	for _, name := range []string{"../jobs", "codex-job-00000009", ""} {
+		_, err := b.jobs.ReadLog(name, 0)
+		wantCode(t, "the log of "+name, err, bridge.NotFound)
+	}
+}
+
+func TestJOB_20_AJobSaysHowFarItIs(t *testing.T) {
+	b := newBench(t)
+	s := b.join("boss", "s1")
+	s.mustSpawn("01", `{"prompt":"x"}`)
+	r := b.started()
+	percent, minutes := 42.9, 30.0
+	args := api.JobProgressArgs{Job: first, Token: r.spec.Token, Args: job.ProgressArgs{Percent: &percent, ETAMinutes: &minutes, Note: "half"}}
+	if err := s.JobProgress(t.Context(), args); err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.jobs.View(first)
+	if err != nil || got.Progress.Percent == nil || *got.Progress.Percent != 42 || got.Progress.Note != "half" || *got.Progress.ETAMinutes != 30 {
+		t.Errorf("it is shown as %+v, %v", got.Progress, err)
+	}
+	eventually(t, "it to be in the file", func() bool { return b.entry(first)["progressNote"] == "half" })
+	args.Token = ""
+	wantCode(t, "without its secret", s.JobProgress(t.Context(), args), bridge.Denied)
+	args.Token, args.Job = r.spec.Token, second
+	wantCode(t, "for another job", s.JobProgress(t.Context(), args), bridge.Denied)
+}
+
+func TestVER_05_NoJobIsTakenInBesideOlderPrograms(t *testing.T) {
+	b := prepared(t)
+	b.hold = true
+	b.up()
+	_, err := b.join("boss", "s1").spawn("01", `{"prompt":"x"}`)
+	wantCode(t, "a spawn", err, bridge.Conflict)
+	if _, err := os.Stat(filepath.Join(b.home.Dir(), "jobs.json")); !os.IsNotExist(err) {
+		t.Errorf("jobs.json: %v", err)
+	}
+}
+
+func TestVER_06_AForeignRegistryStaysAsItIs(t *testing.T) {
+	b := newBench(t)
+	path := filepath.Join(b.home.Dir(), "jobs.json")
+	for what, text := range map[string]string{"newer": `{"version":99,"jobs":[]}`, "damaged": `{"version":4,"jobs":[`, "no list": `{"jobs":{}}`} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(b.options())
+		wantCode(t, what, err, bridge.Unsupported)
+		if data, err := os.ReadFile(path); err != nil || string(data) != text {
+			t.Errorf("%s: the file holds %q, %v", what, data, err)
+		}
+	}
+}
+
+func TestAJobThatCannotBeRecordedIsNotTakenIn(t *testing.T) {
+	b := newBench(t)
+	s := b.join("boss", "s1")
+	if err := os.Mkdir(filepath.Join(b.home.Dir(), "jobs.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.spawn("01", `{"prompt":"x"}`)
+	wantCode(t, "a spawn", err, bridge.Storage)
+	if len(b.jobs.Views()) != 0 || len(b.starts) != 0 {
+		t.Error("the job is there all the same")
+	}
+}

@@ -1,0 +1,224 @@
+package jobs
+
+import (
+	"context"
+	"slices"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
+	"bridge/backend/job"
+)
+
+// runners is the part about what runners report and are told.
+type runners struct{ *core }
+
+// hello binds a connection to the run that its runner drives. After a broker's death
+// the runner comes back by this, with all that it has to tell.
+func (j *runners) hello(ctx context.Context, conn *ipc.Conn, args api.RunnerHello) (api.RunnerReported, error) {
+	one, err := j.get(args.Job)
+	if err != nil {
+		return api.RunnerReported{}, err
+	}
+	r, err := j.bind(conn, args)
+	if err != nil {
+		return api.RunnerReported{}, err
+	}
+	if r == nil { // its books are closed: nobody waits for it any more
+		return api.RunnerReported{Taken: true}, nil
+	}
+	if pid := conn.PeerPID(); pid > 0 && (one.Host == nil || one.Host.PID != pid) {
+		j.mu.Lock()
+		j.noteLocked(one.Name, func(present *job.Job) { j.setHost(present, pid, identityOf(pid)) })
+		j.mu.Unlock()
+	}
+	return j.take(ctx, r, args.Report)
+}
+
+// bind refuses whoever is not the runner of that run. There is no run where its
+// result is sent already, or another run began after it.
+func (j *runners) bind(conn *ipc.Conn, args api.RunnerHello) (*run, error) {
+	spec, err := j.spec(args.Job)
+	if err != nil {
+		return nil, bridge.WithCause(bridge.NotFound, err, "there is no spec of "+args.Job)
+	}
+	if spec.Token != args.Token {
+		return nil, bridge.Errorf(bridge.Unauthorized, "that is not the secret of %s", args.Job)
+	}
+	if args.Run != spec.Run {
+		return nil, bridge.Errorf(bridge.Conflict, "%s is at its run %d, not at %d", args.Job, spec.Run, args.Run)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r := j.runs[args.Job]
+	if r == nil || r.number != args.Run {
+		return nil, nil //nolint:nilnil // there is no run, and that is no error
+	}
+	r.conn, r.given = conn, map[string]bool{}
+	j.bound[conn] = r
+	r.signal()
+	return r, nil
+}
+
+// Disconnected forgets the connection of a runner. Its job goes on.
+func (j *runners) Disconnected(conn *ipc.Conn) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r := j.bound[conn]
+	delete(j.bound, conn)
+	if r != nil && r.conn == conn {
+		r.conn = nil
+	}
+}
+
+func (j *runners) runOf(conn *ipc.Conn) (*run, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r := j.bound[conn]
+	if r == nil {
+		return nil, bridge.Errorf(bridge.Denied, "say first which run this is")
+	}
+	return r, nil
+}
+
+// report takes what is new of a run.
+func (j *runners) report(ctx context.Context, conn *ipc.Conn, args api.RunnerReport) (api.RunnerReported, error) {
+	r, err := j.runOf(conn)
+	if err != nil {
+		return api.RunnerReported{}, err
+	}
+	return j.take(ctx, r, args)
+}
+
+// take makes durable what a report says and must not be lost.
+func (j *runners) take(ctx context.Context, r *run, report api.RunnerReport) (api.RunnerReported, error) {
+	j.mu.Lock()
+	err := j.takeLocked(r, report)
+	asked := j.approvals.askLocked(r, report.Approvals)
+	j.mu.Unlock()
+	if err != nil {
+		return api.RunnerReported{}, err
+	}
+	for _, approval := range asked {
+		if err := j.approvals.put(ctx, r, approval); err != nil {
+			return api.RunnerReported{}, err
+		}
+	}
+	if report.Result == nil || report.Result.Run != r.number {
+		return api.RunnerReported{}, nil
+	}
+	if err := j.results.finish(r.job, r.number); err != nil {
+		return api.RunnerReported{}, err
+	}
+	return api.RunnerReported{Taken: true}, nil
+}
+
+func (j *runners) takeLocked(r *run, report api.RunnerReport) error {
+	if err := j.settleLocked(r, report.Outcomes); err != nil {
+		return err
+	}
+	if report.State == nil || report.State.Run != r.number {
+		return nil
+	}
+	return j.stateLocked(r, *report.State)
+}
+
+// settleLocked takes the orders away that have an outcome. Words that the run could
+// not take any more are kept for the next one.
+func (j *runners) settleLocked(r *run, outcomes []api.OrderOutcome) error {
+	orders, late := r.orders, r.late
+	for _, outcome := range outcomes {
+		at := slices.IndexFunc(r.orders, func(o api.Order) bool { return o.ID == outcome.ID })
+		if at < 0 {
+			continue
+		}
+		order := r.orders[at]
+		if outcome.Error != nil {
+			j.opts.Log.Info("a job's runner could not do as it was told", "job", r.job, "order", order.Kind, "err", outcome.Error.Message)
+			if order.Kind == api.OrderMessage && outcome.Error.Code == bridge.Unavailable {
+				r.late = append(slices.Clone(r.late), order.Text)
+			}
+		}
+		r.orders = slices.Delete(slices.Clone(r.orders), at, at+1)
+	}
+	if len(r.orders) == len(orders) {
+		return nil
+	}
+	if err := j.saveLocked(r); err != nil {
+		r.orders, r.late = orders, late
+		return err
+	}
+	return nil
+}
+
+// stateLocked notes where the run is. What a restart has to know is durable at once,
+// the rest soon.
+func (j *runners) stateLocked(r *run, state job.StateFile) error {
+	r.step = state.Step
+	one, has := j.book.Get(r.job)
+	if !has || one.Run != r.number || !one.State.IsActive() {
+		return nil
+	}
+	update := func(present *job.Job) {
+		present.SessionID, present.Model = or(state.Session, present.SessionID), or(state.Model, present.Model)
+		present.Title, present.Layer = or(state.Title, present.Title), or(string(state.Layer), present.Layer)
+		present.Tokens, present.CostUSD = max(state.Tokens, present.Tokens), max(state.CostUSD, present.CostUSD)
+	}
+	moves := state.State == job.Running && one.State != job.Running || state.State == job.Waiting && !sameWait(one.Wait, state.Wait)
+	if !moves && or(state.Session, one.SessionID) == one.SessionID {
+		j.noteLocked(r.job, update)
+		return nil
+	}
+	return j.changeLocked(func(book *job.Registry) error {
+		if _, err := book.Update(r.job, update); err != nil || !moves {
+			return err
+		}
+		transition := job.Work(r.number)
+		if state.State == job.Waiting && state.Wait != nil {
+			transition = job.Pause(r.number, *state.Wait)
+		}
+		_, err := book.Apply(r.job, transition)
+		return err
+	})
+}
+
+func or(said, present string) string {
+	if said == "" {
+		return present
+	}
+	return said
+}
+
+func sameWait(a, b *job.Wait) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// wait gives a runner its orders: all that it has told no outcome of, as soon as
+// there is one that this connection was not given.
+func (j *runners) wait(ctx context.Context, conn *ipc.Conn, _ api.Empty) (api.RunnerOrders, error) {
+	r, err := j.runOf(conn)
+	if err != nil {
+		return api.RunnerOrders{}, err
+	}
+	for {
+		j.mu.Lock()
+		orders, more := slices.Clone(r.orders), r.more
+		fresh := slices.ContainsFunc(orders, func(o api.Order) bool { return !r.given[o.ID] })
+		if r.conn != conn {
+			j.mu.Unlock()
+			return api.RunnerOrders{}, bridge.Errorf(bridge.Conflict, "%s has another connection by now", r.job)
+		}
+		for _, order := range orders {
+			r.given[order.ID] = true
+		}
+		j.mu.Unlock()
+		if fresh {
+			return api.RunnerOrders{Orders: orders}, nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return api.RunnerOrders{}, ctx.Err()
+		case <-j.life.Done():
+			return api.RunnerOrders{}, bridge.Errorf(bridge.Unavailable, "this broker is ending")
+		}
+	}
+}
