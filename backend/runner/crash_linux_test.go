@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
-	"bridge/backend/disk"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
@@ -173,13 +172,6 @@ func (b *bench) supervise(gate string, done <-chan struct{}) {
 	}
 }
 
-func (m *memory) give(order api.Order) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.orders = append(m.orders, order)
-	m.changedLocked()
-}
-
 // results counts the results that were told, by their message.
 func (m *memory) results() map[string]int {
 	m.mu.Lock()
@@ -191,36 +183,6 @@ func (m *memory) results() map[string]int {
 		}
 	}
 	return told
-}
-
-// repository makes the folder of the job a checkout with one commit.
-func (b *bench) repository() {
-	b.Helper()
-	work, err := disk.Canonical(b.work)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.work = work
-	if err := os.WriteFile(filepath.Join(b.home, ".gitconfig"), []byte("[user]\nname = O\nemail = o@example.com\n[init]\ndefaultBranch = main\n"), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(b.work, "old.txt"), []byte("one\n"), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	b.git(b.work, "init", "-q", ".")
-	b.git(b.work, "add", "-A")
-	b.git(b.work, "commit", "-qm", "first")
-}
-
-func (b *bench) git(dir string, args ...string) string {
-	b.Helper()
-	cmd := exec.CommandContext(b.Context(), "git", args...)
-	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.home}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		b.Fatalf("git %q: %v: %s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
 }
 
 var everyStep = []Step{

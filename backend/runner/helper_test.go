@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,9 +17,11 @@ import (
 
 	"bridge/backend/agent/driver"
 	"bridge/backend/bridge"
+	"bridge/backend/disk"
 	"bridge/backend/gitwork"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/sandbox"
 )
 
 // The test's own program is also the agent's CLI and the runner.
@@ -28,6 +31,9 @@ func TestMain(m *testing.M) {
 		case "standin":
 			runStandIn(os.Args[2:])
 			return
+		case "sandbox-exec":
+			println(sandbox.Main(os.Args[2:], os.Environ()).Error())
+			os.Exit(1)
 		case "test-run-job":
 			os.Exit(testRunJob(os.Args[2:]))
 		}
@@ -51,6 +57,7 @@ type bench struct {
 	drive  job.Driver // nil for the claude stand-in
 	at     func(Step)
 	wait   time.Duration
+	floor  bool // jobs can have the floor
 }
 
 func newBench(t *testing.T) *bench {
@@ -102,6 +109,13 @@ func testOptions(home, folder string) Options {
 func (b *bench) options() Options {
 	o := testOptions(b.home, b.folder)
 	o.Broker, o.Patience, o.SetUp, o.At = b.broker.connect, b.wait, b.setUp, b.at
+	if fit := o.Fit; b.floor {
+		o.Fit = func(spec job.Spec) (job.Spec, error) {
+			spec, err := fit(spec)
+			spec.Sandbox = []string{spec.Command[0], "sandbox-exec"}
+			return spec, err
+		}
+	}
 	if b.drive != nil {
 		o.Git, o.Driver = nil, func(bridge.AgentKind) (job.Driver, error) { return b.drive, nil }
 	}
@@ -220,13 +234,18 @@ func (m *memory) changedLocked() {
 	m.more = make(chan struct{})
 }
 
+// give gives an order.
+func (m *memory) give(order api.Order) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.orders = append(m.orders, order)
+	m.changedLocked()
+}
+
 // order gives an order and returns what became of it.
 func (m *memory) order(b *bench, order api.Order) *bridge.Error {
 	b.Helper()
-	m.mu.Lock()
-	m.orders = append(m.orders, order)
-	m.changedLocked()
-	m.mu.Unlock()
+	m.give(order)
 	var outcome *bridge.Error
 	m.until(b, "the outcome of "+order.ID, func(report api.RunnerReport) bool {
 		i := slices.IndexFunc(report.Outcomes, func(o api.OrderOutcome) bool { return o.ID == order.ID })
@@ -340,4 +359,34 @@ func (m *memory) setAway(err error) {
 	defer m.mu.Unlock()
 	m.away = err
 	m.changedLocked()
+}
+
+// repository makes the folder of the job a checkout with one commit.
+func (b *bench) repository() {
+	b.Helper()
+	work, err := disk.Canonical(b.work)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.work = work
+	if err := os.WriteFile(filepath.Join(b.home, ".gitconfig"), []byte("[user]\nname = O\nemail = o@example.com\n[init]\ndefaultBranch = main\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.work, "old.txt"), []byte("one\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	b.git(b.work, "init", "-q", ".")
+	b.git(b.work, "add", "-A")
+	b.git(b.work, "commit", "-qm", "first")
+}
+
+func (b *bench) git(dir string, args ...string) string {
+	b.Helper()
+	cmd := exec.CommandContext(b.Context(), "git", args...)
+	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.home}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		b.Fatalf("git %q: %v: %s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
 }

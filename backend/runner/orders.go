@@ -129,7 +129,7 @@ func (d *drive) answer(order api.Order) {
 		}
 		before := *approval
 		if err := approval.Answer(order.By, order.Decision, order.Reason, d.Now()); err != nil {
-			if approval.State == job.ApprovalExpired {
+			if approval.State != before.State { // it has expired just now
 				d.decided(question, approval, nil)
 			}
 			d.outcome(order.ID, refusal(err))
