@@ -320,6 +320,30 @@ func readIfThere(t *testing.T, path string) string {
 	return string(data)
 }
 
+// The next run ends what the last one left, though its spec has another secret.
+func TestJOB_06_TheNextRunEndsWhatADeadRunnerLeft(t *testing.T) {
+	b := newBench(t)
+	socket := b.serve()
+	spec := b.spec("do setsid sleep 1000 >/dev/null 2>&1 &\nrun sleep 1000\nsay done")
+	if code, out := b.process(socket, StepAsked); code != -1 {
+		t.Fatalf("the runner did not die: %d %s", code, out)
+	}
+	mark := sandbox.Mark{Job: spec.Job, Token: spec.Token}
+	for left := 0; left == 0; {
+		processes, err := sandbox.Left(mark, nil)
+		if left = len(processes); err != nil || t.Context().Err() != nil {
+			t.Fatalf("nothing was left: %v", err)
+		}
+	}
+	b.spec("say again", func(s *job.SpecFile) { s.Run, s.Token = 2, "another"+spec.Token })
+	if code, out := b.process(socket, ""); code != 0 {
+		t.Fatalf("the next run ended with %d: %s", code, out)
+	}
+	if left, err := sandbox.Left(mark, nil); err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
 // The whole tree of a job ends with it, whatever left its session and group.
 func TestJOB_06_ACancelledJobLeavesNoProcess(t *testing.T) {
 	b := newBench(t)

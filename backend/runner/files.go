@@ -39,18 +39,38 @@ func (f files) spec() (job.SpecFile, error) {
 	return job.DecodeSpec(data, f.job())
 }
 
+// claimFile is run-<n>.json: who drives that run, and the secret that marks its
+// processes, which the next run's spec does not have any more.
+type claimFile struct {
+	Runner job.Process `json:"runner"`
+	Token  string      `json:"token"`
+}
+
+func (f files) claimPath(run int) string { return f.at(fmt.Sprintf("run-%d.json", run)) }
+
 // claim takes the run for this process, for good: of several only the first has it,
 // and none has it after that one died.
-func (f files) claim(run int, self job.Process) error {
-	data, err := json.Marshal(self)
+func (f files) claim(run int, claim claimFile) error {
+	data, err := json.Marshal(claim)
 	if err != nil {
 		return err
 	}
-	err = disk.WriteNew(f.at(fmt.Sprintf("run-%d.json", run)), data, disk.PrivateFile)
+	err = disk.WriteNew(f.claimPath(run), data, disk.PrivateFile)
 	if errors.Is(err, fs.ErrExist) {
 		return bridge.Errorf(bridge.Conflict, "run %d of %s was begun before: continue the job by another run", run, f.job())
 	}
 	return err
+}
+
+// markOf is what the processes of that run carry; the zero Mark where nobody began
+// it.
+func (f files) markOf(run int) (sandbox.Mark, error) {
+	var claim claimFile
+	err := disk.ReadJSON(f.claimPath(run), maxFileBytes, &claim)
+	if errors.Is(err, fs.ErrNotExist) {
+		return sandbox.Mark{}, nil
+	}
+	return sandbox.Mark{Job: f.job(), Token: claim.Token}, err
 }
 
 func (f files) saveState(state job.StateFile) error {
@@ -193,6 +213,8 @@ type Found struct {
 	// Unclear are messages and answers that were about to be handed over when the
 	// runner died: whether the agent had them nobody knows.
 	Unclear []Entry
+
+	before sandbox.Mark // of the processes of the run before this one
 }
 
 // Look reads what there is of a job.
@@ -217,7 +239,8 @@ func Look(folder string) (Found, error) {
 		return Found{}, err
 	}
 	found.Unclear = unclear(entries, spec.Run)
-	return found, nil
+	found.before, err = f.markOf(spec.Run - 1)
+	return found, err
 }
 
 // unclear are the entries of a run that were to be handed over and have no end.
@@ -242,14 +265,18 @@ func unclear(entries []Entry, run int) []Entry {
 }
 
 // End ends what a dead runner left behind, by the identities that it wrote down and
-// by the job's mark.
+// by the mark of its run and of the one before.
 func (f Found) End(ctx context.Context) error {
 	if f.Alive {
 		return bridge.Errorf(bridge.Conflict, "%s is driven by process %d", f.Spec.Job, f.State.Runner.PID)
 	}
 	ctx, cancel := context.WithTimeout(ctx, reapTime)
 	defer cancel()
-	return sandbox.End(ctx, sandbox.Mark{Job: f.Spec.Job, Token: f.Spec.Token}, f.State.Processes)
+	err := sandbox.End(ctx, sandbox.Mark{Job: f.Spec.Job, Token: f.Spec.Token}, f.State.Processes)
+	if f.before != (sandbox.Mark{}) {
+		err = errors.Join(err, sandbox.End(ctx, f.before, nil))
+	}
+	return err
 }
 
 // runLog is what people read of a run while it goes on.

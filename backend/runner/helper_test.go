@@ -215,6 +215,7 @@ type memory struct {
 	orders  []api.Order
 	more    chan struct{}
 	keeps   bool  // takes no results
+	refuses int   // so many reports of a result, as a conflict
 	away    error // nobody is there
 }
 
@@ -223,7 +224,7 @@ func newMemory() *memory { return &memory{more: make(chan struct{})} }
 func (m *memory) connect(context.Context) (Broker, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.away != nil {
+	if bridge.CodeOf(m.away) == bridge.Unavailable {
 		return nil, m.away
 	}
 	return &connection{memory: m, given: map[string]bool{}}, nil
@@ -303,9 +304,10 @@ type connection struct {
 func (c *connection) RunnerHello(_ context.Context, hello api.RunnerHello) (api.RunnerReported, error) {
 	c.mu.Lock()
 	c.hellos = append(c.hellos, hello)
-	c.bound = true
 	c.mu.Unlock()
-	return c.hear(hello.Report)
+	reported, err := c.hear(hello.Report)
+	c.bound = err == nil
+	return reported, err
 }
 
 func (c *connection) RunnerReport(_ context.Context, report api.RunnerReport) (api.RunnerReported, error) {
@@ -320,6 +322,10 @@ func (c *connection) hear(report api.RunnerReport) (api.RunnerReported, error) {
 	defer c.mu.Unlock()
 	if c.away != nil {
 		return api.RunnerReported{}, c.away
+	}
+	if c.bound && report.Result != nil && c.refuses > 0 {
+		c.refuses--
+		return api.RunnerReported{}, bridge.Errorf(bridge.Conflict, "not now")
 	}
 	c.reports = append(c.reports, report)
 	for _, outcome := range report.Outcomes {

@@ -2,6 +2,8 @@ package runner
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -78,7 +80,7 @@ func (r *reporter) start(ctx context.Context, state job.StateFile) {
 					pause = firstPause // it was there for a while: the next one is near
 				}
 			}
-			if isRefusal(err) {
+			if errors.Is(err, errUnwanted) {
 				r.leave()
 				return
 			}
@@ -88,7 +90,10 @@ func (r *reporter) start(ctx context.Context, state job.StateFile) {
 	})
 }
 
-// isRefusal reports whether the broker knows that it wants nothing of this run.
+// errUnwanted reports a broker that wants nothing of this run.
+var errUnwanted = errors.New("nobody waits for this run")
+
+// isRefusal reports whether an answer to the hello means that.
 func isRefusal(err error) bool {
 	switch bridge.CodeOf(err) {
 	case bridge.NotFound, bridge.Unauthorized, bridge.Conflict:
@@ -105,6 +110,9 @@ func (r *reporter) serve(ctx context.Context, broker Broker) error {
 	hello := r.hello
 	hello.Report = r.report(true)
 	reported, err := broker.RunnerHello(ctx, hello)
+	if isRefusal(err) {
+		return fmt.Errorf("%w: %w", errUnwanted, err)
+	}
 	if err != nil {
 		return err
 	}

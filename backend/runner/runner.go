@@ -189,7 +189,7 @@ func (r *runner) claim(ctx context.Context) error {
 		return fmt.Errorf("name this runner: %w", err)
 	}
 	self := job.Process{PID: os.Getpid(), Identity: identity, Role: "runner"}
-	if err := r.files.claim(r.spec.Run, self); err != nil {
+	if err := r.files.claim(r.spec.Run, claimFile{Runner: self, Token: r.spec.Token}); err != nil {
 		return err
 	}
 	r.at(StepClaimed)

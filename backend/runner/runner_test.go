@@ -236,13 +236,25 @@ func TestJOB_02_TheRunOutlivesTheBroker(t *testing.T) {
 	}
 }
 
+// Only the answer to the hello says that nobody wants the run: what else is refused
+// is tried again.
+func TestJOB_03_ARefusedReportIsToldAgain(t *testing.T) {
+	b := newBench(t)
+	b.spec("say done")
+	b.broker.refuses = 3
+	b.run()
+	b.broker.until(b, "the result", func(r api.RunnerReport) bool { return r.Result != nil })
+}
+
 // A broker that knows of no such run sends the runner home, with the work kept.
 func TestARunThatNobodyWantsKeepsItsResult(t *testing.T) {
 	b := newBench(t)
 	b.spec("say done")
 	b.broker.away = bridge.Errorf(bridge.NotFound, "no such job")
-	if envelope := b.run(); envelope.State != job.Finished {
-		t.Errorf("the envelope says %+v", envelope)
+	left := false
+	b.at = func(step Step) { left = left || step == StepDelivered }
+	if envelope := b.run(); envelope.State != job.Finished || !left {
+		t.Errorf("it left for that: %t; the envelope says %+v", left, envelope)
 	}
 }
 
