@@ -63,6 +63,7 @@ type Index struct {
 	commits atomic.Int64          // the store's, counted by its writer
 	taken   atomic.Int64          // of those, what the last batch began with
 	full    chan struct{}         // capacity 1: a whole batch has come
+	began   bool                  // something was indexed since the start; the goroutine's own
 	damage  atomic.Pointer[error] // what a question met, for the goroutine to mend
 	nudge   chan struct{}         // capacity 1: a nudge while one waits adds nothing
 	ended   chan struct{}
@@ -175,7 +176,8 @@ const (
 // What has come is indexed when a batch is together or, where less comes, after a
 // moment: a step for each commit would take the processor from the very senders
 // that made it. Nobody misses a message meanwhile, because a search reads what is
-// behind the index in the store itself.
+// behind the index in the store itself. What comes first is indexed at once: an
+// index with rows is among what tells later that there was a store (STO-17).
 const (
 	batchCommits = 64
 	batchWait    = 250 * time.Millisecond
@@ -185,7 +187,7 @@ const (
 func (x *Index) awaitBatch(ctx context.Context) {
 	late := time.NewTimer(batchWait)
 	defer late.Stop()
-	if x.damage.Load() == nil {
+	if x.damage.Load() == nil && x.began {
 		select {
 		case <-x.full:
 		case <-late.C:
@@ -235,6 +237,7 @@ func (x *Index) catchUp(ctx context.Context) error {
 		if err != nil || !more {
 			return sqlitex.Error(x.path, err)
 		}
+		x.began = true
 		if err := pace.rest(ctx); err != nil {
 			return err
 		}
