@@ -12,6 +12,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/proc"
+	"bridge/backend/sandbox"
 )
 
 // target is the address of the home's broker; the home and its token are made
@@ -28,9 +29,13 @@ func (a *App) target(home config.Home) (ipc.Target, error) {
 }
 
 // startBackground starts a broker that outlives this process. Where none can
-// run, it says why and starts nothing.
+// run, it says why and starts nothing. Within a delegated job it starts none: the
+// end of the job, which ends all its processes, would end the broker, too.
 func (a *App) startBackground(home config.Home) ipc.Starter {
 	return func() (<-chan struct{}, error) {
+		if name := a.Getenv(sandbox.JobVariable); name != "" {
+			return nil, bridge.Errorf(bridge.Unavailable, "no broker is running for this home, and %s, a delegated job, starts none", name)
+		}
 		if err := daemon.Check(context.Background(), home, a.Getenv); err != nil {
 			return nil, err
 		}

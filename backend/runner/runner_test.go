@@ -42,9 +42,14 @@ func TestJOB_03_AJobRunsFromItsSpecToItsEnvelope(t *testing.T) {
 func TestJOB_03_AResultIsToldAgainAndTheJobNeverRunsTwice(t *testing.T) {
 	b := newBench(t)
 	b.spec("do echo x >> " + b.work + "/ran\nsay done")
-	b.broker.keeps, b.wait = true, 0
+	b.broker.keeps, b.wait = true, 300*time.Millisecond
+	b.at = func(step Step) {
+		if step == StepDelivered {
+			t.Error("a result that no broker took counts as delivered")
+		}
+	}
 	first := b.run()
-	b.broker, b.wait = newMemory(), patience
+	b.broker, b.wait, b.at = newMemory(), patience, nil
 	second := b.run()
 	if first.MessageID != second.MessageID || first.WrittenAt != second.WrittenAt {
 		t.Errorf("the envelopes are %+v and %+v", first, second)
