@@ -67,15 +67,25 @@ func newBench(t *testing.T) *bench {
 	if err := os.MkdirAll(b.folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // a test that fails leaves nothing either
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := sandbox.End(ctx, sandbox.Mark{Job: jobName, Token: b.token()}, nil); err != nil {
+			t.Error(err)
+		}
+	})
 	return b
 }
+
+// token is the secret of the bench's job, which no other test has.
+func (b *bench) token() string { return "secret" + strings.ReplaceAll(b.home, "/", "-") }
 
 // spec asks for a run.
 func (b *bench) spec(prompt string, change ...func(*job.SpecFile)) job.SpecFile {
 	b.Helper()
 	spec := job.SpecFile{
 		Job: jobName, Run: 1, Kind: bridge.Claude, PromptID: "0a1b2c3d-0000-4000-8000-000000000001", Prompt: prompt, Folder: b.work,
-		Access: job.AccessAsk, TimeoutSec: 86_400, Supervisor: "boss", Depth: 1, Token: "secret" + strings.ReplaceAll(b.home, "/", "-"), Title: "a job",
+		Access: job.AccessAsk, TimeoutSec: 86_400, Supervisor: "boss", Depth: 1, Token: b.token(), Title: "a job",
 	}
 	for _, one := range change {
 		one(&spec)
