@@ -60,7 +60,9 @@ func (p *inbox) inbox(ctx context.Context, l *link, args api.InboxArgs) (api.Inb
 	return answer, nil
 }
 
-// waiting counts the unread mail of a session that nobody was given yet.
+// waiting counts the unread mail of a session that nobody was given yet. What was
+// handed is not among it: the ack of the last answer may come in the middle of this
+// call, after the call itself was a sign that the answer was read.
 func (p *inbox) waiting(ctx context.Context, s *session.Session) (int, error) {
 	p.mu.Lock()
 	id, leased := s.ID, 0
@@ -68,8 +70,8 @@ func (p *inbox) waiting(ctx context.Context, s *session.Session) (int, error) {
 		leased = box.Leased()
 	}
 	p.mu.Unlock()
-	unread, err := p.opts.DB.UnreadCount(ctx, id)
-	return max(0, unread-leased), err
+	waiting, err := p.opts.DB.WaitingCount(ctx, id)
+	return max(0, waiting-leased), err
 }
 
 // reader finds the session that wants its mail. A native child has no inbox of

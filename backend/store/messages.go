@@ -350,6 +350,23 @@ func (r *Reader) UnreadCount(ctx context.Context, recipient string) (count int, 
 	return count, err
 }
 
+// WaitingCount is UnreadCount without what was handed: a host that has it has yet
+// to show that it read on.
+func (r *Reader) WaitingCount(ctx context.Context, recipient string) (count int, err error) {
+	err = r.read(ctx, func(v view) error {
+		if !v.layout.messages {
+			return nil
+		}
+		query := "SELECT count(*) FROM messages m WHERE m.recipient = ?1 AND m.read_at IS NULL"
+		if v.layout.stages {
+			query += " AND NOT EXISTS (SELECT 1 FROM delivery_stages s WHERE s.message_id = m.id AND s.recipient = m.recipient AND s.handed_at IS NOT NULL)"
+		}
+		rows, err := v.Query(ctx, query, recipient)
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&count) })
+	})
+	return count, err
+}
+
 // everyRecipient lists the distinct recipients by one index step each: a
 // GROUP BY would walk every message.
 const everyRecipient = `WITH RECURSIVE recipients (name) AS (

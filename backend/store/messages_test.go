@@ -205,6 +205,9 @@ func TestMSG_06_UnreadStaysUntilConsumed(t *testing.T) {
 		}
 	}
 	checkUnread("early", "mid", "mid-too", "late")
+	if waiting, err := db.WaitingCount(ctx, "bob"); err != nil || waiting != 2 {
+		t.Errorf("WaitingCount = %d, %v; want the 2 that were not handed", waiting, err)
+	}
 	if unread, err := db.Unread(ctx, "bob", 1, nil); err != nil || len(unread) != 1 || unread[0].Handed.At != 5000 {
 		t.Errorf("Unread(1) = %v, %v; want the handed one", unread, err)
 	}
