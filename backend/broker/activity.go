@@ -6,6 +6,7 @@ import (
 
 	"bridge/backend/agent/clidata"
 	"bridge/backend/bridge"
+	"bridge/backend/broker/wake"
 	"bridge/backend/mail"
 	"bridge/backend/session"
 )
@@ -49,7 +50,7 @@ func (p *activity) consumeHanded(ctx context.Context, s *session.Session, eviden
 	}
 	handovers, hosts := box.Handovers(), p.hostsLocked(id)
 	p.mu.Unlock()
-	here := running(hosts)
+	here := wake.Running(hosts)
 	marks, err := p.opts.DB.ConsumeHanded(ctx, id, at, at, evidence, here.FollowOn)
 	if err != nil {
 		return err
@@ -94,7 +95,7 @@ func (p *activity) offerAgain(ctx context.Context, s *session.Session, all bool)
 	hosts := p.hostsLocked(id)
 	kind, folder, host, cwd := s.Kind, s.CLIDataDir, s.SessionID, s.Cwd
 	p.mu.Unlock()
-	here := running(hosts)
+	here := wake.Running(hosts)
 	handed, err := p.opts.DB.Handed(ctx, id, handedScan)
 	lost := slices.DeleteFunc(handed, func(d mail.Delivery) bool {
 		return d.Handed.Via.InQueue() || d.Handed.Via == mail.ViaMod || !d.Handed.Happened() || !all && !here.FollowOn(d.Handed)

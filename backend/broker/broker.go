@@ -60,7 +60,6 @@ type Pace = wake.Pace
 type Broker struct {
 	*core
 	operations map[string]operation
-	jobs       Delegated // nil where there are none; set before anybody connects
 }
 
 var _ ipc.Handler = (*Broker)(nil)

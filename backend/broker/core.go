@@ -19,6 +19,7 @@ type core struct {
 	opts   Options
 	ledger wake.Ledger
 	feed   *feed.Feed
+	jobs   Delegated // nil where there are none; set before anybody connects
 
 	// tasks are the broker's own goroutines: wakes and looks under way.
 	tasks  sync.WaitGroup

@@ -13,6 +13,8 @@ import (
 // Delegated serves the operations of delegated jobs in the broker's process.
 type Delegated interface {
 	Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error)
+	// MaySend refuses a message of a job to whom it was not given (JOB-12).
+	MaySend(job, to string) error
 	// Disconnected is called after the last Handle of a connection.
 	Disconnected(conn *ipc.Conn)
 }
@@ -29,6 +31,14 @@ func (b *Broker) delegated(row api.Row) operation {
 		}
 		return b.jobs.Handle(ctx, l.conn, row.Name, args)
 	}}
+}
+
+// checkGrant refuses a message of a job's own session that its grants do not allow.
+func (p *messages) checkGrant(l *link, to string) error {
+	if l.identity == nil || !l.identity.Runner || p.jobs == nil {
+		return nil
+	}
+	return p.jobs.MaySend(l.identity.Name, to)
 }
 
 // Asker is who asks for something on a connection.
@@ -65,15 +75,13 @@ func (b *Broker) Asker(ctx context.Context, conn *ipc.Conn, caller api.Caller) (
 	defer b.mu.Unlock()
 	return Asker{
 		Address: s.Address(), Cwd: s.Cwd, InJob: s.Host == session.HostRunner || b.children.isChild(caller),
-		Same: func(peerID string) bool { return b.isSame(s, peerID) },
+		Same: func(peerID string) bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			id, _ := b.boxes.Of(peerID)
+			return id == s.ID || b.roster.SameSession(s, peerID)
+		},
 	}, nil
-}
-
-func (b *Broker) isSame(s *session.Session, peerID string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	id, _ := b.boxes.Of(peerID)
-	return id == s.ID || b.roster.SameSession(s, peerID)
 }
 
 // Deliver stores a message durably for the session with that peer id, once however

@@ -99,16 +99,6 @@ func (v *live) hostsLocked(id string) (hosts []proc.Named) {
 	return hosts
 }
 
-// running are those of the host processes that have not ended: it asks the system.
-func running(hosts []proc.Named) (here mail.Processes) {
-	for _, host := range hosts {
-		if !host.Ended() {
-			here.Add(host.Name, host.Since)
-		}
-	}
-	return here
-}
-
 func (v *live) targetOf(s *session.Session) decision.Target {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -18,6 +18,9 @@ type messages struct{ *core }
 // send stores a message durably for every recipient before it answers (MSG-04).
 func (p *messages) send(ctx context.Context, l *link, args api.SendArgs) (api.SendResult, error) {
 	from, err := p.senderOf(ctx, l, args.Caller)
+	if err == nil {
+		err = p.checkGrant(l, args.To)
+	}
 	if err != nil {
 		return api.SendResult{}, err
 	}

@@ -73,7 +73,7 @@ func (j *approvals) put(ctx context.Context, r *run, approval job.Approval) erro
 		body += "\n\nIt says: " + approval.Why
 	}
 	body += fmt.Sprintf("\n\nAnswer by message_subagent with job %q, approval_id %q and decision allow or deny, or leave it to your user, who can answer in the dashboard. Allow only what your user wants; without an answer in ten minutes it is denied.", one.Name, approval.ID)
-	return j.results.deliver(ctx, one, "approval-"+approval.ID, body)
+	return j.results.deliver(ctx, one, "approval-"+approval.ID, "approval-"+approval.ID, body)
 }
 
 // Approvals lists the questions of the jobs that go on, the oldest first.

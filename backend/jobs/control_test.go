@@ -361,3 +361,22 @@ func TestAJobThatCannotBeRecordedIsNotTakenIn(t *testing.T) {
 		t.Error("the job is there all the same")
 	}
 }
+
+func TestJOB_12_AJobWritesToWhomItWasGivenAlone(t *testing.T) {
+	b := newBench(t)
+	s := b.join("boss", "s1")
+	b.join("friend", "s2")
+	b.join("stranger", "s3")
+	s.mustSpawn("01", `{"prompt":"x","send_to":["friend"]}`)
+	b.started()
+	inside := b.dial(api.RoleSession)
+	if _, err := inside.Register(t.Context(), api.Register{Kind: bridge.Codex, Name: first, Runner: true, Cwd: b.home.Dir()}); err != nil {
+		t.Fatal(err)
+	}
+	for to, code := range map[string]bridge.Code{"boss": "", "friend": "", "stranger": bridge.Denied, "*": bridge.Denied, "claude": bridge.Denied, "Boss": bridge.Denied} {
+		_, err := inside.Send(t.Context(), api.SendArgs{To: to, Body: "hello"})
+		wantCode(t, "to "+to, err, code)
+	}
+	_, err := inside.Spawn(t.Context(), api.SpawnArgs{Kind: bridge.Codex, Name: second, Args: json.RawMessage(`{"prompt":"x"}`)})
+	wantCode(t, "a job of its own", err, bridge.Denied)
+}

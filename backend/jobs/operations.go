@@ -280,6 +280,19 @@ func (j *asks) progress(_ context.Context, _ *ipc.Conn, args api.JobProgressArgs
 	return api.Empty{}, nil
 }
 
+// MaySend refuses words of a job to anybody but its supervisor and those whom it was
+// given by name (JOB-12).
+func (j *asks) MaySend(name, to string) error {
+	one, err := j.get(name)
+	if err != nil {
+		return err
+	}
+	if !job.MaySend(to, one.Owner, one.SendTo) {
+		return bridge.Errorf(bridge.Denied, "%s may write to %s only, and to whom its send_to names; %q is not among them", name, one.Owner, to)
+	}
+	return nil
+}
+
 // setSlots sets how many jobs of the caller's run at once, or only tells (JOB-09).
 func (j *asks) setSlots(ctx context.Context, conn *ipc.Conn, args api.JobSlotsArgs) (api.JobSlots, error) {
 	by, err := j.opts.Broker.Asker(ctx, conn, args.Caller)

@@ -122,7 +122,7 @@ func (j *results) send(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		if err := j.deliver(ctx, one, job.ResultID(one.Name, one.Run), body); err != nil {
+		if err := j.deliver(ctx, one, job.ResultID(one.Name, one.Run), job.Conversation(one.Name), body); err != nil {
 			return err
 		}
 	}
@@ -182,10 +182,10 @@ func (j *results) body(one job.Job) (string, error) {
 }
 
 // deliver writes to the job's supervisor.
-func (j *results) deliver(ctx context.Context, one job.Job, id, body string) error {
+func (j *results) deliver(ctx context.Context, one job.Job, id, conversation, body string) error {
 	from := bridge.Address{ID: one.Name, Name: one.Name, Agent: one.Agent}
 	return j.opts.Broker.Deliver(ctx, from, one.Supervisor, api.SendArgs{
-		To: one.Owner, MessageID: id, ConversationID: "job-" + one.Name, Body: body,
+		To: one.Owner, MessageID: id, ConversationID: conversation, Body: body,
 	})
 }
 
