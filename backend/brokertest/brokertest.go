@@ -12,6 +12,7 @@ import (
 	"bridge/backend/broker"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
+	"bridge/backend/jobs"
 	"bridge/backend/store"
 )
 
@@ -20,10 +21,18 @@ type Running struct {
 	Home   config.Home // of its own, in a temporary folder
 	DB     *store.DB
 	Target ipc.Target // where clients reach it
+	Jobs   *jobs.Jobs // of ServeJobs
 }
 
 // Serve runs a broker until the test ends.
 func Serve(t testing.TB) Running {
+	t.Helper()
+	return ServeJobs(t, nil)
+}
+
+// ServeJobs runs a broker that also has delegated jobs, whose runners start starts;
+// nil has none.
+func ServeJobs(t testing.TB, start func(folder string) (pid int, err error)) Running {
 	t.Helper()
 	noEnv := func(string) string { return "" }
 	home, err := config.ResolveHome(filepath.Join(t.TempDir(), "h"), noEnv)
@@ -46,6 +55,7 @@ func Serve(t testing.TB) Running {
 	if err != nil {
 		t.Fatal(err)
 	}
+	delegated := serveJobs(t, home, b, start)
 	socket, err := ipc.Listen(home.Socket())
 	if err != nil {
 		t.Fatal(err)
@@ -56,10 +66,29 @@ func Serve(t testing.TB) Running {
 	t.Cleanup(func() {
 		_ = socket.Close()
 		server.Close()
+		if delegated != nil {
+			delegated.Close()
+		}
 		b.Close()
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return Running{Home: home, DB: db, Target: target}
+	return Running{Home: home, DB: db, Target: target, Jobs: delegated}
+}
+
+func serveJobs(t testing.TB, home config.Home, b *broker.Broker, start func(string) (int, error)) *jobs.Jobs {
+	t.Helper()
+	if start == nil {
+		return nil
+	}
+	served, err := jobs.Open(jobs.Options{
+		Home: home, Broker: b, Start: start, Now: time.Now, Log: slog.New(slog.DiscardHandler), Pace: jobs.Pace{Look: 5 * time.Millisecond},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Delegate(served)
+	served.Run()
+	return served
 }

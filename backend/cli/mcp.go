@@ -17,8 +17,10 @@ import (
 	"bridge/backend/hook"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
+	"bridge/backend/job"
 	"bridge/backend/mcpserver"
 	"bridge/backend/proc"
+	"bridge/backend/sandbox"
 )
 
 func mcpCommand(a *App) *cobra.Command {
@@ -44,6 +46,9 @@ func mcpCommand(a *App) *cobra.Command {
 				}
 			}
 			register.Kind = kind
+			if name := a.Getenv(sandbox.JobVariable); job.IsName(name) {
+				register.Name, register.Runner = name, true
+			}
 			identify(a.Getenv, &register)
 			return runMCP(cmd, a, register)
 		},
@@ -71,6 +76,7 @@ func runMCP(cmd *cobra.Command, a *App, register api.Register) error {
 	return mcpserver.Run(ctx, mcpserver.Options{
 		Register: register, Target: target, Start: a.startBackground(home), Journal: ipc.Journal{Dir: home.ReadJournal()},
 		Version: a.Version, Now: a.Now, Log: log, HostLives: sameProcess(register.AgentPID),
+		Job: a.Getenv(sandbox.JobVariable), JobToken: a.Getenv(sandbox.TokenVariable),
 	}, a.Stdin, a.Stdout)
 }
 

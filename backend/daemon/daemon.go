@@ -25,6 +25,7 @@ import (
 	"bridge/backend/disk"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
+	"bridge/backend/jobs"
 	"bridge/backend/maintain"
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/lease"
@@ -52,6 +53,9 @@ type Options struct {
 	// messages; done is closed at its end. It is asked when BRIDGE_AUTO_BACKUP
 	// says so; nil never backs up by itself.
 	BackUpMessages func() (done <-chan struct{}, err error)
+	// RunJob starts the runner of the job whose folder that is, apart from this
+	// process, and returns its process id; nil has no delegated jobs.
+	RunJob func(folder string) (pid int, err error)
 	// IdleExit ends a daemon that nothing needed for so long; 0 never does.
 	IdleExit time.Duration
 	// Replace is the owner's word that an empty store may take the place of a lost
@@ -71,6 +75,7 @@ type Daemon struct {
 	kept    string      // where what was left of a lost store is, "" where none was replaced
 	db      *store.DB
 	broker  *broker.Broker
+	jobs    *jobs.Jobs // nil where there are none
 	clis    agent.Detector
 	link    *ipc.Server
 	socket  net.Listener
@@ -93,7 +98,7 @@ func Start(ctx context.Context, opts Options) (*Daemon, error) {
 	d := &Daemon{opts: opts, retired: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for _, step := range []func(context.Context) error{
-		d.readSettings, d.lookForStore, d.tryPort, d.elect, d.bindPort, d.replaceStore, d.register, d.lookForOlder, d.openStore, d.startBroker, d.startDashboard, d.startLink,
+		d.readSettings, d.lookForStore, d.tryPort, d.elect, d.bindPort, d.replaceStore, d.register, d.lookForOlder, d.openStore, d.startBroker, d.startJobs, d.startDashboard, d.startLink,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, d.Close())
@@ -400,6 +405,25 @@ func (d *Daemon) startBroker(ctx context.Context) (err error) {
 	return err
 }
 
+// startJobs takes up the delegated jobs. A registry that this build must not touch
+// keeps nobody from their mail.
+func (d *Daemon) startJobs(context.Context) (err error) {
+	if d.opts.RunJob == nil {
+		return nil
+	}
+	d.jobs, err = jobs.Open(jobs.Options{
+		Home: d.opts.Home, Broker: d.broker, Start: d.opts.RunJob, Hold: d.older.JSON > 0, Now: d.opts.Now, Log: d.opts.Log,
+	})
+	if err != nil {
+		d.jobs = nil
+		d.opts.Log.Error("delegated jobs are not served", "err", err)
+		return nil
+	}
+	d.broker.Delegate(d.jobs)
+	d.jobs.Run()
+	return nil
+}
+
 // queue finds codex's queue command as the settings say now.
 func (d *Daemon) queue() (agent.Queue, error) {
 	settings, err := d.opts.Home.Settings(d.opts.Getenv)
@@ -595,6 +619,9 @@ func (d *Daemon) Close() error {
 		problems = append(problems, d.web.Close())
 	}
 	d.loops.Wait()
+	if d.jobs != nil {
+		d.jobs.Close()
+	}
 	if d.broker != nil {
 		d.broker.Close()
 	}

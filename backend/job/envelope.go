@@ -68,6 +68,9 @@ type Command struct {
 // alone, so that whoever sends the result again sends the same one.
 func ResultID(name string, run int) string { return fmt.Sprintf("result-%s-%d", name, run) }
 
+// Conversation is the thread of the result messages of a job.
+func Conversation(name string) string { return "job-" + name }
+
 // NewEnvelope closes a run.
 func NewEnvelope(name string, run int, outcome Outcome, result string, evidence Evidence, at time.Time) Envelope {
 	evidence.Ended = outcome.Ended

@@ -33,6 +33,9 @@ type Options struct {
 	Version  string
 	Now      func() time.Time
 	Log      *slog.Logger
+	// Job and JobToken name the delegated job that the session is, and prove it; ""
+	// for a session of a person's.
+	Job, JobToken string
 	// HostLives tells whether the process of the host still runs; nil for always.
 	HostLives func() bool
 }

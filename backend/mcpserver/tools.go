@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,7 +28,7 @@ const askPatience = 20 * time.Second
 
 // tools is the index of what a session can do (contract: MCP tools).
 func (s *Server) tools() []tool {
-	return []tool{
+	all := append([]tool{
 		{define("peers", "List the other agent sessions on this PC: name, agent, folder, busy or idle.", reads), s.peers},
 		{define("send", "Send a message to another session: by name, id or agent kind, or to all with *. It is stored before this returns and waits for sessions that are away.", writes,
 			required(text("to", "session name, id, agent kind when one is online, or *")),
@@ -69,8 +70,15 @@ func (s *Server) tools() []tool {
 			required(flag("enabled", "true or false")),
 		), s.autoWake},
 		{define("dashboard", "Get a link to the dashboard for your user; it opens once, within 30 seconds.", reads), s.dashboard},
+	}, s.jobTools()...)
+	if s.opts.Job == "" {
+		return all
 	}
+	return slices.DeleteFunc(all, func(t tool) bool { return slices.Contains(notInJobs, t.tool.Name) })
 }
+
+// notInJobs are the tools that only a person's own session has.
+var notInJobs = []string{"decide", "auto_wake", "dashboard"}
 
 const scopeWords = `"all", {"project": "/absolute/folder"} or {"sessions": ["name or id"]}; default: this session's project`
 

@@ -38,7 +38,13 @@ func open(t *testing.T, register api.Register) *wire {
 // openUnder is open below a host whose life the test decides about.
 func openUnder(t *testing.T, register api.Register, hostLives func() bool) *wire {
 	t.Helper()
-	b := brokertest.Serve(t)
+	return openOn(t, brokertest.Serve(t), Options{Register: register, HostLives: hostLives})
+}
+
+// openOn is open on that broker; of opts it takes who the session is.
+func openOn(t *testing.T, b brokertest.Running, opts Options) *wire {
+	t.Helper()
+	register := opts.Register
 	owner, err := ipc.Dial(t.Context(), b.Target, ipc.Hello{Role: api.RoleOwner, PID: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +58,7 @@ func openUnder(t *testing.T, register api.Register, hostLives func() bool) *wire
 	go func() {
 		w.ended <- Run(context.WithoutCancel(t.Context()), Options{
 			Register: register, Target: b.Target, Journal: ipc.Journal{Dir: b.Home.ReadJournal()}, Version: "test", Now: time.Now,
-			Log: slog.New(slog.DiscardHandler), HostLives: hostLives,
+			Log: slog.New(slog.DiscardHandler), HostLives: opts.HostLives, Job: opts.Job, JobToken: opts.JobToken,
 		}, inRead, outWrite)
 		outWrite.Close()
 	}()
