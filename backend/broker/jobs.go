@@ -33,14 +33,6 @@ func (b *Broker) delegated(row api.Row) operation {
 	}}
 }
 
-// checkGrant refuses a message of a job's own session that its grants do not allow.
-func (p *messages) checkGrant(l *link, to string) error {
-	if l.identity == nil || !l.identity.Runner || p.jobs == nil {
-		return nil
-	}
-	return p.jobs.MaySend(l.identity.Name, to)
-}
-
 // Asker is who asks for something on a connection.
 type Asker struct {
 	Address bridge.Address

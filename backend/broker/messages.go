@@ -18,8 +18,8 @@ type messages struct{ *core }
 // send stores a message durably for every recipient before it answers (MSG-04).
 func (p *messages) send(ctx context.Context, l *link, args api.SendArgs) (api.SendResult, error) {
 	from, err := p.senderOf(ctx, l, args.Caller)
-	if err == nil {
-		err = p.checkGrant(l, args.To)
+	if err == nil && p.jobs != nil && l.identity != nil && l.identity.Runner {
+		err = p.jobs.MaySend(l.identity.Name, args.To)
 	}
 	if err != nil {
 		return api.SendResult{}, err
