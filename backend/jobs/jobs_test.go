@@ -172,6 +172,8 @@ func TestJOB_02_ARunnerOutlivesTheBroker(t *testing.T) {
 	b.down()
 	report := r.end(answered, "done meanwhile")
 	b.up()
+	one, _ := b.jobs.get(first)
+	b.jobs.results.lookAtRunner(one)
 	if b.state(first) != job.Running {
 		t.Fatalf("with a living runner it is %s", b.state(first))
 	}
