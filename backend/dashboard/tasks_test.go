@@ -82,7 +82,7 @@ func TestSTO_04_DSK_06_TheOwnerBacksUpProvesAndChecksFromThePage(t *testing.T) {
 		{"backup", "were copied and verified: snapshot-"}, {"drill", "found whole: snapshot-"}, {"archive", "Messages moved to the archive: 0."}, {"check", "Everything was read: healthy."},
 	} {
 		done := w.workDone(`{"action":"` + step.action + `","consent":true}`)
-		if done.State != "done" || string(done.Action) != step.action || !strings.Contains(done.Result, step.want) || done.Ended == nil {
+		if done.State != "done" || done.Action != step.action || !strings.Contains(done.Result, step.want) || done.Ended == nil {
 			t.Errorf("%s: %+v", step.action, done)
 		}
 	}

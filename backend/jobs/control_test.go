@@ -31,7 +31,7 @@ func (r *runner) ask(state job.ApprovalState) {
 	approval := job.NewApproval(job.Approval{ID: "q1", Job: r.spec.Job, Run: 1, By: "boss", Kind: "command", What: "shell", Detail: "rm -rf build"}, time.Now())
 	approval.State = state
 	data, err := json.Marshal(approval)
-	path := r.b.jobs.approvals.approvalPath("q1")
+	path := r.b.jobs.approvalPath("q1")
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 	}
@@ -109,7 +109,7 @@ func TestJOB_07_TheQuestionOfADeadRunnerIsWithdrawn(t *testing.T) {
 	b.rewrite(first, func(e map[string]any) { e["host"] = map[string]any{"pid": 1 << 22, "identity": "-:1"} })
 	b.up()
 	eventually(t, "the question to be withdrawn", func() bool {
-		approval, err := b.jobs.approvals.readApproval("q1")
+		approval, err := b.jobs.readApproval("q1")
 		return err == nil && approval.State == job.ApprovalWithdrawn
 	})
 	present, err := b.jobs.Answer("q1", job.Allow, "")

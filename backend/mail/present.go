@@ -194,7 +194,7 @@ func HeldIn(text string, m bridge.Message) bool {
 }
 
 // Fitting is as many of deliveries, from the first on, as have bodies of at most
-// most bytes together, at least one.
+// bytes together, at least one.
 func Fitting(deliveries []Delivery, most int) []Delivery {
 	size := 0
 	for i, d := range deliveries {

@@ -109,6 +109,7 @@ func (b *bench) fault(fault drivertest.Fault) realcli.Step {
 		return fail(400, "context_length_exceeded", "This model's maximum context length is 100000 tokens.", nil)
 	case drivertest.Refusal:
 		return realcli.Stop("partial", refusal)
+	default: // no fault of the model
 	}
 	return realcli.Say("")
 }

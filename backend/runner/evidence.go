@@ -233,7 +233,7 @@ func (r *runner) setUp(ctx context.Context, folder string) error {
 		return nil
 	}
 	r.log.line("$ " + strings.Join(r.SetUp, " "))
-	cmd := exec.CommandContext(ctx, r.SetUp[0], r.SetUp[1:]...) //nolint:gosec // the owner's own command, without a shell
+	cmd := exec.CommandContext(ctx, r.SetUp[0], r.SetUp[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, r.log, r.log
 	cmd.Env = append(os.Environ(), sandbox.JobVariable+"="+r.spec.Job, sandbox.TokenVariable+"="+r.spec.Token)
 	if err := cmd.Run(); err != nil {

@@ -194,7 +194,7 @@ func (f files) entries() (entries []Entry, err error) {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return entries, nil //nolint:nilerr // the end, or a line without its own
+			return entries, nil
 		}
 		var entry Entry
 		if json.Unmarshal(bytes.TrimSpace(line), &entry) == nil {

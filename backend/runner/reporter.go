@@ -75,7 +75,7 @@ func (r *reporter) start(ctx context.Context, state job.StateFile) {
 		for ctx.Err() == nil {
 			broker, err := r.connect(ctx)
 			if err == nil {
-				began := time.Now()
+				began := time.Now() //nolint:forbidigo // an interval, not a time that is kept
 				if err = r.serve(ctx, broker); time.Since(began) > lastPause {
 					pause = firstPause // it was there for a while: the next one is near
 				}

@@ -71,7 +71,7 @@ func OpenWriter(ctx context.Context, path string, with Attachment, keepUp func(*
 	if with.Path != "" {
 		// A store that was in another journal mode has a log only once something was
 		// read; SQLite refuses to move two logs of which it knows one.
-		_, err = conn.ExecContext(ctx, "SELECT count(*) FROM main.sqlite_schema; SELECT count(*) FROM "+with.Name+".sqlite_schema")
+		_, err = conn.ExecContext(ctx, "SELECT count(*) FROM main.sqlite_schema; SELECT count(*) FROM "+with.Name+".sqlite_schema") //nolint:gosec // a name of ours
 	}
 	if err == nil {
 		err = CheckpointWAL(ctx, conn)

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"bridge/backend/store/transfer"
-
 	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/store/transfer"
 )
 
 func TestSTO_12_SearchFindsLiterallyAcrossStoreAndArchive(t *testing.T) {

@@ -221,7 +221,8 @@ func (c *claude) system(line claudeLine) {
 	case "api_retry":
 		c.retried = true
 		c.feed.put(job.Retrying{
-			Until: time.Now().Add(time.Duration(line.RetryMillis) * time.Millisecond), Attempt: line.Attempt,
+			Until: time.Now().Add( //nolint:forbidigo // what the CLI said counts from now
+				time.Duration(line.RetryMillis) * time.Millisecond), Attempt: line.Attempt,
 			Why: claudeTrouble(line.Error, line.ErrorStatus, true), Message: line.Error,
 		})
 	}

@@ -347,11 +347,12 @@ func codexVerdict(question job.Question, answer job.Answer) any {
 		return map[string]any{"action": "decline"}
 	case job.QuestionChoice:
 		return codexChoices(question, answer)
+	default: // a command or a change of files
+		if answer.Allow {
+			return map[string]any{"decision": "accept"}
+		}
+		return map[string]any{"decision": "decline"}
 	}
-	if answer.Allow {
-		return map[string]any{"decision": "accept"}
-	}
-	return map[string]any{"decision": "decline"}
 }
 
 func codexChoices(question job.Question, answer job.Answer) any {

@@ -233,7 +233,7 @@ func (r *codexReader) ends(turn codexTurn) {
 		}
 		if end.Why == job.EndLimit {
 			if end.Until = r.resets; end.Until.IsZero() {
-				end.Until = codexReset(end.Message, time.Now())
+				end.Until = codexReset(end.Message, time.Now()) //nolint:forbidigo // the CLI says a time of this day
 			}
 		}
 	case strings.TrimSpace(end.Text) == "":

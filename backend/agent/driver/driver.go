@@ -23,7 +23,7 @@ func For(kind bridge.AgentKind) (job.Driver, error) {
 	if !known {
 		return nil, bridge.Errorf(bridge.Unsupported, "no jobs for %s", kind)
 	}
-	return kindDriver(start), nil
+	return start, nil
 }
 
 // kindDriver starts one kind of CLI. The Spec was checked.

@@ -167,7 +167,7 @@ func (o *opencode) connect(floor job.Floor) {
 		o.failOpen(err)
 		return
 	}
-	defer stream.Close() //nolint:errcheck // only read
+	defer stream.Close()
 	o.open(opened)
 	reader.read(stream)
 	// Without its events nobody knows what the server does.
@@ -193,7 +193,7 @@ func (o *opencode) start(ctx context.Context, floor job.Floor) (*openCodeReader,
 	}
 	session, err := o.openSession(ctx, floor)
 	if err != nil {
-		stream.Close() //nolint:errcheck // only read
+		stream.Close()
 		return fail(err)
 	}
 	reader := newOpenCodeReader(o, session)
@@ -234,7 +234,7 @@ func (o *opencode) events(ctx context.Context) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("listen to opencode: %w", err)
 	}
 	if response.StatusCode != http.StatusOK {
-		response.Body.Close() //nolint:errcheck // only read
+		response.Body.Close()
 		return nil, fmt.Errorf("listen to opencode: %s", response.Status)
 	}
 	return response.Body, nil
@@ -315,7 +315,7 @@ func (o *opencode) call(ctx context.Context, method, path string, body, into any
 		}
 		return job.ErrUnconfirmed
 	}
-	defer response.Body.Close() //nolint:errcheck // only read
+	defer response.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(response.Body, maxLine))
 	switch {
 	case response.StatusCode >= http.StatusBadRequest:

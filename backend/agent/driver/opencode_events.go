@@ -184,9 +184,16 @@ func openCodeRetry(message string) job.EndReason {
 		part string
 		why  job.EndReason
 	}{
-		{"quota", job.EndLimit}, {"usage limit", job.EndLimit}, {"credit", job.EndLimit}, {"account's rate limit", job.EndLimit},
-		{"rate limit", job.EndOverload}, {"too many", job.EndOverload}, {"overloaded", job.EndOverload},
-		{"connect", job.EndNetwork}, {"socket", job.EndNetwork}, {"timed out", job.EndNetwork},
+		{"quota", job.EndLimit},
+		{"usage limit", job.EndLimit},
+		{"credit", job.EndLimit},
+		{"account's rate limit", job.EndLimit},
+		{"rate limit", job.EndOverload},
+		{"too many", job.EndOverload},
+		{"overloaded", job.EndOverload},
+		{"connect", job.EndNetwork},
+		{"socket", job.EndNetwork},
+		{"timed out", job.EndNetwork},
 	} {
 		if strings.Contains(words, known.part) {
 			return known.why

@@ -80,7 +80,7 @@ func start(c command, folder string) (*process, error) {
 	var files []*os.File
 	closeAll := func() {
 		for _, file := range files {
-			file.Close() //nolint:errcheck // nothing was written to it
+			file.Close()
 		}
 	}
 	for range 3 {
@@ -100,7 +100,7 @@ func start(c command, folder string) (*process, error) {
 		return nil, bridge.Errorf(bridge.Unavailable, "start %s: %w", c.argv[0], err)
 	}
 	for _, theirs := range []*os.File{files[0], files[3], files[5]} {
-		theirs.Close() //nolint:errcheck // the child has its own
+		theirs.Close()
 	}
 	p := &process{
 		cmd: cmd, stdin: files[1], stdout: files[2], stderr: &tail{},
@@ -118,15 +118,15 @@ func (p *process) collect(stderr *os.File) {
 		io.Copy(p.stderr, stderr) //nolint:errcheck // its end is how it ends
 		close(drained)
 	}()
-	_ = p.cmd.Wait() // how it ended is in ProcessState
-	deadline := time.Now().Add(drainTime)
+	_ = p.cmd.Wait()                      // how it ended is in ProcessState
+	deadline := time.Now().Add(drainTime) //nolint:forbidigo // pipes take deadlines by the clock
 	for _, pipe := range []*os.File{stderr, p.stdout} {
 		if pipe.SetReadDeadline(deadline) != nil {
-			time.AfterFunc(drainTime, func() { pipe.Close() }) //nolint:errcheck // nothing was written to it
+			time.AfterFunc(drainTime, func() { pipe.Close() })
 		}
 	}
 	<-drained
-	p.stdin.Close() //nolint:errcheck // nobody reads it any more
+	p.stdin.Close()
 	close(p.ended)
 }
 
@@ -166,7 +166,7 @@ func (p *process) send(ctx context.Context, line []byte) error {
 // lines calls each with every line of the process's output until it ends. A line
 // over the limit is left out.
 func (p *process) lines(each func(line []byte)) {
-	defer p.stdout.Close() //nolint:errcheck // only read
+	defer p.stdout.Close()
 	readLines(p.stdout, maxLine, each)
 }
 
@@ -205,7 +205,7 @@ func (p *process) lost() {
 // end ends the process: it waits for it to leave by itself, then tells it to,
 // and when ctx is done kills its process group.
 func (p *process) end(ctx context.Context) error {
-	p.stdin.Close() //nolint:errcheck // closing says that nothing more comes
+	p.stdin.Close()
 	leave := time.NewTimer(leaveTime)
 	defer leave.Stop()
 	select {

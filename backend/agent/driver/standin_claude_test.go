@@ -150,6 +150,7 @@ func (c *claudeStand) turnEnded(fault drivertest.Fault, words string) {
 		result["stop_reason"], result["terminal_reason"], result["result"] = "refusal", "api_error", "API Error: safeguards"
 	case drivertest.Context:
 		result["terminal_reason"], result["result"] = "prompt_too_long", "Prompt is too long"
+	default: // no fault of the model
 	}
 	say(result)
 }

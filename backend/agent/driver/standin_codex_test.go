@@ -194,6 +194,7 @@ func (c *codexStand) turnEnded(fault drivertest.Fault, words string) {
 		failed("other", "Incomplete response returned, reason: content_filter")
 	case drivertest.Context:
 		failed("contextWindowExceeded", "too long")
+	default: // no fault of the model
 	}
 	tokens := object{"totalTokens": 15, "inputTokens": 10, "outputTokens": 5, "cachedInputTokens": 2}
 	c.tell("thread/tokenUsage/updated", object{"tokenUsage": object{"total": tokens, "last": tokens, "modelContextWindow": 1000}})

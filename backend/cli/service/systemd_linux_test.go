@@ -114,7 +114,7 @@ func (d desk) shows(do func(Control, context.Context) (Report, error), fails boo
 	report, err := do(d.control, d.Context())
 	said := ""
 	if err == nil {
-		said = d.Service.Text(report)
+		said = d.Text(report)
 	}
 	d.did(said, err, fails, words, asked)
 	return report

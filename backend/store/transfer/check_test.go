@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/sqlitex"
-
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"bridge/backend/sqlitex"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

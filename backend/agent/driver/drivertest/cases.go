@@ -97,13 +97,13 @@ func allowed(t *testing.T, bench Bench) {
 	if question.Kind != job.QuestionCommand || !strings.Contains(question.Subject, "touch made && echo seen-$((40+2))") {
 		t.Errorf("question = %+v, want the exact command", question)
 	}
-	if exists(j, "made") {
+	if made(j) {
 		t.Error("it ran before it was allowed")
 	}
 	j.must("Answer", j.Run.Answer(j.ctx, job.Answer{Question: question.ID, Allow: true}))
 	Until(j, func(r job.Resolved) bool { return r.Question == question.ID })
 	j.ended(job.EndAnswer)
-	if !exists(j, "made") {
+	if !made(j) {
 		t.Error("it did not run")
 	}
 	steps := Of[job.StepEnded](j)
@@ -120,7 +120,7 @@ func denied(t *testing.T, bench Bench) {
 	j := Begin(t, bench, "touch")
 	j.answer(false, "because-of-the-moon")
 	j.ended(job.EndAnswer)
-	if exists(j, "made") {
+	if made(j) {
 		t.Error("it ran")
 	}
 	if n := bench.Shown("because-of-the-moon"); n != 1 {
@@ -145,7 +145,7 @@ func answeredOnce(t *testing.T, bench Bench) {
 		t.Errorf("an answer to nothing: %v, want not found", err)
 	}
 	j.ended(job.EndAnswer)
-	if !exists(j, "made") {
+	if !made(j) {
 		t.Error("what was allowed first did not run")
 	}
 }
@@ -242,8 +242,8 @@ func withdrawn(t *testing.T, bench Bench) {
 	if err := j.Run.Answer(j.ctx, job.Answer{Question: question.ID, Allow: true}); bridge.CodeOf(err) != bridge.NotFound {
 		t.Errorf("an answer after that: %v, want not found", err)
 	}
-	if ends := Of[job.TurnEnded](j); len(ends) != 1 || ends[0].Why != job.EndInterrupted || exists(j, "made") {
-		t.Errorf("ends = %+v, made = %v", ends, exists(j, "made"))
+	if ends := Of[job.TurnEnded](j); len(ends) != 1 || ends[0].Why != job.EndInterrupted || made(j) {
+		t.Errorf("ends = %+v, made = %v", ends, made(j))
 	}
 }
 
@@ -297,8 +297,9 @@ func marked(t *testing.T, bench Bench) {
 	}
 }
 
-func exists(j *Job, name string) bool {
-	_, err := os.Stat(filepath.Join(j.Spec.Folder, name))
+// made reports whether the file that the steps make is there.
+func made(j *Job) bool {
+	_, err := os.Stat(filepath.Join(j.Spec.Folder, "made"))
 	return err == nil
 }
 
@@ -343,8 +344,8 @@ func Access(t *testing.T, bench func(t *testing.T) Bench, sandbox []string, floo
 			if spawned := Of[job.Spawned](j); spawned[0].Floor != floor {
 				t.Errorf("below it lies %q, want %q", spawned[0].Floor, floor)
 			}
-			if made := exists(j, "made"); made != (access == job.AccessEdit) {
-				t.Errorf("it changed its folder: %v", made)
+			if done := made(j); done != (access == job.AccessEdit) {
+				t.Errorf("it changed its folder: %v", done)
 			}
 			if _, err := os.Stat(outside); err == nil {
 				t.Error("it wrote outside of its folder")

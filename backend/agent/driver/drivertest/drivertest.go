@@ -157,7 +157,7 @@ func Of[E job.Event](j *Job) []E {
 func Kinds(events []job.Event) string {
 	var names []string
 	for _, event := range events {
-		name := ""
+		var name string
 		switch e := event.(type) {
 		case job.Activity:
 			name = "Activity(" + string(e.State) + ")"
