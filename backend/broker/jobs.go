@@ -27,7 +27,7 @@ func (b *Broker) Delegate(jobs Delegated) { b.jobs = jobs }
 func (b *Broker) delegated(row api.Row) operation {
 	return operation{Row: row, serve: func(ctx context.Context, l *link, args json.RawMessage) (any, error) {
 		if b.jobs == nil {
-			return nil, bridge.Errorf(bridge.Unsupported, "this broker has no delegated jobs")
+			return nil, bridge.Errorf(bridge.Unsupported, "delegated jobs are not enabled: set jobs.enabled in config.json and restart Bridge")
 		}
 		return b.jobs.Handle(ctx, l.conn, row.Name, args)
 	}}

@@ -14,6 +14,7 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
+	"bridge/backend/config"
 	"bridge/backend/hook"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
@@ -76,8 +77,15 @@ func runMCP(cmd *cobra.Command, a *App, register api.Register) error {
 	return mcpserver.Run(ctx, mcpserver.Options{
 		Register: register, Target: target, Start: a.startBackground(home), Journal: ipc.Journal{Dir: home.ReadJournal()},
 		Version: a.Version, Now: a.Now, Log: log, HostLives: sameProcess(register.AgentPID),
-		Job: a.Getenv(sandbox.JobVariable), JobToken: a.Getenv(sandbox.TokenVariable),
+		Jobs: jobsEnabled(home, a.Getenv), Job: a.Getenv(sandbox.JobVariable), JobToken: a.Getenv(sandbox.TokenVariable),
 	}, a.Stdin, a.Stdout)
+}
+
+// jobsEnabled says whether the owner lets sessions hand work on. A config.json that
+// cannot be read allows nothing.
+func jobsEnabled(home config.Home, getenv func(string) string) bool {
+	settings, err := home.Settings(getenv)
+	return err == nil && settings.Jobs.Enabled
 }
 
 // sameProcess tells later whether process pid is still the one that it is now. Of

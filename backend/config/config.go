@@ -51,6 +51,15 @@ type Config struct {
 	Desktop Desktop `json:"desktop"`
 	// Claude holds the settings of claude's mod.
 	Claude Claude `json:"claude"`
+	// Jobs holds what the owner allows of delegated jobs.
+	Jobs Jobs `json:"jobs"`
+}
+
+// Jobs is what config.json says about delegated jobs.
+type Jobs struct {
+	// Enabled lets sessions hand work to agents of their own. It is off until the
+	// owner says so: a job may edit where its session may not.
+	Enabled bool `json:"enabled"`
 }
 
 // Claude is what config.json says about claude's mod.

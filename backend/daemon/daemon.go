@@ -408,8 +408,9 @@ func (d *Daemon) startBroker(ctx context.Context) (err error) {
 // startJobs takes up the delegated jobs. A registry that this build must not touch
 // keeps nobody from their mail.
 func (d *Daemon) startJobs(context.Context) (err error) {
-	if d.opts.RunJob == nil {
-		return nil
+	settings, err := d.opts.Home.Settings(d.opts.Getenv)
+	if err != nil || !settings.Jobs.Enabled || d.opts.RunJob == nil {
+		return err
 	}
 	d.jobs, err = jobs.Open(jobs.Options{
 		Home: d.opts.Home, Broker: d.broker, Start: d.opts.RunJob, Hold: d.older.JSON > 0, Now: d.opts.Now, Log: d.opts.Log,

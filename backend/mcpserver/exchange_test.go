@@ -74,7 +74,7 @@ func withoutLongParts(t *testing.T, answer map[string]any) map[string]any {
 		result["instructions"] = "…"
 	}
 	if tools, ok := result["tools"]; ok {
-		checkTools(t, tools)
+		checkTools(t, "tools.json", tools)
 		result["tools"] = "tools.json"
 	}
 	return answer
@@ -82,9 +82,9 @@ func withoutLongParts(t *testing.T, answer map[string]any) map[string]any {
 
 // checkTools compares the tools with those on file: hosts ask their users again
 // when a tool changes, so it changes on purpose only.
-func checkTools(t *testing.T, got any) {
+func checkTools(t *testing.T, file string, got any) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "tools.json"))
+	text, err := os.ReadFile(filepath.Join("testdata", file))
 	if err != nil {
 		t.Fatal(err)
 	}

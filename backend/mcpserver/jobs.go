@@ -14,7 +14,7 @@ import (
 	"bridge/backend/session"
 )
 
-// jobTools are the tools about delegated jobs. Within a job there is one: it gives no
+// jobTools are the tools about delegated jobs, where the owner allows them. Within a job there is one: it gives no
 // jobs on.
 func (s *Server) jobTools() []tool {
 	if s.opts.Job != "" {
@@ -23,6 +23,9 @@ func (s *Server) jobTools() []tool {
 			number("eta_minutes", "minutes until you are done, up to 1440"),
 			text("note", "one line, up to 200 characters"),
 		), s.reportProgress}}
+	}
+	if !s.opts.Jobs {
+		return nil
 	}
 	var tools []tool
 	for _, kind := range []bridge.AgentKind{bridge.Claude, bridge.Codex, bridge.OpenCode} {

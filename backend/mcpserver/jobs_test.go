@@ -32,7 +32,7 @@ func endsWith(t *testing.T, words string) func(folder string) (int, error) {
 
 func openJobs(t *testing.T, start func(string) (int, error)) *wire {
 	t.Helper()
-	w := openOn(t, brokertest.ServeJobs(t, start), Options{Register: api.Register{Kind: bridge.Claude, SessionID: "h1"}})
+	w := openOn(t, brokertest.ServeJobs(t, start), Options{Register: api.Register{Kind: bridge.Claude, SessionID: "h1"}, Jobs: true})
 	w.begin()
 	return w
 }
@@ -117,7 +117,18 @@ func TestJOB_20_AJobHasItsOwnToolsAlone(t *testing.T) {
 	if inside != "peers send send_status inbox wait_for_message decisions search_history report_progress" {
 		t.Errorf("a job has %s", inside)
 	}
-	if outside := strings.Join(names(&Server{}), " "); strings.Contains(outside, "report_progress") || !strings.Contains(outside, "ask_claude") {
+	if outside := strings.Join(names(&Server{opts: Options{Jobs: true}}), " "); strings.Contains(outside, "report_progress") || !strings.Contains(outside, "ask_claude") {
 		t.Errorf("a session has %s", outside)
+	}
+}
+
+// TestJOB_01_TheToolsOfJobs are offered where the owner allows jobs, and nowhere else.
+func TestJOB_01_TheToolsOfJobs(t *testing.T) {
+	for allowed, file := range map[bool]string{true: "tools-jobs.json", false: "tools.json"} {
+		w := openOn(t, brokertest.Serve(t), Options{Register: api.Register{Kind: bridge.Claude}, Jobs: allowed})
+		w.begin()
+		w.say(`{"jsonrpc":"2.0","id":9,"method":"tools/list"}`)
+		result, _ := w.answer(9)["result"].(map[string]any)
+		checkTools(t, file, result["tools"])
 	}
 }

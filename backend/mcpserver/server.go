@@ -36,6 +36,8 @@ type Options struct {
 	// Job and JobToken name the delegated job that the session is, and prove it; ""
 	// for a session of a person's.
 	Job, JobToken string
+	// Jobs has the session hand work on: the owner allows it.
+	Jobs bool
 	// HostLives tells whether the process of the host still runs; nil for always.
 	HostLives func() bool
 }
