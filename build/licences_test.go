@@ -19,6 +19,9 @@ func TestLicencesAreKnownByTheirWords(t *testing.T) {
 			t.Errorf("%q is %s, want %s", text, got, want)
 		}
 	}
+	if got := licenceName("PERMISSION is hereby granted, free of charge, to any person obtaining a copy"); got != "MIT" {
+		t.Errorf("an MIT licence whose first word is in capitals is %s", got)
+	}
 }
 
 func TestALicenceLiesBesideTheCode(t *testing.T) {
