@@ -339,29 +339,26 @@ func (v view) preferred(ctx context.Context, query, recipient string, limit int,
 }
 
 // UnreadCount returns how many messages the recipient has not read.
-func (r *Reader) UnreadCount(ctx context.Context, recipient string) (count int, err error) {
-	err = r.read(ctx, func(v view) error {
-		if !v.layout.messages {
-			return nil
-		}
-		rows, err := v.Query(ctx, "SELECT count(*) FROM messages WHERE recipient = ?1 AND read_at IS NULL", recipient)
-		return sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&count) })
-	})
-	return count, err
+func (r *Reader) UnreadCount(ctx context.Context, recipient string) (int, error) {
+	return r.countUnread(ctx, recipient, "")
 }
 
 // WaitingCount is UnreadCount without what was handed: a host that has it has yet
 // to show that it read on.
-func (r *Reader) WaitingCount(ctx context.Context, recipient string) (count int, err error) {
+func (r *Reader) WaitingCount(ctx context.Context, recipient string) (int, error) {
+	return r.countUnread(ctx, recipient, " AND NOT EXISTS (SELECT 1 FROM delivery_stages s WHERE s.message_id = m.id AND s.recipient = m.recipient AND s.handed_at IS NOT NULL)")
+}
+
+// countUnread counts what fits further, a condition about the stages of delivery.
+func (r *Reader) countUnread(ctx context.Context, recipient, further string) (count int, err error) {
 	err = r.read(ctx, func(v view) error {
 		if !v.layout.messages {
 			return nil
 		}
-		query := "SELECT count(*) FROM messages m WHERE m.recipient = ?1 AND m.read_at IS NULL"
-		if v.layout.stages {
-			query += " AND NOT EXISTS (SELECT 1 FROM delivery_stages s WHERE s.message_id = m.id AND s.recipient = m.recipient AND s.handed_at IS NOT NULL)"
+		if !v.layout.stages {
+			further = "" // nothing was ever handed there
 		}
-		rows, err := v.Query(ctx, query, recipient)
+		rows, err := v.Query(ctx, "SELECT count(*) FROM messages m WHERE m.recipient = ?1 AND m.read_at IS NULL"+further, recipient)
 		return sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&count) })
 	})
 	return count, err
