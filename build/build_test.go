@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -153,8 +154,8 @@ func TestChooseBringsWhatAStageBuildsOn(t *testing.T) {
 	if want := "tools page binary clis real-clis"; err != nil || names(chosen) != want {
 		t.Errorf("real-clis = %q, %v; want %q", names(chosen), err, want)
 	}
-	if _, err := choose(stages(), []string{"nonsense"}); err == nil {
-		t.Error("an unknown stage is no error")
+	if _, err := choose(stages(), []string{"go", "nonsense"}); !errors.As(err, new(badArgument)) {
+		t.Errorf("an unknown stage is told as %v", err)
 	}
 }
 
@@ -164,6 +165,28 @@ func TestSplitPutsTheTestsOfRealCLIsApart(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"bridge/backend/realcli", "bridge/backend/agent"}, withCLIs); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheSlowestTestsAreListed(t *testing.T) {
+	var said notes
+	report := project{root: t.TempDir(), output: io.Discard, notes: &said}.report(step{})
+	for _, line := range []string{
+		`{"Action":"pass","Package":"bridge/pkg","Test":"TestQuick","Elapsed":19.9}`,
+		`{"Action":"pass","Package":"bridge/pkg","Test":"TestLong","Elapsed":20}`,
+		`{"Action":"pass","Package":"bridge/pkg","Test":"TestLonger/part","Elapsed":70}`,
+		`{"Action":"fail","Package":"bridge/pkg","Test":"TestLonger","Elapsed":71.25}`,
+		`{"Action":"fail","Package":"bridge/pkg","Elapsed":200}`,
+	} {
+		fmt.Fprintln(report, line)
+	}
+	var output bytes.Buffer
+	printSlow(&output, []result{{notes: said}})
+	const want = `slow     pkg TestLonger                                                 71.2 s
+slow     pkg TestLong                                                   20.0 s
+`
+	if diff := cmp.Diff(want, output.String()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -198,15 +221,29 @@ func TestSummaryFailsForWhatFailedOrDidNotRun(t *testing.T) {
 		t.Error("summarize = nil although a stage failed")
 	}
 	want := "\n==> [bad] failed; it ended with\n" + strings.Repeat("late\n", endingLines-1) + "why\n" + `
+skipped  bad          no gcc
+           2: pkg TestA, pkg TestC
+skipped  bad          no root
+           1: pkg TestB
+failed   bad          it broke
+           late
+           late
+           late
+           late
+           late
+           late
+           … 89 lines
+           late
+           late
+           late
+           late
+           why
+           alone: go run ./build test bad
 ok       good            1.0 s
 FAILED   bad             1.0 s  it broke
 NOT RUN  after-bad       1.0 s  needs bad
 NOT RUN  after-that      1.0 s  needs after-bad
 ok       after-good      1.0 s
-skipped  bad          no gcc
-           2: pkg TestA, pkg TestC
-skipped  bad          no root
-           1: pkg TestB
 stages: 2 passed, 3 failed
 `
 	if diff := cmp.Diff(want, output.String()); diff != "" {
@@ -217,8 +254,36 @@ stages: 2 passed, 3 failed
 	}
 }
 
-// A run is printed as `go test` prints it, and what it skipped is known.
-func TestGoTestPrintsLittleAndNotesWhatWasSkipped(t *testing.T) {
+// A run that hangs ends in time to say what it was at.
+func TestARunEndsAtItsLimit(t *testing.T) {
+	p := project{root: t.TempDir(), output: io.Discard}
+	results := runStages(t.Context(), p, []stage{
+		{name: "good", run: func(context.Context, project) error { return nil }},
+		{name: "hangs", run: func(ctx context.Context, p project) error {
+			<-ctx.Done()
+			p.fail(failure{test: "pkg TestA", said: "did not end"})
+			return errors.New("killed")
+		}},
+		{name: "next", run: func(ctx context.Context, _ project) error { return ctx.Err() }},
+	}, time.Millisecond)
+	var output bytes.Buffer
+	if err := summarize(&output, results); err == nil {
+		t.Error("summarize = nil although a stage hung")
+	}
+	for _, words := range []string{
+		"ok       good", "FAILED   hangs           0.0 s  the whole run came to its limit of 1ms (killed)\n",
+		"FAILED   next", "failed   hangs        pkg TestA\n           did not end\n", "\nstages: 1 passed, 2 failed\n",
+	} {
+		if !strings.Contains(output.String(), words) {
+			t.Errorf("it does not say %q:\n%s", words, &output)
+		}
+	}
+}
+
+// goTestProject is a project with packages whose tests pass, fail, end early, never
+// end and do not build.
+func goTestProject(t *testing.T, output *bytes.Buffer) project {
+	t.Helper()
 	files := map[string]string{
 		"go.mod": "module bridge\n\ngo 1.26\n",
 		"good/good_test.go": `package good
@@ -240,8 +305,26 @@ func TestFine(t *testing.T) { t.Log("nobody reads this") }
 func TestBad(t *testing.T) {
 	t.Run("sub", func(t *testing.T) { t.Error("it broke") })
 }
+func TestQuiet(t *testing.T) { t.Fail() }
+`,
+		"hangs/hangs_test.go": `package hangs
+
+import "testing"
+
+func TestFine(t *testing.T) { t.Parallel() }
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	t.Log("how it began")
+	t.Run("part", func(t *testing.T) {
+		never(t)
+	})
+}
+func never(t *testing.T) {
+	<-t.Context().Done()
+}
 `,
 		"dies/dies_test.go":       "package dies\n\nimport \"testing\"\n\nfunc TestDies(t *testing.T) { t.Log(\"last words\"); panic(\"gone\") }\n",
+		"leaves/leaves_test.go":   "package leaves\n\nimport (\n\"os\"\n\"testing\"\n)\n\nfunc TestMain(m *testing.M) { m.Run(); println(\"a leak\"); os.Exit(1) }\nfunc TestFine(t *testing.T) {}\n",
 		"unbuilt/unbuilt_test.go": "package unbuilt\n\nvar x int = \"text\"\n",
 		"none/none.go":            "package none\n",
 	}
@@ -252,26 +335,32 @@ func TestBad(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return project{root: root, output: output, notes: &notes{}}
+}
+
+var noCgo = []string{"CGO_ENABLED=0"}
+
+// A run is printed as `go test` prints it, and what it skipped is known.
+func TestGoTestPrintsLittleAndNotesWhatWasSkipped(t *testing.T) {
 	var output bytes.Buffer
-	var skips []skip
-	p := project{root: root, output: &output, skipped: &skips}
-	if err := p.goTest(t.Context(), []string{"CGO_ENABLED=0"}, "./good"); err != nil {
+	p := goTestProject(t, &output)
+	if err := p.goTest(t.Context(), 0, noCgo, "./good"); err != nil {
 		t.Fatal(err)
 	}
 	want := []skip{{"good TestSkipped", "NOT TESTED: it needs root"}, {"good TestParts/one", "before"}}
-	if diff := cmp.Diff(want, skips, cmp.AllowUnexported(skip{})); diff != "" {
+	if diff := cmp.Diff(want, p.notes.skips, cmp.AllowUnexported(skip{})); diff != "" {
 		t.Error(diff)
 	}
 	if lines := strings.Split(strings.TrimSpace(output.String()), "\n"); len(lines) != 2 || !strings.HasPrefix(lines[1], "ok  \tbridge/good") {
 		t.Errorf("of what passed it prints\n%s", output.String())
 	}
 	output.Reset()
-	if err := p.goTest(t.Context(), []string{"CGO_ENABLED=0"}, "./..."); err == nil {
+	if err := p.goTest(t.Context(), 0, noCgo, "-timeout=5s", "./..."); err == nil {
 		t.Error("goTest = nil although tests failed")
 	}
 	for _, words := range []string{
 		"ok  \tbridge/good", "bad_test.go:7: it broke", "--- FAIL: TestBad", "--- FAIL: TestBad/sub", "FAIL\tbridge/bad", "panic: gone", "last words",
-		"cannot use \"text\"", "FAIL\tbridge/unbuilt [build failed]", "[no test files]",
+		"cannot use \"text\"", "FAIL\tbridge/unbuilt [build failed]", "[no test files]", "panic: test timed out",
 	} {
 		if !strings.Contains(output.String(), words) {
 			t.Errorf("it does not print %q", words)
@@ -284,6 +373,115 @@ func TestBad(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(output.String())
+	}
+}
+
+// What failed stands once more at the end, each test with its reason.
+func TestGoTestNotesWhatFailedAndWhatHung(t *testing.T) {
+	var output bytes.Buffer
+	p := goTestProject(t, &output)
+	if err := p.goTest(t.Context(), 0, noCgo, "-timeout=5s", "-p=1", "./..."); err == nil {
+		t.Error("goTest = nil although tests failed")
+	}
+	var end bytes.Buffer
+	if err := summarize(&end, []result{{name: "go", err: errors.New("no"), notes: *p.notes}}); err == nil {
+		t.Error("summarize = nil")
+	}
+	_, said, _ := strings.Cut(end.String(), "failed   ")
+	said = regexp.MustCompile(`for [0-9.]+m?s when|goroutine \d+`).ReplaceAllString("failed   "+said, "…")
+	for _, want := range []string{
+		"failed   go           bad TestBad/sub\n           bad_test.go:7: it broke\n           alone: CGO_ENABLED=0 go test -vet=off -ldflags=-w -timeout=5s -p=1 '-run=^TestBad$' -count=1 bridge/bad\nfailed   go           bad TestQuiet\n",
+		"failed   go           dies TestDies\n           dies_test.go:5: last words\n           panic: gone",
+		"failed   go           hangs TestWaits/part\n           did not end: it had run … its package came to its limit of 5s, and stood at hangs_test.go:14\n",
+		"failed   go           leaves\n           a leak\n",
+		"failed   go           unbuilt\n           # bridge/unbuilt [bridge/unbuilt.test]\n           unbuilt/unbuilt_test.go:3:13: cannot use \"text\"",
+		"\nstages: 0 passed, 1 failed\n",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the end does not say %q", want)
+		}
+	}
+	if got := len(p.notes.failures); got != 6 {
+		t.Errorf("%d failures are noted, want 6", got)
+	}
+	if t.Failed() {
+		t.Log(said)
+	}
+}
+
+// What `go test -json` tells, line by line, and what is noted of it.
+func TestGoTestReadsWhoSaidWhat(t *testing.T) {
+	said := func(test string, lines ...string) (events string) {
+		for _, line := range lines {
+			events += fmt.Sprintf(`{"Action":"output","Package":"bridge/a","Test":%q,"Output":%q}`+"\n", test, line+"\n")
+		}
+		return events
+	}
+	happened := func(what, test string) string {
+		return fmt.Sprintf(`{"Action":%q,"Package":"bridge/a","Test":%q}`+"\n", what, test)
+	}
+	passed := said("TestFine", "=== RUN   TestFine", "    a_test.go:1: nobody reads this", "--- PASS: TestFine (0.00s)")
+	tests := []struct {
+		name, events string
+		want         []failure
+	}{
+		{
+			name:   "a run that is cut off names the tests that it was at",
+			events: passed + happened("pass", "TestFine") + said("TestOpen", "=== RUN   TestOpen", "    a_test.go:1: so far") + said("TestWaits", "=== PAUSE TestWaits") + said("TestMute", "=== RUN   TestMute") + `{"Action":"outp`,
+			want:   []failure{{test: "a TestMute", said: "did not end"}, {test: "a TestOpen", said: "did not end\na_test.go:1: so far"}},
+		},
+		{
+			name: "what hangs ends behind a test that passed",
+			events: said("TestOpen", "=== RUN   TestOpen") + passed +
+				said("TestFine", "panic: test timed out after 3s", "\trunning tests:", "\t\tTestOpen (2s)", "", "goroutine 7 [select]:", "bridge/a.TestOpen(0x1)", "\t/x/a_test.go:9 +0x1", "", "") +
+				happened("pass", "TestFine") + said("", "FAIL\tbridge/a\t3.0s") + happened("fail", ""),
+			want: []failure{{test: "a TestOpen", said: "did not end: it had run for 2s when its package came to its limit of 3s, and stood at a_test.go:9"}},
+		},
+		{
+			name: "a panic comes behind a test that passed, and another one failed",
+			events: said("TestBad", "    a_test.go:2: bad", "--- FAIL: TestBad (0.00s)") + happened("fail", "TestBad") + passed +
+				said("TestFine", "panic: gone", "", "goroutine 7 [running]:") + happened("pass", "TestFine") + said("", "FAIL\tbridge/a\t0.1s") + happened("fail", ""),
+			want: []failure{{test: "a TestBad", said: "a_test.go:2: bad"}, {test: "a", said: "panic: gone\ngoroutine 7 [running]:"}},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var output bytes.Buffer
+			p := project{output: &output, notes: &notes{}}
+			report := p.report(step{})
+			if _, err := report.Write([]byte(tt.events)); err != nil {
+				t.Fatal(err)
+			}
+			report.end()
+			for i, f := range p.notes.failures {
+				if !f.final {
+					t.Errorf("%s is to be tried again", f.test)
+				}
+				p.notes.failures[i] = failure{test: f.test, said: f.said}
+			}
+			if diff := cmp.Diff(tt.want, p.notes.failures, cmp.AllowUnexported(failure{}, step{})); diff != "" {
+				t.Error(diff)
+			}
+			if strings.Contains(output.String(), "nobody reads this") || strings.Contains(tt.events, "panic:") != strings.Contains(output.String(), "panic:") {
+				t.Errorf("it prints %s", &output)
+			}
+		})
+	}
+}
+
+func TestBriefKeepsBeginningAndEnd(t *testing.T) {
+	said := []string{"=== RUN   TestX\n", "    x_test.go:1: first\n", "        of two\n", "\n"}
+	for i := range 20 {
+		said = append(said, fmt.Sprintf("line %d\n", i))
+	}
+	said = append(said, "last "+strings.Repeat("é", lineBytes)+"\n", "--- FAIL: TestX (0.01s)\n", "FAIL\n")
+	want := "x_test.go:1: first\n    of two\nline 0\nline 1\nline 2\nline 3\n… 12 lines\nline 16\nline 17\nline 18\nline 19\n"
+	got, long, _ := strings.Cut(brief(said), "last ")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if want := strings.Repeat("é", (lineBytes-len("last "))/2) + "…"; long != want {
+		t.Errorf("the long line ends in %q, want %q", long, want)
 	}
 }
 

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -15,35 +17,110 @@ import (
 // skip is a test that did not run, or ran with less, and why.
 type skip struct{ test, reason string }
 
+// slow is a test that took long, with all of its parts.
+type slow struct {
+	test    string
+	seconds float64
+}
+
+// notes are what a stage says of its tests beside whether it passed.
+type notes struct {
+	skips    []skip
+	failures []failure
+	flaky    []failure // what passed when it was tried again
+	slow     []slow
+}
+
 // goTest runs `go test` and prints what that prints without -v: a line for each
-// package, and all that a failed test said. What was skipped is noted.
-func (p project) goTest(ctx context.Context, env []string, args ...string) error {
-	tests := &testReport{out: p.output, skipped: p.skipped, said: map[string][]string{}}
+// package, and all that a failed test said. What was skipped is noted. Programs are
+// linked in half the time without what only a debugger reads, and the stage vet has
+// said what is to be said of the code. Each of args is a package or a flag with
+// its value.
+//
+// Tests that failed are tried again when the others are done, each by itself and at
+// most tries times.
+func (p project) goTest(ctx context.Context, tries int, env []string, args ...string) error {
+	s := step{env: env, name: "go", args: append([]string{"test", "-vet=off", "-ldflags=-w"}, args...)}
+	begin := p.failures()
+	_, err := p.goTestOnce(ctx, s)
+	return p.secondLook(ctx, err, begin, tries, func(p project, f failure) error {
+		tests, err := p.goTestOnce(ctx, f.alone)
+		if err == nil && tests.passes == 0 { // skipped, or not found
+			return errors.New("it did not run")
+		}
+		return err
+	})
+}
+
+// goTestOnce runs a `go test` and reads its events.
+func (p project) goTestOnce(ctx context.Context, s step) (*testReport, error) {
+	tests := p.report(s)
 	p.output = tests
-	err := p.do(ctx, step{env: env, name: "go", args: append([]string{"test", "-json"}, args...)})
+	s.args = slices.Insert(slices.Clone(s.args), 1, "-json")
+	err := p.do(ctx, s)
 	tests.end()
-	return err
+	return tests, err
+}
+
+func (p project) report(call step) *testReport {
+	return &testReport{project: p, out: p.output, call: call, said: map[string][]string{}, noted: map[string]bool{}, broken: map[string]bool{}}
+}
+
+// aloneIn is the call that runs one test of a package, with all of its parts: these
+// may build upon each other.
+func aloneIn(call step, pkg, test string) step {
+	flags := slices.DeleteFunc(slices.Clone(call.args), func(arg string) bool {
+		return arg != "test" && !strings.HasPrefix(arg, "-") || strings.HasPrefix(arg, "-run=") || arg == "-count=1"
+	})
+	whole, _, _ := strings.Cut(test, "/")
+	if whole != "" {
+		flags = append(flags, "-run=^"+whole+"$")
+	}
+	call.args = append(flags, "-count=1", pkg)
+	return call
+}
+
+// slowFrom is how many seconds a test takes that is worth a line, slowest how many
+// such lines there are.
+const slowFrom, slowest = 20, 15
+
+// printSlow lists what took longest: there a run is made shorter.
+func printSlow(output io.Writer, results []result) {
+	var all []slow
+	for _, r := range results {
+		all = append(all, r.notes.slow...)
+	}
+	slices.SortFunc(all, func(a, b slow) int { return cmp.Compare(b.seconds, a.seconds) })
+	for _, one := range all[:min(len(all), slowest)] {
+		fmt.Fprintf(output, "slow     %-60s %6.1f s\n", one.test, one.seconds)
+	}
 }
 
 // skip notes what a stage leaves out.
 func (p project) skip(test, reason string) {
-	if p.skipped != nil {
-		*p.skipped = append(*p.skipped, skip{test, reason})
+	if p.notes != nil {
+		p.notes.skips = append(p.notes.skips, skip{test, reason})
 	}
 }
 
 // testReport reads the events of `go test -json`. A line that is none is printed
 // as it is.
 type testReport struct {
+	project // takes the notes
 	out     io.Writer
-	skipped *[]skip
+	call    step                // whose events these are
 	rest    []byte              // a line that has not ended
 	said    map[string][]string // what each running test or package said, by package and test
+	noted   map[string]bool     // the tests and packages of which a failure, or that of a part, is noted
+	broken  map[string]bool     // the packages of which something was said that no other try mends
+	passes  int                 // tests that passed, not counting parts
 }
 
 // testEvent is a line of `go test -json`.
 type testEvent struct {
 	Action, Package, Test, Output string
+	ImportPath, FailedBuild       string // of what is built for a package
+	Elapsed                       float64
 }
 
 // Write takes in some of the output.
@@ -66,43 +143,121 @@ func (o *testReport) line(line []byte) {
 		return
 	}
 	key := e.Package + "\n" + e.Test
+	if o.notes != nil && e.Elapsed >= slowFrom && e.Test != "" && !strings.Contains(e.Test, "/") {
+		o.notes.slow = append(o.notes.slow, slow{path.Base(e.Package) + " " + e.Test, e.Elapsed})
+	}
 	switch e.Action {
 	case "build-output":
 		fmt.Fprint(o.out, e.Output)
+		o.said[e.ImportPath] = append(o.said[e.ImportPath], e.Output)
 	case "output":
 		o.said[key] = append(o.said[key], e.Output)
+		o.broken[e.Package] = o.broken[e.Package] || beyondDoubt.MatchString(e.Output)
 	case "fail":
 		o.failed(e, key)
 	case "skip":
 		if e.Test != "" {
-			o.note(skip{path.Base(e.Package) + " " + e.Test, reasonOf(o.said[key])})
+			o.skip(path.Base(e.Package)+" "+e.Test, reasonOf(o.said[key]))
 		}
 		o.passed(e, key)
 	case "pass":
+		if e.Test != "" && !strings.Contains(e.Test, "/") {
+			o.passes++
+		}
 		o.passed(e, key)
 	}
 }
 
 // passed prints of a package its last line, as `go test` does, and nothing of a
-// test.
+// test. But what stands behind the line that a test passed is not of that test: it
+// is told with the package, such as the panic that ended it.
 func (o *testReport) passed(e testEvent, key string) {
-	if said := o.said[key]; e.Test == "" && len(said) > 0 {
-		fmt.Fprint(o.out, said[len(said)-1])
-	}
+	said := o.said[key]
 	delete(o.said, key)
+	if e.Test == "" {
+		if len(said) > 0 {
+			fmt.Fprint(o.out, said[len(said)-1])
+		}
+		return
+	}
+	if end := slices.IndexFunc(said, ended.MatchString); end >= 0 && end+1 < len(said) {
+		whole := e.Package + "\n"
+		o.said[whole] = append(o.said[whole], said[end+1:]...)
+	}
 }
 
-// failed prints what a test said, and of a package what it said outside of its
-// tests or in those that never ended.
+var ended = regexp.MustCompile(`^\s*--- (PASS|SKIP): `)
+
+// died tells a panic, also one of the runtime.
+var died = regexp.MustCompile(`(?m)^(panic|fatal error): `)
+
+// beyondDoubt is said of a defect that is there even if another try does not show
+// it: a race, a panic, goroutines that a package leaves.
+var beyondDoubt = regexp.MustCompile(`^(WARNING: DATA RACE|panic: |fatal error: |goleak: )|race detected during execution of test`)
+
+// failed prints and notes what a test said, and of a package what it said outside
+// of its tests or in those that never ended. Of a test that failed only in a part,
+// and of a package that failed only in a test, that is noted.
 func (o *testReport) failed(e testEvent, key string) {
-	if e.Test == "" {
-		for _, open := range o.open(e.Package) {
-			o.print(o.said[open])
-			delete(o.said, open)
+	hung := e.Test == "" && o.unended(e.Package, false)
+	said := o.said[key]
+	delete(o.said, key)
+	o.print(said)
+	why := brief(slices.Concat(o.said[e.FailedBuild], said))
+	if !o.noted[key] || e.Test != "" && why != "" || !hung && died.MatchString(why) {
+		o.note(e.Package, e.Test, why, e.Test == "")
+	}
+	if e.Test == "" && o.broken[e.Package] {
+		o.settle(e.Package)
+	}
+}
+
+// note notes a failure, which is final where another try would prove nothing.
+func (o *testReport) note(pkg, test, why string, final bool) {
+	o.fail(failure{
+		test: strings.TrimSpace(path.Base(pkg) + " " + test), said: why, alone: aloneIn(o.call, pkg, test),
+		final: final || promises.MatchString(pkg+" "+test),
+	})
+	for whole := test; whole != "" && whole != "."; whole = path.Dir(whole) {
+		o.noted[pkg+"\n"+whole] = true
+	}
+	o.noted[pkg+"\n"] = true
+}
+
+// settle makes all failures of a package final.
+func (o *testReport) settle(pkg string) {
+	if o.notes == nil {
+		return
+	}
+	for i, f := range o.notes.failures {
+		if len(f.alone.args) > 0 && f.alone.args[len(f.alone.args)-1] == pkg {
+			o.notes.failures[i].final = true
 		}
 	}
-	o.print(o.said[key])
-	delete(o.said, key)
+}
+
+// unended prints and notes the tests of a package that have not ended: those that
+// hung, or went down with another one, or that were at work in a run that was cut
+// off. It tells whether some hung.
+func (o *testReport) unended(pkg string, cutOff bool) bool {
+	open := o.open(pkg)
+	var stuck []failure
+	for _, key := range append(open, pkg+"\n") {
+		stuck = append(stuck, hung(o.said[key])...)
+	}
+	for _, f := range stuck {
+		o.note(pkg, f.test, f.said, true)
+	}
+	for _, key := range open {
+		said := o.said[key]
+		delete(o.said, key)
+		o.print(said)
+		waits := len(said) > 0 && strings.HasPrefix(said[len(said)-1], "=== PAUSE")
+		if why := brief(said); len(stuck) == 0 && !waits && (why != "" || cutOff) {
+			o.note(pkg, strings.TrimPrefix(key, pkg+"\n"), strings.TrimSpace("did not end\n"+why), true)
+		}
+	}
+	return len(stuck) > 0
 }
 
 // open lists the tests of a package that have not ended.
@@ -127,16 +282,22 @@ func (o *testReport) print(said []string) {
 
 // end prints what is left of a run that was cut off.
 func (o *testReport) end() {
-	for _, said := range o.said {
-		o.print(said)
+	var packages []string
+	for key := range o.said {
+		if pkg, test, _ := strings.Cut(key, "\n"); test != "" && !slices.Contains(packages, pkg) {
+			packages = append(packages, pkg)
+		}
+	}
+	slices.Sort(packages)
+	for _, pkg := range packages {
+		o.unended(pkg, true)
+	}
+	for key, said := range o.said {
+		if strings.Contains(key, "\n") {
+			o.print(said)
+		}
 	}
 	fmt.Fprintf(o.out, "%s", o.rest)
-}
-
-func (o *testReport) note(s skip) {
-	if o.skipped != nil {
-		*o.skipped = append(*o.skipped, s)
-	}
 }
 
 var place = regexp.MustCompile(`^\s*\S+\.go:[0-9]+: `)
@@ -158,7 +319,7 @@ func printSkips(output io.Writer, results []result) {
 	for _, r := range results {
 		var reasons []string
 		tests := map[string][]string{}
-		for _, s := range r.skips {
+		for _, s := range r.notes.skips {
 			if tests[s.reason] == nil {
 				reasons = append(reasons, s.reason)
 			}

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -48,6 +49,9 @@ func main() {
 	case err == nil:
 	case errors.Is(err, errUsage):
 		os.Exit(2)
+	case errors.As(err, new(badArgument)):
+		fmt.Fprintln(os.Stderr, "build:", err)
+		os.Exit(2)
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
 		fmt.Fprintln(os.Stderr, "build:", err)
 		os.Exit(exit.ExitCode())
@@ -59,6 +63,11 @@ func main() {
 
 // errUsage says that the usage was printed.
 var errUsage = errors.New("wrong usage")
+
+// badArgument says which argument of a task is wrong; nothing was run.
+type badArgument string
+
+func (b badArgument) Error() string { return string(b) }
 
 // dispatch runs the task that args name.
 func dispatch(ctx context.Context, args []string, output io.Writer) error {
@@ -76,7 +85,7 @@ func dispatch(ctx context.Context, args []string, output io.Writer) error {
 	}
 	fmt.Fprintln(output, "Usage: go run ./build <task> [arguments]")
 	for _, task := range tasks() {
-		fmt.Fprintf(output, "  %-7s %s\n", task.name, task.about)
+		fmt.Fprintf(output, "  %-8s %s\n", task.name, task.about)
 	}
 	return errUsage
 }
@@ -85,8 +94,8 @@ func dispatch(ctx context.Context, args []string, output io.Writer) error {
 type project struct {
 	root   string    // absolute
 	output io.Writer // where tasks and the programs they start print
-	// skipped, when set, takes what a stage of the tests left out.
-	skipped *[]skip
+	// notes, when set, takes what a stage of the tests left out and what failed.
+	notes *notes
 }
 
 // openProject finds the checkout around the working folder.
@@ -125,13 +134,39 @@ type step struct {
 	args []string
 }
 
+// String is what one types into a shell at the checkout's root.
+func (s step) String() string {
+	var words []string
+	if s.dir != "" {
+		words = append(words, "cd", quote(s.dir), "&&")
+	}
+	for _, setting := range s.env {
+		name, value, _ := strings.Cut(setting, "=")
+		words = append(words, name+"="+quote(value))
+	}
+	for _, word := range append([]string{s.name}, s.args...) {
+		words = append(words, quote(word))
+	}
+	return strings.Join(words, " ")
+}
+
+// plainWord is what a shell takes as it stands.
+var plainWord = regexp.MustCompile(`^[\w@%+=:,./^-]+$`)
+
+func quote(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
 // leftBehind is how long a program's output is awaited after its end, when
 // something that it started still holds it open.
 const leftBehind = 10 * time.Second
 
 // do runs a program and shows what it prints.
 func (p project) do(ctx context.Context, s step) error {
-	p.say("%s", strings.Join(append(append(append([]string{}, s.env...), s.name), s.args...), " "))
+	p.say("%s", s)
 	cmd := exec.CommandContext(ctx, s.name, s.args...)
 	cmd.Dir = p.at(s.dir)
 	cmd.Env = append(os.Environ(), s.env...)

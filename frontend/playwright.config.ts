@@ -8,8 +8,6 @@ export default defineConfig({
   workers: 1,
   fullyParallel: false,
   forbidOnly: process.env['CI'] !== undefined,
-  // A test that needs its second try is named as flaky: a bug to fix, no reason to hold back a release.
-  retries: process.env['CI'] === undefined ? 0 : 1,
   reporter: 'list',
   // Waits are for work, on a machine that may be very busy: what passes does not wait.
   timeout: 300_000,

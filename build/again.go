@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+)
+
+// mostFlaky is how many flaky tests a run may have: more are a defect.
+const mostFlaky = 5
+
+// promises are the tests that get no second look, by package and name: those of what
+// Bridge promises above all, that nothing is lost and nothing comes twice, whatever is
+// killed, fails, is restored or moved to a newer form. One failure of them in a
+// thousand runs is the defect that they look for.
+var promises = regexp.MustCompile(`^bridge/backend/(faults|gitwork|maintain|soak|store/(transfer|upgrade))[ /]` +
+	`|^bridge/backend/runner Test(\w+_)?JOB_0[36]_` +
+	`| Test\w*(Kill|Crash|Dies|Died|Lost|Loses|Twice|ExactlyOnce|Restore|Migrat)| Test\w*Once(/|$)`)
+
+// secondLook tries again what failed since begin, each by itself and at most tries
+// times. What passes then is flaky: it is named at the end of the run, and does not
+// make it fail. It returns err unless all of its failures were of that kind.
+func (p project) secondLook(ctx context.Context, err error, begin, tries int, again func(project, failure) error) error {
+	if err == nil || p.notes == nil {
+		return err
+	}
+	failed := slices.Clone(p.notes.failures[begin:])
+	passed := map[string]bool{}
+	if open := byCommand(failed); len(byCommand(p.notes.flaky))+len(open) <= mostFlaky {
+		for _, name := range slices.Sorted(maps.Keys(open)) {
+			f := open[name]
+			for try := 0; !f.final && !passed[name] && try < tries && ctx.Err() == nil; try++ {
+				p.say("%s failed and is tried again, alone", f.test)
+				alone := p
+				alone.notes = &notes{} // this failure is noted already
+				passed[name] = again(alone, f) == nil
+			}
+		}
+	}
+	p.notes.failures = p.notes.failures[:begin]
+	for _, f := range failed {
+		if passed[f.alone.String()] {
+			p.notes.flaky = append(p.notes.flaky, f)
+		} else {
+			p.notes.failures = append(p.notes.failures, f)
+		}
+	}
+	if len(failed) == 0 || len(p.notes.failures) > begin {
+		return err
+	}
+	return nil
+}
+
+// byCommand has one failure for each command that runs a test alone: several parts of
+// a test are tried again together. It is final if one of them is.
+func byCommand(failures []failure) map[string]failure {
+	tests := map[string]failure{}
+	for _, f := range failures {
+		name := f.alone.String()
+		f.final = f.final || tests[name].final
+		tests[name] = f
+	}
+	return tests
+}
