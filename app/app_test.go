@@ -14,12 +14,14 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/daemon"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
+	"bridge/backend/job"
 )
 
 func noEnv(string) string { return "" }
@@ -170,6 +172,44 @@ func TestAUT_04_TheTicketComesOverTheLocalSocket(t *testing.T) {
 	}
 	if err := d.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The tray hears of jobs over the local link, of those that were given too where no
+// more may be.
+func TestDSK_07_TheAppHearsOfJobs(t *testing.T) {
+	want := []Job{{Name: "codex-job-0a1b2c3d", State: job.Finished, EndedAt: time.UnixMilli(1_800_000_000_000)}}
+	for name, config := range map[string]string{"enabled": `{"jobs":{"enabled":true}}`, "not enabled": `{"jobs":{"enabled":false}}`} {
+		t.Run("DSK-07 "+name, func(t *testing.T) {
+			opts := daemonOptions(t)
+			opts.RunJob = func(string) (int, error) { return 0, errors.New("nothing is to be started here") }
+			if err := opts.Home.Ensure(); err != nil {
+				t.Fatal(err)
+			}
+			registry := `{"version":4,"jobs":[{"name":"codex-job-0a1b2c3d","agent":"codex","prompt":"Count.","owner":"api","status":"done","run":1,"finishedAt":1800000000000,"delivered":true}]}`
+			for file, content := range map[string]string{"config.json": config, "jobs.json": registry} {
+				if err := os.WriteFile(filepath.Join(opts.Home.Dir(), file), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l := newLink(opts, func() {}, func(error) {})
+			ctx, stop := contextOf(t)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				l.run(ctx)
+			}()
+			if _, err := l.reach(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			var f Facts
+			l.look(t.Context(), &f)
+			if diff := cmp.Diff(want, f.Jobs); diff != "" || f.Problem != "" {
+				t.Errorf("%s %s", f.Problem, diff)
+			}
+			stop()
+			<-ended
+		})
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"bridge/backend/daemon"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
-	"bridge/backend/mail"
-	"bridge/backend/store"
 )
 
 // link keeps the app connected to the home's broker, and makes this process that
@@ -197,18 +195,32 @@ func (l *link) look(ctx context.Context, f *Facts) {
 		return
 	}
 	f.URL, f.Sessions = status.URL, len(status.Peers)
-	idleWithMail := map[string]string{} // names by peer id; a turn of theirs helps, which is the owner's to give
 	for _, peer := range status.Peers {
-		switch {
-		case peer.State == "busy":
+		if peer.State == "busy" {
 			f.Busy++
-		case peer.Unread > 0:
-			idleWithMail[peer.ID] = peer.Name
 		}
 	}
-	if len(idleWithMail) > 0 {
-		f.Waiting = l.waiting(ctx, idleWithMail)
+	f.Jobs = jobsOf(ctx, client)
+	if known, err := client.Needs(ctx); err == nil {
+		f.Known = &known
 	}
+}
+
+// jobsOf lists the delegated jobs, none where they are not enabled; nil where they
+// cannot be told now.
+func jobsOf(ctx context.Context, client *ipc.Client) []Job {
+	result, err := client.Jobs(ctx, api.Caller{})
+	if err != nil && bridge.CodeOf(err) != bridge.Unsupported {
+		return nil
+	}
+	jobs := make([]Job, len(result.Jobs))
+	for i, view := range result.Jobs {
+		jobs[i] = Job{Name: view.Job, State: view.Status}
+		if view.EndedAt > 0 {
+			jobs[i].EndedAt = time.UnixMilli(view.EndedAt)
+		}
+	}
+	return jobs
 }
 
 // problem says why there is no broker now.
@@ -219,29 +231,4 @@ func (l *link) problem(ctx context.Context) string {
 		return err.Error()
 	}
 	return "connecting"
-}
-
-// waiting finds the mail that these sessions have left unread for too long.
-func (l *link) waiting(ctx context.Context, names map[string]string) []Waiting {
-	reader, err := store.OpenReader(ctx, l.opts.Home.DB())
-	if err != nil {
-		return nil // the storage's own findings say what is wrong with it
-	}
-	defer reader.Close()
-	rows, err := reader.Recent(ctx, bridge.RecentMessages)
-	if err != nil {
-		return nil
-	}
-	return waitingIn(rows, names, l.opts.Now())
-}
-
-// waitingIn names the sessions of names whose mail is overdue.
-func waitingIn(rows []mail.HistoryRow, names map[string]string, now time.Time) []Waiting {
-	var found []Waiting
-	for _, overdue := range mail.FindOverdue(rows, now) {
-		if name, ours := names[overdue.Recipient]; ours {
-			found = append(found, Waiting{Session: name, Messages: overdue.Messages, Since: time.UnixMilli(overdue.Since)})
-		}
-	}
-	return found
 }

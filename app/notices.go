@@ -1,6 +1,12 @@
 package app
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"bridge/backend/needs"
+)
 
 // Notice is what a desktop notification says. Its text is fixed: no agent's
 // words, and nothing about the owner's work, show up on a locked or shared
@@ -10,12 +16,22 @@ type Notice struct {
 	Place       string // what a click opens
 }
 
-// texts are all that a notice may say.
-var texts = map[Kind]Notice{
-	SessionWaits:  {"A session waits for you", "Open Bridge to see which one.", "#/needs"},
-	StorageBroken: {"Bridge's storage needs attention", "Open Bridge to see what was found.", storagePlace},
-	WorkFailed:    {"A backup or check failed", "Open Bridge to see the storage.", storagePlace},
+// texts are all that a notice may say. A sort without one is told by no notice: that a
+// job has finished tells that its changes wait, too.
+var texts = map[needs.Sort]Notice{
+	needs.Approval: {"An agent asks for permission", "Open Bridge to see what it asks.", needsPlace},
+	needs.Question: {"A session asks you something", "Open Bridge to answer it.", needsPlace},
+	needs.JobAsks:  {"A job waits for your word", "Open Bridge to see what it waits for.", needsPlace},
+	needs.JobEnded: {"A job has failed", "Open Bridge to see why.", needsPlace},
+	needs.Mail:     {"A session waits for you", "Open Bridge to see which one.", needsPlace},
+	needs.Expired:  {"A message expired unread", "Open Bridge to see which one.", needsPlace},
+	needs.Storage:  {"Bridge's storage needs attention", "Open Bridge to see what was found.", "#/storage"},
+	needs.Agent:    {"An agent is not connected any more", "Open Bridge to connect it again.", "#/settings"},
+	jobFinished:    {"A job has finished", "Open Bridge to see what came of it.", "#/runs"},
+	workFailed:     {"A backup or check failed", "Open Bridge to see the storage.", "#/storage"},
 }
+
+const needsPlace = "#/needs"
 
 // Limits of notices, all ours: more would be a nuisance, and everything is on
 // the tray besides.
@@ -24,35 +40,46 @@ const (
 	noticesWithin = 10 * time.Minute
 )
 
-// announcer decides which needs are told. The zero value has told nothing.
+// announcer decides which changes are told. The zero value has told nothing.
 type announcer struct {
-	told map[string]bool // needs that are there and were told
+	told map[string]bool // what is there and was told
 	at   []time.Time     // of the notices within noticesWithin
 }
 
-// due returns one notice for each kind of which a new need came up since the
-// last call. A need that went away and comes back is new. Beyond the limit it
-// stays silent, and tells nothing of it later.
-func (a *announcer) due(needs []Need, now time.Time) []Notice {
-	there := map[string]bool{}
-	fresh := map[Kind]bool{}
-	var kinds []Kind
-	for _, need := range needs {
-		id := string(need.Kind) + " " + need.ID
-		there[id] = true
-		if !a.told[id] && !fresh[need.Kind] {
-			fresh[need.Kind] = true
-			kinds = append(kinds, need.Kind)
-		}
+// due returns one notice for each sort of which something new came up since the last
+// call. What went away and comes back is new, but where nobody can tell for a while
+// what there is (not whole). Beyond the limit it stays silent, and tells nothing of it
+// later. In quiet hours it stays silent, too, and tells afterwards what is then still
+// there: they hold back notices, not the list (NED-05).
+func (a *announcer) due(there []needs.Item, whole, quiet bool, now time.Time) []Notice {
+	if quiet {
+		return nil
 	}
-	a.told = there
 	var notices []Notice
-	for _, kind := range kinds {
-		if a.take(now) {
-			notices = append(notices, texts[kind])
+	for _, sort := range a.fresh(there, whole) {
+		if text, has := texts[sort]; has && a.take(now) {
+			notices = append(notices, text)
 		}
 	}
 	return notices
+}
+
+// fresh lists the sorts of which something is there that was not told, each once.
+// From then on what is there counts as told.
+func (a *announcer) fresh(there []needs.Item, whole bool) (sorts []needs.Sort) {
+	now := map[string]bool{}
+	if !whole {
+		maps.Copy(now, a.told)
+	}
+	for _, item := range there {
+		id := string(item.Sort) + " " + item.ID
+		now[id] = true
+		if !a.told[id] && !slices.Contains(sorts, item.Sort) {
+			sorts = append(sorts, item.Sort)
+		}
+	}
+	a.told = now
+	return sorts
 }
 
 // take counts one notice and reports whether there was room for it.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
-	"bridge/backend/dashboard"
+	"bridge/backend/dashboard/guard"
 	"bridge/backend/ipc"
 )
 
@@ -27,6 +27,7 @@ type desktop struct {
 	window    *window // its run shows it
 	tray      *tray   // nil without a session
 	announcer announcer
+	since     time.Time     // when it began
 	news      chan struct{} // holds at most one: gather the facts anew
 	signals   chan os.Signal
 	shown     chan struct{} // holds at most one: the app was started again
@@ -41,7 +42,7 @@ func Run(ctx context.Context, opts Options) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	d := &desktop{
-		opts: opts, stop: stop,
+		opts: opts, stop: stop, since: opts.now(),
 		shown: make(chan struct{}, 1), news: make(chan struct{}, 1), signals: make(chan os.Signal, 1),
 	}
 	if d.claimed, err = claim(ctx, opts.Daemon, opts.Hidden, d.shown); err != nil {
@@ -224,7 +225,7 @@ func (d *desktop) withoutWindow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(d.opts.Stdout, "bridge: ready %s%s\n", client.Welcome().URL, dashboard.LaunchPath(string(secret)))
+		fmt.Fprintf(d.opts.Stdout, "bridge: ready %s%s\n", client.Welcome().URL, guard.LaunchPath(string(secret)))
 		if client.Welcome().PID != os.Getpid() {
 			return nil
 		}
@@ -309,7 +310,7 @@ func (d *desktop) followFacts(ctx context.Context) {
 }
 
 func (d *desktop) facts(ctx context.Context) Facts {
-	f := Facts{Storage: d.storage.facts(), Autostart: d.autostart.Enabled(), NoAutostart: d.autostart.Unavailable()}
+	f := Facts{Since: d.since, Storage: d.storage.facts(), Autostart: d.autostart.Enabled(), NoAutostart: d.autostart.Unavailable()}
 	if d.opts.Daemon.Port != nil {
 		f.Port = *d.opts.Daemon.Port
 	} else if settings, err := d.opts.Daemon.Home.Settings(d.opts.Daemon.Getenv); err == nil {
@@ -324,12 +325,10 @@ const noticePatience = 10 * time.Second
 
 // announce shows notices of what is new, where the owner wants them.
 func (d *desktop) announce(ctx context.Context, s Status) {
-	due := d.announcer.due(s.Needs, d.opts.now())
-	if d.session == nil || len(due) == 0 {
-		return
-	}
+	now := d.opts.now()
 	config, err := d.opts.Daemon.Home.Config()
-	if err != nil || !config.Desktop.Notifications {
+	due := d.announcer.due(s.Told, s.Whole, err == nil && config.Desktop.Quiet.Has(now), now)
+	if d.session == nil || len(due) == 0 || err != nil || !config.Desktop.Notifications {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, noticePatience)

@@ -3,13 +3,16 @@ package app
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"bridge/app/mark"
 	"bridge/backend/bridge"
+	"bridge/backend/job"
 	"bridge/backend/maintain/check"
+	"bridge/backend/needs"
 )
 
 // State is what the tray's icon tells.
@@ -44,8 +47,13 @@ type Facts struct {
 
 	Sessions int // live ones
 	Busy     int // of them
-	// Waiting is what idle sessions have not read for long: each needs a turn.
-	Waiting []Waiting
+	// Known is what the broker knows of what needs the owner; nil where nobody can
+	// tell now.
+	Known *needs.Facts
+	// Jobs are the delegated ones, nil where nobody can tell now. Since is when the
+	// app began: what had ended before is no news.
+	Jobs  []Job
+	Since time.Time
 
 	Storage Storage
 
@@ -55,11 +63,11 @@ type Facts struct {
 	NoAutostart string
 }
 
-// Waiting is the mail that one idle session has not read for long.
-type Waiting struct {
-	Session  string // its name
-	Messages int
-	Since    time.Time // when the oldest came
+// Job is a delegated job, as far as the tray is concerned.
+type Job struct {
+	Name    string
+	State   job.State
+	EndedAt time.Time // zero while it goes on
 }
 
 // Storage is what is known about the home's storage.
@@ -69,6 +77,8 @@ type Storage struct {
 	First string
 	// Problem says why the storage could not be looked at.
 	Problem string
+	// BadSince is when errors or a problem were first seen, zero while there are none.
+	BadSince time.Time
 	// Doing is the work under way: backingUp, checking or "".
 	Doing string
 	// Result is what became of the last work that the owner asked for here, and
@@ -83,46 +93,37 @@ const (
 	checking  = "Checking…"
 )
 
-// Kind is what a need is about.
-type Kind string
-
-// The kinds of needs.
+// What is told once and needs nobody, beside the sorts of needs.
 const (
-	SessionWaits  Kind = "session"
-	StorageBroken Kind = "storage"
-	WorkFailed    Kind = "work"
+	jobFinished needs.Sort = "job-finished"
+	workFailed  needs.Sort = "work-failed"
 )
-
-// Need is one thing that needs the owner.
-type Need struct {
-	Kind Kind
-	// ID tells this need from others, and from the same one at another time.
-	ID    string
-	Title string
-	Place string // in the dashboard, as "#/storage"
-}
 
 // Status is what the tray shows, whole.
 type Status struct {
 	State    State
-	Words    string // what the icon tells, in words
-	Needs    []Need // the most urgent first
-	Backup   string // how old the newest backup is
-	Busy     string // the work under way, which no other may join; "" without
-	Result   string // of the last work, "" before any
-	Address  string // why the dashboard is not where it is expected, "" where it is
-	Live     bool   // a broker answers: the dashboard can be opened
-	Login    bool   // it starts at login
-	LoginWhy string // why that cannot be changed, "" where it can
+	Words    string       // what the icon tells, in words
+	Needs    []needs.Item // as every other place lists them
+	Told     []needs.Item // what notices tell: needs, and what has happened while the app ran
+	Whole    bool         // nothing that there was to tell is left out, because nobody can tell now
+	Backup   string       // how old the newest backup is
+	Busy     string       // the work under way, which no other may join; "" without
+	Result   string       // of the last work, "" before any
+	Address  string       // why the dashboard is not where it is expected, "" where it is
+	Live     bool         // a broker answers: the dashboard can be opened
+	Login    bool         // it starts at login
+	LoginWhy string       // why that cannot be changed, "" where it can
 }
 
 // Describe is the one rule for what the tray shows. What keeps Bridge from
 // working at all comes first, then what may cost data, then who waits for you.
 func Describe(f Facts, now time.Time) Status {
 	status := Status{
-		Needs: needs(f, now), Backup: backupAge(f.Storage, now), Busy: f.Storage.Doing, Result: f.Storage.Result,
-		Live: f.Problem == "" && !f.Starting, Login: f.Autostart, LoginWhy: f.NoAutostart,
+		Needs: needs.List(f.needs(), now), Backup: backupAge(f.Storage, now), Busy: f.Storage.Doing, Result: f.Storage.Result,
+		Whole: f.Known != nil && f.Jobs != nil,
+		Live:  f.Problem == "" && !f.Starting, Login: f.Autostart, LoginWhy: f.NoAutostart,
 	}
+	status.Told = told(f, status.Needs)
 	status.State = state(f, status.Needs)
 	status.Words = words(f, status)
 	if status.Live {
@@ -131,53 +132,72 @@ func Describe(f Facts, now time.Time) Status {
 	return status
 }
 
-func state(f Facts, needs []Need) State {
+// needs are the broker's facts, with the storage as the app itself sees it: it looks
+// oftener, and also where there is no broker.
+func (f Facts) needs() (facts needs.Facts) {
+	if f.Known != nil {
+		facts = *f.Known
+	}
+	s := f.Storage
+	facts.Storage = needs.StorageFact{
+		Home: facts.Storage.Home, Errors: s.Summary.Errors, Warnings: s.Summary.Warnings, First: s.First, Problem: s.Problem, Since: s.BadSince.UnixMilli(),
+	}
+	return facts
+}
+
+func state(f Facts, list []needs.Item) State {
 	switch sum := f.Storage.Summary; {
 	case f.Problem != "" || f.Starting:
 		return Offline
 	case sum.Errors > 0 || f.Storage.Problem != "":
 		return StorageError
-	case len(needs) > 0:
+	case len(list) > 0:
 		return NeedsYou
 	case sum.Warnings > 0:
 		return StorageWarning
-	case f.Busy > 0:
+	case f.Busy > 0 || atWork(f.Jobs) > 0:
 		return Working
 	}
 	return Idle
 }
 
-const storagePlace = "#/storage"
-
-func needs(f Facts, now time.Time) []Need {
-	var needs []Need
-	if sum := f.Storage.Summary; sum.Errors > 0 {
-		needs = append(needs, Need{StorageBroken, "errors " + strconv.Itoa(sum.Errors), "The storage has " + bridge.Counted(sum.Errors, "error"), storagePlace})
+// told are the needs that notices tell, and what has ended while the app ran. What had
+// ended before is no news, and what somebody cancelled is none.
+func told(f Facts, list []needs.Item) (items []needs.Item) {
+	for _, item := range list {
+		if item.Sort != needs.JobEnded || item.Since >= f.Since.UnixMilli() {
+			items = append(items, item)
+		}
 	}
-	if f.Storage.Problem != "" {
-		needs = append(needs, Need{StorageBroken, "unknown", "The storage cannot be looked at: " + f.Storage.Problem, storagePlace})
+	for _, one := range f.Jobs {
+		if one.State == job.Finished && !one.EndedAt.Before(f.Since) {
+			items = append(items, needs.Item{Sort: jobFinished, ID: fmt.Sprintf("%s %d", one.Name, one.EndedAt.UnixMilli())})
+		}
 	}
 	if f.Storage.Failed {
-		needs = append(needs, Need{WorkFailed, f.Storage.Result, f.Storage.Result, storagePlace})
+		items = append(items, needs.Item{Sort: workFailed, ID: f.Storage.Result})
 	}
-	for _, w := range f.Waiting {
-		needs = append(needs, Need{
-			SessionWaits, fmt.Sprintf("%s %d", w.Session, w.Since.UnixMilli()),
-			fmt.Sprintf("%s has not read %s for %s", w.Session, bridge.Counted(w.Messages, "message"), bridge.Span(now.Sub(w.Since))),
-			"#/sessions/" + url.PathEscape(w.Session),
-		})
+	return items
+}
+
+// atWork counts the jobs that go on.
+func atWork(jobs []Job) (count int) {
+	for _, one := range jobs {
+		if one.State.IsActive() {
+			count++
+		}
 	}
-	return needs
+	return count
 }
 
 // Tooltip is what the icon says by itself.
 func (s Status) Tooltip() string { return "Bridge: " + s.Words }
 
 // Line is the menu's first line: desktops that show no tooltip have the words
-// there. Where something needs the owner, the needs say it.
+// there. Where something needs the owner, it counts what does: the needs follow.
 func (s Status) Line() string {
-	if len(s.Needs) > 0 {
-		return ""
+	if n := len(s.Needs); n > 0 {
+		return bridge.Counted(n, "thing") + " for you"
 	}
 	return s.Words
 }
@@ -191,11 +211,15 @@ func words(f Facts, s Status) string {
 		}
 		return "Offline. " + f.Problem
 	case StorageError, NeedsYou:
-		return headline(f, s)
+		return headline(s)
 	case StorageWarning:
 		return strings.TrimSuffix("The storage has "+bridge.Counted(f.Storage.Summary.Warnings, "warning")+". "+f.Storage.First, ". ")
 	case Working:
-		return fmt.Sprintf("%d of %s at work", f.Busy, bridge.Counted(f.Sessions, "session"))
+		words := fmt.Sprintf("%d of %s at work", f.Busy, bridge.Counted(f.Sessions, "session"))
+		if jobs := atWork(f.Jobs); jobs > 0 {
+			words += ", " + bridge.Counted(jobs, "job")
+		}
+		return words
 	case Idle:
 	}
 	if f.Sessions == 0 {
@@ -204,16 +228,18 @@ func words(f Facts, s Status) string {
 	return "OK, " + bridge.Counted(f.Sessions, "session")
 }
 
-// headline is the first need, with its detail or the number of the others.
-func headline(f Facts, s Status) string {
+// headline is the first need, what may cost data before all else, and the number of
+// the others. An agent's words are left out: others see the screen, too.
+func headline(s Status) string {
 	first := s.Needs[0]
-	if first.Kind == StorageBroken && f.Storage.First != "" {
-		return first.Title + ". " + f.Storage.First
+	if at := slices.IndexFunc(s.Needs, func(i needs.Item) bool { return i.Sort == needs.Storage }); at >= 0 {
+		first = s.Needs[at]
+		return first.Title + ". " + strings.TrimSuffix(first.Detail, ".")
 	}
 	if others := len(s.Needs) - 1; others > 0 {
-		return fmt.Sprintf("%s, and %d more", first.Title, others)
+		return fmt.Sprintf("%s, and %d more", first.Plain(), others)
 	}
-	return first.Title
+	return first.Plain()
 }
 
 func backupAge(s Storage, now time.Time) string {

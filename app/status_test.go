@@ -9,39 +9,55 @@ import (
 
 	"bridge/app/mark"
 	"bridge/backend/bridge"
-	"bridge/backend/mail"
+	"bridge/backend/job"
 	"bridge/backend/maintain/check"
+	"bridge/backend/needs"
 )
 
 var noon = time.UnixMilli(1_800_000_000_000)
 
 func TestDSK_02_DescribeTellsTheWorstFirst(t *testing.T) {
-	waiting := []Waiting{{Session: "codex api", Messages: 2, Since: noon.Add(-20 * time.Minute)}}
+	waiting := &needs.Facts{Mail: []needs.MailFact{{Session: "codex api", State: "idle", Messages: 2, Since: noon.Add(-20 * time.Minute).UnixMilli()}}}
+	known := func(jobs ...needs.JobFact) *needs.Facts { return &needs.Facts{Jobs: jobs} }
 	damaged := Storage{Summary: check.Summary{Errors: 2, Warnings: 1}, First: "jobs.json: it is not valid JSON"}
 	warned := Storage{Summary: check.Summary{OK: true, Warnings: 1}, First: "x: nothing of Bridge's"}
 	failed := Storage{Failed: true, Result: "Backing up failed at 14:02: the disk is full"}
+	asks, ends := job.Millis(noon.UnixMilli()), job.Millis(noon.Add(time.Minute).UnixMilli())
+	asked := &needs.Facts{
+		Approvals: []job.Approval{{ID: "a1", Job: "codex-job-0a", State: job.ApprovalAsked, AskedAt: asks, ExpiresAt: ends}},
+		Jobs:      []needs.JobFact{{Name: "codex-job-0a", Title: "an agent's words"}},
+	}
+	runs := Job{Name: "codex-job-0b", State: job.Running}
+	spent := needs.JobFact{Name: "codex-job-0c", Title: "an agent's words", State: job.Waiting, Wait: &job.Wait{For: job.ForBudget}}
+	retries := Job{Name: "codex-job-0d", State: job.Waiting}
+	over := Job{Name: "codex-job-0e", State: job.Finished, EndedAt: noon}
 	for name, tt := range map[string]struct {
 		facts Facts
 		state State
 		words string
 	}{
-		"starting":       {Facts{Starting: true, Problem: "connecting"}, Offline, "Starting"},
-		"offline":        {Facts{Problem: "the home is full", Storage: damaged, Waiting: waiting}, Offline, "Offline. the home is full"},
-		"storage error":  {Facts{Storage: damaged, Waiting: waiting, Busy: 1}, StorageError, "The storage has 2 errors. jobs.json: it is not valid JSON"},
-		"not looked at":  {Facts{Storage: Storage{Problem: "no rights"}}, StorageError, "The storage cannot be looked at: no rights"},
-		"needs you":      {Facts{Storage: warned, Waiting: waiting, Busy: 1}, NeedsYou, "codex api has not read 2 messages for 20 min"},
-		"several needs":  {Facts{Storage: failed, Waiting: waiting}, NeedsYou, failed.Result + ", and 1 more"},
-		"a warning":      {Facts{Storage: warned, Busy: 1, Sessions: 2}, StorageWarning, "The storage has 1 warning. x: nothing of Bridge's"},
-		"work":           {Facts{Busy: 1, Sessions: 2}, Working, "1 of 2 sessions at work"},
-		"idle":           {Facts{Sessions: 1}, Idle, "OK, 1 session"},
-		"idle and alone": {Facts{}, Idle, "OK, no sessions"},
+		"starting":             {Facts{Starting: true, Problem: "connecting"}, Offline, "Starting"},
+		"offline":              {Facts{Problem: "the home is full", Storage: damaged, Known: waiting}, Offline, "Offline. the home is full"},
+		"storage error":        {Facts{Storage: damaged, Known: waiting, Busy: 1}, StorageError, "The storage has 2 errors. jobs.json: it is not valid JSON. And 1 warning"},
+		"not looked at":        {Facts{Storage: Storage{Problem: "no rights"}}, StorageError, "The storage cannot be looked at. no rights"},
+		"needs you":            {Facts{Storage: warned, Known: waiting, Busy: 1}, NeedsYou, "codex api has not read 2 messages"},
+		"several needs":        {Facts{Known: &needs.Facts{Mail: waiting.Mail, Jobs: []needs.JobFact{spent}}}, NeedsYou, "codex-job-0c waits for your word, and 1 more"},
+		"work came to nothing": {Facts{Storage: failed, Sessions: 1}, Idle, "OK, 1 session"},
+		"a warning":            {Facts{Storage: warned, Busy: 1, Sessions: 2}, StorageWarning, "The storage has 1 warning. x: nothing of Bridge's"},
+		"a job asks":           {Facts{Known: asked, Jobs: []Job{runs}, Storage: warned}, NeedsYou, "codex-job-0a asks for permission"},
+		"a job stopped":        {Facts{Known: known(spent)}, NeedsYou, "codex-job-0c waits for your word"},
+		"a job works":          {Facts{Jobs: []Job{runs, retries}, Sessions: 1}, Working, "0 of 1 session at work, 2 jobs"},
+		"jobs have ended":      {Facts{Jobs: []Job{over}, Sessions: 1}, Idle, "OK, 1 session"},
+		"work":                 {Facts{Busy: 1, Sessions: 2}, Working, "1 of 2 sessions at work"},
+		"idle":                 {Facts{Sessions: 1}, Idle, "OK, 1 session"},
+		"idle and alone":       {Facts{}, Idle, "OK, no sessions"},
 	} {
 		t.Run("DSK-02 "+name, func(t *testing.T) {
 			got := Describe(tt.facts, noon)
 			if got.State != tt.state || got.Words != tt.words {
 				t.Errorf("%q, %q, want %q, %q", got.State, got.Words, tt.state, tt.words)
 			}
-			if (got.Line() == "") != (len(got.Needs) > 0) {
+			if n := len(got.Needs); n > 0 && got.Line() != bridge.Counted(n, "thing")+" for you" || n == 0 && got.Line() != got.Words {
 				t.Errorf("the first line is %q with the needs %v", got.Line(), got.Needs)
 			}
 		})
@@ -60,12 +76,15 @@ func TestDSK_02_EveryStateHasAShapeOfItsOwn(t *testing.T) {
 }
 
 func TestDSK_02_ANeedLeadsToItsPlace(t *testing.T) {
-	f := Facts{Waiting: []Waiting{{Session: "a/b", Messages: 1, Since: noon.Add(-time.Hour)}}, Storage: Storage{Summary: check.Summary{Errors: 1}}}
+	f := Facts{
+		Known:   &needs.Facts{Mail: []needs.MailFact{{Session: "a/b", Messages: 1, Oldest: "m1", Since: noon.UnixMilli()}}},
+		Storage: Storage{Summary: check.Summary{Errors: 1}, BadSince: noon.Add(-time.Hour)},
+	}
 	var places []string
 	for _, need := range Describe(f, noon).Needs {
-		places = append(places, need.Place)
+		places = append(places, need.Link)
 	}
-	if diff := cmp.Diff([]string{"#/storage", "#/sessions/a%2Fb"}, places); diff != "" {
+	if diff := cmp.Diff([]string{"#/storage", "#/sessions/a%2Fb?m=m1"}, places); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -105,40 +124,13 @@ func TestDSK_01_AnotherPortIsSaid(t *testing.T) {
 	}
 }
 
-// Only what an idle session has had unread for long is the owner's business, and
-// an answer to a decision is a message as others are: the page lists it, too.
-func TestDSK_02_WhoWaitsForTheOwner(t *testing.T) {
-	row := func(id string, ago time.Duration, deliveries ...mail.Delivery) mail.HistoryRow {
-		return mail.HistoryRow{ID: id, CreatedAt: noon.Add(-ago).UnixMilli(), Deliveries: deliveries}
-	}
-	to := func(recipient string) mail.Delivery {
-		return mail.Delivery{Message: bridge.Message{Recipient: recipient}}
-	}
-	answer := row("m2", 45*time.Minute, to("two"))
-	answer.Hop, answer.ReplyTo, answer.ConversationID = 100, "m1", "decision-d1"
-	rows := []mail.HistoryRow{ // the newest first, as the store lists them
-		row("m5", 14*time.Minute, to("one")),
-		row("m4", 20*time.Minute, to("one"), to("busy")),
-		row("m3", 30*time.Minute, to("one")),
-		answer,
-	}
-	got := waitingIn(rows, map[string]string{"one": "alpha", "two": "beta"}, noon)
-	want := []Waiting{
-		{"beta", 1, noon.Add(-45 * time.Minute)},
-		{"alpha", 2, noon.Add(-30 * time.Minute)},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestDSK_07_NoticesComeOncePerChangeAndNotTooOften(t *testing.T) {
-	session := func(id string) Need { return Need{Kind: SessionWaits, ID: id, Title: "secret words"} }
-	broken := Need{Kind: StorageBroken, ID: "errors 1"}
+	session := func(id string) needs.Item { return needs.Item{Sort: needs.Mail, ID: id, Title: "secret words"} }
+	broken := needs.Item{Sort: needs.Storage, ID: "errors 1"}
 	var a announcer
-	count := func(after time.Duration, needs ...Need) int {
+	count := func(after time.Duration, there ...needs.Item) int {
 		t.Helper()
-		due := a.due(needs, noon.Add(after))
+		due := a.due(there, true, false, noon.Add(after))
 		for _, notice := range due {
 			if strings.Contains(notice.Title+notice.Text, "secret") || notice.Title == "" || notice.Place == "" {
 				t.Errorf("notice %+v", notice)
@@ -149,23 +141,23 @@ func TestDSK_07_NoticesComeOncePerChangeAndNotTooOften(t *testing.T) {
 	steps := []struct {
 		what  string
 		after time.Duration
-		needs []Need
+		there []needs.Item
 		want  int
 	}{
 		{"nothing", 0, nil, 0},
-		{"two of a kind are one notice", 0, []Need{session("a"), session("b")}, 1},
-		{"they are told", time.Second, []Need{session("a"), session("b")}, 0},
-		{"another kind", 2 * time.Second, []Need{broken, session("a")}, 1},
-		{"it went away", 3 * time.Second, []Need{session("a")}, 0},
-		{"and came back", 4 * time.Second, []Need{broken, session("a")}, 1},
-		{"a fourth", 5 * time.Second, []Need{broken, session("c")}, 1},
-		{"a fifth", 6 * time.Second, []Need{broken, session("d")}, 1},
-		{"a sixth is too many", 7 * time.Second, []Need{broken, session("e")}, 0},
-		{"and is not told later", noticesWithin + time.Minute, []Need{broken, session("e")}, 0},
-		{"a new one is", noticesWithin + time.Minute, []Need{broken, session("f")}, 1},
+		{"two of a kind are one notice", 0, []needs.Item{session("a"), session("b")}, 1},
+		{"they are told", time.Second, []needs.Item{session("a"), session("b")}, 0},
+		{"another kind", 2 * time.Second, []needs.Item{broken, session("a")}, 1},
+		{"it went away", 3 * time.Second, []needs.Item{session("a")}, 0},
+		{"and came back", 4 * time.Second, []needs.Item{broken, session("a")}, 1},
+		{"a fourth", 5 * time.Second, []needs.Item{broken, session("c")}, 1},
+		{"a fifth", 6 * time.Second, []needs.Item{broken, session("d")}, 1},
+		{"a sixth is too many", 7 * time.Second, []needs.Item{broken, session("e")}, 0},
+		{"and is not told later", noticesWithin + time.Minute, []needs.Item{broken, session("e")}, 0},
+		{"a new one is", noticesWithin + time.Minute, []needs.Item{broken, session("f")}, 1},
 	}
 	for _, step := range steps {
-		if got := count(step.after, step.needs...); got != step.want {
+		if got := count(step.after, step.there...); got != step.want {
 			t.Errorf("%s: %d notices, want %d", step.what, got, step.want)
 		}
 	}
@@ -183,5 +175,80 @@ func TestDSK_01_TheDashboardOpensOnlyWhereABrokerAnswers(t *testing.T) {
 		if got := Describe(tt.facts, noon); got.Live != tt.live {
 			t.Errorf("%s: live %v", name, got.Live)
 		}
+	}
+}
+
+func TestDSK_07_JOB_20_NED_05_JobsThatAskEndAndFailAreToldOnce(t *testing.T) {
+	asks := func(id string) *needs.Facts {
+		return &needs.Facts{Approvals: []job.Approval{{ID: id, Job: "secret", State: job.ApprovalAsked, ExpiresAt: job.Millis(noon.Add(time.Hour).UnixMilli())}}}
+	}
+	failed := func(after time.Duration) *needs.Facts {
+		return &needs.Facts{Jobs: []needs.JobFact{{Name: "secret", State: job.Limit, EndedAt: noon.Add(after).UnixMilli()}}}
+	}
+	over := func(state job.State, after time.Duration) []Job {
+		return []Job{{Name: "secret", State: state, EndedAt: noon.Add(after)}}
+	}
+	var a announcer
+	nothing := &needs.Facts{}
+	steps := []struct {
+		what  string
+		known *needs.Facts
+		jobs  []Job
+		want  []string
+	}{
+		{"what ended before the app began", failed(-time.Second), over(job.Finished, -time.Second), nil},
+		{"a question", asks("a1"), []Job{}, []string{"An agent asks for permission"}},
+		{"the same one", asks("a1"), []Job{}, nil},
+		{"another one of the same job", asks("a2"), []Job{}, []string{"An agent asks for permission"}},
+		{"nobody can tell what there is", nil, nil, nil},
+		{"it is still there", asks("a2"), []Job{}, nil},
+		{"the end", nothing, over(job.Finished, time.Second), []string{"A job has finished"}},
+		{"nobody can tell", nil, nil, nil},
+		{"the end is told once", nothing, over(job.Finished, time.Second), nil},
+		{"its next run", failed(time.Minute), over(job.Limit, time.Minute), []string{"A job has failed"}},
+		{"on somebody's word", nothing, over(job.Cancelled, 2*time.Minute), nil},
+	}
+	for _, step := range steps {
+		status := Describe(Facts{Known: step.known, Jobs: step.jobs, Since: noon}, noon)
+		var told []string
+		for _, notice := range a.due(status.Told, status.Whole, false, noon) {
+			told = append(told, notice.Title)
+			if strings.Contains(notice.Title+notice.Text+notice.Place, "secret") {
+				t.Errorf("notice %+v", notice)
+			}
+		}
+		if diff := cmp.Diff(step.want, told); diff != "" {
+			t.Errorf("%s: %s", step.what, diff)
+		}
+	}
+}
+
+func TestNED_05_EverySortOfNeedHasAFixedText(t *testing.T) {
+	for _, sort := range needs.Sorts() {
+		text, has := texts[sort]
+		if silent := sort == needs.Offline || sort == needs.JobReview; has == silent || has && (text.Title == "" || text.Text == "" || text.Place == "") {
+			t.Errorf("%s: the notice is %+v", sort, text)
+		}
+	}
+}
+
+func TestNED_05_QuietHoursHoldBackNoticesAndNotTheList(t *testing.T) {
+	known := &needs.Facts{Questions: []needs.QuestionFact{{ID: "q-1"}, {ID: "q-2"}}}
+	status := Describe(Facts{Known: known, Jobs: []Job{}}, noon)
+	if len(status.Needs) != 2 {
+		t.Fatalf("the list is %+v", status.Needs)
+	}
+	var a announcer
+	for range 2 {
+		if due := a.due(status.Told, status.Whole, true, noon); len(due) != 0 {
+			t.Errorf("in quiet hours %+v", due)
+		}
+	}
+	after := Describe(Facts{Known: &needs.Facts{Questions: known.Questions[:1]}, Jobs: []Job{}}, noon)
+	if due := a.due(after.Told, after.Whole, false, noon); len(due) != 1 || due[0].Title != "A session asks you something" {
+		t.Errorf("afterwards %+v", due)
+	}
+	if due := a.due(after.Told, after.Whole, false, noon); len(due) != 0 {
+		t.Errorf("told again: %+v", due)
 	}
 }

@@ -66,6 +66,12 @@ func (s *storage) facts() Storage {
 	defer s.mu.Unlock()
 	known := s.known
 	known.Summary = worse(s.quick, s.whole.Summary())
+	if isBad := known.Summary.Errors > 0 || known.Problem != ""; isBad && s.known.BadSince.IsZero() {
+		s.known.BadSince = s.opts.Now()
+	} else if !isBad {
+		s.known.BadSince = time.Time{}
+	}
+	known.BadSince = s.known.BadSince
 	if len(s.whole.Findings) > 0 {
 		first := s.whole.Findings[0]
 		known.First = first.Path + ": " + first.Detail

@@ -152,7 +152,7 @@ func (t *tray) openNeed(i int) {
 	needs := t.shown.Needs
 	t.mu.Unlock()
 	if i < len(needs) {
-		t.act.openAt(needs[i].Place)
+		t.act.openAt(needs[i].Link)
 	}
 }
 
@@ -200,7 +200,7 @@ func (t *tray) paint(before, s Status) {
 
 func needTitle(s Status, i int) string {
 	if i < len(s.Needs) {
-		return s.Needs[i].Title
+		return s.Needs[i].Plain()
 	}
 	return ""
 }

@@ -16,6 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+func TestPicturesTakeNoArguments(t *testing.T) {
+	if err := runPictures(t.Context(), project{root: t.TempDir()}, []string{"light"}); err == nil || !strings.Contains(err.Error(), "no arguments") {
+		t.Errorf("pictures with an argument: %v", err)
+	}
+}
+
 func TestDispatchNamesTheTasks(t *testing.T) {
 	for _, args := range [][]string{nil, {"nonsense"}, {"--help"}} {
 		var output bytes.Buffer

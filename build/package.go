@@ -40,7 +40,7 @@ func runPackage(ctx context.Context, p project, args []string) error {
 	}
 	if wanted("linux") {
 		for _, processor := range []string{"amd64", "arm64"} {
-			if err := p.packBridge(ctx, r, processor, p.at("bin")); err != nil {
+			if err := errors.Join(p.packBridge(ctx, r, processor, p.at("bin")), p.packHub(ctx, r, processor, p.at("bin"))); err != nil {
 				return err
 			}
 		}
@@ -61,7 +61,7 @@ func (p project) release(ctx context.Context) (release, error) {
 	if err != nil {
 		return release{}, err
 	}
-	for _, program := range []string{"bridge-hook", "bridge-desktop"} {
+	for _, program := range []string{"bridge-hook", "bridge-hub", "bridge-desktop"} {
 		if other, err := p.versionOf(program); err != nil || other != version {
 			return release{}, errors.Join(fmt.Errorf("cmd/bridge is version %s, cmd/%s %q", version, program, other), err)
 		}
@@ -103,6 +103,16 @@ func (p project) packBridge(ctx context.Context, r release, processor, into stri
 		}
 	}
 	return p.pack(ctx, r, "bridge", processor, built, into)
+}
+
+// packHub makes those of a team's hub.
+func (p project) packHub(ctx context.Context, r release, processor, into string) error {
+	built := p.at(".cache", "package", "linux-"+processor)
+	err := p.compile(ctx, target{system: "linux", processor: processor, output: filepath.Join(built, "bridge-hub")}, "./cmd/bridge-hub")
+	if err != nil {
+		return err
+	}
+	return p.pack(ctx, r, "bridge-hub", processor, built, into)
 }
 
 // packDesktop makes those of the app, for the processor at hand: its window

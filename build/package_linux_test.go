@@ -131,6 +131,103 @@ func TestDSK_05_InstallingUpgradingAndRemovingLeaveTheOwnersData(t *testing.T) {
 	}
 }
 
+func TestHUB_01_TheHubHasAPackageOfItsOwn(t *testing.T) {
+	p := packages(t)
+	if _, err := exec.LookPath("dpkg"); err != nil {
+		t.Skip("NOT TESTED: this system has no dpkg")
+	}
+	r, err := p.release(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMachine(t)
+	old, newer := t.TempDir(), t.TempDir()
+	if err := p.packHub(t.Context(), r, runtime.GOARCH, old); err != nil {
+		t.Fatal(err)
+	}
+	r.version += "9"
+	if err := p.pack(t.Context(), r, "bridge-hub", runtime.GOARCH, p.at(".cache", "package", "linux-"+runtime.GOARCH), newer); err != nil {
+		t.Fatal(err)
+	}
+	if made, err := filepath.Glob(filepath.Join(old, "bridge-hub*.rpm")); err != nil || len(made) != 1 {
+		t.Errorf("made %v, %v; want an rpm, too", made, err)
+	}
+
+	m.dpkg("--install", deb(t, old))
+	m.holds("etc/default/bridge-hub", `BRIDGE_HUB_FLAGS="--team team"`)
+	if _, err := exec.LookPath("systemd-sysusers"); err == nil {
+		m.holds("etc/passwd", ":/var/lib/bridge-hub:")
+	}
+	m.hardened("usr/lib/systemd/system/bridge-hub.service")
+	first := m.serveHub()
+	m.dpkg("--install", deb(t, newer))
+	if said := m.hub("status"); !strings.Contains(said, "Hub of the team team") { // the old one goes on
+		t.Errorf("after the upgrade: %s", said)
+	}
+	first.end(t)
+	second := m.serveHub()
+	m.dpkg("--remove", "bridge-hub")
+	second.ended(t)
+	if _, err := os.Lstat(filepath.Join(m.root, "usr/bin/bridge-hub")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the program is still there (%v)", err)
+	}
+	m.dpkg("--purge", "bridge-hub")
+	if _, err := os.Stat(filepath.Join(m.home, ".bridge-hub", "admin.nk")); err != nil {
+		t.Errorf("the hub's data: %v", err)
+	}
+}
+
+// holds looks for a text in a file of the machine.
+func (m scratch) holds(name, want string) {
+	m.t.Helper()
+	text, err := os.ReadFile(filepath.Join(m.root, name))
+	if err != nil || !strings.Contains(string(text), want) {
+		m.t.Errorf("/%s has no %s: %q, %v", name, want, text, err)
+	}
+}
+
+// hardened has systemd itself judge a unit: it knows every line, and less than two of ten
+// points are what the service may do beyond what a service has to.
+func (m scratch) hardened(unit string) {
+	m.t.Helper()
+	for _, line := range []string{"User=bridge-hub", "StateDirectory=bridge-hub", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=", "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK"} {
+		m.holds(unit, "\n"+line+"\n")
+	}
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		m.t.Log("NOT TESTED: this system has no systemd-analyze to judge the unit")
+		return
+	}
+	verify := exec.CommandContext(m.t.Context(), "systemd-analyze", "verify", "--man=no", "--recursive-errors=no", "--root="+m.root, filepath.Base(unit))
+	if said, err := verify.CombinedOutput(); err != nil || len(said) > 0 {
+		m.t.Errorf("systemd-analyze verify: %s, %v", said, err)
+	}
+	judge := exec.CommandContext(m.t.Context(), "systemd-analyze", "security", "--offline=yes", "--threshold=20", "--no-pager", filepath.Join(m.root, unit))
+	if said, err := judge.CombinedOutput(); err != nil {
+		m.t.Errorf("systemd-analyze security: %v\n%s", err, said)
+	}
+}
+
+func (m scratch) hubCommand(words ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(m.root, "usr/bin/bridge-hub"), words...)
+	cmd.Env = m.env()
+	return cmd
+}
+
+func (m scratch) hub(words ...string) string {
+	m.t.Helper()
+	said, err := m.hubCommand(words...).CombinedOutput()
+	if err != nil {
+		m.t.Fatalf("bridge-hub %s: %v\n%s", strings.Join(words, " "), err, said)
+	}
+	return string(said)
+}
+
+// serveHub runs the hub as its unit does, at ports that are free.
+func (m scratch) serveHub() broker {
+	m.t.Helper()
+	return m.ready(m.hubCommand("serve", "--team", "team", "--listen", "127.0.0.1", "--port", "0", "--nats-port", "0"))
+}
+
 // scratch is a folder that dpkg takes for a machine, and an owner's home.
 type scratch struct {
 	t          *testing.T
@@ -208,6 +305,12 @@ func (m scratch) serve() broker {
 	m.t.Helper()
 	cmd := exec.Command(m.program(), "serve", "--port", "0")
 	cmd.Env = m.env()
+	return m.ready(cmd)
+}
+
+// ready starts what serves, and waits until it says so.
+func (m scratch) ready(cmd *exec.Cmd) broker {
+	m.t.Helper()
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	printed, err := cmd.StdoutPipe()

@@ -204,7 +204,7 @@ func vet(ctx context.Context, p project) error {
 // which the race detector makes many times slower, or in other processes, where
 // it sees nothing. They run without it.
 var slowUnderRace = []string{
-	"bridge/backend/faults", "bridge/backend/maintain", "bridge/backend/soak", "bridge/backend/store", "bridge/cmd/bridge",
+	"bridge/backend/faults", "bridge/backend/maintain", "bridge/backend/sharing", "bridge/backend/soak", "bridge/backend/store", "bridge/cmd/bridge",
 }
 
 // sqliteUnwatched leaves SQLite itself, translated from C, out of what the race
@@ -274,7 +274,11 @@ func browserTests(ctx context.Context, p project) error {
 	if err != nil {
 		return err
 	}
-	return p.playwright(ctx, []string{"BRIDGE_BIN=" + p.binary(), "BRIDGE_CHROMIUM=" + browser})
+	hub, err := buildHub(ctx, p) // of the tests about a team
+	if err != nil {
+		return err
+	}
+	return p.playwright(ctx, []string{"BRIDGE_BIN=" + p.binary(), "BRIDGE_HUB_BIN=" + hub, "BRIDGE_CHROMIUM=" + browser})
 }
 
 // packageTests builds this machine's packages, twice, and installs, upgrades and
@@ -284,7 +288,7 @@ func packageTests(ctx context.Context, p project) error {
 		p.skip("every test", "the packages are tested on Linux")
 		return nil
 	}
-	return p.goTest(ctx, 2, []string{"BRIDGE_TEST_PACKAGES=1"}, "-count=1", "-run=DSK_05", "./build")
+	return p.goTest(ctx, 2, []string{"BRIDGE_TEST_PACKAGES=1"}, "-count=1", "-run=DSK_05|HUB_01", "./build")
 }
 
 // realCLITests runs the tests that drive the agent CLIs. On Linux it is a
@@ -292,6 +296,9 @@ func packageTests(ctx context.Context, p project) error {
 func realCLITests(ctx context.Context, p project) error {
 	_, packages, err := p.packages(ctx)
 	if err != nil {
+		return err
+	}
+	if _, err := buildHub(ctx, p); err != nil { // beside bridge, for a job across a team
 		return err
 	}
 	// One package at a time: each starts many large programs.
@@ -309,14 +316,24 @@ func runSoak(ctx context.Context, p project, args []string) error {
 		return err
 	}
 	return p.do(ctx, step{
-		env:  []string{"BRIDGE_TEST_BIN=" + p.binary(), "BRIDGE_SOAK_KILLS=1000", "BRIDGE_FAULTS_STRIDE=1"},
+		env:  []string{"BRIDGE_TEST_BIN=" + p.binary(), "BRIDGE_SOAK_KILLS=1000", "BRIDGE_SOAK_OWNER=400", "BRIDGE_SOAK_ROUNDS=500", "BRIDGE_FAULTS_STRIDE=1"},
 		name: "go", args: append([]string{"test", "-count=1", "-p=1", "-timeout", "2h", "-v", "./backend/soak", "./backend/faults"}, args...),
 	})
 }
 
-// runBench builds the binary and measures it; args go to build/bench.
+// buildHub builds a team's hub.
+func buildHub(ctx context.Context, p project) (program string, err error) {
+	program = p.at("bin", executable("bridge-hub", runtime.GOOS))
+	return program, p.build(ctx, runtime.GOOS, runtime.GOARCH, "bridge-hub", program)
+}
+
+// runBench builds the binary, and the hub beside it, and measures them; args go to
+// build/bench.
 func runBench(ctx context.Context, p project, args []string) error {
 	if err := buildBridge(ctx, p); err != nil {
+		return err
+	}
+	if _, err := buildHub(ctx, p); err != nil {
 		return err
 	}
 	return p.goTool(ctx, append([]string{"run", "./build/bench", "-bridge", p.binary()}, args...)...)

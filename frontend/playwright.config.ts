@@ -1,11 +1,11 @@
 import { defineConfig } from '@playwright/test';
 
 // Tests run against a real dashboard: BRIDGE_URL is the launch link of one that
-// runs, else BRIDGE_BIN, by default bin/bridge, is started as a demo. One worker,
-// because they share one dashboard.
+// runs, else BRIDGE_BIN, by default bin/bridge, is started as a demo, one for each
+// worker. A test waits more than it works, so two files run at a time.
 export default defineConfig({
   testDir: 'e2e',
-  workers: 1,
+  workers: process.env['BRIDGE_URL'] === undefined ? 2 : 1, // those of one dashboard would be in each other's way
   fullyParallel: false,
   forbidOnly: process.env['CI'] !== undefined,
   reporter: 'list',

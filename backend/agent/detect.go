@@ -107,15 +107,23 @@ func Locate(kind bridge.AgentKind, where Lookup) (string, error) {
 		}
 		return path, nil
 	}
-	for _, dir := range filepath.SplitList(where.Env("PATH")) {
-		for _, suffix := range programSuffixes(where.Env) {
-			path := filepath.Join(dir, programs[kind]+suffix)
+	if path, found := onPath(programs[kind], where.Env); found {
+		return path, nil
+	}
+	return "", bridge.Errorf(bridge.NotFound, "%s is not on this PC: %s is not on PATH", kind, programs[kind])
+}
+
+// onPath finds a program by its name.
+func onPath(name string, env func(string) string) (path string, found bool) {
+	for _, dir := range filepath.SplitList(env("PATH")) {
+		for _, suffix := range programSuffixes(env) {
+			path := filepath.Join(dir, name+suffix)
 			if filepath.IsAbs(path) && isProgram(path) {
-				return path, nil
+				return path, true
 			}
 		}
 	}
-	return "", bridge.Errorf(bridge.NotFound, "%s is not on this PC: %s is not on PATH", kind, programs[kind])
+	return "", false
 }
 
 func programSuffixes(env func(string) string) []string {

@@ -61,3 +61,19 @@ func linkedInto(sources []source, folder string) map[string]string {
 	}
 	return linked
 }
+
+// TestHUB_01_NoOtherProgramHoldsTheHubsServer: a PC carries the client only.
+func TestHUB_01_NoOtherProgramHoldsTheHubsServer(t *testing.T) {
+	sources := module(t)
+	const engine = "github.com/nats-io/nats-server/v2/server"
+	for _, program := range []string{"cmd/bridge", "cmd/bridge-hook", "cmd/bridge-desktop"} {
+		for name, by := range linkedInto(sources, program) {
+			if name == backendPath+"hub/server" || strings.HasPrefix(name, "github.com/nats-io/nats-server") {
+				t.Errorf("%s links %s, for %s imports it", program, name, by)
+			}
+		}
+	}
+	if linked := linkedInto(sources, "cmd/bridge-hub"); linked[engine] == "" {
+		t.Error("bridge-hub does not link its engine: the walk is broken")
+	}
+}

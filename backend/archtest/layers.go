@@ -30,34 +30,39 @@ var layers = map[string]int{
 	// Words.
 	"bridge": 0,
 	// Rules: no I/O. A session is a target of decisions; mail asks for a
-	// session's wake policy; a remote job is a job; a host's hook names a session;
+	// session's wake policy; a remote job is a job; what jobs ask needs the owner; a host's hook names a session;
 	// the way of the owner's words is a transport of chat.
 	"decision": 10, "chat": 10, "search": 10,
 	"session": 11, "reach": 11,
 	"mail": 12, "host": 12,
-	"job": 13, "needs": 13,
-	"remote": 14,
+	"job": 13, "job/runs": 14,
+	"remote": 15, "needs": 15, "question": 15, "prompt": 15, "rule": 15,
+	// Names that the hub and its clients agree on.
+	"hub/subject": 16, "hub/box": 16,
+	// How a command of any program ends.
+	"cli/outcome": 16,
 	// What the page is answered with: the words of the rules, and nothing of the link
 	// or of a store, which stand above.
-	"dashboard/shape": 15,
+	"dashboard/shape": 16,
 	// Adapters: one per technology. Each of store's own packages is one part of
 	// what its databases need; ipc's api is what its two ends say to each other.
 	"disk": 20, "proc": 20,
-	"wire": 21, "sqlitex": 21, "config": 21, "gitwork": 21, "sandbox": 21,
+	"wire": 21, "sqlitex": 21, "config": 21, "gitwork": 21, "sandbox": 21, "orphans": 22,
 	"store/schema": 22, "store/upgrade": 23, "store/fulltext": 23, "store/transfer": 23, "store": 24,
-	"ipc/api": 22, "ipc": 23, "link": 23, "hub": 23,
-	"agent/clidata": 23, "agent": 24, "agent/driver": 24, "agent/setup": 25,
+	"ipc/api": 22, "ipc": 23, "link/cpace": 22, "link": 23, "hub/own": 24, "hub/enrol": 25, "hub": 25, "hub/crew": 25, "hub/server": 26, "hub/command": 27,
+	"agent/clidata": 23, "agent/driver/run": 23, "agent/driver/acp": 24, "agent/appserver": 24, "agent": 24, "agent/driver": 25, "agent/setup": 25, "agent/models": 25,
 	// Programs: what keeps the storage, who is connected, what jobs do.
 	"maintain/inventory": 29, "maintain/lease": 30, "maintain/check": 31, "maintain/snapshot": 32, "maintain/restore": 33, "maintain/archive": 33,
 	"maintain":    34,
-	"broker/feed": 28, "broker/wake": 28, "broker/lookup": 28, "broker/mailbox": 29, "broker": 30, "connect": 30,
-	"runner": 31, "jobs": 31, "peering": 32,
+	"broker/feed": 28, "broker/turns": 28, "broker/wake": 28, "broker/lookup": 28, "broker/mailbox": 29, "broker/presence": 30, "broker": 31, "connect": 30, "rules": 30,
+	"runner": 31, "jobs/record": 30, "jobs/landing": 31, "jobs/away": 32, "jobs": 33, "questions": 32, "prompts": 32, "prompts/threads": 33, "peering": 33, "remotejobs": 34, "files": 34, "sharing": 34,
 	// Doors, what opens them, and the way in.
+	"dashboard/exchange": 38, "dashboard/activity": 39, "dashboard/guard": 39, "dashboard/storage": 39, "dashboard/runs": 39, "dashboard/network": 39, "dashboard/queue": 39,
 	"dashboard": 40, "mcpserver": 40, "hook": 40,
-	"daemon":      45,
-	"cli/service": 48, "cli": 50,
+	"daemon":   45,
+	"cli/demo": 48, "cli/service": 48, "cli/pairs": 48, "cli/report": 48, "cli": 50,
 	// Tests only: no product package may import these.
-	"archtest": 100, "brokertest": 100, "realcli": 100, "agent/driver/drivertest": 100,
+	"archtest": 100, "brokertest": 100, "realcli": 100, "agent/driver/drivertest": 100, "agent/driver/standin": 100, "peering/peeringtest": 100, "hub/hubtest": 100,
 }
 
 // lowestAdapter is the layer from which packages may touch the machine.

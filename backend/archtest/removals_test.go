@@ -21,17 +21,26 @@ var removals = map[string]string{
 	"backend/maintain/restore.dropScratch os.RemoveAll":      "the scratch home of a drill, made by the same call from what stays",
 	"backend/maintain/snapshot.dropCopy os.RemoveAll":        "what was captured of a damaged index by the same call; the home has the file",
 
+	"backend/files.store.reopen Truncate":            "bytes of a file on its way that were never noted as taken: its sender has them",
+	"backend/files.store.startOver os.RemoveAll":     "what there is of a file on its way and cannot be gone on with: its sender has all of it",
+	"backend/files.Transfers.dropNotes os.RemoveAll": "what was noted of a transfer on its way: it is in the inbox whole, or has failed and its sender has all of it",
+
 	"backend/gitwork.Git.scratchIndex os.RemoveAll": "the copy of an index in a folder of its own, made by the same call; the checkout has its index",
 
 	"backend/agent/setup.Edit.write os.Remove":          "a settings file that Bridge itself made, checked to be as Bridge left it",
 	"backend/agent/setup.dropEmptyDirs os.Remove":       "folders that Bridge made; the system refuses those that hold anything",
 	"backend/agent/setup.Input.codexTrust os.RemoveAll": "the throw-away folder of one question to codex, made by the same call",
-	"backend/cli.demo.end os.RemoveAll":                 "the throw-away home of a demo, made by the same process",
+	"backend/cli.demoRun.end os.RemoveAll":              "the throw-away home of a demo, made by the same process",
+	"backend/cli/demo.Keep os.Remove":                   "the mark of a demo's home that is kept: its words are fixed",
 
 	"backend/cli/service.systemd.dropUnit os.Remove": "the unit file that `service install` wrote; what it says can be written again",
 
+	"backend/hub/server.verify os.RemoveAll": "the throw-away home that the same call has just made of a backup; the backup stays",
+
 	"backend/ipc.Journal.importFile os.Remove": "a receipt file, after the store has committed what it says",
 	"backend/ipc.Listen os.Remove":             "the socket of a broker that died; it holds no bytes, and the election lock is held",
+
+	"backend/prompts.Prompts.markLocked os.Remove": "an empty file that says whether a prompt is open, which the same process knows",
 
 	"backend/sqlitex.DropEmpty os.Remove":                      "a database of no bytes that could not be made",
 	"backend/sqlitex.dropUnmade os.Remove":                     "a database that never got its name and holds no row",

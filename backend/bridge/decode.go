@@ -145,7 +145,11 @@ func decodeError(data []byte, err error) error {
 	case semantic.JSONPointer == "":
 		return Errorf(Invalid, "the request must be a JSON object, not %s", kindName(semantic))
 	default:
-		return Errorf(Invalid, "%q must be %s, not %s", fieldName(semantic.JSONPointer), typeName(semantic.GoType), kindName(semantic))
+		each := ""
+		if isElement(semantic.JSONPointer) {
+			each = "each of "
+		}
+		return Errorf(Invalid, "%s%q must be %s, not %s", each, fieldName(semantic.JSONPointer), typeName(semantic.GoType), kindName(semantic))
 	}
 }
 
@@ -162,6 +166,12 @@ func fieldName(place jsontext.Pointer) string {
 		}
 	}
 	return strings.Join(names, ".")
+}
+
+// isElement reports whether a place is that of a list's element.
+func isElement(place jsontext.Pointer) bool {
+	_, err := strconv.Atoi(place.LastToken())
+	return err == nil
 }
 
 // kindName is what stands where something else was wanted.

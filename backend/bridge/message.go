@@ -42,6 +42,11 @@ const (
 	StageConsumed Stage = "consumed" // the session was active after it
 	StageAnswered Stage = "answered" // a reply names it
 	StageExpired  Stage = "expired"  // too old: moved to the archive
+
+	// Of a message to a session of another PC only.
+	StageAtHub   Stage = "at-hub"  // the team's hub has stored it, the other PC has not
+	StageArrived Stage = "arrived" // the other PC has stored it
+	StageRefused Stage = "refused" // the other PC will not take it
 )
 
 // Stages lists the six steps of the delivery strip in order.

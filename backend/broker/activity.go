@@ -32,9 +32,9 @@ func (p *activity) noteActivity(ctx context.Context, s *session.Session, evidenc
 // markActive keeps when the session last showed a sign of life.
 func (p *activity) markActive(s *session.Session) (at int64) {
 	at = p.nowMillis()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if box := p.boxes[s.ID]; box != nil {
+	p.Lock()
+	defer p.Unlock()
+	if box := p.Boxes[s.ID]; box != nil {
 		box.Active(at)
 	}
 	return at
@@ -42,22 +42,22 @@ func (p *activity) markActive(s *session.Session) (at int64) {
 
 func (p *activity) consumeHanded(ctx context.Context, s *session.Session, evidence string) error {
 	at := p.markActive(s)
-	p.mu.Lock()
-	id, box := s.ID, p.boxes[s.ID]
+	p.Lock()
+	id, box := s.ID, p.Boxes[s.ID]
 	if box == nil || !box.Open() {
-		p.mu.Unlock()
+		p.Unlock()
 		return nil
 	}
-	handovers, hosts := box.Handovers(), p.hostsLocked(id)
-	p.mu.Unlock()
+	handovers, hosts := box.Handovers(), p.HostsLocked(id)
+	p.Unlock()
 	here := wake.Running(hosts)
 	marks, err := p.opts.DB.ConsumeHanded(ctx, id, at, at, evidence, here.FollowOn)
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
+	p.Lock()
 	box.Consumed(handovers)
-	p.mu.Unlock()
+	p.Unlock()
 	if len(marks) > 0 {
 		p.changed()
 	}
@@ -70,10 +70,10 @@ func (p *activity) startsUnknown(s *session.Session, call session.HookCall) bool
 	if call.Event != session.EventStart || call.GoesOn() || len(call.Ancestors) == 0 {
 		return false
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, l := range p.conns {
-		if l.sessions[s.ID] && l.identity != nil && slices.Contains(call.Ancestors, l.identity.AgentPID) {
+	p.Lock()
+	defer p.Unlock()
+	for _, l := range p.Conns {
+		if l.Sessions[s.ID] && l.Identity != nil && slices.Contains(call.Ancestors, l.Identity.AgentPID) {
 			return false
 		}
 	}
@@ -85,16 +85,16 @@ func (p *activity) startsUnknown(s *session.Session, call session.HookCall) bool
 // has that in front of it. What a queue of the host's own has stays there, and what a
 // mod was given has its own judgement (judgeMod).
 func (p *activity) offerAgain(ctx context.Context, s *session.Session, all bool) error {
-	p.mu.Lock()
-	id, box := s.ID, p.boxes[s.ID]
+	p.Lock()
+	id, box := s.ID, p.Boxes[s.ID]
 	wakes := box != nil && box.Hooks.Open() && s.Kind == bridge.Claude // nobody judges those of others
 	if box == nil || !all && !box.Open() && !wakes {
-		p.mu.Unlock()
+		p.Unlock()
 		return nil
 	}
-	hosts := p.hostsLocked(id)
+	hosts := p.HostsLocked(id)
 	kind, folder, host, cwd := s.Kind, s.CLIDataDir, s.SessionID, s.Cwd
-	p.mu.Unlock()
+	p.Unlock()
 	here := wake.Running(hosts)
 	handed, err := p.opts.DB.Handed(ctx, id, handedScan)
 	lost := slices.DeleteFunc(handed, func(d mail.Delivery) bool {
@@ -117,14 +117,14 @@ func (p *activity) offerAgain(ctx context.Context, s *session.Session, all bool)
 	if err := p.opts.DB.UnhandThese(ctx, lost); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	for _, d := range lost {
 		box.Forget(d.ID)
 	}
 	box.Renew() // mail that was read before this is out of date
 	for _, d := range lost {
-		if p.boxes[s.ID] == box {
+		if p.Boxes[s.ID] == box {
 			p.messages.announceLocked(s, d.Message)
 		}
 	}

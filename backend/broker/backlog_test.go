@@ -120,9 +120,9 @@ func (b *bench) announces(app peer) (text string) {
 		b.t.Fatalf("the wake says %q, want an announcement", reply.Text)
 	}
 	eventually(b.t, "the session counts as told", func() bool {
-		b.broker.mu.Lock()
-		defer b.broker.mu.Unlock()
-		return b.broker.boxes[app.ID].Announced()["m-1"]
+		b.broker.Lock()
+		defer b.broker.Unlock()
+		return b.broker.Boxes[app.ID].Announced()["m-1"]
 	})
 	return reply.Text
 }

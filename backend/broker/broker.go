@@ -16,7 +16,7 @@ import (
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/broker/feed"
-	"bridge/backend/broker/mailbox"
+	"bridge/backend/broker/presence"
 	"bridge/backend/broker/wake"
 	"bridge/backend/chat"
 	"bridge/backend/config"
@@ -83,8 +83,10 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 	c := &core{
 		opts: opts, ledger: wake.Ledger{DB: opts.DB, Log: opts.Log, Now: opts.Now},
 		feed: feed.New(opts.Now().UnixMilli()),
-		live: live{roster: session.NewRoster(known), conns: map[*ipc.Conn]*link{}, boxes: mailbox.Boxes{}},
 	}
+	c.Presence = presence.New(presence.Options{
+		Known: known, Prefs: prefs, Settings: opts.Settings, Now: opts.Now, Log: opts.Log, Changed: func() { c.changed() },
+	})
 	c.life, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.parts = newParts(c, prefs)
 	b := &Broker{core: c}
@@ -96,8 +98,6 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 func newParts(c *core, prefs *wake.Prefs) parts {
 	return parts{
 		sessions:  &sessions{core: c, prefs: prefs},
-		identity:  &identity{c},
-		threads:   &threads{c},
 		hooks:     &hooks{c},
 		leases:    &leases{core: c, journal: ipc.Journal{Dir: c.opts.Home.ReadJournal()}},
 		activity:  &activity{c},
@@ -114,6 +114,7 @@ func newParts(c *core, prefs *wake.Prefs) parts {
 		mods:      &mods{c},
 		queues:    &queues{c},
 		status:    &status{core: c, started: c.opts.Now()},
+		pairMail:  &pairMail{c},
 	}
 }
 
@@ -128,10 +129,11 @@ func (b *Broker) Connected(conn *ipc.Conn) (ipc.Welcome, error) {
 	if err := api.CheckRole(conn.Hello().Role); err != nil {
 		return ipc.Welcome{}, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.linked++
-	b.conns[conn] = &link{conn: conn, mod: wake.ModLink{Number: b.linked}, sessions: map[string]bool{}}
+	inside, err := b.insideOf(conn)
+	if err != nil {
+		return ipc.Welcome{}, err
+	}
+	b.Admit(conn, inside)
 	return ipc.Welcome{Version: b.opts.Version, PID: ownPID(), URL: b.opts.URL()}, nil
 }
 
@@ -141,29 +143,25 @@ func (b *Broker) Disconnected(conn *ipc.Conn) {
 	if b.jobs != nil {
 		b.jobs.Disconnected(conn)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l := b.conns[conn]
-	if l == nil {
-		return
+	if b.prompts != nil {
+		b.prompts.Disconnected(conn)
 	}
-	delete(b.conns, conn)
-	b.feed.Unsubscribe(conn)
-	l.leases.End()
-	b.mods.modLostLocked(l)
-	for id := range l.sessions {
-		b.threads.handOnLocked(l, id)
-		b.identity.leaveUnlessHeldLocked(id)
+	b.Lock()
+	defer b.Unlock()
+	if l := b.Conns[conn]; l != nil {
+		b.feed.Unsubscribe(conn)
+		b.mods.modLostLocked(l)
+		b.ForgetLocked(l)
 	}
 }
 
 // Busy reports whether a connected session or plugin still needs this broker
 // (MSG-01: a background broker leaves when nothing does).
 func (b *Broker) Busy() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, l := range b.conns {
-		if role := l.conn.Hello().Role; role != api.RoleHook && role != api.RoleMod {
+	b.Lock()
+	defer b.Unlock()
+	for _, l := range b.Conns {
+		if role := l.Conn.Hello().Role; role != api.RoleHook && role != api.RoleMod {
 			return true
 		}
 	}
@@ -179,11 +177,14 @@ func (b *Broker) Handle(ctx context.Context, conn *ipc.Conn, op string, args jso
 	if err := asked.CheckCaller(conn.Hello().Role); err != nil {
 		return nil, err
 	}
-	b.mu.Lock()
-	l := b.conns[conn]
-	b.mu.Unlock()
+	l := b.Link(conn)
 	if l == nil {
 		return nil, bridge.Errorf(bridge.Unavailable, "the connection has ended")
+	}
+	if inside := b.JobBehind(l); inside != "" {
+		if err := asked.CheckJob(inside); err != nil {
+			return nil, err
+		}
 	}
 	result, err := asked.serve(ctx, l, args)
 	if err != nil && ctx.Err() != nil {
@@ -227,6 +228,7 @@ func (b *Broker) index() map[string]operation {
 		serve(api.OpDecisions, b.decisions.decisions),
 		serve(api.OpPeers, b.status.peers),
 		serve(api.OpStatus, b.status.status),
+		serve(api.OpNeeds, b.needs),
 		serve(api.OpWakeWait, b.wakeHooks.wakeWait),
 		serve(api.OpTake, b.channels.take),
 		serve(api.OpMod, b.mods.modWait),
@@ -239,6 +241,16 @@ func (b *Broker) index() map[string]operation {
 	}
 	for _, row := range api.DelegatedOperations() {
 		index[row.Name] = b.delegated(row)
+	}
+	for _, row := range api.QuestionOperations() {
+		index[row.Name] = b.asked(row)
+	}
+	for _, row := range api.PromptOperations() {
+		index[row.Name] = prompted(b, row)
+	}
+	index[api.OpApprove.Name] = approving(b)
+	for _, row := range api.NetworkOperations() {
+		index[row.Name] = b.networked(row)
 	}
 	return index
 }
@@ -268,6 +280,13 @@ func (b *Broker) Peers(ctx context.Context) ([]api.Peer, error) { return b.statu
 // Status is what the broker says of itself at this moment.
 func (b *Broker) Status(ctx context.Context) (api.Status, error) { return b.status.now(ctx) }
 
+// Work is when sessions were at work after a time, Unix milliseconds.
+func (b *Broker) Work(since int64) api.Work {
+	b.Lock()
+	defer b.Unlock()
+	return api.Work{Began: b.status.started.UnixMilli(), Sessions: b.Turns.Since(since)}
+}
+
 // Chat carries the owner's words to a session.
 func (b *Broker) Chat(ctx context.Context, request chat.Request) (chat.Outcome, error) {
 	return b.chats.carry(ctx, request)
@@ -282,10 +301,10 @@ func (b *Broker) SendOwner(ctx context.Context, peerID string, args api.SendArgs
 func (b *Broker) LookAtChildren(peerID string) { b.children.lookAt(peerID) }
 
 func (b *Broker) subscribe(_ context.Context, l *link, _ api.Empty) (api.Empty, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.conns[l.conn] == l {
-		b.feed.Subscribe(l.conn)
+	b.Lock()
+	defer b.Unlock()
+	if b.Conns[l.Conn] == l {
+		b.feed.Subscribe(l.Conn)
 	}
 	return api.Empty{}, nil
 }
@@ -319,11 +338,14 @@ func (b *Broker) Expire(ctx context.Context) (expired int, err error) {
 		return 0, err
 	}
 	rule := store.RuleAt(b.opts.Now(), settings.MessageTTL, settings.QueuedMailMaxAge)
-	b.mu.Lock()
-	for _, s := range b.roster.Live() {
+	if b.pairs != nil {
+		rule.Team = b.pairs.Keeps()
+	}
+	b.Lock()
+	for _, s := range b.Roster.Live() {
 		rule.Live = append(rule.Live, s.ID)
 	}
-	b.mu.Unlock()
+	b.Unlock()
 	for {
 		marks, err := b.opts.DB.Expire(ctx, rule)
 		expired += len(marks)

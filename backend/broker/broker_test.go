@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -331,7 +332,12 @@ func TestMSG_05_AnIDThatIsInTheArchiveIsNotSentAgain(t *testing.T) {
 	_, err := from.Send(t.Context(), api.SendArgs{To: "to", Body: "another text", MessageID: "m-1", Again: true})
 	wantCode(t, "the same id with another text", err, bridge.Conflict)
 	wantBodies(t, "no second copy", to.read())
-	b.stop() // which would write its log over the damage
+	b.stop()                                        // which would write its log over the damage
+	for _, side := range []string{"-wal", "-shm"} { // two that close at once leave it
+		if err := os.Remove(b.home.Archive() + side); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
 	if err := os.WriteFile(b.home.Archive(), []byte(strings.Repeat("damaged ", 2000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -507,6 +513,34 @@ func TestMSG_06_AHookHandsOverAndTheNextActivityConsumes(t *testing.T) {
 	}
 	if again := b.hook(tool, true); again.Text != "" {
 		t.Errorf("shown again: %q", again.Text)
+	}
+}
+
+// What is told only of prompts may come late: it is no activity after the mail.
+func TestMSG_06_NED_02_WhatIsToldOfPromptsConsumesNothing(t *testing.T) {
+	for _, event := range []session.Event{session.EventToolFailed, session.EventToolBatch} {
+		t.Run(string(event), func(t *testing.T) {
+			b := newBench(t)
+			from := b.join(api.Register{Name: "from"})
+			b.join(api.Register{Name: "to", SessionID: "s1"})
+			sent := from.mustSend(api.SendArgs{To: "to", Body: "mail"})
+			late := session.HookCall{Event: event, SessionID: "s1"}
+			if reply := b.hook(late, true); reply.Text != "" || b.stage(sent.ID) != bridge.StageDurable {
+				t.Fatalf("it got %q, and the mail is %s", reply.Text, b.stage(sent.ID))
+			}
+			tool := session.HookCall{Event: session.EventTool, SessionID: "s1"}
+			if reply := b.hook(tool, true); !strings.Contains(reply.Text, "mail") {
+				t.Fatalf("the hook got %q", reply.Text)
+			}
+			b.hook(late, true)
+			if got := b.stage(sent.ID); got != bridge.StageHanded {
+				t.Errorf("after what came late: %s, want handed", got)
+			}
+			b.hook(tool, true)
+			if got := b.stage(sent.ID); got != bridge.StageConsumed {
+				t.Errorf("after the next activity: %s, want consumed", got)
+			}
+		})
 	}
 }
 
@@ -758,7 +792,8 @@ func TestDEC_10_ADecisionReachesEverySessionInScopeOnce(t *testing.T) {
 	author := b.join(api.Register{Name: "author", SessionID: "s1"})
 	b.join(api.Register{Name: "same", SessionID: "s2"})
 	b.join(api.Register{Name: "elsewhere", SessionID: "s3", Cwd: "/code/other"})
-	b.join(api.Register{Name: "runner", SessionID: "s4", Runner: true})
+	b.broker.Delegate(anyJob{})
+	b.join(api.Register{Name: "codex-job-00000001", SessionID: "s4", Runner: true})
 	decided, err := author.Decide(t.Context(), api.DecideArgs{Topic: "  DB ", Text: "SQLite", SourceMessageID: "nothing"})
 	if err != nil {
 		t.Fatal(err)
@@ -880,8 +915,8 @@ func TestDEC_13_ARunnerIsNotCaughtUp(t *testing.T) {
 	if _, err := author.Decide(t.Context(), api.DecideArgs{Topic: "t", Text: "the decision"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, runner := range []bool{true, false} {
-		id := fmt.Sprintf("job-%t", runner)
+	b.broker.Delegate(anyJob{})
+	for id, runner := range map[string]bool{"codex-job-00000001": true, "late": false} {
 		late := b.join(api.Register{Name: id, SessionID: id, Runner: runner})
 		if got := late.read(); (len(got) == 0) != runner {
 			t.Errorf("runner %t: caught up with %q", runner, got)

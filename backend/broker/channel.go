@@ -22,7 +22,7 @@ func (p *channels) take(ctx context.Context, l *link, caller api.Caller) (api.In
 	answer := api.Inbox{Messages: []api.InboxMessage{}}
 	mayWake := p.leases.mayWake(s)
 	answer.Lease, _, err = p.leases.lease(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {
-		short := slices.DeleteFunc(free, func(d mail.Delivery) bool { return len(d.Body) > api.MaxChannelBodyBytes })
+		short := slices.DeleteFunc(p.Boxes[s.ID].Unawaited(free), func(d mail.Delivery) bool { return len(d.Body) > api.MaxChannelBodyBytes })
 		if s.Busy || !s.Channel || !slices.ContainsFunc(short, mayWake) {
 			return mail.Presentation{}
 		}
@@ -31,7 +31,7 @@ func (p *channels) take(ctx context.Context, l *link, caller api.Caller) (api.In
 		for _, d := range fit {
 			answer.Messages = append(answer.Messages, api.InboxMessageOf(d.Message))
 		}
-		p.boxes[s.ID].Hooks.Push(mail.IDs(fit), p.nowMillis())
+		p.Boxes[s.ID].Hooks.Push(mail.IDs(fit), p.nowMillis())
 		return mail.Presentation{Shown: fit}
 	})
 	if err != nil || answer.Lease == nil {

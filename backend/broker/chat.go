@@ -45,11 +45,11 @@ func (p *chats) carry(ctx context.Context, request chat.Request) (chat.Outcome, 
 // chatTarget finds the session, live or away, and the child in its list: a
 // child that is not in it is refused (CHT-10).
 func (p *chats) chatTarget(request chat.Request) (reach.Facts, session.Child, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s, live := p.roster.Get(request.Session)
+	p.Lock()
+	defer p.Unlock()
+	s, live := p.Roster.Get(request.Session)
 	if !live {
-		known, ok := p.roster.Known(request.Session)
+		known, ok := p.Roster.Known(request.Session)
 		if !ok {
 			return reach.Facts{}, session.Child{}, bridge.Errorf(bridge.NotFound, "no local session has the id %q", request.Session)
 		}
@@ -59,7 +59,7 @@ func (p *chats) chatTarget(request chat.Request) (reach.Facts, session.Child, er
 		// Away, nothing can queue for it: only its mail waits.
 		return reach.Facts{Kind: known.Kind, Name: known.Name, Away: true}, session.Child{}, nil
 	}
-	target := p.factsLocked(s)
+	target := p.Boxes.Facts(s)
 	if request.Child == "" {
 		return target, session.Child{}, nil
 	}
@@ -92,9 +92,9 @@ func (p *chats) chatByQueue(ctx context.Context, name string, route reach.Route,
 	outcome, fallback := chat.OutcomeOf("", route.Taken, route.Refused, result, reason)
 	// What happened is noted even when the page has gone meanwhile.
 	ctx = context.WithoutCancel(ctx)
-	p.mu.Lock()
+	p.Lock()
 	p.queues.noteQueueLocked(request.Session, result, reason)
-	p.mu.Unlock()
+	p.Unlock()
 	if fallback {
 		if err := p.opts.DB.Unhand(ctx, message.ID, message.Recipient); err != nil {
 			return chat.Outcome{}, err
@@ -160,7 +160,7 @@ func (p *chats) noteQueued(ctx context.Context, s *session.Session, call session
 	}
 	// A CLI may take the white space off the ends of a prompt.
 	body := strings.TrimSpace(strings.TrimPrefix(call.Prompt, chat.OwnerLabel))
-	id := p.targetOf(s).ID
+	id := p.TargetOf(s).ID
 	queued := func(d mail.Delivery) bool {
 		return chat.ChildOf(d.To) == call.ChildID && d.Handed.Via.InQueue()
 	}

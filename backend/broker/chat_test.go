@@ -330,9 +330,9 @@ func TestCHT_06_CHT_19_WakesDoNotPileUpInTheQueue(t *testing.T) {
 			// settled waits until a wake that was scheduled has been asked for.
 			settled := func() {
 				eventually(t, "no wake is under way", func() bool {
-					b.broker.mu.Lock()
-					defer b.broker.mu.Unlock()
-					return b.broker.boxes[web.ID].Queue.State(0) != wake.QueueScheduled
+					b.broker.Lock()
+					defer b.broker.Unlock()
+					return b.broker.Boxes[web.ID].Queue.State(0) != wake.QueueScheduled
 				})
 			}
 			stop()
@@ -453,9 +453,9 @@ func (b *bench) wakeHook(standby bool) <-chan api.WakeReply {
 }
 
 func (b *bench) waits(peerID string, standby bool) bool {
-	b.broker.mu.Lock()
-	defer b.broker.mu.Unlock()
-	box := b.broker.boxes[peerID]
+	b.broker.Lock()
+	defer b.broker.Unlock()
+	box := b.broker.Boxes[peerID]
 	return box != nil && box.Hooks.WaitsAs(standby)
 }
 

@@ -48,10 +48,10 @@ func (p *children) noteChild(s *session.Session, call session.HookCall) {
 	if call.Event == session.EventPreTool && call.ToolUseID != "" {
 		p.calls.add(call.ToolUseID)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	said := session.Child{ID: call.ChildID, Title: call.ChildTitle, Done: call.Event == session.EventChildStop, At: p.nowMillis()}
-	changed, ok := p.roster.SetChild(s, said)
+	changed, ok := p.Roster.SetChild(s, said)
 	if !ok {
 		p.opts.Log.Warn("a hook claims a native child that is not its session's", "session", s.Name, "child", said.ID)
 	}
@@ -70,9 +70,9 @@ func (p *children) isChild(caller api.Caller) bool {
 // a session that somebody looks at. It does not wait for it: a change is
 // signalled as any other. An unknown session is nobody's business.
 func (p *children) lookAt(peerID string) {
-	p.mu.Lock()
-	s, live := p.roster.Get(peerID)
-	p.mu.Unlock()
+	p.Lock()
+	s, live := p.Roster.Get(peerID)
+	p.Unlock()
 	if live {
 		p.idleness.lookIdle(s)
 		p.lookSoon(s, "")
@@ -85,12 +85,12 @@ func (p *children) lookAt(peerID string) {
 // nothing happens nothing is looked at. store is the folder of the CLI's store,
 // "" where nobody said.
 func (p *children) lookSoon(s *session.Session, store string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	if filepath.IsAbs(store) {
 		s.CLIDataDir = store
 	}
-	box := p.boxes[s.ID]
+	box := p.Boxes[s.ID]
 	if s.CLIDataDir == "" || s.SessionID == "" || box == nil || box.Looking {
 		return
 	}
@@ -100,27 +100,27 @@ func (p *children) lookSoon(s *session.Session, store string) {
 
 // look takes in what the CLI's own store tells of the session's children.
 func (p *children) look(ctx context.Context, s *session.Session, box *mailbox.Box) {
-	p.mu.Lock()
+	p.Lock()
 	box.Looking = false // what happens from now on asks for another look
 	host, folder, kind, cwd := s.SessionID, s.CLIDataDir, s.Kind, s.Cwd
 	pid := s.AgentPID
-	p.mu.Unlock()
+	p.Unlock()
 	found, err := clidata.Children(ctx, kind, folder, host, cwd)
 	began := proc.Began(pid) // children from before it ended with their process, whatever the store says
 	note := ""
 	if err != nil {
 		note = err.Error()
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s.SessionID != host || p.boxes[s.ID] != box {
+	p.Lock()
+	defer p.Unlock()
+	if s.SessionID != host || p.Boxes[s.ID] != box {
 		return // it went on to another session meanwhile, or left
 	}
 	changed := s.ChildrenNote != note
 	s.ChildrenNote = note
 	for _, child := range found {
 		child.Done = child.Done || child.At < began
-		grown, _ := p.roster.SetChild(s, child) // the store of another session may hold it
+		grown, _ := p.Roster.SetChild(s, child) // the store of another session may hold it
 		changed = changed || grown
 	}
 	if changed {

@@ -126,9 +126,9 @@ func TestCHT_10_OnlyWhatChangesAChildIsTold(t *testing.T) {
 func TestMSG_06_TheCallsOfChildrenAreRememberedWithinABound(t *testing.T) {
 	b := newBench(t)
 	app := b.join(api.Register{Name: "app", SessionID: "s1"})
-	b.broker.mu.Lock()
-	s, _ := b.broker.roster.Get(app.ID)
-	b.broker.mu.Unlock()
+	b.broker.Lock()
+	s, _ := b.broker.Roster.Get(app.ID)
+	b.broker.Unlock()
 	for i := range maxChildCalls + 1 {
 		b.broker.children.noteChild(s, session.HookCall{Event: session.EventPreTool, ChildID: "c1", ToolUseID: fmt.Sprint(i)})
 		if count := len(b.broker.children.calls.ids); count != i%maxChildCalls+1 {
@@ -171,11 +171,11 @@ func TestCHT_10_ALookThatCameTooLateTellsNothing(t *testing.T) {
 	folder, describe := claudeStore(t)
 	describe("c1", `{"agentType":"x","description":"found"}`)
 	app := b.join(api.Register{Name: "app", SessionID: "s1"})
-	b.broker.mu.Lock()
-	s, _ := b.broker.roster.Get(app.ID)
-	box := b.broker.boxes[app.ID]
+	b.broker.Lock()
+	s, _ := b.broker.Roster.Get(app.ID)
+	box := b.broker.Boxes[app.ID]
 	s.CLIDataDir = folder
-	b.broker.mu.Unlock()
+	b.broker.Unlock()
 	b.broker.children.look(t.Context(), s, mailbox.New())
 	b.childrenOf("app", "")
 	b.broker.children.look(t.Context(), s, box)

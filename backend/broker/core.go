@@ -7,19 +7,27 @@ import (
 	"time"
 
 	"bridge/backend/broker/feed"
+	"bridge/backend/broker/presence"
 	"bridge/backend/broker/wake"
+	"bridge/backend/needs"
+	"bridge/backend/session"
 )
 
 // core is what the parts of a broker share: who is here, what tells of changes, the
 // broker's own life, and the parts themselves. Each part has a file by its noun,
 // holds the state that only it needs, and serves the operations of its noun.
 type core struct {
-	live
+	*presence.Presence
 	parts
-	opts   Options
-	ledger wake.Ledger
-	feed   *feed.Feed
-	jobs   Delegated // nil where there are none; set before anybody connects
+	opts      Options
+	ledger    wake.Ledger
+	feed      *feed.Feed
+	jobs      Delegated // nil where there are none; set before anybody connects
+	network   Network   // as jobs
+	questions Questions // as jobs
+	pairs     Pairs     // as jobs
+	prompts   Prompts   // as jobs
+	gather    func(context.Context) (needs.Facts, error)
 
 	// tasks are the broker's own goroutines: wakes and looks under way.
 	tasks  sync.WaitGroup
@@ -30,8 +38,6 @@ type core struct {
 // parts are the parts of a broker.
 type parts struct {
 	sessions  *sessions  // who registers, calls and leaves
-	identity  *identity  // which session a connection is part of
-	threads   *threads   // the same where one process has several
 	hooks     *hooks     // what hooks and plugins tell, and take
 	leases    *leases    // mail given out until it is acknowledged
 	activity  *activity  // what a sign of life says about mail that was handed over
@@ -48,6 +54,7 @@ type parts struct {
 	mods      *mods      // claude's mods
 	queues    *queues    // codex's queue
 	status    *status    // what is shown of all this
+	pairMail  *pairMail  // what goes to paired PCs and comes from them
 }
 
 // point is a moment in the broker's work that a test can hold.
@@ -59,11 +66,23 @@ func (c *core) at(p point) {
 	}
 }
 
+// link is what is kept of one connection.
+type link = presence.Link
+
 // nowMillis is the present in Unix epoch milliseconds.
 func (c *core) nowMillis() int64 { return c.opts.Now().UnixMilli() }
 
 // changed counts a revision and tells everyone who watches.
 func (c *core) changed() { c.feed.Changed() }
+
+// setBusyLocked keeps whether a session is at work, and, of a live one, from when on:
+// nobody would note the end of one that has left.
+func (c *core) setBusyLocked(s *session.Session, busy bool) {
+	s.Busy = busy
+	if c.Boxes[s.ID] != nil {
+		c.Turns.Note(s.ID, busy, c.nowMillis())
+	}
+}
 
 // soon runs do by itself after a pause, unless the broker ends before.
 func (c *core) soon(pause time.Duration, do func(context.Context)) {

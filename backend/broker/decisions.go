@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -25,7 +26,15 @@ func (p *decisions) decide(ctx context.Context, l *link, args api.DecideArgs) (a
 	if err := p.activity.noteActivity(ctx, s, "tool decide"); err != nil {
 		return api.DecideResult{}, err
 	}
-	rev, err := p.revisionOf(s, args)
+	p.Lock()
+	author, cwd := s.Address(), s.Cwd
+	p.Unlock()
+	return p.record(ctx, author, cwd, args)
+}
+
+// record records a decision of that author, who works in that folder.
+func (p *decisions) record(ctx context.Context, author bridge.Address, cwd string, args api.DecideArgs) (api.DecideResult, error) {
+	rev, err := p.revisionOf(author, cwd, args)
 	if err != nil {
 		return api.DecideResult{}, err
 	}
@@ -51,7 +60,7 @@ const (
 )
 
 // revisionOf checks the request and turns it into the revision to record.
-func (p *decisions) revisionOf(s *session.Session, args api.DecideArgs) (decision.Revision, error) {
+func (p *decisions) revisionOf(author bridge.Address, cwd string, args api.DecideArgs) (decision.Revision, error) {
 	topic, err := decision.NormalizeTopic(args.Topic)
 	if err != nil {
 		return decision.Revision{}, err
@@ -59,14 +68,11 @@ func (p *decisions) revisionOf(s *session.Session, args api.DecideArgs) (decisio
 	if err := decision.CheckText(args.Text); err != nil {
 		return decision.Revision{}, err
 	}
-	p.mu.Lock()
-	author, cwd := s.Address(), s.Cwd
-	p.mu.Unlock()
 	scope, err := decision.ScopeOrProject(args.Scope, cwd)
 	if err != nil {
 		return decision.Revision{}, err
 	}
-	if err := p.checkWords(scope.Sessions...); err != nil {
+	if err := p.CheckWords(scope.Sessions...); err != nil {
 		return decision.Revision{}, err
 	}
 	rev := decision.Revision{
@@ -86,11 +92,11 @@ func (p *decisions) revisionOf(s *session.Session, args api.DecideArgs) (decisio
 // inScope lists the connected sessions that a scope reaches, job runners
 // excluded.
 func (p *decisions) inScope(scope decision.Scope) []decision.Target {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	var targets []decision.Target
-	for _, s := range p.roster.Live() {
-		if target := p.roster.Target(s); s.Host != session.HostRunner && scope.Reaches(target) {
+	for _, s := range p.Roster.Live() {
+		if target := p.Roster.Target(s); s.Host != session.HostRunner && scope.Reaches(target) {
 			targets = append(targets, target)
 		}
 	}
@@ -111,11 +117,11 @@ func (p *decisions) notify(ctx context.Context, queued []store.Notification) {
 }
 
 func (p *decisions) namesOf(queued []store.Notification) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	names := []string{}
 	for _, n := range queued {
-		names = append(names, p.nameLocked(n.Message.Recipient))
+		names = append(names, p.NameLocked(n.Message.Recipient))
 	}
 	return names
 }
@@ -129,7 +135,7 @@ func (p *decisions) decisions(ctx context.Context, l *link, args api.DecisionsAr
 	if err := decision.CheckQuery(args.Query); err != nil {
 		return nil, err
 	}
-	target := p.targetOf(s)
+	target := p.TargetOf(s)
 	scope, err := decision.ScopeOrProject(args.Scope, target.Cwd)
 	if err != nil {
 		return nil, err
@@ -145,7 +151,8 @@ func (p *decisions) decisions(ctx context.Context, l *link, args api.DecisionsAr
 }
 
 // catchUp queues the applicable current decisions that the session was not told
-// of yet (DEC-13). Receipts keep it from being told twice.
+// of yet (DEC-13), and that the owner of this PC decided at the same time as another,
+// where it was so (HUB-06). Receipts keep it from being told twice.
 func (p *decisions) catchUp(ctx context.Context, target decision.Target) error {
 	current, err := p.applicable(ctx, target)
 	if err != nil {
@@ -155,6 +162,12 @@ func (p *decisions) catchUp(ctx context.Context, target decision.Target) error {
 	if err != nil {
 		return err
 	}
+	var beside map[string]*decision.Revision
+	if slices.ContainsFunc(current, func(r decision.Revision) bool { return !told[r.ID] && decision.Placed{Revision: r}.IsImported() }) {
+		if beside, err = p.opts.DB.Remote().BesideOwn(ctx); err != nil {
+			return err
+		}
+	}
 	var missing []store.Notification
 	for i := len(current) - 1; i >= 0; i-- { // oldest first, as they were made
 		if told[current[i].ID] {
@@ -162,6 +175,7 @@ func (p *decisions) catchUp(ctx context.Context, target decision.Target) error {
 		}
 		one := store.Notifications(current[i], newMessageID(), []decision.Target{target})
 		one[0].Message.CreatedAt = p.nowMillis()
+		one[0].Message.Body = decision.News{Revision: current[i], Beside: beside[current[i].ID]}.Body()
 		missing = append(missing, one...)
 	}
 	if len(missing) == 0 {

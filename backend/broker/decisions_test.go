@@ -107,9 +107,9 @@ func TestDEC_10_DEC_13_ASessionThatJoinsWhileADecisionIsWrittenIsToldOnce(t *tes
 }
 
 func isLive(b *bench, id string) bool {
-	b.broker.mu.Lock()
-	defer b.broker.mu.Unlock()
-	_, live := b.broker.roster.Get(id)
+	b.broker.Lock()
+	defer b.broker.Unlock()
+	_, live := b.broker.Roster.Get(id)
 	return live
 }
 

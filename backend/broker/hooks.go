@@ -4,10 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"bridge/backend/bridge"
+	"bridge/backend/broker/presence"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
-	"bridge/backend/proc"
 	"bridge/backend/session"
 )
 
@@ -29,6 +28,12 @@ func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (sessi
 		return session.HookReply{Unknown: len(call.Ancestors) == 0}, nil
 	}
 	p.children.lookSoon(s, call.CLIDataDir)
+	if p.prompts != nil {
+		p.prompts.Heard(call)
+	}
+	if call.IsOfPromptsOnly() {
+		return session.HookReply{}, nil
+	}
 	if call.ChildID != "" {
 		p.children.noteChild(s, call)
 		return session.HookReply{}, p.chats.noteQueued(ctx, s, call)
@@ -41,10 +46,10 @@ func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (sessi
 	}
 	p.noteState(s, call)
 	if call.Event == session.EventEnd {
-		p.threads.endThread(s)
+		p.EndThread(s)
 	}
 	if !call.TakesMail() {
-		return session.HookReply{Busy: p.isBusy(s)}, nil
+		return session.HookReply{Busy: p.IsBusy(s)}, nil
 	}
 	return p.handOver(ctx, l, s, call)
 }
@@ -55,7 +60,7 @@ func (p *hooks) callerOf(ctx context.Context, call session.HookCall) (*session.S
 	if err := call.Check(); err != nil {
 		return nil, err
 	}
-	s, learned := p.sessionOfHook(call)
+	s, learned := p.SessionOfHook(call)
 	if s == nil || !learned {
 		return s, nil
 	}
@@ -83,54 +88,23 @@ func (p *hooks) noteSign(ctx context.Context, s *session.Session, call session.H
 	return p.activity.consumeHanded(ctx, s, nextActivity(call.HostEvent))
 }
 
-// sessionOfHook finds the live session that a hook reports from: by its host
-// session id, else by the agent process above the hook. A session found by its
-// process learns its host session id here; learned also says that a known one
-// began again in another folder.
-func (p *hooks) sessionOfHook(call session.HookCall) (s *session.Session, learned bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s, ok := p.roster.ByHost(call.Kind, call.SessionID); ok {
-		return s, s.Relocate(call)
-	}
-	if call.SessionID == "" || call.ChildID != "" {
-		return p.onlyOfProcessLocked(call), false
-	}
-	if s := p.onlyOfProcessLocked(call); s != nil && (s.SessionID == "" || call.Event == session.EventStart && s.Host != session.HostServer) {
-		// Unknown until now, or the host began another session in this process.
-		p.identity.bindLocked(s, call.SessionID)
-		s.Relocate(call)
-		return s, true
-	}
-	return p.threads.promoteLocked(call)
-}
-
-// onlyOfProcessLocked returns the session of the agent process above a hook,
-// nil when there is none or more than one.
-func (p *hooks) onlyOfProcessLocked(call session.HookCall) *session.Session {
-	found := p.roster.ByProcess(call.Kind, call.Ancestors)
-	if len(found) != 1 {
-		return nil
-	}
-	return found[0]
-}
-
 // noteState keeps whether the session is at work.
 func (p *hooks) noteState(s *session.Session, call session.HookCall) {
-	p.mu.Lock()
+	p.Lock()
 	busy := call.Event.BusyAfter(s.Busy)
 	first := !s.HooksSeen
 	changed := busy != s.Busy || first
-	s.Busy, s.HooksSeen = busy, true
-	if box := p.boxes[s.ID]; box != nil {
+	s.HooksSeen = true
+	p.setBusyLocked(s, busy)
+	if box := p.Boxes[s.ID]; box != nil {
 		box.Mod.Sign(call, p.nowMillis())
 	}
-	for _, l := range p.conns {
-		if first && l.sessions[s.ID] {
-			l.conn.Push(api.EventJoined, joined(s)) // so that the next broker knows
+	for _, l := range p.Conns {
+		if first && l.Sessions[s.ID] {
+			l.Conn.Push(api.EventJoined, presence.Joined(s)) // so that the next broker knows
 		}
 	}
-	p.mu.Unlock()
+	p.Unlock()
 	if changed {
 		p.changed()
 	}
@@ -142,7 +116,7 @@ func (p *hooks) noteState(s *session.Session, call session.HookCall) {
 func (p *hooks) handOver(ctx context.Context, l *link, s *session.Session, call session.HookCall) (session.HookReply, error) {
 	mayWake := p.leases.mayWake(s)
 	lease, given, err := p.leases.lease(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {
-		fresh := p.boxes[s.ID].Unannounced(p.forHooksLocked(s, free))
+		fresh := p.Boxes[s.ID].Unannounced(p.Boxes.ForHooks(s, free))
 		if call.Event.EndsTurn() && !slices.ContainsFunc(fresh, mayWake) {
 			return mail.Presentation{}
 		}
@@ -152,37 +126,10 @@ func (p *hooks) handOver(ctx context.Context, l *link, s *session.Session, call 
 		return session.HookReply{}, err
 	}
 	if call.Event.EndsTurn() && given.Text != "" {
-		p.mu.Lock()
-		s.Busy = true // the text starts or continues a turn
-		p.mu.Unlock()
+		p.Lock()
+		p.setBusyLocked(s, true) // the text starts or continues a turn
+		p.Unlock()
 		p.changed()
 	}
-	return session.HookReply{Text: given.Text, Lease: lease, Busy: p.isBusy(s)}, nil
-}
-
-// agentAbove returns the live session below whose agent process pid runs, nil
-// when there is none.
-func (p *messages) agentAbove(pid int) *session.Session {
-	if pid <= 0 {
-		return nil
-	}
-	var above []int
-	for _, p := range proc.Ancestors(pid, maxAncestors) {
-		above = append(above, p.PID)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, kind := range bridge.Kinds() {
-		for _, l := range p.conns {
-			if l.identity == nil || l.identity.Kind != kind || !l.identity.HostKnown || !slices.Contains(above, l.identity.AgentPID) {
-				continue
-			}
-			for id := range l.sessions {
-				if s, ok := p.roster.Get(id); ok {
-					return s
-				}
-			}
-		}
-	}
-	return nil
+	return session.HookReply{Text: given.Text, Lease: lease, Busy: p.IsBusy(s)}, nil
 }

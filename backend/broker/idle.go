@@ -1,6 +1,9 @@
 package broker
 
 import (
+	"context"
+	"math"
+
 	"bridge/backend/agent/clidata"
 	"bridge/backend/bridge"
 	"bridge/backend/session"
@@ -14,28 +17,50 @@ type idleness struct{ *core }
 // 2.1.329, and would count as running until the person writes again. The registry
 // is believed where it is newer than the session's last sign.
 func (p *idleness) lookIdle(s *session.Session) {
-	p.mu.Lock()
-	box := p.boxes[s.ID]
-	doubtful := box != nil && s.Busy && s.Kind == bridge.Claude && s.CLIDataDir != "" && s.SessionID != ""
+	p.Lock()
+	doubtful := p.Boxes[s.ID] != nil && s.Busy && s.Kind == bridge.Claude && s.CLIDataDir != "" && s.SessionID != ""
 	folder, pid, host := s.CLIDataDir, s.AgentPID, s.SessionID
-	p.mu.Unlock()
+	p.Unlock()
 	if !doubtful {
 		return
 	}
-	since := clidata.ClaudeIdleSince(folder, pid, host)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s.Busy && s.SessionID == host && since > box.LastActive() {
-		s.Busy = false
+	p.rest(s, host, clidata.ClaudeIdleSince(folder, pid, host))
+}
+
+// rest notes that the session is idle since then, unless it has shown a sign after that.
+func (p *idleness) rest(s *session.Session, host string, since int64) {
+	p.Lock()
+	defer p.Unlock()
+	if box := p.Boxes[s.ID]; box != nil && s.Busy && s.SessionID == host && since > box.LastActive() {
+		p.setBusyLocked(s, false)
+		box.Signal()
 		p.changed()
 	}
 }
 
+// turnEnded takes a word of claude's mod that a turn has ended. A stop hook has told so
+// before, unless a person broke the turn off; and a slow claude says it when the next
+// turn is under way. The registry knows which it is, at once or a little later.
+func (p *idleness) turnEnded(s *session.Session) {
+	p.Lock()
+	busy, folder, pid, host := s.Busy, s.CLIDataDir, s.AgentPID, s.SessionID
+	p.Unlock()
+	if !busy {
+		return
+	}
+	if _, known := clidata.ClaudeWaits(folder, pid, host); !known {
+		p.rest(s, host, math.MaxInt64)
+		return
+	}
+	p.lookIdle(s)
+	p.soon(p.opts.Pace.Doubt, func(context.Context) { p.lookIdle(s) })
+}
+
 // lookIdleAt is lookIdle for the session of a peer id, if it is live.
 func (p *idleness) lookIdleAt(peerID string) {
-	p.mu.Lock()
-	s, live := p.roster.Get(peerID)
-	p.mu.Unlock()
+	p.Lock()
+	s, live := p.Roster.Get(peerID)
+	p.Unlock()
 	if live {
 		p.lookIdle(s)
 	}
@@ -43,9 +68,9 @@ func (p *idleness) lookIdleAt(peerID string) {
 
 // lookIdleEverywhere is lookIdle for all live sessions.
 func (p *idleness) lookIdleEverywhere() {
-	p.mu.Lock()
-	sessions := p.roster.Live()
-	p.mu.Unlock()
+	p.Lock()
+	sessions := p.Roster.Live()
+	p.Unlock()
 	for _, s := range sessions {
 		p.lookIdle(s)
 	}

@@ -72,3 +72,40 @@ func TestCHT_03_ABrokenOffTurnDoesNotHoldUpTheOwnersWords(t *testing.T) {
 		}
 	})
 }
+
+// A slow claude says that a turn has ended when the next one is under way, by a clock
+// that it read then: its own registry knows better.
+func TestJOB_01_ALateWordOfATurnsEndIsHeldAgainstTheRegistry(t *testing.T) {
+	const agentPID = 4242
+	b := newBench(t)
+	b.pace = Pace{Doubt: time.Millisecond}
+	b.restart()
+	store := t.TempDir()
+	if err := os.Mkdir(filepath.Join(store, "sessions"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	registry := func(status string, at time.Time) {
+		entry := fmt.Sprintf(`{"pid":%d,"sessionId":"s1","status":%q,"statusUpdatedAt":%d}`, agentPID, status, at.UnixMilli())
+		if err := os.WriteFile(filepath.Join(store, "sessions", fmt.Sprint(agentPID, ".json")), []byte(entry), 0o600); err != nil { //nolint:forbidigo // a test's file
+			t.Fatal(err)
+		}
+	}
+	app := b.join(api.Register{Name: "app", SessionID: "s1", AgentPID: agentPID, HostKnown: true, CLIDataDir: store})
+	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1"}, true)
+	registry("idle", time.Now().Add(-time.Minute)) // of the turn before
+	m := b.mod("s1")
+	m.tell(api.ModTurnEnded, api.ModPrompt{}, "")
+	s, _ := b.broker.Roster.Get(app.ID)
+	for _, status := range []string{"an old idle", "busy"} {
+		if !b.broker.IsBusy(s) {
+			t.Fatalf("with %s in the registry the turn counts as ended", status)
+		}
+		registry("busy", time.Now())
+		m.tell(api.ModTurnEnded, api.ModPrompt{}, "")
+	}
+	registry("idle", time.Now().Add(time.Minute)) // a person broke it off
+	m.tell(api.ModTurnEnded, api.ModPrompt{}, "")
+	if b.broker.IsBusy(s) {
+		t.Error("the turn that was broken off counts as under way")
+	}
+}

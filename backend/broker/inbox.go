@@ -64,12 +64,12 @@ func (p *inbox) inbox(ctx context.Context, l *link, args api.InboxArgs) (api.Inb
 // handed is not among it: the ack of the last answer may come in the middle of this
 // call, after the call itself was a sign that the answer was read.
 func (p *inbox) waiting(ctx context.Context, s *session.Session) (int, error) {
-	p.mu.Lock()
+	p.Lock()
 	id, leased := s.ID, 0
-	if box := p.boxes[s.ID]; box != nil {
+	if box := p.Boxes[s.ID]; box != nil {
 		leased = box.Leased()
 	}
-	p.mu.Unlock()
+	p.Unlock()
 	waiting, err := p.opts.DB.WaitingCount(ctx, id)
 	return max(0, waiting-leased), err
 }
@@ -93,7 +93,7 @@ func (p *inbox) wait(ctx context.Context, l *link, args api.WaitArgs) (api.WaitR
 	if err != nil {
 		return api.WaitResult{}, err
 	}
-	if err := p.checkWords(args.From); err != nil {
+	if err := p.CheckWords(args.From); err != nil {
 		return api.WaitResult{}, err
 	}
 	timeout, err := args.Timeout()
@@ -102,8 +102,9 @@ func (p *inbox) wait(ctx context.Context, l *link, args api.WaitArgs) (api.WaitR
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	defer p.await(s, args)()
 	for {
-		arrived, ok := p.arrivals(s)
+		arrived, ok := p.Arrivals(s)
 		if !ok {
 			return api.WaitResult{}, mailbox.ErrLeft
 		}
@@ -123,5 +124,22 @@ func (p *inbox) wait(ctx context.Context, l *link, args api.WaitArgs) (api.WaitR
 			}
 			return api.WaitResult{TimedOut: true}, nil
 		}
+	}
+}
+
+// await keeps what a wait asks for from the ways that show mail by themselves, until the
+// answer is given: the session would read it twice (JOB-01).
+func (p *inbox) await(s *session.Session, args api.WaitArgs) (leave func()) {
+	p.Lock()
+	defer p.Unlock()
+	box := p.Boxes[s.ID]
+	if box == nil {
+		return func() {}
+	}
+	left := box.Await(args.Wants)
+	return func() {
+		p.Lock()
+		defer p.Unlock()
+		left()
 	}
 }

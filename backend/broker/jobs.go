@@ -7,12 +7,18 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
+	"bridge/backend/job"
 	"bridge/backend/session"
 )
 
 // Delegated serves the operations of delegated jobs in the broker's process.
 type Delegated interface {
 	Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error)
+	// JobOf names the running job that a process is part of, "" for none. The error
+	// refuses a process of which nobody can tell.
+	JobOf(pid int) (string, error)
+	// Prove refuses whoever is not that job while it runs.
+	Prove(job, token string) error
 	// MaySend refuses a message of a job to whom it was not given (JOB-12).
 	MaySend(job, to string) error
 	// Disconnected is called after the last Handle of a connection.
@@ -27,10 +33,53 @@ func (b *Broker) Delegate(jobs Delegated) { b.jobs = jobs }
 func (b *Broker) delegated(row api.Row) operation {
 	return operation{Row: row, serve: func(ctx context.Context, l *link, args json.RawMessage) (any, error) {
 		if b.jobs == nil {
-			return nil, bridge.Errorf(bridge.Unsupported, "delegated jobs are not enabled: set jobs.enabled in config.json and restart Bridge")
+			return nil, errNoJobs
 		}
-		return b.jobs.Handle(ctx, l.conn, row.Name, args)
+		return b.jobs.Handle(ctx, l.Conn, row.Name, args)
 	}}
+}
+
+// insideOf names the job that a new connection comes from the inside of, "" for none.
+// A job speaks to Bridge by the session that it is: whatever else one of its processes
+// says to be is refused, so that it is neither a hook of another session's nor the
+// owner (JOB-11).
+func (b *Broker) insideOf(conn *ipc.Conn) (string, error) {
+	if b.jobs == nil {
+		return "", nil
+	}
+	name, err := b.jobs.JobOf(conn.PeerPID())
+	if err == nil && name != "" && conn.Hello().Role != api.RoleSession {
+		err = bridge.Errorf(bridge.Denied, "this process is part of %s, a delegated job: it has Bridge's tools for jobs, and nothing else", name)
+	}
+	return name, err
+}
+
+// checkJob refuses to register a process of a job as anything but that job, and
+// anybody else as a job.
+func (p *sessions) checkJob(l *link, args api.Register) error {
+	inside, name := p.JobBehind(l), args.Name
+	if inside == "" && !args.Runner && !job.IsName(name) {
+		return nil
+	}
+	switch {
+	case inside != "" && (!args.Runner || name != inside):
+		return bridge.Errorf(bridge.Denied, "this process is part of %s, a delegated job, and can be no other session", inside)
+	case !args.Runner || !job.IsName(name) || l.Conn.Hello().Role != api.RoleSession:
+		return bridge.Errorf(bridge.Denied, "%q is for the delegated job of that name alone", name)
+	case p.jobs == nil:
+		return errNoJobs
+	}
+	return p.jobs.Prove(name, args.JobToken)
+}
+
+var errNoJobs = bridge.Errorf(bridge.Unsupported, "delegated jobs are not enabled: set jobs.enabled in config.json and restart Bridge")
+
+// JobOf names the job that a connection speaks for, "" for none.
+func (b *Broker) JobOf(conn *ipc.Conn) string {
+	if l := b.Link(conn); l != nil {
+		return b.JobBehind(l)
+	}
+	return ""
 }
 
 // Asker is who asks for something on a connection.
@@ -39,22 +88,31 @@ type Asker struct {
 	Cwd     string
 	Owner   bool // the owner's command line
 	InJob   bool // a job's own session, or a native child
+	// Job names the job whose own session asks; "" for everybody else, its native
+	// children too.
+	Job string
 	// Same reports whether a peer id is the asker's, or was.
 	Same func(peerID string) bool
 }
 
+// OnlyOwner refuses everybody but the owner what only he does (JOB-11).
+func (a Asker) OnlyOwner(does string) error {
+	if a.Owner {
+		return nil
+	}
+	return bridge.Errorf(bridge.Denied, "only the owner %s: this was asked for from within %s", does, a.Address.Name)
+}
+
 // Asker finds out who asks on a connection, as for a message that is sent.
 func (b *Broker) Asker(ctx context.Context, conn *ipc.Conn, caller api.Caller) (Asker, error) {
-	b.mu.Lock()
-	l := b.conns[conn]
-	b.mu.Unlock()
+	l := b.Link(conn)
 	if l == nil {
 		return Asker{}, bridge.Errorf(bridge.Unavailable, "the connection has ended")
 	}
 	var s *session.Session
 	var err error
-	if conn.Hello().Role == api.RoleOwner {
-		if s = b.messages.agentAbove(conn.PeerPID()); s == nil {
+	if role := conn.Hello().Role; role == api.RoleOwner || role == api.RoleDashboard {
+		if s = b.AgentAbove(conn.PeerPID()); s == nil {
 			return Asker{Address: bridge.OwnerAddress(), Owner: true}, nil
 		}
 	} else if s, err = b.sessions.callerOf(ctx, l, caller); err != nil {
@@ -63,34 +121,95 @@ func (b *Broker) Asker(ctx context.Context, conn *ipc.Conn, caller api.Caller) (
 	if err := b.activity.noteActivity(ctx, s, "tool of jobs"); err != nil {
 		return Asker{}, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
+	isChild, job := b.children.isChild(caller), ""
+	if !isChild {
+		job = l.Job
+	}
 	return Asker{
-		Address: s.Address(), Cwd: s.Cwd, InJob: s.Host == session.HostRunner || b.children.isChild(caller),
+		Address: s.Address(), Cwd: s.Cwd, InJob: s.Host == session.HostRunner || isChild, Job: job,
 		Same: func(peerID string) bool {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			id, _ := b.boxes.Of(peerID)
-			return id == s.ID || b.roster.SameSession(s, peerID)
+			b.Lock()
+			defer b.Unlock()
+			id, _ := b.Boxes.Of(peerID)
+			return id == s.ID || b.Roster.SameSession(s, peerID)
 		},
 	}, nil
 }
 
+// Live finds the session of that very name or id, which has to be connected and no
+// job's own.
+func (b *Broker) Live(name string) (bridge.Address, error) {
+	b.Lock()
+	defer b.Unlock()
+	found, err := b.Roster.Resolve(name, "")
+	if err != nil {
+		return bridge.Address{}, err
+	}
+	s, live := b.Roster.Get(found[0].ID)
+	switch {
+	case len(found) > 1 || found[0].Name != name && found[0].ID != name:
+		return bridge.Address{}, bridge.Errorf(bridge.NotFound, "%q is no session's own name", name)
+	case !live:
+		return bridge.Address{}, bridge.Errorf(bridge.Unavailable, "%s is not connected", name)
+	case s.Host == session.HostRunner:
+		return bridge.Address{}, bridge.Errorf(bridge.Denied, "%s is a delegated job", name)
+	}
+	return s.Address(), nil
+}
+
 // Deliver stores a message durably for the session with that peer id, once however
-// often it is asked.
+// often it is asked. One that another session has, and has not read, goes on to this
+// one.
 func (b *Broker) Deliver(ctx context.Context, from bridge.Address, peerID string, args api.SendArgs) error {
+	given, err := b.GiveOn(ctx, args.MessageID, peerID)
+	if given || err != nil {
+		return err
+	}
 	args.Again = true
-	_, err := b.messages.store(ctx, from, args, func() ([]session.Recipient, error) {
-		if id, box := b.boxes.Of(peerID); box != nil {
+	_, err = b.messages.store(ctx, from, args, func() ([]session.Recipient, error) {
+		if id, box := b.Boxes.Of(peerID); box != nil {
 			peerID = id
 		}
-		to, err := b.roster.ByID(peerID)
+		to, err := b.Roster.ByID(peerID)
 		if err != nil { // nobody has that id any more: it waits under it
 			to = session.Recipient{ID: peerID, Name: args.To, Direct: true}
 		}
 		return []session.Recipient{to}, nil
 	})
 	return err
+}
+
+// GiveOn gives a message of a job to the session with that peer id where nobody has
+// read it yet. It reports whether there is such a message.
+func (b *Broker) GiveOn(ctx context.Context, messageID, peerID string) (known bool, err error) {
+	sent, err := b.opts.DB.Sent(ctx, messageID)
+	if bridge.CodeOf(err) == bridge.NotFound {
+		return false, nil
+	}
+	if err != nil || len(sent.Deliveries) == 0 {
+		return err == nil, err
+	}
+	delivery := sent.Deliveries[0]
+	message, isRead := delivery.Message, delivery.ReadAt != 0 || delivery.Consumed.Happened() || delivery.Answered.Happened()
+	before := message.Recipient
+	b.Lock()
+	for _, id := range []*string{&before, &peerID} {
+		if now, box := b.Boxes.Of(*id); box != nil {
+			*id = now
+		}
+	}
+	b.Unlock()
+	if before == peerID || isRead {
+		return true, nil
+	}
+	if err := b.opts.DB.ReassignMessage(ctx, messageID, message.Recipient, peerID); err != nil {
+		return true, err
+	}
+	message.Recipient = peerID
+	b.messages.arrived(ctx, []bridge.Message{message})
+	return true, nil
 }
 
 // Changed tells everyone who watches that jobs changed.

@@ -37,35 +37,35 @@ func (p *leases) lease(ctx context.Context, l *link, s *session.Session, limit i
 // shown. What is leased or announced is read past, so that mail behind it does not
 // wait for it.
 func (p *leases) tryLease(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (given *session.Lease, taken mail.Presentation, stale bool, err error) {
-	p.mu.Lock()
-	id, box := s.ID, p.boxes[s.ID]
+	p.Lock()
+	id, box := s.ID, p.Boxes[s.ID]
 	if box == nil {
-		p.mu.Unlock()
+		p.Unlock()
 		return nil, taken, false, mailbox.ErrLeft
 	}
 	reading := box.Reading()
-	p.mu.Unlock()
+	p.Unlock()
 	unread, err := p.opts.DB.Waiting(ctx, id, limit+reading.Beside(), first)
 	if err != nil {
 		return nil, taken, false, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s.ID != id || p.boxes[id] != box || box.IsStale(reading) {
+	p.Lock()
+	defer p.Unlock()
+	if s.ID != id || p.Boxes[id] != box || box.IsStale(reading) {
 		return nil, taken, true, nil
 	}
 	taken = take(box.Free(unread))
 	if len(taken.Shown) == 0 && len(taken.Announced) == 0 {
 		return nil, taken, false, nil
 	}
-	return &box.Lease(&l.leases, s, taken).Lease, taken, false, nil
+	return &box.Lease(&l.Leases, s, taken).Lease, taken, false, nil
 }
 
 // nack ends a lease that reached nobody.
 func (p *leases) nack(_ context.Context, l *link, args api.Nack) (api.Empty, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if lease := l.leases.Find(args.Lease); lease != nil {
+	p.Lock()
+	defer p.Unlock()
+	if lease := l.Leases.Find(args.Lease); lease != nil {
 		lease.Release()
 	}
 	return api.Empty{}, nil
@@ -76,23 +76,26 @@ func (p *leases) nack(_ context.Context, l *link, args api.Nack) (api.Empty, err
 // session learned its lasting id. It is carried out although the caller is gone
 // meanwhile: what was shown was shown.
 func (p *leases) ack(ctx context.Context, l *link, args api.Ack) (api.Empty, error) {
-	args, err := args.Of(l.conn.Hello().Role)
+	args, err := args.Of(l.Conn.Hello().Role)
 	if err != nil {
 		return api.Empty{}, err
+	}
+	if inside := p.JobBehind(l); inside != "" && !p.IsOf(l, args.Lease.Recipient) {
+		return api.Empty{}, bridge.Errorf(bridge.Denied, "%s cannot say what became of another's mail", inside)
 	}
 	at := p.nowMillis()
 	if err := p.opts.DB.Record(context.WithoutCancel(ctx), args.Stage, p.marksOf(args, at)); err != nil {
 		return api.Empty{}, err
 	}
-	p.mu.Lock()
-	if _, box := p.boxes.Of(args.Lease.Recipient); box != nil {
+	p.Lock()
+	if _, box := p.Boxes.Of(args.Lease.Recipient); box != nil {
 		box.Ack(args.Lease)
 		if args.Stage == bridge.StageHanded {
 			box.Handed(args.Via)
 		}
 	}
 	p.changed()
-	p.mu.Unlock()
+	p.Unlock()
 	return api.Empty{}, nil
 }
 
@@ -100,11 +103,11 @@ func (p *leases) ack(ctx context.Context, l *link, args api.Ack) (api.Empty, err
 // mail may still be on the way to the new one.
 func (p *leases) marksOf(args api.Ack, at int64) []mail.Mark {
 	recipients := []string{args.Lease.Recipient}
-	p.mu.Lock()
-	if id, box := p.boxes.Of(args.Lease.Recipient); box != nil && id != args.Lease.Recipient {
+	p.Lock()
+	if id, box := p.Boxes.Of(args.Lease.Recipient); box != nil && id != args.Lease.Recipient {
 		recipients = append(recipients, id)
 	}
-	p.mu.Unlock()
+	p.Unlock()
 	var marks []mail.Mark
 	for _, recipient := range recipients {
 		for _, id := range args.Lease.Messages {
@@ -139,10 +142,10 @@ func (p *leases) recordAcks(ctx context.Context, lines []ipc.JournalLine) error 
 			return err
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	for _, mark := range byStage[bridge.StageHanded] {
-		if _, box := p.boxes.Of(mark.Recipient); box != nil {
+		if _, box := p.Boxes.Of(mark.Recipient); box != nil {
 			box.Handed(mark.Via)
 		}
 	}
@@ -152,12 +155,12 @@ func (p *leases) recordAcks(ctx context.Context, lines []ipc.JournalLine) error 
 // mayWake tells which mail may start a turn of s or keep one going, as s is at
 // this moment. What s was told of already does no more.
 func (p *leases) mayWake(s *session.Session) mail.Priority {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	target := session.Session{ID: s.ID, Name: s.Name, SessionID: s.SessionID}
 	policy := s.Wake
 	told := map[string]bool{}
-	if box := p.boxes[s.ID]; box != nil {
+	if box := p.Boxes[s.ID]; box != nil {
 		told = box.Announced()
 	}
 	return func(d mail.Delivery) bool {

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"bridge/backend/bridge"
@@ -157,5 +158,42 @@ func TestMSG_06_ManyReadersOfOneSessionShareItsMail(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%s was shown %d times", body, n)
 		}
+	}
+}
+
+// TestJOB_01_WhatACallWaitsForIsItsAnswerAlone: a hook, a wake or a push would have the
+// session read it twice.
+func TestJOB_01_WhatACallWaitsForIsItsAnswerAlone(t *testing.T) {
+	b := newBench(t)
+	from, app := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "app", SessionID: "s1"})
+	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+	s, _ := b.broker.Roster.Get(app.ID)
+	waiting := b.wakeHook(false)
+	eventually(t, "the wake hook waits", func() bool { return b.waits(app.ID, false) })
+	leave := b.broker.inbox.await(s, api.WaitArgs{ConversationID: "job-1"})
+	from.mustSend(api.SendArgs{To: "app", ConversationID: "job-1", Body: "the answer"})
+	if reply, _, err := b.broker.wakeHooks.wakeNow(t.Context(), new(link), s, false); err != nil || reply.Text != "" {
+		t.Errorf("a wake hook is given %q (%v)", reply.Text, err)
+	}
+	for _, event := range []session.Event{session.EventTool, session.EventStop, session.EventPrompt} {
+		if reply := b.hook(session.HookCall{Event: event, SessionID: "s1"}, true); reply.Text != "" {
+			t.Errorf("the hook %s shows %q", event, reply.Text)
+		}
+	}
+	from.mustSend(api.SendArgs{To: "app", ConversationID: "another", Body: "something else"})
+	if reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1"}, true); !strings.Contains(reply.Text, "something else") || strings.Contains(reply.Text, "the answer") {
+		t.Errorf("the next step shows %q", reply.Text)
+	}
+	found, err := app.Wait(t.Context(), api.WaitArgs{ConversationID: "job-1", TimeoutMillis: 20_000})
+	if err != nil || found.Message == nil || found.Message.Body != "the answer" {
+		t.Fatalf("the call gets %+v, %v", found, err)
+	}
+	if err := app.Nack(t.Context(), found.Lease.ID); err != nil { // its caller has gone
+		t.Fatal(err)
+	}
+	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+	leave()
+	if reply := <-waiting; !strings.Contains(reply.Text, "the answer") {
+		t.Errorf("then the wake hook is given %q", reply.Text)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
+	"bridge/backend/remote"
 	"bridge/backend/session"
 )
 
@@ -18,13 +19,16 @@ type messages struct{ *core }
 // send stores a message durably for every recipient before it answers (MSG-04).
 func (p *messages) send(ctx context.Context, l *link, args api.SendArgs) (api.SendResult, error) {
 	from, err := p.senderOf(ctx, l, args.Caller)
-	if err == nil && p.jobs != nil && l.identity != nil && l.identity.Runner {
-		err = p.jobs.MaySend(l.identity.Name, args.To)
+	if inside := p.JobBehind(l); err == nil && inside != "" {
+		err = p.jobs.MaySend(inside, args.To)
 	}
 	if err != nil {
 		return api.SendResult{}, err
 	}
-	return p.store(ctx, from, args, func() ([]session.Recipient, error) { return p.roster.Resolve(args.To, from.ID) })
+	if host, _ := remote.SplitName(args.To); host != "" {
+		return p.pairMail.send(ctx, from, args)
+	}
+	return p.store(ctx, from, args, func() ([]session.Recipient, error) { return p.Roster.Resolve(args.To, from.ID) })
 }
 
 // sendOwner stores the owner's own message, from the page that this process serves,
@@ -33,9 +37,9 @@ func (p *messages) send(ctx context.Context, l *link, args api.SendArgs) (api.Se
 func (p *messages) sendOwner(ctx context.Context, peerID string, args api.SendArgs) (api.SendResult, error) {
 	return p.store(ctx, bridge.OwnerAddress(), args, func() ([]session.Recipient, error) {
 		if peerID == "" {
-			return p.roster.Resolve(session.Everyone, bridge.OwnerID)
+			return p.Roster.Resolve(session.Everyone, bridge.OwnerID)
 		}
-		to, err := p.roster.ByID(peerID)
+		to, err := p.Roster.ByID(peerID)
 		return []session.Recipient{to}, err
 	})
 }
@@ -44,10 +48,10 @@ func (p *messages) sendOwner(ctx context.Context, peerID string, args api.SendAr
 // arguments. The owner's command line counts as the session it was started in,
 // if an agent did: no agent speaks with the owner's voice (MSG-08).
 func (p *messages) senderOf(ctx context.Context, l *link, caller api.Caller) (bridge.Address, error) {
-	if l.conn.Hello().Role == api.RoleOwner {
-		if s := p.agentAbove(l.conn.PeerPID()); s != nil {
-			p.mu.Lock()
-			defer p.mu.Unlock()
+	if l.Conn.Hello().Role == api.RoleOwner {
+		if s := p.AgentAbove(l.Conn.PeerPID()); s != nil {
+			p.Lock()
+			defer p.Unlock()
 			return s.Address(), nil
 		}
 		return bridge.OwnerAddress(), nil
@@ -59,8 +63,8 @@ func (p *messages) senderOf(ctx context.Context, l *link, caller api.Caller) (br
 	if err := p.activity.noteActivity(ctx, s, "tool send"); err != nil {
 		return bridge.Address{}, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	return s.Address(), nil
 }
 
@@ -80,9 +84,9 @@ func (p *messages) store(ctx context.Context, from bridge.Address, args api.Send
 			return p.sendResult(sent), nil
 		}
 	}
-	p.mu.Lock()
+	p.Lock()
 	recipients, resolveErr := find()
-	p.mu.Unlock()
+	p.Unlock()
 	if resolveErr != nil {
 		// A retry of a stored message is answered even when its target left.
 		return p.storedBefore(ctx, message, resolveErr)
@@ -158,14 +162,14 @@ func (p *messages) arrived(ctx context.Context, stored []bridge.Message) {
 	for _, m := range stored {
 		p.idleness.lookIdleAt(m.Recipient)
 	}
-	p.mu.Lock()
+	p.Lock()
 	for _, m := range stored {
-		s, live := p.roster.Get(m.Recipient)
+		s, live := p.Roster.Get(m.Recipient)
 		if live && p.announceLocked(s, m) == mail.ViaPlugin {
 			woken = append(woken, mail.Mark{MessageID: m.ID, Recipient: m.Recipient, At: p.nowMillis(), Via: mail.ViaPlugin, Evidence: "its plugin was asked to start a turn"})
 		}
 	}
-	p.mu.Unlock()
+	p.Unlock()
 	p.ledger.Asked(ctx, woken)
 	p.changed()
 }
@@ -173,15 +177,15 @@ func (p *messages) arrived(ctx context.Context, stored []bridge.Message) {
 // announceLocked signals one arrival to whoever waits for it, and returns the way
 // of the wake that was asked for, "" where none was.
 func (p *messages) announceLocked(s *session.Session, m bridge.Message) (by mail.Via) {
-	p.boxes[s.ID].Signal()
-	by = p.wakeLocked(s, m)
+	p.Boxes[s.ID].Signal()
+	by = p.Boxes.WakeNow(s, m)
 	if by == mail.ViaQueue {
 		p.queues.queueWakeLocked(s)
 	}
 	event := api.MailEvent{Session: s.ID, SessionID: s.SessionID, Wake: by != ""}
-	for _, l := range p.conns {
-		if l.sessions[s.ID] {
-			l.conn.Push(api.EventMail, event)
+	for _, l := range p.Conns {
+		if l.Sessions[s.ID] {
+			l.Conn.Push(api.EventMail, event)
 		}
 	}
 	return by
@@ -189,18 +193,15 @@ func (p *messages) announceLocked(s *session.Session, m bridge.Message) (by mail
 
 func (p *messages) sendResult(stored []bridge.Message) api.SendResult {
 	result := api.SendResult{ID: stored[0].ID, ConversationID: stored[0].ConversationID, Recipients: []api.Recipient{}}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	for _, m := range stored {
-		r := api.Recipient{Name: p.nameLocked(m.Recipient)}
-		if s, ok := p.roster.Get(m.Recipient); ok {
-			r.Online, r.Wake = true, p.wakeLocked(s, m) != ""
+		r := api.Recipient{Name: p.NameLocked(m.Recipient)}
+		if s, ok := p.Roster.Get(m.Recipient); ok {
+			r.Online, r.Wake = true, p.Boxes.WakeNow(s, m) != ""
 		}
 		result.Recipients = append(result.Recipients, r)
 	}
 	slices.SortFunc(result.Recipients, func(x, y api.Recipient) int { return bridge.CompareNames(x.Name, y.Name) })
 	return result
 }
-
-// maxAncestors bounds the walk from a process to the agent above it.
-const maxAncestors = 12

@@ -59,14 +59,14 @@ func (p *mods) modWait(ctx context.Context, l *link, args api.ModWait) (api.ModR
 // its mod: of several the newest. arrived is closed when there may be something
 // to do.
 func (p *mods) modSession(l *link, args api.ModWait) (s *session.Session, arrived <-chan struct{}) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s, ok := p.roster.ByHost(bridge.Claude, args.SessionID)
-	if !ok || p.boxes[s.ID] == nil || l.mod.Moved {
+	p.Lock()
+	defer p.Unlock()
+	s, ok := p.Roster.ByHost(bridge.Claude, args.SessionID)
+	if !ok || p.Boxes[s.ID] == nil || l.Mod.Moved {
 		return nil, nil
 	}
-	box := p.boxes[s.ID]
-	changed, ok := box.Mod.Hello(&l.mod, args.SessionID, args.Busy || s.Busy)
+	box := p.Boxes[s.ID]
+	changed, ok := box.Mod.Hello(&l.Mod, args.SessionID, args.Busy || s.Busy)
 	if !ok {
 		return nil, nil
 	}
@@ -79,8 +79,8 @@ func (p *mods) modSession(l *link, args api.ModWait) (s *session.Session, arrive
 
 // modLostLocked notes that a mod has gone: hooks take the owner's words again.
 func (p *mods) modLostLocked(l *link) {
-	for _, box := range p.boxes {
-		if box.Mod.Lost(&l.mod) {
+	for _, box := range p.Boxes {
+		if box.Mod.Lost(&l.Mod) {
 			box.Signal()
 			p.changed()
 		}
@@ -105,14 +105,14 @@ func (p *mods) modNext(ctx context.Context, l *link, s *session.Session, shown s
 // it again until its outcome is known.
 func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prompt *api.ModPrompt, held bool, err error) {
 	lease, given, err := p.leases.lease(ctx, l, s, hookScan, mail.MayBeForMod, func(free []mail.Delivery) mail.Presentation {
-		at := slices.IndexFunc(free, p.keptForModLocked(s))
+		at := slices.IndexFunc(free, p.Boxes.KeptForMod(s))
 		if at < 0 {
 			return mail.Presentation{}
 		}
 		if held = !p.modFreeLocked(l, s); held {
 			return mail.Presentation{}
 		}
-		p.boxes[s.ID].Mod.Give(free[at].ID)
+		p.Boxes[s.ID].Mod.Give(free[at].ID)
 		return mail.Presentation{Shown: free[at : at+1]}
 	})
 	if err != nil || lease == nil {
@@ -121,16 +121,16 @@ func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prom
 	now := p.nowMillis()
 	mark := mail.Mark{MessageID: given.Shown[0].ID, Recipient: lease.Recipient, At: now, Via: mail.ViaMod, Evidence: mail.ViaMod.Evidence("")}
 	err = p.opts.DB.Record(context.WithoutCancel(ctx), bridge.StageHanded, []mail.Mark{mark})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	box := p.boxes[s.ID]
+	p.Lock()
+	defer p.Unlock()
+	box := p.Boxes[s.ID]
 	if err != nil {
 		if box != nil {
 			box.Mod.NotGiven()
 		}
 		return nil, false, err
 	}
-	if lease := l.leases.Find(lease.ID); lease != nil {
+	if lease := l.Leases.Find(lease.ID); lease != nil {
 		lease.Release()
 	}
 	if box != nil {
@@ -146,18 +146,18 @@ func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prom
 // ended, nothing else was given to it or to a wake hook and still waits for its
 // turn to begin.
 func (p *mods) modFreeLocked(l *link, s *session.Session) bool {
-	box := p.boxes[s.ID]
+	box := p.Boxes[s.ID]
 	woken := box.Hooks.HasBegun(box.LastActive(), p.nowMillis(), p.opts.Pace.Confirm.Milliseconds())
-	return p.hasModLocked(s) && box.Mod.Is(&l.mod) && box.Mod.State() == wake.ModFree && !s.Busy && !woken
+	return p.Boxes.HasMod(s) && box.Mod.Is(&l.Mod) && box.Mod.State() == wake.ModFree && !s.Busy && !woken
 }
 
 // doubtTurn asks whether a turn that words wait for is still under way: one that
 // a person broke off may end without a word.
 func (p *mods) doubtTurn(s *session.Session) {
 	p.idleness.lookIdle(s)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if box := p.boxes[s.ID]; box != nil && !s.Busy && p.nowMillis() >= box.LastActive()+p.opts.Pace.Settle.Milliseconds() {
+	p.Lock()
+	defer p.Unlock()
+	if box := p.Boxes[s.ID]; box != nil && !s.Busy && p.nowMillis() >= box.LastActive()+p.opts.Pace.Settle.Milliseconds() {
 		box.Mod.Rest()
 	}
 }
@@ -190,9 +190,9 @@ func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (ap
 	if err != nil {
 		return api.Empty{}, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, box := p.boxes.Of(report.Recipient); box != nil {
+	p.Lock()
+	defer p.Unlock()
+	if _, box := p.Boxes.Of(report.Recipient); box != nil {
 		box.Mod.Resolved(report.ID)
 		switch report.Event {
 		case api.ModBusy:
@@ -210,19 +210,17 @@ func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (ap
 // modTurnEnded notes that the session is at rest, unless its next turn has begun
 // since.
 func (p *mods) modTurnEnded(report api.ModReport) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s, ok := p.roster.ByHost(bridge.Claude, report.SessionID)
-	if !ok || p.boxes[s.ID] == nil {
-		return
+	p.Lock()
+	s, ok := p.Roster.ByHost(bridge.Claude, report.SessionID)
+	ended := ok && p.Boxes[s.ID] != nil && p.Boxes[s.ID].Mod.TurnEnded(report.At)
+	if ended {
+		p.Boxes[s.ID].Signal()
 	}
-	box := p.boxes[s.ID]
-	if !box.Mod.TurnEnded(report.At) {
-		return
+	p.Unlock()
+	if ended {
+		p.changed()
+		p.idleness.turnEnded(s)
 	}
-	s.Busy = false
-	box.Signal()
-	p.changed()
 }
 
 // watchModLocked looks after what was given to a mod until all of its outcomes
@@ -235,9 +233,9 @@ func (p *mods) watchModLocked(s *session.Session, box *mailbox.Box) {
 		if err := p.judgeMod(ctx, s, session.HookCall{}); err != nil {
 			p.opts.Log.Warn("what became of a prompt could not be noted", "session", s.Name, "err", err)
 		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if box.Mod.Unwatch() && p.boxes[s.ID] == box {
+		p.Lock()
+		defer p.Unlock()
+		if box.Mod.Unwatch() && p.Boxes[s.ID] == box {
 			p.watchModLocked(s, box)
 		}
 	})
@@ -247,16 +245,16 @@ func (p *mods) watchModLocked(s *session.Session, box *mailbox.Box) {
 // trace tells, in the hook call that shows it or in claude's transcript
 // (mail.ModTrace).
 func (p *mods) judgeMod(ctx context.Context, s *session.Session, call session.HookCall) error {
-	p.mu.Lock()
-	id, box := s.ID, p.boxes[s.ID]
+	p.Lock()
+	id, box := s.ID, p.Boxes[s.ID]
 	if box == nil || s.Kind != bridge.Claude || !box.Mod.Open() {
-		p.mu.Unlock()
+		p.Unlock()
 		return nil
 	}
 	now, settle, confirm := p.nowMillis(), p.opts.Pace.Settle.Milliseconds(), p.opts.Pace.Confirm.Milliseconds()
 	awaited, quiet := box.Mod.Awaited(), !s.Busy && !box.Mod.InTurn() && now >= box.LastActive()+settle
 	folder, cwd, asked, tries := s.CLIDataDir, s.Cwd, box.Mod.Conversations(s.SessionID), box.Mod.Tries()
-	p.mu.Unlock()
+	p.Unlock()
 	given, err := p.ledger.GivenToMod(ctx, id)
 	if err != nil {
 		return err
@@ -286,15 +284,15 @@ func (p *mods) judgeMod(ctx context.Context, s *session.Session, call session.Ho
 		if err != nil {
 			return err
 		}
-		p.mu.Lock()
+		p.Lock()
 		box.Mod.Resolved(d.ID)
 		box.Signal()
 		p.changed()
-		p.mu.Unlock()
+		p.Unlock()
 	}
-	p.mu.Lock()
+	p.Lock()
 	box.Mod.Judged(left > 0)
-	p.mu.Unlock()
+	p.Unlock()
 	return nil
 }
 
@@ -304,7 +302,7 @@ func (p *mods) statusLine(ctx context.Context, s *session.Session) (string, erro
 	if err != nil || !settings.Claude.StatusLine {
 		return "", nil //nolint:nilerr // bad settings are told elsewhere, and keep no prompt
 	}
-	waiting, err := p.opts.DB.Waiting(ctx, p.targetOf(s).ID, hookScan, nil)
+	waiting, err := p.opts.DB.Waiting(ctx, p.TargetOf(s).ID, hookScan, nil)
 	if err != nil {
 		return "", err
 	}

@@ -53,10 +53,10 @@ func (m *mod) prompts() <-chan api.ModPrompt {
 func (b *bench) modThere(sessionID string, there bool) {
 	b.t.Helper()
 	eventually(b.t, "the mod of "+sessionID, func() bool {
-		b.broker.mu.Lock()
-		defer b.broker.mu.Unlock()
-		s, ok := b.broker.roster.ByHost(bridge.Claude, sessionID)
-		return ok && b.broker.hasModLocked(s) == there
+		b.broker.Lock()
+		defer b.broker.Unlock()
+		s, ok := b.broker.Roster.ByHost(bridge.Claude, sessionID)
+		return ok && b.broker.Boxes.HasMod(s) == there
 	})
 }
 
@@ -74,15 +74,15 @@ func (m *mod) tell(event api.ModEvent, prompt api.ModPrompt, detail string) {
 func (m *mod) none(prompts <-chan api.ModPrompt, why string) {
 	m.b.t.Helper()
 	b := m.b.broker
-	b.mu.Lock()
-	s, ok := b.roster.ByHost(bridge.Claude, m.session)
+	b.Lock()
+	s, ok := b.Roster.ByHost(bridge.Claude, m.session)
 	var l *link
-	for conn, other := range b.conns {
-		if conn.Hello().Role == api.RoleMod && ok && b.boxes[s.ID].Mod.Is(&other.mod) {
+	for conn, other := range b.Conns {
+		if conn.Hello().Role == api.RoleMod && ok && b.Boxes[s.ID].Mod.Is(&other.Mod) {
 			l = other
 		}
 	}
-	b.mu.Unlock()
+	b.Unlock()
 	if l != nil {
 		if prompt, _, err := b.mods.modPrompt(m.b.t.Context(), l, s); err != nil || prompt != nil {
 			m.b.t.Errorf("%s: the mod would be given %+v (%v)", why, prompt, err)
@@ -196,7 +196,7 @@ func TestCHT_20_ALateWordOfATurnsEndDoesNotEndTheNextTurn(t *testing.T) {
 	}
 	b.chat(chat.Request{Session: p.ID, Body: "words", MessageID: "m-1"})
 	m.none(prompts, "during the next turn")
-	if s, _ := b.broker.roster.Get(p.ID); !b.broker.isBusy(s) {
+	if s, _ := b.broker.Roster.Get(p.ID); !b.broker.IsBusy(s) {
 		t.Error("the next turn counts as ended")
 	}
 	m.tell(api.ModTurnEnded, api.ModPrompt{}, "")
@@ -416,7 +416,7 @@ func TestCHT_20_OneWakeAtATimeOverModAndWakeHook(t *testing.T) {
 	b.chat(chat.Request{Session: p.ID, Body: "words", MessageID: "m-1"})
 	prompt := <-prompts
 	b.join(api.Register{Name: "other"}).mustSend(api.SendArgs{To: "p", Body: "from a peer"})
-	s, _ := b.broker.roster.Get(p.ID)
+	s, _ := b.broker.Roster.Get(p.ID)
 	if reply, held, err := b.broker.wakeHooks.wakeNow(t.Context(), new(link), s, false); err != nil || !held || reply.Text != "" {
 		t.Errorf("beside the mod's prompt the wake hook would be given %q (held: %t, %v)", reply.Text, held, err)
 	}

@@ -238,9 +238,9 @@ func (b *bench) leaves(p peer) {
 	b.t.Helper()
 	p.Close()
 	eventually(b.t, "the session has left", func() bool {
-		b.broker.mu.Lock()
-		defer b.broker.mu.Unlock()
-		_, live := b.broker.roster.Get(p.ID)
+		b.broker.Lock()
+		defer b.broker.Unlock()
+		_, live := b.broker.Roster.Get(p.ID)
 		return !live
 	})
 }

@@ -18,7 +18,7 @@ const wakePrompt = "Mail from Bridge has arrived for you. If it is not shown wit
 // noteQueueLocked keeps what the queue made of what it was given last, for the
 // diagnostics (CHT-19).
 func (p *queues) noteQueueLocked(peerID string, result chat.QueueResult, reason string) {
-	if box := p.boxes[peerID]; box != nil {
+	if box := p.Boxes[peerID]; box != nil {
 		box.Queue.Note(result, reason)
 	}
 }
@@ -26,7 +26,7 @@ func (p *queues) noteQueueLocked(peerID string, result chat.QueueResult, reason 
 // queueWakeLocked schedules one wake of an idle codex session. Mail that comes
 // until it runs joins it; while one is outstanding nothing is asked.
 func (p *queues) queueWakeLocked(s *session.Session) {
-	if p.boxes[s.ID].Queue.Schedule(p.nowMillis()) {
+	if p.Boxes[s.ID].Queue.Schedule(p.nowMillis()) {
 		p.soon(p.opts.Pace.Debounce, func(ctx context.Context) { p.queueWake(ctx, s) })
 	}
 }
@@ -45,14 +45,14 @@ func (p *queues) queueWake(ctx context.Context, s *session.Session) {
 			result, reason = queue.Push(ctx, thread, wakePrompt)
 		}
 	}
-	p.mu.Lock()
-	if box := p.boxes[s.ID]; box != nil {
+	p.Lock()
+	if box := p.Boxes[s.ID]; box != nil {
 		box.Queue.Pushed(result, p.nowMillis())
 		if result != "" {
 			box.Queue.Note(result, reason)
 		}
 	}
-	p.mu.Unlock()
+	p.Unlock()
 	if result == chat.QueueAccepted {
 		p.ledger.Asked(ctx, marks)
 	}
@@ -65,10 +65,10 @@ func (p *queues) queueWake(ctx context.Context, s *session.Session) {
 // wake, and the thread to ask.
 func (p *queues) wakeable(ctx context.Context, s *session.Session) (marks []mail.Mark, thread string) {
 	mayWake := p.leases.mayWake(s)
-	unread, err := p.opts.DB.Waiting(ctx, p.targetOf(s).ID, hookScan, mayWake)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	box := p.boxes[s.ID]
+	unread, err := p.opts.DB.Waiting(ctx, p.TargetOf(s).ID, hookScan, mayWake)
+	p.Lock()
+	defer p.Unlock()
+	box := p.Boxes[s.ID]
 	if err != nil || box == nil || s.Busy {
 		return nil, ""
 	}

@@ -16,7 +16,7 @@ func (p *history) searchHistory(ctx context.Context, l *link, args api.SearchArg
 	if err != nil {
 		return api.SearchResult{}, err
 	}
-	result, err := lookup.Search(ctx, p.opts.DB, p.targetOf(s), args)
+	result, err := lookup.Search(ctx, p.opts.DB, p.TargetOf(s), args)
 	if err != nil {
 		return api.SearchResult{}, err
 	}

@@ -27,15 +27,15 @@ func (p *messages) sendStatus(ctx context.Context, l *link, args api.SentArgs) (
 	if err != nil && bridge.CodeOf(err) != bridge.NotFound {
 		return api.Sent{}, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	if err != nil || !p.sentByLocked(s, row.From.ID) {
 		return api.Sent{}, bridge.Errorf(bridge.NotFound, "this session has sent no message with the id %q", args.MessageID)
 	}
 	answer := api.Sent{ID: row.ID, Recipients: []api.SentStage{}}
 	for _, d := range row.Deliveries {
 		stage, fact := d.Reached()
-		answer.Recipients = append(answer.Recipients, api.SentStage{Name: p.nameLocked(d.Recipient), Stage: stage, At: fact.At, Evidence: fact.Evidence})
+		answer.Recipients = append(answer.Recipients, api.SentStage{Name: p.NameLocked(d.Recipient), Stage: stage, At: fact.At, Evidence: fact.Evidence})
 	}
 	slices.SortFunc(answer.Recipients, func(x, y api.SentStage) int { return bridge.CompareNames(x.Name, y.Name) })
 	return answer, nil
@@ -44,6 +44,6 @@ func (p *messages) sendStatus(ctx context.Context, l *link, args api.SentArgs) (
 // sentByLocked reports whether from is a peer id of s: its own, one that it had
 // before it was known who it is, or another one of its host session.
 func (p *messages) sentByLocked(s *session.Session, from string) bool {
-	now, _ := p.boxes.Of(from)
-	return now == s.ID || p.roster.SameSession(s, from)
+	now, _ := p.Boxes.Of(from)
+	return now == s.ID || p.Roster.SameSession(s, from)
 }

@@ -143,7 +143,7 @@ func TestMSG_12_AMessageStaysItsSendersOwn(t *testing.T) {
 	from := b.join(api.Register{Name: "from", SessionID: "h1"})
 	sent := from.mustSend(api.SendArgs{To: "to", Body: "x"})
 	from.Close()
-	eventually(t, "it left", func() bool { b.broker.mu.Lock(); defer b.broker.mu.Unlock(); return b.broker.roster.Len() == 1 })
+	eventually(t, "it left", func() bool { b.broker.Lock(); defer b.broker.Unlock(); return b.broker.Roster.Len() == 1 })
 	heir := b.join(api.Register{Name: "from", SessionID: "h2"})
 	wantCode(t, "another session of the name", ask(heir, sent.ID), bridge.NotFound)
 	other := b.join(api.Register{Name: "codex", SessionID: "h1", Kind: bridge.Codex})
@@ -158,7 +158,7 @@ func TestMSG_12_AMessageStaysItsSendersOwn(t *testing.T) {
 	early := b.join(api.Register{Name: "early"})
 	before := early.mustSend(api.SendArgs{To: "from", Body: "y"})
 	again.Close()
-	eventually(t, "it left", func() bool { b.broker.mu.Lock(); defer b.broker.mu.Unlock(); return b.broker.roster.Len() == 1 })
+	eventually(t, "it left", func() bool { b.broker.Lock(); defer b.broker.Unlock(); return b.broker.Roster.Len() == 1 })
 	if _, err := early.Peers(t.Context(), api.Caller{SessionID: "h1"}); err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	"bridge/backend/bridge"
+	"bridge/backend/broker/presence"
 	"bridge/backend/broker/wake"
 	"bridge/backend/decision"
 	"bridge/backend/ipc/api"
-	"bridge/backend/proc"
 	"bridge/backend/session"
 	"bridge/backend/store"
 )
@@ -24,15 +24,10 @@ func (p *sessions) register(ctx context.Context, l *link, args api.Register) (ap
 	if err := args.Check(); err != nil {
 		return api.Registered{}, err
 	}
-	host := hostOf(l, args)
-	p.mu.Lock()
-	l.host = host
-	l.leases.Keep(args.Leases)
-	if l.identity == nil || l.conn.Hello().Role != api.RolePlugin {
-		l.identity = &args
+	if err := p.checkJob(l, args); err != nil {
+		return api.Registered{}, err
 	}
-	s, provisional := p.identity.placeLocked(l, args)
-	p.mu.Unlock()
+	s, provisional := p.Register(l, args)
 	if provisional {
 		note, err := p.decisions.note(ctx, decision.Target{Agent: args.Kind, Cwd: args.Cwd})
 		return api.Registered{Note: note}, err
@@ -40,68 +35,30 @@ func (p *sessions) register(ctx context.Context, l *link, args api.Register) (ap
 	if err := p.persistIdentity(ctx, s); err != nil {
 		return api.Registered{}, err
 	}
-	note, err := p.decisions.note(ctx, p.targetOf(s))
+	note, err := p.decisions.note(ctx, p.TargetOf(s))
 	p.children.lookSoon(s, args.CLIDataDir)
 	p.status.askVersion(args.Kind)
 	p.changed()
-	p.mu.Lock()
-	answer := joined(s)
-	p.mu.Unlock()
+	p.Lock()
+	answer := presence.Joined(s)
+	p.Unlock()
 	answer.Note = note
 	return answer, err
-}
-
-func (p *sessions) newSession(args api.Register, id string) *session.Session {
-	return &session.Session{
-		ID: id, Kind: args.Kind, Cwd: args.Cwd, AgentPID: args.AgentPID, Since: p.nowMillis(),
-		Host: args.Host(), Channel: args.Channel, HooksSeen: args.Hooks, Wake: p.wakePolicy(args),
-	}
-}
-
-// hostOf is the process of a registering connection: its host where that was
-// recognised, else itself. Its MCP server may be connected for a moment longer than
-// that runs, and come to the next broker too.
-func hostOf(l *link, args api.Register) proc.Named {
-	pid := l.conn.Hello().PID
-	if args.HostKnown {
-		pid = args.AgentPID
-	}
-	return proc.Known(args.Process, pid)
-}
-
-// wakePolicy is what the session advertises, or the owner's settings.
-func (p *sessions) wakePolicy(args api.Register) session.Policy {
-	if p := args.WakePrefs; p != nil {
-		return session.Policy{AutoWake: p.AutoWake, WakeOnDirect: p.WakeOnDirect, MaxHops: p.MaxHops}
-	}
-	settings, err := p.opts.Settings()
-	if err != nil {
-		p.opts.Log.Warn("config.json is not used", "err", err)
-		return session.Policy{WakeOnDirect: true, MaxHops: bridge.DefaultMaxHops}
-	}
-	return session.Policy{AutoWake: settings.AutoWake, WakeOnDirect: settings.WakeOnDirect, MaxHops: settings.MaxHops}
-}
-
-// applyPrefsLocked gives the session the auto-wake that it chose earlier.
-func (p *sessions) applyPrefsLocked(s *session.Session) {
-	if enabled, chosen := p.prefs.Get(s.ID); chosen {
-		s.Wake.AutoWake = enabled
-	}
 }
 
 // persistIdentity makes durable what a registration or a learned identity changed, and
 // catches the session up on decisions (DEC-13). It may run again at any time.
 func (p *sessions) persistIdentity(ctx context.Context, s *session.Session) error {
-	p.mu.Lock()
+	p.Lock()
 	peer := store.Peer{ID: s.ID, Name: s.Name, Agent: s.Kind, SessionID: s.SessionID, SeenAt: p.nowMillis()}
-	target := p.roster.Target(s)
-	box := p.boxes[s.ID]
+	target := p.Roster.Target(s)
+	box := p.Boxes[s.ID]
 	var former []string
 	if box != nil {
 		former = slices.Clone(box.FormerIDs)
 	}
 	runner := s.Host == session.HostRunner
-	p.mu.Unlock()
+	p.Unlock()
 	p.at(persisting)
 	// The session is on the list already. A decision whose recipients were chosen
 	// before it came is written before this, for writes come one after another:
@@ -134,13 +91,13 @@ func (p *sessions) persistIdentity(ctx context.Context, s *session.Session) erro
 
 // leave ends one session of a plugin's connection.
 func (p *sessions) leave(_ context.Context, l *link, args api.Leave) (api.Empty, error) {
-	p.mu.Lock()
-	held := l.sessions[args.ID]
+	p.Lock()
+	held := l.Sessions[args.ID]
 	if held {
-		delete(l.sessions, args.ID)
-		p.identity.leaveUnlessHeldLocked(args.ID)
+		delete(l.Sessions, args.ID)
+		p.LeaveUnlessHeldLocked(args.ID)
 	}
-	p.mu.Unlock()
+	p.Unlock()
 	if !held {
 		return api.Empty{}, bridge.Errorf(bridge.NotFound, "the connection is not part of that session")
 	}
@@ -151,9 +108,9 @@ func (p *sessions) leave(_ context.Context, l *link, args api.Leave) (api.Empty,
 // callerOf finds the session on whose behalf a connection asks. A call that
 // carries a host session id identifies or creates it on the way.
 func (p *sessions) callerOf(ctx context.Context, l *link, caller api.Caller) (*session.Session, error) {
-	p.mu.Lock()
-	s, persisted, err := p.identity.findCallerLocked(l, caller)
-	p.mu.Unlock()
+	p.Lock()
+	s, persisted, err := p.FindCallerLocked(l, caller)
+	p.Unlock()
 	if err != nil || persisted {
 		return s, err
 	}
@@ -173,12 +130,12 @@ func (p *sessions) autoWake(ctx context.Context, l *link, args api.AutoWakeArgs)
 	if p.children.isChild(args.Caller) {
 		return api.Empty{}, bridge.Errorf(bridge.Denied, "a native child cannot change its parent's wake policy")
 	}
-	if err := p.prefs.Set(p.targetOf(s).ID, args.Enabled); err != nil {
+	if err := p.prefs.Set(p.TargetOf(s).ID, args.Enabled); err != nil {
 		return api.Empty{}, err
 	}
-	p.mu.Lock()
+	p.Lock()
 	s.Wake.AutoWake = args.Enabled
-	p.mu.Unlock()
+	p.Unlock()
 	p.changed()
 	return api.Empty{}, p.activity.noteActivity(ctx, s, "tool auto_wake")
 }

@@ -21,7 +21,7 @@ type status struct {
 // peers lists the live sessions for a tool call (MSG-09).
 func (p *status) peers(ctx context.Context, l *link, caller api.Caller) (api.PeersResult, error) {
 	result := api.PeersResult{}
-	if l.identity != nil {
+	if l.Identity != nil {
 		s, err := p.sessions.callerOf(ctx, l, caller)
 		if err != nil {
 			return api.PeersResult{}, err
@@ -29,11 +29,14 @@ func (p *status) peers(ctx context.Context, l *link, caller api.Caller) (api.Pee
 		if err := p.activity.noteActivity(ctx, s, "tool peers"); err != nil {
 			return api.PeersResult{}, err
 		}
-		p.mu.Lock()
+		p.Lock()
 		result.Self = s.Name
-		p.mu.Unlock()
+		p.Unlock()
 	}
 	p.idleness.lookIdleEverywhere()
+	if p.pairs != nil && l.Job == "" {
+		result.Remote = p.pairs.Sessions(ctx)
+	}
 	var err error
 	result.Peers, err = p.all(ctx)
 	return result, err
@@ -45,10 +48,10 @@ func (p *status) all(ctx context.Context) ([]api.Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	peers := []api.Peer{}
-	for _, s := range p.roster.Live() {
+	for _, s := range p.Roster.Live() {
 		peers = append(peers, p.peerLocked(s, unread[s.ID]))
 	}
 	return peers, nil
@@ -73,10 +76,10 @@ func (p *status) peerLocked(s *session.Session, unread int) api.Peer {
 		}
 		peer.Children = append(peer.Children, api.Child{ID: c.ID, Title: c.Title, State: state})
 	}
-	facts := p.factsLocked(s)
+	facts := p.Boxes.Facts(s)
 	peer.Transport, peer.Wake, peer.Detail = reach.Mail(facts)
 	var problems []string
-	if problem := p.boxes[s.ID].Queue.Problem(); problem != "" {
+	if problem := p.Boxes[s.ID].Queue.Problem(); problem != "" {
 		problems = append(problems, problem)
 	}
 	version := p.versions.Of(s.Kind)

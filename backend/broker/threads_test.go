@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"bridge/backend/bridge"
-	"bridge/backend/broker/wake"
-	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 )
@@ -106,60 +104,16 @@ func TestMSG_03_AServerInTheThreadsFolderIsPreferred(t *testing.T) {
 	b.wantRoll("the thread, proven", "codex-b:t1")
 }
 
-// threadServer is a server that stands for nobody, with what change says of it.
-func threadServer(number int, change func(*link)) *link {
-	l := &link{mod: wake.ModLink{Number: number}, sessions: map[string]bool{}, identity: &api.Register{Kind: bridge.Codex, Cwd: "/a", AgentPID: 77, Threads: true}}
-	if change != nil {
-		change(l)
-	}
-	return l
-}
-
-func TestMSG_03_WhichServerAThreadIsGiven(t *testing.T) {
-	alone := func(l *link) { l.identity.Threads = false }
-	elsewhere := func(l *link) { l.identity.Cwd = "/b" }
-	for name, tt := range map[string]struct {
-		servers []*link
-		want    int // the server's number, 0 for none
-	}{
-		"the only one":                     {[]*link{threadServer(1, nil)}, 1},
-		"the one that waits longest":       {[]*link{threadServer(2, nil), threadServer(1, nil), threadServer(3, nil)}, 1},
-		"one in the same folder before":    {[]*link{threadServer(1, elsewhere), threadServer(2, nil)}, 2},
-		"one of another folder if need be": {[]*link{threadServer(1, elsewhere)}, 1},
-		"the only one without threads":     {[]*link{threadServer(1, alone)}, 1},
-		"none of several without threads":  {[]*link{threadServer(1, alone), threadServer(2, alone)}, 0},
-		"none that is shared":              {[]*link{threadServer(1, func(l *link) { l.identity.Shared = true })}, 0},
-		"none that stands for a session":   {[]*link{threadServer(1, func(l *link) { l.sessions["s"] = true })}, 0},
-		"none of another kind":             {[]*link{threadServer(1, func(l *link) { l.identity.Kind = bridge.Claude })}, 0},
-		"none of another agent":            {[]*link{threadServer(1, func(l *link) { l.identity.AgentPID = 78 })}, 0},
-		"none that has not registered":     {[]*link{threadServer(1, func(l *link) { l.identity = nil })}, 0},
-	} {
-		t.Run("MSG-03 "+name, func(t *testing.T) {
-			b := &threads{&core{live: live{conns: map[*ipc.Conn]*link{}}}}
-			for _, l := range tt.servers {
-				b.conns[new(ipc.Conn)] = l
-			}
-			got := 0
-			if l := b.freeServerLocked(session.HookCall{Kind: bridge.Codex, Cwd: "/a", Ancestors: []int{5, 77}}); l != nil {
-				got = l.mod.Number
-			}
-			if got != tt.want {
-				t.Errorf("it is given to server %d, want %d", got, tt.want)
-			}
-		})
-	}
-}
-
 // ends closes the peer's connection and waits until the broker has seen it.
 func (p peer) ends(left int) {
 	p.b.t.Helper()
 	p.Close()
 	eventually(p.b.t, "the server has ended", func() bool {
-		p.b.broker.mu.Lock()
-		defer p.b.broker.mu.Unlock()
+		p.b.broker.Lock()
+		defer p.b.broker.Unlock()
 		servers := 0
-		for _, l := range p.b.broker.conns {
-			if l.identity != nil {
+		for _, l := range p.b.broker.Conns {
+			if l.Identity != nil {
 				servers++
 			}
 		}

@@ -29,7 +29,7 @@ func (p *wakeHooks) wakeWait(ctx context.Context, l *link, args api.WakeWait) (a
 	superseded, leave := p.takeWaitingPlace(s, args.Standby)
 	defer leave()
 	for {
-		arrived, ok := p.arrivals(s)
+		arrived, ok := p.Arrivals(s)
 		if !ok {
 			return api.WakeReply{Superseded: true}, nil
 		}
@@ -58,9 +58,9 @@ func (p *wakeHooks) wakeWait(ctx context.Context, l *link, args api.WakeWait) (a
 
 // takeWaitingPlace makes the caller the one waiting hook of its role.
 func (p *wakeHooks) takeWaitingPlace(s *session.Session, standby bool) (superseded <-chan struct{}, leave func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	box := p.boxes[s.ID]
+	p.Lock()
+	defer p.Unlock()
+	box := p.Boxes[s.ID]
 	if box == nil {
 		gone := make(chan struct{})
 		close(gone)
@@ -72,8 +72,8 @@ func (p *wakeHooks) takeWaitingPlace(s *session.Session, standby bool) (supersed
 		p.changed() // it can be woken now
 	}
 	return place, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
+		p.Lock()
+		defer p.Unlock()
 		if box.Hooks.Leave(standby, place) && !box.Hooks.Waits() {
 			p.changed()
 		}
@@ -86,8 +86,8 @@ func (p *wakeHooks) takeWaitingPlace(s *session.Session, standby bool) (supersed
 func (p *wakeHooks) wakeNow(ctx context.Context, l *link, s *session.Session, standby bool) (reply api.WakeReply, held bool, err error) {
 	mine := p.wakeMail(s, standby)
 	lease, given, err := p.leases.lease(ctx, l, s, hookScan, mine, func(free []mail.Delivery) mail.Presentation {
-		box := p.boxes[s.ID]
-		free = p.forHooksLocked(s, free)
+		box := p.Boxes[s.ID]
+		free = p.Boxes.ForHooks(s, free)
 		some := slices.ContainsFunc(free, mine)
 		if held = some && (s.Busy || box.Mod.State() == wake.ModEntering); held || !some {
 			return mail.Presentation{}
@@ -113,10 +113,10 @@ func (p *wakeHooks) wakeNow(ctx context.Context, l *link, s *session.Session, st
 // wakeMail tells which mail a wake hook of that role may wake s with.
 func (p *wakeHooks) wakeMail(s *session.Session, standby bool) mail.Priority {
 	mayWake := p.leases.mayWake(s)
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	var known wake.Hooks
-	if box := p.boxes[s.ID]; box != nil {
+	if box := p.Boxes[s.ID]; box != nil {
 		known = box.Hooks
 	}
 	ours := known.For(standby)

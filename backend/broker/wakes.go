@@ -22,15 +22,15 @@ type wakes struct{ *core }
 // this very call.
 func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session.HookCall) error {
 	now := p.nowMillis()
-	p.mu.Lock()
-	id, box := s.ID, p.boxes[s.ID]
+	p.Lock()
+	id, box := s.ID, p.Boxes[s.ID]
 	if box == nil || s.Kind != bridge.Claude {
-		p.mu.Unlock()
+		p.Unlock()
 		return nil
 	}
 	handovers, told, open := box.Handovers(), box.Hooks.Announced(), box.Hooks.Open()
 	signs := box.Hooks.Sign(call.Event, box.LastActive(), p.opts.Pace.Settle.Milliseconds(), now)
-	p.mu.Unlock()
+	p.Unlock()
 	if !open {
 		return nil
 	}
@@ -52,12 +52,12 @@ func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session
 	if err := p.unseen(ctx, s, id, box, dropped); err != nil {
 		return err
 	}
-	p.mu.Lock()
+	p.Lock()
 	for _, message := range shown {
 		box.Hooks.Shown(message)
 	}
 	box.Hooks.Judged(len(given) > 0 || box.Handovers() != handovers)
-	p.mu.Unlock()
+	p.Unlock()
 	if len(whole) > 0 {
 		p.changed()
 	}
@@ -71,8 +71,8 @@ func (p *wakes) unseen(ctx context.Context, s *session.Session, peerID string, b
 	if err := p.ledger.Unseen(ctx, peerID, messages...); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	for _, message := range messages {
 		box.Unannounce(message)
 		if box.Hooks.Dropped(message) == wake.HookPushed {
@@ -98,11 +98,11 @@ func (p *wakes) watchWake(s *session.Session, ids []string) {
 			case <-p.life.Done():
 				return
 			}
-			p.mu.Lock()
-			id, box = s.ID, p.boxes[s.ID]
+			p.Lock()
+			id, box = s.ID, p.Boxes[s.ID]
 			asleep := box != nil && box.LastActive() <= given
 			held = asleep && slices.ContainsFunc(ids, func(message string) bool { return box.IsLeased(message) })
-			p.mu.Unlock()
+			p.Unlock()
 			if !asleep {
 				return
 			}
@@ -110,11 +110,11 @@ func (p *wakes) watchWake(s *session.Session, ids []string) {
 		if err := p.unseen(p.life, s, id, box, ids); err != nil {
 			p.opts.Log.Warn("mail of a wake without effect could not be offered again", "err", err)
 		}
-		p.mu.Lock()
-		if p.boxes[id] == box {
+		p.Lock()
+		if p.Boxes[id] == box {
 			box.Signal()
 		}
-		p.mu.Unlock()
+		p.Unlock()
 		p.changed()
 	})
 }

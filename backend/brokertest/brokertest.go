@@ -4,15 +4,20 @@ package brokertest
 
 import (
 	"log/slog"
+	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"bridge/backend/agent"
+	"bridge/backend/agent/clidata"
 	"bridge/backend/broker"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 	"bridge/backend/jobs"
+	"bridge/backend/prompts"
 	"bridge/backend/store"
 )
 
@@ -22,6 +27,10 @@ type Running struct {
 	DB     *store.DB
 	Target ipc.Target // where clients reach it
 	Jobs   *jobs.Jobs // of ServeJobs
+	// Prompts are those of sessions; Page says whether a page is open.
+	Prompts *prompts.Prompts
+	Page    *atomic.Bool
+	Dialogs *atomic.Int64 // how often a dialog of claude's was seen on the screen
 }
 
 // Serve runs a broker until the test ends.
@@ -56,6 +65,23 @@ func ServeJobs(t testing.TB, start func(folder string) (pid int, err error)) Run
 		t.Fatal(err)
 	}
 	delegated := serveJobs(t, home, b, start)
+	page, dialogs := &atomic.Bool{}, &atomic.Int64{}
+	waits := func(folder string, pid int, sessionID string) (waits, known bool) {
+		waits, known = clidata.ClaudeWaits(folder, pid, sessionID)
+		if waits {
+			dialogs.Add(1)
+		}
+		return waits, known
+	}
+	asking := prompts.New(prompts.Options{
+		Broker: b, Settings: func() (config.Settings, error) { return home.Settings(noEnv) }, Watched: page.Load, Waits: waits,
+		Answers: filepath.Join(home.Dir(), "approvals"), Open: filepath.Join(home.Dir(), config.PromptsOpen), Pace: prompts.Pace{Look: 5 * time.Millisecond, Visible: 100 * time.Millisecond}, Now: time.Now, Log: log,
+		SetAway: func(on bool) error {
+			_, err := home.UpdateConfig(func(c *config.Config) error { c.Away = on; return nil })
+			return err
+		},
+	})
+	b.Prompt(asking)
 	socket, err := ipc.Listen(home.Socket())
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +100,7 @@ func ServeJobs(t testing.TB, start func(folder string) (pid int, err error)) Run
 			t.Error(err)
 		}
 	})
-	return Running{Home: home, DB: db, Target: target, Jobs: delegated}
+	return Running{Home: home, DB: db, Target: target, Jobs: delegated, Prompts: asking, Page: page, Dialogs: dialogs}
 }
 
 func serveJobs(t testing.TB, home config.Home, b *broker.Broker, start func(string) (int, error)) *jobs.Jobs {
@@ -83,7 +109,8 @@ func serveJobs(t testing.TB, home config.Home, b *broker.Broker, start func(stri
 		return nil
 	}
 	served, err := jobs.Open(jobs.Options{
-		Home: home, Broker: b, Start: start, Now: time.Now, Log: slog.New(slog.DiscardHandler), Pace: jobs.Pace{Look: 5 * time.Millisecond},
+		Home: home, Broker: b, Start: start, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Settings: func() (config.Jobs, error) { return config.Jobs{Enabled: true}, nil }, Pace: jobs.Pace{Look: 5 * time.Millisecond},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -91,4 +118,15 @@ func serveJobs(t testing.TB, home config.Home, b *broker.Broker, start func(stri
 	b.Delegate(served)
 	served.Run()
 	return served
+}
+
+// Dial connects to the broker there until the test ends.
+func Dial(t testing.TB, target ipc.Target, role api.Role) *ipc.Client {
+	t.Helper()
+	client, err := ipc.Dial(t.Context(), target, ipc.Hello{Role: role, PID: os.Getpid(), Version: "test"})
+	if err != nil {
+		t.Fatalf("dial as %s: %v", role, err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
 }

@@ -5,28 +5,18 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"bridge/backend/bridge"
+	"bridge/backend/cli/outcome"
 	"bridge/backend/config"
 	"bridge/backend/hook"
-)
-
-// Exit codes (contract: Commands).
-const (
-	exitDone    = 0
-	exitFailed  = 1
-	exitUsage   = 2
-	exitRefused = 3
-	exitNoOne   = 4
+	"bridge/backend/runner"
 )
 
 // App is one run of the program: what it takes from outside, and what its commands
@@ -43,6 +33,9 @@ type App struct {
 	// Program is the console binary that agents and workers are told to start; ""
 	// for this very program.
 	Program string
+	// RunnerAt is told each step of a job that this program drives; nil for nobody. For
+	// tests that end it there.
+	RunnerAt func(runner.Step)
 
 	homeFlag string
 	json     bool
@@ -62,63 +55,11 @@ func (a *App) Run(ctx context.Context) int {
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return exitDone
+	if err != nil {
+		outcome.Report(a.Stdout, a.Stderr, "bridge", a.json, err)
 	}
-	a.report(err)
-	return ExitCode(err)
+	return outcome.Code(err)
 }
-
-// report prints one sentence, as the one JSON document with --json.
-func (a *App) report(err error) {
-	var done *reported
-	if errors.As(err, &done) {
-		return
-	}
-	if a.json {
-		_ = json.NewEncoder(a.Stdout).Encode(map[string]string{"error": oneLine(err)}) // nowhere left to say it
-		return
-	}
-	fmt.Fprintf(a.Stderr, "bridge: %s\n", oneLine(err))
-}
-
-// oneLine writes several errors after one another, for people.
-func oneLine(err error) string {
-	return strings.NewReplacer("\n", "; ", context.Canceled.Error(), "it was interrupted").Replace(err.Error())
-}
-
-// reported is a failure whose details are printed already.
-type reported struct{ code int }
-
-func (r *reported) Error() string { return "failed" }
-
-// ExitCode is the one place where an error picks its exit code.
-func ExitCode(err error) int {
-	var done *reported
-	var usage *usageError
-	switch {
-	case errors.As(err, &done):
-		return done.code
-	case errors.As(err, &usage):
-		return exitUsage
-	}
-	switch bridge.CodeOf(err) {
-	case bridge.Invalid:
-		return exitUsage
-	case bridge.Denied:
-		return exitRefused
-	case bridge.Unavailable:
-		return exitNoOne
-	default:
-		return exitFailed
-	}
-}
-
-// usageError is a wrong command line.
-type usageError struct{ err error }
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
 
 func (a *App) root() *cobra.Command {
 	root := &cobra.Command{
@@ -133,10 +74,12 @@ func (a *App) root() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().StringVar(&a.homeFlag, "home", "", "folder that holds everything Bridge stores (default $BRIDGE_HOME, else ~/.bridge)")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &outcome.UsageError{Err: err} })
 	root.AddCommand(
-		serveCommand(a), openCommand(a), urlCommand(a), statusCommand(a), sendCommand(a), decisionsCommand(a),
-		installCommand(a), uninstallCommand(a), demoCommand(a), mcpCommand(a), hookCommand(a),
+		serveCommand(a), openCommand(a), urlCommand(a), statusCommand(a), sendCommand(a), decisionsCommand(a), finishCommand(a),
+		pairCommand(a), linkCommand(a), unlinkCommand(a), joinCommand(a), leaveCommand(a), teamCommand(a), networkCommand(a), sendFileCommand(a), filesCommand(a),
+		needsCommand(a), answerCommand(a), rulesCommand(a), runsCommand(a), watchCommand(a), approveCommand(a),
+		installCommand(a), uninstallCommand(a), demoCommand(a), demoAgentCommand(a), mcpCommand(a), hookCommand(a),
 		pluginCommand(a), doctorCommand(a), serviceCommand(a), retireCommand(a), versionCommand(a), backupWorkerCommand(a),
 		runJobCommand(a), sandboxExecCommand(a),
 	)
@@ -150,9 +93,9 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return nil
 	case !cmd.HasParent():
-		return &usageError{fmt.Errorf("there is no command %q: bridge --help lists them", args[0])}
+		return &outcome.UsageError{Err: fmt.Errorf("there is no command %q: bridge --help lists them", args[0])}
 	default:
-		return &usageError{fmt.Errorf("%s takes no arguments, but was given %q", cmd.CommandPath(), args[0])}
+		return &outcome.UsageError{Err: fmt.Errorf("%s takes no arguments, but was given %q", cmd.CommandPath(), args[0])}
 	}
 }
 
@@ -161,7 +104,7 @@ func exactArgs(n int) cobra.PositionalArgs {
 		if len(args) == n {
 			return nil
 		}
-		return &usageError{fmt.Errorf("%d arguments are too few or too many: it is used as `%s`", len(args), cmd.UseLine())}
+		return &outcome.UsageError{Err: fmt.Errorf("%d arguments are too few or too many: it is used as `%s`", len(args), cmd.UseLine())}
 	}
 }
 

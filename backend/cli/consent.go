@@ -20,9 +20,13 @@ func (a *App) explain(sentences string) {
 	}
 }
 
-// consent asks on a terminal. Input that is no terminal never consents by
-// itself.
+// consent asks whether settings or files may be changed.
 func (a *App) consent(yes bool) error {
+	return a.ask("Make these changes? A copy of every file is kept.", yes)
+}
+
+// ask asks on a terminal. Input that is no terminal never consents by itself.
+func (a *App) ask(question string, yes bool) error {
 	if yes {
 		return nil
 	}
@@ -34,7 +38,7 @@ func (a *App) consent(yes bool) error {
 	if a.json {
 		asking = a.Stderr // standard output is for the one document
 	}
-	fmt.Fprint(asking, "Make these changes? A copy of every file is kept. [y/N] ")
+	fmt.Fprint(asking, question+" [y/N] ")
 	answer, err := bufio.NewReader(a.Stdin).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read the answer: %w", err)

@@ -26,25 +26,27 @@ func (a *App) wired(options daemon.Options, home config.Home, log *slog.Logger) 
 	options.Agents = a.agents(home)
 	options.OpenLink = openBrowser
 	options.BackUpMessages = func() (<-chan struct{}, error) { return a.startBackup(home) }
-	options.RunJob = func(folder string) (int, error) { return a.startRunner(home, folder) }
+	options.RunJob = func(folder string) (int, error) {
+		started, err := a.startRunner(home, folder)
+		if err != nil {
+			return 0, err
+		}
+		return started.PID, nil
+	}
 	return options
 }
 
 // startRunner starts the process that drives one delegated job.
-func (a *App) startRunner(home config.Home, folder string) (pid int, err error) {
+func (a *App) startRunner(home config.Home, folder string) (started *proc.Detached, err error) {
 	program := a.Program
 	if program == "" {
 		if program, err = os.Executable(); err != nil {
-			return 0, fmt.Errorf("find this program: %w", err)
+			return nil, fmt.Errorf("find this program: %w", err)
 		}
 	}
-	started, err := proc.StartDetached(proc.Command{
+	return proc.StartDetached(proc.Command{
 		Path: program, Args: []string{"run-job", folder, "--home", home.Dir()}, Dir: home.Dir(), LogFile: filepath.Join(folder, "runner.log"),
 	})
-	if err != nil {
-		return 0, err
-	}
-	return started.PID, nil
 }
 
 // agents are the agent CLIs of this PC, to be connected to home.

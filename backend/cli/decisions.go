@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/bridge"
+	"bridge/backend/cli/outcome"
 	"bridge/backend/config"
 	"bridge/backend/decision"
 	"bridge/backend/maintain/check"
@@ -40,14 +41,14 @@ func decisionsCommand(a *App) *cobra.Command {
 		Example: "  bridge decisions\n  bridge decisions licence --json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return &usageError{fmt.Errorf("%d words are too many: put a query of several into quotes; it is used as `%s`", len(args), cmd.UseLine())}
+				return &outcome.UsageError{Err: fmt.Errorf("%d words are too many: put a query of several into quotes; it is used as `%s`", len(args), cmd.UseLine())}
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			query := strings.Join(args, "")
 			if err := decision.CheckQuery(query); err != nil {
-				return &usageError{err}
+				return &outcome.UsageError{Err: err}
 			}
 			home, err := a.home()
 			if err != nil {

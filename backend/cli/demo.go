@@ -10,26 +10,24 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mark3labs/mcp-go/client"
-	"github.com/mark3labs/mcp-go/client/transport"
-	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/spf13/cobra"
 
-	"bridge/backend/bridge"
+	"bridge/backend/cli/demo"
+	"bridge/backend/cli/outcome"
 	"bridge/backend/config"
 	"bridge/backend/daemon"
 	"bridge/backend/ipc"
 )
 
 func demoCommand(a *App) *cobra.Command {
-	d := demo{App: a}
+	d := demoRun{App: a}
 	cmd := &cobra.Command{
 		Use: "demo", Short: "Show a live dashboard with scripted sessions in a throw-away home",
-		Long:    "Start broker and dashboard in a throw-away home, with three scripted sessions that are real MCP server\nprocesses: they write to each other and pin a decision. No agent and no account is needed. Ctrl-C ends it.",
+		Long:    "Start broker and dashboard in a throw-away home, with three scripted sessions that are real MCP server\nprocesses: they write to each other, pin a decision, ask you something and hand out jobs to a script that plays\nan agent, in checkouts of a small git repository. No agent and no account is needed. Ctrl-C ends it.",
 		Example: "  bridge demo\n  bridge demo --keep", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if d.rounds < 0 {
-				return &usageError{errors.New("--rounds must not be negative")}
+				return &outcome.UsageError{Err: errors.New("--rounds must not be negative")}
 			}
 			return d.run(cmd.Context())
 		},
@@ -42,8 +40,17 @@ func demoCommand(a *App) *cobra.Command {
 	return cmd
 }
 
-// demo is one run of `bridge demo`.
-type demo struct {
+// demoAgentCommand is the agent of the demo's jobs.
+func demoAgentCommand(a *App) *cobra.Command {
+	return &cobra.Command{
+		Use: demo.Command, Short: "Play the agent of the demo's jobs, over the Agent Client Protocol", Hidden: true, Args: noArgs,
+		Example: "  bridge " + demo.Command,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return demo.Agent(cmd.Context(), a.Stdin, a.Stdout) },
+	}
+}
+
+// demoRun is one run of `bridge demo`.
+type demoRun struct {
 	*App
 	keep, noOpen bool
 	port         int
@@ -53,9 +60,20 @@ type demo struct {
 // demoPause is the rhythm of the scripted sessions: slow enough to follow.
 const demoPause = 3 * time.Second
 
-func (d demo) run(ctx context.Context) (err error) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+// ended are the signals that end a demo: a closed terminal does, too, or the home would
+// stay behind.
+func ended() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
+}
+
+func (d demoRun) run(ctx context.Context) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, ended()...)
 	defer stop()
+	signal.Ignore(syscall.SIGPIPE) // a print that nobody reads fails then, and the demo ends in order
 	dir, err := os.MkdirTemp("", "bridge-demo-")
 	if err != nil {
 		return fmt.Errorf("make a throw-away home: %w", err)
@@ -65,30 +83,72 @@ func (d demo) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := demo.Prepare(home); err != nil {
+		return err
+	}
+	return d.serve(ctx, home, filepath.Join(dir, "shop"))
+}
+
+// serve runs the demo in its home until ctx ends.
+func (d demoRun) serve(ctx context.Context, home config.Home, project string) (err error) {
+	jobs := false
+	if d.rounds == 0 {
+		if jobs, err = demo.PrepareJobs(ctx, home, project); err != nil {
+			return unlessEnded(ctx, err)
+		}
+	}
 	log, closeLog := d.openLog(home)
 	defer closeLog()
 	agents := d.agents(home)
 	agents.Refusal = "this is a demo whose home goes away: run `bridge install` to connect your agents to your own"
+	var started demo.Runners
 	running, err := daemon.Start(ctx, daemon.Options{
 		Home: home, Getenv: d.Getenv, Host: "serve", Port: &d.port, Page: d.Page, Version: d.Version, Now: d.Now, Log: log,
-		Agents: agents,
+		Agents: agents, RunJob: func(folder string) (int, error) { return started.Add(d.startRunner(home, folder)) },
 	})
 	if err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
-	defer func() { err = errors.Join(err, running.Close()) }()
-	actors, err := startActors(ctx, home, filepath.Join(dir, "shop"))
-	defer actors.leave()
-	if err != nil {
-		return err
+	defer func() { err = errors.Join(err, d.close(running, &started)) }()
+	cast, err := demo.Begin(ctx, home, project)
+	defer cast.Leave()
+	if err == nil {
+		err = d.show(ctx, running, cast, jobs)
 	}
-	return d.show(ctx, running, actors)
+	return unlessEnded(ctx, err)
 }
 
-// show lets the actors talk until ctx ends.
-func (d demo) show(ctx context.Context, running *daemon.Daemon, actors actors) error {
+// endedSoon is for how long the demo's own signal is waited for when something failed.
+const endedSoon = time.Second
+
+// unlessEnded drops what failed because the demo was told to end. A terminal's Ctrl-C
+// reaches the demo's commands, too: that one died of it may be known before the signal is.
+func unlessEnded(ctx context.Context, err error) error {
+	if err != nil {
+		ipc.Pause(ctx, endedSoon)
+	}
+	if ctx.Err() == nil {
+		return err
+	}
+	return nil // it was told to end
+}
+
+// endPatience is for how long the demo's jobs are waited for at its end.
+const endPatience = 10 * time.Second
+
+// close ends the demo's jobs, which would outlive their broker and their home.
+func (d demoRun) close(running *daemon.Daemon, started *demo.Runners) error {
+	ctx, cancel := context.WithTimeout(context.Background(), endPatience)
+	defer cancel()
+	err := errors.Join(daemon.EndJobs(ctx, running), started.Wait(ctx))
+	cancel() // what a session asked for at the last moment is not waited for
+	return errors.Join(err, running.Close(), started.Wait(ctx))
+}
+
+// show lets the cast talk until ctx ends.
+func (d demoRun) show(ctx context.Context, running *daemon.Daemon, cast demo.Cast, jobs bool) error {
 	for round := range d.rounds {
-		if err := actors.play(ctx, round, 0); err != nil {
+		if err := cast.Play(ctx, round, 0); err != nil {
 			return err
 		}
 	}
@@ -96,7 +156,9 @@ func (d demo) show(ctx context.Context, running *daemon.Daemon, actors actors) e
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.Stdout, "bridge: ready %s\n", link)
+	if _, err := fmt.Fprintf(d.Stdout, "bridge: ready %s\n", link); err != nil {
+		return fmt.Errorf("nobody reads what the demo prints: %w", err)
+	}
 	if !d.noOpen && openBrowser(ctx, link) != nil {
 		fmt.Fprintln(d.Stdout, "Open the link above in a browser.")
 	}
@@ -105,115 +167,44 @@ func (d demo) show(ctx context.Context, running *daemon.Daemon, actors actors) e
 		<-ctx.Done()
 		return nil
 	}
-	fmt.Fprintln(d.Stdout, "Three scripted sessions are talking; Ctrl-C ends the demo.")
+	after := "all of it goes"
+	if d.keep {
+		after = "its home is kept"
+	}
+	fmt.Fprintf(d.Stdout, "Three scripted sessions are talking; Ctrl-C ends the demo, and %s.\n", after)
+	if jobs {
+		fmt.Fprintln(d.Stdout, "To try: in some seconds a job asks to commit. Allow it under Needs you; then review what it changed,\ncomment on a line, and apply it.")
+	} else {
+		fmt.Fprintln(d.Stdout, "git is not on this PC: no job is shown.")
+	}
+	if err := cast.Work(ctx, jobs); err != nil {
+		return err
+	}
 	for round := 0; ctx.Err() == nil; round++ {
-		if err := actors.play(ctx, round, demoPause); err != nil {
+		if err := cast.Play(ctx, round, demoPause); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// end clears the throw-away home, which holds nothing of the owner's.
-func (d demo) end(dir string) error {
+// end clears the throw-away home, which holds nothing of the owner's. It goes at once,
+// by another name: a program that still looks for it finds no half of it.
+func (d demoRun) end(dir string) error {
 	if d.keep {
-		fmt.Fprintf(d.Stdout, "The demo's home is kept in %s\n", filepath.Join(dir, "home"))
-		return nil
+		home := filepath.Join(dir, "home")
+		fmt.Fprintf(d.Stdout, "The demo's home is kept in %s\n", home)
+		return demo.Keep(home)
 	}
-	return os.RemoveAll(dir)
-}
-
-// actor is one scripted session: a real MCP server process.
-type actor struct{ *client.Client }
-
-// actors are those who play, by name.
-type actors map[string]*actor
-
-// startActors returns those that have begun also with an error.
-func startActors(ctx context.Context, home config.Home, project string) (actors, error) {
-	begun := actors{}
-	for name, kind := range map[string]bridge.AgentKind{"api": bridge.Claude, "web": bridge.Codex, "docs": bridge.OpenCode} {
-		a, err := startActor(ctx, home, project, name, kind)
-		if err != nil {
-			return begun, err
-		}
-		begun[name] = a
+	if err := os.Rename(dir, dir+"-ended"); err == nil {
+		dir += "-ended"
 	}
-	return begun, nil
-}
-
-func (a actors) leave() {
-	for _, one := range a {
-		_ = one.Close() // the demo is over
-	}
-}
-
-// play goes through the script once, with a pause before each line; rounds count
-// from 0. That ctx ends is no error.
-func (a actors) play(ctx context.Context, round int, pause time.Duration) error {
-	for _, line := range demoScript {
-		if !ipc.Pause(ctx, pause) {
+	var err error
+	for range 50 { // a command of a job may still write
+		if err = os.RemoveAll(dir); err == nil {
 			return nil
 		}
-		if err := line.play(ctx, a, round); err != nil && ctx.Err() == nil {
-			return err
-		}
+		ipc.Pause(context.Background(), 100*time.Millisecond)
 	}
-	return nil
-}
-
-func startActor(ctx context.Context, home config.Home, project, name string, kind bridge.AgentKind) (*actor, error) {
-	if err := os.MkdirAll(project, 0o700); err != nil {
-		return nil, fmt.Errorf("make the demo's project: %w", err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
-	}
-	process := transport.NewStdio(self, nil, "mcp", "--home", home.Dir(), "--agent", string(kind), "--name", name, "--cwd", project, "--session", "demo-"+name)
-	if err := process.Start(ctx); err != nil {
-		return nil, fmt.Errorf("start the session %s: %w", name, err)
-	}
-	a := &actor{client.NewClient(process)}
-	begin := mcp.InitializeRequest{Params: mcp.InitializeParams{
-		ProtocolVersion: mcp.LATEST_LEGACY_PROTOCOL_VERSION, ClientInfo: mcp.Implementation{Name: "bridge-demo", Version: "1"},
-	}}
-	if _, err := a.Initialize(ctx, begin); err != nil {
-		return nil, errors.Join(fmt.Errorf("begin the session %s: %w", name, err), a.Close())
-	}
-	return a, nil
-}
-
-// demoLine is one thing that a scripted session does.
-type demoLine struct {
-	who  string
-	tool string
-	args map[string]any
-	once bool // only in the first round
-}
-
-var demoScript = []demoLine{
-	{who: "api", tool: "send", args: map[string]any{"to": "web", "message": "The order endpoint now answers **409** when the cart changed meanwhile. Can you show that?"}},
-	{who: "web", tool: "inbox", args: map[string]any{}},
-	{who: "web", tool: "send", args: map[string]any{"to": "api", "message": "Yes: I reload the cart and tell the shopper what changed. What is the body of the 409?"}},
-	{who: "api", tool: "decide", args: map[string]any{"topic": "error format", "text": "Every endpoint answers errors as {\"error\": \"<sentence>\"}; status codes carry the meaning."}, once: true},
-	{who: "api", tool: "inbox", args: map[string]any{}},
-	{who: "docs", tool: "inbox", args: map[string]any{}},
-	{who: "docs", tool: "send", args: map[string]any{"to": "*", "message": "The API guide has a page about errors now. Please look whether it matches what you built."}},
-	{who: "web", tool: "inbox", args: map[string]any{}},
-	{who: "web", tool: "decide", args: map[string]any{"topic": "error format", "text": "Every endpoint answers errors as {\"error\": \"<sentence>\", \"code\": \"<word>\"}: the page chooses by the code, people read the sentence."}, once: true},
-}
-
-func (l demoLine) play(ctx context.Context, cast actors, round int) error {
-	if l.once && round > 0 {
-		return nil
-	}
-	result, err := cast[l.who].CallTool(ctx, mcp.CallToolRequest{Params: mcp.CallToolParams{Name: l.tool, Arguments: l.args}})
-	if err != nil {
-		return fmt.Errorf("%s calls %s: %w", l.who, l.tool, err)
-	}
-	if result.IsError {
-		return fmt.Errorf("%s calls %s: %v", l.who, l.tool, result.Content)
-	}
-	return nil
+	return err
 }

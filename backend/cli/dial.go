@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/cli/demo"
 	"bridge/backend/config"
 	"bridge/backend/daemon"
 	"bridge/backend/ipc"
@@ -28,13 +29,26 @@ func (a *App) target(home config.Home) (ipc.Target, error) {
 	return ipc.Target{Socket: home.Socket(), Token: string(token)}, nil
 }
 
+// onlyOwner refuses what was started within a job; the broker looks at the process
+// tree, too.
+func (a *App) onlyOwner(does string) error {
+	if name := a.Getenv(sandbox.JobVariable); name != "" {
+		return bridge.Errorf(bridge.Denied, "only the owner %s: this was asked for from within %s", does, name)
+	}
+	return nil
+}
+
 // startBackground starts a broker that outlives this process. Where none can
-// run, it says why and starts nothing. Within a delegated job it starts none: the
+// run, it says why and starts nothing; nor is one started in a demo's home, which goes
+// away with the demo. Within a delegated job it starts none: the
 // end of the job, which ends all its processes, would end the broker, too.
 func (a *App) startBackground(home config.Home) ipc.Starter {
 	return func() (<-chan struct{}, error) {
 		if name := a.Getenv(sandbox.JobVariable); name != "" {
 			return nil, bridge.Errorf(bridge.Unavailable, "no broker is running for this home, and %s, a delegated job, starts none", name)
+		}
+		if demo.IsHome(home) {
+			return nil, bridge.Errorf(bridge.Denied, "no broker is running for %s: it is the home of a demo, which has ended", home.Dir())
 		}
 		if err := daemon.Check(context.Background(), home, a.Getenv); err != nil {
 			return nil, err

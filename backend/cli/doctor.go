@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/bridge"
+	"bridge/backend/cli/outcome"
 	"bridge/backend/config"
 	"bridge/backend/maintain"
 	"bridge/backend/maintain/archive"
@@ -48,13 +50,13 @@ func doctorCommand(a *App) *cobra.Command {
 				return err
 			}
 			if len(args) > 1 || len(args) == 1 && !flags.drill {
-				return &usageError{fmt.Errorf("unexpected argument %q: only --drill takes a snapshot", args[len(args)-1])}
+				return &outcome.UsageError{Err: fmt.Errorf("unexpected argument %q: only --drill takes a snapshot", args[len(args)-1])}
 			}
 			return doctor{App: a, flags: flags}.run(cmd.Context(), strings.Join(args, ""))
 		},
 	})
 	cmd.Flags().BoolVar(&flags.backup, "backup", false, "make a full snapshot, also beside a running broker")
-	cmd.Flags().BoolVar(&flags.fix, "fix", false, "move abandoned temporary files to archive/orphaned")
+	cmd.Flags().BoolVar(&flags.fix, "fix", false, "move abandoned temporary files to archive/orphaned, and end what dead runners of jobs left running")
 	cmd.Flags().BoolVar(&flags.archive, "archive", false, "move old messages to archive.db")
 	cmd.Flags().StringVar(&flags.restore, "restore", "", "put the files of this full snapshot (a folder, or latest) in the place of the present ones")
 	cmd.Flags().StringVar(&flags.merge, "merge", "", "bring back what is missing of this backup of messages (a folder, or latest); overwrites nothing")
@@ -73,11 +75,11 @@ func (f doctorFlags) check(restoring, merging bool) error {
 	}
 	switch {
 	case works > 1:
-		return &usageError{errors.New("--backup, --fix, --archive, --restore, --merge and --drill exclude each other")}
+		return &outcome.UsageError{Err: errors.New("--backup, --fix, --archive, --restore, --merge and --drill exclude each other")}
 	case restoring && f.restore == "":
-		return &usageError{errors.New("--restore needs the folder of a snapshot")}
+		return &outcome.UsageError{Err: errors.New("--restore needs the folder of a snapshot")}
 	case merging && f.merge == "":
-		return &usageError{errors.New("--merge needs the folder of a backup of messages")}
+		return &outcome.UsageError{Err: errors.New("--merge needs the folder of a backup of messages")}
 	}
 	return nil
 }
@@ -156,7 +158,7 @@ func (d doctor) check(ctx context.Context) error {
 		return err
 	}
 	if !report.OK {
-		return &reported{exitFailed}
+		return &outcome.ReportedError{Code: outcome.Failed}
 	}
 	return nil
 }
@@ -191,7 +193,7 @@ func (d doctor) drill(ctx context.Context, snapshot string) error {
 		return err
 	}
 	if !result.OK {
-		return &reported{exitFailed}
+		return &outcome.ReportedError{Code: outcome.Failed}
 	}
 	return err
 }
@@ -202,8 +204,12 @@ func (d doctor) restore(ctx context.Context, snapshot string) error {
 	if err != nil {
 		return err
 	}
-	return d.print(done, fmt.Sprintf("Restored %d files from %s\n  What was there before is kept in %s\n  To undo: bridge doctor --restore %s\n",
-		done.Files, done.Snapshot, done.Recovery, done.Recovery))
+	text := fmt.Sprintf("Restored %d files from %s\n  What was there before is kept in %s\n  To undo: bridge doctor --restore %s\n",
+		done.Files, done.Snapshot, done.Recovery, done.Recovery)
+	if done.Rules != "" {
+		text += "  " + done.Rules + "\n"
+	}
+	return d.print(done, text)
 }
 
 func (d doctor) merge(ctx context.Context, set string) error {
@@ -224,25 +230,23 @@ func (d doctor) merge(ctx context.Context, set string) error {
 	return d.print(done, text)
 }
 
-// fixed is what `bridge doctor --fix --json` prints.
-type fixed struct {
-	Moved []archive.Moved `json:"moved"`
-}
-
 func (d doctor) fix(ctx context.Context) error {
-	moved, err := d.maintenance.Archive().Fix(ctx)
+	done, err := d.maintenance.Archive().Fix(ctx)
 	d.progress.end()
 	if err != nil {
 		return err
 	}
 	text := "Nothing was abandoned, so nothing was moved.\n"
-	if len(moved) > 0 {
-		text = fmt.Sprintf("Moved %d:\n", len(moved))
+	if len(done.Moved) > 0 {
+		text = fmt.Sprintf("Moved %d:\n", len(done.Moved))
 	}
-	for _, one := range moved {
+	for _, one := range done.Moved {
 		text += fmt.Sprintf("  %s\n    to %s\n", one.From, one.To)
 	}
-	return d.print(fixed{moved}, text)
+	for _, folder := range done.Ended {
+		text += fmt.Sprintf("Ended what the runner of %s had left running.\n", filepath.Base(folder))
+	}
+	return d.print(done, text)
 }
 
 func (d doctor) archive(ctx context.Context) error {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bridge/backend/cli/outcome"
 	"bridge/backend/config"
 	"bridge/backend/decision"
 	"bridge/backend/hook"
@@ -23,8 +24,8 @@ func hookCommand(a *App) *cobra.Command {
 			if hook.AsksForHelp(args) {
 				return cmd.Help()
 			}
-			if code := a.runHook(cmd.Context(), args); code != exitDone {
-				return &reported{code}
+			if code := a.runHook(cmd.Context(), args); code != outcome.Done {
+				return &outcome.ReportedError{Code: code}
 			}
 			return nil
 		},

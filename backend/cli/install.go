@@ -10,6 +10,7 @@ import (
 
 	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
+	"bridge/backend/cli/outcome"
 	"bridge/backend/config"
 )
 
@@ -152,7 +153,7 @@ func (i installer) carryOut(home config.Home, plans []setup.Plan, failed bool, d
 		fmt.Fprintln(i.Stdout, done)
 	}
 	if failed {
-		return &reported{exitFailed}
+		return &outcome.ReportedError{Code: outcome.Failed}
 	}
 	return nil
 }

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
 	"sync"
 
 	"gopkg.in/natefinch/lumberjack.v2"
@@ -28,14 +31,23 @@ func (a *App) openLog(home config.Home) (*slog.Logger, func()) {
 }
 
 // logFile makes the log's folder for the owner alone before the library would
-// make it for everyone.
+// make it for everyone. What is logged about a home that is not there, because it was
+// removed, is dropped: a log makes no home.
 type logFile struct {
 	home config.Home
-	made sync.Once
+	lock sync.Mutex // guards made
+	made bool
 	lumberjack.Logger
 }
 
 func (l *logFile) Write(line []byte) (int, error) {
-	l.made.Do(func() { _ = disk.MakeDir(l.home.Logs()) }) // if it fails, so does the write
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if !l.made {
+		if _, err := os.Stat(l.home.Dir()); errors.Is(err, fs.ErrNotExist) {
+			return len(line), nil
+		}
+		l.made = disk.MakeDir(l.home.Logs()) == nil // if it fails, so does the write
+	}
 	return l.Logger.Write(line)
 }

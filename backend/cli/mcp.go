@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -13,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/agent"
+	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
+	"bridge/backend/cli/outcome"
 	"bridge/backend/config"
 	"bridge/backend/hook"
 	"bridge/backend/ipc"
@@ -26,15 +29,16 @@ import (
 
 func mcpCommand(a *App) *cobra.Command {
 	var kindFlag string
+	var delegate, asks bool
 	register := api.Register{}
 	cmd := &cobra.Command{
 		Use: "mcp --agent KIND", Short: "Be the MCP server of one session, on standard input and output",
 		Example: "  bridge mcp --agent codex\n  bridge mcp --agent claude --name reviewer --cwd /home/me/api", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if kindFlag == "" {
-				return &usageError{errors.New("--agent KIND is missing: claude, codex, opencode or antigravity")}
+				return &outcome.UsageError{Err: errors.New("--agent KIND is missing: claude, codex, opencode or antigravity")}
 			}
-			kind, err := bridge.ParseKind(kindFlag)
+			kind, err := parseKind(kindFlag, a.Getenv)
 			if err != nil {
 				return err
 			}
@@ -48,20 +52,33 @@ func mcpCommand(a *App) *cobra.Command {
 			}
 			register.Kind = kind
 			if name := a.Getenv(sandbox.JobVariable); job.IsName(name) {
-				register.Name, register.Runner = name, true
+				register.Name, register.Runner, register.JobToken = name, true, a.Getenv(sandbox.TokenVariable)
 			}
 			identify(a.Getenv, &register)
-			return runMCP(cmd, a, register)
+			return runMCP(cmd, a, register, delegate, asks)
 		},
 	}
 	cmd.Flags().StringVar(&kindFlag, "agent", "", "agent kind: claude, codex, opencode or antigravity")
 	cmd.Flags().StringVar(&register.Name, "name", "", "session name (default <agent>-<project folder>)")
 	cmd.Flags().StringVar(&register.SessionID, "session", "", "the agent's own session id, when known")
+	cmd.Flags().BoolVar(&delegate, "delegate", false, "let the delegated job that this session is hand on work of its own")
+	_ = cmd.Flags().MarkHidden("delegate") // it exists
+	cmd.Flags().BoolVar(&asks, setup.AsksFlag, false, "the agent was told to ask before the tools that start or steer the work of another one")
+	_ = cmd.Flags().MarkHidden(setup.AsksFlag) // it exists
 	cmd.Flags().StringVar(&register.Cwd, "cwd", "", "project folder (default: where the agent runs)")
 	return cmd
 }
 
-func runMCP(cmd *cobra.Command, a *App, register api.Register) error {
+// parseKind reads the kind of a session. An agent of the kind ACP has one only while
+// it works on a job.
+func parseKind(flag string, getenv func(string) string) (bridge.AgentKind, error) {
+	if name := getenv(sandbox.JobVariable); flag == string(job.ACP) && job.IsName(name) {
+		return job.ACP, nil
+	}
+	return bridge.ParseKind(flag)
+}
+
+func runMCP(cmd *cobra.Command, a *App, register api.Register, delegate, asks bool) error {
 	home, err := a.home()
 	if err != nil {
 		return err
@@ -74,18 +91,27 @@ func runMCP(cmd *cobra.Command, a *App, register api.Register) error {
 	defer stop()
 	log, closeLog := a.openLog(home)
 	defer closeLog()
+	jobs, agents := jobsAllowed(home, a.Getenv)
 	return mcpserver.Run(ctx, mcpserver.Options{
 		Register: register, Target: target, Start: a.startBackground(home), Journal: ipc.Journal{Dir: home.ReadJournal()},
 		Version: a.Version, Now: a.Now, Log: log, HostLives: sameProcess(register.AgentPID),
-		Jobs: jobsEnabled(home, a.Getenv), Job: a.Getenv(sandbox.JobVariable), JobToken: a.Getenv(sandbox.TokenVariable),
+		Jobs: jobs && (delegate || !register.Runner && (asks || a.byHand(home, register.Kind))), ACP: agents, Job: a.Getenv(sandbox.JobVariable), JobToken: a.Getenv(sandbox.TokenVariable),
 	}, a.Stdin, a.Stdout)
 }
 
-// jobsEnabled says whether the owner lets sessions hand work on. A config.json that
-// cannot be read allows nothing.
-func jobsEnabled(home config.Home, getenv func(string) string) bool {
+// jobsAllowed says whether the owner lets sessions hand work on, and to which agents of
+// agents.acp. A config.json that cannot be read allows nothing.
+func jobsAllowed(home config.Home, getenv func(string) string) (allowed bool, agents []string) {
 	settings, err := home.Settings(getenv)
-	return err == nil && settings.Jobs.Enabled
+	return err == nil && settings.Jobs.Enabled, slices.Sorted(maps.Keys(settings.ACP))
+}
+
+// byHand reports whether no installation wrote the entry that started this program: one
+// of before the agents were told to ask (setup.AskedTools) lets them use every tool
+// without a question. Where that cannot be read, it may be one.
+func (a *App) byHand(home config.Home, kind bridge.AgentKind) bool {
+	connected, err := a.agents(home).Connected()
+	return err == nil && !slices.Contains(connected, kind)
 }
 
 // sameProcess tells later whether process pid is still the one that it is now. Of

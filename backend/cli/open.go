@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/bridge"
-	"bridge/backend/dashboard"
+	"bridge/backend/dashboard/guard"
 )
 
 func openCommand(a *App) *cobra.Command {
@@ -63,7 +63,7 @@ func urlCommand(a *App) *cobra.Command {
 			if client.Welcome().URL == "" {
 				return bridge.Errorf(bridge.Unavailable, "the broker serves no dashboard; %s says why", home.Log())
 			}
-			link := client.Welcome().URL + dashboard.LaunchPath(string(secret))
+			link := client.Welcome().URL + guard.LaunchPath(string(secret))
 			return a.print(map[string]string{"url": link}, link+"\n")
 		},
 	})

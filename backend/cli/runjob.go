@@ -22,6 +22,8 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/maintain/lease"
+	"bridge/backend/mcpserver"
 	"bridge/backend/runner"
 	"bridge/backend/sandbox"
 )
@@ -38,8 +40,9 @@ func runJobCommand(a *App) *cobra.Command {
 	}
 }
 
-// runJob is the process of a job's runner: what a job leaves behind falls to it.
-func runJob(ctx context.Context, a *App, folder string) error {
+// runJob is the process of a job's runner: what a job leaves behind falls to it. Its
+// lease keeps a restore or a fix away while it writes.
+func runJob(ctx context.Context, a *App, folder string) (err error) {
 	home, err := a.home()
 	if err != nil {
 		return err
@@ -51,6 +54,11 @@ func runJob(ctx context.Context, a *App, folder string) error {
 	if err != nil {
 		return err
 	}
+	held, err := lease.Worker{Home: home, Program: "bridge run-job", Now: a.Now}.Register()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, held.Release()) }()
 	if err := sandbox.Adopt(); err != nil && !errors.Is(err, sandbox.ErrUnavailable) {
 		return err
 	}
@@ -86,18 +94,14 @@ func (a *App) runnerOptions(home config.Home, folder string, reconnector *ipc.Re
 	if err != nil {
 		git = nil // a worktree is refused then, with a sentence
 	}
+	settings, _ := home.Settings(a.Getenv) // fitJob says what is wrong with them
 	return runner.Options{
 		Folder: folder, Logs: filepath.Join(home.Dir(), "runs"), Approvals: filepath.Join(home.Dir(), "approvals"),
-		Worktrees: filepath.Join(home.Dir(), "worktrees"), Driver: driver.For,
-		Fit:    func(spec job.Spec) (job.Spec, error) { return a.fitJob(home, spec) },
-		Git:    git,
-		Broker: runner.Link(reconnector), Patience: resultPatience, Now: a.Now, Log: log,
+		Worktrees: home.Worktrees(), Driver: driver.For,
+		Fit: func(spec job.Spec) (job.Spec, error) { return a.fitJob(home, spec) },
+		Git: git, SetUp: settings.Jobs.SetUp,
+		Broker: runner.Link(reconnector), Patience: resultPatience, Now: a.Now, Log: log, At: a.RunnerAt,
 	}
-}
-
-// jobTools are the tools of Bridge that a job's agent may use without being asked.
-var jobTools = []string{
-	"peers", "send", "send_status", "inbox", "wait_for_message", "decisions", "search_history", "report_progress",
 }
 
 // fitJob adds what this PC and its settings say about a job.
@@ -106,8 +110,7 @@ func (a *App) fitJob(home config.Home, spec job.Spec) (job.Spec, error) {
 	if err != nil {
 		return spec, err
 	}
-	cli, err := agent.Locate(spec.Kind, agent.Lookup{Env: a.Getenv, Configured: settings.Bin(spec.Kind)})
-	if err != nil {
+	if spec, err = agent.Fit(spec, settings, a.Getenv); err != nil {
 		return spec, err
 	}
 	self := a.Program
@@ -116,8 +119,19 @@ func (a *App) fitJob(home config.Home, spec job.Spec) (job.Spec, error) {
 			return spec, fmt.Errorf("find this program: %w", err)
 		}
 	}
-	spec.Command = []string{cli}
-	spec.Bridge = job.MCPServer{Command: self, Args: []string{"mcp", "--agent", string(spec.Kind), "--home", home.Dir()}, Tools: jobTools}
+	for _, name := range settings.Jobs.Environment {
+		if value := a.Getenv(name); value != "" {
+			spec.Env = append(spec.Env, name+"="+value)
+		}
+	}
+	delegates := spec.Depth < settings.Jobs.Limits().Depth()
+	_, acp := jobsAllowed(home, a.Getenv)
+	spec.Bridge = job.MCPServer{
+		Command: self, Args: []string{"mcp", "--agent", string(spec.Kind), "--home", home.Dir()}, Tools: mcpserver.ToolsOfJob(delegates, acp),
+	}
+	if delegates {
+		spec.Bridge.Args = append(spec.Bridge.Args, "--delegate")
+	}
 	if sandbox.Available() == nil {
 		spec.Sandbox = []string{self, "sandbox-exec"}
 	}
@@ -127,7 +141,7 @@ func (a *App) fitJob(home config.Home, spec job.Spec) (job.Spec, error) {
 // sandboxExecCommand puts the floor under a program and becomes it (JOB-14).
 func sandboxExecCommand(_ *App) *cobra.Command {
 	return &cobra.Command{
-		Use: "sandbox-exec [--writable=FOLDER]... -- PROGRAM [ARGUMENT]...", Short: "Run a program that can write nowhere else", Hidden: true,
+		Use: "sandbox-exec [--writable=FOLDER]... [--no-network] -- PROGRAM [ARGUMENT]...", Short: "Run a program that can write nowhere else", Hidden: true,
 		Example: "  bridge sandbox-exec --writable=/tmp/job -- /usr/bin/make test", DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {

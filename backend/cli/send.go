@@ -35,7 +35,7 @@ func sendCommand(a *App) *cobra.Command {
 func sendOnce(ctx context.Context, client *ipc.Client, to, text string) (api.SendResult, error) {
 	sent, err := client.Send(ctx, api.SendArgs{To: to, Body: text})
 	var e *bridge.Error
-	if errors.As(err, &e) && e.Code == bridge.NotFound {
+	if errors.As(err, &e) && e.Code == bridge.NotFound && !strings.Contains(to, "/") {
 		return sent, bridge.Errorf(bridge.NotFound, "%s (bridge status lists the sessions)", e.Message)
 	}
 	return sent, err
@@ -46,6 +46,8 @@ func sentText(sent api.SendResult) string {
 	fmt.Fprintf(&b, "Stored as %s for:\n", sent.ID)
 	for _, r := range sent.Recipients {
 		switch {
+		case r.Note != "":
+			fmt.Fprintf(&b, "  %s: %s\n", r.Name, r.Note)
 		case r.Wake:
 			fmt.Fprintf(&b, "  %s: a wake was asked for\n", r.Name)
 		case r.Online:

@@ -13,6 +13,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/broker"
+	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/service"
 	"bridge/backend/config"
 	"bridge/backend/daemon"
@@ -34,12 +35,12 @@ func serveCommand(a *App) *cobra.Command {
 			options := daemon.Options{Host: "serve"}
 			if cmd.Flags().Changed("port") {
 				if port < 0 || port > 65535 {
-					return &usageError{fmt.Errorf("--port must be 0 to 65535")}
+					return &outcome.UsageError{Err: fmt.Errorf("--port must be 0 to 65535")}
 				}
 				options.Port = &port
 			}
 			if yes && !anew {
-				return &usageError{errors.New("--yes goes with --new-store")}
+				return &outcome.UsageError{Err: errors.New("--yes goes with --new-store")}
 			}
 			if anew {
 				if err := consentToReplace(cmd.Context(), a, yes); err != nil {
@@ -76,7 +77,7 @@ func consentToReplace(ctx context.Context, a *App, yes bool) error {
 	if !errors.Is(err, check.ErrLost) {
 		return err
 	}
-	fmt.Fprintf(a.Stdout, "%s.\n%s\n", oneLine(err), c.Explain(maintain.TaskReplace, ""))
+	fmt.Fprintf(a.Stdout, "%s.\n%s\n", outcome.Sentence(err), c.Explain(maintain.TaskReplace, ""))
 	return a.consent(yes)
 }
 
@@ -92,7 +93,7 @@ func (a *App) serve(ctx context.Context, options daemon.Options) error {
 	options = a.wired(options, home, log)
 	running, err := a.startBroker(ctx, options)
 	if bridge.CodeOf(err) == bridge.Conflict && options.Host == broker.HostBackground {
-		return &reported{exitFailed} // another was quicker, as it happens whenever several sessions start one
+		return &outcome.ReportedError{Code: outcome.Failed} // another was quicker, as it happens whenever several sessions start one
 	}
 	if err != nil && options.Host == service.Host {
 		log.Error("the service cannot serve", "err", err) // its standard error is far away

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/service"
 	"bridge/backend/config"
 	"bridge/backend/daemon"
@@ -143,7 +144,7 @@ func (s *serviceCommands) started(do func(service.Control, context.Context) (ser
 			return err
 		}
 		if report.State != service.Running {
-			return &reported{exitFailed}
+			return &outcome.ReportedError{Code: outcome.Failed}
 		}
 		return nil
 	}
@@ -163,9 +164,9 @@ func (s *serviceCommands) status(ctx context.Context, c service.Control) error {
 	case service.Running:
 		return nil
 	case service.Failed, service.Restarting:
-		return &reported{exitFailed}
+		return &outcome.ReportedError{Code: outcome.Failed}
 	default:
-		return &reported{exitNoOne}
+		return &outcome.ReportedError{Code: outcome.NoOne}
 	}
 }
 
@@ -175,7 +176,7 @@ func (s *serviceCommands) logs() *cobra.Command {
 		Use: "logs", Short: "Show the last lines of the broker's log", Example: "  bridge service logs -n 100", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if count < 1 {
-				return &usageError{errors.New("-n must be 1 or more")}
+				return &outcome.UsageError{Err: errors.New("-n must be 1 or more")}
 			}
 			meant, err := s.meant()
 			if err != nil {

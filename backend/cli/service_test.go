@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"bridge/backend/bridge"
+	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/service"
 	"bridge/backend/config"
 	"bridge/backend/ipc/api"
@@ -80,9 +81,9 @@ func TestDSK_03_ExitCodesSayHowTheServiceStands(t *testing.T) {
 
 func codeOf(err error) int {
 	if err == nil {
-		return exitDone
+		return outcome.Done
 	}
-	return ExitCode(err)
+	return outcome.Code(err)
 }
 
 func TestDSK_03_ServiceCommandsPrintLinesOrOneDocument(t *testing.T) {
@@ -93,7 +94,7 @@ func TestDSK_03_ServiceCommandsPrintLinesOrOneDocument(t *testing.T) {
 	if err := stop(t.Context(), c); err != nil || out.String() != "The service bridge did not run.\n" {
 		t.Errorf("stop prints %q, %v", &out, err)
 	}
-	if err := s.status(t.Context(), c); !errors.As(err, new(*reported)) || !strings.Contains(out.String(), "State    stopped\n") {
+	if err := s.status(t.Context(), c); !errors.As(err, new(*outcome.ReportedError)) || !strings.Contains(out.String(), "State    stopped\n") {
 		t.Errorf("status prints %q, %v", &out, err)
 	}
 	s.json = true

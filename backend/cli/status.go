@@ -4,19 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"text/tabwriter"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"bridge/backend/agent"
 	"bridge/backend/bridge"
+	"bridge/backend/cli/outcome"
+	"bridge/backend/cli/report"
 	"bridge/backend/config"
+	"bridge/backend/dashboard/runs"
+	"bridge/backend/dashboard/shape"
+	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/maintain"
 	"bridge/backend/maintain/check"
-	"bridge/backend/maintain/inventory"
+	"bridge/backend/needs"
 )
 
 // statusReport is what `bridge status --json` prints.
@@ -24,7 +27,10 @@ type statusReport struct {
 	Running bool       `json:"running"`
 	Broker  api.Status `json:"broker"`
 	Home    string     `json:"home"`
-	Jobs    []struct{} `json:"jobs"`
+	// Jobs are those that go on or stand in line, the newest first.
+	Jobs []shape.Run `json:"jobs"`
+	// Needs is what needs the owner (NED-01); null where that is not told.
+	Needs []needs.Item `json:"needs"`
 	// Storage is how the storage stands at a quick look; null when none was
 	// possible.
 	Storage *check.QuickStatus `json:"storage"`
@@ -46,11 +52,41 @@ func statusCommand(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			report := statusReport{Running: true, Broker: status, Home: home.Dir(), Jobs: []struct{}{}}
-			storage := lookAtStorage(cmd.Context(), a, home, &report)
-			return a.print(report, statusText(status, home.Dir(), storage, a.Now()))
+			going, err := jobsGoing(cmd.Context(), client)
+			if err != nil {
+				return err
+			}
+			waiting, err := needsNow(cmd.Context(), client, a.Now())
+			if err != nil {
+				return err
+			}
+			full := statusReport{Running: true, Needs: waiting, Broker: status, Home: home.Dir(), Jobs: runs.ListOf(api.Runs{Jobs: going}).Runs}
+			storage := lookAtStorage(cmd.Context(), a, home, &full)
+			return a.print(full, report.Status(status, home.Dir(), storage+report.Jobs(going)+report.Needs(waiting), a.Now()))
 		},
 	})
+}
+
+// jobsGoing are the delegated jobs that have not ended; none where jobs are off.
+func jobsGoing(ctx context.Context, client *ipc.Client) ([]api.JobView, error) {
+	found, err := client.Jobs(ctx, api.Caller{})
+	if bridge.CodeOf(err) == bridge.Unsupported {
+		return nil, nil
+	}
+	return slices.DeleteFunc(found.Jobs, func(view api.JobView) bool { return view.Status.IsEnded() }), err
+}
+
+// needsNow is what needs the owner; nil for whoever is not told.
+func needsNow(ctx context.Context, client *ipc.Client, now time.Time) ([]needs.Item, error) {
+	facts, err := client.Needs(ctx)
+	code := bridge.CodeOf(err)
+	if code == bridge.Denied || code == bridge.Unsupported || code == bridge.Invalid { // within an agent, or of a broker that is older
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return needs.List(facts, now), nil
 }
 
 // statusOffline says that no broker runs.
@@ -58,74 +94,26 @@ func statusOffline(ctx context.Context, a *App, home config.Home) error {
 	if _, err := check.HasStore(ctx, home); errors.Is(err, check.ErrLost) {
 		return err
 	}
-	report := statusReport{Home: home.Dir(), Broker: api.Status{Peers: []api.Peer{}}, Jobs: []struct{}{}}
-	storage := lookAtStorage(ctx, a, home, &report)
+	full := statusReport{Home: home.Dir(), Broker: api.Status{Peers: []api.Peer{}}, Jobs: []shape.Run{}}
+	storage := lookAtStorage(ctx, a, home, &full)
 	text := fmt.Sprintf("No broker runs for %s.\nA session starts one by itself; `bridge serve` or `bridge open` do too.\n%s", home.Dir(), storage)
-	if err := a.print(report, text); err != nil {
+	if err := a.print(full, text); err != nil {
 		return err
 	}
-	return &reported{exitNoOne}
+	return &outcome.ReportedError{Code: outcome.NoOne}
 }
 
 // lookAtStorage puts how the storage stands into the report, and returns it in
 // words. It needs no broker and changes nothing.
-func lookAtStorage(ctx context.Context, a *App, home config.Home, report *statusReport) string {
+func lookAtStorage(ctx context.Context, a *App, home config.Home, full *statusReport) string {
 	maintenance := maintain.Maintenance{Home: home, Now: a.Now}
 	quick, err := maintenance.Doctor().QuickCheck(ctx)
 	if err != nil {
 		return fmt.Sprintf("Storage    could not be looked at: %s\n", err)
 	}
-	report.Storage = &quick
+	full.Storage = &quick
 	if err := check.RequireHome(home); err != nil {
 		return fmt.Sprintf("Storage    %s\n", err)
 	}
-	return storageText(quick, a.Now())
-}
-
-func storageText(s check.QuickStatus, now time.Time) string {
-	more := "bridge doctor reads everything"
-	if s.Errors+s.Warnings > 0 {
-		more = "bridge doctor says what it is"
-	}
-	return fmt.Sprintf("Storage    %s at a quick look   (%s)\nBackups    full: %s; messages: %s; last proven restore: %s\n",
-		s.Words(), more, setAge(s.LastSnapshot, now), setAge(s.LastMessages, now), testAge(s.LastTest, now))
-}
-
-func setAge(set *inventory.Set, now time.Time) string {
-	if set == nil {
-		return "none"
-	}
-	return bridge.Ago(set.CreatedAt, now)
-}
-
-func testAge(result *inventory.TestResult, now time.Time) string {
-	if result == nil {
-		return "none"
-	}
-	return bridge.Ago(result.At, now)
-}
-
-func statusText(s api.Status, home, storage string, now time.Time) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Broker     version %s, process %d (%s), up %s\n", s.Version, s.PID, s.Host, now.Sub(time.UnixMilli(s.Since)).Round(time.Second))
-	fmt.Fprintf(&b, "Dashboard  %s   (bridge open)\n", s.URL)
-	fmt.Fprintf(&b, "Home       %s, store schema %d\n%s", home, s.Schema, storage)
-	fmt.Fprintf(&b, "Tried      %s   (versions of the agent CLIs)\n", agent.TriedAll())
-	if len(s.Peers) == 0 {
-		b.WriteString("Sessions   none; connect your agents with `bridge install`, then start one\n")
-		return b.String()
-	}
-	fmt.Fprintf(&b, "Sessions   %d\n\n", len(s.Peers))
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "  NAME\tAGENT\tSTATE\tUNREAD\tMAIL BY\tFOLDER")
-	for _, p := range s.Peers {
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\t%s\n", p.Name, p.Agent, p.State, p.Unread, p.Transport, p.Cwd)
-	}
-	_ = table.Flush() // a strings.Builder never fails
-	for _, p := range s.Peers {
-		if p.Problem != "" {
-			fmt.Fprintf(&b, "\n  ! %s: %s\n", p.Name, p.Detail)
-		}
-	}
-	return b.String()
+	return report.Storage(quick, a.Now())
 }

@@ -17,6 +17,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/prompt"
 )
 
 // Version is the form of config.json that this build writes and understands.
@@ -47,19 +48,21 @@ type Config struct {
 	MaxHops int `json:"maxHops"`
 	// Agents holds settings per agent kind.
 	Agents map[bridge.AgentKind]Agent `json:"agents,omitempty"`
+	// ACP are the agents of agents.acp by their names; only the owner writes them.
+	ACP map[string]ACPAgent `json:"-"`
 	// Desktop holds the settings of the desktop app.
 	Desktop Desktop `json:"desktop"`
 	// Claude holds the settings of claude's mod.
 	Claude Claude `json:"claude"`
 	// Jobs holds what the owner allows of delegated jobs.
 	Jobs Jobs `json:"jobs"`
-}
-
-// Jobs is what config.json says about delegated jobs.
-type Jobs struct {
-	// Enabled lets sessions hand work to agents of their own. It is off until the
-	// owner says so: a job may edit where its session may not.
-	Enabled bool `json:"enabled"`
+	// Network says what other PCs may do.
+	Network Network `json:"network"`
+	// AnswerPrompts says when permission prompts of sessions can be answered from the
+	// page, too (NED-02).
+	AnswerPrompts prompt.Mode `json:"answerPrompts"`
+	// Away says that the owner is away, and prompts are kept for him on the page.
+	Away bool `json:"away"`
 }
 
 // Claude is what config.json says about claude's mod.
@@ -72,6 +75,8 @@ type Claude struct {
 type Desktop struct {
 	// Notifications lets it show a notice when something needs the owner (DSK-07).
 	Notifications bool `json:"notifications"`
+	// Quiet is when it shows none; what is still there afterwards is told then (NED-05).
+	Quiet Quiet `json:"quiet,omitzero"`
 }
 
 // Agent is what config.json says about one agent kind.
@@ -90,6 +95,10 @@ func defaults() Config {
 		Agents:       map[bridge.AgentKind]Agent{},
 		Desktop:      Desktop{Notifications: true},
 		Claude:       Claude{StatusLine: true},
+		Network:      Network{Port: DefaultLinkPort},
+		Jobs:         defaultJobs(),
+
+		AnswerPrompts: prompt.Off,
 	}
 }
 
@@ -105,29 +114,15 @@ func (h Home) Config() (Config, error) {
 // the settings that were never set stay as they are. Without a difference
 // nothing is written. It returns the settings in force.
 func (h Home) UpdateConfig(change func(*Config) error) (Config, error) {
-	raw, before, err := readConfig(h)
-	if err != nil {
-		return Config{}, err
+	for tries := 3; ; tries-- {
+		edit, err := planConfig(h, func(c *Config, _ []byte) error { return change(c) })
+		if err == nil {
+			err = edit.Save()
+		}
+		if bridge.CodeOf(err) != bridge.Conflict || tries == 1 {
+			return edit.After, err
+		}
 	}
-	after := before
-	after.Agents = maps.Clone(before.Agents)
-	if err := change(&after); err != nil {
-		return Config{}, err
-	}
-	if err := after.check(); err != nil {
-		return Config{}, bridge.Errorf(bridge.Invalid, "config.json is left unchanged: %w", err)
-	}
-	edited, err := patch(raw, before, after)
-	if err != nil {
-		return Config{}, bridge.Errorf(bridge.Internal, "config.json is left unchanged: %w", err)
-	}
-	if bytes.Equal(raw, edited) {
-		return after, nil
-	}
-	if err := disk.WriteAtomic(h.ConfigFile(), edited, disk.PrivateFile); err != nil {
-		return Config{}, bridge.Errorf(bridge.Storage, "config.json could not be saved: %w", err)
-	}
-	return after, nil
 }
 
 func readConfig(h Home) (raw []byte, config Config, err error) {
@@ -173,6 +168,11 @@ func parse(raw []byte) (Config, error) {
 	if err := json.Unmarshal(raw, &config); err != nil {
 		return Config{}, jsonProblem(err)
 	}
+	var err error
+	if config.ACP, err = readACP(members["agents"]); err != nil {
+		return Config{}, err
+	}
+	delete(config.Agents, acpMember) // it is no kind with a program of its own
 	return config, config.check()
 }
 
@@ -192,6 +192,9 @@ func checkVersion(raw json.RawMessage) error {
 
 // check names the first value that is out of bounds.
 func (c Config) check() error {
+	if err := c.Desktop.Quiet.check(); err != nil {
+		return err
+	}
 	if c.Name != "" {
 		if err := bridge.CheckName(c.Name); err != nil {
 			return fmt.Errorf("name: %w", err)
@@ -203,7 +206,13 @@ func (c Config) check() error {
 	if c.MaxHops < 0 || c.MaxHops > bridge.HighestMaxHops {
 		return fmt.Errorf("maxHops must be between 0 and %d, not %d", bridge.HighestMaxHops, c.MaxHops)
 	}
-	return nil
+	if _, err := prompt.ParseMode(string(c.AnswerPrompts)); err != nil {
+		return err
+	}
+	if err := c.Jobs.check(); err != nil {
+		return fmt.Errorf("jobs.%w", err)
+	}
+	return c.Network.check()
 }
 
 // jsonProblem says in words what encoding/json found, with the member's name.
@@ -244,7 +253,7 @@ func patch(raw []byte, before, after Config) ([]byte, error) {
 	if len(operations) == 0 {
 		return raw, nil
 	}
-	document, err := hujson.Parse(raw)
+	document, err := hujson.Parse(bytes.Clone(raw)) // it is laid out anew in place
 	if err != nil {
 		return nil, err
 	}

@@ -160,7 +160,10 @@ func TestAUT_03_SecretsDoNotPrint(t *testing.T) {
 
 func TestConfigDefaults(t *testing.T) {
 	got, err := newHome(t).Config()
-	want := Config{Version: 1, Port: 4777, WakeOnDirect: true, MaxHops: 6, Agents: map[bridge.AgentKind]Agent{}, Desktop: Desktop{Notifications: true}, Claude: Claude{StatusLine: true}}
+	want := Config{
+		Version: 1, Port: 4777, WakeOnDirect: true, MaxHops: 6, Agents: map[bridge.AgentKind]Agent{}, Desktop: Desktop{Notifications: true}, Claude: Claude{StatusLine: true},
+		Jobs: Jobs{Enabled: true, MaxJobs: 8, MaxAccess: "edit", MaxDelegateDepth: 2}, Network: Network{Port: 4778}, AnswerPrompts: "off",
+	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v, difference:\n%s", err, diff)
 	}
@@ -172,10 +175,27 @@ func TestConfigNamesTheBadValue(t *testing.T) {
 		{name: "a negative number", text: `{"maxHops": -1}`, want: "maxHops must be between 0 and 100, not -1"},
 		{name: "a port out of bounds", text: `{"port": 70000}`, want: "port must be between 0 and 65535, not 70000"},
 		{name: "a text for a switch", text: `{"autoWake": "yes"}`, want: "autoWake must be a true or false, not a string"},
+		{name: "RMT-06 a link port out of bounds", text: `{"network": {"port": -1}}`, want: "network.port must be between 0 and 65535, not -1"},
+		{name: "RMT-06 a relative root", text: `{"network": {"remoteJobs": {"allowRoots": ["src"]}}}`, want: `network.remoteJobs.allowRoots must be absolute folders: "src" is not`},
+		{name: "RMT-06 an unknown agent", text: `{"network": {"remoteJobs": {"agents": ["acp"]}}}`, want: `there are no remote jobs of "acp"`},
+		{name: "RMT-06 a peer that cannot be", text: `{"network": {"remoteJobs": {"allowPeers": ["*"]}}}`, want: "network.remoteJobs.allowPeers: a PC's name has letters"},
+		{name: "RMT-06 a name to listen at", text: `{"network": {"listen": ["everywhere"]}}`, want: `not "everywhere"`},
+		{name: "HUB-02 a seal that is no switch", text: `{"network": {"hub": {"seal": "yes"}}}`, want: "network.hub.seal must be a true or false, not a string"},
+		{name: "RMT-06 text instead of a switch", text: `{"network": {"enabled": "yes"}}`, want: "network.enabled must be a true or false, not a string"},
 		{name: "a fraction", text: `{"port": 1.5}`, want: "port must be a whole number, not a number 1.5"},
 		{name: "a nested member", text: `{"agents": {"claude": {"bin": 7}}}`, want: "agents.bin must be a string, not a number"},
 		{name: "a name", text: `{"name": "a b"}`, want: "name: the name \"a b\" holds"},
 		{name: "a version that is none", text: `{"version": "x"}`, want: `version must be a whole number from 1, not "x"`},
+		{name: "no jobs at once", text: `{"jobs": {"maxJobs": 0}}`, want: "jobs.maxJobs must be between 1 and 50, not 0"},
+		{name: "too many jobs at once", text: `{"jobs": {"maxJobs": 51}}`, want: "jobs.maxJobs must be between 1 and 50, not 51"},
+		{name: "an unknown access", text: `{"jobs": {"maxAccess": "full"}}`, want: `jobs.maxAccess: unknown access "full": use read, ask or edit`},
+		{name: "no access", text: `{"jobs": {"maxAccess": ""}}`, want: "jobs.maxAccess: unknown access"},
+		{name: "jobs that delegate too deep", text: `{"jobs": {"maxDelegateDepth": 4}}`, want: "jobs.maxDelegateDepth must be between 1 and 3, not 4"},
+		{name: "a variable with its value", text: `{"jobs": {"environment": ["KEY=secret"]}}`, want: `jobs.environment must hold names of variables without their values`},
+		{name: "a variable of Bridge", text: `{"jobs": {"environment": ["BRIDGE_JOB_TOKEN"]}}`, want: `jobs.environment must not hold "BRIDGE_JOB_TOKEN"`},
+		{name: "a set-up of nothing", text: `{"jobs": {"setUp": [" "]}}`, want: "jobs.setUp must begin with a program"},
+		{name: "a set-up in one text", text: `{"jobs": {"setUp": "make"}}`, want: "jobs.setUp must be a "},
+		{name: "a switch of jobs", text: `{"jobs": {"enabled": 1}}`, want: "jobs.enabled must be a true or false, not a number"},
 		{name: "half a file", text: `{"port": 1`, want: "it is not valid JSON at byte 10"},
 		{name: "an empty file", text: ``, want: "it is not valid JSON at byte 0"},
 		{name: "a list", text: `[]`, want: "it is not a JSON object"},

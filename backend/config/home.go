@@ -111,6 +111,9 @@ func (h Home) Backups() string { return h.at("backups") }
 // MessageBackups is the folder of scoped message snapshots (STO-10).
 func (h Home) MessageBackups() string { return h.at("message-backups") }
 
+// Worktrees is the folder of the checkouts of worktree jobs.
+func (h Home) Worktrees() string { return h.at("worktrees") }
+
 // ArchiveDir is the folder of archived jobs, run logs and quarantined files.
 func (h Home) ArchiveDir() string { return h.at("archive") }
 

@@ -12,23 +12,42 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
 
 	"bridge/backend/agent"
+	"bridge/backend/agent/clidata"
+	"bridge/backend/agent/models"
 	"bridge/backend/bridge"
 	"bridge/backend/broker"
 	"bridge/backend/config"
 	"bridge/backend/connect"
 	"bridge/backend/dashboard"
+	"bridge/backend/dashboard/guard"
+	"bridge/backend/dashboard/queue"
+	"bridge/backend/dashboard/runs"
 	"bridge/backend/disk"
+	"bridge/backend/files"
+	"bridge/backend/gitwork"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
+	"bridge/backend/job"
 	"bridge/backend/jobs"
 	"bridge/backend/maintain"
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/lease"
+	"bridge/backend/peering"
+	"bridge/backend/prompt"
+	"bridge/backend/prompts"
+	"bridge/backend/prompts/threads"
+	"bridge/backend/questions"
+	"bridge/backend/remote"
+	"bridge/backend/remotejobs"
+	"bridge/backend/rule"
+	"bridge/backend/rules"
+	"bridge/backend/sharing"
 	"bridge/backend/sqlitex"
 	"bridge/backend/store"
 )
@@ -67,27 +86,37 @@ type Options struct {
 
 // Daemon is a running bridge.
 type Daemon struct {
-	opts    Options
-	lock    *sqlitex.Lock
-	lease   *lease.Lease
-	older   lease.Older // programs that were alive at the start
-	has     bool        // the home had a store at the start
-	kept    string      // where what was left of a lost store is, "" where none was replaced
-	db      *store.DB
-	broker  *broker.Broker
-	jobs    *jobs.Jobs // nil where there are none
-	clis    agent.Detector
-	link    *ipc.Server
-	socket  net.Listener
-	web     net.Listener
-	http    *http.Server
-	pages   *dashboard.Dashboard
-	tickets *dashboard.Tickets
-	ctx     context.Context //nolint:containedctx // the daemon's own life
-	cancel  context.CancelFunc
-	loops   sync.WaitGroup
-	retired chan struct{}
-	once    sync.Once
+	opts      Options
+	lock      *sqlitex.Lock
+	lease     *lease.Lease
+	older     lease.Older // programs that were alive at the start
+	has       bool        // the home had a store at the start
+	kept      string      // where what was left of a lost store is, "" where none was replaced
+	db        *store.DB
+	broker    *broker.Broker
+	questions *questions.Questions // nil where questions.db cannot be used
+	prompts   *prompts.Prompts
+	rules     *rules.Rules
+	jobs      *jobs.Jobs                               // nil where there are none
+	peering   *peering.Peering                         // nil where the pairs cannot be read
+	executor  *remotejobs.Executor                     // nil where there are no jobs
+	requester *remotejobs.Requester                    // like it
+	frames    map[string]func(remote.PC, remote.Frame) // what serves those of a type; set before links are
+	files     *files.Transfers                         // nil where other PCs are not reached
+	sharing   *sharing.Sharing                         // nil as peering
+	git       *gitwork.Git                             // nil where this PC has none
+	clis      agent.Detector
+	link      *ipc.Server
+	socket    net.Listener
+	web       net.Listener
+	http      *http.Server
+	pages     *dashboard.Dashboard
+	tickets   *guard.Tickets
+	ctx       context.Context //nolint:containedctx // the daemon's own life
+	cancel    context.CancelFunc
+	loops     sync.WaitGroup
+	retired   chan struct{}
+	once      sync.Once
 }
 
 // Start brings everything up or nothing: on an error all that was opened is
@@ -98,7 +127,7 @@ func Start(ctx context.Context, opts Options) (*Daemon, error) {
 	d := &Daemon{opts: opts, retired: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for _, step := range []func(context.Context) error{
-		d.readSettings, d.lookForStore, d.tryPort, d.elect, d.bindPort, d.replaceStore, d.register, d.lookForOlder, d.openStore, d.startBroker, d.startJobs, d.startDashboard, d.startLink,
+		d.readSettings, d.lookForStore, d.tryPort, d.elect, d.bindPort, d.replaceStore, d.register, d.lookForOlder, d.openStore, func(context.Context) error { return startRules(d) }, d.startBroker, func(ctx context.Context) error { return startQuestions(ctx, d) }, d.startJobs, d.startPeering, d.startDashboard, d.startLink,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, d.Close())
@@ -107,6 +136,7 @@ func Start(ctx context.Context, opts Options) (*Daemon, error) {
 	d.loops.Go(d.expireLoop)
 	d.startBackups()
 	d.loops.Go(d.sizesLoop)
+	d.loops.Go(func() { threads.New(threads.Options{Broker: d.broker, Desk: d.prompts, Log: opts.Log}).Run(d.ctx) })
 	if opts.IdleExit > 0 {
 		d.loops.Go(d.idleLoop)
 	}
@@ -386,7 +416,7 @@ func (d *Daemon) openStore(ctx context.Context) error {
 }
 
 func (d *Daemon) startBroker(ctx context.Context) (err error) {
-	d.tickets = dashboard.NewTickets(d.opts.Now)
+	d.tickets = guard.NewTickets(d.opts.Now)
 	d.broker, err = broker.New(ctx, broker.Options{
 		Home:       d.opts.Home,
 		Settings:   func() (config.Settings, error) { return d.opts.Home.Settings(d.opts.Getenv) },
@@ -402,26 +432,115 @@ func (d *Daemon) startBroker(ctx context.Context) (err error) {
 		CLI:        d.cli,
 		Retire:     func() { d.once.Do(func() { close(d.retired) }) },
 	})
+	if err == nil {
+		startPrompts(d)
+	}
 	return err
 }
 
-// startJobs takes up the delegated jobs. A registry that this build must not touch
-// keeps nobody from their mail.
+// startQuestions takes up what sessions ask their owner. A questions.db that cannot be
+// used keeps nobody from their mail.
+func startQuestions(ctx context.Context, d *Daemon) (err error) {
+	d.questions, err = questions.Open(ctx, questions.Options{Path: filepath.Join(d.opts.Home.Dir(), "questions.db"), Broker: d.broker, Now: d.opts.Now, Log: d.opts.Log})
+	if err != nil {
+		d.questions = nil
+		d.opts.Log.Error("questions to the owner are not served", "err", err)
+		return nil
+	}
+	d.broker.Ask(d.questions)
+	d.loops.Go(func() { d.questions.Resume(d.ctx) })
+	return nil
+}
+
+// startRules takes up what the owner allows from now on, before anything can be asked.
+func startRules(d *Daemon) error {
+	d.rules = rules.Open(rules.Options{Path: filepath.Join(d.opts.Home.Dir(), config.RulesStore), Now: d.opts.Now, Log: d.opts.Log})
+	return nil
+}
+
+// startPrompts has permission prompts of sessions put to their owner, as far as he wants
+// that.
+func startPrompts(d *Daemon) {
+	d.prompts = prompts.New(prompts.Options{
+		Broker:   d.broker,
+		Settings: func() (config.Settings, error) { return d.opts.Home.Settings(d.opts.Getenv) },
+		SetAway: func(on bool) error {
+			_, err := d.opts.Home.UpdateConfig(func(c *config.Config) error { c.Away = on; return nil })
+			return err
+		},
+		Watched: func() bool { return d.pages != nil && d.pages.Watched() },
+		Answers: filepath.Join(d.opts.Home.Dir(), "approvals"), Open: filepath.Join(d.opts.Home.Dir(), config.PromptsOpen),
+		Waits: clidata.ClaudeWaits,
+		Rule: func(one prompt.Prompt) (job.Decision, string) {
+			used, allowed := d.rules.Allow(rule.OfSession(one.Approval), one.Session)
+			if !allowed {
+				return "", ""
+			}
+			return job.Allow, job.ByRule + used.ID
+		},
+		Rules: d.rules,
+		Now:   d.opts.Now, Log: d.opts.Log,
+	})
+	d.rules.OnTakenBack(func(id string) rules.Undone { // a prompt's answer goes out as it is given
+		return rules.Undone{Handed: rules.Handed(d.prompts.Approvals(), id)}
+	})
+	d.broker.Prompt(d.prompts)
+}
+
+// startJobs takes up the delegated jobs, also where the owner allows no more of them:
+// what came of those that there were is told all the same. A registry that this build
+// must not touch keeps nobody from their mail.
 func (d *Daemon) startJobs(context.Context) (err error) {
-	settings, err := d.opts.Home.Settings(d.opts.Getenv)
-	if err != nil || !settings.Jobs.Enabled || d.opts.RunJob == nil {
-		return err
+	if d.opts.RunJob == nil {
+		return nil
+	}
+	if d.git, err = gitwork.New(os.Environ()); err != nil {
+		d.git = nil // what needs it says so
 	}
 	d.jobs, err = jobs.Open(jobs.Options{
-		Home: d.opts.Home, Broker: d.broker, Start: d.opts.RunJob, Hold: d.older.JSON > 0, Now: d.opts.Now, Log: d.opts.Log,
+		Settings: func() (config.Jobs, error) {
+			settings, err := d.opts.Home.Settings(d.opts.Getenv)
+			return settings.Jobs, err
+		},
+		Home: d.opts.Home, Broker: d.broker, Transcripts: d.db, Start: d.opts.RunJob, Git: d.git, Hold: d.older.JSON > 0, Now: d.opts.Now, Log: d.opts.Log,
+		ArchiveAge: d.maintenance().ArchiveAge,
+		Agents:     &models.Book{Settings: func() (config.Settings, error) { return d.opts.Home.Settings(d.opts.Getenv) }, Getenv: d.opts.Getenv, Now: d.opts.Now},
+		Rules:      d.rules,
 	})
 	if err != nil {
 		d.jobs = nil
 		d.opts.Log.Error("delegated jobs are not served", "err", err)
 		return nil
 	}
+	d.rules.OnTakenBack(d.jobs.TookBack)
 	d.broker.Delegate(d.jobs)
 	d.jobs.Run()
+	return nil
+}
+
+// startPeering takes up the links with other PCs, as far as the owner wants them. A
+// list of pairs that cannot be read keeps nobody from their mail.
+func (d *Daemon) startPeering(context.Context) (err error) {
+	d.peering, err = peering.Open(peering.Options{
+		Home: d.opts.Home, Release: d.opts.Version, Now: d.opts.Now, Log: d.opts.Log,
+		Settings: d.network, Forget: forget(d.opts.Home), Capabilities: d.capabilities(), Serve: d.serveFrame, ServeStored: storedFor(d), Changed: peersChanged(d),
+	})
+	if err != nil {
+		d.peering = nil
+		d.opts.Log.Error("other PCs are not reached", "err", err)
+		return nil
+	}
+	d.frames = map[string]func(remote.PC, remote.Frame){}
+	d.serveJobs()
+	if d.files = startFiles(d); d.files != nil {
+		d.frames[remote.FilesFrameType] = d.files.Take
+	}
+	d.sharing = startSharing(d)
+	for _, frameType := range sharing.FrameTypes() {
+		d.frames[frameType] = d.sharing.Take
+	}
+	d.broker.Reach(network{d.peering, d.files, d.sharing, func() (config.Settings, error) { return d.opts.Home.Settings(d.opts.Getenv) }})
+	d.peering.Run()
 	return nil
 }
 
@@ -450,27 +569,48 @@ func (d *Daemon) startDashboard(context.Context) error {
 	if err != nil {
 		return err
 	}
+	var delegated runs.Jobs // a nil one of another type would not be nil
+	var inside func(net.Conn) (string, error)
+	if d.jobs != nil {
+		delegated, inside = d.jobs, d.jobs.JobOfConn
+	}
+	peers, lists := linked(d)
+	var asked queue.Questions
+	if d.questions != nil {
+		asked = d.questions
+	}
 	d.pages = dashboard.New(dashboard.Options{
-		Secret:      d.opts.Home.LaunchSecret,
-		Tickets:     d.tickets,
-		Reader:      func(context.Context) (dashboard.Reader, error) { return d.db, nil },
-		Broker:      d.broker,
-		Agents:      d.agents(),
-		Storage:     d.maintenance().Doctor(),
-		Maintenance: d.maintenance,
-		Settings:    d.opts.Home,
-		OpenLink:    d.opts.OpenLink,
-		Login:       d.opts.Login,
-		Page:        d.opts.Page,
-		Name:        instanceName(settings),
-		Version:     d.opts.Version,
-		Home:        d.opts.Home.Dir(),
-		MaxHops:     settings.MaxHops,
-		Now:         d.opts.Now,
-		Log:         d.opts.Log,
+		Prompts:         d.prompts,
+		NetworkSettings: config.File{Home: d.opts.Home},
+		Secret:          d.opts.Home.LaunchSecret,
+		Tickets:         d.tickets,
+		Reader:          func(context.Context) (dashboard.Reader, error) { return d.db, nil },
+		Broker:          d.broker,
+		Jobs:            delegated,
+		Inside:          inside,
+		Peering:         peers,
+		NetworkLists:    lists,
+		Agents:          d.agents(),
+		Storage:         d.maintenance().Doctor(),
+		Maintenance:     d.maintenance,
+		Settings:        d.opts.Home,
+		PutAway:         config.NeedsFile{Home: d.opts.Home},
+		Questions:       asked,
+		Rules:           d.rules,
+		OpenLink:        d.opts.OpenLink,
+		Login:           d.opts.Login,
+		Page:            d.opts.Page,
+		Name:            instanceName(settings),
+		Version:         d.opts.Version,
+		Home:            d.opts.Home.Dir(),
+		MaxHops:         settings.MaxHops,
+		Now:             d.opts.Now,
+		Log:             d.opts.Log,
 	})
+	d.broker.Needs(d.pages.Needs)
 	d.http = &http.Server{
 		Handler:           d.pages,
+		ConnContext:       d.pages.ConnContext,
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
@@ -526,7 +666,7 @@ func (d *Daemon) startLink(context.Context) error {
 // URL is the dashboard's address, without its key.
 func (d *Daemon) URL() string { return "http://" + d.web.Addr().String() }
 
-func (d *Daemon) launch(key string) string { return d.URL() + dashboard.LaunchPath(key) }
+func (d *Daemon) launch(key string) string { return d.URL() + guard.LaunchPath(key) }
 
 // LaunchURL opens the dashboard for whoever has it: it carries the secret.
 func (d *Daemon) LaunchURL() (string, error) {
@@ -588,7 +728,7 @@ func (d *Daemon) idleLoop() {
 		case <-d.ctx.Done():
 			return
 		}
-		if d.broker.Busy() || d.pages.Watched() {
+		if d.broker.Busy() || d.pages.Watched() || d.files != nil && d.files.Busy() {
 			idle = 0
 			continue
 		}
@@ -620,11 +760,27 @@ func (d *Daemon) Close() error {
 		problems = append(problems, d.web.Close())
 	}
 	d.loops.Wait()
+	if d.peering != nil {
+		d.peering.Close()
+	}
+	if d.executor != nil {
+		d.requester.Close()
+		d.executor.Close()
+	}
+	if d.sharing != nil {
+		d.sharing.Close()
+	}
+	if d.files != nil {
+		d.files.Close()
+	}
 	if d.jobs != nil {
 		d.jobs.Close()
 	}
 	if d.broker != nil {
 		d.broker.Close()
+	}
+	if d.questions != nil {
+		problems = append(problems, d.questions.Close())
 	}
 	if d.db != nil {
 		problems = append(problems, d.db.Close())

@@ -11,6 +11,7 @@ import (
 	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
 	"bridge/backend/connect"
+	"bridge/backend/dashboard/exchange"
 	"bridge/backend/dashboard/shape"
 )
 
@@ -56,9 +57,9 @@ func (a *agents) forget() {
 // them Bridge is connected to.
 func (a *agents) show(w http.ResponseWriter, r *http.Request) error {
 	if a.of == nil {
-		return writeJSON(w, shape.Agents{Agents: []shape.Agent{}, Command: "bridge install"})
+		return exchange.WriteJSON(w, shape.Agents{Agents: []shape.Agent{}, Command: "bridge install"})
 	}
-	return writeJSON(w, shape.Agents{
+	return exchange.WriteJSON(w, shape.Agents{
 		Agents: shape.Each(a.known(r.Context()), agentShape), Command: a.of.CommandLine("install"), Refused: a.of.Refused(),
 	})
 }
@@ -104,7 +105,7 @@ func (a *agents) change(w http.ResponseWriter, r *http.Request, plan func(contex
 		return bridge.Errorf(bridge.NotFound, "there is no agent CLI of the kind %q", r.PathValue("kind"))
 	}
 	var request changeRequest
-	if err := readJSON(w, r, &request); err != nil {
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	if request.Consent != (request.Digest != "") {
@@ -122,7 +123,7 @@ func (a *agents) change(w http.ResponseWriter, r *http.Request, plan func(contex
 		return err
 	}
 	if !request.Consent {
-		return writeJSON(w, changeOf(planned, false))
+		return exchange.WriteJSON(w, changeOf(planned, false))
 	}
 	if planned.Digest() != request.Digest {
 		return bridge.Errorf(bridge.Conflict, "the files are not as they were when the change was shown: nothing was changed, look at it again")
@@ -132,7 +133,7 @@ func (a *agents) change(w http.ResponseWriter, r *http.Request, plan func(contex
 	}
 	a.forget()
 	a.log.Info("an agent's settings were changed from the page", "agent", kind, "files", len(planned.Edits))
-	return writeJSON(w, changeOf(planned, true))
+	return exchange.WriteJSON(w, changeOf(planned, true))
 }
 
 func changeOf(plan setup.Plan, done bool) shape.Change {

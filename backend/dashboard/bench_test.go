@@ -15,6 +15,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
+	"bridge/backend/dashboard/guard"
 	"bridge/backend/mail"
 	"bridge/backend/session"
 	"bridge/backend/store"
@@ -74,13 +75,13 @@ func benchServer(b *testing.B) (*liveBroker, *httptest.Server, func(string) *htt
 	fill(b, db, broker)
 	board := New(Options{
 		Secret:  func() (config.Secret, error) { return testSecret, nil },
-		Tickets: NewTickets(time.Now),
+		Tickets: guard.NewTickets(time.Now),
 		Reader:  func(context.Context) (Reader, error) { return db, nil },
 		Broker:  broker, Now: time.Now, Log: log,
 	})
 	server := httptest.NewServer(board)
 	b.Cleanup(func() { _ = board.Close(); server.Close() })
-	value, err := board.guard.cookieValue()
+	value, err := board.guard.CookieValue()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func benchServer(b *testing.B) (*liveBroker, *httptest.Server, func(string) *htt
 		if err != nil {
 			b.Fatal(err)
 		}
-		r.AddCookie(&http.Cookie{Name: cookieName, Value: value})
+		r.AddCookie(&http.Cookie{Name: guard.CookieName, Value: value})
 		return r
 	}
 }

@@ -13,6 +13,9 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
+	"bridge/backend/dashboard/exchange"
+	"bridge/backend/dashboard/guard"
+	"bridge/backend/dashboard/runs"
 	"bridge/backend/dashboard/shape"
 	"bridge/backend/ipc/api"
 	"bridge/backend/session"
@@ -32,10 +35,10 @@ type chatRequest struct {
 // readChat reads and checks the body of an owner's message.
 func readChat(w http.ResponseWriter, r *http.Request) (chatRequest, error) {
 	var request chatRequest
-	if err := readJSON(w, r, &request); err != nil {
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
 		return chatRequest{}, err
 	}
-	if err := checkOwnerBody(request.Body); err != nil {
+	if err := exchange.CheckOwnerBody(request.Body); err != nil {
 		return chatRequest{}, err
 	}
 	if request.Target != nil && *request.Target != "parent" {
@@ -50,18 +53,12 @@ func readChat(w http.ResponseWriter, r *http.Request) (chatRequest, error) {
 	return request, nil
 }
 
-func checkOwnerBody(body string) error {
-	if strings.TrimSpace(body) == "" {
-		return bridge.Errorf(bridge.Invalid, "the body must not be empty")
-	}
-	return bridge.CheckText("the body", body, bridge.MaxOwnerBodyChars)
-}
-
 // chats carries the owner's words, and tells what became of them.
 type chats struct {
 	*sources
 	handles *handles
-	sends   *window
+	runs    *runs.Runs
+	sends   *guard.Window
 }
 
 // messageSession answers POST /api/sessions/<name>/message (CHT-01, CHT-02,
@@ -82,13 +79,33 @@ func (c *chats) messageSession(w http.ResponseWriter, r *http.Request) error {
 	return c.deliver(w, r, asked)
 }
 
-// messageJob answers POST /api/jobs/<job>/message. The body is checked first,
-// so that a malformed one is told apart from a job that does not exist.
+// messageJob answers POST /api/jobs/<job>/message (CHT-12): a note to a job about a
+// native child of it. The body is checked first, so that a malformed one is told
+// apart from a job that does not exist.
 func (c *chats) messageJob(w http.ResponseWriter, r *http.Request) error {
-	if _, err := readChat(w, r); err != nil {
+	request, err := readChat(w, r)
+	if err != nil {
 		return err
 	}
-	return bridge.Errorf(bridge.NotFound, "no delegated job of this PC is called %q", r.PathValue("job"))
+	to, err := c.runs.Find(r.PathValue("job"))
+	if err != nil {
+		return err
+	}
+	if request.Child == nil {
+		return bridge.Errorf(bridge.Conflict, "a note must name the native child that it is about; words to the job itself go to /api/subagents/message")
+	}
+	now, err := c.askBroker(r.Context())
+	if err != nil {
+		return err
+	}
+	if err := c.bound(); err != nil {
+		return err
+	}
+	outcome, err := c.runs.Note(to, *request.Child, request.Body, now.status.Peers)
+	if err != nil {
+		return err
+	}
+	return c.answer(w, outcome, handle{note: true})
 }
 
 // findAddressee finds the peer id of a local session by its exact name: a live
@@ -131,8 +148,8 @@ func noBroker() error {
 // message's id is ours, so that even an unclear outcome can be looked up; it is
 // never sent twice.
 func (c *chats) deliver(w http.ResponseWriter, r *http.Request, asked chat.Request) error {
-	if !c.sends.take() {
-		return tooMany()
+	if err := c.bound(); err != nil {
+		return err
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -148,16 +165,27 @@ func (c *chats) deliver(w http.ResponseWriter, r *http.Request, asked chat.Reque
 	} else if err != nil {
 		return fmt.Errorf("carry the owner's words: %w", err)
 	}
-	answer := shape.Chat{State: outcome.State, Transport: outcome.Transport, Detail: outcome.Detail}
-	if outcome.Message != "" {
-		receipt := c.handles.issue(handle{message: outcome.Message, by: outcome.Transport, at: c.now().UnixMilli()})
-		answer.Receipt = &receipt
-	}
-	return writeJSON(w, answer)
+	return c.answer(w, outcome, handle{})
 }
 
-func tooMany() error {
-	return bridge.Errorf(bridge.Busy, "that were too many messages in one minute: wait a little")
+// answer tells how far the owner's words came, with a receipt where there is
+// something to look up.
+func (c *chats) answer(w http.ResponseWriter, outcome chat.Outcome, issued handle) error {
+	answer := shape.Chat{State: outcome.State, Transport: outcome.Transport, Detail: outcome.Detail}
+	if outcome.Message != "" {
+		issued.message, issued.by, issued.at = outcome.Message, outcome.Transport, c.now().UnixMilli()
+		receipt := c.handles.issue(issued)
+		answer.Receipt = &receipt
+	}
+	return exchange.WriteJSON(w, answer)
+}
+
+// bound refuses words that come faster than a person types.
+func (c *chats) bound() error {
+	if !c.sends.Take() {
+		return bridge.Errorf(bridge.Busy, "that were too many messages in one minute: wait a little")
+	}
+	return nil
 }
 
 // unclear reports an error after which the message may be stored or not.
@@ -174,10 +202,10 @@ type ownerSend struct {
 // messageAny answers POST /api/messages: the owner to one session or to all.
 func (c *chats) messageAny(w http.ResponseWriter, r *http.Request) error {
 	var request ownerSend
-	if err := readJSON(w, r, &request); err != nil {
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
-	if err := checkOwnerBody(request.Body); err != nil {
+	if err := exchange.CheckOwnerBody(request.Body); err != nil {
 		return err
 	}
 	if request.To == "" {
@@ -193,14 +221,14 @@ func (c *chats) messageAny(w http.ResponseWriter, r *http.Request) error {
 	if c.broker == nil {
 		return noBroker()
 	}
-	if !c.sends.take() {
-		return tooMany()
+	if err := c.bound(); err != nil {
+		return err
 	}
 	sent, err := c.broker.SendOwner(r.Context(), peerID, api.SendArgs{To: request.To, Body: request.Body})
 	if err != nil {
 		return fmt.Errorf("send the owner's message: %w", err)
 	}
-	return writeJSON(w, shape.Sent{ID: sent.ID, ConversationID: sent.ConversationID, Recipients: shape.Each(sent.Recipients, recipientShape)})
+	return exchange.WriteJSON(w, shape.Sent{ID: sent.ID, ConversationID: sent.ConversationID, Recipients: shape.Each(sent.Recipients, recipientShape)})
 }
 
 func recipientShape(r api.Recipient) shape.Recipient {
@@ -215,14 +243,19 @@ func (c *chats) delivery(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return bridge.Errorf(bridge.NotFound, "this dashboard gave no such receipt")
 	}
+	answer := shape.Receipt{ID: id, State: chat.Unconfirmed, Transport: issued.by, UpdatedAt: issued.at}
+	if issued.note {
+		heard := c.runs.Heard(issued.message)
+		answer.State, answer.UpdatedAt = heard.State, max(heard.At, issued.at)
+		return exchange.WriteJSON(w, answer)
+	}
 	reader, err := c.reader(r.Context())
 	if err != nil {
 		return err
 	}
-	answer := shape.Receipt{ID: id, State: chat.Unconfirmed, Transport: issued.by, UpdatedAt: issued.at}
 	row, err := reader.Find(r.Context(), issued.message)
 	if bridge.CodeOf(err) == bridge.NotFound {
-		return writeJSON(w, answer) // unclear when sent, and not there
+		return exchange.WriteJSON(w, answer) // unclear when sent, and not there
 	}
 	if err != nil {
 		return fmt.Errorf("look a receipt up: %w", err)
@@ -230,7 +263,7 @@ func (c *chats) delivery(w http.ResponseWriter, r *http.Request) error {
 	for _, to := range row.Deliveries {
 		answer.State, answer.UpdatedAt = receiptOf(delivery{Delivery: to})
 	}
-	return writeJSON(w, answer)
+	return exchange.WriteJSON(w, answer)
 }
 
 // receiptOf puts a delivery's facts into the words of a receipt: delivered is
@@ -262,6 +295,7 @@ type handles struct {
 // handle is what a receipt stands for.
 type handle struct {
 	message string // message id
+	note    bool   // to a job: its control knows of it, the store does not
 	by      chat.Transport
 	at      int64 // when it was issued, epoch milliseconds
 }

@@ -13,6 +13,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
+	"bridge/backend/dashboard/exchange"
 	"bridge/backend/dashboard/shape"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
@@ -117,7 +118,7 @@ func badSends() []badSend {
 		{"invalid UTF-8", toClaude, "{\"body\":\"\xff\"}", 400},
 		{"half a character", toClaude, `{"body":"a\ud800"}`, 400},
 		{"too long", toClaude, jsonBody(map[string]any{"body": long}), 413},
-		{"far too long", toClaude, `{"body":"` + strings.Repeat("a", maxRequestBytes) + `"}`, 413},
+		{"far too long", toClaude, `{"body":"` + strings.Repeat("a", exchange.MaxRequestBytes) + `"}`, 413},
 		{"unknown name", "/api/sessions/nobody/message", `{"body":"x"}`, 404},
 		{"a peer id", "/api/sessions/peer-1/message", `{"body":"x"}`, 404},
 		{"a host session id", "/api/sessions/host-1/message", `{"body":"x"}`, 404},
@@ -160,7 +161,7 @@ func TestCHT_13_AClientThatWritesAllBeforeItReadsHearsThatItIsTooMuch(t *testing
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	r := w.request(http.MethodPost, toClaude, `{"body":"`+strings.Repeat("a", drainBytes/2)+`"}`)
+	r := w.request(http.MethodPost, toClaude, `{"body":"`+strings.Repeat("a", exchange.DrainBytes/2)+`"}`)
 	if err := r.Write(conn); err != nil {
 		t.Fatalf("the request could not be written: %v", err)
 	}

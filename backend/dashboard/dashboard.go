@@ -1,7 +1,7 @@
 // Package dashboard is Bridge's HTTP door on the loopback address: the page,
 // the read-only endpoints, the owner's messages, and server-sent events that
 // say when something changed (seed 4.2, 4.3, 4.6, 5; rows DEC-17 to DEC-20,
-// CHT, AUT, STO-12). Every request passes guard.go. Reads go to the store
+// CHT, AUT, STO-12). Every request passes package guard. Reads go to the store
 // alone and work without a broker; what the owner writes goes to the broker.
 package dashboard
 
@@ -9,7 +9,9 @@ import (
 	"context"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -19,7 +21,14 @@ import (
 	"bridge/backend/chat"
 	"bridge/backend/config"
 	"bridge/backend/connect"
+	"bridge/backend/dashboard/activity"
+	"bridge/backend/dashboard/exchange"
+	"bridge/backend/dashboard/guard"
+	"bridge/backend/dashboard/network"
+	"bridge/backend/dashboard/queue"
+	"bridge/backend/dashboard/runs"
 	"bridge/backend/dashboard/shape"
+	"bridge/backend/dashboard/storage"
 	"bridge/backend/decision"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
@@ -34,23 +43,42 @@ type Options struct {
 	// replaced secret shuts out old cookies.
 	Secret func() (config.Secret, error)
 	// Tickets are the one-time keys that open the page beside the secret.
-	Tickets *Tickets
+	Tickets *guard.Tickets
 	// Reader gives the store's read side. It is asked at every request and may
 	// return the same one each time; the dashboard never closes it. An error
 	// that is fs.ErrNotExist means that nothing was ever stored.
 	Reader func(context.Context) (Reader, error)
 	// Broker is the live broker, nil where there is none: reads still work.
 	Broker Broker
+	// Jobs are the delegated jobs; nil where there are none.
+	Jobs runs.Jobs
+	// Peering are the links with other PCs; nil where there are none.
+	Peering Peering
+	// NetworkSettings are what config.json says about them; nil where there are none.
+	NetworkSettings network.Settings
+	// NetworkLists is what paired PCs show of themselves; nil where there are none.
+	NetworkLists func(context.Context) api.NetworkLists
+	// Inside names the delegated job that a connection comes from the inside of, "" for
+	// none; nil where there are none.
+	Inside func(net.Conn) (job string, err error)
 	// Agents finds the agent CLIs of this computer and connects them; nil where
 	// there are none to show.
 	Agents Agents
 	// Storage looks through the home's storage; nil where nothing can.
-	Storage Storage
+	Storage storage.Doctor
 	// Maintenance is done when the owner asks for it, with the settings in
 	// force; nil where none can be done.
 	Maintenance func() maintain.Maintenance
 	// Settings are those of config.json; nil where they cannot be changed.
 	Settings Settings
+	// PutAway remembers news that was put away; nil where nothing can.
+	PutAway queue.PutAway
+	// Questions are what sessions ask; nil where there are none.
+	Questions queue.Questions
+	// Prompts are the permission prompts of sessions; nil where there are none.
+	Prompts runs.Prompts
+	// Rules are the owner's standing rules; nil where there are none.
+	Rules Rules
 	// OpenLink shows a link in the owner's browser, and may last as long as that;
 	// nil where there is none.
 	OpenLink func(ctx context.Context, link string) error
@@ -69,6 +97,15 @@ type Options struct {
 	Now     func() time.Time
 	Log     *slog.Logger
 }
+
+// Rules are the owner's standing rules; *rules.Rules is one.
+type Rules interface {
+	queue.Rules
+	runs.Rules
+}
+
+// Peering is what the dashboard asks of the links with other PCs.
+type Peering = network.Peering
 
 // Reader is what the dashboard reads: *store.Reader and *store.DB have it. All
 // methods may be called concurrently.
@@ -91,11 +128,13 @@ type Reader interface {
 	// UnreadableDecisions returns those that Decisions passes over: of a topic, or
 	// those in force of all ("").
 	UnreadableDecisions(ctx context.Context, topic string) ([]store.UnreadableRow, error)
+	Together(ctx context.Context, topic string) (next map[string]string, err error)
 	// DecisionNotices returns the messages that told of a topic's revisions, the
 	// newest first.
 	DecisionNotices(ctx context.Context, topic string) ([]mail.HistoryRow, error)
 	// CountSince counts the messages sent at a time or later.
 	CountSince(ctx context.Context, since int64) (int, error)
+	activity.Reader
 	// Peers returns every session ever seen, the newest first.
 	Peers(ctx context.Context) ([]store.Peer, error)
 }
@@ -120,6 +159,8 @@ type Broker interface {
 	// Chat carries the owner's words to one session and says how far they came.
 	// Its code is Conflict for a child that is not the session's.
 	Chat(ctx context.Context, request chat.Request) (chat.Outcome, error)
+	// Work tells when sessions were at work after a time, Unix milliseconds.
+	Work(since int64) api.Work
 	// LookAtChildren has the session's native children looked up anew, because
 	// somebody looks at the session. It returns at once; a change is signalled.
 	LookAtChildren(peerID string)
@@ -127,6 +168,8 @@ type Broker interface {
 	// several changes may be one signal. A closed channel means that the broker
 	// is gone: Watch is then called again a second later.
 	Watch() (changes <-chan struct{}, stop func())
+	// Changed says that something of what is shown changed.
+	Changed()
 }
 
 // Agents is what the dashboard asks about agent CLIs; connect.Agents is one. All
@@ -150,7 +193,7 @@ var _ Agents = connect.Agents{}
 // Dashboard is the HTTP handler. Its server must listen on a loopback address
 // and set no write time-out (events are streams).
 type Dashboard struct {
-	guard  *guard
+	guard  *guard.Guard
 	routes []route
 	log    *slog.Logger
 
@@ -160,8 +203,12 @@ type Dashboard struct {
 	messages  messages
 	decisions decisions
 	chats     *chats
-	storage   *storage
-	tasks     *tasks
+	runs      *runs.Runs
+	network   *network.Network
+	queue     *queue.Queue
+	activity  *activity.Activity
+	storage   *storage.Reports
+	tasks     *storage.Tasks
 	agents    *agents
 	settings  *settings
 	events    *events
@@ -180,40 +227,53 @@ func New(opts Options) *Dashboard {
 	ctx, stop := context.WithCancel(context.Background())
 	from := &sources{open: opts.Reader, broker: opts.Broker, maxHops: opts.MaxHops, now: opts.Now}
 	d := &Dashboard{
-		guard: &guard{
-			secret:   opts.Secret,
-			tickets:  opts.Tickets,
-			failures: newWindow(opts.Now, maxLaunchFailures, time.Minute),
-		},
+		guard:     guard.New(guard.Options{Secret: opts.Secret, Tickets: opts.Tickets, Inside: opts.Inside, Now: opts.Now}),
 		log:       opts.Log,
 		sources:   from,
 		messages:  messages{from},
 		decisions: decisions{from},
-		chats:     &chats{sources: from, handles: newHandles(), sends: newWindow(opts.Now, maxOwnerSends, time.Minute)},
-		storage:   newStorage(opts.Storage, opts.Now),
+		chats:     &chats{sources: from, handles: newHandles(), sends: guard.NewWindow(opts.Now, maxOwnerSends, time.Minute)},
+		storage:   storage.NewReports(opts.Storage, opts.Now),
 		agents:    &agents{of: opts.Agents, now: opts.Now, log: opts.Log},
-		settings:  &settings{of: opts.Settings, login: opts.Login},
+		settings:  &settings{of: opts.Settings, login: opts.Login, changing: &sync.Mutex{}},
+		activity:  from.activity(),
 		events:    newEvents(opts.Now),
 		page:      pageFiles{opts.Page},
 		browser:   browser{opts.OpenLink},
 		stop:      stop,
 	}
-	d.states = &states{sources: from, instance: shape.Instance{Name: opts.Name, Version: opts.Version, Home: opts.Home}, storage: d.storage}
-	d.tasks = &tasks{
-		care: opts.Maintenance, agents: opts.Agents, storage: d.storage, ctx: ctx,
-		now: opts.Now, log: opts.Log, changed: d.events.taskChanged,
+	d.runs = runs.New(opts.Jobs, opts.Prompts, opts.Rules, d.chats.bound)
+	d.chats.runs = d.runs
+	d.network = newNetwork(opts, d.settings.changing)
+	d.states = &states{
+		sources: from, instance: shape.Instance{Name: opts.Name, Version: opts.Version, Home: opts.Home}, runs: d.runs, storage: d.storage,
+		began: opts.Now().UnixMilli(),
 	}
-	d.events.task = d.tasks.event
+	d.queue = queue.New(queue.Options{PutAway: opts.PutAway, Questions: opts.Questions, Rules: opts.Rules, Gather: d.states.facts, Changed: d.states.forget, Now: opts.Now, Log: opts.Log})
+	d.states.queue = d.queue
+	d.settings.changed = d.states.forget
+	d.tasks = storage.NewTasks(storage.Options{
+		Maintenance: opts.Maintenance, Commands: opts.Agents, Reports: d.storage, Life: ctx,
+		Changed: d.events.taskChanged, Now: opts.Now, Log: opts.Log,
+	})
+	d.events.task = d.tasks.Event
 	d.routes = d.table()
 	d.follow(ctx, opts.Storage)
 	return d
 }
 
+func newNetwork(opts Options, changing *sync.Mutex) *network.Network {
+	user, _ := os.UserHomeDir() // without one nothing is known of it
+	return network.New(network.Options{
+		Peering: opts.Peering, Lists: opts.NetworkLists, Settings: opts.NetworkSettings, Changing: changing, Folders: network.Folders{User: user, Home: opts.Home},
+	})
+}
+
 // follow starts what goes on until ctx ends.
-func (d *Dashboard) follow(ctx context.Context, storage Storage) {
-	if storage != nil {
+func (d *Dashboard) follow(ctx context.Context, doctor storage.Doctor) {
+	if doctor != nil {
 		d.followed.Go(func() {
-			d.storage.follow(ctx, func(err error) { d.log.Warn("the storage could not be looked through", "err", err) })
+			d.storage.Follow(ctx, func(err error) { d.log.Warn("the storage could not be looked through", "err", err) })
 		})
 	}
 	if broker := d.sources.broker; broker != nil {
@@ -228,10 +288,16 @@ func (d *Dashboard) follow(ctx context.Context, storage Storage) {
 // Other requests are still answered.
 func (d *Dashboard) Close() error {
 	d.stop()
-	d.tasks.close()
+	d.tasks.Close()
 	d.events.close()
 	d.followed.Wait()
 	return nil
+}
+
+// ConnContext is for the http.Server that serves the dashboard: it looks at each new
+// connection.
+func (d *Dashboard) ConnContext(ctx context.Context, conn net.Conn) context.Context {
+	return d.guard.ConnContext(ctx, conn)
 }
 
 // Watched reports whether a page is open: an event stream listens.
@@ -241,7 +307,7 @@ func (d *Dashboard) Watched() bool { return d.events.listening() }
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := &response{ResponseWriter: w}
 	defer d.recoverPanic(answer, r)
-	setSecurityHeaders(answer.Header())
+	guard.SecurityHeaders(answer.Header())
 	if err := d.serve(answer, r); err != nil {
 		d.writeError(answer, r, err)
 	}
@@ -250,22 +316,25 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve orders the refusals: who asks comes before what exists, so that a
 // stranger learns nothing, not even which paths there are.
 func (d *Dashboard) serve(w *response, r *http.Request) error {
-	if err := d.guard.host(r); err != nil {
+	if err := d.guard.Caller(r); err != nil {
+		return err
+	}
+	if err := d.guard.Host(r); err != nil {
 		return err
 	}
 	matched, allowed := match(d.routes, r)
-	if matched == nil || matched.kind != entry {
-		if err := d.guard.cookie(r); err != nil {
+	if matched == nil || matched.kind != guard.Entry {
+		if err := d.guard.Cookie(r); err != nil {
 			return err
 		}
 	}
-	if err := d.guard.request(guardFor(matched, r), r); err != nil {
+	if err := d.guard.Request(guardFor(matched, r), r); err != nil {
 		return err
 	}
 	if matched == nil {
 		return noRoute(w, allowed)
 	}
-	if matched.kind == read {
+	if matched.kind == guard.Read {
 		if err := checkParams(matched.pattern, r); err != nil {
 			return err
 		}
@@ -276,14 +345,14 @@ func (d *Dashboard) serve(w *response, r *http.Request) error {
 // guardFor says which guard a request needs. Where no route fits, the method tells:
 // what would change something is refused like every mutation, so that another
 // site's page cannot find out which addresses there are (AUT-02).
-func guardFor(matched *route, r *http.Request) kind {
+func guardFor(matched *route, r *http.Request) guard.Kind {
 	switch {
 	case matched != nil:
 		return matched.kind
 	case slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}, r.Method):
-		return page
+		return guard.Page
 	default:
-		return mutation
+		return guard.Mutation
 	}
 }
 
@@ -295,7 +364,7 @@ func noRoute(w http.ResponseWriter, allowed []string) error {
 	for _, method := range allowed {
 		w.Header().Add("Allow", method)
 	}
-	return refusal{http.StatusMethodNotAllowed, "this address does not take that method"}
+	return exchange.Refusal{Status: http.StatusMethodNotAllowed, Sentence: "this address does not take that method"}
 }
 
 // response remembers whether the answer has begun, so that a late error does

@@ -22,7 +22,9 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
 	"bridge/backend/config"
+	"bridge/backend/dashboard/guard"
 	"bridge/backend/ipc/api"
+	"bridge/backend/maintain"
 	"bridge/backend/reach"
 	"bridge/backend/session"
 	"bridge/backend/store"
@@ -38,13 +40,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is a dashboard on a real port over a real store.
 type world struct {
+	care    func() maintain.Maintenance // of kept alone
 	t       *testing.T
 	dir     string
 	db      *store.DB
 	broker  *liveBroker
 	board   *Dashboard
 	server  *httptest.Server
-	tickets *Tickets
+	tickets *guard.Tickets
 	log     *logBuffer
 	clock   *clock
 }
@@ -97,7 +100,7 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	t.Cleanup(func() { _ = db.Close() })
 	w.db = db
 	w.broker = newLiveBroker(db, w.clock.Now)
-	w.tickets = NewTickets(w.clock.Now)
+	w.tickets = guard.NewTickets(w.clock.Now)
 	opts := Options{
 		Secret:  func() (config.Secret, error) { return testSecret, nil },
 		Tickets: w.tickets,
@@ -137,12 +140,12 @@ func (w *world) request(method, path, body string, change ...func(*http.Request)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	value, err := w.board.guard.cookieValue()
+	value, err := w.board.guard.CookieValue()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	r.AddCookie(&http.Cookie{Name: cookieName, Value: value})
-	if guardFor(nil, r) == mutation {
+	r.AddCookie(&http.Cookie{Name: guard.CookieName, Value: value})
+	if guardFor(nil, r) == guard.Mutation {
 		r.Header.Set("x-bridge", "1")
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -251,6 +254,9 @@ func (b *liveBroker) join(t testing.TB, s session.Session, children ...api.Child
 	b.mu.Unlock()
 	b.changed()
 }
+
+// Changed is what the dashboard says itself.
+func (b *liveBroker) Changed() { b.changed() }
 
 func (b *liveBroker) leave(id string) {
 	b.mu.Lock()
@@ -366,6 +372,13 @@ func (b *liveBroker) sent() []api.SendArgs {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]api.SendArgs{}, b.sends...)
+}
+
+// Work is that of a session that is at work for the second time.
+func (b *liveBroker) Work(since int64) api.Work {
+	at := fixedTime.UnixMilli()
+	spans := slices.DeleteFunc([]api.Span{{From: at - 60_000, To: at - 30_000}, {From: at}}, func(s api.Span) bool { return s.To != 0 && s.To < since })
+	return api.Work{Began: at - 600_000, Sessions: map[string]api.WorkTimes{"peer-1": {Spans: spans}}}
 }
 
 // LookAtChildren counts the looks.

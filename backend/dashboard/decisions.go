@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/exchange"
 	"bridge/backend/dashboard/shape"
 	"bridge/backend/decision"
 )
@@ -26,7 +27,7 @@ func (d decisions) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, found)
+	return exchange.WriteJSON(w, found)
 }
 
 // history answers GET /api/decisions/<topic>/history (DEC-18): every
@@ -45,7 +46,15 @@ func (d decisions) history(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, shape.History{Topic: topic, Decisions: found})
+	reader, err := d.reader(r.Context())
+	if err != nil {
+		return err
+	}
+	together, err := reader.Together(r.Context(), topic)
+	if err != nil {
+		return fmt.Errorf("read the team's order of a topic: %w", err)
+	}
+	return exchange.WriteJSON(w, shape.History{Topic: topic, Decisions: found, AtOnce: together})
 }
 
 // notices answers GET /api/decisions/<topic>/notices: the messages that
@@ -71,7 +80,7 @@ func (d decisions) notices(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, shape.Messages{Messages: people.messages(rows)})
+	return exchange.WriteJSON(w, shape.Messages{Messages: people.messages(rows)})
 }
 
 // readTopic reads the topic of the address.
@@ -109,7 +118,7 @@ func (d decisions) find(ctx context.Context, lookup decision.Lookup) (shape.Deci
 
 // readLookup reads q and scope. An omitted scope asks for every scope.
 func readLookup(r *http.Request) (decision.Lookup, error) {
-	params, err := readParams(r)
+	params, err := exchange.Params(r)
 	if err != nil {
 		return decision.Lookup{}, err
 	}

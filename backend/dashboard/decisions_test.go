@@ -87,6 +87,30 @@ func TestDEC_17_DecisionsListsWhatIsInForce(t *testing.T) {
 	}
 }
 
+func TestHUB_06_AHistoryTellsWhatWasDecidedAtOnce(t *testing.T) {
+	w := newWorld(t, offline)
+	if err := w.db.Remote().RestartTeam(t.Context(), "hub crew", "s1"); err != nil {
+		t.Fatal(err)
+	}
+	said := func(id string, pc, sequence int, follows string) store.TeamDecision {
+		return store.TeamDecision{
+			Revision: decision.Revision{
+				ID: id, Topic: "db", Text: "Use " + id, Scope: decision.AllSessions(), CreatedAt: w.clock.Now().UnixMilli(),
+				Author: bridge.Address{ID: "peer-1", Name: fmt.Sprintf("pc%d/api", pc), Agent: bridge.Claude},
+			},
+			PC: strings.Repeat(fmt.Sprint(pc), 64), Sequence: uint64(sequence), Number: int64(sequence), Follows: follows,
+		}
+	}
+	read := []store.TeamDecision{said("t1", 1, 1, ""), said("t2", 2, 2, "t1"), said("t3", 1, 3, "t1")}
+	if _, refused, err := w.db.Remote().ImportTeam(t.Context(), read, store.TeamPlace{Stream: "s1", Sequence: 3}); err != nil || len(refused) > 0 {
+		t.Fatal(refused, err)
+	}
+	got := decode[shape.History](t, w.get("/api/decisions/db/history")).AtOnce
+	if diff := cmp.Diff(map[string]string{"t2": "t3"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestDEC_18_HistoryGivesEveryRevisionOfExactlyThatTopic(t *testing.T) {
 	w := decided(t)
 	tests := []struct {

@@ -60,6 +60,8 @@ func (d delivery) steps() []shape.Step {
 			step.Possible, step.Evidence = false, "not needed"
 		case d.Stage() == bridge.StageExpired:
 			step.Possible, step.Evidence = false, "it expired first"
+		case d.Stage() == bridge.StageRefused:
+			step.Possible, step.Evidence = false, d.Remote.Host+" refused it"
 		case stage == bridge.StageWoken && obstacle != "":
 			step.Possible, step.Evidence = false, obstacle
 		}
@@ -98,6 +100,12 @@ func (d delivery) neverWakes() string {
 // note says where the message is, as one would say it to a person.
 func (d delivery) note() string {
 	switch d.Stage() {
+	case bridge.StageRefused:
+		return d.Remote.Words()
+	case bridge.StageAtHub:
+		return d.Remote.Words() + " since " + d.clock(d.Remote.AtHub.At)
+	case bridge.StageArrived:
+		return d.Remote.Words() + " since " + d.clock(d.Remote.Arrived.At)
 	case bridge.StageAnswered:
 		return "answered " + d.clock(d.Answered.At)
 	case bridge.StageConsumed:
@@ -109,6 +117,8 @@ func (d delivery) note() string {
 	default: // it waits: below is what for
 	}
 	switch {
+	case d.Remote.IsWaiting():
+		return d.Remote.Words()
 	case !d.broker:
 		return "waiting for a broker to run"
 	case d.to.live == nil:

@@ -56,6 +56,11 @@ func TestTheNoteSaysThePresentTruth(t *testing.T) {
 		{"expired", func(d *delivery) { d.Expired.At = at(38, 0) }, "expired after 24 h"},
 		{"expired after a week", func(d *delivery) { d.Expired.At = at(14+7*24, 0) }, "expired after 7 d"},
 		{"expired after being handed", func(d *delivery) { d.Handed, d.Expired.At = fact(14, 1), at(38, 0) }, "expired after 24 h"},
+		{"for another PC", func(d *delivery) { d.Remote.Host, d.to.live = "desk", nil }, "waiting for desk"},
+		{"there", func(d *delivery) { d.Remote = mail.Crossing{Host: "desk", Arrived: fact(14, 1)} }, "on desk since 14:01"},
+		{"refused there", func(d *delivery) {
+			d.Remote = mail.Crossing{Host: "desk", Refused: mail.Fact{At: at(14, 1), Evidence: "messages of laptop are not allowed here"}}
+		}, "desk refused it: messages of laptop are not allowed here"},
 		{"another zone", func(d *delivery) { d.Consumed, d.zone = fact(14, 2), time.FixedZone("", 2*3600) }, "read 16:02"},
 	}
 	for _, tt := range tests {
@@ -87,6 +92,8 @@ func TestTheStripTellsWhatWillNotHappen(t *testing.T) {
 		{"read at a safe step", func(d *delivery) { d.Handed, d.Consumed = fact(14, 1), fact(14, 2) }, []int{accepted, durable, handed, consumed}, []int{woken}},
 		{"taken by a tool", func(d *delivery) { d.Consumed = fact(14, 2) }, []int{accepted, durable, consumed}, []int{woken, handed}},
 		{"expired", func(d *delivery) { d.Expired = fact(15, 0) }, []int{accepted, durable}, []int{woken, handed, consumed, answered}},
+		{"refused there", func(d *delivery) { d.Remote = mail.Crossing{Host: "desk", Refused: fact(14, 1)} }, []int{accepted, durable}, []int{woken, handed, consumed, answered}},
+		{"there", func(d *delivery) { d.Remote, d.to.live = mail.Crossing{Host: "desk", Arrived: fact(14, 1)}, nil }, []int{accepted, durable}, nil},
 		{"a decision", func(d *delivery) { d.Hop, d.ConversationID = 100, "decision-1" }, []int{accepted, durable}, []int{woken}},
 		{"at the hop limit", func(d *delivery) { d.Hop = 6 }, []int{accepted, durable}, []int{woken}},
 		{"below the hop limit", func(d *delivery) { d.Hop = 5 }, []int{accepted, durable}, nil},

@@ -92,7 +92,7 @@ func (p *directory) messages(rows []mail.HistoryRow) []shape.Message {
 		wires[i] = shape.Message{
 			Archived:       p.archive(row),
 			ConversationID: row.ConversationID,
-			Kind:           kindOf(row),
+			Kind:           shape.KindOf(row),
 			State:          row.Stage(),
 			Deliveries:     make([]shape.Delivery, len(row.Deliveries)),
 		}
@@ -107,24 +107,4 @@ func (p *directory) messages(rows []mail.HistoryRow) []shape.Message {
 		}
 	}
 	return wires
-}
-
-func (p *directory) overdue(found []mail.Overdue) []shape.Overdue {
-	wires := make([]shape.Overdue, len(found))
-	for i, o := range found {
-		wires[i] = shape.Overdue{ID: o.Recipient, Name: p.who(o.Recipient).name, Messages: o.Messages, Oldest: o.Oldest, Since: o.Since}
-	}
-	return wires
-}
-
-// kindOf tells decisions and the owner's words from ordinary messages.
-func kindOf(row mail.HistoryRow) string {
-	switch {
-	case row.From.Agent == bridge.Owner:
-		return "owner"
-	case row.IsDecision():
-		return "decision"
-	default:
-		return "message"
-	}
 }

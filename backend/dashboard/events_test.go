@@ -172,6 +172,8 @@ type pipeBroker struct {
 
 func (b *pipeBroker) Watch() (<-chan struct{}, func()) { return b.changes, func() {} }
 func (b *pipeBroker) LookAtChildren(string)            {}
+func (b *pipeBroker) Work(int64) api.Work              { return api.Work{} }
+func (b *pipeBroker) Changed()                         {}
 func (b *pipeBroker) SendOwner(context.Context, string, api.SendArgs) (api.SendResult, error) {
 	return api.SendResult{}, errors.New("not in this test")
 }

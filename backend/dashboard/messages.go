@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/exchange"
 	"bridge/backend/dashboard/shape"
 	"bridge/backend/mail"
 )
@@ -16,11 +17,11 @@ type messages struct{ *sources }
 // or gone, newest first. Whoever asks looks at the session, so its native
 // children are looked up too.
 func (m messages) list(w http.ResponseWriter, r *http.Request) error {
-	params, err := readParams(r)
+	params, err := exchange.Params(r)
 	if err != nil {
 		return err
 	}
-	span, err := readPage(params, bridge.RecentMessages, bridge.RecentMessages)
+	span, err := exchange.ReadPage(params, bridge.RecentMessages, bridge.RecentMessages)
 	if err != nil {
 		return err
 	}
@@ -43,11 +44,11 @@ func (m messages) list(w http.ResponseWriter, r *http.Request) error {
 	if now.on {
 		m.broker.LookAtChildren(id)
 	}
-	rows, err := reader.Conversation(r.Context(), id, span.before, span.limit)
+	rows, err := reader.Conversation(r.Context(), id, span.Before, span.Limit)
 	if err != nil {
 		return fmt.Errorf("read a session's messages: %w", err)
 	}
-	return writeJSON(w, shape.Messages{Messages: people.messages(rows)})
+	return exchange.WriteJSON(w, shape.Messages{Messages: people.messages(rows)})
 }
 
 // show answers GET /api/messages/<id>: one message of any store, with its
@@ -69,7 +70,7 @@ func (m messages) show(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, people.messages([]mail.HistoryRow{row})[0])
+	return exchange.WriteJSON(w, people.messages([]mail.HistoryRow{row})[0])
 }
 
 // usualArchiveLimit is the seed's default (4.6).
@@ -78,11 +79,11 @@ const usualArchiveLimit = 100
 // searchArchive answers GET /api/archive/messages (STO-12): messages of every
 // store whose body holds the query literally, newest first.
 func (m messages) searchArchive(w http.ResponseWriter, r *http.Request) error {
-	params, err := readParams(r)
+	params, err := exchange.Params(r)
 	if err != nil {
 		return err
 	}
-	span, err := readPage(params, usualArchiveLimit, bridge.MaxHistoryLimit)
+	span, err := exchange.ReadPage(params, usualArchiveLimit, bridge.MaxHistoryLimit)
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (m messages) searchArchive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	rows, err := reader.Search(r.Context(), query, span.before, span.limit)
+	rows, err := reader.Search(r.Context(), query, span.Before, span.Limit)
 	if err != nil {
 		return err
 	}
@@ -108,5 +109,5 @@ func (m messages) searchArchive(w http.ResponseWriter, r *http.Request) error {
 	for i, row := range rows {
 		found[i] = people.archive(row)
 	}
-	return writeJSON(w, shape.Archive{Messages: found})
+	return exchange.WriteJSON(w, shape.Archive{Messages: found})
 }

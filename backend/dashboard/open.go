@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/exchange"
 	"bridge/backend/dashboard/shape"
 )
 
@@ -25,7 +26,7 @@ func (b browser) open(w http.ResponseWriter, r *http.Request) error {
 	var request struct {
 		URL string `json:"url"`
 	}
-	if err := readJSON(w, r, &request); err != nil {
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	link, err := url.Parse(request.URL)
@@ -44,5 +45,5 @@ func (b browser) open(w http.ResponseWriter, r *http.Request) error {
 		}
 	case <-time.After(openPatience):
 	}
-	return writeJSON(w, shape.Done{})
+	return exchange.WriteJSON(w, shape.Done{})
 }

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"bridge/backend/dashboard/guard"
 )
 
 // knownParams is written out: a new parameter, or a new address that is read,
@@ -11,8 +13,10 @@ import (
 var knownParams = map[string]string{
 	"/api/decisions":                 "q scope",
 	"/api/decisions/{topic}/history": "q scope",
+	"/api/activity":                  "since",
 	"/api/archive/messages":          "query before limit",
 	"/api/search":                    "q kind before limit cursor",
+	"/api/runs/{run}":                "from",
 	"/api/messages":                  "peer before limit",
 }
 
@@ -20,7 +24,7 @@ func TestSTO_12_DEC_20_ParametersThatNobodyKnowsAreRefusedByName(t *testing.T) {
 	w := furnished(t)
 	place := strings.NewReplacer("{topic}", "database", "{id}", "m1")
 	for _, route := range w.board.routes {
-		if route.kind != read {
+		if route.kind != guard.Read {
 			continue
 		}
 		path := place.Replace(route.pattern)

@@ -5,17 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-)
 
-// kind says which guard a route needs.
-type kind int
-
-const (
-	read     kind = iota // JSON, changes nothing
-	stream               // server-sent events
-	mutation             // changes something
-	page                 // the page's files
-	entry                // the launch link: the only way in without a cookie
+	"bridge/backend/dashboard/guard"
 )
 
 // route is one row of the table. A segment in braces is a variable of the
@@ -23,40 +14,67 @@ const (
 type route struct {
 	method  string
 	pattern string
-	kind    kind
+	kind    guard.Kind
 	handle  func(http.ResponseWriter, *http.Request) error
 }
 
 // table is every address of the dashboard, in the order of the specification.
 func (d *Dashboard) table() []route {
 	return []route{
-		{http.MethodGet, "/api/decisions", read, d.decisions.list},
-		{http.MethodGet, "/api/decisions/{topic}/history", read, d.decisions.history},
-		{http.MethodGet, "/api/decisions/{topic}/notices", read, d.decisions.notices},
-		{http.MethodPost, "/api/sessions/{name}/message", mutation, d.chats.messageSession},
-		{http.MethodPost, "/api/jobs/{job}/message", mutation, d.chats.messageJob},
-		{http.MethodGet, "/api/chat-delivery/{id}", read, d.chats.delivery},
-		{http.MethodGet, "/api/state", read, d.states.show},
-		{http.MethodGet, "/api/storage", read, d.storage.show},
-		{http.MethodGet, "/api/storage/drills", read, d.storage.drills},
-		{http.MethodGet, "/api/storage/sizes", read, d.tasks.sizes},
-		{http.MethodGet, "/api/storage/work", read, d.tasks.show},
-		{http.MethodPost, "/api/storage/work", mutation, d.tasks.start},
-		{http.MethodGet, "/api/archive/messages", read, d.messages.searchArchive},
-		{http.MethodGet, "/api/search", read, d.messages.search},
-		{http.MethodGet, "/api/events", stream, d.events.stream},
-		{http.MethodGet, "/api/messages", read, d.messages.list},
-		{http.MethodPost, "/api/messages", mutation, d.chats.messageAny},
-		{http.MethodGet, "/api/messages/{id}", read, d.messages.show},
-		{http.MethodGet, "/api/agents", read, d.agents.show},
-		{http.MethodPost, "/api/agents/{kind}/connect", mutation, d.agents.connect},
-		{http.MethodPost, "/api/agents/{kind}/disconnect", mutation, d.agents.disconnect},
-		{http.MethodGet, "/api/settings", read, d.settings.show},
-		{http.MethodPut, "/api/settings", mutation, d.settings.change},
-		{http.MethodPost, "/api/open", mutation, d.browser.open},
-		{http.MethodGet, "/launch", entry, d.guard.launch},
-		{http.MethodGet, "/", page, d.page.index},
-		{http.MethodGet, "/assets/{file...}", page, d.page.asset},
+		{http.MethodGet, "/api/decisions", guard.Read, d.decisions.list},
+		{http.MethodGet, "/api/decisions/{topic}/history", guard.Read, d.decisions.history},
+		{http.MethodGet, "/api/decisions/{topic}/notices", guard.Read, d.decisions.notices},
+		{http.MethodPost, "/api/sessions/{name}/message", guard.Mutation, d.chats.messageSession},
+		{http.MethodPost, "/api/jobs/{job}/message", guard.Mutation, d.chats.messageJob},
+		{http.MethodGet, "/api/chat-delivery/{id}", guard.Read, d.chats.delivery},
+		{http.MethodGet, "/api/state", guard.Read, d.states.show},
+		{http.MethodGet, "/api/activity", guard.Read, d.activity.Show},
+		{http.MethodGet, "/api/activity/hours", guard.Read, d.activity.Hours},
+		{http.MethodGet, "/api/questions", guard.Read, d.queue.List},
+		{http.MethodPost, "/api/questions/{id}", guard.Mutation, d.queue.Answer},
+		{http.MethodGet, "/api/rules", guard.Read, d.queue.ListRules},
+		{http.MethodDelete, "/api/rules/{id}", guard.Mutation, d.queue.TakeBack},
+		{http.MethodPost, "/api/needs/{id}", guard.Mutation, d.queue.Put},
+		{http.MethodGet, "/api/runs/{run}", guard.Read, d.runs.Show},
+		{http.MethodGet, "/api/runs/{run}/diff", guard.Read, d.runs.Diff},
+		{http.MethodPost, "/api/runs/{run}/comments", guard.Mutation, d.runs.Comment},
+		{http.MethodPost, "/api/runs/{run}/finish", guard.Mutation, d.runs.Finish},
+		{http.MethodGet, "/api/models", guard.Read, d.runs.Models},
+		{http.MethodGet, "/api/usage", guard.Read, d.runs.Usage},
+		{http.MethodGet, "/api/usage/kept", guard.Read, d.runs.KeptUsage},
+		{http.MethodGet, "/api/approvals", guard.Read, d.runs.ListApprovals},
+		{http.MethodPost, "/api/approvals/{id}", guard.Mutation, d.runs.Answer},
+		{http.MethodPost, "/api/away", guard.Mutation, d.runs.SetAway},
+		{http.MethodPost, "/api/subagents/message", guard.Mutation, d.runs.Message},
+		{http.MethodPost, "/api/subagents/settings", guard.Mutation, d.runs.Settings},
+		{http.MethodPost, "/api/subagents/cancel", guard.Mutation, d.runs.Cancel},
+		{http.MethodGet, "/api/storage", guard.Read, d.storage.Show},
+		{http.MethodGet, "/api/storage/drills", guard.Read, d.storage.Drills},
+		{http.MethodGet, "/api/storage/sizes", guard.Read, d.tasks.Sizes},
+		{http.MethodGet, "/api/storage/work", guard.Read, d.tasks.Show},
+		{http.MethodPost, "/api/storage/work", guard.Mutation, d.tasks.Start},
+		{http.MethodGet, "/api/archive/messages", guard.Read, d.messages.searchArchive},
+		{http.MethodGet, "/api/search", guard.Read, d.messages.search},
+		{http.MethodGet, "/api/events", guard.Stream, d.events.stream},
+		{http.MethodGet, "/api/messages", guard.Read, d.messages.list},
+		{http.MethodPost, "/api/messages", guard.Mutation, d.chats.messageAny},
+		{http.MethodGet, "/api/messages/{id}", guard.Read, d.messages.show},
+		{http.MethodGet, "/api/agents", guard.Read, d.agents.show},
+		{http.MethodPost, "/api/agents/{kind}/connect", guard.Mutation, d.agents.connect},
+		{http.MethodPost, "/api/agents/{kind}/disconnect", guard.Mutation, d.agents.disconnect},
+		{http.MethodGet, "/api/settings", guard.Read, d.settings.show},
+		{http.MethodPut, "/api/settings", guard.Mutation, d.settings.change},
+		{http.MethodGet, "/api/network", guard.Read, d.network.Show},
+		{http.MethodGet, "/api/network/lists", guard.Read, d.network.ShowLists},
+		{http.MethodPost, "/api/network/invite", guard.Mutation, d.network.Invite},
+		{http.MethodDelete, "/api/network/invite", guard.Mutation, d.network.Withdraw},
+		{http.MethodPost, "/api/network/link", guard.Mutation, d.network.Link},
+		{http.MethodDelete, "/api/network/peers/{id}", guard.Mutation, d.network.Unpair},
+		{http.MethodPut, "/api/network/policy", guard.Mutation, d.network.Change},
+		{http.MethodPost, "/api/open", guard.Mutation, d.browser.open},
+		{http.MethodGet, "/launch", guard.Entry, d.guard.Launch},
+		{http.MethodGet, "/", guard.Page, d.page.index},
+		{http.MethodGet, "/assets/{file...}", guard.Page, d.page.asset},
 	}
 }
 
@@ -94,7 +112,7 @@ func match(routes []route, r *http.Request) (*route, []string) {
 // methods lists what the route answers. HEAD is a GET without its body, but not
 // where a GET does something (the launch link uses its ticket up) or never ends.
 func (rt *route) methods() []string {
-	if rt.kind == read || rt.kind == page {
+	if rt.kind == guard.Read || rt.kind == guard.Page {
 		return []string{rt.method, http.MethodHead}
 	}
 	return []string{rt.method}

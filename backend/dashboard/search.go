@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/exchange"
 	"bridge/backend/dashboard/shape"
 	"bridge/backend/search"
 	"bridge/backend/store"
@@ -26,7 +27,8 @@ const (
 //     diacritics. Words in double quotes stand side by side. No sign has another
 //     meaning, so that no text is a syntax error; one without a letter or number
 //     is a 400.
-//   - kind is message or decision; without it both are searched.
+//   - kind is message, decision or run, what was said in the runs of delegated jobs;
+//     without it all are searched.
 //   - before is an exclusive time in epoch milliseconds.
 //   - limit is 1 to 100, 20 when it is not given.
 //   - cursor is the next of an answer: the same question goes on behind that page.
@@ -63,7 +65,7 @@ func (m messages) search(w http.ResponseWriter, r *http.Request) error {
 	if len(hits) > limit {
 		answer.Next = cursorAfter(query, hits[:limit], m.now())
 	}
-	return writeJSON(w, answer)
+	return exchange.WriteJSON(w, answer)
 }
 
 // mostSkipped bounds how far a search goes on: no more are ranked.
@@ -85,28 +87,28 @@ func cursorAfter(query store.WordQuery, page []store.WordHit, now time.Time) str
 
 func readCursor(cursor string, query *store.WordQuery) error {
 	skip, before, _ := strings.Cut(cursor, ".")
-	skipped, ok := wholeNumber(skip)
-	at, timed := wholeNumber(before)
+	skipped, ok := exchange.WholeNumber(skip)
+	at, timed := exchange.WholeNumber(before)
 	if !ok || !timed || skipped > mostSkipped {
 		return bridge.Errorf(bridge.Invalid, "cursor must be the next of an earlier answer")
 	}
 	query.Skip, query.Before = int(skipped), at
 	if at == 0 {
-		query.Before = math.MinInt64 // as in readPage
+		query.Before = math.MinInt64 // as in exchange.ReadPage
 	}
 	return nil
 }
 
 func readWordQuery(r *http.Request) (query store.WordQuery, err error) {
-	params, err := readParams(r)
+	params, err := exchange.Params(r)
 	if err != nil {
 		return query, err
 	}
-	span, err := readPage(params, usualHits, mostHits)
+	span, err := exchange.ReadPage(params, usualHits, mostHits)
 	if err != nil {
 		return query, err
 	}
-	query.Before, query.Limit = span.before, span.limit
+	query.Before, query.Limit = span.Before, span.Limit
 	if params.Has("cursor") {
 		if params.Has("before") {
 			return query, bridge.Errorf(bridge.Invalid, "cursor goes on with the time of the first page: leave before out")
@@ -115,7 +117,7 @@ func readWordQuery(r *http.Request) (query store.WordQuery, err error) {
 			return query, err
 		}
 	}
-	if query.Kinds, err = search.ParseKind(params.Get("kind")); err != nil {
+	if query.Kinds, err = search.ParseKind(params.Get("kind"), search.Kinds()); err != nil {
 		return query, err
 	}
 	if query.Words, err = search.Parse(params.Get("q")); err != nil {
@@ -131,6 +133,13 @@ func (p *directory) hit(hit store.WordHit, words search.Query) shape.Hit {
 			Kind: hit.Kind, ID: rev.ID, At: hit.At, AuthorName: rev.Author.Name, AuthorAgent: rev.Author.Agent,
 			Topic: rev.Topic, Current: rev.Current,
 			Snippet: words.Snippet(rev.Text), Link: "#/decisions/" + url.PathEscape(rev.Topic),
+		}
+	}
+	if hit.Kind == search.Run {
+		said := hit.Said
+		return shape.Hit{
+			Kind: hit.Kind, ID: hit.ID, At: hit.At, AuthorName: said.Job, AuthorAgent: said.Agent, Said: said.Kind,
+			Snippet: words.Snippet(said.Body), Link: "#/runs/" + url.PathEscape(said.Job),
 		}
 	}
 	row := p.archive(hit.Message)

@@ -66,7 +66,7 @@ func TestSearchRefusesWhatItCannotRead(t *testing.T) {
 	w := furnished(t)
 	for _, bad := range []string{
 		"", "q=", "q=+", "q=%25_", "q=%22%22", "q=%FF", "q=a&limit=0", "q=a&limit=101", "q=a&limit=x", "q=a&limit=", "q=a&before=-1", "q=a&before=1.5",
-		"q=a&kind=run", "q=a&kind=Message", "q=a&q=b", "q=%zz", "q=" + strings.Repeat("a", 1_001), "q=" + strings.Repeat("a+", 40),
+		"q=a&kind=job", "q=a&kind=Message", "q=a&q=b", "q=%zz", "q=" + strings.Repeat("a", 1_001), "q=" + strings.Repeat("a+", 40),
 	} {
 		refused(t, bad, w.get("/api/search?"+bad), http.StatusBadRequest)
 	}

@@ -9,7 +9,9 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
+	"bridge/backend/dashboard/exchange"
 	"bridge/backend/dashboard/shape"
+	"bridge/backend/prompt"
 )
 
 // Settings is what the dashboard asks about config.json; config.Home is one.
@@ -36,7 +38,8 @@ type settings struct {
 	of    Settings // nil where there are none
 	login Login    // nil where no desktop app serves the page
 
-	changing sync.Mutex
+	changing *sync.Mutex // shared with whoever else does
+	changed  func()      // has what is shown built anew
 }
 
 // settingsRequest is the body of PUT /api/settings. What is left out stays.
@@ -47,10 +50,13 @@ type settingsRequest struct {
 	Desktop      *desktopRequest `json:"desktop"`
 	Claude       *claudeRequest  `json:"claude"`
 	Login        *bool           `json:"login"`
+
+	AnswerPrompts *prompt.Mode `json:"answerPrompts"`
 }
 
 type desktopRequest struct {
-	Notifications *bool `json:"notifications"`
+	Notifications *bool         `json:"notifications"`
+	Quiet         *config.Quiet `json:"quiet"` // without a time there are none
 }
 
 type claudeRequest struct {
@@ -62,8 +68,10 @@ func (s settingsRequest) applyTo(c *config.Config) {
 	set(&c.Port, s.Port)
 	set(&c.AutoWake, s.AutoWake)
 	set(&c.WakeOnDirect, s.WakeOnDirect)
+	set(&c.AnswerPrompts, s.AnswerPrompts)
 	if s.Desktop != nil {
 		set(&c.Desktop.Notifications, s.Desktop.Notifications)
+		set(&c.Desktop.Quiet, s.Desktop.Quiet)
 	}
 	if s.Claude != nil {
 		set(&c.Claude.StatusLine, s.Claude.StatusLine)
@@ -85,13 +93,13 @@ func (s *settings) show(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, s.shape(r.Context(), config))
+	return exchange.WriteJSON(w, s.shape(r.Context(), config))
 }
 
 // change answers PUT /api/settings with the settings after the change.
 func (s *settings) change(w http.ResponseWriter, r *http.Request) error {
 	var request settingsRequest
-	if err := readJSON(w, r, &request); err != nil {
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	if s.of == nil {
@@ -111,7 +119,10 @@ func (s *settings) change(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return writeJSON(w, s.shape(r.Context(), changed))
+	if request.AnswerPrompts != nil {
+		s.changed()
+	}
+	return exchange.WriteJSON(w, s.shape(r.Context(), changed))
 }
 
 // switchLogin switches whether the desktop app starts at login (DSK-04).
@@ -130,7 +141,11 @@ func (s *settings) shape(ctx context.Context, c config.Config) shape.Settings {
 	wire := shape.Settings{
 		Port: c.Port, AutoWake: c.AutoWake, WakeOnDirect: c.WakeOnDirect,
 		Desktop: shape.Desktop{Notifications: c.Desktop.Notifications}, Claude: shape.Claude{StatusLine: c.Claude.StatusLine},
-		ServedPort: servedPort(ctx),
+		AnswerPrompts: string(c.AnswerPrompts),
+		ServedPort:    servedPort(ctx),
+	}
+	if quiet := c.Desktop.Quiet; quiet != (config.Quiet{}) {
+		wire.Desktop.Quiet = &shape.Quiet{From: quiet.From, To: quiet.To}
 	}
 	if login := s.login; login != nil {
 		wire.Login = &shape.Login{On: login.Enabled(), Why: login.Unavailable()}

@@ -64,6 +64,17 @@ func TestDSK_06_SettingsAreShownAndChangedAndUnknownOnesSurvive(t *testing.T) {
 func TestDSK_06_EachSettingChangesAloneAndIsKept(t *testing.T) {
 	w, home := withSettings(t, "")
 	want := decode[shape.Settings](t, w.get("/api/settings"))
+	quiet := w.put("/api/settings", `{"desktop":{"quiet":{"from":"22:00","to":"07:00"}}}`)
+	if got := decode[shape.Settings](t, quiet).Desktop; got.Quiet == nil || *got.Quiet != (shape.Quiet{From: "22:00", To: "07:00"}) {
+		t.Errorf("NED-05: quiet hours are %+v", got)
+	}
+	if config, err := home.Config(); err != nil || config.Desktop.Quiet.From != "22:00" {
+		t.Errorf("NED-05: config.json has %+v, %v", config.Desktop.Quiet, err)
+	}
+	none := w.put("/api/settings", `{"desktop":{"quiet":{"from":"","to":""}}}`)
+	if diff := cmp.Diff(want, decode[shape.Settings](t, none)); diff != "" {
+		t.Errorf("NED-05: without quiet hours:\n%s", diff)
+	}
 	for body, change := range map[string]func(*shape.Settings){
 		`{"port":4801}`:                       func(s *shape.Settings) { s.Port = 4801 },
 		`{"autoWake":true}`:                   func(s *shape.Settings) { s.AutoWake = true },
@@ -88,15 +99,17 @@ func TestDSK_06_EachSettingChangesAloneAndIsKept(t *testing.T) {
 func TestDSK_06_BadSettingsAreRefusedByNameAndChangeNothing(t *testing.T) {
 	w, home := withSettings(t, "")
 	for body, name := range map[string]string{
-		`{"port":70000}`:                          "port",
-		`{"port":-1}`:                             "port",
-		`{"port":"4777"}`:                         "port",
-		`{"autoWake":"yes"}`:                      "autoWake",
-		`{"desktop":{"notifications":1}}`:         "notifications",
-		`{"desktop":{"sound":true}}`:              "sound",
-		`{"claude":{"statusLine":"on"}}`:          "statusLine",
-		`{"theme":"dark"}`:                        "theme",
-		`{"autoWake":true,"port":1,"port":70000}`: "port",
+		`{"port":70000}`:                  "port",
+		`{"port":-1}`:                     "port",
+		`{"port":"4777"}`:                 "port",
+		`{"autoWake":"yes"}`:              "autoWake",
+		`{"desktop":{"notifications":1}}`: "notifications",
+		`{"desktop":{"quiet":{"from":"10 pm","to":"07:00"}}}`: "desktop.quiet.from",
+		`{"desktop":{"quiet":{"from":"22:00","to":""}}}`:      "desktop.quiet.to",
+		`{"desktop":{"sound":true}}`:                          "sound",
+		`{"claude":{"statusLine":"on"}}`:                      "statusLine",
+		`{"theme":"dark"}`:                                    "theme",
+		`{"autoWake":true,"port":1,"port":70000}`:             "port",
 	} {
 		a := w.put("/api/settings", body)
 		refused(t, body, a, http.StatusBadRequest)

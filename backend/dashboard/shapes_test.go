@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bridge/backend/connect"
+	"bridge/backend/dashboard/storage"
 	"bridge/backend/ipc/api"
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
@@ -19,8 +20,8 @@ func TestAnAnswerLeavesNothingOut(t *testing.T) {
 		peerShape(filled[api.Peer]()),
 		recipientShape(filled[api.Recipient]()),
 		agentShape(filled[connect.Agent]()),
-		drillShape(filled[inventory.TestResult]()),
-		reportShape(filled[check.Report]()),
+		storage.DrillShape(filled[inventory.TestResult]()),
+		storage.ReportShape(filled[check.Report]()),
 	} {
 		for _, name := range empty(reflect.ValueOf(answer), fmt.Sprintf("%T", answer)) {
 			t.Errorf("%s is left out", name)

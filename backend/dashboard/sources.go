@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/activity"
 	"bridge/backend/decision"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
@@ -56,6 +57,36 @@ func (s *sources) reader(ctx context.Context) (Reader, error) {
 	return reader, nil
 }
 
+// activity is what happened lately, as these tell.
+func (s *sources) activity() *activity.Activity {
+	return activity.New(activity.Options{
+		Reader: func(ctx context.Context) (activity.Reader, error) { return s.reader(ctx) },
+		Names: func(ctx context.Context) (func(string) string, error) {
+			now, err := s.askBroker(ctx)
+			if err != nil {
+				return nil, err
+			}
+			reader, err := s.reader(ctx)
+			if err != nil {
+				return nil, err
+			}
+			people, err := s.directory(ctx, reader, now)
+			if err != nil {
+				return nil, err
+			}
+			return func(id string) string { return people.who(id).name }, nil
+		},
+		Work: func(since int64) *api.Work {
+			if s.broker == nil {
+				return nil
+			}
+			work := s.broker.Work(since)
+			return &work
+		},
+		Now: s.now,
+	})
+}
+
 // noStore is the read side of a store that does not exist yet.
 type noStore struct{}
 
@@ -82,7 +113,13 @@ func (noStore) Decisions(context.Context, decision.Lookup) ([]decision.Revision,
 
 func (noStore) DecisionNotices(context.Context, string) ([]mail.HistoryRow, error) { return nil, nil }
 
+func (noStore) Since(context.Context, int64, int) ([]mail.HistoryRow, error) { return nil, nil }
+
+func (noStore) Hours(context.Context, int64, int) ([]store.Hour, error) { return nil, nil }
+
 func (noStore) CountSince(context.Context, int64) (int, error) { return 0, nil }
+
+func (noStore) Together(context.Context, string) (map[string]string, error) { return nil, nil }
 
 func (noStore) UnreadableDecisions(context.Context, string) ([]store.UnreadableRow, error) {
 	return nil, nil

@@ -8,9 +8,14 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/dashboard/exchange"
+	"bridge/backend/dashboard/queue"
+	"bridge/backend/dashboard/runs"
 	"bridge/backend/dashboard/shape"
+	"bridge/backend/dashboard/storage"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
+	"bridge/backend/needs"
 )
 
 // stateKey names one state of the world: a broker that started anew counts its
@@ -21,22 +26,26 @@ type stateKey struct {
 	pid      int
 	since    int64
 	revision int64
-	storage  *checked
+	storage  *storage.Checked
 }
 
 // stateCache keeps the encoded answer of the last revision. Its lock is held
 // while one request builds, so that many at once build one answer.
 type stateCache struct {
-	mu   sync.Mutex // guards below
-	key  stateKey
-	body []byte
+	mu    sync.Mutex // guards below
+	key   stateKey
+	body  []byte
+	facts needs.Facts
 }
 
 // states tells what there is now, all of it in one answer.
 type states struct {
 	*sources
 	instance shape.Instance
-	storage  *storage
+	runs     *runs.Runs
+	storage  *storage.Reports
+	queue    *queue.Queue
+	began    int64 // when this dashboard did, Unix milliseconds
 	cache    stateCache
 	hour     hourCount
 }
@@ -74,73 +83,91 @@ func (s *states) show(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !now.on {
-		state, err := s.build(r.Context(), now, s.storage.latest(r.Context()))
+		state, _, err := s.build(r.Context(), now, s.storage.Latest(r.Context()))
 		if err != nil {
 			return err
 		}
-		return writeJSON(w, state)
+		return exchange.WriteJSON(w, state)
 	}
-	body, err := s.cached(r.Context(), now)
+	body, _, err := s.cached(r.Context(), now)
 	if err != nil {
 		return err
 	}
-	return writeBody(w, body)
+	return exchange.WriteBody(w, body)
 }
 
-func (s *states) cached(ctx context.Context, now live) ([]byte, error) {
-	key := stateKey{s.now().Unix() / 60, now.status.PID, now.status.Since, now.status.Revision, s.storage.latest(ctx)}
+// facts are what the owner's needs are decided from, and those of them that are.
+func (s *states) facts(ctx context.Context) (facts needs.Facts, err error) {
+	now, err := s.askBroker(ctx)
+	if err != nil {
+		return needs.Facts{}, err
+	}
+	if now.on {
+		_, facts, err = s.cached(ctx, now)
+	} else {
+		_, facts, err = s.build(ctx, now, s.storage.Latest(ctx))
+	}
+	return facts, err
+}
+
+func (s *states) cached(ctx context.Context, now live) ([]byte, needs.Facts, error) {
+	key := stateKey{s.now().Unix() / 60, now.status.PID, now.status.Since, now.status.Revision, s.storage.Latest(ctx)}
 	s.cache.mu.Lock()
 	defer s.cache.mu.Unlock()
 	if s.cache.body != nil && s.cache.key == key {
-		return s.cache.body, nil
+		return s.cache.body, s.cache.facts, nil
 	}
-	state, err := s.build(ctx, now, key.storage)
+	state, facts, err := s.build(ctx, now, key.storage)
 	if err != nil {
-		return nil, err
+		return nil, needs.Facts{}, err
 	}
-	body, err := encode(state)
+	body, err := exchange.Encode(state)
 	if err != nil {
-		return nil, err
+		return nil, needs.Facts{}, err
 	}
-	s.cache.key, s.cache.body = key, body
-	return body, nil
+	s.cache.key, s.cache.body, s.cache.facts = key, body, facts
+	return body, facts, nil
 }
 
-func (s *states) build(ctx context.Context, now live, looked *checked) (shape.State, error) {
+func (s *states) build(ctx context.Context, now live, looked *storage.Checked) (shape.State, needs.Facts, error) {
 	reader, err := s.reader(ctx)
 	if err != nil {
-		return shape.State{}, err
+		return shape.State{}, needs.Facts{}, err
 	}
 	rows, err := reader.Recent(ctx, bridge.RecentMessages)
 	if err != nil {
-		return shape.State{}, fmt.Errorf("read recent messages: %w", err)
+		return shape.State{}, needs.Facts{}, fmt.Errorf("read recent messages: %w", err)
 	}
 	at := s.now()
 	hour, err := s.hour.at(at, func(since int64) (int, error) { return reader.CountSince(ctx, since) })
 	if err != nil {
-		return shape.State{}, fmt.Errorf("count the last hour's messages: %w", err)
+		return shape.State{}, needs.Facts{}, fmt.Errorf("count the last hour's messages: %w", err)
 	}
 	people, err := s.directory(ctx, reader, now)
 	if err != nil {
-		return shape.State{}, err
+		return shape.State{}, needs.Facts{}, err
 	}
 	state := shape.State{
-		Revision:  now.status.Revision,
-		Instance:  s.instance,
-		Broker:    shape.Broker{State: "offline"},
-		Peers:     shape.Each(now.status.Peers, peerShape),
-		Messages:  people.messages(rows),
-		Overdue:   people.overdue(mail.FindOverdue(rows, at)),
-		LastHour:  hour,
-		Runs:      []struct{}{},
-		Jobs:      map[string]struct{}{},
-		Approvals: []struct{}{},
-		Storage:   looked.wire(),
+		Revision: now.status.Revision,
+		Instance: s.instance,
+		Broker:   shape.Broker{State: "offline"},
+		Peers:    shape.Each(now.status.Peers, peerShape),
+		Messages: people.messages(rows),
+		LastHour: hour,
+		Storage:  looked.Sum(),
 	}
+	facts := needs.Facts{
+		Storage: looked.Need(s.instance.Home), Mail: people.unread(mail.FindOverdue(rows, at)), Expired: people.expired(rows),
+		PutAway: s.queue.PutAway(), Questions: s.queue.Asked(),
+	}
+	s.runs.Into(&state, &facts)
 	if now.on {
 		state.Broker = shape.Broker{State: "live", Host: now.status.Host, PID: &now.status.PID}
+	} else {
+		facts.NoBroker = s.began
 	}
-	return state, nil
+	state.Needs = needs.List(facts, at)
+	return state, facts, nil
 }
 
 func peerShape(p api.Peer) shape.Peer {

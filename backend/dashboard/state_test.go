@@ -20,10 +20,12 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/connect"
+	"bridge/backend/dashboard/guard"
 	"bridge/backend/dashboard/shape"
 	"bridge/backend/decision"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
+	"bridge/backend/needs"
 	"bridge/backend/session"
 )
 
@@ -56,6 +58,7 @@ func golden(t *testing.T, name, body string) {
 // furnished is a world whose every time and id is fixed.
 func furnished(t *testing.T) *world {
 	w := newWorld(t, func(o *Options) {
+		o.Jobs, o.Questions = toldJobs{}, toldQuestions{}
 		o.Agents = toldAgents{list: func() []connect.Agent {
 			return []connect.Agent{
 				{Kind: bridge.Claude, Found: true, Path: "/usr/bin/claude", Version: "2.1.0", Connected: true, Missing: []string{}},
@@ -104,6 +107,14 @@ func TestTheShapesAreThoseOfTheGoldenFiles(t *testing.T) {
 		"decisions": "/api/decisions",
 		"history":   "/api/decisions/db/history",
 		"agents":    "/api/agents",
+		"run":       "/api/runs/" + ended,
+		"run-log":   "/api/runs/" + working + "?from=9",
+		"approvals": "/api/approvals",
+		"questions": "/api/questions",
+		"activity":  "/api/activity?since=0",
+		"hours":     "/api/activity/hours",
+		"models":    "/api/models",
+		"usage":     "/api/usage",
 	} {
 		golden(t, name, w.get(path).body)
 	}
@@ -113,15 +124,23 @@ func TestTheShapesAreThoseOfTheGoldenFiles(t *testing.T) {
 	golden(t, "chat", strings.ReplaceAll(chat, receipt, "a-receipt"))
 	golden(t, "chat-delivery", strings.ReplaceAll(w.get("/api/chat-delivery/"+receipt).body, receipt, "a-receipt"))
 	golden(t, "chat-child", w.post(toClaude, `{"body":"hello","child":"child-1"}`).body)
+	golden(t, "approval", w.post("/api/approvals/q-2", `{"decision":"deny","reason":"not the folder out"}`).body)
+	golden(t, "approval-late", w.post("/api/approvals/q-1", `{"decision":"deny"}`).body)
+	golden(t, "question", w.post("/api/questions/0198f0a2-0000-7000-8000-00000000000a", `{"option":"2","text":"for now","pin":true}`).body)
+	golden(t, "question-late", w.post("/api/questions/0198f0a2-0000-7000-8000-00000000000b", `{"text":"yes"}`).body)
+	golden(t, "run-said", w.post("/api/subagents/message", `{"job":"`+working+`","body":"also the docs"}`).body)
+	golden(t, "run-diff", w.get("/api/runs/"+working+"/diff").body)
+	golden(t, "run-finished", w.post("/api/runs/"+working+"/finish", `{"action":"squash","message":"5b1f7c2"}`).body)
+	golden(t, "run-conflicting", w.post("/api/runs/"+working+"/finish", `{"action":"merge"}`).body)
 	golden(t, "error", w.get("/nowhere").body)
 
 	late := furnished(t)
 	late.clock.Advance(20 * time.Minute) // m2 and a copy of m3 have waited for 15 minutes
-	overdue, err := json.Marshal(map[string]any{"overdue": decode[shape.State](t, late.get("/api/state")).Overdue})
+	due, err := json.Marshal(shape.Needs{Needs: decode[shape.State](t, late.get("/api/state")).Needs})
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "overdue", string(overdue))
+	golden(t, "needs", string(due))
 
 	away := furnished(t)
 	away.board.sources.broker = nil
@@ -133,7 +152,7 @@ func TestTheShapesAreThoseOfTheGoldenFiles(t *testing.T) {
 // lists are the members that the contract gives as arrays or objects.
 var lists = map[string]bool{
 	"peers": true, "messages": true, "runs": true, "jobs": true, "approvals": true, "children": true, "deliveries": true,
-	"stages": true, "overdue": true, "decisions": true, "agents": true, "recipients": true,
+	"stages": true, "needs": true, "questions": true, "options": true, "decisions": true, "agents": true, "recipients": true,
 }
 
 func TestNoAnswerHasNullWhereAListBelongs(t *testing.T) {
@@ -160,7 +179,7 @@ func TestNoAnswerHasNullWhereAListBelongs(t *testing.T) {
 	}
 	for name, w := range map[string]*world{"full": full, "empty": empty, "bare": bare} {
 		for _, rt := range w.board.routes {
-			if rt.kind != read {
+			if rt.kind != guard.Read {
 				continue
 			}
 			path := samplePath(rt.pattern)
@@ -242,8 +261,10 @@ func TestStateShowsTheNewest200Messages(t *testing.T) {
 func TestDSK_02_MailBecomesOverdueWhileNothingElseChanges(t *testing.T) {
 	w := furnished(t)
 	names := func() (names []string) {
-		for _, o := range decode[shape.State](t, w.get("/api/state")).Overdue {
-			names = append(names, o.Name)
+		for _, item := range decode[shape.State](t, w.get("/api/state")).Needs {
+			if item.Sort == needs.Mail {
+				names = append(names, strings.TrimSuffix(item.Title, " has not read 1 message"))
+			}
 		}
 		return names
 	}
@@ -312,7 +333,7 @@ func TestOnlyTheBrokersNotificationsAreShownAsDecisions(t *testing.T) {
 		{"a session that calls itself you", mail.HistoryRow{From: bridge.Address{ID: "p", Name: "you", Agent: bridge.Claude}}, "message"},
 	}
 	for _, tt := range tests {
-		if got := kindOf(tt.row); got != tt.want {
+		if got := shape.KindOf(tt.row); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}

@@ -4,17 +4,14 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/dashboard/shape"
 	"bridge/backend/maintain"
@@ -47,10 +44,12 @@ func kept(t *testing.T, change ...func(*maintain.Maintenance)) (*world, config.H
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = lease.Release() })
-	w := newWorld(t, func(o *Options) {
+	var w *world
+	w = newWorld(t, func(o *Options) {
 		o.Storage, o.Now = care.Doctor(), time.Now
-		o.Maintenance = func() maintain.Maintenance { return care }
+		o.Maintenance = func() maintain.Maintenance { return w.care() }
 	})
+	w.care = func() maintain.Maintenance { return care }
 	return w, home
 }
 
@@ -154,10 +153,9 @@ func TestTheShapesOfMaintenanceAreThoseOfTheGoldenFiles(t *testing.T) {
 	w, home := kept(t)
 	at := fixedTime.UnixMilli()
 	ended := at + 1200
-	w.board.tasks.running = &shape.Task{Action: "backup", State: "running", Began: at, Step: "copying bridge.db", Done: 3, All: 9}
-	w.board.tasks.ended = []shape.Task{{Action: "drill", State: "failed", Began: at, Ended: &ended, Result: "there is no snapshot yet"}}
 	tasks := decode[shape.Tasks](t, w.get("/api/storage/work"))
-	w.board.tasks.running = nil
+	tasks.Running = &shape.Task{Action: "backup", State: "running", Began: at, Step: "copying bridge.db", Done: 3, All: 9}
+	tasks.Ended = []shape.Task{{Action: "drill", State: "failed", Began: at, Ended: &ended, Result: "there is no snapshot yet"}}
 	tasks.Hints = map[string]string{"temp-abandoned": tasks.Hints["temp-abandoned"]}
 	body, err := json.Marshal(tasks)
 	if err != nil {
@@ -177,9 +175,9 @@ func TestTheShapesOfMaintenanceAreThoseOfTheGoldenFiles(t *testing.T) {
 func TestDSK_06_OneWorkAtATimeWithItsProgressInTheEvents(t *testing.T) {
 	held, release := make(chan struct{}), make(chan struct{})
 	w, _ := kept(t)
-	care := w.board.tasks.care()
+	care := w.care()
 	progressed := false
-	w.board.tasks.care = func() maintain.Maintenance {
+	w.care = func() maintain.Maintenance {
 		slow := care
 		slow.Now = func() time.Time { // the first thing that a work asks
 			if !progressed {
@@ -245,65 +243,4 @@ func TestDSK_06_AFailedWorkSaysWhy(t *testing.T) {
 	if done.State != "failed" || !strings.Contains(done.Result, "there is no snapshot yet") {
 		t.Errorf("%+v", done)
 	}
-}
-
-func TestDSK_06_TheLastTenWorksAreRemembered(t *testing.T) {
-	s := &tasks{now: time.Now, changed: func() {}}
-	for n := range keptTasks + 2 {
-		if err := s.begin(t.Context(), maintain.TaskCheck, func(context.Context) (string, error) { return fmt.Sprint(n), nil }); err != nil {
-			t.Fatal(err)
-		}
-		s.group.Wait()
-	}
-	if ended := s.wire().Ended; len(ended) != 10 || ended[0].Result != "11" || ended[9].Result != "2" {
-		t.Errorf("remembered: %+v", ended)
-	}
-}
-
-func TestDSK_06_NewsOfARunningWorkIsPaced(t *testing.T) {
-	clock, changed, release := &clock{now: fixedTime}, 0, make(chan struct{})
-	s := &tasks{now: clock.Now, changed: func() { changed++ }}
-	s.progress("nothing runs", 1, 2)
-	if err := s.begin(t.Context(), maintain.TaskBackup, func(context.Context) (string, error) { <-release; return "", nil }); err != nil {
-		t.Fatal(err)
-	}
-	for _, step := range []struct {
-		after   time.Duration
-		changed int // since the work was asked for, its beginning included
-	}{{0, 2}, {0, 2}, {progressPace - 1, 2}, {1, 3}, {0, 3}} {
-		clock.Advance(step.after)
-		s.progress("copying", int64(step.after), 10)
-		if changed != step.changed || s.wire().Running.Done != int64(step.after) {
-			t.Errorf("after %v more: %d pieces of news, %+v", step.after, changed, s.wire().Running)
-		}
-	}
-	close(release)
-	s.close()
-	if changed != 4 {
-		t.Errorf("%d pieces of news: the end is told at once", changed)
-	}
-}
-
-func TestDSK_06_ClosingWaitsForTheRunningWorkAndLetsNoneBegin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &tasks{now: time.Now, changed: func() {}}
-		ctx, stop := context.WithCancel(t.Context())
-		err := s.begin(ctx, maintain.TaskBackup, func(ctx context.Context) (string, error) {
-			<-ctx.Done()
-			<-time.After(time.Second) // it tidies up
-			return "", ctx.Err()
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop()
-		s.close()
-		if tasks := s.wire(); tasks.Running != nil || len(tasks.Ended) != 1 {
-			t.Errorf("closed while it ran: %+v", tasks)
-		}
-		err = s.begin(t.Context(), maintain.TaskCheck, func(context.Context) (string, error) { return "", nil })
-		if bridge.CodeOf(err) != bridge.Unavailable {
-			t.Errorf("a work after the end: %v", err)
-		}
-	})
 }

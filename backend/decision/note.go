@@ -37,15 +37,30 @@ func clip(text string, maxRunes int) string {
 	return text
 }
 
+// News is a decision of which sessions are to be told. Beside is one on its topic that
+// another PC's owner made at the same time; nil for none.
+type News struct {
+	Revision
+	Beside *Revision
+}
+
 // NotificationBody is the text of the message that tells a session of r. The
 // dashboard's page shows people its topic and decision alone, so it knows this form.
-func NotificationBody(r Revision) string {
+func NotificationBody(r Revision) string { return News{Revision: r}.Body() }
+
+// Body is NotificationBody, which names the other decision too (HUB-06).
+func (n News) Body() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Decision on %q", r.Topic)
-	if r.Supersedes != nil {
+	fmt.Fprintf(&b, "Decision on %q", n.Topic)
+	switch {
+	case n.Beside != nil && n.Current:
+		fmt.Fprintf(&b, " (%s decided on it at the same time: this one came later in the team's order and is in force, the other one is in the history)", n.Beside.Author.Name)
+	case n.Beside != nil:
+		fmt.Fprintf(&b, " (not in force: %s decided on it at the same time, and that came later in the team's order)", n.Beside.Author.Name)
+	case n.Supersedes != nil:
 		b.WriteString(" (it replaces the earlier one)")
 	}
-	fmt.Fprintf(&b, ", pinned for %s by %s:\n\n%s\n\nThe tool `decisions` lists what is in force; `history: true` adds what was replaced.", r.Scope.Words(), r.Author.Name, r.Text)
+	fmt.Fprintf(&b, ", pinned for %s by %s:\n\n%s\n\nThe tool `decisions` lists what is in force; `history: true` adds what was replaced.", n.Scope.Words(), n.Author.Name, n.Text)
 	return b.String()
 }
 

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"bridge/backend/agent/driver/standin"
 )
 
 var program string // the real binary
@@ -19,6 +21,10 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+		os.Exit(0)
+	}
+	if len(os.Args) > 1 && os.Args[1] == "standin" {
+		standin.Run(os.Args[2:])
 		os.Exit(0)
 	}
 	if os.Getenv(filterEnv) != "" {

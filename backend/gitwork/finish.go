@@ -19,7 +19,7 @@ const (
 	Apply   Action = "apply"   // staged in the main checkout, to be committed by the owner
 	Squash  Action = "squash"  // one commit on the main checkout's branch
 	Merge   Action = "merge"   // a merge commit on it
-	Keep    Action = "keep"    // the branch stays as it is
+	Keep    Action = "keep"    // the branch stays as it is; one that was discarded comes back
 	Discard Action = "discard" // the branch moves out of the way
 )
 
@@ -40,128 +40,284 @@ type Finish struct {
 	Branch    string // of the job, after it
 }
 
+// Plan is a finish that was tried without touching a file of the owner's. What it
+// holds tells afterwards whether it was carried out, whoever died in between.
+type Plan struct {
+	Action    Action
+	Conflicts []string
+	Branch    string // of the job
+	Head      string // the commit that holds all that the job did
+	Target    string // the commit of the main checkout; "" for keep and discard
+	// Next is the commit that the main checkout comes to; a tree for apply and after a
+	// dry try, Target where it has everything already.
+	Next string
+
+	staged bool // Next stands in the main checkout already, but for the commit
+}
+
+// landing finishes one job.
+type landing struct {
+	*Git
+	w   Worktree
+	job string
+}
+
 // Finish lands or drops what a job did. It tries without touching a file first; the
 // dry run ends there. A main checkout with changes of its own is refused (Conflict),
 // as is one in the middle of a merge. Uncommitted work of the job is parked before.
 func (g *Git) Finish(ctx context.Context, w Worktree, job string, action Action, message string, dry bool) (Finish, error) {
-	if _, err := ParseAction(string(action)); err != nil {
-		return Finish{}, err
-	}
-	head, branch, err := g.work(ctx, w, job, dry)
+	plan, err := g.Prepare(ctx, w, job, action, message, dry)
 	if err != nil {
 		return Finish{}, err
 	}
-	finish := Finish{Action: action, Conflicts: []string{}, Commit: head, Branch: branch}
-	switch action {
-	case Keep:
-		finish.Done = !dry
-		return finish, nil
-	case Discard:
-		return g.discard(ctx, w, job, finish, dry)
+	if dry || len(plan.Conflicts) > 0 {
+		return plan.tried(), nil
+	}
+	return g.CarryOut(ctx, w, job, plan)
+}
+
+// tried is what a plan says that would be done.
+func (p Plan) tried() Finish {
+	finish := Finish{Action: p.Action, Conflicts: p.Conflicts, Branch: p.Branch}
+	if p.Target == "" {
+		finish.Commit = p.Head
+	}
+	return finish
+}
+
+// Prepare parks the job's work and makes the commit that Finish would bring to the
+// owner; a dry one does neither. The errors are those of Finish.
+func (g *Git) Prepare(ctx context.Context, w Worktree, job string, action Action, message string, dry bool) (Plan, error) {
+	if _, err := ParseAction(string(action)); err != nil {
+		return Plan{}, err
+	}
+	l := landing{g, w, job}
+	head, branch, err := l.work(ctx, dry)
+	if err != nil {
+		return Plan{}, err
+	}
+	plan := Plan{Action: action, Conflicts: []string{}, Branch: branch, Head: head}
+	if action == Keep || action == Discard {
+		return plan, nil
+	}
+	return plan, l.merge(ctx, &plan, message, dry)
+}
+
+// CarryOut does what was prepared. Again it does nothing more.
+func (g *Git) CarryOut(ctx context.Context, w Worktree, job string, plan Plan) (Finish, error) {
+	l, finish := landing{g, w, job}, plan.tried()
+	switch plan.Action {
+	case Keep, Discard:
+		return l.move(ctx, finish, plan.movesTo(job))
 	default:
-		return g.land(ctx, w, job, finish, message, dry)
+		return l.land(ctx, finish, plan)
 	}
 }
 
 // work returns the commit that holds all that the job did, and its branch.
-func (g *Git) work(ctx context.Context, w Worktree, job string, dry bool) (commit, branch string, err error) {
-	if _, err := os.Lstat(w.Path); err != nil { // reclaimed: the branch has everything
-		commit, err = g.output(ctx, w.Main, "rev-parse", "--verify", "-q", "refs/heads/"+w.Branch+"^{commit}")
+func (l landing) work(ctx context.Context, dry bool) (commit, branch string, err error) {
+	if _, err := os.Lstat(l.w.Path); err != nil { // reclaimed: the branch has everything
+		commit, err = l.output(ctx, l.w.Main, "rev-parse", "--verify", "-q", "refs/heads/"+l.w.Branch+"^{commit}")
 		if err != nil {
-			return "", "", bridge.Errorf(bridge.NotFound, "neither the worktree nor the branch of %s is there", job)
+			return "", "", bridge.Errorf(bridge.NotFound, "neither the worktree nor the branch of %s is there", l.job)
 		}
-		return commit, w.Branch, nil
+		return commit, l.w.Branch, nil
 	}
 	if !dry {
-		parked, err := g.Park(ctx, w, job)
+		parked, err := l.Park(ctx, l.w, l.job)
 		return parked.Head, parked.Branch, err
 	}
-	head, err := g.Head(ctx, w.Path)
+	head, err := l.Head(ctx, l.w.Path)
 	if err != nil {
 		return "", "", err
 	}
-	tree, err := g.Snapshot(ctx, w.Path)
+	tree, err := l.Snapshot(ctx, l.w.Path)
 	if err != nil {
 		return "", "", err
 	}
-	commit, err = g.commit(ctx, w.Path, tree, "bridge: "+job+" as it stands", head.Commit)
+	commit, err = l.commit(ctx, l.w.Path, tree, "bridge: "+l.job+" as it stands", head.Commit)
 	return commit, head.Branch, err
 }
 
-// land brings head into the main checkout.
-func (g *Git) land(ctx context.Context, w Worktree, job string, finish Finish, message string, dry bool) (Finish, error) {
-	target, err := g.Head(ctx, w.Main)
+// merge tries what brings the plan's head into the main checkout.
+func (l landing) merge(ctx context.Context, plan *Plan, message string, dry bool) error {
+	target, err := l.Head(ctx, l.w.Main)
 	if err != nil {
-		return Finish{}, err
+		return err
 	}
-	theirs := finish.Commit
-	finish.Commit = ""
-	tree, conflicts, err := g.tryMerge(ctx, w.Main, target.Commit, theirs)
+	plan.Target = target.Commit
+	tree, conflicts, err := l.tryMerge(ctx, l.w.Main, target.Commit, plan.Head)
 	if err != nil {
-		return Finish{}, err
+		return err
 	}
-	if finish.Conflicts = conflicts; len(conflicts) > 0 {
+	if plan.Conflicts = conflicts; len(conflicts) > 0 {
+		return nil
+	}
+	has, err := l.output(ctx, l.w.Main, "rev-parse", target.Commit+"^{tree}")
+	if err != nil {
+		return err
+	}
+	if plan.Next = tree; tree == has {
+		plan.Next = target.Commit
+		return nil
+	}
+	if err := l.refuseUnfinished(ctx); err != nil {
+		return err
+	}
+	if plan.staged, err = l.isStaged(ctx, tree); err != nil {
+		return err
+	}
+	if !plan.staged {
+		if err := l.refuseDirty(ctx); err != nil {
+			return err
+		}
+		if err := l.refuseInTheWay(ctx, target.Commit, tree); err != nil {
+			return err
+		}
+	}
+	if plan.Action == Apply {
+		return nil
+	}
+	if target.Branch == "" {
+		return bridge.Errorf(bridge.Conflict, "%s is on no branch: switch to the one that is to have the work", l.w.Main)
+	}
+	if dry {
+		return nil
+	}
+	parents := []string{target.Commit}
+	if plan.Action == Merge {
+		parents = append(parents, plan.Head)
+	}
+	if message == "" {
+		message = fmt.Sprintf("%s: %s\n", l.job, plan.Action)
+	}
+	plan.Next, err = l.commitAs(ctx, l.owner(ctx), l.w.Main, tree, message, parents...)
+	return err
+}
+
+// land brings what was prepared into the main checkout.
+func (l landing) land(ctx context.Context, finish Finish, plan Plan) (Finish, error) {
+	if len(plan.Conflicts) > 0 {
 		return finish, nil
 	}
-	if err := g.refuseDirty(ctx, w.Main, job); err != nil {
-		return Finish{}, err
+	if finish.Done = plan.Next == plan.Target; finish.Done {
+		finish.Commit = plan.Target
+		return finish, nil
 	}
-	if err := g.refuseInTheWay(ctx, w.Main, target.Commit, tree); err != nil || dry {
-		return finish, err
-	}
-	if finish.Action != Apply && target.Branch == "" {
-		return Finish{}, bridge.Errorf(bridge.Conflict, "%s is on no branch: switch to the one that is to have the work", w.Main)
-	}
-	next := tree
-	if finish.Action != Apply {
-		parents := []string{target.Commit}
-		if finish.Action == Merge {
-			parents = append(parents, theirs)
-		}
-		if message == "" {
-			message = fmt.Sprintf("%s: %s\n", job, finish.Action)
-		}
-		if next, err = g.commitAs(ctx, g.owner(ctx, w.Main), w.Main, tree, message, parents...); err != nil {
+	if !plan.staged {
+		if err := l.checkout(ctx, plan.Target, plan.Next); err != nil {
 			return Finish{}, err
 		}
 	}
-	if err := g.checkout(ctx, w.Main, target.Commit, next); err != nil {
-		return Finish{}, err
-	}
-	if finish.Action != Apply {
+	if plan.Action != Apply {
 		// Only from where the merge was made; what is there otherwise stays staged.
-		if _, err := g.output(ctx, w.Main, "update-ref", "-m", "bridge: "+string(finish.Action)+" "+job, "HEAD", next, target.Commit); err != nil {
+		if _, err := l.output(ctx, l.w.Main, "update-ref", "-m", "bridge: "+string(finish.Action)+" "+l.job, "HEAD", plan.Next, plan.Target); err != nil {
 			return Finish{}, err
 		}
-		finish.Commit = next
+		finish.Commit = plan.Next
 	}
 	finish.Done = true
 	return finish, nil
 }
 
-// checkout brings files and index from one commit to the next; nothing is in the way.
-func (g *Git) checkout(ctx context.Context, top, from, to string) error {
-	// A file that was only touched counts as changed until git has looked at it.
-	if _, err := g.tamed(ctx, call{dir: top, args: []string{"update-index", "-q", "--refresh"}}); err != nil {
+// Outcome tells what became of a plan whose carrying out nobody saw to its end. It
+// changes nothing. staged says that the work stands in the main checkout and is not
+// committed there: the same finish again commits it.
+func (g *Git) Outcome(ctx context.Context, w Worktree, job string, plan Plan) (finish Finish, staged bool, err error) {
+	finish = plan.tried()
+	if plan.Head == "" || plan.Target != "" && plan.Next == "" { // it was not tried to its end
+		return finish, false, nil
+	}
+	if plan.Target == "" {
+		if to := plan.movesTo(job); to != "" {
+			finish.Branch = to
+		}
+		at, err := g.output(ctx, w.Main, "for-each-ref", "--format=%(objectname)", "refs/heads/"+finish.Branch)
+		finish.Done = at == plan.Head
+		return finish, false, err
+	}
+	if plan.Next == plan.Target {
+		finish.Done, finish.Commit = true, plan.Target
+		return finish, false, nil
+	}
+	if plan.Action != Apply {
+		_, err := g.output(ctx, w.Main, "merge-base", "--is-ancestor", plan.Next, "HEAD")
+		if finish.Done = err == nil; finish.Done {
+			finish.Commit = plan.Next
+		}
+		if err == nil || codeOf(err) != 1 {
+			return finish, false, err
+		}
+	}
+	if err := g.refuseLocked(ctx, w.Main); err != nil {
+		return finish, false, err
+	}
+	tree, err := g.output(ctx, w.Main, "rev-parse", plan.Next+"^{tree}")
+	if err != nil {
+		return finish, false, err
+	}
+	staged, err = landing{g, w, job}.isStaged(ctx, tree)
+	finish.Done = staged && plan.Action == Apply
+	return finish, staged, err
+}
+
+// refuseLocked wants nobody at work in a checkout: a git outlives whoever started it.
+func (g *Git) refuseLocked(ctx context.Context, top string) error {
+	lock, err := g.output(ctx, top, "rev-parse", "--path-format=absolute", "--git-path", "index.lock")
+	if err != nil {
 		return err
 	}
-	if _, err := g.tamed(ctx, call{dir: top, args: []string{"read-tree", "-m", "-u", from, to}}); err != nil {
-		if codeOf(err) >= 0 {
-			return bridge.Errorf(bridge.Conflict, "%s has files in the way: %w", top, err)
+	if _, err := os.Lstat(lock); err == nil {
+		return bridge.Errorf(bridge.Busy, "another git is at work: %s is there (remove it if none runs)", lock)
+	}
+	return nil
+}
+
+// movesTo is the name that the job's branch gets; "" where it stays.
+func (p Plan) movesTo(job string) string {
+	switch {
+	case p.Action == Discard:
+		return DiscardedBranchOf(job)
+	case p.Action == Keep && p.Branch == DiscardedBranchOf(job):
+		return BranchOf(job)
+	default:
+		return ""
+	}
+}
+
+// isStaged reports whether the index of the main checkout and its files are tree.
+func (l landing) isStaged(ctx context.Context, tree string) (bool, error) {
+	wrote, err := l.tamed(ctx, call{dir: l.w.Main, args: []string{"write-tree"}})
+	if err != nil || strings.TrimSpace(wrote.out) != tree {
+		if codeOf(err) == 128 {
+			err = nil // the owner's conflicts
 		}
+		return false, err
+	}
+	changed, err := l.tamed(ctx, call{dir: l.w.Main, args: []string{"diff", "--name-only", "-z", "--no-ext-diff", "--ignore-submodules=dirty"}})
+	return changed.out == "", err
+}
+
+// checkout brings files and index from one commit to the next; nothing is in the way.
+func (l landing) checkout(ctx context.Context, from, to string) error {
+	// A file that was only touched counts as changed until git has looked at it.
+	if _, err := l.tamed(ctx, call{dir: l.w.Main, args: []string{"update-index", "-q", "--refresh"}}); err != nil {
 		return err
+	}
+	if _, err := l.tamed(ctx, call{dir: l.w.Main, args: []string{"read-tree", "-m", "-u", from, to}}); err != nil {
+		return l.brokenOff(ctx, from, to, err)
 	}
 	return nil
 }
 
 // refuseInTheWay finds what git itself would write over: files that it ignores where
 // new ones come, and changed files that it was told not to look at.
-func (g *Git) refuseInTheWay(ctx context.Context, top, from, to string) error {
-	raw, err := g.run(ctx, call{dir: top, args: []string{"diff-tree", "-r", "--no-renames", "-z", "--raw", from, to}})
+func (l landing) refuseInTheWay(ctx context.Context, from, to string) error {
+	raw, err := l.run(ctx, call{dir: l.w.Main, args: []string{"diff-tree", "-r", "--no-renames", "-z", "--raw", from, to}})
 	if err != nil {
 		return err
 	}
-	listed, err := g.run(ctx, call{dir: top, args: []string{"ls-files", "-v", "-z"}})
+	listed, err := l.run(ctx, call{dir: l.w.Main, args: []string{"ls-files", "-v", "-z"}})
 	if err != nil {
 		return err
 	}
@@ -178,15 +334,15 @@ func (g *Git) refuseInTheWay(ctx context.Context, top, from, to string) error {
 	}
 	for _, change := range changes {
 		blocked := ""
-		_, err := os.Lstat(filepath.Join(top, filepath.FromSlash(change.Path)))
+		_, err := os.Lstat(filepath.Join(l.w.Main, filepath.FromSlash(change.Path)))
 		switch {
 		case change.Status == "added":
-			blocked = inTheWay(top, change.Path, gone)
+			blocked = inTheWay(l.w.Main, change.Path, gone)
 		case unseen[change.Path] && err == nil:
 			blocked = change.Path
 		}
 		if blocked != "" {
-			return bridge.Errorf(bridge.Conflict, "%s has a file in the way that git does not keep: %s", top, blocked)
+			return bridge.Errorf(bridge.Conflict, "%s has a file in the way that git does not keep: %s", l.w.Main, blocked)
 		}
 	}
 	return nil
@@ -233,21 +389,26 @@ func (g *Git) tryMerge(ctx context.Context, top, ours, theirs string) (tree stri
 var unfinished = []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"}
 
 // refuseDirty wants a main checkout without changes of its own.
-func (g *Git) refuseDirty(ctx context.Context, top, job string) error {
-	done, err := g.tamed(ctx, call{dir: top, args: []string{"status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=dirty"}})
+func (l landing) refuseDirty(ctx context.Context) error {
+	done, err := l.tamed(ctx, call{dir: l.w.Main, args: []string{"status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=dirty"}})
 	if err != nil {
 		return err
 	}
 	if changed := fields(done.out); len(changed) > 0 {
-		return bridge.Errorf(bridge.Conflict, "%s has changes of its own (%s): commit or put them away, then finish %s", top, strings.TrimSpace(changed[0][min(3, len(changed[0])):]), job)
+		return bridge.Errorf(bridge.Conflict, "%s has changes of its own (%s): commit or put them away, then finish %s", l.w.Main, strings.TrimSpace(changed[0][min(3, len(changed[0])):]), l.job)
 	}
-	dir, err := g.output(ctx, top, "rev-parse", "--absolute-git-dir")
+	return nil
+}
+
+// refuseUnfinished wants a main checkout that is not in the middle of something.
+func (l landing) refuseUnfinished(ctx context.Context) error {
+	dir, err := l.output(ctx, l.w.Main, "rev-parse", "--absolute-git-dir")
 	if err != nil {
 		return err
 	}
 	for _, name := range unfinished {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			return bridge.Errorf(bridge.Conflict, "%s is in the middle of something (%s): end that first", top, name)
+			return bridge.Errorf(bridge.Conflict, "%s is in the middle of something (%s): end that first", l.w.Main, name)
 		}
 	}
 	return nil
@@ -255,30 +416,28 @@ func (g *Git) refuseDirty(ctx context.Context, top, job string) error {
 
 // owner is who the owner's commits are by: nil is what git is told, ours where it is
 // told nothing.
-func (g *Git) owner(ctx context.Context, top string) []string {
+func (l landing) owner(ctx context.Context) []string {
 	for _, who := range []string{"GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"} {
-		if _, err := g.output(ctx, top, "-c", "user.useConfigOnly=true", "var", who); err != nil {
+		if _, err := l.output(ctx, l.w.Main, "-c", "user.useConfigOnly=true", "var", who); err != nil {
 			return ours
 		}
 	}
 	return nil
 }
 
-// discard moves the job's branch to bridge/discarded/<job>; the worktree stays on it
-// until it is reclaimed.
-func (g *Git) discard(ctx context.Context, w Worktree, job string, finish Finish, dry bool) (Finish, error) {
-	to := DiscardedBranchOf(job)
-	if dry || finish.Branch == to {
-		finish.Done = !dry
+// move renames the job's branch, where it gets another name; the worktree stays on it.
+func (l landing) move(ctx context.Context, finish Finish, to string) (Finish, error) {
+	finish.Done = true
+	if to == "" || finish.Branch == to {
 		return finish, nil
 	}
-	if at, _ := g.output(ctx, w.Main, "rev-parse", "-q", "--verify", "refs/heads/"+to); at != "" {
+	if at, _ := l.output(ctx, l.w.Main, "rev-parse", "-q", "--verify", "refs/heads/"+to); at != "" {
 		return Finish{}, bridge.Errorf(bridge.Conflict, "the branch %s is there already", to)
 	}
-	if _, err := g.output(ctx, w.Main, "branch", "-m", finish.Branch, to); err != nil {
+	if _, err := l.output(ctx, l.w.Main, "branch", "-m", finish.Branch, to); err != nil {
 		return Finish{}, err
 	}
-	finish.Branch, finish.Done = to, true
+	finish.Branch = to
 	return finish, nil
 }
 

@@ -21,9 +21,12 @@ import (
 	"bridge/backend/bridge"
 )
 
-// Git runs git. It may be used by several goroutines at once; git's own lock files
-// order them.
-type Git struct {
+// Git works with the owner's repositories. It may be used by several goroutines at
+// once; git's own lock files order them.
+type Git struct{ program }
+
+// program runs git.
+type program struct {
 	bin string
 	env []string
 	// lockWait is for how long another git's lock file is waited for.
@@ -71,7 +74,7 @@ func New(environ []string) (*Git, error) {
 	if err != nil {
 		return nil, bridge.Errorf(bridge.Unavailable, "git is not installed: worktrees and diffs of jobs need git 2.38 or newer on the PATH")
 	}
-	return &Git{bin: bin, env: env, lockWait: 10 * time.Second, pause: pause}, nil
+	return &Git{program{bin: bin, env: env, lockWait: 10 * time.Second, pause: pause}}, nil
 }
 
 // lookPath finds git in the folders of path, which need not be this process's PATH.
@@ -124,7 +127,7 @@ type failure struct {
 }
 
 func (f *failure) Error() string {
-	text := strings.TrimSpace(f.text)
+	text := strings.ReplaceAll(strings.TrimSpace(f.text), "\n", "; ") // one sentence, wherever it is shown
 	if text == "" {
 		text = "it gave no reason"
 	}
@@ -132,13 +135,13 @@ func (f *failure) Error() string {
 }
 
 // output runs git and returns what it says, without the last line break.
-func (g *Git) output(ctx context.Context, dir string, args ...string) (string, error) {
+func (g *program) output(ctx context.Context, dir string, args ...string) (string, error) {
 	done, err := g.run(ctx, call{dir: dir, args: args})
 	return strings.TrimSuffix(done.out, "\n"), err
 }
 
 // run runs git, again while another git holds a lock.
-func (g *Git) run(ctx context.Context, c call) (result, error) {
+func (g *program) run(ctx context.Context, c call) (result, error) {
 	const step = 100 * time.Millisecond
 	for waited := time.Duration(0); ; waited += step {
 		done, err := g.once(ctx, c)
@@ -170,7 +173,7 @@ func lockOf(err error) string {
 	return found[1] + found[2]
 }
 
-func (g *Git) once(ctx context.Context, c call) (result, error) {
+func (g *program) once(ctx context.Context, c call) (result, error) {
 	cmd := exec.CommandContext(ctx, g.bin, append(slices.Clone(options), c.args...)...)
 	cmd.Dir, cmd.Env = c.dir, append(slices.Clone(g.env), c.env...)
 	cmd.Stdin = strings.NewReader(c.input)
@@ -234,7 +237,7 @@ func fields(text string) []string {
 // tame returns options that keep a repository's own settings from starting programs:
 // whoever can write its config could else run something when Bridge looks at it. The
 // owner's global filters (LFS) work on.
-func (g *Git) tame(ctx context.Context, dir string) ([]string, error) {
+func (g *program) tame(ctx context.Context, dir string) ([]string, error) {
 	done, err := g.run(ctx, call{dir: dir, args: []string{"config", "--show-scope", "-z", "--name-only", "--get-regexp", `^(filter|merge)\..*\.(clean|smudge|process|driver)$`}})
 	if codeOf(err) == 1 { // there are none
 		return nil, nil
@@ -263,7 +266,7 @@ func (g *Git) tame(ctx context.Context, dir string) ([]string, error) {
 
 // tamed runs a git that reads or writes files, with the repository's own programs
 // switched off.
-func (g *Git) tamed(ctx context.Context, c call) (result, error) {
+func (g *program) tamed(ctx context.Context, c call) (result, error) {
 	off, err := g.tame(ctx, c.dir)
 	if err != nil {
 		return result{}, err

@@ -724,3 +724,46 @@ func TestARepositorysOwnProgramsDoNotRun(t *testing.T) {
 		t.Error("a program that the repository names was started")
 	}
 }
+
+func TestJOB_18_WhatGitLeftHalfDoneIsBroughtBack(t *testing.T) {
+	w := newWorld(t)
+	w.write(w.main, "gone.txt", "gone\n")
+	w.write(w.main, "mine.txt", "old\n")
+	w.commit(w.main, "second")
+	tree := w.add(w.main)
+	w.write(tree.Path, "a.txt", "one\nof the job's\n")
+	w.write(tree.Path, "mine.txt", "the job's\n")
+	w.write(tree.Path, "src/b.txt", "b, and more\n")
+	w.write(tree.Path, "src/new.txt", "all of it\n")
+	w.write(tree.Path, "build/kept.txt", "although it is ignored\n")
+	w.git(tree.Path, "rm", "-q", "gone.txt")
+	w.git(tree.Path, "add", "-f", "build/kept.txt")
+	plan, err := w.g.Prepare(w.ctx(), tree, job, Squash, "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(w.main, "a.txt", "one\nof")          // as a full disk cut it
+	w.write(w.main, "mine.txt", "the owner's\n") // who was quicker
+	w.write(w.main, "src/new.txt", "all of it\n")
+	w.write(w.main, "build/kept.txt", "")
+	w.write(w.main, "build/own.txt", "the owner's\n")
+	for _, name := range []string{"gone.txt", "src/b.txt"} {
+		if err := os.Remove(filepath.Join(w.main, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := (landing{w.g, tree, job}).undo(w.ctx(), plan.Target, plan.Next); err != nil {
+		t.Fatal(err)
+	}
+	if status := w.git(w.main, "status", "--porcelain"); status != " M mine.txt" {
+		t.Errorf("the checkout is left with %q", status)
+	}
+	for name, want := range map[string]string{"mine.txt": "the owner's\n", "a.txt": "one\ntwo\nthree\nfour\nfive\n", "gone.txt": "gone\n", "build/own.txt": "the owner's\n"} {
+		if got := w.read(w.main, name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(w.main, "build", "kept.txt")); err == nil {
+		t.Error("what was cut at its begin is left")
+	}
+}

@@ -112,6 +112,19 @@ func (g *Git) reclaimable(ctx context.Context, w Worktree, job string, dropIgnor
 	return Reclaimed{Landing: landing, Ignored: ignored}, err
 }
 
+// Expire takes the branch of a discarded job away that stands where it was when it was
+// discarded, and reports whether it did: with other commits it stays, as it does while
+// a checkout has it.
+func (g *Git) Expire(ctx context.Context, w Worktree, job, head string) (bool, error) {
+	ref := "refs/heads/" + DiscardedBranchOf(job)
+	at, err := g.output(ctx, w.Main, "for-each-ref", "--format=%(objectname)%(worktreepath)", ref)
+	if err != nil || at != head {
+		return false, err
+	}
+	_, err = g.output(ctx, w.Main, "update-ref", "-d", ref, head)
+	return err == nil, err
+}
+
 // isCopy reports whether a file that git ignores is as .worktreeinclude brought it.
 func isCopy(w Worktree, name string) bool {
 	name = filepath.FromSlash(name)

@@ -11,6 +11,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	delegated "bridge/backend/job"
 )
 
 // Worktree is a job's own checkout.
@@ -24,6 +25,19 @@ type Worktree struct {
 	BaseBranch string // "" where the start was no branch
 }
 
+// Recorded is the worktree as a job's entry has it.
+func Recorded(w delegated.Worktree) Worktree {
+	return Worktree{Main: w.RepoRoot, Path: w.Path, Folder: w.Cwd, Branch: w.Branch, Base: w.Base, BaseTree: w.BaseTree, BaseBranch: w.BaseBranch}
+}
+
+// Record is what a job's entry keeps of a new worktree.
+func (w Worktree) Record() delegated.Worktree {
+	return delegated.Worktree{
+		RepoRoot: w.Main, Path: w.Path, Cwd: w.Folder, Branch: w.Branch, Base: w.Base, BaseBranch: w.BaseBranch,
+		BranchHead: w.Base, BaseTree: w.BaseTree,
+	}
+}
+
 // BranchOf is the branch of a worktree job (JOB-08).
 func BranchOf(job string) string { return "bridge/" + job }
 
@@ -32,6 +46,16 @@ func DiscardedBranchOf(job string) string { return "bridge/discarded/" + job }
 
 // refOf names what of a job no branch holds.
 func refOf(job, what string) string { return "refs/bridge/" + job + "/" + what }
+
+// PlaceOf is where the worktree of a job is made below root, and where the job works in
+// it; root need not be there yet.
+func (r Repository) PlaceOf(job, root string) (path, folder string, err error) {
+	if root, err = disk.CanonicalTarget(root); err != nil {
+		return "", "", err
+	}
+	path = filepath.Join(root, r.Name()+"-"+job)
+	return path, filepath.Join(path, filepath.FromSlash(r.Inside)), nil
+}
 
 // Add makes root/<repository>-<job>, a locked worktree with the branch bridge/<job>
 // that begins at the present commit of the checkout. What is uncommitted there is not
@@ -47,10 +71,10 @@ func (g *Git) Add(ctx context.Context, r Repository, job, root string) (Worktree
 	if err := disk.MakeDir(root); err != nil {
 		return Worktree{}, err
 	}
-	if root, err = disk.Canonical(root); err != nil {
+	path, folder, err := r.PlaceOf(job, root)
+	if err != nil {
 		return Worktree{}, err
 	}
-	path := filepath.Join(root, r.Name()+"-"+job)
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return Worktree{}, bridge.Errorf(bridge.Conflict, "%s is there already", path)
 	}
@@ -58,14 +82,30 @@ func (g *Git) Add(ctx context.Context, r Repository, job, root string) (Worktree
 	if err != nil {
 		return Worktree{}, err
 	}
-	add := []string{"worktree", "add", "-q", "--lock", "--reason", "bridge: " + job + " works here", "--no-track", "-b", BranchOf(job), path, head.Commit}
+	add := append(addLocked(job), "--no-track", "-b", BranchOf(job), path, head.Commit)
 	if _, err := g.tamed(ctx, call{dir: r.Top, args: add}); err != nil {
 		return Worktree{}, bridge.Errorf(bridge.Conflict, "no worktree can be made for %s: %w", job, err)
 	}
 	return Worktree{
-		Main: r.Main, Path: path, Folder: filepath.Join(path, filepath.FromSlash(r.Inside)), Branch: BranchOf(job),
-		Base: head.Commit, BaseTree: tree, BaseBranch: head.Branch,
+		Main: r.Main, Path: path, Folder: folder, Branch: BranchOf(job), Base: head.Commit, BaseTree: tree, BaseBranch: head.Branch,
 	}, nil
+}
+
+// addLocked begins the command that makes a worktree which no other git takes away.
+func addLocked(job string) []string {
+	return []string{"worktree", "add", "-q", "--lock", "--reason", "bridge: " + job + " works here"}
+}
+
+// Again makes the worktree of a job once more that was reclaimed, and reports whether
+// it did: its branch has all that was in it. One that is there stays as it is.
+func (g *Git) Again(ctx context.Context, w Worktree, job string) (made bool, err error) {
+	if _, err := os.Lstat(w.Path); !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	if _, err := g.tamed(ctx, call{dir: w.Main, args: append(addLocked(job), w.Path, w.Branch)}); err != nil {
+		return false, bridge.Errorf(bridge.Conflict, "the worktree of %s cannot be made again: %w", job, err)
+	}
+	return true, nil
 }
 
 // Bounds of what .worktreeinclude brings along.
@@ -238,6 +278,18 @@ func (g *Git) Start(ctx context.Context, top, job string) (head Head, tree strin
 	}
 	err = g.keep(ctx, top, refOf(job, "start"), tree, "bridge: the files at the start of "+job, head.Commit)
 	return head, tree, err
+}
+
+// End keeps what the checkout holds at a job's end in the same way.
+func (g *Git) End(ctx context.Context, top, job string) (tree string, err error) {
+	head, err := g.Head(ctx, top)
+	if err != nil {
+		return "", err
+	}
+	if tree, err = g.Snapshot(ctx, top); err != nil {
+		return "", err
+	}
+	return tree, g.keep(ctx, top, refOf(job, "end"), tree, "bridge: the files at the end of "+job, head.Commit)
 }
 
 // keep makes a commit of tree and gives it the name ref, in place of what it named.

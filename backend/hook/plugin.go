@@ -36,6 +36,7 @@ type Plugin struct {
 	sessions map[string]registered    // by host session id
 	tails    map[string]chan struct{} // the end of each session's newest line
 	leases   map[string]leased        // by lease id: given to the plugin, not confirmed
+	prompts  map[string]*heldPrompt   // by opencode's id: open, as far as the plugin says
 }
 
 // leased is mail that the plugin holds for a session.
@@ -53,7 +54,7 @@ type registered struct {
 // RunPlugin serves until input ends. start starts a background broker.
 func RunPlugin(ctx context.Context, opts Options, kind bridge.AgentKind, target ipc.Target, start ipc.Starter, input io.Reader, output io.Writer) error {
 	p := &Plugin{
-		opts: opts, kind: kind, adapter: host.For(kind), out: json.NewEncoder(output), sessions: map[string]registered{}, leases: map[string]leased{}, tails: map[string]chan struct{}{},
+		opts: opts, kind: kind, adapter: host.For(kind), out: json.NewEncoder(output), sessions: map[string]registered{}, leases: map[string]leased{}, prompts: map[string]*heldPrompt{}, tails: map[string]chan struct{}{},
 	}
 	if above := proc.Ancestors(os.Getpid(), 1); len(above) == 1 {
 		p.host = above[0]
@@ -90,6 +91,10 @@ func (p *Plugin) serve(ctx context.Context, running *sync.WaitGroup, input io.Re
 		var request host.PluginRequest
 		if err := json.Unmarshal(line, &request); err != nil {
 			p.opts.Log.Warn("a plugin's line is not understood", "err", err)
+			continue
+		}
+		if request.Prompt != nil || request.Settled != nil {
+			p.prompted(ctx, running, request)
 			continue
 		}
 		p.inOrder(running, p.keyOf(request), func(before <-chan struct{}) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,8 +69,28 @@ func (p Program) Run(ctx context.Context) int {
 		}
 		return RunWake(ctx, opts, words[1] == host.WakeStandbyEvent, p.Stdin, p.Stderr)
 	}
+	if kind == bridge.Claude && words[1] == host.PermissionEvent {
+		if !p.headless() { // a run without a person has its own way to ask
+			pid, _ := strconv.Atoi(p.Getenv("CLAUDE_PID"))
+			RunPrompt(ctx, opts, pid, p.Stdin, p.Stdout)
+		}
+		return 0
+	}
+	if kind == bridge.Codex && words[1] == host.PermissionEvent {
+		TellPrompt(ctx, opts, p.Stdin)
+		return 0
+	}
+	if kind == bridge.Claude && host.IsOfPromptsOnly(words[1]) && !isThere(filepath.Join(home.Dir(), config.PromptsOpen)) {
+		_, _ = io.Copy(io.Discard, p.Stdin) // claude must not meet a closed pipe
+		return 0
+	}
 	Run(ctx, opts, kind, words[1], p.Stdin, p.Stdout)
 	return 0
+}
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // Main is a whole program that serves one hook call, `bridge-hook`. It returns

@@ -44,7 +44,7 @@ func RunWake(ctx context.Context, opts Options, standby bool, input io.Reader, e
 		above = append(above, p)
 		call.Ancestors = append(call.Ancestors, p.PID)
 	}
-	go endWithAgent(ctx, cancel, above)
+	go endWithAgent(ctx, cancel, above, wakeLook)
 	for ctx.Err() == nil {
 		if code, done := waitOnce(ctx, opts, api.WakeWait{Call: call, Standby: standby}, errorOutput); done {
 			return code
@@ -88,8 +88,8 @@ func waitOnce(ctx context.Context, opts Options, wait api.WakeWait, errorOutput 
 }
 
 // endWithAgent ends the wait when the agent has ended: nobody is left to wake.
-func endWithAgent(ctx context.Context, cancel context.CancelFunc, above []proc.Process) {
-	for ipc.Pause(ctx, wakeLook) {
+func endWithAgent(ctx context.Context, cancel context.CancelFunc, above []proc.Process, look time.Duration) {
+	for ipc.Pause(ctx, look) {
 		for _, p := range above[:min(len(above), agentDistance)] {
 			if !proc.Alive(p.PID) {
 				cancel()

@@ -1,6 +1,8 @@
 package host
 
 import (
+	"encoding/json"
+
 	"bridge/backend/bridge"
 	"bridge/backend/session"
 )
@@ -17,6 +19,10 @@ var commandEvents = map[string]session.Event{
 	"UserPromptSubmit": session.EventPrompt,
 	"PreToolUse":       session.EventPreTool,
 	"PostToolUse":      session.EventTool,
+	PermissionEvent:    session.EventAsk,
+	FailedEvent:        session.EventToolFailed,
+	BatchEvent:         session.EventToolBatch,
+	InterruptEvent:     session.EventInterrupt,
 	"Stop":             session.EventStop,
 	"SubagentStart":    session.EventChildStart,
 	"SubagentStop":     session.EventChildStop,
@@ -53,6 +59,31 @@ type commandHook struct {
 	Source    Text `json:"source"`
 	Prompt    Text `json:"prompt"`
 	ToolUseID Text `json:"tool_use_id"`
+
+	ToolName  Text            `json:"tool_name"`
+	ToolInput json.RawMessage `json:"tool_input"`
+
+	ToolCalls []batchCall `json:"tool_calls"`
+}
+
+// batchCall is one of the calls that a batch tells of.
+type batchCall struct {
+	ToolName     Text            `json:"tool_name"`
+	ToolInput    json.RawMessage `json:"tool_input"`
+	ToolResponse json.RawMessage `json:"tool_response"`
+}
+
+// maxBatch bounds the calls of a batch that are told of.
+const maxBatch = 100
+
+// result is what the model reads of the call.
+func (c batchCall) result() session.ToolResult {
+	result := session.ToolResult{Tool: claudeCall(string(c.ToolName), c.ToolInput)}
+	var said string
+	if json.Unmarshal(c.ToolResponse, &said) == nil {
+		result.Said = session.TextKey(said)
+	}
+	return result
 }
 
 func parseCommandHook(kind bridge.AgentKind, host string, stdin []byte) (session.HookCall, error) {
@@ -75,6 +106,15 @@ func parseCommandHook(kind bridge.AgentKind, host string, stdin []byte) (session
 		Source:     Shorten(string(in.Source), bridge.MaxNameChars),
 		Prompt:     Shorten(string(in.Prompt), maxPromptChars),
 		ToolUseID:  Shorten(string(in.ToolUseID), bridge.MaxIDChars),
+	}
+	switch event {
+	case session.EventTool, session.EventAsk, session.EventToolFailed:
+		call.Tool = claudeCall(string(in.ToolName), in.ToolInput)
+	case session.EventToolBatch:
+		for _, one := range in.ToolCalls[:min(len(in.ToolCalls), maxBatch)] {
+			call.Results = append(call.Results, one.result())
+		}
+	default:
 	}
 	return call, checkIdentity(call)
 }

@@ -9,6 +9,9 @@ import (
 // session_id is the root thread and agent_id the child's.
 type codex struct{}
 
+// InterruptEvent is the hook event of codex that says that its user broke a turn off.
+const InterruptEvent = "Interrupt"
+
 func (codex) Kind() bridge.AgentKind { return bridge.Codex }
 
 func (codex) ParseHook(event string, stdin []byte) (session.HookCall, error) {

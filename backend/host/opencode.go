@@ -12,6 +12,9 @@ type opencode struct{}
 
 func (opencode) Kind() bridge.AgentKind { return bridge.OpenCode }
 
+// opencodeAsks is the event of a permission prompt.
+const opencodeAsks = "permission.asked"
+
 // opencodeEvents are the plugin's events, under opencode's own names.
 var opencodeEvents = map[string]session.Event{
 	"session.created":     session.EventStart,
@@ -22,6 +25,7 @@ var opencodeEvents = map[string]session.Event{
 	"tool.execute.after":  session.EventTool,
 	"session.idle":        session.EventIdle,
 	"session.deleted":     session.EventEnd,
+	opencodeAsks:          session.EventAsk,
 }
 
 func (opencode) ParseHook(event string, stdin []byte) (session.HookCall, error) {

@@ -24,6 +24,12 @@ import (
 //	child → plugin  {"id":3}
 //	plugin → child  {"id":4,"back":"L2"}
 //	child → plugin  {"mail":"ses_1","wake":true}
+//	plugin → child  {"prompt":{"id":"per_1","call":{"sessionId":"ses_1"},"permission":"bash","metadata":{"command":"make"}}}
+//	child → plugin  {"answer":{"id":"per_1","allow":true}}
+//	plugin → child  {"prompt":{"id":"que_1","call":{"sessionId":"ses_1"},"questions":[{"question":"Which?","options":[{"label":"A"}]}]}}
+//	child → plugin  {"answer":{"id":"que_1","allow":true,"answers":[["A"]]}}
+//	plugin → child  {"settled":{"id":"per_1","event":"delivered"}}
+//	plugin → child  {"settled":{"id":"per_1","event":"allowed"}}
 //
 // A push with wake while the session is idle makes the plugin ask again with the
 // event session.idle; the text of that reply starts a turn. So the broker alone
@@ -37,6 +43,38 @@ type PluginRequest struct {
 	Call  json.RawMessage `json:"call,omitempty"`    // PluginCall, for ParseHook
 	Ack   *PluginAck      `json:"confirm,omitempty"` // what became of a lease
 	Back  string          `json:"back,omitempty"`    // a lease's id: it reached no session
+
+	Prompt  *PluginPrompt  `json:"prompt,omitempty"`
+	Settled *PluginSettled `json:"settled,omitempty"`
+}
+
+// PluginPrompt is a permission prompt that opencode shows in its terminal. It has no
+// reply: PluginPush.Answer comes if its owner answers, and the plugin says by
+// PluginSettled what became of it.
+type PluginPrompt struct {
+	ID         Text            `json:"id"` // opencode's own
+	Call       json.RawMessage `json:"call"`
+	Permission Text            `json:"permission"`
+	Patterns   []string        `json:"patterns"`
+	Metadata   json.RawMessage `json:"metadata"`
+	// Questions are what its model asks, in place of a permission.
+	Questions json.RawMessage `json:"questions,omitempty"`
+}
+
+// PluginSettled says what became of a prompt: opencode has the answer (delivered), or
+// says that it was allowed or refused.
+type PluginSettled struct {
+	ID    string `json:"id"`
+	Event string `json:"event"`
+}
+
+// PluginAnswer is its owner's answer to a prompt.
+type PluginAnswer struct {
+	ID      string `json:"id"`
+	Allow   bool   `json:"allow"`
+	Message string `json:"message,omitempty"` // of a refusal, for the model
+	// Answers are what was chosen for each question, in their order.
+	Answers [][]string `json:"answers,omitempty"`
 }
 
 // PluginCall is what the plugin says about an event. A call from a child
@@ -67,8 +105,11 @@ type PluginReply struct {
 	Error string         `json:"error,omitempty"`
 }
 
-// PluginPush tells the plugin that mail became durable for a root session.
+// PluginPush tells the plugin that mail became durable for a root session, or what its
+// owner answers to a prompt.
 type PluginPush struct {
-	Mail string `json:"mail"` // opencode session id
-	Wake bool   `json:"wake"` // the wake policy lets it start a turn
+	Mail string `json:"mail,omitempty"` // opencode session id
+	Wake bool   `json:"wake,omitempty"` // the wake policy lets it start a turn
+
+	Answer *PluginAnswer `json:"answer,omitempty"`
 }

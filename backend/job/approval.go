@@ -27,6 +27,8 @@ type Decision string
 const (
 	Allow Decision = "allow"
 	Deny  Decision = "deny"
+	// PassUp is no answer: whoever is above the supervisor is asked (JOB-22).
+	PassUp Decision = "pass_up"
 )
 
 // ParseDecision returns the decision of that name. The error names the choices.
@@ -50,6 +52,9 @@ const (
 
 	// BySystem answers what nobody is asked.
 	BySystem = "bridge"
+	// ByRule begins the name of whoever answered where that was a standing rule of the
+	// owner's: its id follows (NED-04). No session and no job has such a name.
+	ByRule = "rule:"
 )
 
 // Approval is a question of a job, as it stands in approvals/<id>.json. What others
@@ -75,6 +80,17 @@ type Approval struct {
 	Decision   Decision      `json:"decision,omitempty"`
 	Reason     string        `json:"answerReason,omitempty"`
 	PassedUp   []string      `json:"passedUp,omitempty"` // who had it before
+	Remote     *Remote       `json:"remote,omitempty"`   // which job on a paired PC asks
+
+	// Of the permission prompt of an interactive session, whose Job is "" and whose
+	// Session is its name: how it ended without an answer from here, why it cannot be
+	// answered here, and what an answer does besides.
+	Elsewhere Elsewhere `json:"elsewhere,omitempty"`
+	OnlyTold  string    `json:"onlyTold,omitempty"`
+	Caution   string    `json:"caution,omitempty"`
+	// What its model asks in its own words, and what the owner chose, a list for each.
+	Choices []bridge.Choice `json:"choices,omitempty"`
+	Answers [][]string      `json:"answers,omitempty"`
 
 	// Where the field's runner takes the answer. The token never leaves the file.
 	PID   int    `json:"pid,omitempty"`
@@ -84,14 +100,20 @@ type Approval struct {
 	rest members
 }
 
+// Elsewhere is how a prompt of an interactive session ended (package prompt).
+type Elsewhere string
+
+// OfSession reports whether an interactive session asks, and no job.
+func (a *Approval) OfSession() bool { return a.Job == "" }
+
 // NewApproval asks a question. What is too long to be shown whole is refused by
 // itself, for nobody may be asked about a part.
 func NewApproval(a Approval, at time.Time) Approval {
-	a.State, a.AskedAt, a.ExpiresAt = ApprovalAsked, millis(at), millis(at.Add(approvalLife))
+	a.State, a.AskedAt, a.ExpiresAt = ApprovalAsked, MillisOf(at), MillisOf(at.Add(approvalLife))
 	a.AnsweredAt, a.AnsweredBy, a.Decision, a.Reason = 0, "", "", ""
 	a.Chars = utf8.RuneCountInString(a.Detail)
 	if total := a.Chars + utf8.RuneCountInString(a.What); total > maxApprovalChars {
-		a.State, a.AnsweredAt, a.AnsweredBy, a.Decision = ApprovalAnswered, millis(at), BySystem, Deny
+		a.State, a.AnsweredAt, a.AnsweredBy, a.Decision = ApprovalAnswered, MillisOf(at), BySystem, Deny
 		a.Reason = "This request has more than 16,000 characters, which is too much to be shown to anybody. Ask for less at once."
 		a.Detail = ""
 	}
@@ -111,7 +133,7 @@ func (a *Approval) Answer(by string, decision Decision, reason string, at time.T
 	a.Expire(at)
 	switch a.State {
 	case ApprovalAsked:
-		a.State, a.AnsweredAt, a.AnsweredBy, a.Decision, a.Reason = ApprovalAnswered, millis(at), by, decision, reason
+		a.State, a.AnsweredAt, a.AnsweredBy, a.Decision, a.Reason = ApprovalAnswered, MillisOf(at), by, decision, reason
 		return nil
 	case ApprovalExpired:
 		return bridge.Errorf(bridge.Conflict, "nobody answered in ten minutes: it was denied, and this answer did nothing")
@@ -122,18 +144,11 @@ func (a *Approval) Answer(by string, decision Decision, reason string, at time.T
 	}
 }
 
-// MayAnswer reports whether somebody may decide so: the owner, or the supervisor
-// whom it is put to. Nobody else's word counts, least of all the job's own
-// (JOB-11). A job that supervises another may refuse or pass up only: what it
-// allowed would reach beyond its own access.
-func (a *Approval) MayAnswer(by string, owner bool, decision Decision) error {
-	switch {
-	case owner:
-		return nil
-	case by == "" || by != a.By || by == a.Job:
-		return bridge.Errorf(bridge.Denied, "only the owner or %s can answer this", a.By)
-	case IsName(by) && decision != Deny:
-		return bridge.Errorf(bridge.Denied, "a job cannot allow what another job asks: pass it up")
+// CheckDecision refuses what a supervisor that is itself a job may not decide: what it
+// allowed would reach beyond its own access. It refuses, or passes up.
+func CheckDecision(byJob bool, decision Decision) error {
+	if byJob && decision == Allow {
+		return bridge.Errorf(bridge.Denied, "a job cannot allow what another job asks: deny it, or pass it up")
 	}
 	return nil
 }
@@ -155,12 +170,22 @@ func (a *Approval) PassUp(to string, at time.Time) error {
 // Expire denies a question that was not answered in ten minutes, and reports
 // whether it did.
 func (a *Approval) Expire(at time.Time) bool {
-	if a.State != ApprovalAsked || millis(at) < a.ExpiresAt {
+	if a.State != ApprovalAsked || a.OfSession() || MillisOf(at) < a.ExpiresAt {
 		return false
 	}
-	a.State, a.AnsweredAt, a.AnsweredBy, a.Decision = ApprovalExpired, millis(at), BySystem, Deny
+	a.State, a.AnsweredAt, a.AnsweredBy, a.Decision = ApprovalExpired, MillisOf(at), BySystem, Deny
 	a.Reason = "Nobody answered in ten minutes, so it is denied."
 	return true
+}
+
+// AskAgain takes an answer back that nobody has taken up: the question is open again,
+// and its time goes on.
+func (a *Approval) AskAgain() error {
+	if err := a.move(ApprovalAsked, ApprovalAnswered); err != nil {
+		return err
+	}
+	a.AnsweredAt, a.AnsweredBy, a.Decision, a.Reason = 0, "", "", ""
+	return nil
 }
 
 // Deliver says that the runner has written the answer down. Again it is no error.
@@ -189,7 +214,18 @@ func (a *Approval) move(to ApprovalState, from ...ApprovalState) error {
 	return bridge.Errorf(bridge.Conflict, "the approval is %s: it cannot be %s", a.State, to)
 }
 
+// Public is the approval without where its answer is taken.
+func (a Approval) Public() Approval {
+	a.PID, a.Port, a.Token = 0, 0, ""
+	return a
+}
+
+// IsSettled reports whether nothing more comes of it.
+func (a *Approval) IsSettled() bool {
+	return a.State == ApprovalApplied || a.State == ApprovalExpired || a.State == ApprovalWithdrawn
+}
+
 // IsOpen reports whether somebody still has to answer.
 func (a *Approval) IsOpen(at time.Time) bool {
-	return a.State == ApprovalAsked && millis(at) < a.ExpiresAt
+	return a.State == ApprovalAsked && (a.OfSession() || MillisOf(at) < a.ExpiresAt)
 }

@@ -94,9 +94,12 @@ func (a MessageArgs) checkAnswer() (Control, error) {
 	if err := bridge.CheckID("approval_id", a.ApprovalID); err != nil {
 		return Control{}, err
 	}
-	decision, err := ParseDecision(a.Decision)
-	if err != nil {
-		return Control{}, err
+	decision := Decision(a.Decision)
+	if decision != PassUp {
+		var err error
+		if decision, err = ParseDecision(a.Decision); err != nil {
+			return Control{}, err
+		}
 	}
 	if err := checkReason(a.Reason); err != nil {
 		return Control{}, err
@@ -126,10 +129,10 @@ type HandoffArgs struct {
 
 // Handoff is a change of supervisor that was asked for.
 type Handoff struct {
-	To   string
-	All  bool
-	Jobs []string // when not All
-	Note string
+	To   string   `json:"to"`
+	All  bool     `json:"all,omitempty"`
+	Jobs []string `json:"jobs,omitempty"` // when not All
+	Note string   `json:"note,omitempty"`
 }
 
 // ParseHandoff reads the arguments of handoff_subagents.

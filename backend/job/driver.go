@@ -73,15 +73,19 @@ var ErrEnded = errors.New("the agent is not running any more")
 type Spec struct {
 	Job     string // name of the job; BRIDGE_JOB of all its processes
 	Token   string // secret of the job; BRIDGE_JOB_TOKEN of all its processes
+	Depth   int    // 1 for a job of a session
 	Kind    bridge.AgentKind
 	Command []string // the CLI: absolute path, then arguments that come first
 	Prompt  Message
 	Note    string // added to what the CLI tells the model about itself; may be empty
 	Title   string // may be empty
 	Folder  string // absolute
-	Model   string // as the CLI names it; empty is the CLI's own choice
-	Effort  string // as the CLI names it; empty is the CLI's own choice
-	Access  Access
+	// Unlinked says that nothing on the way to Folder and to Writable may be a link when
+	// the CLI is started there.
+	Unlinked bool
+	Model    string // as the CLI names it; empty is the CLI's own choice
+	Effort   string // as the CLI names it; empty is the CLI's own choice
+	Access   Access
 	// Session is the session to continue; empty begins a new one. Nobody else may
 	// write to it meanwhile: not every CLI refuses a second writer.
 	Session string
@@ -103,6 +107,16 @@ type Spec struct {
 	Writable []string
 	// ToolLevelOnly lets a job run where its floor cannot be had.
 	ToolLevelOnly bool
+	// ACP is what is known of an agent of the kind ACP.
+	ACP ACPAgent
+}
+
+// ACPAgent is what the owner's config says of an agent that speaks the Agent Client
+// Protocol, beside its command.
+type ACPAgent struct {
+	Name     string            // in agents.acp
+	Writable []string          // absolute folders of its own state, which it writes under a floor
+	Modes    map[Access]string // the mode for each access, as the agent names it
 }
 
 // MCPServer is a program that speaks MCP over its standard input and output.

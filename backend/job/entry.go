@@ -2,6 +2,8 @@ package job
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"bridge/backend/bridge"
 )
@@ -21,6 +23,7 @@ type Job struct {
 	Prompt     string           `json:"prompt"`
 	Owner      string           `json:"owner"`                // whoever asked for it: a session, or the job above
 	Supervisor string           `json:"supervisor,omitempty"` // the stable identity behind Owner
+	PC         string           `json:"forPC,omitempty"`      // the identity of the paired PC that asked for it (RMT-12)
 	Root       string           `json:"rootName,omitempty"`   // the session at the top
 	RootID     string           `json:"rootSession,omitempty"`
 	Parent     string           `json:"parentJob,omitempty"`
@@ -47,20 +50,25 @@ type Job struct {
 	SessionID string    `json:"sessionId,omitempty"`
 	Workdir   string    `json:"workdir,omitempty"`
 	Worktree  *Worktree `json:"worktree,omitempty"`
+	Landing   *Landing  `json:"landing,omitempty"`
 	// QueuedMessages are what the next run begins with, first in, first out.
 	QueuedMessages []string `json:"queuedMessages,omitempty"`
-	SendTo         []string `json:"sendTo,omitempty"`
-	TimeoutSec     int      `json:"timeoutSec,omitempty"`
-	BudgetUSD      float64  `json:"budgetUsd,omitempty"`
-	Layer          string   `json:"layer,omitempty"` // which floor held (JOB-14)
-	Host           *Host    `json:"host,omitempty"`
-	Remote         *Remote  `json:"remote,omitempty"`
-	ProjectRoot    string   `json:"projectRoot,omitempty"`
-	Percent        *int     `json:"percent,omitempty"`
-	ProgressNote   string   `json:"progressNote,omitempty"`
-	ETAAt          Millis   `json:"etaAt,omitempty"`
-	Tokens         int64    `json:"tokens,omitempty"`
-	CostUSD        float64  `json:"costUsd,omitempty"`
+	// Said are the ids of the words that it was told last, those of its present run
+	// apart, the oldest first: none is said to it again.
+	Said         []string `json:"said,omitempty"`
+	SendTo       []string `json:"sendTo,omitempty"`
+	TimeoutSec   int      `json:"timeoutSec,omitempty"`
+	BudgetUSD    float64  `json:"budgetUsd,omitempty"`
+	Layer        string   `json:"layer,omitempty"` // which floor held (JOB-14)
+	Host         *Host    `json:"host,omitempty"`
+	Remote       *Remote  `json:"remote,omitempty"`
+	Mirror       *Mirror  `json:"mirror,omitempty"` // of one on a paired PC that this program asked for
+	ProjectRoot  string   `json:"projectRoot,omitempty"`
+	Percent      *int     `json:"percent,omitempty"`
+	ProgressNote string   `json:"progressNote,omitempty"`
+	ETAAt        Millis   `json:"etaAt,omitempty"`
+	Tokens       int64    `json:"tokens,omitempty"`
+	CostUSD      float64  `json:"costUsd,omitempty"`
 
 	rest members
 }
@@ -83,6 +91,11 @@ type Worktree struct {
 	BaseBranch string `json:"baseBranch,omitempty"`
 	BranchHead string `json:"branchHead,omitempty"`
 	BaseTree   string `json:"baseTree,omitempty"` // what the folder held at its start
+	// ReclaimedAt is when the checkout was taken away, Bytes what that gave back; the
+	// branch stays. ExpiredAt is when that of a discarded job went, too.
+	ReclaimedAt Millis `json:"reclaimedAt,omitempty"`
+	Bytes       int64  `json:"bytes,omitempty"`
+	ExpiredAt   Millis `json:"expiredAt,omitempty"`
 }
 
 // Host is the process that runs a job.
@@ -99,6 +112,19 @@ type Remote struct {
 	Name string `json:"name"`
 }
 
+// Mirror is what is known here of a job on a paired PC besides what every job has.
+type Mirror struct {
+	PC string `json:"pc"` // its identity, which its name is not
+	// HeardAt is when that PC was heard of the job last. Never is 0: nobody knows then
+	// whether it was started.
+	HeardAt Millis `json:"heardAt,omitempty"`
+	// ToldAt is when words went out to the ended job that were not answered: it may go on.
+	ToldAt  Millis `json:"toldAt,omitempty"`
+	Results int    `json:"results,omitempty"` // the last run whose result has come
+	Branch  string `json:"branch,omitempty"`
+	Step    string `json:"step,omitempty"`
+}
+
 // Progress is how far the job says that it is.
 func (j *Job) Progress() Progress {
 	p := Progress{ETA: j.ETAAt.Time(), Note: j.ProgressNote}
@@ -110,7 +136,7 @@ func (j *Job) Progress() Progress {
 
 // SetProgress keeps what the job says.
 func (j *Job) SetProgress(p Progress) {
-	j.Percent, j.ETAAt, j.ProgressNote = nil, millis(p.ETA), p.Note
+	j.Percent, j.ETAAt, j.ProgressNote = nil, MillisOf(p.ETA), p.Note
 	if p.HasPercent {
 		j.Percent = &p.Percent
 	}
@@ -143,7 +169,7 @@ func (a *Approval) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	a.rest = rest
-	if a.ExpiresAt == 0 {
+	if a.ExpiresAt == 0 && !a.OfSession() {
 		a.ExpiresAt = a.AskedAt + Millis(approvalLife.Milliseconds())
 	}
 	if a.State == "" {
@@ -168,16 +194,22 @@ type File struct {
 	Jobs     []Job             `json:"jobs"`
 	Handoffs []json.RawMessage `json:"handoffs,omitempty"`
 
-	rest members
+	aside   []json.RawMessage // entries that are nobody's job; they are written back as they are
+	twofold []string          // names that more than one entry has
+	rest    members
 }
 
 // HandoffReceipt is one of a file's hand-offs as this program writes them.
 type HandoffReceipt struct {
-	From string   `json:"from"`
-	To   string   `json:"to"`
-	Jobs []string `json:"jobs"`
-	At   Millis   `json:"at"`
-	Note string   `json:"note,omitempty"`
+	ID     string           `json:"id,omitempty"` // of the hand-off
+	From   string           `json:"from"`
+	FromID string           `json:"fromId,omitempty"` // the identity behind From, and its kind
+	Agent  bridge.AgentKind `json:"agent,omitempty"`
+	To     string           `json:"to"`
+	ToID   string           `json:"toId,omitempty"`
+	Jobs   []string         `json:"jobs"`
+	At     Millis           `json:"at"`
+	Note   string           `json:"note,omitempty"`
 }
 
 // DecodeFile reads jobs.json. One of a newer version, or whose jobs are no list, is
@@ -195,7 +227,44 @@ func DecodeFile(data []byte) (File, error) {
 		return File{}, bridge.Errorf(bridge.Unsupported, "the jobs of jobs.json are no list of jobs")
 	}
 	file.rest = rest
+	file.setAside()
 	return file, nil
+}
+
+// setAside takes the entries out that cannot be served: nobody can tell which of two
+// jobs of one name is meant, nor how to call one without a name.
+func (f *File) setAside() {
+	count := map[string]int{}
+	for _, one := range f.Jobs {
+		count[one.Name]++
+	}
+	var raw []json.RawMessage
+	if json.Unmarshal(f.rest["jobs"], &raw) != nil || len(raw) != len(f.Jobs) || len(count) == len(f.Jobs) && count[""] == 0 {
+		return
+	}
+	var served []Job
+	for i, one := range f.Jobs {
+		if one.Name != "" && count[one.Name] == 1 {
+			served = append(served, one)
+			continue
+		}
+		f.aside = append(f.aside, raw[i])
+		if one.Name != "" && !slices.Contains(f.twofold, one.Name) {
+			f.twofold = append(f.twofold, one.Name)
+		}
+	}
+	f.Jobs = served
+}
+
+// Twofold lists the names that Check refuses.
+func (f File) Twofold() []string { return f.twofold }
+
+// Check refuses a name that the file has for more than one job: Storage.
+func (f File) Check(name string) error {
+	if slices.Contains(f.twofold, name) {
+		return bridge.Errorf(bridge.Storage, "jobs.json has more than one job named %s: none of them is served until it has one", name)
+	}
+	return nil
 }
 
 // Encode writes the file with everything that it was read with.
@@ -204,5 +273,37 @@ func (f File) Encode() ([]byte, error) {
 	if f.Jobs == nil {
 		f.Jobs = []Job{}
 	}
-	return f.rest.encode(&f)
+	if len(f.aside) == 0 {
+		return f.rest.encode(&f)
+	}
+	list := []byte{'['}
+	for _, raw := range f.aside {
+		list = append(append(list, raw...), ',')
+	}
+	for _, one := range f.Jobs {
+		raw, err := one.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		list = append(append(list, raw...), ',')
+	}
+	list[len(list)-1] = ']'
+	rest := maps.Clone(f.rest)
+	rest["jobs"] = list
+	return rest.encode(&struct {
+		Version  int               `json:"version"`
+		Handoffs []json.RawMessage `json:"handoffs,omitempty"`
+	}{f.Version, f.Handoffs})
+}
+
+// IsUnsent reports whether the result of the last run has not gone out yet.
+func (j Job) IsUnsent() bool { return j.State.IsEnded() && j.Run > 0 && !j.ResultSent }
+
+// Sender is who its messages are from: of a job on a paired PC `<host>/<name>` (RMT-19).
+func (j Job) Sender() bridge.Address {
+	if j.Mirror == nil {
+		return bridge.Address{ID: j.Name, Name: j.Name, Agent: j.Agent}
+	}
+	name := j.Remote.Host + "/" + j.Remote.Name
+	return bridge.Address{ID: name, Name: name, Agent: j.Agent}
 }

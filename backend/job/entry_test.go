@@ -2,7 +2,6 @@ package job
 
 import (
 	"encoding/json"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -122,37 +121,5 @@ func TestWhatIsNoJobsFileIsLeftAlone(t *testing.T) {
 	}
 	if out, err := file.Encode(); err != nil || string(out) != `{"version":4,"jobs":[]}` {
 		t.Errorf("an empty file: %s, %v", out, err)
-	}
-}
-
-func TestRunnerFiles(t *testing.T) {
-	spec := SpecFile{Job: named(1), Run: 1, Kind: bridge.Codex, PromptID: "p", Prompt: "go", Folder: "/src", Access: AccessRead, TimeoutSec: 10, Supervisor: "alice", Depth: 1, Token: "t"}
-	data, err := spec.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := DecodeSpec(data, named(1))
-	spec.Version = 1
-	if err != nil || !reflect.DeepEqual(got, spec) {
-		t.Errorf("DecodeSpec = %+v, %v", got, err)
-	}
-	for old, replaced := range map[string]string{
-		`"version": 1`: `"version": 2`, `"run": 1`: `"run": 0`, `"go"`: `""`, `"/src"`: `"src"`, `"read"`: `"root"`, `"token": "t"`: `"tokens": "t"`, `"job": "codex`: `"job": "claude`,
-	} {
-		if _, err := DecodeSpec([]byte(strings.Replace(string(data), old, replaced, 1)), named(1)); err == nil {
-			t.Errorf("a spec with %s was accepted", replaced)
-		}
-	}
-	state := StateFile{Job: named(1), Run: 2, State: Waiting, Wait: &Wait{For: ForApproval, ID: "a"}, Processes: []Process{{PID: 7, Identity: "b:1", Role: "cli"}}, UpdatedAt: 5}
-	if data, err = state.Encode(); err != nil {
-		t.Fatal(err)
-	}
-	newer := strings.Replace(string(data), `"version": 1`, `"version": 2, "later": true`, 1)
-	read, err := DecodeState([]byte(newer), named(1))
-	if err != nil || read.Processes[0].Identity != "b:1" || read.Wait.ID != "a" {
-		t.Errorf("the state of a newer runner: %+v, %v", read, err)
-	}
-	if _, err := DecodeState(data, named(2)); err == nil {
-		t.Error("the state of another job was accepted")
 	}
 }

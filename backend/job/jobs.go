@@ -14,6 +14,8 @@ import (
 type Limits struct {
 	MaxJobs  int // running at once; 0 is the default
 	MaxDepth int // how deep jobs may delegate; 0 is the default
+	// MaxAccess is the most that a job may be given; "" is AccessEdit.
+	MaxAccess Access
 }
 
 // Registry knows every job, gives slots and keeps the line. Each method either does
@@ -37,6 +39,17 @@ func NewRegistry(limits Limits, jobs []Job) *Registry {
 	return r
 }
 
+// SetLimits takes what the owner says now. What runs goes on.
+func (r *Registry) SetLimits(limits Limits) { r.limits = limits }
+
+// checkAccess refuses what the owner allows no job.
+func (l Limits) checkAccess(access Access) error {
+	if l.MaxAccess == "" || slices.Index(accessLevels, access) <= slices.Index(accessLevels, l.MaxAccess) {
+		return nil
+	}
+	return bridge.Errorf(bridge.Denied, "the owner allows jobs with access %s at most (jobs.maxAccess), not %s", l.MaxAccess, access)
+}
+
 func (l Limits) slots() int { return within(l.MaxJobs, DefaultMaxJobs, HighestMaxJobs) }
 
 // Depth is how deep jobs may delegate.
@@ -54,7 +67,8 @@ type Caller struct {
 	Name   string // session or job
 	ID     string // its stable identity
 	IsJob  bool
-	Inside bool // of a job: the folder asked for lies within its own
+	Inside bool   // of a job: the folder asked for lies within its own
+	PC     string // the identity of the paired PC that asks; "" is this one
 }
 
 // Spawn takes a job in (JOB-01, JOB-22). It stands in line; one on a paired PC takes
@@ -67,6 +81,9 @@ func (r *Registry) Spawn(request Request, name string, by Caller, at time.Time) 
 		return Job{}, bridge.Errorf(bridge.Conflict, "there is a job named %s already", name)
 	}
 	job := newJob(request, name, by, at)
+	if err := r.limits.checkAccess(job.Access); err != nil {
+		return Job{}, err
+	}
 	if by.IsJob {
 		if err := r.nest(job, request, by); err != nil {
 			return Job{}, err
@@ -78,8 +95,10 @@ func (r *Registry) Spawn(request Request, name string, by Caller, at time.Time) 
 	r.jobs[name] = job
 	job.Line = r.line + 1
 	if job.Remote != nil {
-		job.State, job.Run, job.StartedAt, job.FirstStartedAt = Starting, 1, millis(at), millis(at)
+		job.State, job.StartedAt, job.FirstStartedAt = Starting, MillisOf(at), MillisOf(at)
 	}
+	// All of a tree shares one budget, and a job keeps its own place while it waits: no
+	// job may wait for one that waits for a place.
 	if request.Ask && by.IsJob && job.State == Queued && !slices.Contains(r.startable(), job) {
 		delete(r.jobs, name)
 		return Job{}, bridge.Errorf(bridge.Busy, "no job can start now, and waiting for one would hold this one's own place: use spawn, or try later")
@@ -92,12 +111,12 @@ func newJob(request Request, name string, by Caller, at time.Time) *Job {
 	job := &Job{
 		Name: name, Agent: request.Kind, ACPAgent: request.ACPAgent, Title: request.Title, Model: request.Model,
 		Effort: request.Effort, Access: request.Access, Prompt: request.Prompt, Owner: by.Name, Supervisor: by.ID,
-		Root: by.Name, RootID: by.ID, Depth: 1, State: Queued, QueuedAt: millis(at), SessionID: request.SessionID,
+		Root: by.Name, RootID: by.ID, Depth: 1, State: Queued, QueuedAt: MillisOf(at), SessionID: request.SessionID,
 		Workdir: request.Cwd, SendTo: slices.Clone(request.SendTo), TimeoutSec: int(request.Timeout.Seconds()),
-		BudgetUSD: request.BudgetUSD,
+		BudgetUSD: request.BudgetUSD, PC: by.PC,
 	}
 	if request.Host != "" {
-		job.Remote = &Remote{Host: request.Host}
+		job.Remote, job.Mirror = &Remote{Host: request.Host, Name: name}, &Mirror{}
 	}
 	return job
 }
@@ -109,8 +128,11 @@ var accessLevels = []Access{AccessRead, AccessAsk, AccessEdit}
 // further than what that one has: depth, access, folder, grants and budget.
 func (r *Registry) nest(job *Job, request Request, by Caller) error {
 	parent := r.jobs[by.Name]
-	if parent == nil || !parent.State.IsActive() {
+	if parent == nil || !parent.State.IsActive() || parent.CancelAsked {
 		return bridge.Errorf(bridge.Denied, "%s does not run: it can delegate nothing", by.Name)
+	}
+	if parent.PC != "" {
+		return bridge.Errorf(bridge.Denied, "%s works for a paired PC: it can delegate nothing here", by.Name)
 	}
 	if parent.Depth >= r.limits.Depth() {
 		return bridge.Errorf(bridge.Denied, "jobs delegate %d deep at most: do this part yourself", r.limits.Depth())
@@ -163,10 +185,11 @@ func byLine(a, b *Job) int {
 // copy keeps a caller from changing a job of the registry by what it was given.
 func (r *Registry) copy(job *Job) Job {
 	c := *job
-	c.QueuedMessages, c.SendTo = slices.Clone(job.QueuedMessages), slices.Clone(job.SendTo)
+	c.QueuedMessages, c.SendTo, c.Said = slices.Clone(job.QueuedMessages), slices.Clone(job.SendTo), slices.Clone(job.Said)
 	c.History, c.Masters = slices.Clone(job.History), slices.Clone(job.Masters)
 	c.Wait, c.Worktree, c.Host = clone(job.Wait), clone(job.Worktree), clone(job.Host)
-	c.Remote, c.Percent = clone(job.Remote), clone(job.Percent)
+	c.Landing = clone(job.Landing)
+	c.Remote, c.Percent, c.Mirror = clone(job.Remote), clone(job.Percent), clone(job.Mirror)
 	return c
 }
 
@@ -199,10 +222,13 @@ func (r *Registry) Update(name string, change func(*Job)) (Job, error) {
 	}
 	c := r.copy(job)
 	change(&c)
-	c.Name, c.State, c.Run, c.Line, c.Wait = job.Name, job.State, job.Run, job.Line, job.Wait
+	if job.Mirror == nil { // of one on another PC that PC's rules decide
+		c.State, c.Run, c.Wait, c.CancelAsked = job.State, job.Run, job.Wait, job.CancelAsked
+	}
+	c.Name, c.Line = job.Name, job.Line
 	c.Owner, c.Supervisor, c.Root, c.RootID = job.Owner, job.Supervisor, job.Root, job.RootID
-	c.Parent, c.Depth, c.SendTo = job.Parent, job.Depth, job.SendTo
-	c.QueuedMessages, c.History, c.CancelAsked = job.QueuedMessages, job.History, job.CancelAsked
+	c.Parent, c.Depth, c.SendTo, c.PC = job.Parent, job.Depth, job.SendTo, job.PC
+	c.QueuedMessages, c.History = job.QueuedMessages, job.History
 	*job = c
 	return r.copy(job), nil
 }
@@ -215,10 +241,11 @@ func (r *Registry) find(name string) (*Job, error) {
 	return job, nil
 }
 
-// Archivable returns the ended jobs over the last 200, oldest first (JOB-09). What
+// Archivable returns the ended jobs over the last 200 and those that ended before that
+// time, oldest first (JOB-09, STO-07); the zero time takes none by its age. What
 // was interrupted or has no time of its end stays, as does one whose result is not
-// sent yet, or below which something still goes on.
-func (r *Registry) Archivable() []string {
+// sent yet, below which something still goes on, or of which a worktree is there.
+func (r *Registry) Archivable(before time.Time) []string {
 	var ended []*Job
 	for _, job := range r.jobs {
 		if job.State.IsEnded() && job.State != Interrupted && job.FinishedAt > 0 {
@@ -229,8 +256,12 @@ func (r *Registry) Archivable() []string {
 		return cmp.Or(cmp.Compare(a.FinishedAt, b.FinishedAt), byLine(a, b))
 	})
 	var names []string
-	for _, job := range ended[:max(0, len(ended)-KeepFinished)] {
-		if job.ResultSent && !r.hasChildren(job.Name) {
+	over := len(ended) - KeepFinished
+	for i, job := range ended {
+		if i >= over && (before.IsZero() || job.FinishedAt >= MillisOf(before)) {
+			break // they are in the order of their ends
+		}
+		if job.ResultSent && !r.hasChildren(job.Name) && !job.holdsWork() {
 			names = append(names, job.Name)
 		}
 	}

@@ -20,6 +20,9 @@ func session(name string) Caller { return Caller{Name: name, ID: "id-" + name} }
 
 func jobCaller(name string) Caller { return Caller{Name: name, ID: name, IsJob: true, Inside: true} }
 
+// isOf tells the identity of a session.
+func isOf(name string) func(string) bool { return func(id string) bool { return id == "id-"+name } }
+
 func request(access Access) Request {
 	return Request{Kind: bridge.Codex, Prompt: "go", Title: "go", Access: access, Timeout: time.Hour}
 }
@@ -200,7 +203,7 @@ func TestJOB_22_WhatIsDelegatedReachesNoFurther(t *testing.T) {
 		if change != nil {
 			change(&job)
 		}
-		return NewRegistry(Limits{}, []Job{job})
+		return NewRegistry(Limits{}, []Job{job, {Name: named(8), Agent: bridge.Codex, State: Running, Owner: "bob", Root: "bob", RootID: "id-bob", Depth: 1}})
 	}
 	with := func(change func(*Request)) Request {
 		r := request(AccessRead)
@@ -225,6 +228,7 @@ func TestJOB_22_WhatIsDelegatedReachesNoFurther(t *testing.T) {
 		{"an ended job delegates", begin(1, func(j *Job) { j.State = Finished }), request(AccessRead), jobCaller(named(1)), false},
 		{"nobody delegates", begin(1, nil), request(AccessRead), jobCaller(named(9)), false},
 		{"JOB-12 a grant that it does not have", begin(1, nil), with(func(r *Request) { r.SendTo = []string{"bob"} }), jobCaller(named(1)), false},
+		{"JOB-12 a grant to another's job", begin(1, nil), with(func(r *Request) { r.SendTo = []string{named(8)} }), jobCaller(named(1)), false},
 		{"a grant that it has", begin(1, func(j *Job) { j.SendTo = []string{"bob"} }), with(func(r *Request) { r.SendTo = []string{"bob"} }), jobCaller(named(1)), true},
 		{"its own supervisor", begin(1, nil), with(func(r *Request) { r.SendTo = []string{"alice"} }), jobCaller(named(1)), true},
 	}
@@ -274,23 +278,39 @@ func TestJOB_22_ATreeSharesOneBudgetAndNeverWaitsForItself(t *testing.T) {
 
 func TestJOB_22_ResultsGoToTheDirectParentOrWhereSomebodyReadsThem(t *testing.T) {
 	r := NewRegistry(Limits{MaxDepth: 3}, []Job{
-		{Name: named(1), State: Running, Owner: "alice", Root: "alice"},
-		{Name: named(2), State: Running, Owner: named(1), Parent: named(1), Root: "alice"},
-		{Name: named(3), State: Running, Owner: named(2), Parent: named(2), Root: "alice", Run: 1},
+		{Name: named(1), State: Running, Owner: "alice", Supervisor: "id-alice", Root: "alice", RootID: "id-alice"},
+		{Name: named(2), State: Running, Owner: named(1), Supervisor: "id-" + named(1), Parent: named(1), Root: "alice", RootID: "id-alice"},
+		{Name: named(3), State: Running, Owner: named(2), Supervisor: "id-" + named(2), Parent: named(2), Root: "alice", RootID: "id-alice", Run: 1},
 	})
+	third, _ := r.Get(named(3))
+	for up, want := range []string{named(2), named(1), "alice", ""} {
+		if got, has := r.AnswersTo(third, up); got.Name != want || has != (want != "") {
+			t.Errorf("%d levels up is %+v, %t; want %q", up, got, has, want)
+		}
+	}
 	check := func(want string) {
 		t.Helper()
-		if got, err := r.ResultTo(named(3)); got != want || err != nil {
-			t.Errorf("ResultTo = %q, %v; want %q", got, err, want)
+		third, _ := r.Get(named(3))
+		if got, has := r.AnswersTo(third, 0); got.Name != want || got.ID != "id-"+want || got.IsJob != IsName(want) || !has {
+			t.Errorf("it answers to %+v, %t; want %q", got, has, want)
 		}
 	}
 	check(named(2))
 	apply(t, r, named(2), End(0, answered, noon))
 	check(named(1))
+	_, err := r.Message(named(2), "more", Settings{}, noon) // in line it goes on
+	must(t, err)
+	check(named(2))
+	_, err = r.Cancel(named(2), noon)
+	must(t, err)
+	check(named(1))
 	apply(t, r, named(1), End(0, answered, noon))
 	check("alice")
 	must(t, r.Forget(named(2)))
 	check("alice")
+	if got, has := r.AnswersTo(third, 1); has {
+		t.Errorf("above the session at the top is %+v", got)
+	}
 	if err := r.Forget(named(3)); bridge.CodeOf(err) != bridge.Conflict {
 		t.Errorf("a running job was forgotten: %v", err)
 	}
@@ -299,14 +319,14 @@ func TestJOB_22_ResultsGoToTheDirectParentOrWhereSomebodyReadsThem(t *testing.T)
 func TestJOB_23_AllAreHandedOverOrNone(t *testing.T) {
 	begin := func() *Registry {
 		return NewRegistry(Limits{}, []Job{
-			{Name: named(1), State: Running, Owner: "alice", Root: "alice", RootID: "id-alice", Depth: 1},
+			{Name: named(1), State: Running, Owner: "alice", Supervisor: "id-alice", Root: "alice", RootID: "id-alice", Depth: 1},
 			{Name: named(2), State: Running, Owner: named(1), Parent: named(1), Root: "alice", RootID: "id-alice", Depth: 2},
-			{Name: named(3), State: Finished, Owner: "alice", Root: "alice", RootID: "id-alice", Depth: 1, History: []Ownership{{From: "zoe", To: "alice", At: 1}}},
-			{Name: named(4), State: Running, Owner: "carol", Root: "carol", RootID: "id-carol", Depth: 1},
+			{Name: named(3), State: Finished, Owner: "alice", Supervisor: "id-alice", Root: "alice", RootID: "id-alice", Depth: 1, History: []Ownership{{From: "zoe", To: "alice", At: 1}}},
+			{Name: named(4), State: Running, Owner: "carol", Supervisor: "id-carol", Root: "carol", RootID: "id-carol", Depth: 1},
 		})
 	}
 	remote := begin()
-	remote.jobs[named(5)] = &Job{Name: named(5), State: Running, Owner: "alice", Remote: &Remote{Host: "desk"}}
+	remote.jobs[named(5)] = &Job{Name: named(5), State: Running, Owner: "alice", Supervisor: "id-alice", Remote: &Remote{Host: "desk"}}
 	refused := []struct {
 		name    string
 		r       *Registry
@@ -317,13 +337,14 @@ func TestJOB_23_AllAreHandedOverOrNone(t *testing.T) {
 		{"a job that is not there", begin(), Handoff{Jobs: []string{named(1), named(9)}}, session("bob")},
 		{"one named twice", begin(), Handoff{Jobs: []string{named(1), named(1)}}, session("bob")},
 		{"one on another PC", remote, Handoff{All: true}, session("bob")},
+		{"what a job below works on", begin(), Handoff{Jobs: []string{named(2)}}, session("bob")},
 		{"to a job", begin(), Handoff{All: true}, jobCaller(named(4))},
 		{"to a session of another PC", begin(), Handoff{All: true}, session("desk/bob")},
 		{"to oneself", begin(), Handoff{All: true}, session("alice")},
 	}
 	for _, tt := range refused {
 		before := tt.r.All()
-		if _, err := tt.r.HandOff(tt.handoff, "alice", tt.to, noon); err == nil {
+		if _, err := tt.r.HandOff(tt.handoff, session("alice"), tt.to, isOf("alice"), noon); err == nil {
 			t.Errorf("%s: it was accepted", tt.name)
 		}
 		if diff := cmp.Diff(before, tt.r.All(), cmp.AllowUnexported(Job{})); diff != "" {
@@ -331,7 +352,7 @@ func TestJOB_23_AllAreHandedOverOrNone(t *testing.T) {
 		}
 	}
 	r := begin()
-	moved, err := r.HandOff(Handoff{All: true, Note: "on leave"}, "alice", session("bob"), noon)
+	moved, err := r.HandOff(Handoff{All: true, Note: "on leave"}, session("alice"), session("bob"), isOf("alice"), noon)
 	if err != nil || !slices.Equal(moved, []string{named(1), named(3)}) {
 		t.Fatalf("HandOff = %q, %v", moved, err)
 	}
@@ -340,24 +361,12 @@ func TestJOB_23_AllAreHandedOverOrNone(t *testing.T) {
 		t.Errorf("what is below: %+v", nested)
 	}
 	third, _ := r.Get(named(3))
-	want := []Ownership{{From: "zoe", To: "alice", At: 1}, {From: "alice", To: "bob", At: millis(noon), Note: "on leave"}}
+	want := []Ownership{{From: "zoe", To: "alice", At: 1}, {From: "alice", To: "bob", At: MillisOf(noon), Note: "on leave"}}
 	if third.Owner != "bob" || third.Supervisor != "id-bob" || !cmp.Equal(third.History, want) {
 		t.Errorf("handed over: %+v", third)
 	}
-	if err := third.MayControl("alice", false); err == nil {
-		t.Error("the former supervisor still steers it")
-	}
-}
-
-func TestJOB_11_OnlySupervisorAndOwnerSteer(t *testing.T) {
-	job := Job{Name: named(1), Owner: "alice"}
-	for by, want := range map[string]bool{"alice": true, "bob": false, named(1): false, named(2): false, "": false, "Alice": false} {
-		if err := job.MayControl(by, false); (err == nil) != want {
-			t.Errorf("MayControl(%q) = %v", by, err)
-		}
-	}
-	if err := job.MayControl("", true); err != nil {
-		t.Errorf("the owner: %v", err)
+	if to, _ := r.AnswersTo(third, 0); to.ID != "id-bob" {
+		t.Errorf("it answers to %+v", to)
 	}
 }
 
@@ -372,14 +381,14 @@ func TestJOB_09_TheLast200FinishedStay(t *testing.T) {
 	jobs = append(jobs, Job{Name: named(900), State: Running, Parent: named(3)})
 	r := NewRegistry(Limits{}, jobs)
 	// 203 count: 0, 3 and 4 are over the 200; 0 is not sent, below 3 something runs.
-	if got := r.Archivable(); !slices.Equal(got, []string{named(4)}) {
+	if got := r.Archivable(time.Time{}); !slices.Equal(got, []string{named(4)}) {
 		t.Errorf("Archivable = %q", got)
 	}
 	apply(t, r, named(900), End(0, answered, noon))
 	if first, err := r.MarkSent(named(0), 0); !first || err != nil {
 		t.Errorf("MarkSent = %v, %v", first, err)
 	}
-	if got := r.Archivable(); !slices.Equal(got, []string{named(0), named(3), named(4), named(5)}) {
+	if got := r.Archivable(time.Time{}); !slices.Equal(got, []string{named(0), named(3), named(4), named(5)}) {
 		t.Errorf("Archivable = %q", got)
 	}
 }
@@ -404,19 +413,72 @@ func TestJOB_12_GrantsSurviveContinuationsAndUpdates(t *testing.T) {
 	}
 }
 
+func TestJOB_22_ACancelledJobTakesAllBelowItAlong(t *testing.T) {
+	r := NewRegistry(Limits{MaxJobs: 3, MaxDepth: 3}, nil)
+	spawn(t, r, 1, 1)
+	r.StartNext(noon)
+	for child, parent := range map[int]int{2: 1} {
+		_, err := r.Spawn(request(AccessRead), named(child), jobCaller(named(parent)), noon)
+		must(t, err)
+	}
+	spawn(t, r, 5, 1)
+	r.StartNext(noon)
+	for _, child := range []int{3, 4} {
+		_, err := r.Spawn(request(AccessRead), named(child), jobCaller(named(2)), noon)
+		must(t, err)
+	}
+	all, err := r.Cancel(named(1), noon)
+	if want := []string{named(1), named(2), named(3), named(4)}; err != nil || !slices.Equal(namesOf(all), want) {
+		t.Fatalf("Cancel = %q, %v; want %q", namesOf(all), err, want)
+	}
+	for n, ends := range map[int]bool{1: true, 2: true, 3: true, 4: true, 5: false} {
+		if one, _ := r.Get(named(n)); (one.CancelAsked || one.State == Cancelled) != ends {
+			t.Errorf("%s is %s, to be cancelled %t", one.Name, one.State, one.CancelAsked)
+		}
+	}
+}
+
+// TestJOB_23_WhatIsHandedOverIsBelowNobody: also where what was above goes on later.
+func TestJOB_23_WhatIsHandedOverIsBelowNobody(t *testing.T) {
+	alice := Caller{Name: "alice", ID: "id-alice"}
+	isAlice := func(id string) bool { return id == alice.ID }
+	of := func(n, depth int, state State, parent string) Job {
+		return Job{Name: named(n), State: state, Owner: parent, Parent: parent, Depth: depth, Root: "alice", RootID: "id-alice", Run: 1}
+	}
+	top := of(1, 1, Finished, "")
+	top.Owner, top.Supervisor = "alice", "id-alice"
+	r := NewRegistry(Limits{MaxDepth: 3}, []Job{top, of(2, 2, Running, named(1)), of(3, 3, Running, named(2))})
+	_, err := r.HandOff(Handoff{All: true}, alice, Caller{Name: named(9), ID: "id-job"}, isAlice, noon)
+	if bridge.CodeOf(err) != bridge.Denied {
+		t.Errorf("to the name of a job: %v", err)
+	}
+	_, err = r.HandOff(Handoff{Jobs: []string{named(2)}}, alice, Caller{Name: "bob", ID: "id-bob"}, isAlice, noon)
+	must(t, err)
+	_, err = r.Message(named(1), "more", Settings{}, noon)
+	must(t, err)
+	second, _ := r.Get(named(2))
+	third, _ := r.Get(named(3))
+	if to, _ := r.AnswersTo(second, 0); to.Name != "bob" || to.IsJob || second.Depth != 1 || third.Depth != 2 || third.RootID != "id-bob" {
+		t.Errorf("it answers to %+v, at depth %d, and below it is depth %d of %s", to, second.Depth, third.Depth, third.RootID)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	r := NewRegistry(Limits{MaxJobs: 1}, nil)
 	spawn(t, r, 1, 2)
 	r.StartNext(noon)
-	if job, err := r.Cancel(named(2), noon); err != nil || job.State != Cancelled || !job.ResultSent {
-		t.Errorf("one in line: %s, %v", job.State, err)
+	if all, err := r.Cancel(named(2), noon); err != nil || len(all) != 1 || all[0].State != Cancelled || !all[0].ResultSent {
+		t.Errorf("one in line: %+v, %v", all, err)
 	}
-	if job, err := r.Cancel(named(1), noon); err != nil || job.State != Starting || !job.CancelAsked {
-		t.Errorf("a running one: %s, %v, %v", job.State, job.CancelAsked, err)
+	if all, err := r.Cancel(named(1), noon); err != nil || len(all) != 1 || all[0].State != Starting || !all[0].CancelAsked {
+		t.Errorf("a running one: %+v, %v", all, err)
+	}
+	if _, err := r.Spawn(request(AccessRead), named(3), jobCaller(named(1)), noon); bridge.CodeOf(err) != bridge.Denied {
+		t.Errorf("what is to end gives a job: %v", err)
 	}
 	apply(t, r, named(1), End(1, answered, noon)) // it came to its end first
-	if job, err := r.Cancel(named(1), noon); err != nil || job.State != Finished {
-		t.Errorf("an ended one: %s, %v", job.State, err)
+	if all, err := r.Cancel(named(1), noon); err != nil || len(all) != 0 {
+		t.Errorf("an ended one: %+v, %v", all, err)
 	}
 	_, err := r.Message(named(1), "more", Settings{}, noon)
 	must(t, err)
@@ -578,15 +640,21 @@ func (m *registryModel) message(t *rapid.T) {
 func (m *registryModel) cancel(t *rapid.T) {
 	job := m.draw(t, anyState)
 	after, err := m.r.Cancel(job.Name, noon)
-	if err != nil || job.State == Queued && after.State != Cancelled || job.State.IsEnded() && after.State != job.State {
-		t.Fatalf("cancelling a %s job: %s, %v", job.State, after.State, err)
+	now, _ := m.r.Get(job.Name)
+	if err != nil || job.State == Queued && now.State != Cancelled || job.State.IsEnded() && now.State != job.State {
+		t.Fatalf("cancelling a %s job: %s, %v", job.State, now.State, err)
+	}
+	for _, one := range m.r.All() {
+		if below := one.Parent == job.Name; below && !one.State.IsEnded() && !one.CancelAsked {
+			t.Fatalf("%s below goes on: %v", one.Name, after)
+		}
 	}
 }
 
 func (m *registryModel) handOff(t *rapid.T) {
 	from := rapid.SampledFrom(people).Draw(t, "from")
 	to := rapid.SampledFrom(people).Draw(t, "to")
-	_, _ = m.r.HandOff(Handoff{All: true}, from, session(to), noon)
+	_, _ = m.r.HandOff(Handoff{All: true}, session(from), session(to), isOf(from), noon)
 }
 
 func (m *registryModel) limit(t *rapid.T) {
@@ -608,7 +676,7 @@ func (m *registryModel) send(t *rapid.T) {
 		t.Fatal(err)
 	}
 	if first {
-		m.results[ResultID(job.Name, job.Run)]++
+		m.results[fmt.Sprintf("%s %d", job.Name, job.Run)]++
 	}
 }
 

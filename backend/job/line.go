@@ -1,6 +1,7 @@
 package job
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ func (r *Registry) startable() []*Job {
 	sessions := map[string]bool{}
 	var line []*Job
 	for _, job := range r.jobs {
-		if job.State == Queued {
+		if job.State == Queued && job.Remote == nil {
 			line = append(line, job)
 		}
 		if job.takesSlot() {
@@ -112,7 +113,7 @@ func (r *Registry) Slots(root string) (limit, running, queued int) {
 		if job.takesSlot() {
 			running++
 		}
-		if job.State == Queued {
+		if job.State == Queued && job.Remote == nil {
 			queued++
 		}
 	}
@@ -126,7 +127,7 @@ type Delivery string
 const (
 	ToRunning  Delivery = "running"   // the runner hands it over at the next safe step
 	Continued  Delivery = "continued" // the job goes on with it now
-	InLine     Delivery = "queued"    // the job goes on with it when a slot is free
+	InLine     Delivery = "queued"    // the job goes on with it when a slot is free, or its turn has ended
 	AnswerDone Delivery = "applied"   // it was an answer to an approval
 	NoDelivery Delivery = ""          // only settings changed
 )
@@ -141,6 +142,9 @@ func (r *Registry) Message(name, body string, settings Settings, at time.Time) (
 	}
 	if body == "" && settings == (Settings{}) {
 		return "", bridge.Errorf(bridge.Invalid, "there is nothing to be said to %s", name)
+	}
+	if err := r.mayHave(job, body, settings); err != nil {
+		return "", err
 	}
 	delivery := NoDelivery
 	switch {
@@ -159,15 +163,30 @@ func (r *Registry) Message(name, body string, settings Settings, at time.Time) (
 	return delivery, err
 }
 
+// mayHave refuses a next turn with more access than the owner allows now. Words for
+// one that runs do not begin another.
+func (r *Registry) mayHave(job *Job, body string, settings Settings) error {
+	switch {
+	case settings.Access != "":
+		return r.limits.checkAccess(settings.Access)
+	case body != "" && job.State.IsEnded():
+		return r.limits.checkAccess(job.Access)
+	}
+	return nil
+}
+
 func (r *Registry) requeue(job *Job, body string, at time.Time) (Delivery, error) {
 	if job.Remote != nil {
 		return "", bridge.Errorf(bridge.Conflict, "%s is on another PC: its own registry continues it", job.Name)
+	}
+	if err := job.Landing.refuses(job.Name); err != nil {
+		return "", err
 	}
 	if err := requeue().carryOut(job); err != nil {
 		return "", err
 	}
 	r.line++
-	job.Line, job.QueuedAt = r.line, millis(at)
+	job.Line, job.QueuedAt = r.line, MillisOf(at)
 	job.QueuedMessages = append(job.QueuedMessages, body)
 	if slices.Contains(r.startable(), job) {
 		return Continued, nil
@@ -189,6 +208,16 @@ func (j *Job) set(settings Settings) {
 	}
 }
 
+// maxSaid is how many ids of words a job keeps.
+const maxSaid = 100
+
+// NoteSaid notes the ids of words that it was told.
+func (j *Job) NoteSaid(ids ...string) {
+	said := slices.DeleteFunc(slices.Clone(j.Said), func(id string) bool { return slices.Contains(ids, id) })
+	said = append(said, ids...)
+	j.Said = said[max(0, len(said)-maxSaid):]
+}
+
 // NextPrompt is what the job's next run is told: what stood in line for it, and
 // the first prompt where no session has it yet.
 func (j *Job) NextPrompt() string {
@@ -199,30 +228,68 @@ func (j *Job) NextPrompt() string {
 	return strings.Join(said, "\n\n")
 }
 
-// Cancel ends a job's wait at once, or notes that a running one is to be ended; its
-// runner ends it and says so. What has ended is left as it is.
-func (r *Registry) Cancel(name string, at time.Time) (Job, error) {
+// Cancel ends the wait of a job and of all below it at once, or notes that they are to
+// be ended; their runners end them and say so. What has ended is left as it is, but
+// that the end of a usage limit does not continue it. It returns those that were not
+// ended yet, the job first (JOB-22).
+func (r *Registry) Cancel(name string, at time.Time) ([]Job, error) {
 	job, err := r.find(name)
 	if err != nil {
-		return Job{}, err
+		return nil, err
 	}
-	switch {
-	case job.State == Queued:
-		if err := Drop(at).carryOut(job); err != nil {
-			return Job{}, err
+	var ending []Job
+	for _, one := range r.tree(job) {
+		switch {
+		case one.State == Queued:
+			if err := Drop(at).carryOut(one); err != nil {
+				return nil, err
+			}
+		case one.State.IsActive():
+			one.CancelAsked = true
+		default:
+			one.CancelAsked = one.CancelAsked || one.State == Limit // it goes on by itself no more
+			continue
 		}
-	case job.State.IsActive():
-		job.CancelAsked = true
+		ending = append(ending, r.copy(one))
 	}
-	return r.copy(job), nil
+	return ending, nil
 }
 
-// MayControl reports whether somebody may steer a job: its supervisor, or the owner.
-func (j *Job) MayControl(by string, owner bool) error {
-	if owner || by != "" && by == j.Owner {
-		return nil
+// tree lists a job and all below it, the upper ones first.
+func (r *Registry) tree(top *Job) []*Job {
+	tree := []*Job{top}
+	for _, one := range slices.SortedFunc(maps.Values(r.jobs), byLine) {
+		if one.Parent == top.Name && one != top {
+			tree = append(tree, r.tree(one)...)
+		}
 	}
-	return bridge.Errorf(bridge.Denied, "%s works for %s: only %s or the owner can steer it", j.Name, j.Owner, j.Owner)
+	return tree
+}
+
+// AnswersTo says whose word counts for a job, and who gets its results and questions:
+// whoever gave it, or, where that is a job that has ended and would never read them,
+// the next one above that goes on, and the session at the top in the end. up asks for
+// as many levels above that one; false where there is none but the owner.
+func (r *Registry) AnswersTo(job Job, up int) (Caller, bool) {
+	for {
+		for job.Parent != "" {
+			parent := r.jobs[job.Parent]
+			if parent == nil { // it is in the archive
+				return Caller{Name: job.Root, ID: job.RootID}, up == 0
+			}
+			if !parent.State.IsEnded() {
+				break
+			}
+			job = *parent
+		}
+		switch {
+		case up == 0:
+			return Caller{Name: job.Owner, ID: job.Supervisor, IsJob: job.Parent != ""}, true
+		case job.Parent == "":
+			return Caller{}, false
+		}
+		job, up = *r.jobs[job.Parent], up-1
+	}
 }
 
 // MarkSent notes that the result of that run reached the store, under the one id
@@ -239,42 +306,26 @@ func (r *Registry) MarkSent(name string, run int) (first bool, err error) {
 	return true, nil
 }
 
-// ResultTo names whom a job's result goes to: who asked for it, or, where that is a
-// job that has ended and would never read it, the one above.
-func (r *Registry) ResultTo(name string) (string, error) {
-	job, err := r.find(name)
-	if err != nil {
-		return "", err
-	}
-	for job.Parent != "" {
-		parent := r.jobs[job.Parent]
-		if parent == nil { // it is in the archive
-			return job.Root, nil
-		}
-		if !parent.State.IsEnded() {
-			return parent.Name, nil
-		}
-		job = parent
-	}
-	return job.Owner, nil
-}
-
-// HandOff makes another live session of this PC the supervisor of jobs, all of them
-// or none (JOB-23). What is below them goes with them. It returns the names.
-func (r *Registry) HandOff(handoff Handoff, from string, to Caller, at time.Time) ([]string, error) {
+// HandOff makes another live session of this PC the supervisor of jobs that answer to
+// from, all that are asked for or none (JOB-23). What is below them goes with them.
+// isFrom reports whether an identity is, or was, that of from. It returns the names.
+func (r *Registry) HandOff(handoff Handoff, from, to Caller, isFrom func(id string) bool, at time.Time) ([]string, error) {
 	if to.IsJob || IsName(to.Name) || strings.Contains(to.Name, "/") {
 		return nil, bridge.Errorf(bridge.Denied, "jobs can be handed to a session of this PC only")
 	}
-	if to.Name == from {
-		return nil, bridge.Errorf(bridge.Invalid, "they are %s's already", from)
+	if isFrom(to.ID) {
+		return nil, bridge.Errorf(bridge.Invalid, "they are %s's already", from.Name)
 	}
-	jobs, err := r.selected(handoff, from)
+	jobs, err := r.selected(handoff, from, func(job *Job) bool {
+		above, has := r.AnswersTo(*job, 0)
+		return has && !above.IsJob && isFrom(above.ID)
+	})
 	if err != nil {
 		return nil, err
 	}
 	var moved []string
 	for _, job := range jobs {
-		job.History = append(job.History, Ownership{From: from, To: to.Name, At: millis(at), Note: handoff.Note})
+		job.History = append(job.History, Ownership{From: from.Name, To: to.Name, At: MillisOf(at), Note: handoff.Note})
 		job.Owner, job.Supervisor, job.Parent, job.Depth = to.Name, to.ID, "", 1
 		r.reroot(job, to)
 		moved = append(moved, job.Name)
@@ -283,12 +334,12 @@ func (r *Registry) HandOff(handoff Handoff, from string, to Caller, at time.Time
 }
 
 // selected lists the jobs of a hand-off, or says which one forbids it.
-func (r *Registry) selected(handoff Handoff, from string) ([]*Job, error) {
+func (r *Registry) selected(handoff Handoff, from Caller, isOwn func(*Job) bool) ([]*Job, error) {
 	names := handoff.Jobs
 	if handoff.All {
 		names = nil
-		for _, job := range r.All() {
-			if job.Owner == from {
+		for _, job := range slices.SortedFunc(maps.Values(r.jobs), byLine) {
+			if isOwn(job) {
 				names = append(names, job.Name)
 			}
 		}
@@ -299,7 +350,7 @@ func (r *Registry) selected(handoff Handoff, from string) ([]*Job, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case job.Owner != from:
+		case !isOwn(job):
 			return nil, bridge.Errorf(bridge.Denied, "%s works for %s: none was handed over", name, job.Owner)
 		case job.Remote != nil:
 			return nil, bridge.Errorf(bridge.Denied, "%s runs on another PC and cannot be handed over: none was", name)
@@ -309,7 +360,7 @@ func (r *Registry) selected(handoff Handoff, from string) ([]*Job, error) {
 		jobs = append(jobs, job)
 	}
 	if len(jobs) == 0 {
-		return nil, bridge.Errorf(bridge.NotFound, "%s has no jobs to be handed over", from)
+		return nil, bridge.Errorf(bridge.NotFound, "%s has no jobs to be handed over", from.Name)
 	}
 	return jobs, nil
 }

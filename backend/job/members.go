@@ -22,7 +22,7 @@ func (m *Millis) UnmarshalJSON(data []byte) error {
 		if err := json.Unmarshal(data, &at); err != nil {
 			return err
 		}
-		*m = millis(at)
+		*m = MillisOf(at)
 		return nil
 	}
 	number, err := strconv.ParseFloat(string(data), 64)
@@ -38,7 +38,7 @@ func (m Millis) Time() time.Time {
 	return time.UnixMilli(int64(m))
 }
 
-func millis(at time.Time) Millis {
+func MillisOf(at time.Time) Millis {
 	if at.IsZero() {
 		return 0
 	}

@@ -173,7 +173,7 @@ func printable(r rune) rune {
 }
 
 func checkPlace(r *Request, _ SpawnArgs) error {
-	if r.Cwd != "" && !isAbsolute(r.Cwd) {
+	if r.Cwd != "" && !IsAbsolute(r.Cwd) {
 		return bridge.Errorf(bridge.Invalid, "cwd must be an absolute path")
 	}
 	if r.Cwd != "" {
@@ -196,8 +196,8 @@ func checkPlace(r *Request, _ SpawnArgs) error {
 	return nil
 }
 
-// isAbsolute knows the paths of every system: another PC's need not be this one's.
-func isAbsolute(path string) bool {
+// IsAbsolute knows the paths of every system: another PC's need not be this one's.
+func IsAbsolute(path string) bool {
 	letter := len(path) >= 3 && path[1] == ':' && (path[2] == '\\' || path[2] == '/')
 	return strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\\`) || letter && unicode.IsLetter(rune(path[0]))
 }

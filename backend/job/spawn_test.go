@@ -76,6 +76,8 @@ func TestJOB_01_SpawnArgumentsAreCheckedStrictly(t *testing.T) {
 		{"agent of another tool", `{"prompt":"go","agent":"gemini"}`, "spawn_acp only"},
 		{"host without a folder", `{"prompt":"go","host":"desk"}`, "needs cwd"},
 		{"host", `{"prompt":"go","host":"desk","cwd":"/src"}`, ""},
+		{"host that is this PC", `{"prompt":"go","host":""}`, ""},
+		{"host of blanks", `{"prompt":"go","host":" ","cwd":"/src"}`, "use letters"},
 		{"host with grants", `{"prompt":"go","host":"desk","cwd":"/src","send_to":["a"]}`, "send_to is for jobs on this PC only"},
 	}
 	for _, tt := range tests {

@@ -86,6 +86,16 @@ type Wait struct {
 	For   WaitFor `json:"for"`
 	ID    string  `json:"id,omitempty"` // of the approval or the question
 	Until Millis  `json:"until,omitempty"`
+	Since Millis  `json:"since,omitempty"` // of a stop
+}
+
+// StoppedFor says what the job has used up, so that it waits for somebody's word to go
+// on; "" while it waits for nothing of that kind.
+func (j *Job) StoppedFor() WaitFor {
+	if j.State != Waiting || j.Wait == nil || !slices.Contains([]WaitFor{ForBudget, ForTime, ForRepeat, ForSilence}, j.Wait.For) {
+		return ""
+	}
+	return j.Wait.For
 }
 
 // Transition is one change of a job's state. It is made by the functions below
@@ -102,8 +112,9 @@ type Transition struct {
 func Start(at time.Time) Transition {
 	return Transition{name: "start", from: []State{Queued}, to: Starting, apply: func(j *Job) {
 		j.Run++
-		j.StartedAt, j.FinishedAt, j.Wait, j.Ended = millis(at), 0, nil, ""
+		j.StartedAt, j.FinishedAt, j.Wait, j.Ended = MillisOf(at), 0, nil, ""
 		j.CancelAsked, j.LimitUntil, j.ResultSent = false, 0, false
+		j.Host = nil // another process will run this one
 		if j.FirstStartedAt == 0 {
 			j.FirstStartedAt = j.StartedAt
 		}
@@ -131,22 +142,22 @@ func End(run int, outcome Outcome, at time.Time) Transition {
 		if outcome.Ended != EndedNotStarted {
 			j.begun()
 		}
-		j.FinishedAt, j.Wait, j.Ended = millis(at), nil, outcome.Ended
-		j.LimitUntil = millis(outcome.Until)
+		j.FinishedAt, j.Wait, j.Ended = MillisOf(at), nil, outcome.Ended
+		j.LimitUntil = MillisOf(outcome.Until)
 	}}
 }
 
 // Lose says that the runner of that run is gone and has left no envelope.
 func Lose(run int, at time.Time) Transition {
 	return Transition{name: "interrupt", run: run, from: activeStates, to: Interrupted, apply: func(j *Job) {
-		j.FinishedAt, j.Wait, j.Ended = millis(at), nil, EndedRunnerGone
+		j.FinishedAt, j.Wait, j.Ended = MillisOf(at), nil, EndedRunnerGone
 	}}
 }
 
 // Drop takes a job out of the line before it ran.
 func Drop(at time.Time) Transition {
 	return Transition{name: "cancel", from: []State{Queued}, to: Cancelled, apply: func(j *Job) {
-		j.FinishedAt, j.Ended, j.QueuedMessages = millis(at), EndedCancelled, nil
+		j.FinishedAt, j.Ended, j.QueuedMessages = MillisOf(at), EndedCancelled, nil
 		j.ResultSent = j.ResultSent || j.Run == 0 // there is nothing to be sent
 	}}
 }

@@ -1,123 +1,148 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"bridge/backend/bridge"
 	"bridge/backend/broker"
-	"bridge/backend/disk"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
 )
 
-const maxApprovalBytes = 1 << 20
-
 // approvals is the part about what jobs ask before they go on.
 type approvals struct{ *core }
 
-func (j *approvals) approvalPath(id string) string {
-	return filepath.Join(j.opts.Home.Dir(), "approvals", id+".json")
-}
-
-// askLocked takes in what a runner says of its questions, and returns those that are
-// new and open: somebody has to be asked.
-func (j *approvals) askLocked(r *run, said []job.Approval) (asked []job.Approval) {
+// askLocked takes in what a runner says of its questions.
+func (j *approvals) askLocked(r *run, said []job.Approval) {
 	for _, approval := range said {
 		if approval.Job != r.job || bridge.CheckID("the approval", approval.ID) != nil {
 			continue
 		}
-		known, has := r.approvals[approval.ID]
+		one, _ := j.book.Get(r.job)
+		if to, has := j.book.AnswersTo(one, len(approval.PassedUp)); has {
+			approval.By = to.Name // its runner knows whom the job worked for when it began
+		}
 		if approval.State == job.ApprovalAsked {
-			if has && known.State == job.ApprovalAnswered {
+			if known := r.approvals[approval.ID]; known.State == job.ApprovalAnswered {
 				continue // the answer is on its way
 			}
 			j.answerAgainLocked(r, &approval)
 		}
 		r.approvals[approval.ID] = approval
-		if !has && approval.State == job.ApprovalAsked {
-			asked = append(asked, approval)
-		}
+		j.standing.answerLocked(r, approval.ID)
 	}
 	if len(said) > 0 {
-		j.opts.Broker.Changed()
+		j.publish()
 	}
-	return asked
 }
 
-// answerAgainLocked gives the approval the answer that its runner has not heard yet.
+// answerAgainLocked does with the approval what its runner has not heard yet.
 func (j *approvals) answerAgainLocked(r *run, approval *job.Approval) {
 	for _, order := range r.orders {
-		if order.Kind == api.OrderAnswer && order.Approval == approval.ID {
+		if order.Approval != approval.ID {
+			continue
+		}
+		switch order.Kind {
+		case api.OrderAnswer:
 			_ = approval.Answer(order.By, order.Decision, order.Reason, j.opts.Now()) // it may have expired: it says so then
+		case api.OrderPassUp:
+			_ = approval.PassUp(order.By, j.opts.Now())
+		default: // of something else
 		}
 	}
 }
 
-// put tells the supervisor of a question. Only an answer that names it counts:
+// put tells of each open question whom it is put to, once: whom the job answers to, or
+// whoever that one has passed it up to. Only an answer that names the question counts:
 // plain words never do (JOB-07).
-func (j *approvals) put(ctx context.Context, r *run, approval job.Approval) error {
-	one, err := j.get(r.job)
-	if err != nil {
-		return err
+func (j *approvals) put(ctx context.Context) error {
+	for _, open := range j.open() {
+		id := "approval-" + open.approval.ID + "-" + open.to.ID
+		from := bridge.Address{ID: open.of.Name, Name: open.of.Name, Agent: open.of.Agent}
+		err := j.opts.Broker.Deliver(ctx, from, open.to.ID, api.SendArgs{
+			To: open.to.Name, MessageID: id, ConversationID: "approval-" + open.approval.ID, Body: open.body(),
+		})
+		if err != nil {
+			return err
+		}
+		j.mu.Lock()
+		open.run.asked[open.approval.ID+open.to.ID] = true
+		j.mu.Unlock()
 	}
-	body := fmt.Sprintf("%s asks before it goes on (%s):\n\n%s", one.Name, approval.What, approval.Detail)
-	if approval.Why != "" {
-		body += "\n\nIt says: " + approval.Why
+	return j.away.Put(ctx)
+}
+
+// openQuestion is a question that somebody has to be told of.
+type openQuestion struct {
+	run      *run
+	of       job.Job
+	approval job.Approval
+	to       job.Caller
+}
+
+func (j *approvals) open() (list []openQuestion) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, r := range j.runs {
+		for _, approval := range r.approvals {
+			one, has := j.book.Get(r.job)
+			to, some := j.book.AnswersTo(one, len(approval.PassedUp))
+			if has && some && approval.IsOpen(j.opts.Now()) && !r.asked[approval.ID+to.ID] {
+				list = append(list, openQuestion{r, one, approval, to})
+			}
+		}
 	}
-	body += fmt.Sprintf("\n\nAnswer by message_subagent with job %q, approval_id %q and decision allow or deny, or leave it to your user, who can answer in the dashboard. Allow only what your user wants; without an answer in ten minutes it is denied.", one.Name, approval.ID)
-	return j.results.deliver(ctx, one, "approval-"+approval.ID, "approval-"+approval.ID, body)
+	return list
+}
+
+func (q openQuestion) body() string {
+	body := fmt.Sprintf("%s asks before it goes on (%s):\n\n%s", q.of.Name, q.approval.What, q.approval.Detail)
+	if q.approval.Why != "" {
+		body += "\n\nIt says: " + q.approval.Why
+	}
+	body += fmt.Sprintf("\n\nAnswer by message_subagent with job %q, approval_id %q and decision ", q.of.Name, q.approval.ID)
+	if q.to.IsJob {
+		return body + "deny, with the reason, or pass_up: then whoever you work for is asked. Without an answer in ten minutes it is denied."
+	}
+	return body + "allow or deny, or leave it to your user, who can answer in the dashboard. Allow only what your user wants; without an answer in ten minutes it is denied."
 }
 
 // Approvals lists the questions of the jobs that go on, the oldest first.
 func (j *approvals) Approvals() []job.Approval {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	list := []job.Approval{}
-	for _, r := range j.runs {
-		for _, approval := range r.approvals {
-			approval.Expire(j.opts.Now())
-			list = append(list, approval)
-		}
+	list, at := slices.Clone(j.shown.Load().approvals), j.opts.Now()
+	for i := range list {
+		list[i].Expire(at)
 	}
-	slices.SortFunc(list, func(a, b job.Approval) int { return int(a.AskedAt - b.AskedAt) })
 	return list
 }
 
 // Answer decides a question for the owner. The record is as it is then, also beside
 // an error.
 func (j *approvals) Answer(id string, decision job.Decision, reason string) (job.Approval, error) {
+	if _, is := j.away.Approval(id); is {
+		return j.away.Answer(j.life, id, bridge.OwnerName, decision, reason)
+	}
 	return j.answer(id, broker.Asker{Owner: true, Address: bridge.OwnerAddress()}, decision, reason)
 }
 
 // answer decides a question; the first answer wins. It is done when the runner says
 // so: until then it is answered, and no more.
 func (j *approvals) answer(id string, by broker.Asker, decision job.Decision, reason string) (job.Approval, error) {
-	if err := bridge.CheckID("approval_id", id); err != nil {
-		return job.Approval{}, err
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r, approval, err := j.approvalLocked(id)
+	r, approval, _, err := j.askedOfLocked(id, by)
+	if err == nil {
+		err = job.CheckDecision(by.Job != "", decision)
+	}
+	if err == nil {
+		err = approval.Answer(by.Address.Name, decision, reason, j.opts.Now())
+	}
 	if err != nil {
-		return approval, err
-	}
-	one, has := j.book.Get(approval.Job)
-	if !has || mayControl(by, one) != nil {
-		return job.Approval{}, bridge.Errorf(bridge.Denied, "only the owner or %s can answer this", approval.By)
-	}
-	if !one.State.IsActive() || one.Run != r.number {
-		_ = approval.Withdraw() // what expired stays so
-		return approval, bridge.Errorf(bridge.Conflict, "the question is gone: this answer did nothing")
-	}
-	if err := approval.Answer(by.Address.Name, decision, reason, j.opts.Now()); err != nil {
 		return approval, err
 	}
 	order := api.Order{ID: "answer-" + id, Kind: api.OrderAnswer, Approval: id, Decision: decision, By: by.Address.Name, Reason: reason}
@@ -125,8 +150,73 @@ func (j *approvals) answer(id string, by broker.Asker, decision job.Decision, re
 		return approval, err
 	}
 	r.approvals[id] = approval
-	j.opts.Broker.Changed()
+	j.publish()
 	return approval, nil
+}
+
+// passUp puts a question to whoever is above the one who has it, the owner alone above
+// a session (JOB-22).
+func (j *approvals) passUp(id string, by broker.Asker, reason string) error {
+	if err := j.passUpLocked(id, by, reason); err != nil {
+		return err
+	}
+	return j.put(j.life)
+}
+
+func (j *approvals) passUpLocked(id string, by broker.Asker, reason string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r, approval, one, err := j.askedOfLocked(id, by)
+	if err != nil {
+		return err
+	}
+	to, has := j.book.AnswersTo(one, len(approval.PassedUp)+1)
+	if !has {
+		to.Name = bridge.OwnerName
+	}
+	if err := approval.PassUp(to.Name, j.opts.Now()); err != nil {
+		return err
+	}
+	order := api.Order{ID: fmt.Sprintf("pass-up-%d-%s", len(approval.PassedUp), id), Kind: api.OrderPassUp, Approval: id, By: to.Name, Reason: reason}
+	if err := j.orderLocked(r, order); err != nil {
+		return err
+	}
+	r.approvals[id] = approval
+	j.publish()
+	return nil
+}
+
+// askedOfLocked finds a question that somebody may decide: the owner, or whom it is put
+// to. Beside Conflict, where it is gone, stands its record.
+func (j *approvals) askedOfLocked(id string, by broker.Asker) (*run, job.Approval, job.Job, error) {
+	if err := bridge.CheckID("approval_id", id); err != nil {
+		return nil, job.Approval{}, job.Job{}, err
+	}
+	r, approval, err := j.approvalLocked(id)
+	if err != nil {
+		return nil, approval, job.Job{}, err
+	}
+	one, _ := j.book.Get(approval.Job)
+	to, has := j.book.AnswersTo(one, len(approval.PassedUp))
+	if !by.Owner && (!has || mayAct(by, one, to) != nil) {
+		return nil, job.Approval{}, one, bridge.Errorf(bridge.Denied, "only the owner or %s can answer this", cmp.Or(to.Name, "whoever is above"))
+	}
+	if !one.State.IsActive() || one.Run != r.number {
+		_ = approval.Withdraw() // what expired stays so
+		return nil, approval, one, bridge.Errorf(bridge.Conflict, "the question is gone: this answer did nothing")
+	}
+	return r, approval, one, nil
+}
+
+// approval is approvalLocked, also for a job that a paired PC does.
+func (j *approvals) approval(id string) (job.Approval, error) {
+	if approval, is := j.away.Approval(id); is {
+		return approval, nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, approval, err := j.approvalLocked(id)
+	return approval, err
 }
 
 // approvalLocked finds a question. One of a run that is over is a Conflict, with its
@@ -137,7 +227,7 @@ func (j *approvals) approvalLocked(id string) (*run, job.Approval, error) {
 			return r, approval, nil
 		}
 	}
-	approval, err := j.readApproval(id)
+	approval, err := j.files.ReadApproval(id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, approval, bridge.Errorf(bridge.NotFound, "there is no approval %q", id)
 	}
@@ -147,29 +237,17 @@ func (j *approvals) approvalLocked(id string) (*run, job.Approval, error) {
 	return nil, approval, err
 }
 
-func (j *approvals) readApproval(id string) (approval job.Approval, err error) {
-	data, err := disk.ReadLimited(j.approvalPath(id), maxApprovalBytes)
-	if err == nil {
-		err = json.Unmarshal(data, &approval)
-	}
-	return approval, err
-}
-
 // load takes up the questions of runs that were active when the last broker ended:
 // their runners may be gone.
 func (j *approvals) load() error {
-	entries, err := os.ReadDir(filepath.Dir(j.approvalPath("x")))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	ids, err := j.files.Approvals()
+	if err != nil {
 		return err
 	}
-	for _, entry := range entries {
-		id, isRecord := strings.CutSuffix(entry.Name(), ".json")
-		if !isRecord {
-			continue
-		}
-		approval, err := j.readApproval(id)
+	for _, id := range ids {
+		approval, err := j.files.ReadApproval(id)
 		if err != nil {
-			j.opts.Log.Warn("an approval cannot be read: it is left as it is", "file", entry.Name(), "err", err)
+			j.opts.Log.Warn("an approval cannot be read: it is left as it is", "file", id+".json", "err", err)
 			continue
 		}
 		if r := j.runs[approval.Job]; r != nil && approval.Run == r.number && approval.ID == id {
@@ -186,22 +264,19 @@ func (j *approvals) withdrawAll(r *run) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for id := range r.approvals {
-		approval, err := j.readApproval(id)
+		approval, err := j.files.ReadApproval(id)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return err
+			j.opts.Log.Warn("an approval cannot be read: it is left as it is", "job", r.job, "approval", id, "err", err)
+			continue
 		}
 		before := approval.State
 		if r.conn != nil || approval.Withdraw() != nil || approval.State == before {
 			continue
 		}
-		data, err := json.Marshal(approval)
-		if err != nil {
-			return err
-		}
-		if err := disk.WriteAtomic(j.approvalPath(id), data, disk.PrivateFile); err != nil {
+		if err := j.files.WriteApproval(id, approval); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,33 +18,80 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/broker"
 	"bridge/backend/config"
+	"bridge/backend/gitwork"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
 	"bridge/backend/mail"
+	"bridge/backend/rules"
 	"bridge/backend/store"
 )
 
 const (
 	testToken = "a-token-of-sufficient-length"
-	patience  = time.Minute
+	patience  = 3 * time.Minute
 )
 
 // bench is a broker with jobs on a real store and a real socket, which a test may
 // end and start again. Runners are scripted: starts tells whose turn it is.
 type bench struct {
-	t      *testing.T
-	home   config.Home
-	limits job.Limits
-	hold   bool
-	starts chan string // the folders of started runners
-	start  func(folder string) (int, error)
+	rules      Rules
+	t          *testing.T
+	home       config.Home
+	asked      sync.Mutex  // guards owner and now
+	owner      config.Jobs // what the owner allows
+	hold       bool
+	fails      atomic.Bool            // no message can be stored
+	stored     atomic.Pointer[func()] // is told of the next message that was stored
+	archiveAge time.Duration
+	look       time.Duration          // how often it looks by itself
+	meanwhile  atomic.Pointer[func()] // what happens once, while the owner is asked
+	starts     chan string            // the folders of started runners
+	start      func(folder string) (int, error)
+	git        *gitwork.Git
+	now        func() time.Time
+	agents     Agents // nil refuses nothing
+	linked     func() // has what comes up reach other PCs; nil reaches none
 
 	jobs   *Jobs
 	broker *broker.Broker
 	db     *store.DB
 	server *ipc.Server
 	socket net.Listener
+}
+
+// allow changes what the owner allows.
+func (b *bench) allow(change func(*config.Jobs)) {
+	b.asked.Lock()
+	defer b.asked.Unlock()
+	change(&b.owner)
+}
+
+// setNow sets the clock, also while everything runs.
+func (b *bench) setNow(now func() time.Time) {
+	b.asked.Lock()
+	defer b.asked.Unlock()
+	b.now = now
+}
+
+func (b *bench) clock() time.Time {
+	b.asked.Lock()
+	now := b.now
+	b.asked.Unlock()
+	return now()
+}
+
+func (b *bench) settings() (config.Jobs, error) {
+	if meanwhile := b.meanwhile.Swap(nil); meanwhile != nil {
+		(*meanwhile)()
+	}
+	b.asked.Lock()
+	defer b.asked.Unlock()
+	if b.owner.MaxAccess == "damaged" {
+		return config.Jobs{}, bridge.Errorf(bridge.Invalid, "config.json is damaged")
+	}
+	return b.owner, nil
 }
 
 func newBench(t *testing.T) *bench {
@@ -61,7 +110,7 @@ func prepared(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, home: home, starts: make(chan string, 300)}
+	b := &bench{t: t, home: home, owner: config.Jobs{Enabled: true}, starts: make(chan string, 300), now: time.Now, look: 5 * time.Millisecond}
 	b.start = func(folder string) (int, error) {
 		b.starts <- folder
 		return os.Getpid(), nil
@@ -72,9 +121,28 @@ func prepared(t *testing.T) *bench {
 
 func (b *bench) options() Options {
 	return Options{
-		Home: b.home, Limits: b.limits, Broker: b.broker, Start: func(folder string) (int, error) { return b.start(folder) },
-		Hold: b.hold, Now: time.Now, Log: slog.New(slog.DiscardHandler), Pace: Pace{Look: 5 * time.Millisecond, Grace: time.Hour},
+		Home: b.home, Settings: b.settings, Broker: post{b.broker, b}, Transcripts: b.db, Start: func(folder string) (int, error) { return b.start(folder) },
+		ArchiveAge: b.archiveAge, Rules: b.rules,
+		Hold: b.hold, Git: b.git, Agents: b.agents, Now: b.clock, Log: slog.New(slog.DiscardHandler),
+		Pace: Pace{Look: b.look, Grace: time.Hour, Reclaim: time.Hour},
 	}
+}
+
+// post is a broker that stores no message while that fails, and tells of each.
+type post struct {
+	Broker
+	b *bench
+}
+
+func (p post) Deliver(ctx context.Context, from bridge.Address, peerID string, args api.SendArgs) error {
+	if p.b.fails.Load() {
+		return bridge.Errorf(bridge.Storage, "the disk is full")
+	}
+	err := p.Broker.Deliver(ctx, from, peerID, args)
+	if tell := p.b.stored.Swap(nil); tell != nil {
+		(*tell)()
+	}
+	return err
 }
 
 func (b *bench) up() {
@@ -92,11 +160,17 @@ func (b *bench) up() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	standing := rules.Open(rules.Options{Path: filepath.Join(b.home.Dir(), config.RulesStore), Now: b.clock, Log: log})
+	b.rules = standing
 	if b.jobs, err = Open(b.options()); err != nil {
 		b.t.Fatal(err)
 	}
+	standing.OnTakenBack(b.jobs.TookBack)
 	b.broker.Delegate(b.jobs)
 	b.jobs.Run()
+	if b.linked != nil {
+		b.linked()
+	}
 	if b.socket, err = ipc.Listen(b.home.Socket()); err != nil {
 		b.t.Fatal(err)
 	}
@@ -207,7 +281,7 @@ type runner struct {
 	*ipc.Client
 	b      *bench
 	folder string
-	spec   job.SpecFile
+	spec   runs.SpecFile
 }
 
 // started is the runner of the next job that was started, not connected yet.
@@ -228,7 +302,7 @@ func (b *bench) runnerIn(folder string) *runner {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	spec, err := job.DecodeSpec(data, filepath.Base(folder))
+	spec, err := runs.DecodeSpec(data, filepath.Base(folder))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -261,14 +335,14 @@ func (r *runner) work() {
 	r.report(api.RunnerReport{State: r.state(job.Running)})
 }
 
-func (r *runner) state(state job.State) *job.StateFile {
-	return &job.StateFile{Job: r.spec.Job, Run: r.spec.Run, State: state, Session: "thread-" + r.spec.Job, Model: "gpt", Step: "reads", Tokens: 7}
+func (r *runner) state(state job.State) *runs.StateFile {
+	return &runs.StateFile{Job: r.spec.Job, Run: r.spec.Run, State: state, Session: "thread-" + r.spec.Job, Model: "gpt", Step: "reads", Tokens: 7}
 }
 
 // end writes the envelope, and is what the runner reports then.
 func (r *runner) end(outcome job.Outcome, words string) api.RunnerReport {
 	r.b.t.Helper()
-	envelope := job.NewEnvelope(r.spec.Job, r.spec.Run, outcome, words, job.Evidence{Tokens: 42}, time.Now())
+	envelope := runs.NewEnvelope(r.spec.Job, r.spec.Run, outcome, words, runs.Evidence{Tokens: 42}, time.Now())
 	data, err := envelope.Encode()
 	if err == nil {
 		err = os.WriteFile(filepath.Join(r.folder, "envelope.json"), data, 0o600)

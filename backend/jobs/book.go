@@ -1,44 +1,29 @@
 package jobs
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"io/fs"
-	"path/filepath"
+	"maps"
 	"slices"
+	"strings"
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 	"bridge/backend/job"
+	"bridge/backend/jobs/record"
+	"bridge/backend/remote"
 )
 
-// maxRegistryBytes bounds jobs.json: 300 of the longest prompts, as the longest JSON
-// escapes, with room for the rest.
-const maxRegistryBytes = 256 << 20
-
-func (j *core) registryFile() string { return filepath.Join(j.opts.Home.Dir(), "jobs.json") }
-
-// folder is where the runner of a job keeps its own.
-func (j *core) folder(name string) string { return filepath.Join(j.opts.Home.Dir(), "jobs", name) }
-
-func (j *core) archived(name string) string {
-	return filepath.Join(j.opts.Home.ArchiveDir(), "jobs", name+".json")
-}
-
-// read takes jobs.json in. One that is not there is empty; one that cannot be
-// understood is an error, so that it is not written over.
-func (j *core) read() error {
-	data, err := disk.ReadLimited(j.registryFile(), maxRegistryBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		data, err = []byte("{}"), nil
-	}
-	if err != nil {
-		return bridge.WithCause(bridge.Storage, err, "jobs.json cannot be read: it is left as it is")
-	}
-	if j.file, err = job.DecodeFile(data); err != nil {
+// read takes jobs.json in.
+func (j *core) read() (err error) {
+	if j.file, err = j.registry.Read(); err != nil {
 		return err
 	}
-	j.book = job.NewRegistry(j.opts.Limits, j.file.Jobs)
+	j.book, j.checkName = job.NewRegistry(j.limits, j.file.Jobs), j.file.Check
+	for _, name := range j.file.Twofold() {
+		j.opts.Log.Error("jobs: a name is not served", "err", j.checkName(name))
+	}
 	return nil
 }
 
@@ -53,9 +38,6 @@ func (j *core) change(do func(*job.Registry) error) error {
 var errSame = errors.New("nothing changed")
 
 func (j *core) changeLocked(do func(*job.Registry) error) error {
-	if j.opts.Hold {
-		return bridge.Errorf(bridge.Conflict, "older programs of Bridge are alive and keep their jobs in the same place: jobs can be given when they have ended")
-	}
 	if err := do(j.book); err != nil {
 		if errors.Is(err, errSame) {
 			return nil
@@ -73,11 +55,7 @@ func (j *core) changeLocked(do func(*job.Registry) error) error {
 // writeLocked makes the registry durable and shows it.
 func (j *core) writeLocked() error {
 	j.file.Jobs = j.book.All()
-	data, err := j.file.Encode()
-	if err != nil {
-		return err
-	}
-	if err := disk.WriteAtomic(j.registryFile(), data, disk.PrivateFile); err != nil {
+	if err := j.registry.Write(j.file, job.MillisOf(j.opts.Now())); err != nil {
 		return err
 	}
 	j.dirty = false
@@ -96,74 +74,67 @@ func (j *core) noteLocked(name string, change func(*job.Job)) {
 
 // rollBackLocked goes back to what was shown last.
 func (j *core) rollBackLocked() {
-	j.book = job.NewRegistry(j.opts.Limits, slices.Clone(*j.shown.Load()))
+	j.book = job.NewRegistry(j.limits, slices.Clone(j.all()))
 	for root, slots := range j.slots {
 		_ = j.book.SetSlots(root, slots) // it was accepted before
 	}
 }
 
-// publish shows the registry to those who only read.
+// shown is what those see who only read: they wait for nobody who writes.
+type shown struct {
+	jobs      []job.Job
+	agents    map[string]agentState // of active jobs
+	approvals []job.Approval        // of the runs that go on, the oldest first
+}
+
+// agentState is what the agent of a run does, and with which model.
+type agentState struct{ step, model string }
+
+// publish shows the registry, and what goes with its jobs, to those who only read.
 func (j *core) publish() {
-	all := j.book.All()
-	j.shown.Store(&all)
+	now := shown{jobs: j.book.All(), agents: map[string]agentState{}}
+	for name, r := range j.runs {
+		now.agents[name] = agentState{r.step, r.model}
+		now.approvals = slices.AppendSeq(now.approvals, maps.Values(r.approvals))
+	}
+	for _, one := range now.jobs {
+		if one.Mirror != nil && !one.State.IsEnded() {
+			now.approvals = append(now.approvals, j.away.Approvals(one.Name)...)
+		}
+	}
+	slices.SortFunc(now.approvals, func(a, b job.Approval) int {
+		return cmp.Or(cmp.Compare(a.AskedAt, b.AskedAt), strings.Compare(a.ID, b.ID))
+	})
+	j.shown.Store(&now)
 	j.opts.Broker.Changed()
 }
 
 // all lists every job as it was shown last.
-func (j *core) all() []job.Job { return *j.shown.Load() }
+func (j *core) all() []job.Job { return j.shown.Load().jobs }
 
 func (j *core) get(name string) (job.Job, error) {
+	host, local := remote.SplitName(name)
 	for _, one := range j.all() {
-		if one.Name == name {
+		if one.Name == name || host != "" && one.Remote != nil && one.Remote.Host == host && one.Remote.Name == local {
 			return one, nil
 		}
 	}
+	if err := j.checkName(name); err != nil {
+		return job.Job{}, err
+	}
 	return job.Job{}, bridge.Errorf(bridge.NotFound, "there is no job named %q", name)
-}
-
-// archive moves the ended jobs over the last 200 to files of their own (JOB-09).
-func (j *core) archive() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	names := j.book.Archivable()
-	if len(names) == 0 || j.opts.Hold {
-		return nil
-	}
-	if err := disk.MakeDir(filepath.Dir(j.archived("x"))); err != nil {
-		return err
-	}
-	for _, name := range names {
-		one, _ := j.book.Get(name)
-		data, err := json.Marshal(one)
-		if err == nil {
-			err = disk.WriteAtomic(j.archived(name), data, disk.PrivateFile)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return j.changeLocked(func(r *job.Registry) error {
-		for _, name := range names {
-			if err := r.Forget(name); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // find returns a job, also one in the archive.
 func (j *core) find(name string) (job.Job, error) {
 	one, err := j.get(name)
-	if err == nil || !job.IsName(name) {
+	host, name := remote.SplitName(name)
+	if err == nil || !job.IsName(name) || j.checkName(name) != nil {
 		return one, err
 	}
-	data, readErr := disk.ReadLimited(j.archived(name), maxRegistryBytes)
-	if errors.Is(readErr, fs.ErrNotExist) {
+	kept, readErr := record.ReadEntry(j.files.Entry(name))
+	if errors.Is(readErr, fs.ErrNotExist) || host != "" && (kept.Remote == nil || kept.Remote.Host != host) {
 		return one, err
 	}
-	if readErr == nil {
-		readErr = json.Unmarshal(data, &one)
-	}
-	return one, readErr
+	return kept, readErr
 }

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/config"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/jobs/record"
 )
 
 // asking is a job that waits for an answer to the approval "q1".
@@ -30,18 +32,7 @@ func (r *runner) ask(state job.ApprovalState) {
 	r.b.t.Helper()
 	approval := job.NewApproval(job.Approval{ID: "q1", Job: r.spec.Job, Run: 1, By: "boss", Kind: "command", What: "shell", Detail: "rm -rf build"}, time.Now())
 	approval.State = state
-	data, err := json.Marshal(approval)
-	path := r.b.jobs.approvalPath("q1")
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o700)
-	}
-	if err == nil {
-		err = os.WriteFile(path, data, 0o600)
-	}
-	if err != nil {
-		r.b.t.Fatal(err)
-	}
-	r.report(api.RunnerReport{Approvals: []job.Approval{approval}})
+	r.tells(approval)
 }
 
 func (s session) answer(decision string) (api.JobMessaged, error) {
@@ -109,7 +100,7 @@ func TestJOB_07_TheQuestionOfADeadRunnerIsWithdrawn(t *testing.T) {
 	b.rewrite(first, func(e map[string]any) { e["host"] = map[string]any{"pid": 1 << 22, "identity": "-:1"} })
 	b.up()
 	eventually(t, "the question to be withdrawn", func() bool {
-		approval, err := b.jobs.readApproval("q1")
+		approval, err := b.jobs.files.ReadApproval("q1")
 		return err == nil && approval.State == job.ApprovalWithdrawn
 	})
 	present, err := b.jobs.Answer("q1", job.Allow, "")
@@ -205,7 +196,7 @@ func TestJOB_11_ARunnerSpeaksForItsOwnRunAlone(t *testing.T) {
 
 func TestJOB_09_SlotsAreGivenFirstInFirstOut(t *testing.T) {
 	b := prepared(t)
-	b.limits.MaxJobs = 1
+	b.allow(func(o *config.Jobs) { o.MaxJobs = 1 })
 	b.up()
 	s := b.join("boss", "s1")
 	for _, hex := range []string{"01", "02", "03"} {
@@ -265,7 +256,7 @@ func TestJOB_10_ALogIsReadByItsBytes(t *testing.T) {
 	b := newBench(t)
 	s := b.join("boss", "s1")
 	s.mustSpawn("01", `{"prompt":"x"}`)
-	if got, err := b.jobs.ReadLog(first, 0); err != nil || got != (Log{}) {
+	if got, err := b.jobs.ReadLog(first, 0); err != nil || got != (record.Log{}) {
 		t.Errorf("before a word: %+v, %v", got, err)
 	}
 	text := strings.Repeat("a", 128<<10-1) + "ä and the end"
@@ -309,7 +300,12 @@ func TestJOB_20_AJobSaysHowFarItIs(t *testing.T) {
 	r := b.started()
 	percent, minutes := 42.9, 30.0
 	args := api.JobProgressArgs{Job: first, Token: r.spec.Token, Args: job.ProgressArgs{Percent: &percent, ETAMinutes: &minutes, Note: "half"}}
-	if err := s.JobProgress(t.Context(), args); err != nil {
+	wantCode(t, "from another session that knows its secret", s.JobProgress(t.Context(), args), bridge.Denied)
+	inside := b.dial(api.RoleSession)
+	if _, err := inside.Register(t.Context(), api.Register{Kind: bridge.Codex, Name: first, Runner: true, JobToken: r.spec.Token, Cwd: b.home.Dir()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := inside.JobProgress(t.Context(), args); err != nil {
 		t.Fatal(err)
 	}
 	got, err := b.jobs.View(first)
@@ -318,20 +314,49 @@ func TestJOB_20_AJobSaysHowFarItIs(t *testing.T) {
 	}
 	eventually(t, "it to be in the file", func() bool { return b.entry(first)["progressNote"] == "half" })
 	args.Token = ""
-	wantCode(t, "without its secret", s.JobProgress(t.Context(), args), bridge.Denied)
+	wantCode(t, "without its secret", inside.JobProgress(t.Context(), args), bridge.Denied)
 	args.Token, args.Job = r.spec.Token, second
-	wantCode(t, "for another job", s.JobProgress(t.Context(), args), bridge.Denied)
+	wantCode(t, "for another job", inside.JobProgress(t.Context(), args), bridge.Denied)
 }
 
-func TestVER_05_NoJobIsTakenInBesideOlderPrograms(t *testing.T) {
+// Beside older programs jobs are given and end as ever, and jobs.json keeps its bytes;
+// when those have left, everything stands in it.
+func TestVER_05_JobsBesideOlderProgramsWaitOutsideTheirFile(t *testing.T) {
 	b := prepared(t)
+	path := filepath.Join(b.home.Dir(), "jobs.json")
+	theirs := `{"version":4,"jobs":[{"id":"t1","name":"codex-theirs","agent":"codex","prompt":"p","owner":"o","status":"done","theirs":1}]}`
+	if err := os.WriteFile(path, []byte(theirs), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	b.hold = true
 	b.up()
-	_, err := b.join("boss", "s1").spawn("01", `{"prompt":"x"}`)
-	wantCode(t, "a spawn", err, bridge.Conflict)
-	if _, err := os.Stat(filepath.Join(b.home.Dir(), "jobs.json")); !os.IsNotExist(err) {
-		t.Errorf("jobs.json: %v", err)
+	s := b.join("boss", "s1")
+	s.mustSpawn("01", `{"prompt":"x"}`)
+	r := b.started()
+	r.connect(api.RunnerReport{})
+	r.finish("made")
+	s.mail(1)
+	b.down()
+	b.up()
+	if got, err := b.jobs.View(first); err != nil || got.Status != job.Finished {
+		t.Errorf("after a restart it is %+v, %v", got, err)
 	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != theirs {
+		t.Errorf("jobs.json holds %s, %v", data, err)
+	}
+	b.down()
+	b.hold = false
+	b.up()
+	if got := b.entry(first); got["status"] != "done" || got["delivered"] != true {
+		t.Errorf("in jobs.json it is %v", got)
+	}
+	if got := b.entry("codex-theirs"); got["theirs"] != 1.0 {
+		t.Errorf("theirs is %v", got)
+	}
+	if got, err := b.jobs.View(first); err != nil || got.Status != job.Finished {
+		t.Errorf("it is %+v, %v", got, err)
+	}
+	b.join("boss", "s1").mail(0) // the result came once
 }
 
 func TestVER_06_AForeignRegistryStaysAsItIs(t *testing.T) {
@@ -368,15 +393,13 @@ func TestJOB_12_AJobWritesToWhomItWasGivenAlone(t *testing.T) {
 	b.join("friend", "s2")
 	b.join("stranger", "s3")
 	s.mustSpawn("01", `{"prompt":"x","send_to":["friend"]}`)
-	b.started()
+	token := b.started().spec.Token
 	inside := b.dial(api.RoleSession)
-	if _, err := inside.Register(t.Context(), api.Register{Kind: bridge.Codex, Name: first, Runner: true, Cwd: b.home.Dir()}); err != nil {
+	if _, err := inside.Register(t.Context(), api.Register{Kind: bridge.Codex, Name: first, Runner: true, JobToken: token, Cwd: b.home.Dir()}); err != nil {
 		t.Fatal(err)
 	}
 	for to, code := range map[string]bridge.Code{"boss": "", "friend": "", "stranger": bridge.Denied, "*": bridge.Denied, "claude": bridge.Denied, "Boss": bridge.Denied} {
 		_, err := inside.Send(t.Context(), api.SendArgs{To: to, Body: "hello"})
 		wantCode(t, "to "+to, err, code)
 	}
-	_, err := inside.Spawn(t.Context(), api.SpawnArgs{Kind: bridge.Codex, Name: second, Args: json.RawMessage(`{"prompt":"x"}`)})
-	wantCode(t, "a job of its own", err, bridge.Denied)
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,42 +17,78 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/broker"
 	"bridge/backend/config"
+	"bridge/backend/gitwork"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/jobs/away"
+	"bridge/backend/jobs/landing"
+	"bridge/backend/jobs/record"
+	"bridge/backend/sandbox"
 )
 
-// Options says what the jobs work with. All fields are required but Hold and Pace.
+// Options says what the jobs work with. All fields are required but Transcripts, Git, Agents, Rules, Hold and Pace.
 type Options struct {
-	Home   config.Home
-	Limits job.Limits
-	Broker Broker
+	Home config.Home
+	// Settings is what the owner says of jobs, read anew at each use.
+	Settings func() (config.Jobs, error)
+	Broker   Broker
+	// Transcripts keeps what was said; nil keeps it in the runs' own files alone.
+	Transcripts record.Transcripts
+	// ArchiveAge is how old an ended job goes to the archive; 0 is no age.
+	ArchiveAge time.Duration
 	// Start starts the runner of the job whose folder that is, apart from this
 	// process, and returns its process id.
 	Start func(folder string) (pid int, err error)
-	// Hold says that older programs are alive that keep jobs.json too: it stays as
-	// it is, and no job is taken in (VER-05).
+	Git   *gitwork.Git // nil where this PC has none: then there are no worktrees and no diffs
+	// Agents are those of this PC; nil knows none, and refuses nothing.
+	Agents Agents
+	// Rules are the owner's standing rules; nil asks everything.
+	Rules Rules
+	// Hold says that older programs are alive that keep jobs.json too: it stays as it
+	// is, and what is written waits beside it (VER-05).
 	Hold bool
 	Now  func() time.Time
 	Log  *slog.Logger
 	Pace Pace
 }
 
+// Agents is what jobs ask of the agent CLIs of this PC, which answer for themselves.
+type Agents interface {
+	// Check refuses, in one sentence, what they cannot do: one that is not there, a
+	// model that it does not know.
+	Check(ctx context.Context, request job.Request) error
+	// Models and Usage tell what the CLIs tell, of one kind or, for "", of all.
+	Models(ctx context.Context, kind bridge.AgentKind) (api.ModelsResult, error)
+	Usage(ctx context.Context, kind bridge.AgentKind) (api.UsageResult, error)
+	// KeptUsage is what they told last, without asking any.
+	KeptUsage() []api.AgentUsage
+}
+
 // Broker is what jobs ask of the broker.
 type Broker interface {
 	// Asker finds the session on whose behalf a connection asks.
 	Asker(ctx context.Context, conn *ipc.Conn, caller api.Caller) (broker.Asker, error)
+	// JobOf names the job that a connection speaks for, "" for none.
+	JobOf(conn *ipc.Conn) string
+	// Live finds the connected session of that very name or id, which is no job's own.
+	Live(name string) (bridge.Address, error)
+	// GiveOn gives a message that nobody has read to the session with that peer id, and
+	// reports whether there is such a message.
+	GiveOn(ctx context.Context, messageID, peerID string) (known bool, err error)
 	// Deliver stores a message durably for the session with that peer id, once however
-	// often it is asked.
+	// often it is asked. One that another session has, and has not read, goes on to this
+	// one.
 	Deliver(ctx context.Context, from bridge.Address, peerID string, args api.SendArgs) error
 	// Changed tells everyone who watches.
 	Changed()
 }
 
 // Pace is how often what cannot tell of itself is looked at, and how long a runner
-// may take to be heard of after a broker's death in the moment of its start.
+// may take to be heard of after a broker's death in the moment of its start. Reclaim
+// is how often worktrees are.
 type Pace struct {
-	Look, Grace time.Duration
+	Look, Grace, Reclaim time.Duration
 }
 
 const (
@@ -65,25 +102,38 @@ type Jobs struct {
 	*asks
 	*runners
 	*approvals
+	*standing
 	*views
+
+	looking sync.Mutex // held by a look: one at a time
+	rest    bool       // something of an archived job may be in its old place; under looking
 }
 
 // core is what the parts share: the registry and what goes with its jobs, and the
 // parts themselves. Each part has a file by its noun.
 type core struct {
 	opts  Options
+	files record.Files
 	began time.Time
-	ready chan struct{}             // capacity 1: somebody may be able to start
-	shown atomic.Pointer[[]job.Job] // for those who only read
+	ready chan struct{}         // capacity 1: somebody may be able to start
+	shown atomic.Pointer[shown] // for those who only read
+	heard record.Heard
 	parts
+	// checkName refuses a name for which jobs.json has more than one job.
+	checkName func(name string) error
 
-	mu    sync.Mutex // guards the registry and what goes with its jobs; held while jobs.json is written
-	file  job.File
-	book  *job.Registry
-	slots map[string]int // as sessions set them, by peer id
-	dirty bool           // something stands in the registry that is not in the file
-	runs  map[string]*run
-	bound map[*ipc.Conn]*run
+	mu       sync.Mutex // guards the registry and what goes with its jobs; held while jobs.json is written
+	registry record.Registry
+	file     job.File
+	book     *job.Registry
+	limits   job.Limits     // as the owner said last
+	slots    map[string]int // as sessions set them, by peer id
+	dirty    bool           // something stands in the registry that is not in the file
+	runs     map[string]*run
+	bound    map[*ipc.Conn]*run
+	trees    sandbox.Trees // whose a process is
+
+	keeping sync.Mutex // held while a transcript is taken in
 
 	tasks  sync.WaitGroup
 	life   context.Context //nolint:containedctx // of what the jobs do by themselves
@@ -91,12 +141,16 @@ type core struct {
 }
 
 type parts struct {
-	starts    *starts    // gives slots, starts runners
-	results   *results   // what came of runs, also of those whose runner is gone
-	runners   *runners   // what runners report and are told
-	approvals *approvals // what jobs ask before they go on
-	asks      *asks      // what supervisors ask for
-	views     *views     // what is shown of all this
+	starts    *starts               // gives slots, starts runners
+	results   *results              // what came of runs, also of those whose runner is gone
+	runners   *runners              // what runners report and are told
+	approvals *approvals            // what jobs ask before they go on
+	standing  *standing             // what the owner's standing rules answer
+	asks      *asks                 // what supervisors ask for
+	views     *views                // what is shown of all this
+	landings  *landing.Repositories // the repositories of jobs, and what the owner does with their work
+	said      *transcripts          // what was said in runs
+	away      *away.Jobs            // jobs that paired PCs do
 }
 
 // Open reads the book. Run begins the work.
@@ -108,26 +162,30 @@ func Open(opts Options) (*Jobs, error) {
 		opts.Pace.Grace = usualGrace
 	}
 	c := &core{
-		opts: opts, began: opts.Now(), ready: make(chan struct{}, 1), slots: map[string]int{},
+		opts: opts, files: record.Files{Home: opts.Home.Dir(), Archive: opts.Home.ArchiveDir()}, began: opts.Now(), ready: make(chan struct{}, 1), slots: map[string]int{},
 		runs: map[string]*run{}, bound: map[*ipc.Conn]*run{},
+		registry: record.Registry{
+			Path: filepath.Join(opts.Home.Dir(), "jobs.json"), Pending: opts.Home.PendingJobWrites(),
+			Kept: filepath.Join(opts.Home.ArchiveDir(), "pending-job-writes"), Hold: opts.Hold,
+		},
 	}
-	c.parts = parts{starts: &starts{c}, results: &results{c}, runners: &runners{c}, approvals: &approvals{c}, asks: &asks{core: c}, views: &views{c}}
+	c.parts = parts{starts: &starts{c}, results: &results{c}, runners: &runners{c}, approvals: &approvals{c}, standing: &standing{c}, asks: &asks{core: c}, views: &views{core: c}, said: &transcripts{c}}
 	c.asks.operations = c.asks.index()
 	c.life, c.cancel = context.WithCancel(context.Background())
-	j := &Jobs{core: c, asks: c.asks, runners: c.runners, approvals: c.approvals, views: c.views}
+	c.landings, c.away = newLandings(c), newAway(c)
+	j := &Jobs{core: c, asks: c.asks, runners: c.runners, approvals: c.approvals, standing: c.standing, views: c.views, rest: true}
 	if err := j.read(); err != nil {
 		return nil, err
 	}
 	for _, one := range j.book.All() {
-		if one.State.IsActive() || one.State.IsEnded() && one.Run > 0 && !one.ResultSent {
-			if err := j.reopen(one); err != nil {
-				return nil, err
-			}
+		if one.Mirror == nil && (one.State.IsActive() || one.IsUnsent()) {
+			j.reopen(one)
 		}
 	}
 	if err := c.approvals.load(); err != nil {
 		return nil, err
 	}
+	c.standing.takeUp()
 	j.publish()
 	return j, nil
 }
@@ -135,14 +193,18 @@ func Open(opts Options) (*Jobs, error) {
 // Run takes up what an earlier broker left, and goes on until Close.
 func (j *Jobs) Run() {
 	j.tasks.Go(j.starts.loop)
+	j.tasks.Go(j.tellHandoffs)
 	j.tasks.Go(j.lookLoop)
+	j.tasks.Go(func() { j.landings.Run(j.life) })
+	j.tasks.Go(j.said.keepAll)
 	j.kick()
 }
 
-// Close ends what the jobs do by themselves. Runners go on.
+// Close ends what the jobs do by themselves. Runners go on; a finish comes to its end.
 func (j *Jobs) Close() {
 	j.cancel()
 	j.tasks.Wait()
+	j.landings.Close()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.dirty {
@@ -174,14 +236,20 @@ func (j *Jobs) lookLoop() {
 }
 
 func (j *Jobs) look() {
+	j.looking.Lock()
+	defer j.looking.Unlock()
 	for _, one := range j.all() {
 		switch {
+		case one.Mirror != nil: // its PC looks after it
 		case one.State.IsActive():
 			j.results.lookAtRunner(one)
-		case one.State.IsEnded() && one.Run > 0 && !one.ResultSent:
+		case one.IsUnsent():
 			j.logged("send the result of "+one.Name, j.results.send(j.life, one.Name))
+		case one.State == job.Limit:
+			j.logged("continue "+one.Name, j.resume(one))
 		}
 	}
+	j.logged("ask about an approval", j.put(j.life))
 	j.logged("move ended jobs to the archive", j.archive())
 	j.mu.Lock()
 	defer j.mu.Unlock()

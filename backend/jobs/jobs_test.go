@@ -1,18 +1,28 @@
 package jobs
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/config"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
+	"bridge/backend/orphans"
 	"bridge/backend/proc"
+	"bridge/backend/search"
+	"bridge/backend/store"
 )
 
 const first, second = "codex-job-00000001", "codex-job-00000002"
@@ -44,7 +54,8 @@ func TestJOB_01_WhatCannotBeDoneIsRefusedAndLeavesNothing(t *testing.T) {
 		`{"prompt":"x","timeout_sec":9}`:                    bridge.Invalid,
 		`{"prompt":"x","timeout_sec":86401}`:                bridge.Invalid,
 		`{"prompt":"x","cwd":"here"}`:                       bridge.Invalid,
-		`{"prompt":"x","worktree":true}`:                    bridge.Unsupported,
+		`{"prompt":"x","cwd":"/no/such/folder"}`:            bridge.NotFound,
+		`{"prompt":"x","cwd":"/dev/null"}`:                  bridge.NotFound,
 		`{"prompt":"x","host":"laptop","cwd":"/x"}`:         bridge.Unsupported,
 		`{"prompt":"x","send_to":["*"]}`:                    bridge.Invalid,
 		`{"prompt":"x","access":"full"}`:                    bridge.Invalid,
@@ -78,7 +89,7 @@ func TestJOB_02_WhatARunnerTellsIsShown(t *testing.T) {
 	if entry := b.entry(first); entry["sessionId"] != "thread-"+first || entry["state"] != "running" {
 		t.Errorf("jobs.json has %v", entry)
 	}
-	r.report(api.RunnerReport{State: &job.StateFile{Job: first, Run: 1, State: job.Waiting, Wait: &job.Wait{For: job.ForRetry, Until: 5}}})
+	r.report(api.RunnerReport{State: &runs.StateFile{Job: first, Run: 1, State: job.Waiting, Wait: &job.Wait{For: job.ForRetry, Until: 5}}})
 	if one, _ := b.jobs.View(first); one.Status != job.Waiting || one.Wait.For != job.ForRetry {
 		t.Errorf("while it waits it is %+v", one)
 	}
@@ -232,6 +243,64 @@ func TestJOB_02_ARunnerThatIsGoneWithoutAnEnvelopeIsInterrupted(t *testing.T) {
 	}
 }
 
+// A look at a job from before its runner was noted does not end the run: what counts
+// is how the job stands once nobody is starting it.
+func TestJOB_02_AnOldLookAtAJobEndsNoRun(t *testing.T) {
+	b := prepared(t)
+	dead, end := sleeper(t)
+	before, err := proc.Identity(dead)
+	if err != nil {
+		t.Skip("processes have no identity here:", err)
+	}
+	end()
+	pid, _ := sleeper(t)
+	b.start = func(folder string) (int, error) { b.starts <- folder; return pid, nil }
+	b.up()
+	b.join("boss", "s1").mustSpawn("01", `{"prompt":"x"}`)
+	b.started()
+	var old job.Job
+	eventually(t, "its process to be known", func() bool { old, _ = b.jobs.get(first); return old.Host != nil })
+	old.Host = &job.Host{PID: dead, Identity: before}
+	b.jobs.results.lookAtRunner(old)
+	if state := b.state(first); !state.IsActive() {
+		t.Errorf("it is %s", state)
+	}
+}
+
+// A run that ended as interrupted is begun by no runner that comes late, and one that
+// a runner has just begun is not ended.
+func TestJOB_02_ARunThatEndedIsBegunByNobody(t *testing.T) {
+	b := prepared(t)
+	pid, end := sleeper(t)
+	b.start = func(folder string) (int, error) { b.starts <- folder; return pid, nil }
+	b.up()
+	s := b.join("boss", "s1")
+	s.mustSpawn("01", `{"prompt":"x"}`)
+	b.started()
+	eventually(t, "its process to be known", func() bool { one, _ := b.jobs.get(first); return one.Host != nil })
+	end()
+	wantText(t, s.mail(1)[0].Body, first+" was interrupted")
+	if err := orphans.Bar(filepath.Join(b.home.Dir(), "jobs", first), 1); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("its run can still be claimed: %v", err)
+	}
+
+	late, _ := sleeper(t)
+	identity, err := proc.Identity(late)
+	if err != nil {
+		t.Skip("processes have no identity here:", err)
+	}
+	claim, err := json.Marshal(orphans.Claim{Runner: job.Process{PID: late, Identity: identity}, Token: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(orphans.ClaimFile(filepath.Join(b.home.Dir(), "jobs", first), 2), claim, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if b.jobs.results.bar(job.Job{Name: first, Run: 2}) {
+		t.Error("a run that has just been begun may be ended")
+	}
+}
+
 func TestJOB_02_ADeadRunnersEnvelopeCounts(t *testing.T) {
 	b := prepared(t)
 	pid, end := sleeper(t)
@@ -257,7 +326,7 @@ func TestJOB_06_WhatADeadRunnerLeftIsEndedByIdentity(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		state := job.StateFile{Job: filepath.Base(folder), Run: 1, State: job.Running, Processes: []job.Process{
+		state := runs.StateFile{Job: filepath.Base(folder), Run: 1, State: job.Running, Processes: []job.Process{
 			{PID: left, Identity: identity, Role: "cli"}, {PID: stranger, Identity: "-:1", Role: "helper"},
 		}}
 		data, err := state.Encode()
@@ -288,8 +357,67 @@ func TestAJobThatCannotBeStartedFails(t *testing.T) {
 	if entry := b.entry(first); entry["status"] != "failed" {
 		t.Errorf("jobs.json has %v", entry)
 	}
-	s.mustSpawn("02", `{"prompt":"x","cwd":"/no/such/folder"}`)
-	wantText(t, s.mail(1)[0].Body, "could not be started", "/no/such/folder")
+}
+
+// Where a turn takes no words, the answer says that they wait.
+func TestJOB_24_WordsWaitForTheTurnsEndWhereTheAgentTakesNone(t *testing.T) {
+	b := newBench(t)
+	s := b.join("boss", "s1")
+	s.mustSpawn("01", `{"prompt":"x"}`)
+	r := b.started()
+	r.connect(api.RunnerReport{})
+	r.report(api.RunnerReport{State: &runs.StateFile{Job: first, Run: 1, State: job.Running, NextTurn: true}})
+	said, err := s.say(first, "look here")
+	if err != nil || said.Delivery == nil || *said.Delivery != job.InLine {
+		t.Fatalf("%+v, %v", said, err)
+	}
+	if got := r.orders(); len(got) != 1 || got[0].Text != "look here" {
+		t.Errorf("its orders are %+v", got)
+	}
+}
+
+// small is an agent that has no model huge.
+type small struct{}
+
+func (small) Check(_ context.Context, r job.Request) error {
+	if r.Model == "huge" {
+		return bridge.Errorf(bridge.NotFound, "codex has no model huge")
+	}
+	return nil
+}
+
+func (small) Models(_ context.Context, kind bridge.AgentKind) (api.ModelsResult, error) {
+	return api.ModelsResult{Agents: []api.AgentModels{{Agent: kind, AsOf: 7, Models: []api.Model{{ID: "small"}}}}}, nil
+}
+
+func (small) KeptUsage() []api.AgentUsage { return nil }
+
+func (small) Usage(_ context.Context, kind bridge.AgentKind) (api.UsageResult, error) {
+	return api.UsageResult{Agents: []api.AgentUsage{{Agent: kind, AsOf: 7, Limits: []api.Limit{}, Note: "not told by this CLI"}}}, nil
+}
+
+// What the agents of this PC cannot do is refused, and nothing is started.
+func TestJOB_21_WhatIsNotOfferedStartsNothing(t *testing.T) {
+	b := newBench(t)
+	b.agents = small{}
+	b.down()
+	b.up()
+	s := b.join("boss", "s1")
+	if _, err := s.spawn("01", `{"prompt":"x","model":"huge"}`); bridge.CodeOf(err) != bridge.NotFound || err.Error() != "codex has no model huge" {
+		t.Errorf("spawn: %v", err)
+	}
+	if jobs := b.jobs.Views(); len(jobs) != 0 {
+		t.Errorf("there is %+v", jobs)
+	}
+	s.mustSpawn("02", `{"prompt":"x","model":"small"}`)
+	models, err := s.Models(t.Context(), api.AgentArgs{Agent: bridge.Codex})
+	if err != nil || len(models.Agents) != 1 || models.Agents[0].AsOf != 7 || models.Agents[0].Models[0].ID != "small" {
+		t.Errorf("models: %+v, %v", models, err)
+	}
+	usage, err := s.Usage(t.Context(), api.AgentArgs{})
+	if err != nil || usage.Agents[0].Note != "not told by this CLI" {
+		t.Errorf("usage: %+v, %v", usage, err)
+	}
 }
 
 func TestJOB_05_WordsReachARunningJobOnce(t *testing.T) {
@@ -363,29 +491,73 @@ func TestJOB_05_WordsThatCameTooLateContinueTheJob(t *testing.T) {
 	}
 }
 
-func TestJOB_05_SettingsCountFromTheNextTurn(t *testing.T) {
+// A result that cannot be stored is tried again by whoever looks, also by several at
+// once; then it comes once.
+func TestJOB_03_SeveralSendAResultAtOnce(t *testing.T) {
 	b := newBench(t)
 	s := b.join("boss", "s1")
-	s.mustSpawn("01", `{"prompt":"x","access":"edit"}`)
+	s.mustSpawn("01", `{"prompt":"x"}`)
 	r := b.started()
 	r.connect(api.RunnerReport{})
 	r.work()
-	r.finish("12")
-	said, err := s.JobMessage(t.Context(), api.JobMessageArgs{ID: "a", Args: job.MessageArgs{Job: first, Model: "big", Access: "read"}})
-	if err != nil || said.Delivery != nil {
-		t.Fatalf("%+v, %v", said, err)
-	}
-	if _, err := s.say(first, "more"); err != nil {
+	if _, err := s.say(first, "late words"); err != nil {
 		t.Fatal(err)
 	}
-	if next := b.started(); next.spec.Model != "big" || next.spec.Access != job.AccessRead {
+	b.fails.Store(true)
+	_, _ = r.RunnerReport(t.Context(), r.end(answered, "12")) // its result is on the disk, and not stored
+	var senders sync.WaitGroup
+	for range 8 {
+		senders.Go(func() {
+			for range 50 {
+				if err := b.jobs.results.send(t.Context(), first); err == nil {
+					t.Error("it was sent although nothing can be stored")
+				}
+			}
+		})
+	}
+	senders.Wait()
+	b.fails.Store(false)
+	wantText(t, s.mail(1)[0].Body, "12")
+	if next := b.started(); next.spec.Run != 2 || next.spec.Prompt != "late words" {
 		t.Errorf("its next run is asked for %+v", next.spec)
+	}
+}
+
+func TestJOB_05_SettingsCountFromTheNextTurn(t *testing.T) {
+	for name, running := range map[string]bool{"of a job that has ended": false, "of one that goes on, whose agent tells its own": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			s := b.join("boss", "s1")
+			s.mustSpawn("01", `{"prompt":"x","access":"edit"}`)
+			r := b.started()
+			r.connect(api.RunnerReport{})
+			r.work()
+			if !running {
+				r.finish("12")
+			}
+			said, err := s.JobMessage(t.Context(), api.JobMessageArgs{ID: "a", Args: job.MessageArgs{Job: first, Title: "better", Model: "big", Access: "read"}})
+			if err != nil || said.Delivery != nil {
+				t.Fatalf("%+v, %v", said, err)
+			}
+			if running {
+				before := r.state(job.Running)
+				before.Title = "x" // the order was not carried out yet
+				r.report(api.RunnerReport{State: before})
+				r.finish("12")
+			}
+			if _, err := s.say(first, "more"); err != nil {
+				t.Fatal(err)
+			}
+			if next := b.started(); next.spec.Model != "big" || next.spec.Title != "better" || next.spec.Access != job.AccessRead {
+				t.Errorf("its next run is asked for %+v", next.spec)
+			}
+		})
 	}
 }
 
 func TestJOB_06_ACancelledJob(t *testing.T) {
 	b := prepared(t)
-	b.limits.MaxJobs = 1
+	b.allow(func(o *config.Jobs) { o.MaxJobs = 1 })
 	b.up()
 	s := b.join("boss", "s1")
 	s.mustSpawn("01", `{"prompt":"x"}`)
@@ -409,5 +581,122 @@ func TestJOB_06_ACancelledJob(t *testing.T) {
 	wantText(t, b.join("boss", "s1").mail(1)[0].Body, first+" was cancelled")
 	if len(b.starts) != 0 {
 		t.Error("the job in line was started")
+	}
+}
+
+// What a restore ended has no envelope: one is written, and the supervisor hears once.
+func TestSTO_08_AJobThatARestoreEndedIsToldOnce(t *testing.T) {
+	b := newBench(t)
+	boss := b.join("boss", "s1")
+	one := boss.mustSpawn("01", `{"prompt":"p"}`)
+	<-b.starts
+	eventually(t, "the start", func() bool { present, _ := b.jobs.get(one.Job); return present.Host != nil })
+	b.down()
+	registry := filepath.Join(b.home.Dir(), "jobs.json")
+	data, err := os.ReadFile(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := job.DecodeFile(data)
+	if err != nil || !file.Settle(time.Now(), func(string, int) (job.Outcome, bool) { return job.Outcome{}, false }) {
+		t.Fatal(err)
+	}
+	if data, err = file.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	damaged := filepath.Join(b.home.Dir(), "jobs", one.Job, "envelope.json")
+	for path, text := range map[string]string{registry: string(data), damaged: "half"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.up()
+	boss = b.join("boss", "s1")
+	mail := boss.mail(1)
+	if !strings.Contains(mail[0].Body, "was interrupted") || mail[0].ID != "result-"+one.Job+"-1" {
+		t.Errorf("the mail is %+v", mail[0])
+	}
+	kept, err := filepath.Glob(filepath.Join(filepath.Dir(damaged), "envelope-before-1-*.json"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("what was there is kept as %v, %v", kept, err)
+	}
+	if text, err := os.ReadFile(kept[0]); err != nil || string(text) != "half" {
+		t.Errorf("it was kept as %q, %v", text, err)
+	}
+	if _, err := boss.say(one.Job, "go on"); err != nil {
+		t.Errorf("it cannot be continued: %v", err)
+	}
+	if folder := <-b.starts; filepath.Base(folder) != one.Job {
+		t.Errorf("%s was started", folder)
+	}
+}
+
+// What was said in a job's runs is found by search before its supervisor hears of the
+// end, once, and also when no broker was there.
+func TestJOB_25_SearchFindsAJobsTranscript(t *testing.T) {
+	b := newBench(t)
+	s := b.join("boss", "s1")
+	s.mustSpawn("01", `{"prompt":"x"}`)
+	r := b.started()
+	r.connect(api.RunnerReport{})
+	r.work()
+	path := filepath.Join(b.home.Dir(), "runs", first+".jsonl")
+	say := func(texts ...string) {
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range texts {
+			line, err := runs.Said{At: 5, Run: 1, Kind: runs.SaidText, Text: text}.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := file.Write(line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	many := make([]string, 600) // more than one piece
+	for i := range many {
+		many[i] = fmt.Sprintf("the zebra is number%d", i)
+	}
+	say(many...)
+	r.finish("There are 12.")
+	s.mail(1)
+	find := func(typed string) (bodies []string) {
+		words, err := search.Parse(typed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the index", func() bool {
+			hits, behind, err := b.db.SearchWords(t.Context(), store.WordQuery{Words: words, Kinds: []search.Kind{search.Run}, Limit: 1000})
+			bodies = nil
+			for _, hit := range hits {
+				if bodies = append(bodies, hit.Said.Body); hit.Said.Job != first || hit.Said.Agent != bridge.Codex {
+					t.Errorf("the hit is %+v", hit)
+				}
+			}
+			return err == nil && behind == 0
+		})
+		return bodies
+	}
+	if found := find("zebra"); len(found) != 600 {
+		t.Errorf("found %d", len(found))
+	}
+	if found := find("number599"); len(found) != 1 || found[0] != many[599] {
+		t.Errorf("found %v", found)
+	}
+	b.down()
+	say("a giraffe came late")
+	b.up()
+	eventually(t, "what was said without a broker", func() bool { return len(find("giraffe")) == 1 })
+	if found := find("zebra"); len(found) != 600 {
+		t.Errorf("after a restart found %d", len(found))
 	}
 }

@@ -1,16 +1,22 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
 	"slices"
-	"time"
 
 	"bridge/backend/bridge"
 	"bridge/backend/broker"
+	"bridge/backend/chat"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
+	"bridge/backend/jobs/record"
 )
 
 // asks is the part that serves the operations, those of supervisors by itself.
@@ -19,17 +25,47 @@ type asks struct {
 	operations map[string]operation
 }
 
-// mayControl refuses everybody but the job's own supervisor and the owner: neither a
-// sibling nor whoever took the supervisor's name (JOB-11).
-func mayControl(by broker.Asker, one job.Job) error {
-	if by.Owner || by.Same != nil && !by.InJob && by.Same(one.Supervisor) {
-		return nil
-	}
-	return one.MayControl("", false)
+// answersTo says whose word counts for a job, as it is now: see job.Registry.AnswersTo.
+func (j *core) answersTo(one job.Job) job.Caller {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.answersToLocked(one)
 }
 
-// errInJob refuses what a job cannot ask for.
-var errInJob = bridge.Errorf(bridge.Denied, "a delegated job and a native child cannot give or steer jobs: tell whoever you work for")
+func (j *core) answersToLocked(one job.Job) job.Caller {
+	if present, has := j.book.Get(one.Name); has { // else it is in the archive
+		one = present
+	}
+	to, _ := j.book.AnswersTo(one, 0)
+	return to
+}
+
+// mayControl refuses everybody but whom the job answers to and the owner: neither a
+// sibling, nor the job itself or one above that has given it on, nor whoever took the
+// supervisor's name (JOB-11).
+func (j *core) mayControl(by broker.Asker, one job.Job) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return mayAct(by, one, j.answersToLocked(one))
+}
+
+// mayAct is mayControl for one job that answers to to.
+func mayAct(by broker.Asker, one job.Job, to job.Caller) error {
+	switch {
+	case by.Owner, to.IsJob && by.Job == to.Name:
+		return nil
+	case one.PC == "" && !to.IsJob && !by.InJob && to.ID != "" && by.Same != nil && by.Same(to.ID):
+		return nil
+	}
+	return bridge.Errorf(bridge.Denied, "%s works for %s: only %s or the owner can steer it", one.Name, to.Name, to.Name)
+}
+
+// errInJob refuses what neither a job nor a native child can ask for, errInChild what
+// such a child cannot.
+var (
+	errInJob   = bridge.Errorf(bridge.Denied, "a delegated job and a native child cannot do this: tell whoever you work for")
+	errInChild = bridge.Errorf(bridge.Denied, "a native child cannot give or steer jobs: tell whoever you work for")
+)
 
 // Handle serves an operation of the local link; the broker has checked its caller's
 // role.
@@ -54,7 +90,14 @@ func (j *asks) index() map[string]operation {
 		api.OpJobMessage.Name:   serve(api.OpJobMessage, j.message),
 		api.OpJobCancel.Name:    serve(api.OpJobCancel, j.cancelJob),
 		api.OpJobProgress.Name:  serve(api.OpJobProgress, j.progress),
+		api.OpHandOff.Name:      serve(api.OpHandOff, j.handOff),
 		api.OpJobSlots.Name:     serve(api.OpJobSlots, j.setSlots),
+		api.OpJobFinish.Name:    serve(api.OpJobFinish, j.finishJob),
+		api.OpModels.Name:       serve(api.OpModels, j.models),
+		api.OpUsage.Name:        serve(api.OpUsage, j.usage),
+		api.OpRuns.Name:         serve(api.OpRuns, j.runsOf),
+		api.OpRunLog.Name:       serve(api.OpRunLog, j.runLog),
+		api.OpApprove.Name:      serve(api.OpApprove, j.approve),
 	}
 }
 
@@ -68,20 +111,20 @@ func serve[A, R any](_ api.Op[A, R], method func(context.Context, *ipc.Conn, A) 
 	}
 }
 
-// controlled finds a job that the caller may steer, and who the caller is.
-func (j *asks) controlled(ctx context.Context, conn *ipc.Conn, caller api.Caller, name string) (job.Job, broker.Asker, error) {
+// controlled finds a job that the caller may steer.
+func (j *asks) controlled(ctx context.Context, conn *ipc.Conn, caller api.Caller, name string) (job.Job, error) {
 	by, err := j.opts.Broker.Asker(ctx, conn, caller)
 	if err != nil {
-		return job.Job{}, by, err
+		return job.Job{}, err
 	}
 	one, err := j.find(name)
 	if err != nil {
-		return one, by, err
+		return one, err
 	}
-	if by.InJob {
-		return one, by, errInJob
+	if by.InJob && by.Job == "" {
+		return one, errInChild
 	}
-	return one, by, mayControl(by, one)
+	return one, j.mayControl(by, one)
 }
 
 // spawn records a job and answers at once (JOB-01). Asked again with the same name by
@@ -91,53 +134,101 @@ func (j *asks) spawn(ctx context.Context, conn *ipc.Conn, args api.SpawnArgs) (a
 	if err != nil {
 		return api.Spawned{}, err
 	}
-	if by.InJob {
-		return api.Spawned{}, errInJob
+	if by.InJob && by.Job == "" {
+		return api.Spawned{}, errInChild
 	}
-	if present, err := j.get(args.Name); err == nil && mayControl(by, present) == nil {
-		return spawned(present), nil
+	if present, err := j.get(args.Name); err == nil && j.mayControl(by, present) == nil {
+		return j.spawned(present), nil
+	}
+	if err := j.checkName(args.Name); err != nil {
+		return api.Spawned{}, err
 	}
 	kind, ask, isName := job.ParseName(args.Name)
 	if !isName || kind != args.Kind {
 		return api.Spawned{}, bridge.Errorf(bridge.Invalid, "%q is not the name of a job of %s", args.Name, args.Kind)
 	}
-	request, err := job.ParseSpawn(args.Kind, ask, args.Args)
-	if err == nil {
-		err = possible(request)
+	if err := j.allowed(); err != nil {
+		return api.Spawned{}, err
 	}
+	request, err := job.ParseSpawn(args.Kind, ask, args.Args)
 	if err != nil {
 		return api.Spawned{}, err
 	}
-	if request.Cwd == "" {
-		request.Cwd = by.Cwd
+	if request.Host != "" {
+		if by.InJob {
+			return api.Spawned{}, errInJob
+		}
+		return j.away.Spawn(ctx, by, request, args)
 	}
-	var one job.Job
+	caller, err := j.place(by, &request)
+	if err != nil {
+		return api.Spawned{}, err
+	}
+	one, err := j.take(ctx, request, args.Name, caller, j.opts.Home.Worktrees())
+	if err != nil {
+		return api.Spawned{}, err
+	}
+	return j.spawned(one), nil
+}
+
+// take records a job. The checkout of one with a worktree is made below that folder.
+func (j *asks) take(ctx context.Context, request job.Request, name string, by job.Caller, worktrees string) (one job.Job, err error) {
+	if j.opts.Agents != nil {
+		if err := j.opts.Agents.Check(ctx, request); err != nil {
+			return one, err
+		}
+	}
+	worktree, err := j.landings.Place(ctx, request, name, worktrees)
+	if err != nil {
+		return one, err
+	}
 	err = j.change(func(r *job.Registry) (err error) {
-		one, err = r.Spawn(request, args.Name, job.Caller{Name: by.Address.Name, ID: by.Address.ID}, j.opts.Now())
+		one, err = r.Spawn(request, name, by, j.opts.Now())
+		if err == nil && worktree != nil {
+			one, err = r.Update(name, func(one *job.Job) { one.Worktree = worktree })
+		}
 		return err
 	})
+	if err == nil {
+		j.kick()
+	}
+	return one, err
+}
+
+// place says where a job works whose request does not, and who asks for it. Of a job
+// that hands work on, its folder counts and not what its session says; a link that
+// leads out of it is one out of it.
+func (j *asks) place(by broker.Asker, request *job.Request) (job.Caller, error) {
+	caller := job.Caller{Name: by.Address.Name, ID: by.Address.ID}
+	if by.Job == "" {
+		request.Cwd = cmp.Or(request.Cwd, by.Cwd)
+		return caller, nil
+	}
+	parent, err := j.get(by.Job)
 	if err != nil {
-		return api.Spawned{}, err
+		return caller, err
 	}
-	j.kick()
-	return spawned(one), nil
+	at := parent.Workdir
+	if w := parent.Worktree; w != nil {
+		at = cmp.Or(w.Cwd, w.Path, at)
+	}
+	request.Cwd = cmp.Or(request.Cwd, at)
+	caller.Name, caller.IsJob = parent.Name, true
+	folder, err := filepath.EvalSymlinks(request.Cwd)
+	own, ownErr := filepath.EvalSymlinks(at)
+	if err == nil && ownErr == nil {
+		request.Cwd = folder
+		inside, err := filepath.Rel(own, folder)
+		caller.Inside = err == nil && filepath.IsLocal(inside)
+	}
+	return caller, nil
 }
 
-// possible refuses what this build cannot do yet, rather than to do something else.
-func possible(request job.Request) error {
-	switch {
-	case request.Kind == job.ACP || request.Kind == bridge.Antigravity:
-		return bridge.Errorf(bridge.Unsupported, "this version of Bridge runs no jobs of %s", request.Kind)
-	case request.Worktree:
-		return bridge.Errorf(bridge.Unsupported, "this version of Bridge runs no jobs in worktrees of their own: leave worktree out")
-	case request.Host != "":
-		return bridge.Errorf(bridge.Unsupported, "this version of Bridge runs jobs on this PC only: leave host out")
+func (j *asks) spawned(one job.Job) api.Spawned {
+	if one.Mirror != nil {
+		return j.away.Spawned(one)
 	}
-	return nil
-}
-
-func spawned(one job.Job) api.Spawned {
-	answer := api.Spawned{Job: one.Name, Title: one.Title, Status: one.State, Workdir: one.Workdir}
+	answer := api.Spawned{Job: one.Name, Title: one.Title, Status: one.State, Workdir: one.Place()}
 	if one.Worktree != nil {
 		answer.Branch = one.Worktree.Branch
 	}
@@ -147,29 +238,28 @@ func spawned(one job.Job) api.Spawned {
 // message says something to a job, sets what its next turn begins with, or answers
 // what it asks (JOB-05, JOB-07).
 func (j *asks) message(ctx context.Context, conn *ipc.Conn, args api.JobMessageArgs) (api.JobMessaged, error) {
-	one, by, err := j.controlled(ctx, conn, args.Caller, args.Args.Job)
+	control, err := args.Args.Check()
 	if err != nil {
 		return api.JobMessaged{}, err
 	}
-	control, err := args.Args.Check()
-	if err == nil && control.ApprovalID == "" {
+	if control.ApprovalID != "" { // it may have been passed up to somebody who does not steer the job
+		by, err := j.opts.Broker.Asker(ctx, conn, args.Caller)
+		if err != nil {
+			return api.JobMessaged{}, err
+		}
+		if _, is := j.away.Approval(control.ApprovalID); is {
+			return j.away.Decide(ctx, by, control)
+		}
+		return j.decide(control, by)
+	}
+	_, err = j.controlled(ctx, conn, args.Caller, args.Args.Job)
+	if err == nil {
 		err = bridge.CheckID("the message's id", args.ID)
 	}
 	if err != nil {
 		return api.JobMessaged{}, err
 	}
-	if control.ApprovalID != "" {
-		return j.decide(control, by)
-	}
-	delivery, err := j.say(args.ID, control)
-	if err != nil {
-		return api.JobMessaged{}, err
-	}
-	answer := api.JobMessaged{JobStatus: j.status(one.Name)}
-	if delivery != job.NoDelivery {
-		answer.Delivery = &delivery
-	}
-	return answer, nil
+	return j.Say(args.ID, control)
 }
 
 func (j *asks) decide(control job.Control, by broker.Asker) (api.JobMessaged, error) {
@@ -179,7 +269,16 @@ func (j *asks) decide(control job.Control, by broker.Asker) (api.JobMessaged, er
 	if err == nil && approval.Job != control.Job {
 		err = bridge.Errorf(bridge.NotFound, "%s has no approval %q", control.Job, control.ApprovalID)
 	}
-	if err == nil {
+	if err != nil { // and whose job it is not hears no more than that
+		if one, has := j.find(control.Job); has == nil && j.mayControl(by, one) != nil {
+			err = j.mayControl(by, one)
+		}
+	}
+	switch {
+	case err != nil:
+	case control.Decision == job.PassUp:
+		err = j.approvals.passUp(control.ApprovalID, by, control.Reason)
+	default:
 		_, err = j.approvals.answer(control.ApprovalID, by, control.Decision, control.Reason)
 	}
 	if err != nil {
@@ -189,22 +288,48 @@ func (j *asks) decide(control job.Control, by broker.Asker) (api.JobMessaged, er
 	return api.JobMessaged{JobStatus: j.status(control.Job), Delivery: &done}, nil
 }
 
-// say gives words and settings to a job that is not in the archive.
+// errUnsent says that what came of a job's run is not durable with its supervisor yet:
+// the next run would take its place.
+var errUnsent = bridge.Errorf(bridge.Busy, "the job has just ended and its result is on its way: say it again in a moment")
+
+// say gives words and settings to a job that is not in the archive. Words that cross the
+// end of a run are for the next one, which begins when the result has gone out.
 func (j *asks) say(id string, control job.Control) (delivery job.Delivery, err error) {
-	one, err := j.get(control.Job)
+	for range 3 {
+		if delivery, err = j.sayOnce(id, control); !errors.Is(err, errUnsent) {
+			break
+		}
+	}
+	return delivery, err
+}
+
+func (j *asks) sayOnce(id string, control job.Control) (delivery job.Delivery, err error) {
+	one, err := j.registered(control.Job)
 	if err != nil {
 		return "", err
 	}
-	if one.State.IsEnded() && one.Run > 0 && !one.ResultSent {
-		// What came of the run goes out first: the next one would take its place.
-		if err := j.results.send(j.life, one.Name); err != nil {
-			return "", err
-		}
+	if err := j.allowed(); err != nil && !one.State.IsActive() {
+		return "", err
+	}
+	if err := j.runners.canHear(one.Name); err != nil {
+		return "", err
+	}
+	if err := j.results.sendFirst(one.Name); err != nil {
+		return "", err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.wasSaidLocked(control.Job, id) {
+		return job.NoDelivery, nil
+	}
 	err = j.changeLocked(func(book *job.Registry) (err error) {
+		if present, _ := book.Get(control.Job); present.IsUnsent() {
+			return errUnsent // it has ended since
+		}
 		delivery, err = book.Message(control.Job, control.Message, control.Settings, j.opts.Now())
+		if err == nil && delivery != job.ToRunning { // else it is noted with the run's orders
+			_, err = book.Update(control.Job, func(one *job.Job) { one.NoteSaid(id) })
+		}
 		return err
 	})
 	if err != nil {
@@ -225,56 +350,43 @@ func (j *asks) say(id string, control job.Control) (delivery job.Delivery, err e
 		return delivery, nil
 	}
 	order := api.Order{ID: id, Kind: api.OrderMessage, Text: control.Message}
-	if one.State == job.Waiting && one.Wait != nil && isStop(one.Wait.For) && control.Message == job.GoOn {
+	stop := one.StoppedFor()
+	if stop != "" && control.Message == job.GoOn {
 		order = api.Order{ID: id, Kind: api.OrderGoOn}
+	}
+	j.heard.Note(id, record.Way{State: chat.Queued, At: j.opts.Now().UnixMilli()})
+	if order.Kind == api.OrderMessage && (r.nextTurn || stop != "" && stop != job.ForSilence) {
+		delivery = job.InLine // it is not the agent's before its turn has ended, or the run goes on
 	}
 	return delivery, j.orderLocked(r, order)
 }
 
-// isStop reports whether a job waits because it has used up what it was given.
-func isStop(what job.WaitFor) bool {
-	return slices.Contains([]job.WaitFor{job.ForBudget, job.ForTime, job.ForRepeat, job.ForSilence}, what)
+// wasSaidLocked reports whether a job was told these words, whichever broker lived then:
+// said again they are not new ones.
+func (j *core) wasSaidLocked(name, id string) bool {
+	one, _ := j.book.Get(name)
+	r := j.runs[name]
+	return slices.Contains(one.Said, id) || r != nil && slices.Contains(r.said, id)
 }
 
 // cancelJob ends a job: at once where it waits for a slot, else by its runner.
 func (j *asks) cancelJob(ctx context.Context, conn *ipc.Conn, args api.JobArgs) (api.JobStatus, error) {
-	one, _, err := j.controlled(ctx, conn, args.Caller, args.Job)
+	one, err := j.controlled(ctx, conn, args.Caller, args.Job)
 	if err != nil {
 		return api.JobStatus{}, err
 	}
 	return j.Cancel(one.Name)
 }
 
-// Cancel ends a job on the owner's word (JOB-06).
-func (j *asks) Cancel(name string) (api.JobStatus, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var one job.Job
-	err := j.changeLocked(func(book *job.Registry) (err error) {
-		one, err = book.Cancel(name, j.opts.Now())
-		return err
-	})
-	if err != nil {
-		return api.JobStatus{}, err
-	}
-	if r := j.runs[name]; r != nil && one.State.IsActive() {
-		if err := j.orderLocked(r, cancelOrder); err != nil {
-			return api.JobStatus{}, err
-		}
-	}
-	return api.JobStatus{Job: name, Status: one.State}, nil
-}
-
 var cancelOrder = api.Order{ID: "cancel", Kind: api.OrderCancel}
 
 // progress takes what a job says of itself, from a process that has the job's secret.
-func (j *asks) progress(_ context.Context, _ *ipc.Conn, args api.JobProgressArgs) (api.Empty, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	r := j.runs[args.Job]
-	if r == nil || r.token == "" || r.token != args.Token {
+func (j *asks) progress(_ context.Context, conn *ipc.Conn, args api.JobProgressArgs) (api.Empty, error) {
+	if inside := j.opts.Broker.JobOf(conn); inside != args.Job || j.Prove(args.Job, args.Token) != nil {
 		return api.Empty{}, bridge.Errorf(bridge.Denied, "report_progress is for delegated jobs while they run")
 	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	at := j.opts.Now()
 	j.noteLocked(args.Job, func(one *job.Job) { one.SetProgress(one.Progress().With(args.Args, at)) })
 	return api.Empty{}, nil
@@ -287,8 +399,9 @@ func (j *asks) MaySend(name, to string) error {
 	if err != nil {
 		return err
 	}
-	if !job.MaySend(to, one.Owner, one.SendTo) {
-		return bridge.Errorf(bridge.Denied, "%s may write to %s only, and to whom its send_to names; %q is not among them", name, one.Owner, to)
+	above := j.answersTo(one)
+	if !job.MaySend(to, above.Name, one.SendTo) {
+		return bridge.Errorf(bridge.Denied, "%s may write to %s only, and to whom its send_to names; %q is not among them", name, above.Name, to)
 	}
 	return nil
 }
@@ -329,7 +442,7 @@ func (j *asks) list(ctx context.Context, conn *ipc.Conn, caller api.Caller) (api
 	}
 	result := api.JobsResult{Jobs: []api.JobView{}}
 	for _, view := range j.views.Views() {
-		if one, err := j.get(view.Job); err == nil && mayControl(by, one) == nil {
+		if one, err := j.get(view.Job); err == nil && j.mayControl(by, one) == nil {
 			result.Jobs = append(result.Jobs, view)
 		}
 	}
@@ -338,32 +451,30 @@ func (j *asks) list(ctx context.Context, conn *ipc.Conn, caller api.Caller) (api
 
 // result tells what came of a job, to its supervisor.
 func (j *asks) result(ctx context.Context, conn *ipc.Conn, args api.JobArgs) (api.JobResult, error) {
-	one, _, err := j.controlled(ctx, conn, args.Caller, args.Job)
+	one, err := j.controlled(ctx, conn, args.Caller, args.Job)
 	if err != nil {
 		return api.JobResult{}, err
 	}
 	answer := api.JobResult{
 		JobStatus: api.JobStatus{Job: one.Name, Status: one.State}, Ended: one.State.IsEnded(), Sent: one.ResultSent,
-		Evidence: job.Evidence{Files: []job.Changed{}, Commands: []job.Command{}},
+		Evidence: runs.Evidence{Files: []runs.Changed{}, Commands: []runs.Command{}},
 	}
 	if !answer.Ended || one.Run == 0 {
+		view := j.views.view(one, j.shown.Load().agents[one.Name])
+		answer.Wait, answer.Progress, answer.Step = view.Wait, view.Progress, view.Step
 		return answer, nil
 	}
-	answer.Message = job.ResultID(one.Name, one.Run)
-	envelope, _, err := j.results.readEnvelope(one.Name)
+	answer.Message = runs.ResultID(one.Name, one.Run)
+	envelope, _, err := j.files.ReadEnvelope(one.Name)
 	if err != nil {
 		answer.Error = err.Error()
 		return answer, nil //nolint:nilerr // the answer says it
 	}
 	answer.Result, answer.Error, answer.Evidence = envelope.Result, envelope.Error, envelope.Evidence
-	return answer, nil
-}
-
-// minutes is how long it is until then, in whole minutes and at least none.
-func minutes(until, now time.Time) *int64 {
-	if until.IsZero() {
-		return nil
+	if data, err := envelope.Encode(); err == nil && len(data) > bridge.MaxFrameBytes-64<<10 { // no frame carries it
+		whole := []rune(envelope.Result)
+		answer.Result = fmt.Sprintf("The result has %d characters, more than an answer holds. It is kept whole in %s; this is its begin:\n\n", len(whole), j.files.Envelope(one.Name)) +
+			string(whole[:min(len(whole), bridge.MaxBodyChars)])
 	}
-	left := max(0, int64(until.Sub(now).Round(time.Minute)/time.Minute))
-	return &left
+	return answer, nil
 }

@@ -1,74 +1,67 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
+	"io/fs"
+	"slices"
 
 	"bridge/backend/bridge"
-	"bridge/backend/disk"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
+	"bridge/backend/jobs/record"
+	"bridge/backend/orphans"
 	"bridge/backend/proc"
 )
 
 // results is the part about what came of runs.
 type results struct{ *core }
 
-func (j *results) envelopePath(name string) string {
-	return filepath.Join(j.folder(name), "envelope.json")
-}
-
-// readEnvelope reads the envelope of a job's last run that has one. job.ErrManual
-// where it is too large to be read by itself; size tells how large.
-func (j *results) readEnvelope(name string) (envelope job.Envelope, size int64, err error) {
-	info, err := os.Stat(j.envelopePath(name))
-	if err != nil {
-		return job.Envelope{}, 0, err
-	}
-	if info.Size() > job.MaxEnvelopeBytes {
-		return job.Envelope{}, info.Size(), job.ErrManual
-	}
-	data, err := disk.ReadLimited(j.envelopePath(name), job.MaxEnvelopeBytes)
-	if err != nil {
-		return job.Envelope{}, info.Size(), err
-	}
-	envelope, err = job.DecodeEnvelope(data, name)
-	return envelope, info.Size(), err
-}
-
 // close ends a run that no runner can end any more, or ever began: the envelope is
 // the broker's then.
 func (j *results) close(one job.Job, outcome job.Outcome, problem string) error {
-	envelope := job.NewEnvelope(one.Name, one.Run, outcome, "", job.Evidence{}, j.opts.Now())
-	envelope.Error, envelope.Title, envelope.Model = problem, one.Title, one.Model
-	envelope.Session, envelope.Workdir = one.SessionID, one.Workdir
-	data, err := envelope.Encode()
-	if err != nil {
-		return err
-	}
-	if err := disk.MakeDir(j.folder(one.Name)); err != nil {
-		return err
-	}
-	if err := disk.WriteAtomic(j.envelopePath(one.Name), data, disk.PrivateFile); err != nil {
+	if err := j.files.WriteEnvelope(one, outcome, problem, j.opts.Now()); err != nil {
 		return err
 	}
 	return j.finish(one.Name, one.Run)
 }
 
+// makeSure writes the envelope of an ended run that has none any more, as after a
+// restore or where its file was damaged: what is told of it is on the disk first.
+func (j *results) makeSure(one job.Job) error {
+	if !j.files.HasNoResult(one) {
+		return nil
+	}
+	outcome, problem := job.Outcome{State: one.State, Ended: one.Ended, Until: one.LimitUntil.Time()}, ""
+	if one.State == job.Finished {
+		outcome, problem = job.Outcome{State: job.Failed, Ended: job.EndFailed}, "It had finished, but its result is gone or damaged."
+	}
+	return j.files.WriteEnvelope(one, outcome, problem, j.opts.Now())
+}
+
 // finish takes the result of that run in: durably, then its message goes out, then
 // those who wait get its slot. It may be asked again at any time.
 func (j *results) finish(name string, number int) error {
-	outcome, err := j.outcome(name, number)
+	outcome, err := j.files.Outcome(name, number)
 	if err != nil {
 		return err
 	}
 	at := j.opts.Now()
+	state, _ := j.files.ReadState(name) // what it last said may not have been heard
 	err = j.change(func(r *job.Registry) error {
 		one, has := r.Get(name)
 		if !has || one.Run != number || one.State.IsEnded() {
 			return errSame
+		}
+		if state.Run == number {
+			if _, err := r.Update(name, func(one *job.Job) {
+				record.NoteWorktree(one, state.Worktree)
+				one.SessionID = cmp.Or(state.Session, one.SessionID)
+			}); err != nil {
+				return err
+			}
 		}
 		transition := job.End(number, outcome, at)
 		if outcome.State == job.Interrupted {
@@ -81,27 +74,8 @@ func (j *results) finish(name string, number int) error {
 		return err
 	}
 	j.kick()
+	defer j.landings.LookSoon()
 	return j.send(j.life, name)
-}
-
-// outcome is what the envelope of that run says. A run with one that is too large
-// to be read has ended as its runner said beside.
-func (j *results) outcome(name string, number int) (job.Outcome, error) {
-	envelope, _, err := j.readEnvelope(name)
-	if errors.Is(err, job.ErrManual) {
-		state, stateErr := j.runnerState(name)
-		if stateErr == nil && state.Run == number && state.State.IsEnded() && state.State != job.Interrupted {
-			return job.Outcome{State: state.State}, nil
-		}
-		return job.Outcome{State: job.Failed, Ended: job.EndFailed}, nil
-	}
-	if err != nil {
-		return job.Outcome{}, err
-	}
-	if envelope.Run != number {
-		return job.Outcome{}, bridge.Errorf(bridge.NotFound, "run %d of %s has no envelope yet", number, name)
-	}
-	return envelope.Outcome(), nil
 }
 
 // send sends the result message of an ended run under its one id, and notes that it
@@ -111,27 +85,44 @@ func (j *results) send(ctx context.Context, name string) error {
 	if err != nil || !one.State.IsEnded() {
 		return err
 	}
-	r, late := j.leftOf(one)
+	left := j.leftOf(one)
+	r := left.run
 	if r != nil {
 		if err := j.approvals.withdrawAll(r); err != nil {
 			return err
 		}
 	}
-	if !one.ResultSent && one.Run > 0 {
+	if err := j.passOn(ctx, name); err != nil {
+		return err
+	}
+	if !one.ResultSent && one.Run > 0 && !j.isDelivered(r) {
+		j.logged("keep the transcript of "+name, j.said.keep(ctx, one)) // what fails is taken in later
+		if err := j.makeSure(one); err != nil {
+			return err
+		}
 		body, err := j.body(one)
 		if err != nil {
 			return err
 		}
-		if err := j.deliver(ctx, one, job.ResultID(one.Name, one.Run), job.Conversation(one.Name), body); err != nil {
+		if err := j.deliver(ctx, one, runs.ResultID(one.Name, one.Run), runs.Conversation(one.Name), body+runs.UnclearBody(left.unclear)); err != nil {
 			return err
 		}
+	}
+	if left.unread { // the words that it has not heard are not known: its books stay open
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		r.delivered = true
+		return nil
 	}
 	err = j.change(func(book *job.Registry) error {
 		first, err := book.MarkSent(one.Name, one.Run)
 		if err == nil && !first {
 			return errSame // another one was quicker, or it goes on already
 		}
-		for _, words := range late {
+		if err == nil {
+			_, err = book.Update(one.Name, func(present *job.Job) { present.NoteSaid(left.said...) })
+		}
+		for _, words := range left.late {
 			if err == nil {
 				_, err = book.Message(one.Name, words, job.Settings{}, j.opts.Now())
 			}
@@ -145,19 +136,56 @@ func (j *results) send(ctx context.Context, name string) error {
 	return err
 }
 
-// leftOf is what goes with the ended run, and the words that it has not heard: the
-// job goes on with them, unless it was cancelled.
-func (j *results) leftOf(one job.Job) (r *run, late []string) {
+// sendFirst has the result of an ended run go out: words that came too late for it
+// continue the job.
+func (j *results) sendFirst(name string) error {
+	one, err := j.get(name)
+	if err == nil && one.IsUnsent() {
+		err = j.send(j.life, name)
+	}
+	return err
+}
+
+// leftover is what goes with a run that has ended.
+type leftover struct {
+	run     *run     // nil where its books are closed
+	late    []string // words that it has not heard: the job goes on with them
+	unclear []string // words that it may have heard, or not
+	unread  bool     // its words cannot be read
+	said    []string // the ids of all that it was told
+}
+
+// leftOf is what goes with the ended run. A job that was cancelled goes on with no
+// words.
+func (j *results) leftOf(one job.Job) leftover {
+	begun, err := record.BegunToSay(j.files.Folder(one.Name), one.Run)
+	j.logged("read what "+one.Name+" was told", err)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r = j.runs[one.Name]
+	r := j.runs[one.Name]
 	if r == nil || r.number != one.Run {
-		return nil, nil
+		return leftover{}
 	}
+	r.begun = begun
+	left := leftover{run: r, said: slices.Clone(r.said)}
 	if one.State != job.Cancelled && !one.CancelAsked {
-		late = r.unsaid()
+		if left.unread = j.runners.mendLocked(r) != nil; !left.unread {
+			left.late = r.unsaid()
+		}
+	} else {
+		for _, order := range r.orders { // nobody says it any more
+			j.runners.settled(order, api.OrderOutcome{Error: bridge.Errorf(bridge.Conflict, "the job was cancelled")})
+		}
 	}
-	return r, late
+	left.unclear = r.unclear()
+	return left
+}
+
+// isDelivered reports whether only the books of an ended run are still open.
+func (j *results) isDelivered(r *run) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return r != nil && r.delivered
 }
 
 // forget lets go of a run whose books are closed.
@@ -169,33 +197,51 @@ func (j *results) forget(r *run) {
 	}
 	if j.runs[r.job] == r {
 		delete(j.runs, r.job)
+		j.publish()
+		j.trees.Forget(r.job)
 	}
 	r.signal()
 }
 
 func (j *results) body(one job.Job) (string, error) {
-	envelope, size, err := j.readEnvelope(one.Name)
-	if errors.Is(err, job.ErrManual) {
-		return job.ManualBody(one.Name, j.envelopePath(one.Name), size), nil
+	envelope, size, err := j.files.ReadEnvelope(one.Name)
+	if errors.Is(err, runs.ErrManual) {
+		return runs.ManualBody(one.Name, j.files.Envelope(one.Name), size), nil
 	}
-	return envelope.Body(j.envelopePath(one.Name)), err
+	return envelope.Body(j.files.Envelope(one.Name)), err
 }
 
-// deliver writes to the job's supervisor.
+// deliver writes to whom the job answers to, also where that changes meanwhile. A
+// paired PC asks for what there is.
 func (j *results) deliver(ctx context.Context, one job.Job, id, conversation, body string) error {
-	from := bridge.Address{ID: one.Name, Name: one.Name, Agent: one.Agent}
-	return j.opts.Broker.Deliver(ctx, from, one.Supervisor, api.SendArgs{
-		To: one.Owner, MessageID: id, ConversationID: conversation, Body: body,
-	})
+	if one.PC != "" {
+		return nil
+	}
+	from := one.Sender()
+	for {
+		to := j.answersTo(one)
+		err := j.opts.Broker.Deliver(ctx, from, to.ID, api.SendArgs{To: to.Name, MessageID: id, ConversationID: conversation, Body: body})
+		if again := j.answersTo(one); err != nil || again == to {
+			return err
+		}
+	}
 }
 
-// runnerState is what the runner of a job wrote last of itself.
-func (j *results) runnerState(name string) (job.StateFile, error) {
-	data, err := disk.ReadLimited(filepath.Join(j.folder(name), "state.json"), maxRegistryBytes)
-	if err != nil {
-		return job.StateFile{}, err
+// passOn gives what the ended job was told of those below it, and never read, to whom
+// they answer now.
+func (j *results) passOn(ctx context.Context, name string) error {
+	for _, child := range j.all() {
+		if child.Parent != name {
+			continue
+		}
+		to := j.answersTo(child)
+		for run := 1; run <= child.Run; run++ {
+			if _, err := j.opts.Broker.GiveOn(ctx, runs.ResultID(child.Name, run), to.ID); err != nil {
+				return err
+			}
+		}
 	}
-	return job.DecodeState(data, name)
+	return nil
 }
 
 // lookAtRunner ends the run of a runner that is gone: by what it left, or as
@@ -205,15 +251,20 @@ func (j *results) lookAtRunner(one job.Job) {
 	r := j.runs[one.Name]
 	mayBeGone := r != nil && r.number == one.Run && !r.launching && r.conn == nil
 	j.mu.Unlock()
-	if !mayBeGone || !j.isGone(one) {
+	if !mayBeGone {
 		return
 	}
-	if present, err := j.get(one.Name); err != nil || present.Run != one.Run || !present.State.IsActive() {
-		return // it has ended meanwhile
+	present, err := j.get(one.Name) // one may be from before its runner was noted
+	if err != nil || present.Run != one.Run || !present.State.IsActive() || !j.isGone(present) {
+		return
+	}
+	one = present
+	if !j.bar(one) {
+		return
 	}
 	j.reap(one)
-	err := j.finish(one.Name, one.Run)
-	if err != nil && j.hasNoResult(one) {
+	err = j.finish(one.Name, one.Run)
+	if err != nil && j.files.HasNoResult(one) {
 		outcome := job.Outcome{State: job.Interrupted, Ended: job.EndedRunnerGone}
 		if one.CancelAsked {
 			outcome = job.Outcome{State: job.Cancelled, Ended: job.EndedCancelled}
@@ -223,10 +274,18 @@ func (j *results) lookAtRunner(one job.Job) {
 	j.logged("end "+one.Name+", whose runner is gone", err)
 }
 
-// hasNoResult reports whether the run has no envelope that says what came of it.
-func (j *results) hasNoResult(one job.Job) bool {
-	envelope, _, err := j.readEnvelope(one.Name)
-	return err != nil && !errors.Is(err, job.ErrManual) || err == nil && envelope.Run != one.Run
+// bar keeps a runner that is on its way from a run that ends without it, and reports
+// whether the run may end: one that was begun in this very moment goes on.
+func (j *results) bar(one job.Job) bool {
+	err := orphans.Bar(j.files.Folder(one.Name), one.Run)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return j.isGone(one)
+	case errors.Is(err, fs.ErrNotExist):
+		return true // without its folder there is nothing to begin
+	}
+	j.logged("bar "+one.Name+" to a runner that comes late", err)
+	return err == nil
 }
 
 // isGone reports whether the runner of an active job does not run any more.
@@ -235,35 +294,24 @@ func (j *results) isGone(one job.Job) bool {
 	if one.Host != nil {
 		pid, identity = one.Host.PID, one.Host.Identity
 	}
-	if state, err := j.runnerState(one.Name); err == nil && state.Run == one.Run && state.Runner.PID > 0 {
+	if claim, err := orphans.ClaimOf(j.files.Folder(one.Name), one.Run); err == nil && claim.Runner.PID > 0 { // quicker than the one that was noted
+		pid, identity = claim.Runner.PID, claim.Runner.Identity
+	}
+	if state, err := j.files.ReadState(one.Name); err == nil && state.Run == one.Run && state.Runner.PID > 0 {
 		pid, identity = state.Runner.PID, state.Runner.Identity
 	}
 	if pid == 0 || identity == "" {
 		// Its start was under way when a broker died: it may yet be heard of.
 		return j.opts.Now().Sub(j.began) > j.opts.Pace.Grace && !proc.Alive(pid)
 	}
-	return !isRunning(job.Process{PID: pid, Identity: identity})
+	return !orphans.Runs(job.Process{PID: pid, Identity: identity})
 }
 
-// isRunning reports whether that very process runs. Where the system does not tell,
-// it does.
-func isRunning(process job.Process) bool {
-	identity, err := proc.Identity(process.PID)
-	if errors.Is(err, proc.ErrGone) {
-		return false
-	}
-	return err != nil || identity == process.Identity
-}
-
-// reap ends what a dead runner left behind, each told by its identity (JOB-06).
+// reap ends what a dead runner left behind (JOB-06).
 func (j *results) reap(one job.Job) {
-	state, err := j.runnerState(one.Name)
-	if err != nil || state.Run != one.Run {
-		return
+	left, err := orphans.End(j.life, j.files.Folder(one.Name))
+	if len(left) > 0 {
+		j.opts.Log.Warn("processes of a job were left by its runner and ended", "job", one.Name, "processes", left)
 	}
-	for _, process := range state.Processes {
-		if process.PID > 1 && process.Identity != "" && isRunning(process) {
-			j.logged("end a process that "+one.Name+" left", proc.KillTree(process.PID))
-		}
-	}
+	j.logged("end the processes that "+one.Name+" left", err)
 }

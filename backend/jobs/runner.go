@@ -1,13 +1,20 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"slices"
 
 	"bridge/backend/bridge"
+	"bridge/backend/disk"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
+	"bridge/backend/jobs/record"
+	"bridge/backend/orphans"
 )
 
 // runners is the part about what runners report and are told.
@@ -29,7 +36,10 @@ func (j *runners) hello(ctx context.Context, conn *ipc.Conn, args api.RunnerHell
 	}
 	if pid := conn.PeerPID(); pid > 0 && (one.Host == nil || one.Host.PID != pid) {
 		j.mu.Lock()
-		j.noteLocked(one.Name, func(present *job.Job) { j.setHost(present, pid, identityOf(pid)) })
+		j.noteLocked(one.Name, func(present *job.Job) {
+			j.setHost(present, pid, identityOf(pid))
+			j.standsLocked(r, present.Host)
+		})
 		j.mu.Unlock()
 	}
 	return j.take(ctx, r, args.Report)
@@ -38,9 +48,12 @@ func (j *runners) hello(ctx context.Context, conn *ipc.Conn, args api.RunnerHell
 // bind refuses whoever is not the runner of that run. There is no run where its
 // result is sent already, or another run began after it.
 func (j *runners) bind(conn *ipc.Conn, args api.RunnerHello) (*run, error) {
-	spec, err := j.spec(args.Job)
-	if err != nil {
+	spec, err := j.files.ReadSpec(args.Job)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, bridge.WithCause(bridge.NotFound, err, "there is no spec of "+args.Job)
+	}
+	if err != nil { // the runner comes again
+		return nil, bridge.WithCause(bridge.Storage, err, "the spec of "+args.Job+" cannot be read: "+disk.Reason(err))
 	}
 	if spec.Token != args.Token {
 		return nil, bridge.Errorf(bridge.Unauthorized, "that is not the secret of %s", args.Job)
@@ -50,11 +63,19 @@ func (j *runners) bind(conn *ipc.Conn, args api.RunnerHello) (*run, error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if one, _ := j.book.Get(args.Job); one.Host != nil && conn.PeerPID() > 0 && one.Host.PID != conn.PeerPID() && orphans.Runs(job.Process{PID: one.Host.PID, Identity: one.Host.Identity}) {
+		return nil, bridge.Errorf(bridge.Denied, "%s is driven by process %d: no other speaks for it", args.Job, one.Host.PID)
+	}
 	r := j.runs[args.Job]
 	if r == nil || r.number != args.Run {
 		return nil, nil //nolint:nilnil // there is no run, and that is no error
 	}
 	r.conn, r.given = conn, map[string]bool{}
+	if r.token != spec.Token { // its spec could not be read when this broker began
+		r.token = spec.Token
+		one, _ := j.book.Get(args.Job)
+		j.standsLocked(r, one.Host)
+	}
 	j.bound[conn] = r
 	r.signal()
 	return r, nil
@@ -94,16 +115,12 @@ func (j *runners) report(ctx context.Context, conn *ipc.Conn, args api.RunnerRep
 func (j *runners) take(ctx context.Context, r *run, report api.RunnerReport) (api.RunnerReported, error) {
 	j.mu.Lock()
 	err := j.takeLocked(r, report)
-	asked := j.approvals.askLocked(r, report.Approvals)
+	j.approvals.askLocked(r, report.Approvals)
 	j.mu.Unlock()
 	if err != nil {
 		return api.RunnerReported{}, err
 	}
-	for _, approval := range asked {
-		if err := j.approvals.put(ctx, r, approval); err != nil {
-			return api.RunnerReported{}, err
-		}
-	}
+	j.logged("ask about an approval", j.approvals.put(ctx))
 	if report.Result == nil || report.Result.Run != r.number {
 		return api.RunnerReported{}, nil
 	}
@@ -124,8 +141,13 @@ func (j *runners) takeLocked(r *run, report api.RunnerReport) error {
 }
 
 // settleLocked takes the orders away that have an outcome. Words that the run could
-// not take any more are kept for the next one.
+// not take any more are kept for the next one. Where the orders cannot be read, what is
+// said of them waits.
 func (j *runners) settleLocked(r *run, outcomes []api.OrderOutcome) error {
+	if len(outcomes) > 0 && j.mendLocked(r) != nil {
+		r.unheard = append(r.unheard, outcomes...)
+		return nil //nolint:nilerr // documented
+	}
 	orders, late := r.orders, r.late
 	for _, outcome := range outcomes {
 		at := slices.IndexFunc(r.orders, func(o api.Order) bool { return o.ID == outcome.ID })
@@ -140,6 +162,7 @@ func (j *runners) settleLocked(r *run, outcomes []api.OrderOutcome) error {
 			}
 		}
 		r.orders = slices.Delete(slices.Clone(r.orders), at, at+1)
+		j.settled(order, outcome)
 	}
 	if len(r.orders) == len(orders) {
 		return nil
@@ -153,19 +176,26 @@ func (j *runners) settleLocked(r *run, outcomes []api.OrderOutcome) error {
 
 // stateLocked notes where the run is. What a restart has to know is durable at once,
 // the rest soon.
-func (j *runners) stateLocked(r *run, state job.StateFile) error {
-	r.step = state.Step
+func (j *runners) stateLocked(r *run, state runs.StateFile) error {
+	r.step, r.model, r.nextTurn = state.Step, cmp.Or(state.Model, r.model), state.NextTurn
 	one, has := j.book.Get(r.job)
+	if !slices.Equal(r.agents, state.Processes) {
+		r.agents = slices.Clone(state.Processes)
+		j.standsLocked(r, one.Host)
+	}
 	if !has || one.Run != r.number || !one.State.IsActive() {
 		return nil
 	}
 	update := func(present *job.Job) {
-		present.SessionID, present.Model = or(state.Session, present.SessionID), or(state.Model, present.Model)
-		present.Title, present.Layer = or(state.Title, present.Title), or(string(state.Layer), present.Layer)
+		present.SessionID, present.Layer = cmp.Or(state.Session, present.SessionID), cmp.Or(string(state.Layer), present.Layer)
+		// What somebody asked for counts from the next turn on, whatever this one has (JOB-05).
+		present.Model, present.Title = cmp.Or(present.Model, state.Model), cmp.Or(present.Title, state.Title)
+		record.NoteWorktree(present, state.Worktree)
 		present.Tokens, present.CostUSD = max(state.Tokens, present.Tokens), max(state.CostUSD, present.CostUSD)
 	}
 	moves := state.State == job.Running && one.State != job.Running || state.State == job.Waiting && !sameWait(one.Wait, state.Wait)
-	if !moves && or(state.Session, one.SessionID) == one.SessionID {
+	placed := record.NoteWorktree(&one, state.Worktree)
+	if !moves && !placed && cmp.Or(state.Session, one.SessionID) == one.SessionID {
 		j.noteLocked(r.job, update)
 		return nil
 	}
@@ -180,13 +210,6 @@ func (j *runners) stateLocked(r *run, state job.StateFile) error {
 		_, err := book.Apply(r.job, transition)
 		return err
 	})
-}
-
-func or(said, present string) string {
-	if said == "" {
-		return present
-	}
-	return said
 }
 
 func sameWait(a, b *job.Wait) bool { return a == b || a != nil && b != nil && *a == *b }
@@ -207,7 +230,7 @@ func (j *runners) wait(ctx context.Context, conn *ipc.Conn, _ api.Empty) (api.Ru
 			return api.RunnerOrders{}, bridge.Errorf(bridge.Conflict, "%s has another connection by now", r.job)
 		}
 		for _, order := range orders {
-			r.given[order.ID] = true
+			r.given[order.ID], r.handed[order.ID] = true, true
 		}
 		j.mu.Unlock()
 		if fresh {

@@ -1,17 +1,21 @@
 package jobs
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/google/uuid"
 
 	"bridge/backend/disk"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
+	"bridge/backend/orphans"
 	"bridge/backend/proc"
 )
 
@@ -19,6 +23,7 @@ import (
 type starts struct{ *core }
 
 func (j *starts) loop() {
+	j.takeUp()
 	for {
 		select {
 		case <-j.ready:
@@ -31,48 +36,97 @@ func (j *starts) loop() {
 
 // startNext gives slots to those who may run now, and starts their runners.
 func (j *starts) startNext() {
-	var started []job.Job
-	err := j.change(func(r *job.Registry) error {
+	if err := j.allowed(); err != nil {
+		if slices.ContainsFunc(j.all(), func(one job.Job) bool { return one.State == job.Queued }) {
+			j.logged("start the next job", err)
+		}
+		return
+	}
+	started, err := j.giveSlots()
+	j.logged("start the next job", err)
+	for _, one := range started {
+		j.beginOrEnd(one)
+	}
+}
+
+// giveSlots begins the runs of those who may run now. From then on words for one go to
+// its run, which its runner may not have begun.
+func (j *starts) giveSlots() (started []job.Job, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	err = j.changeLocked(func(r *job.Registry) error {
 		if started = r.StartNext(j.opts.Now()); len(started) == 0 {
 			return errSame
 		}
 		return nil
 	})
 	if err != nil {
-		j.logged("start the next job", err)
-		return
+		return nil, err
 	}
 	for _, one := range started {
-		if err := j.begin(one); err != nil {
-			j.opts.Log.Warn("a job could not be started", "job", one.Name, "err", err)
-			outcome := job.Outcome{State: job.Failed, Ended: job.EndedNotStarted}
-			j.logged("end "+one.Name, j.results.close(one, outcome, err.Error()))
+		r := newRun(one.Name, one.Run, "")
+		r.launching = true
+		j.runs[one.Name] = r
+	}
+	return started, nil
+}
+
+// takeUp begins the runs whose start an earlier broker died in. Where that one had
+// started a runner already and could not note it, only one of the two claims the run.
+func (j *starts) takeUp() {
+	for _, one := range j.all() {
+		if one.State != job.Starting || one.Host != nil || one.Remote != nil {
+			continue
+		}
+		if _, err := orphans.ClaimOf(j.files.Folder(one.Name), one.Run); errors.Is(err, fs.ErrNotExist) {
+			j.beginOrEnd(one)
 		}
 	}
 }
 
-// begin starts the runner of a job that has its slot.
+func (j *starts) beginOrEnd(one job.Job) {
+	if err := j.begin(one); err != nil {
+		j.opts.Log.Warn("a job could not be started", "job", one.Name, "err", err)
+		outcome := job.Outcome{State: job.Failed, Ended: job.EndedNotStarted}
+		j.logged("end "+one.Name, j.results.close(one, outcome, err.Error()))
+	}
+}
+
+// begin starts the runner of a job that has its slot. What an earlier broker laid out
+// for that very run stays: its runner may be on its way.
 func (j *starts) begin(one job.Job) error {
-	r := newRun(one.Name, one.Run, rand.Text())
-	r.launching = true
 	j.mu.Lock()
-	j.runs[one.Name] = r
+	r := j.runs[one.Name]
+	if r == nil || r.number != one.Run {
+		r = newRun(one.Name, one.Run, "")
+		j.runs[one.Name] = r
+	}
+	isLaidOut := r.token != ""
+	r.token, r.launching = cmp.Or(r.token, rand.Text()), true
 	j.mu.Unlock()
 	defer func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		r.launching = false
 	}()
-	if err := j.layOut(one, r); err != nil {
-		return err
+	if one.Worktree != nil { // nobody takes it away from under the runner
+		if err := j.landings.Wait(j.life); err != nil {
+			return err
+		}
 	}
-	pid, err := j.opts.Start(j.folder(one.Name))
+	if !isLaidOut {
+		if err := j.layOut(one, r); err != nil {
+			return err
+		}
+	}
+	pid, err := j.opts.Start(j.files.Folder(one.Name))
 	if err != nil {
 		return err
 	}
 	identity := identityOf(pid)
 	return j.change(func(book *job.Registry) error {
-		_, err := book.Update(one.Name, func(present *job.Job) { j.setHost(present, pid, identity) })
+		present, err := book.Update(one.Name, func(present *job.Job) { j.setHost(present, pid, identity) })
+		j.standsLocked(r, present.Host)
 		return err
 	})
 }
@@ -96,21 +150,35 @@ func (j *core) setHost(one *job.Job, pid int, identity string) {
 // layOut writes what the runner is asked to do. What an earlier run left under the
 // same names stays beside it.
 func (j *starts) layOut(one job.Job, r *run) error {
-	folder := j.folder(one.Name)
+	folder := j.files.Folder(one.Name)
 	if err := disk.MakeDir(folder); err != nil {
 		return err
 	}
-	if err := j.putAside(one); err != nil {
+	if err := j.files.PutAside(one, j.opts.Now()); err != nil {
 		return err
 	}
-	if _, err := os.Stat(one.Workdir); err != nil {
-		return fmt.Errorf("its folder: %w", err)
+	worktree := one.Worktree
+	if !worktree.IsMade() {
+		if _, err := os.Stat(one.Workdir); err != nil {
+			return fmt.Errorf("its folder: %w", err)
+		}
+		if worktree != nil {
+			worktree = &job.Worktree{} // a new one
+		}
 	}
-	spec := job.SpecFile{
+	settings, err := j.opts.Settings()
+	if err != nil {
+		return err
+	}
+	spec := runs.SpecFile{
 		Job: one.Name, Run: one.Run, Kind: one.Agent, ACPAgent: one.ACPAgent, PromptID: uuid.NewString(), Prompt: one.NextPrompt(),
 		Title: one.Title, Model: one.Model, Effort: one.Effort, Session: one.SessionID, Folder: one.Workdir, Access: one.Access,
 		TimeoutSec: one.TimeoutSec, BudgetUSD: one.BudgetUSD, Supervisor: one.Owner, Depth: one.Depth, SendTo: one.SendTo,
-		Token: r.token, Worktree: one.Worktree, QueuedAt: one.QueuedAt,
+		Token: r.token, Worktree: worktree, QueuedAt: one.QueuedAt, ToolOnly: settings.AllowToolLevelOnly,
+		Unlinked: one.PC != "",
+	}
+	if one.Worktree != nil {
+		spec.Worktrees = filepath.Dir(one.Worktree.Path)
 	}
 	data, err := spec.Encode()
 	if err != nil {
@@ -123,17 +191,4 @@ func (j *starts) layOut(one job.Job, r *run) error {
 		return err
 	}
 	return disk.WriteAtomic(filepath.Join(folder, "spec.json"), data, disk.PrivateFile)
-}
-
-// putAside keeps the envelope of an earlier run.
-func (j *starts) putAside(one job.Job) error {
-	path := j.results.envelopePath(one.Name)
-	envelope, _, err := j.results.readEnvelope(one.Name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err == nil && envelope.Run == one.Run:
-		return nil // this very run has ended before its start could be noted
-	}
-	return disk.Move(path, filepath.Join(j.folder(one.Name), fmt.Sprintf("envelope-%d.json", one.Run-1)))
 }

@@ -1,29 +1,54 @@
 package jobs
 
 import (
+	"cmp"
 	"errors"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-	"unicode/utf8"
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
+	"bridge/backend/jobs/record"
 )
 
-// views is the part about what is shown.
-type views struct{ *core }
+// views is the part about what is shown. It reads what was published, so that it
+// waits for no disk.
+type views struct {
+	*core
+	shelf record.Shelf
+}
 
 // Views lists every job, the newest first.
 func (j *views) Views() []api.JobView {
-	views := []api.JobView{}
-	for _, one := range slices.Backward(j.all()) {
-		views = append(views, j.view(one))
+	now, views := j.shown.Load(), []api.JobView{}
+	for _, one := range slices.Backward(now.jobs) {
+		views = append(views, j.view(one, now.agents[one.Name]))
 	}
 	return views
+}
+
+// Recent lists the jobs that go on, the newest first, and after them those that have
+// ended last, at most that many, also those in the archive.
+func (j *views) Recent(most int) []api.JobView {
+	var recent, ended []api.JobView
+	known := map[string]bool{}
+	for _, view := range j.Views() {
+		known[view.Job] = true
+		if view.Status.IsEnded() {
+			ended = append(ended, view)
+		} else {
+			recent = append(recent, view)
+		}
+	}
+	for _, view := range j.archivedLast() {
+		if !known[view.Job] { // it is in both while it moves
+			ended = append(ended, view)
+		}
+	}
+	slices.SortStableFunc(ended, func(a, b api.JobView) int { return cmp.Compare(b.EndedAt, a.EndedAt) })
+	return append(recent, ended[:min(most, len(ended))]...)
 }
 
 // View is one job, also one in the archive.
@@ -32,89 +57,84 @@ func (j *views) View(name string) (api.JobView, error) {
 	if err != nil {
 		return api.JobView{}, err
 	}
-	return j.view(one), nil
+	return j.view(one, j.shown.Load().agents[name]), nil
 }
 
-func (j *views) view(one job.Job) api.JobView {
+func (j *views) view(one job.Job, agent agentState) api.JobView {
 	view := api.JobView{
-		Job: one.Name, By: one.Owner, Agent: one.Agent, Title: one.Title, Status: one.State, Wait: one.Wait, Model: one.Model,
-		Effort: one.Effort, Access: one.Access, Layer: one.Layer, Workdir: one.Workdir, Session: one.SessionID,
+		Job: one.Name, By: one.Owner, Agent: one.Agent, ACPAgent: one.ACPAgent, Title: one.Title, Status: one.State, Wait: one.Wait, Model: one.Model,
+		Effort: one.Effort, Access: one.Access, Layer: one.Layer, Workdir: one.Place(), Session: one.SessionID,
 		Tokens: one.Tokens, CostUSD: one.CostUSD, StartedAt: int64(one.StartedAt), EndedAt: int64(one.FinishedAt),
-		Progress: api.JobProgress{Percent: one.Percent, ETAMinutes: minutes(one.ETAAt.Time(), j.opts.Now()), Note: one.ProgressNote},
+		Progress: api.JobProgress{Percent: one.Percent, ETAMinutes: record.Minutes(one.ETAAt.Time(), j.opts.Now()), Note: one.ProgressNote},
+		Ended:    one.Ended, Remote: one.Remote,
+	}
+	if one.Mirror != nil {
+		view.Branch, view.Step, view.Doubt = one.Mirror.Branch, one.Mirror.Step, j.away.Doubt(one)
 	}
 	if one.Worktree != nil {
-		view.Branch = one.Worktree.Branch
+		view.Branch, view.Worktree = one.Worktree.Branch, j.landings.View(one)
 	}
 	if len(one.QueuedMessages) > 0 {
 		view.Next = one.QueuedMessages[0]
 	}
-	if one.State == job.Queued {
-		view.StartedAt, view.EndedAt = 0, 0
-	}
-	if one.State.IsActive() {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		if r := j.runs[one.Name]; r != nil {
-			view.Step = r.step
-		}
+	switch {
+	case one.State == job.Queued:
+		view.StartedAt, view.EndedAt, view.Ended = 0, 0, ""
+	case one.Mirror == nil && one.State.IsActive():
+		view.Step, view.Model = agent.step, cmp.Or(agent.model, view.Model)
 	}
 	return view
 }
 
-// maxLogBytes bounds one piece of a log.
-const maxLogBytes = 128 << 10
-
-// Log is a piece of a run's log.
-type Log struct {
-	Text string
-	Next int64 // where the next piece begins
-	Size int64 // of the whole log
+// Detail is a job with what it was asked, and what came of its last run that has
+// ended.
+type Detail struct {
+	api.JobView
+	Prompt string
+	Result *runs.Envelope // nil while there is none
+	// Problem says why there is a result that cannot be read by itself.
+	Problem string
 }
 
-// ReadLog reads the log of a run from that byte on (JOB-10). It never ends within a
-// character.
-func (j *views) ReadLog(name string, from int64) (Log, error) {
+// Detail tells all of one job, also of one in the archive.
+func (j *views) Detail(name string) (Detail, error) {
+	one, err := j.find(name)
+	if err != nil {
+		return Detail{}, err
+	}
+	detail := Detail{JobView: j.view(one, j.shown.Load().agents[name]), Prompt: one.Prompt}
+	envelope, _, err := j.files.ReadEnvelope(name)
+	switch {
+	case err == nil:
+		detail.Result = &envelope
+	case !errors.Is(err, fs.ErrNotExist):
+		detail.Problem = j.unreadable(name, err)
+	}
+	return detail, nil
+}
+
+// unreadable says why a result is not shown, and where it is.
+func (j *views) unreadable(name string, err error) string {
+	why := "the result cannot be read"
+	if errors.Is(err, runs.ErrManual) {
+		why = runs.ErrManual.Error()
+	}
+	return why + ": " + j.files.Envelope(name)
+}
+
+// ReadLog reads the log of a run from that byte on, also of one in the archive
+// (JOB-10).
+func (j *views) ReadLog(name string, from int64) (record.Log, error) {
 	if !job.IsName(name) {
-		return Log{}, bridge.Errorf(bridge.NotFound, "there is no run named %q", name)
+		return record.Log{}, bridge.Errorf(bridge.NotFound, "there is no run named %q", name)
 	}
-	file, err := os.Open(filepath.Join(j.opts.Home.Dir(), "runs", name+".log"))
-	if errors.Is(err, fs.ErrNotExist) {
-		file, err = os.Open(filepath.Join(j.opts.Home.ArchiveDir(), "runs", name+".log"))
+	if one, err := j.find(name); err == nil && one.Mirror != nil {
+		return j.away.ReadLog(j.life, one, from)
 	}
+	log, err := record.ReadLog(name, from, j.files.Home, j.files.Archive)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, err := j.find(name)
-		return Log{}, err // it has said nothing yet, or there is none
+		return record.Log{}, err // it has said nothing yet, or there is none
 	}
-	if err != nil {
-		return Log{}, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return Log{}, err
-	}
-	if from < 0 || from > info.Size() {
-		return Log{}, bridge.Errorf(bridge.Invalid, "from must be 0 to %d, not %d", info.Size(), from)
-	}
-	piece := make([]byte, min(maxLogBytes, info.Size()-from))
-	n, err := file.ReadAt(piece, from)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return Log{}, err
-	}
-	piece = wholeRunes(piece[:n])
-	return Log{Text: string(piece), Next: from + int64(len(piece)), Size: info.Size()}, nil
-}
-
-// wholeRunes leaves a character that is cut at the end for the next piece.
-func wholeRunes(piece []byte) []byte {
-	for back := 1; back < utf8.UTFMax && back <= len(piece); back++ {
-		at := len(piece) - back
-		if utf8.RuneStart(piece[at]) {
-			if !utf8.FullRune(piece[at:]) && at > 0 {
-				return piece[:at]
-			}
-			break
-		}
-	}
-	return piece
+	return log, err
 }

@@ -42,6 +42,41 @@ type Delivery struct {
 	Consumed Fact
 	Answered Fact
 	Expired  Fact
+	// Remote is how far it came on its way to a paired PC; of no other delivery is
+	// anything known there.
+	Remote Crossing
+}
+
+// Crossing is how far a message came on its way to a session of a paired PC.
+type Crossing struct {
+	Host    string // as the sender called the PC, "" for a session of this one
+	AtHub   Fact   // the team's hub has stored it until the other PC takes it
+	Held    string // why it still waits here, where the hub did not take it
+	Arrived Fact   // the other PC stored it
+	Refused Fact   // the other PC will not take it; the evidence says why
+}
+
+// IsWaiting reports whether the message waits for the other PC.
+func (c Crossing) IsWaiting() bool {
+	return c.Host != "" && !c.Arrived.Happened() && !c.Refused.Happened() && !c.AtHub.Happened()
+}
+
+// Words say where it is.
+func (c Crossing) Words() string {
+	switch {
+	case c.Host == "":
+		return ""
+	case c.Refused.Happened():
+		return c.Host + " refused it: " + c.Refused.Evidence
+	case c.Arrived.Happened():
+		return "on " + c.Host
+	case c.AtHub.Happened():
+		return "at the team's hub, not on " + c.Host + " yet"
+	case c.Held != "":
+		return "waiting for " + c.Host + ": " + c.Held
+	default:
+		return "waiting for " + c.Host
+	}
 }
 
 // Stage returns the furthest stage that d has reached.
@@ -51,12 +86,18 @@ func (d Delivery) Stage() bridge.Stage {
 		return bridge.StageAnswered
 	case d.Consumed.Happened() || d.ReadAt != 0:
 		return bridge.StageConsumed
+	case d.Remote.Refused.Happened():
+		return bridge.StageRefused
 	case d.Expired.Happened():
 		return bridge.StageExpired
 	case d.Handed.Happened():
 		return bridge.StageHanded
 	case d.Woken.Happened():
 		return bridge.StageWoken
+	case d.Remote.Arrived.Happened():
+		return bridge.StageArrived
+	case d.Remote.AtHub.Happened():
+		return bridge.StageAtHub
 	default:
 		return bridge.StageDurable
 	}
@@ -114,8 +155,19 @@ func IDs(deliveries []Delivery) []string {
 // Reached returns the furthest stage that d has reached, and what is known of it.
 func (d Delivery) Reached() (bridge.Stage, Fact) {
 	stage := d.Stage()
-	if stage == bridge.StageExpired {
+	switch stage {
+	case bridge.StageExpired:
 		return stage, d.Expired
+	case bridge.StageArrived:
+		return stage, d.Remote.Arrived
+	case bridge.StageAtHub:
+		return stage, d.Remote.AtHub
+	case bridge.StageRefused:
+		return stage, d.Remote.Refused
+	default:
+	}
+	if stage == bridge.StageDurable && d.Remote.Host != "" {
+		return stage, Fact{At: d.CreatedAt, Evidence: "accepted, durable, " + d.Remote.Words()}
 	}
 	return stage, d.Facts()[slices.Index(bridge.Stages(), stage)]
 }
@@ -153,9 +205,9 @@ func (r HistoryRow) Stage() bridge.Stage {
 // arrived.
 func rank(s bridge.Stage) int {
 	switch s {
-	case bridge.StageExpired:
+	case bridge.StageExpired, bridge.StageRefused:
 		return 0
-	case bridge.StageDurable:
+	case bridge.StageDurable, bridge.StageAtHub, bridge.StageArrived:
 		return 1
 	case bridge.StageWoken:
 		return 2

@@ -31,7 +31,7 @@ func FindOverdue(rows []HistoryRow, now time.Time) []Overdue {
 			continue
 		}
 		for _, d := range row.Deliveries {
-			if stage := d.Stage(); stage != bridge.StageDurable && stage != bridge.StageWoken {
+			if stage := d.Stage(); stage != bridge.StageDurable && stage != bridge.StageWoken && stage != bridge.StageArrived && stage != bridge.StageAtHub {
 				continue
 			}
 			i, known := at[d.Recipient]

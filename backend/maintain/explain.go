@@ -42,10 +42,10 @@ func (m Maintenance) Explain(task Task, set string) string {
 		if m.ArchiveAge == 0 {
 			return "BRIDGE_ARCHIVE_AGE_MS is 0, so nothing is archived."
 		}
-		return fmt.Sprintf("This moves messages that were read, or expired, more than %d days ago to %s. Everything that reads history goes on finding them.",
+		return fmt.Sprintf("This moves messages that were read, or expired, more than %d days ago to %s. Everything that reads history goes on finding them. Jobs and their logs of that age a broker with jobs moves by itself.",
 			m.ArchiveAge/(24*time.Hour), m.Home.Archive())
 	case TaskFix:
-		return fmt.Sprintf("This moves abandoned temporary files and the leases of dead processes to %s, byte for byte.", m.Home.Orphaned())
+		return fmt.Sprintf("This moves abandoned temporary files and the leases of dead processes to %s, byte for byte, and ends the processes that a job's runner left running when it died.", m.Home.Orphaned())
 	case TaskRestore:
 		return fmt.Sprintf("This puts the files of a full snapshot (%s) in the place of the present ones in %s. What is there now is kept in a recovery set first.", set, m.Home.Dir())
 	case TaskMerge:

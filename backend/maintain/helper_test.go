@@ -65,10 +65,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// start is when the tests begin.
+var start = time.UnixMilli(1_800_000_000_000)
+
 // clock gives a later time at each look.
 func clock() func() time.Time {
 	var looks atomic.Int64
-	return func() time.Time { return time.UnixMilli(1_800_000_000_000 + looks.Add(1)) }
+	return func() time.Time { return start.Add(time.Duration(looks.Add(1)) * time.Millisecond) }
 }
 
 func maintenanceOf(dir string) (Maintenance, error) {

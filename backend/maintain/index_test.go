@@ -70,7 +70,8 @@ func TestSTO_01_STO_06_TheDoctorKnowsTheSearchIndex(t *testing.T) {
 	if !has(findings(r), "index-damaged history.db") || !r.OK {
 		t.Errorf("a damaged index gives %v", findings(r))
 	}
-	moved, err := c.Archive().Fix(t.Context())
+	fixed, err := c.Archive().Fix(t.Context())
+	moved := fixed.Moved
 	if err != nil || len(moved) == 0 {
 		t.Fatalf("moved %v, %v", moved, err)
 	}
@@ -96,7 +97,8 @@ func TestSTO_18_GarbageInPlaceOfTheSearchIndexIsMended(t *testing.T) {
 				t.Fatalf("the doctor says %v", findings(r))
 			}
 			mustBackup(t, c)
-			moved, err := c.Archive().Fix(t.Context())
+			fixed, err := c.Archive().Fix(t.Context())
+			moved := fixed.Moved
 			if err != nil || len(moved) != 1 {
 				t.Fatalf("moved %v, %v", moved, err)
 			}

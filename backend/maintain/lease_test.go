@@ -159,7 +159,8 @@ func TestSTO_06_AFixPutsAbandonedFilesAwayByteForByte(t *testing.T) {
 		write(t, c.Home.Dir(), path, text)
 	}
 	before := managedBytes(t, c)
-	moved, err := c.Archive().Fix(context.Background())
+	fixed, err := c.Archive().Fix(context.Background())
+	moved := fixed.Moved
 	if err != nil || len(moved) != len(lost) {
 		t.Fatalf("Fix = %v, %v", moved, err)
 	}
@@ -181,7 +182,7 @@ func TestSTO_06_AFixPutsAbandonedFilesAwayByteForByte(t *testing.T) {
 	if r := report(t, c); len(r.Findings) > 0 {
 		t.Errorf("after the fix: %v", r.Findings)
 	}
-	if moved, err := c.Archive().Fix(context.Background()); err != nil || len(moved) > 0 {
+	if fixed, err := c.Archive().Fix(context.Background()); err != nil || len(fixed.Moved) > 0 {
 		t.Errorf("a second fix = %v, %v", moved, err)
 	}
 }
@@ -196,7 +197,8 @@ func TestSTO_06_AFixPassesOverWhatEndsMeanwhile(t *testing.T) {
 		}
 		return nil
 	}
-	moved, err := c.Archive().Fix(t.Context())
+	fixed, err := c.Archive().Fix(t.Context())
+	moved := fixed.Moved
 	if err != nil || len(moved) != 1 || filepath.Base(moved[0].From) != ".jobs.json.bridge-tmp-LEFT" {
 		t.Errorf("moved %v, %v", moved, err)
 	}

@@ -141,6 +141,16 @@ func TestVER_05_TheDoctorTellsOfWritesThatWait(t *testing.T) {
 	if diff := cmp.Diff([]string{"pending-writes pending-job-writes/v1"}, findings(r)); diff != "" || !r.OK {
 		t.Error(diff)
 	}
+	write(t, c.Home.Dir(), "pending-job-writes/v1/jobs.json", `{"version":1,"jobs":[{"job":{"id":"1","name":"codex-job-00000001","agent":"codex","status":"done"}}]}`)
+	write(t, c.Home.Dir(), "worktrees/r-codex-job-00000001/a.txt", "its worktree")
+	if diff := cmp.Diff([]string{"pending-writes pending-job-writes/v1"}, findings(report(t, c))); diff != "" {
+		t.Error(diff)
+	}
+	write(t, c.Home.Dir(), "pending-job-writes/v1/jobs.json", `{"version":1,"jo`)
+	if found := findings(report(t, c)); !has(found, "pending-damaged pending-job-writes/v1/jobs.json") {
+		t.Errorf("found %v", found)
+	}
+	write(t, c.Home.Dir(), "pending-job-writes/v1/jobs.json", `{"version":1,"jobs":[]}`)
 	const damaged = "pending-job-writes/v1/000000000009-0b5f0b5f-0b5f-4b5f-8b5f-0b5f0b5f0b5f.json"
 	write(t, c.Home.Dir(), damaged, `{"version":1}`)
 	if found := findings(report(t, c)); !has(found, "pending-damaged "+damaged) {

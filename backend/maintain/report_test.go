@@ -131,6 +131,26 @@ var damages = []struct {
 	{"row-unreadable bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		makeDatabase(t, c, "bridge.db", "INSERT INTO session_bindings VALUES ('[\"claude\", 1', 's', 1)")
 	}},
+	{"outbox-stuck bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
+		sendAcross(t, c, "waiting", start.Add(-25*time.Hour))
+	}},
+	{"crossing-damaged bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
+		sendAcross(t, c, "waiting", start)
+		makeDatabase(t, c, "bridge.db", "DELETE FROM messages WHERE id = 'across'")
+	}},
+	{"crossing-damaged bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
+		makeDatabase(t, c, "bridge.db", "INSERT INTO remote_inbox (message_id, pc, arrived_at, news, told) VALUES ('x', 'desk', 1, 1, 2)")
+	}},
+	{"crossing-damaged bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
+		makeDatabase(t, c, "bridge.db", "INSERT INTO remote_outbox (message_id, recipient, pc, state) VALUES (x'00ff', 'bob', 'desk', 'arrived')")
+	}},
+	{"crossing-damaged bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
+		makeDatabase(t, c, "bridge.db", "INSERT INTO remote_decisions (decision_id, pc, arrived_at) VALUES ('gone', 'desk', 1)")
+	}},
+	{"row-newer bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) { sendAcross(t, c, "parked", start) }},
+	{"schema-incomplete bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
+		makeDatabase(t, c, "bridge.db", "DROP TABLE remote_outbox")
+	}},
 	{"database-references bridge.db", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		makeDatabase(t, c, "bridge.db", "PRAGMA foreign_keys = 0; CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE q (p REFERENCES p(id)); INSERT INTO q VALUES (7)")
 	}},
@@ -284,6 +304,14 @@ func makeDatabase(t testing.TB, c Maintenance, path, script string) {
 	if err := pool.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// sendAcross stores a message for a session of a paired PC, written at that time.
+func sendAcross(t *testing.T, c Maintenance, state string, at time.Time) {
+	t.Helper()
+	makeDatabase(t, c, "bridge.db", fmt.Sprintf(`INSERT INTO messages (id, recipient, from_id, from_name, from_agent, to_target, conversation_id, hop, body, created_at)
+			VALUES ('across', 'desk/api', 'p', 'p', 'claude', 'desk/api', 'across', 0, 'x', %d);
+		INSERT INTO remote_outbox (message_id, recipient, pc, state) VALUES ('across', 'desk/api', 'desk-id', '%s')`, at.UnixMilli(), state))
 }
 
 // decideOddly records decisions on one topic with the given scopes.

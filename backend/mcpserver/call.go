@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -17,6 +18,9 @@ import (
 type call struct {
 	args   []byte
 	caller api.Caller
+	// progress is the token under which the host wants to hear how far a call is; nil
+	// for a host that does not.
+	progress mcp.ProgressToken
 }
 
 // The arguments by which opencode's plugin says which session calls. It writes
@@ -38,7 +42,7 @@ func (s *Server) readCall(arguments json.RawMessage, told *mcp.Meta) (call, erro
 	}
 	var meta map[string]any
 	if told != nil {
-		meta = told.AdditionalFields
+		meta, c.progress = told.AdditionalFields, told.ProgressToken
 	}
 	switch s.opts.Register.Kind {
 	case bridge.Codex:
@@ -85,8 +89,13 @@ func decode[A any](c call) (A, error) {
 // ask runs one request on the broker, again on the next broker when the first
 // died under it. Every request that is asked this way is safe to repeat.
 func ask[R any](ctx context.Context, s *Server, request func(context.Context, *ipc.Client) (R, error)) (R, error) {
+	return askFor(ctx, s, askPatience, request)
+}
+
+// askFor is ask for what may take longer than the broker itself does.
+func askFor[R any](ctx context.Context, s *Server, patience time.Duration, request func(context.Context, *ipc.Client) (R, error)) (R, error) {
 	var answer R
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := s.reconnector.Do(ctx, func(c *ipc.Client) error {
 		var err error

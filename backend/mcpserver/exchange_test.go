@@ -74,8 +74,8 @@ func withoutLongParts(t *testing.T, answer map[string]any) map[string]any {
 		result["instructions"] = "…"
 	}
 	if tools, ok := result["tools"]; ok {
-		checkTools(t, "tools.json", tools)
-		result["tools"] = "tools.json"
+		checkTools(t, "tools-without-jobs.json", tools)
+		result["tools"] = "tools-without-jobs.json"
 	}
 	return answer
 }

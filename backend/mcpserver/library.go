@@ -16,7 +16,7 @@ import (
 // of its schema's insides.
 func (s *Server) newLibrary(initialized func()) *server.MCPServer {
 	library := server.NewMCPServer("bridge", s.opts.Version,
-		server.WithInstructions(instructions(s.joined.note())),
+		server.WithInstructions(s.instructions()),
 		server.WithToolCapabilities(false),
 		server.WithExperimental(experimental(s.opts.Register)),
 	)

@@ -69,6 +69,7 @@ type request struct {
 	leaving bool // its answer is on the way out: it can be cancelled no more
 
 	sent, dropped func() // see afterwards
+	write         func(mcp.JSONRPCMessage) bool
 }
 
 type requestKey struct{}
@@ -79,6 +80,15 @@ type requestKey struct{}
 func afterwards(ctx context.Context, sent, dropped func()) {
 	r, _ := ctx.Value(requestKey{}).(*request)
 	r.sent, r.dropped = sent, dropped
+}
+
+// tell writes a notification that belongs to the request of ctx. It is written before
+// the answer is, or not at all.
+func tell(ctx context.Context, method string, params map[string]any) {
+	r, _ := ctx.Value(requestKey{}).(*request)
+	r.write(mcp.JSONRPCNotification{
+		JSONRPC: mcp.JSONRPC_VERSION, Notification: mcp.Notification{Method: method, Params: mcp.NotificationParams{AdditionalFields: params}},
+	})
 }
 
 // argumentsOf are the arguments of the tool call that ctx is of.
@@ -220,7 +230,7 @@ func (t *ndjsonTransport) take(ctx context.Context, line []byte) (run func()) {
 // the next line is looked at.
 func (t *ndjsonTransport) begin(ctx context.Context, m message) (run func()) {
 	isCall := m.method == string(mcp.MethodToolsCall)
-	r := &request{id: m.id}
+	r := &request{id: m.id, write: t.write}
 	if isCall {
 		if r.params = m.plainCall(); r.params != nil {
 			r.args = json.RawMessage(r.params.Arguments)

@@ -12,6 +12,7 @@ import (
 	"bridge/backend/decision"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
+	"bridge/backend/remote"
 	"bridge/backend/session"
 )
 
@@ -26,10 +27,13 @@ type tool struct {
 // A wait has its own time-out.
 const askPatience = 20 * time.Second
 
+// remotePatience also has room for a paired PC that does not answer.
+const remotePatience = askPatience + remote.SpawnPatience
+
 // tools is the index of what a session can do (contract: MCP tools).
 func (s *Server) tools() []tool {
 	all := append([]tool{
-		{define("peers", "List the other agent sessions on this PC: name, agent, folder, busy or idle.", reads), s.peers},
+		{define("peers", peersWords(s.opts.Jobs), reads), s.peers},
 		{define("send", "Send a message to another session: by name, id or agent kind, or to all with *. It is stored before this returns and waits for sessions that are away.", writes,
 			required(text("to", "session name, id, agent kind when one is online, or *")),
 			required(text("message", "the text, up to 100,000 characters")),
@@ -70,7 +74,7 @@ func (s *Server) tools() []tool {
 			required(flag("enabled", "true or false")),
 		), s.autoWake},
 		{define("dashboard", "Get a link to the dashboard for your user; it opens once, within 30 seconds.", reads), s.dashboard},
-	}, s.jobTools()...)
+	}, append(owner{s}.questionTools(), s.jobTools()...)...)
 	if s.opts.Job == "" {
 		return all
 	}
@@ -78,7 +82,7 @@ func (s *Server) tools() []tool {
 }
 
 // notInJobs are the tools that only a person's own session has.
-var notInJobs = []string{"decide", "auto_wake", "dashboard"}
+var notInJobs = []string{"decide", "auto_wake", "dashboard", "ask_owner", "withdraw_question", "handoff_subagents", "list_models", "max_subagents", "usage_limits"}
 
 const scopeWords = `"all", {"project": "/absolute/folder"} or {"sessions": ["name or id"]}; default: this session's project`
 
@@ -145,7 +149,7 @@ type noArguments struct{}
 type peersAnswer struct {
 	Self  string     `json:"self"`
 	Peers []toolPeer `json:"peers"`
-	Jobs  []struct{} `json:"jobs"`
+	Jobs  []toolJob  `json:"jobs"`
 }
 
 // toolPeer has the members that the contract names.
@@ -169,11 +173,15 @@ func (s *Server) peers(ctx context.Context, c call) (any, *session.Lease, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	answer := peersAnswer{Self: found.Self, Peers: []toolPeer{}, Jobs: []struct{}{}}
+	answer := peersAnswer{Self: found.Self, Peers: []toolPeer{}}
 	for _, p := range found.Peers {
 		answer.Peers = append(answer.Peers, toolPeer{p.ID, p.Name, p.Agent, p.Cwd, p.State, p.SessionID, p.Since})
 	}
-	return answer, nil, nil
+	for _, p := range found.Remote {
+		answer.Peers = append(answer.Peers, toolPeer{p.Name, p.Name, p.Agent, p.Cwd, p.State, nil, p.Since})
+	}
+	answer.Jobs, err = s.ownJobs(ctx, c)
+	return answer, nil, err
 }
 
 func (s *Server) send(ctx context.Context, c call) (any, *session.Lease, error) {

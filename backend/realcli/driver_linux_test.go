@@ -2,6 +2,7 @@ package realcli_test
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -47,7 +48,7 @@ func (b *bench) Spec(t *testing.T) job.Spec {
 	program, err := filepath.EvalSymlinks(filepath.Join(b.home.Bin, string(b.kind)))
 	must(t, err)
 	return job.Spec{
-		Job: string(b.kind) + "-job-" + strconv.Itoa(b.jobs), Token: "secret", Kind: b.kind, Command: []string{program},
+		Job: string(b.kind) + "-job-" + strconv.Itoa(b.jobs), Token: rand.Text(), Kind: b.kind, Command: []string{program},
 		Folder: b.home.Project("p"), StateFolder: state, Access: job.AccessAsk, Env: b.home.Env(),
 	}
 }
@@ -60,7 +61,7 @@ func (b *bench) Script(name string, steps ...drivertest.Step) {
 		case step.Fault != "":
 			s = b.fault(step.Fault)
 		case step.Run != "":
-			s = b.shell(step.Run)
+			s = shell(string(b.kind), step.Run)
 		}
 		if step.Gate != "" {
 			s = s.After(step.Gate)
@@ -68,17 +69,6 @@ func (b *bench) Script(name string, steps ...drivertest.Step) {
 		played = append(played, s)
 	}
 	b.model.Script(name, played...)
-}
-
-func (b *bench) shell(command string) realcli.Step {
-	switch b.kind {
-	case bridge.Codex:
-		return realcli.Call("exec_command", map[string]any{"cmd": command})
-	case bridge.OpenCode:
-		return realcli.Call("bash", map[string]any{"command": command, "description": "run it"})
-	default:
-		return realcli.Call("Bash", map[string]any{"command": command, "description": "run it"})
-	}
 }
 
 // fault is a failure as the provider of each CLI words it.

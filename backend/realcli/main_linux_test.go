@@ -67,7 +67,7 @@ type scene struct {
 	model     *realcli.FakeModel
 	page      *dashboard // once the product is served
 	terminals []*realcli.Terminal
-	logs      []string // files that a failure shows
+	logs      []string // files that a failure shows, as patterns
 }
 
 // step is one step of a test. What follows needs it: a failure ends the test.
@@ -111,9 +111,12 @@ func (w *world) close() {
 			w.Logf("screen of %s (%v):\n%s", terminal.Name(), err, strings.TrimSpace(screen))
 		}
 		w.Logf("the model's last requests:\n%s", w.model.Tail(25))
-		for _, path := range w.logs {
-			raw, err := os.ReadFile(path)
-			w.Logf("%s (%v):\n%s", path, err, raw[max(0, len(raw)-8000):])
+		for _, pattern := range w.logs {
+			paths, _ := filepath.Glob(pattern)
+			for _, path := range paths {
+				raw, err := os.ReadFile(path)
+				w.Logf("%s (%v):\n%s", path, err, raw[max(0, len(raw)-8000):])
+			}
 		}
 	}
 	for _, terminal := range w.terminals {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -36,27 +37,31 @@ func (w *world) install() {
 }
 
 // product is the folder with the programs under test, beside the homes that link
-// to them: those beside the one that BRIDGE_TEST_BIN names, else what is built
-// here once.
+// to them.
 var product = sync.OnceValues(func() (string, error) {
-	to := os.TempDir()
-	for _, program := range []string{"bridge", "bridge-hook"} {
-		if built := os.Getenv("BRIDGE_TEST_BIN"); built != "" {
-			raw, err := os.ReadFile(filepath.Join(filepath.Dir(built), program))
-			if err != nil {
-				return "", err
-			}
-			if err := os.WriteFile(filepath.Join(to, program), raw, 0o700); err != nil {
-				return "", err
-			}
-			continue
-		}
-		if out, err := exec.Command("go", "build", "-o", filepath.Join(to, program), "../../cmd/"+program).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("building %s: %w\n%s", program, err, out)
-		}
-	}
-	return to, nil
+	folder := os.TempDir()
+	return folder, errors.Join(bring(filepath.Join(folder, "bridge")), bring(filepath.Join(folder, "bridge-hook")))
 })
+
+// bring puts a program there, unless it is: the one beside what BRIDGE_TEST_BIN names, else
+// it is built.
+func bring(to string) error {
+	if exists(to) {
+		return nil
+	}
+	program := filepath.Base(to)
+	if built := os.Getenv("BRIDGE_TEST_BIN"); built != "" {
+		raw, err := os.ReadFile(filepath.Join(filepath.Dir(built), program))
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, raw, 0o700)
+	}
+	if out, err := exec.Command("go", "build", "-o", to, "../../cmd/"+program).CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s: %w\n%s", program, err, out)
+	}
+	return nil
+}
 
 // serve starts `bridge serve` and signs in with the launch link that it prints.
 func (w *world) serve() {
@@ -142,8 +147,20 @@ func (d *dashboard) get(t *testing.T, ctx context.Context, path string) *http.Re
 // What the page shows, as far as these tests look.
 type (
 	state struct {
-		Peers    []peer    `json:"peers"`
-		Messages []message `json:"messages"`
+		Peers     []peer     `json:"peers"`
+		Messages  []message  `json:"messages"`
+		Approvals []approval `json:"approvals"`
+	}
+	approval struct {
+		ID        string `json:"id"`
+		Job       string `json:"job"`
+		Session   string `json:"session"`
+		What      string `json:"what"`
+		Detail    string `json:"detail"`
+		State     string `json:"state"`
+		Elsewhere string `json:"elsewhere"`
+		OnlyTold  string `json:"onlyTold"`
+		Caution   string `json:"caution"`
 	}
 	peer struct {
 		ID        string  `json:"id"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -20,6 +21,9 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
+	"bridge/backend/orphans"
+	"bridge/backend/proc"
 	"bridge/backend/sandbox"
 )
 
@@ -202,7 +206,7 @@ func TestJOB_06_JOB_03_ARunnerKilledAtEachStep(t *testing.T) {
 			socket := b.serve()
 			ran, gate := filepath.Join(b.home, "ran"), filepath.Join(b.home, "gate")
 			prompt := "do echo x >> " + ran + "; setsid sleep 1000 >/dev/null 2>&1 &\nrun echo y >> " + ran + "; echo new > made\nwait " + gate + "\nsay done"
-			spec := b.spec(prompt, func(s *job.SpecFile) { s.Worktree = &job.Worktree{} })
+			spec := b.spec(prompt, func(s *runs.SpecFile) { s.Worktree = &job.Worktree{} })
 			done := make(chan struct{})
 			go b.supervise(gate, done)
 			code, out := b.process(socket, step)
@@ -225,7 +229,7 @@ func TestJOB_06_JOB_03_ARunnerKilledAtEachStep(t *testing.T) {
 }
 
 // lookAfter looks at what a killed runner left, and ends it.
-func (b *bench) lookAfter(step Step, spec job.SpecFile) {
+func (b *bench) lookAfter(step Step, spec runs.SpecFile) {
 	b.Helper()
 	found, err := Look(b.folder)
 	if err != nil || found.Alive {
@@ -270,7 +274,7 @@ func (b *bench) again(step Step, socket string) {
 	code, out := b.process(socket, "")
 	told := b.broker.results()
 	if step == StepConcluded || step == StepDelivered {
-		if code != 0 || len(told) != 1 || told[job.ResultID(jobName, 1)] == 0 {
+		if code != 0 || len(told) != 1 || told[runs.ResultID(jobName, 1)] == 0 {
 			b.Errorf("the result was told as %v: %d %s", told, code, out)
 		}
 		return
@@ -281,13 +285,13 @@ func (b *bench) again(step Step, socket string) {
 }
 
 // continued runs the job's next run, in the same worktree: no work is lost.
-func (b *bench) continued(spec job.SpecFile, socket string) {
+func (b *bench) continued(spec runs.SpecFile, socket string) {
 	b.Helper()
 	state := b.state()
 	worktree := filepath.Join(b.home, "worktrees", filepath.Base(b.work)+"-"+jobName)
 	work, err := os.ReadFile(filepath.Join(worktree, "made")) // all of it that was written when the agent was killed
 	hadWork := err == nil
-	b.spec("say again", func(s *job.SpecFile) { s.Run, s.Worktree = 2, &job.Worktree{} })
+	b.spec("say again", func(s *runs.SpecFile) { s.Run, s.Worktree = 2, &job.Worktree{} })
 	if code, out := b.process(socket, ""); code != 0 {
 		b.Fatalf("the next run ended with %d: %s", code, out)
 	}
@@ -335,7 +339,7 @@ func TestJOB_06_TheNextRunEndsWhatADeadRunnerLeft(t *testing.T) {
 			t.Fatalf("nothing was left: %v", err)
 		}
 	}
-	b.spec("say again", func(s *job.SpecFile) { s.Run, s.Token = 2, "another"+spec.Token })
+	b.spec("say again", func(s *runs.SpecFile) { s.Run, s.Token = 2, "another"+spec.Token })
 	if code, out := b.process(socket, ""); code != 0 {
 		t.Fatalf("the next run ended with %d: %s", code, out)
 	}
@@ -385,5 +389,81 @@ func TestJOB_06_ACancelledJobLeavesNoProcess(t *testing.T) {
 	}
 	if envelope := b.envelope(); envelope.State != job.Cancelled {
 		t.Errorf("the envelope says %+v", envelope)
+	}
+}
+
+// A broker that died beside the start of a run has its successor start another runner,
+// which may find that the first has claimed the run and has not noted its state yet.
+func TestJOB_06_ARunnerThatComesSecondEndsNothingOfTheFirst(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec("say again", func(s *runs.SpecFile) { s.Run = 2 })
+	state := runs.StateFile{Job: jobName, Run: 1, State: job.Finished, Runner: job.Process{PID: os.Getpid(), Identity: "gone", Role: "runner"}}
+	if err := files(b.folder).saveState(state); err != nil {
+		t.Fatal(err)
+	}
+	begin := func(env ...string) *exec.Cmd {
+		cmd := exec.Command("sleep", "1000")
+		cmd.Env = env
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+		return cmd
+	}
+	first, agent := begin(), begin(sandbox.JobVariable+"="+jobName, sandbox.TokenVariable+"="+spec.Token)
+	identity, err := proc.Identity(first.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := orphans.Claim{Runner: job.Process{PID: first.Process.Pid, Identity: identity, Role: "runner"}, Token: spec.Token}
+	if err := files(b.folder).claim(2, claim); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-b.begin(); bridge.CodeOf(err) != bridge.Conflict || !strings.Contains(err.Error(), fmt.Sprintf("is driven by process %d", first.Process.Pid)) {
+		t.Errorf("the second runner ends with %v", err)
+	}
+	if left, err := sandbox.Left(sandbox.Mark{Job: jobName, Token: spec.Token}, nil); err != nil || len(left) != 1 || left[0].PID != agent.Process.Pid {
+		t.Errorf("of the first one's agent there is %v, %v", left, err)
+	}
+}
+
+// The next run may be begun before the runner of the last one, whose result is taken,
+// has left.
+func TestJOB_05_TheNextRunWaitsForTheLastRunnerToLeave(t *testing.T) {
+	b := newBench(t)
+	last := exec.Command("sleep", "1000")
+	if err := last.Start(); err != nil {
+		t.Fatal(err)
+	}
+	leave := sync.OnceFunc(func() {
+		_ = last.Process.Kill()
+		_ = last.Wait()
+	})
+	defer leave()
+	identity, err := proc.Identity(last.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.spec("say again", func(s *runs.SpecFile) { s.Run = 2 })
+	state := runs.StateFile{Job: jobName, Run: 1, State: job.Finished, Runner: job.Process{PID: last.Process.Pid, Identity: identity, Role: "runner"}}
+	if err := files(b.folder).saveState(state); err != nil {
+		t.Fatal(err)
+	}
+	done := b.begin()
+	select {
+	case err := <-done:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	if b.exists(filepath.Join(b.folder, "run-2.json")) {
+		t.Error("the run is claimed beside the last runner")
+	}
+	leave()
+	b.ended(done)
+	if envelope := b.envelope(); envelope.Run != 2 || envelope.Result != "again" {
+		t.Errorf("it came to %+v", envelope)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 type drive struct {
 	*runner
 	run      job.Run
-	watch    *job.Watch
+	watch    *runs.Watch
 	saw      evidence
 	posts    chan func()   // to be done by the loop
 	finished chan struct{} // closed when the loop takes no more
@@ -45,6 +46,7 @@ type drive struct {
 	exited    job.Exited
 	stop      job.WaitFor // for what the run was stopped
 	stopID    string
+	stopAt    time.Time
 	word      *api.Order // that it may go on
 	retryAt   time.Time
 	closing   bool
@@ -57,7 +59,7 @@ type drive struct {
 func newDrive(r *runner, at time.Time) *drive {
 	return &drive{
 		runner: r, posts: make(chan func()), finished: make(chan struct{}), saw: newEvidence(),
-		watch:     job.NewWatch(r.spec.BudgetUSD, time.Duration(r.spec.TimeoutSec)*time.Second, at),
+		watch:     runs.NewWatch(r.spec.BudgetUSD, time.Duration(r.spec.TimeoutSec)*time.Second, at),
 		questions: map[string]*job.Approval{}, orders: map[string]api.OrderOutcome{}, accepted: map[string]bool{},
 		activity: job.ActivityIdle,
 	}
@@ -89,10 +91,10 @@ func (d *drive) begin(ctx context.Context) error {
 
 func (d *drive) driverSpec() job.Spec {
 	return job.Spec{
-		Job: d.spec.Job, Token: d.spec.Token, Kind: d.spec.Kind, Prompt: job.Message{ID: d.spec.PromptID, Text: d.spec.Prompt},
-		Note: d.spec.Note, Title: d.spec.Title, Folder: d.place.folder, Model: d.spec.Model, Effort: d.spec.Effort,
+		Job: d.spec.Job, Token: d.spec.Token, Depth: d.spec.Depth, Kind: d.spec.Kind, Prompt: job.Message{ID: d.spec.PromptID, Text: d.spec.Prompt},
+		Note: d.spec.Note, Title: d.spec.Title, Folder: d.place.folder, Unlinked: d.spec.Unlinked, Model: d.spec.Model, Effort: d.spec.Effort,
 		Access: d.spec.Access, Session: d.spec.Session, StateFolder: d.Folder, Writable: d.place.writable,
-		ToolLevelOnly: d.spec.ToolOnly,
+		ToolLevelOnly: d.spec.ToolOnly, ACP: job.ACPAgent{Name: d.spec.ACPAgent},
 	}
 }
 
@@ -214,9 +216,9 @@ func (d *drive) retry() {
 // halt stops a run that has spent what it was given, or its sense, and asks
 // (JOB-17). Of silence nothing is stopped: a long command is silent, too.
 func (d *drive) halt(stop job.WaitFor) {
-	d.stop, d.stopID, d.retryAt = stop, uuid.NewString(), time.Time{}
+	d.stop, d.stopID, d.stopAt, d.retryAt = stop, uuid.NewString(), d.Now(), time.Time{}
 	d.watch.Pause(d.Now())
-	d.log.line("! stopped: " + string(stop))
+	d.line("! stopped: " + string(stop))
 	if err := d.note(Entry{Kind: EntryStop, ID: d.stopID, Text: string(stop)}); err != nil {
 		d.Log.Warn("a stop could not be written down", "job", d.spec.Job, "err", err)
 	}
@@ -293,6 +295,9 @@ func (d *drive) event(event job.Event) {
 	if _, waits := event.(job.Retrying); !waits {
 		d.hear()
 	}
+	for _, said := range d.said.hear(event) {
+		d.say(said)
+	}
 	switch e := event.(type) {
 	case job.Spawned:
 		d.state.Processes, d.state.Layer = e.Processes, e.Floor
@@ -300,6 +305,7 @@ func (d *drive) event(event job.Event) {
 		d.at(StepSpawned)
 	case job.Opened:
 		d.begun, d.state.Session, d.state.Model = true, e.Session, cmp.Or(e.Model, d.state.Model)
+		d.state.NextTurn = !e.Capabilities.LiveMessage
 		d.keep(true)
 	case job.Titled:
 		d.state.Title = cmp.Or(d.state.Title, e.Title)
@@ -311,7 +317,7 @@ func (d *drive) event(event job.Event) {
 	case job.Inserted:
 		d.accepts(e.Message)
 	case job.Text:
-		d.log.line(e.Text)
+		d.line(e.Text)
 	case job.Usage:
 		d.state.Tokens, d.state.CostUSD = e.Input+e.Output, e.CostUSD
 		d.watch.Spend(e.CostUSD)
@@ -365,14 +371,14 @@ func (d *drive) turnEnded(end job.TurnEnded) {
 		words += ": " + end.Message
 	}
 	if end.Why != job.EndAnswer {
-		d.log.line(words)
+		d.line(words)
 	}
 }
 
 // retrying bounds how long a CLI waits by itself: a used up limit ends the run at
 // once, as does a pause that is too long.
 func (d *drive) retrying(retry job.Retrying) {
-	d.log.line("! the provider is asked again: " + string(retry.Why) + " " + retry.Message)
+	d.line("! the provider is asked again: " + string(retry.Why) + " " + retry.Message)
 	tooLong := retry.Until.After(d.Now().Add(longRetry))
 	if d.closing || retry.Why != job.EndLimit && !tooLong {
 		return
@@ -413,7 +419,7 @@ func (d *drive) waits() *job.Wait {
 		return nil
 	}
 	if d.stop != "" {
-		return &job.Wait{For: d.stop, ID: d.stopID}
+		return &job.Wait{For: d.stop, ID: d.stopID, Since: job.Millis(d.stopAt.UnixMilli())}
 	}
 	var first *job.Approval
 	for _, approval := range d.questions {
@@ -444,10 +450,22 @@ func (d *drive) keep(now bool) {
 	}
 }
 
+// line adds to the log; whoever follows it hears that there is more.
+func (d *drive) line(text string) {
+	d.log.line(text)
+	d.keep(false)
+}
+
 // note writes an entry of this run into the journal.
 func (d *drive) note(entry Entry) error {
 	entry.At, entry.Run = d.moment(), d.spec.Run
-	return d.files.append(entry)
+	if err := d.files.append(entry); err != nil {
+		return err
+	}
+	if said, ok := saidIn(entry, d.spec.Supervisor); ok {
+		d.say(said)
+	}
+	return nil
 }
 
 // noteSent says what became of something that was to be handed over.

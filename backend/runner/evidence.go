@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,13 +17,15 @@ import (
 	"bridge/backend/disk"
 	"bridge/backend/gitwork"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
+	"bridge/backend/remote"
 	"bridge/backend/sandbox"
 )
 
 // evidence is what the runner sees of a run itself (JOB-15).
 type evidence struct {
 	open     map[string]job.StepStarted
-	commands []job.Command
+	commands []runs.Command
 	choices  map[string]int // of each question, how many things it asks
 }
 
@@ -39,7 +42,7 @@ func (d *drive) step(event job.Event) {
 	case job.StepStarted:
 		d.saw.open[e.Step] = e
 		d.state.Step = firstLine(e.Tool + " " + e.Subject)
-		d.log.line("$ " + strings.TrimSpace(e.Tool+" "+e.Subject))
+		d.line("$ " + strings.TrimSpace(e.Tool+" "+e.Subject))
 	case job.StepEnded:
 		began, has := d.saw.open[e.Step]
 		if !has {
@@ -49,9 +52,9 @@ func (d *drive) step(event job.Event) {
 		d.state.Step = ""
 		d.watch.Call(hash(began.Tool, began.Subject, string(began.Input)), hash(string(e.State), exitText(e.Exit), e.Output))
 		if e.State != job.StepRefused && (e.Exit != nil || shells[began.Tool]) {
-			d.saw.commands = append(d.saw.commands, job.Command{Command: began.Subject, Exit: e.Exit})
+			d.saw.commands = append(d.saw.commands, runs.Command{Command: began.Subject, Exit: e.Exit})
 		}
-		d.log.line("= " + strings.TrimSpace(string(e.State)+" "+exitText(e.Exit)))
+		d.line("= " + strings.TrimSpace(string(e.State)+" "+exitText(e.Exit)))
 	}
 	d.keep(false)
 }
@@ -106,6 +109,9 @@ func detailOf(question job.Question) string {
 
 // saveApproval writes approvals/<id>.json.
 func (r *runner) saveApproval(approval job.Approval) error {
+	if _, err := os.Stat(r.Folder); err != nil {
+		return err // a home that was deleted is not begun anew
+	}
 	if err := disk.MakeDir(r.Approvals); err != nil {
 		return err
 	}
@@ -125,6 +131,9 @@ type place struct {
 
 // settleIn makes the job's place and keeps what it holds at the start.
 func (r *runner) settleIn(ctx context.Context) error {
+	if err := r.checkLinks(); err != nil {
+		return err
+	}
 	if r.spec.Worktree != nil {
 		return r.settleInWorktree(ctx)
 	}
@@ -133,6 +142,9 @@ func (r *runner) settleIn(ctx context.Context) error {
 		return nil
 	}
 	repository, err := r.Git.Repository(ctx, r.spec.Folder)
+	if err == nil {
+		r.place.writable = r.gitsOwn(repository, r.spec.Folder)
+	}
 	if err == nil && r.state.BaseTree == "" {
 		var head gitwork.Head
 		head, r.state.BaseTree, err = r.Git.Start(ctx, repository.Top, r.spec.Job)
@@ -146,40 +158,79 @@ func (r *runner) settleIn(ctx context.Context) error {
 	return r.save()
 }
 
+// gitsOwn is git's folder, so that a job may commit. That of a paired PC gets it only
+// within what its PC was allowed: a file named .git, which the job may have written
+// itself, leads to any repository (RMT-09).
+func (r *runner) gitsOwn(repository gitwork.Repository, allowed string) []string {
+	if r.spec.Unlinked && !remote.IsWithin(allowed, repository.Common) {
+		return nil
+	}
+	return []string{repository.Common}
+}
+
+// checkLinks refuses a folder to which a link leads by now, where it was allowed by its
+// own name.
+func (r *runner) checkLinks() error {
+	if !r.spec.Unlinked {
+		return nil
+	}
+	folders := []string{r.spec.Folder}
+	if w := r.spec.Worktree; w.IsMade() {
+		folders = append(folders, w.Path, w.RepoRoot)
+	}
+	for _, folder := range folders {
+		if there, err := disk.CanonicalTarget(folder); err != nil || there != folder {
+			return bridge.Errorf(bridge.Denied, "%s is not the folder any more that was allowed: a link leads elsewhere", folder)
+		}
+	}
+	return nil
+}
+
 // settleInWorktree gives the job its own checkout, or the one that it had (JOB-08).
 func (r *runner) settleInWorktree(ctx context.Context) error {
 	if r.Git == nil {
 		return bridge.Errorf(bridge.Unavailable, "git is not on this PC: there can be no worktree")
 	}
-	had := r.spec.Worktree
+	had := *r.spec.Worktree
 	if had.Path == "" && r.state.Worktree != nil {
-		had = r.state.Worktree
+		had = *r.state.Worktree
 	}
 	if had.Path == "" {
 		made, err := r.makeWorktree(ctx)
 		if err != nil {
 			return err
 		}
-		had = &made
+		had = made
+	}
+	again, err := r.Git.Again(ctx, gitwork.Recorded(had), r.spec.Job)
+	if err == nil && again {
+		had.ReclaimedAt, had.Bytes = 0, 0
+		err = r.makeReady(ctx, gitwork.Recorded(had))
+	}
+	if err != nil {
+		return err
 	}
 	repository, err := r.Git.Repository(ctx, had.Path)
 	if err != nil {
 		return err
 	}
-	r.state.Worktree, r.state.Base, r.state.BaseTree = had, had.Base, had.BaseTree
-	r.place = place{top: had.Path, folder: had.Cwd, writable: []string{repository.Common}}
+	r.state.Worktree, r.state.Base, r.state.BaseTree = &had, had.Base, had.BaseTree
+	r.place = place{top: had.Path, folder: had.Cwd, writable: r.gitsOwn(repository, had.RepoRoot)}
 	if r.place.folder == "" {
 		r.place.folder = had.Path
 	}
 	return r.save()
 }
 
+// worktrees is where this job's checkout is made.
+func (r *runner) worktrees() string { return cmp.Or(r.spec.Worktrees, r.Worktrees) }
+
 func (r *runner) makeWorktree(ctx context.Context) (job.Worktree, error) {
 	repository, err := r.Git.Repository(ctx, r.spec.Folder)
 	if err != nil {
 		return job.Worktree{}, err
 	}
-	made, err := r.Git.Add(ctx, repository, r.spec.Job, r.Worktrees)
+	made, err := r.Git.Add(ctx, repository, r.spec.Job, r.worktrees())
 	if bridge.CodeOf(err) == bridge.Conflict {
 		made, err = r.adopt(ctx, repository, err)
 	}
@@ -187,30 +238,31 @@ func (r *runner) makeWorktree(ctx context.Context) (job.Worktree, error) {
 		return job.Worktree{}, err
 	}
 	r.at(StepPlaced)
+	if err := r.makeReady(ctx, made); err != nil {
+		return job.Worktree{}, err
+	}
+	return made.Record(), nil
+}
+
+// makeReady brings what a checkout lacks to run into a new worktree (JOB-19).
+func (r *runner) makeReady(ctx context.Context, made gitwork.Worktree) error {
 	copied, err := r.Git.Include(ctx, made)
 	if err != nil {
-		return job.Worktree{}, err
+		return err
 	}
 	for _, name := range copied {
 		r.log.line("+ " + name)
 	}
-	if err := r.setUp(ctx, made.Folder); err != nil {
-		return job.Worktree{}, err
-	}
-	return job.Worktree{
-		RepoRoot: made.Main, Path: made.Path, Cwd: made.Folder, Branch: made.Branch, Base: made.Base, BaseBranch: made.BaseBranch,
-		BranchHead: made.Base, BaseTree: made.BaseTree,
-	}, nil
+	return r.setUp(ctx, made.Folder)
 }
 
 // adopt takes over the worktree that a runner made and died before it could write
 // that down: nothing worked in it so far. refused is why there can be no new one.
 func (r *runner) adopt(ctx context.Context, repository gitwork.Repository, refused error) (gitwork.Worktree, error) {
-	root, err := disk.Canonical(r.Worktrees)
+	path, folder, err := repository.PlaceOf(r.spec.Job, r.worktrees())
 	if err != nil {
 		return gitwork.Worktree{}, refused
 	}
-	path := filepath.Join(root, repository.Name()+"-"+r.spec.Job)
 	there, err := r.Git.Repository(ctx, path)
 	if err != nil || there.Top != path || there.Main != repository.Main {
 		return gitwork.Worktree{}, refused
@@ -221,8 +273,7 @@ func (r *runner) adopt(ctx context.Context, repository gitwork.Repository, refus
 	}
 	tree, err := r.Git.Snapshot(ctx, path)
 	return gitwork.Worktree{
-		Main: there.Main, Path: path, Folder: filepath.Join(path, filepath.FromSlash(repository.Inside)), Branch: head.Branch,
-		Base: head.Commit, BaseTree: tree,
+		Main: there.Main, Path: path, Folder: folder, Branch: head.Branch, Base: head.Commit, BaseTree: tree,
 	}, err
 }
 
@@ -234,7 +285,8 @@ func (r *runner) setUp(ctx context.Context, folder string) error {
 	}
 	r.log.line("$ " + strings.Join(r.SetUp, " "))
 	cmd := exec.CommandContext(ctx, r.SetUp[0], r.SetUp[1:]...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, r.log, r.log
+	// The file itself, no pipe into it: a server that the command leaves running holds it.
+	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, r.log.file, r.log.file
 	cmd.Env = append(os.Environ(), sandbox.JobVariable+"="+r.spec.Job, sandbox.TokenVariable+"="+r.spec.Token)
 	if err := cmd.Run(); err != nil {
 		return bridge.Errorf(bridge.Invalid, "the set-up command %q of the worktree failed, its output is in the log of the run: %w", r.SetUp[0], err)
@@ -244,17 +296,17 @@ func (r *runner) setUp(ctx context.Context, folder string) error {
 
 // conclude keeps the work of a worktree and says what the run has changed. What goes
 // wrong is in the log: the run has ended in any case, and its worktree stays.
-func (r *runner) conclude(ctx context.Context, saw *evidence) job.Evidence {
-	seen := job.Evidence{Base: r.state.Base, Commands: saw.commands, Layer: string(r.state.Layer)}
+func (r *runner) conclude(ctx context.Context, saw *evidence) runs.Evidence {
+	seen := runs.Evidence{Base: r.state.Base, Commands: saw.commands, Layer: string(r.state.Layer)}
 	if r.place.top == "" {
 		return seen
 	}
-	changes, err := r.Git.Diff(ctx, r.place.top, r.state.BaseTree)
+	changes, err := r.changes(ctx)
 	for _, change := range changes {
-		seen.Files = append(seen.Files, job.Changed{Path: change.Path, From: change.From, Status: change.Status, Added: change.Added, Removed: change.Removed})
+		seen.Files = append(seen.Files, runs.Changed{Path: change.Path, From: change.From, Status: change.Status, Added: change.Added, Removed: change.Removed})
 	}
 	if w := r.state.Worktree; w != nil {
-		parked, parkErr := r.Git.Park(ctx, gitwork.Worktree{Main: w.RepoRoot, Path: w.Path, Folder: w.Cwd, Branch: w.Branch, Base: w.Base, BaseTree: w.BaseTree, BaseBranch: w.BaseBranch}, r.spec.Job)
+		parked, parkErr := r.Git.Park(ctx, gitwork.Recorded(*w), r.spec.Job)
 		if err = errors.Join(err, parkErr); parkErr == nil {
 			w.Branch, w.BranchHead = parked.Branch, parked.Head
 		}
@@ -266,4 +318,18 @@ func (r *runner) conclude(ctx context.Context, saw *evidence) job.Evidence {
 		r.Log.Error("the work of a job could not be told or kept whole", "job", r.spec.Job, "err", err)
 	}
 	return seen
+}
+
+// changes compares the files at the job's start with those now, which are kept: in the
+// owner's own folder he goes on working.
+func (r *runner) changes(ctx context.Context) ([]gitwork.FileChange, error) {
+	if r.state.Worktree != nil {
+		return r.Git.Diff(ctx, r.place.top, r.state.BaseTree)
+	}
+	tree, err := r.Git.End(ctx, r.place.top, r.spec.Job)
+	if err != nil {
+		return nil, err
+	}
+	r.state.HeadTree = tree
+	return r.Git.DiffTrees(ctx, r.place.top, r.state.BaseTree, tree)
 }

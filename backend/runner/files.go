@@ -16,7 +16,8 @@ import (
 	"bridge/backend/disk"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
-	"bridge/backend/proc"
+	"bridge/backend/job/runs"
+	"bridge/backend/orphans"
 	"bridge/backend/sandbox"
 )
 
@@ -31,49 +32,29 @@ func (f files) at(name string) string { return filepath.Join(string(f), name) }
 
 func (f files) job() string { return filepath.Base(string(f)) }
 
-func (f files) spec() (job.SpecFile, error) {
+func (f files) spec() (runs.SpecFile, error) {
 	data, err := disk.ReadLimited(f.at("spec.json"), maxFileBytes)
 	if err != nil {
-		return job.SpecFile{}, fmt.Errorf("read what %s is asked to do: %w", f.job(), err)
+		return runs.SpecFile{}, fmt.Errorf("read what %s is asked to do: %w", f.job(), err)
 	}
-	return job.DecodeSpec(data, f.job())
+	return runs.DecodeSpec(data, f.job())
 }
-
-// claimFile is run-<n>.json: who drives that run, and the secret that marks its
-// processes, which the next run's spec does not have any more.
-type claimFile struct {
-	Runner job.Process `json:"runner"`
-	Token  string      `json:"token"`
-}
-
-func (f files) claimPath(run int) string { return f.at(fmt.Sprintf("run-%d.json", run)) }
 
 // claim takes the run for this process, for good: of several only the first has it,
 // and none has it after that one died.
-func (f files) claim(run int, claim claimFile) error {
+func (f files) claim(run int, claim orphans.Claim) error {
 	data, err := json.Marshal(claim)
 	if err != nil {
 		return err
 	}
-	err = disk.WriteNew(f.claimPath(run), data, disk.PrivateFile)
+	err = disk.WriteNew(orphans.ClaimFile(string(f), run), data, disk.PrivateFile)
 	if errors.Is(err, fs.ErrExist) {
 		return bridge.Errorf(bridge.Conflict, "run %d of %s was begun before: continue the job by another run", run, f.job())
 	}
 	return err
 }
 
-// markOf is what the processes of that run carry; the zero Mark where nobody began
-// it.
-func (f files) markOf(run int) (sandbox.Mark, error) {
-	var claim claimFile
-	err := disk.ReadJSON(f.claimPath(run), maxFileBytes, &claim)
-	if errors.Is(err, fs.ErrNotExist) {
-		return sandbox.Mark{}, nil
-	}
-	return sandbox.Mark{Job: f.job(), Token: claim.Token}, err
-}
-
-func (f files) saveState(state job.StateFile) error {
+func (f files) saveState(state runs.StateFile) error {
 	data, err := state.Encode()
 	if err != nil {
 		return err
@@ -81,7 +62,7 @@ func (f files) saveState(state job.StateFile) error {
 	return disk.WriteAtomic(f.at("state.json"), data, disk.PrivateFile)
 }
 
-func (f files) saveEnvelope(envelope job.Envelope) error {
+func (f files) saveEnvelope(envelope runs.Envelope) error {
 	data, err := envelope.Encode()
 	if err != nil {
 		return err
@@ -100,8 +81,8 @@ func (f files) result(run int) (*api.RunnerResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := &api.RunnerResult{Run: run, MessageID: job.ResultID(f.job(), run), Bytes: info.Size()}
-	if info.Size() > job.MaxEnvelopeBytes {
+	result := &api.RunnerResult{Run: run, MessageID: runs.ResultID(f.job(), run), Bytes: info.Size()}
+	if info.Size() > runs.MaxEnvelopeBytes {
 		state, err := f.state()
 		if err != nil || state.Run != run {
 			return nil, err
@@ -109,11 +90,11 @@ func (f files) result(run int) (*api.RunnerResult, error) {
 		result.State = state.State
 		return result, nil
 	}
-	data, err := disk.ReadLimited(path, job.MaxEnvelopeBytes)
+	data, err := disk.ReadLimited(path, runs.MaxEnvelopeBytes)
 	if err != nil {
 		return nil, err
 	}
-	envelope, err := job.DecodeEnvelope(data, f.job())
+	envelope, err := runs.DecodeEnvelope(data, f.job())
 	if err != nil || envelope.Run != run {
 		return nil, err
 	}
@@ -122,15 +103,15 @@ func (f files) result(run int) (*api.RunnerResult, error) {
 }
 
 // state is what the last runner wrote down; the zero state when there was none.
-func (f files) state() (job.StateFile, error) {
+func (f files) state() (runs.StateFile, error) {
 	data, err := disk.ReadLimited(f.at("state.json"), maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return job.StateFile{}, nil
+		return runs.StateFile{}, nil
 	}
 	if err != nil {
-		return job.StateFile{}, err
+		return runs.StateFile{}, err
 	}
-	return job.DecodeState(data, f.job())
+	return runs.DecodeState(data, f.job())
 }
 
 // Entry is one line of journal.jsonl: something that was said to the agent or
@@ -205,16 +186,21 @@ func (f files) entries() (entries []Entry, err error) {
 
 // Found is what the files of a job tell about its last run.
 type Found struct {
-	Spec  job.SpecFile
-	State job.StateFile // the zero state where no runner came so far
-	Alive bool          // its runner is at work
+	Spec  runs.SpecFile
+	State runs.StateFile // the zero state where no runner came so far
+	Alive bool           // its runner is at work
 	// Result is nil where the run left none.
 	Result *api.RunnerResult
 	// Unclear are messages and answers that were about to be handed over when the
 	// runner died: whether the agent had them nobody knows.
 	Unclear []Entry
 
-	before sandbox.Mark // of the processes of the run before this one
+	// Of the processes of this run and of the one before it; zero where nobody began it.
+	begun, before sandbox.Mark
+	// driver is the runner that is at work, by the state or, before it has said so
+	// there, by its claim of this run.
+	driver  job.Process
+	claimed bool
 }
 
 // Look reads what there is of a job.
@@ -231,16 +217,29 @@ func Look(folder string) (Found, error) {
 	if found.Result, err = f.result(spec.Run); err != nil {
 		return Found{}, err
 	}
-	runner := found.State.Runner
-	identity, err := proc.Identity(runner.PID)
-	found.Alive = err == nil && runner.PID > 0 && identity == runner.Identity && runner.PID != os.Getpid()
 	entries, err := f.entries()
 	if err != nil {
 		return Found{}, err
 	}
 	found.Unclear = unclear(entries, spec.Run)
-	found.before, err = f.markOf(spec.Run - 1)
-	return found, err
+	if found.begun, err = orphans.MarkOf(folder, spec.Run); err != nil {
+		return Found{}, err
+	}
+	if found.before, err = orphans.MarkOf(folder, spec.Run-1); err != nil {
+		return Found{}, err
+	}
+	found.driver = found.State.Runner
+	// After the mark: whoever has one by now has claimed the run as well.
+	if claim, err := orphans.ClaimOf(folder, spec.Run); err == nil && isAnother(claim.Runner) {
+		found.driver, found.claimed = claim.Runner, true
+	}
+	found.Alive = isAnother(found.driver)
+	return found, nil
+}
+
+// isAnother reports whether a runner is at work, and is not this one.
+func isAnother(runner job.Process) bool {
+	return runner.PID != os.Getpid() && orphans.Runs(runner)
 }
 
 // unclear are the entries of a run that were to be handed over and have no end.
@@ -265,16 +264,19 @@ func unclear(entries []Entry, run int) []Entry {
 }
 
 // End ends what a dead runner left behind, by the identities that it wrote down and
-// by the mark of its run and of the one before.
+// by the mark of its run and of the one before. A run that nobody has begun has left
+// nothing: a look takes its time, for which the agent would wait.
 func (f Found) End(ctx context.Context) error {
 	if f.Alive {
-		return bridge.Errorf(bridge.Conflict, "%s is driven by process %d", f.Spec.Job, f.State.Runner.PID)
+		return bridge.Errorf(bridge.Conflict, "%s is driven by process %d", f.Spec.Job, f.driver.PID)
 	}
 	ctx, cancel := context.WithTimeout(ctx, reapTime)
 	defer cancel()
-	err := sandbox.End(ctx, sandbox.Mark{Job: f.Spec.Job, Token: f.Spec.Token}, f.State.Processes)
-	if f.before != (sandbox.Mark{}) {
-		err = errors.Join(err, sandbox.End(ctx, f.before, nil))
+	var err error
+	for _, mark := range []sandbox.Mark{f.begun, f.before} {
+		if mark != (sandbox.Mark{}) || len(f.State.Processes) > 0 {
+			err = errors.Join(err, sandbox.End(ctx, mark, f.State.Processes))
+		}
 	}
 	return err
 }
@@ -297,8 +299,5 @@ func openLog(folder, name string) (*runLog, error) {
 func (l *runLog) line(text string) {
 	_, _ = l.file.WriteString(strings.TrimRight(strings.ToValidUTF8(text, "\uFFFD"), "\n") + "\n")
 }
-
-// Write takes the output of a command.
-func (l *runLog) Write(data []byte) (int, error) { return l.file.Write(data) }
 
 func (l *runLog) close() error { return l.file.Close() }

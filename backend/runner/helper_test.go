@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,11 +15,12 @@ import (
 	"time"
 
 	"bridge/backend/agent/driver"
+	"bridge/backend/agent/driver/standin"
 	"bridge/backend/bridge"
-	"bridge/backend/disk"
 	"bridge/backend/gitwork"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
 	"bridge/backend/sandbox"
 )
 
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
 		case "standin":
-			runStandIn(os.Args[2:])
+			standin.Run(os.Args[2:])
 			return
 		case "sandbox-exec":
 			println(sandbox.Main(os.Args[2:], os.Environ()).Error())
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait; it is no measure of speed.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 const jobName = "claude-job-0a1b2c3d"
 
@@ -57,6 +57,7 @@ type bench struct {
 	drive  job.Driver // nil for the claude stand-in
 	at     func(Step)
 	wait   time.Duration
+	look   time.Duration
 	floor  bool // jobs can have the floor
 }
 
@@ -81,9 +82,9 @@ func newBench(t *testing.T) *bench {
 func (b *bench) token() string { return "secret" + strings.ReplaceAll(b.home, "/", "-") }
 
 // spec asks for a run.
-func (b *bench) spec(prompt string, change ...func(*job.SpecFile)) job.SpecFile {
+func (b *bench) spec(prompt string, change ...func(*runs.SpecFile)) runs.SpecFile {
 	b.Helper()
-	spec := job.SpecFile{
+	spec := runs.SpecFile{
 		Job: jobName, Run: 1, Kind: bridge.Claude, PromptID: "0a1b2c3d-0000-4000-8000-000000000001", Prompt: prompt, Folder: b.work,
 		Access: job.AccessAsk, TimeoutSec: 86_400, Supervisor: "boss", Depth: 1, Token: b.token(), Title: "a job",
 	}
@@ -118,7 +119,7 @@ func testOptions(home, folder string) Options {
 
 func (b *bench) options() Options {
 	o := testOptions(b.home, b.folder)
-	o.Broker, o.Patience, o.SetUp, o.At = b.broker.connect, b.wait, b.setUp, b.at
+	o.Broker, o.Patience, o.SetUp, o.At, o.LookEvery = b.broker.connect, b.wait, b.setUp, b.at, b.look
 	if fit := o.Fit; b.floor {
 		o.Fit = func(spec job.Spec) (job.Spec, error) {
 			spec, err := fit(spec)
@@ -133,7 +134,7 @@ func (b *bench) options() Options {
 }
 
 // run runs the job to its end and returns the envelope.
-func (b *bench) run() job.Envelope {
+func (b *bench) run() runs.Envelope {
 	b.Helper()
 	if err := Run(b.Context(), b.options()); err != nil {
 		b.Fatalf("Run: %v", err)
@@ -148,20 +149,20 @@ func (b *bench) begin() <-chan error {
 	return done
 }
 
-func (b *bench) envelope() job.Envelope {
+func (b *bench) envelope() runs.Envelope {
 	b.Helper()
 	data, err := os.ReadFile(filepath.Join(b.folder, "envelope.json"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	envelope, err := job.DecodeEnvelope(data, jobName)
+	envelope, err := runs.DecodeEnvelope(data, jobName)
 	if err != nil {
 		b.Fatal(err)
 	}
 	return envelope
 }
 
-func (b *bench) state() job.StateFile {
+func (b *bench) state() runs.StateFile {
 	b.Helper()
 	state, err := files(b.folder).state()
 	if err != nil {
@@ -266,6 +267,13 @@ func (m *memory) order(b *bench, order api.Order) *bridge.Error {
 		return i >= 0
 	})
 	return outcome
+}
+
+// heard is how many reports came.
+func (m *memory) heard() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.reports)
 }
 
 // until waits for a report that fits, of those that came and those that come.
@@ -375,34 +383,4 @@ func (m *memory) setAway(err error) {
 	defer m.mu.Unlock()
 	m.away = err
 	m.changedLocked()
-}
-
-// repository makes the folder of the job a checkout with one commit.
-func (b *bench) repository() {
-	b.Helper()
-	work, err := disk.Canonical(b.work)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.work = work
-	if err := os.WriteFile(filepath.Join(b.home, ".gitconfig"), []byte("[user]\nname = O\nemail = o@example.com\n[init]\ndefaultBranch = main\n"), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(b.work, "old.txt"), []byte("one\n"), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	b.git(b.work, "init", "-q", ".")
-	b.git(b.work, "add", "-A")
-	b.git(b.work, "commit", "-qm", "first")
-}
-
-func (b *bench) git(dir string, args ...string) string {
-	b.Helper()
-	cmd := exec.CommandContext(b.Context(), "git", args...)
-	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.home}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		b.Fatalf("git %q: %v: %s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
 }

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -29,6 +30,8 @@ func (d *drive) order(order api.Order) {
 		d.message(order)
 	case api.OrderAnswer:
 		d.answer(order)
+	case api.OrderPassUp:
+		passUp(d, order)
 	case api.OrderGoOn:
 		d.goOn(order)
 	case api.OrderCancel:
@@ -57,7 +60,7 @@ func (d *drive) message(order api.Order) {
 		d.held = append(d.held, order)
 		return
 	}
-	d.log.line("> " + order.Text)
+	d.line("> " + order.Text)
 	d.send(job.Message{ID: order.ID, Text: order.Text}, func(err error) { d.outcome(order.ID, refusal(err)) })
 }
 
@@ -92,7 +95,7 @@ func (d *drive) proceed() {
 		return
 	}
 	for _, message := range messages {
-		d.log.line("> " + message.Text)
+		d.line("> " + message.Text)
 		d.send(job.Message{ID: message.ID, Text: message.Text}, func(err error) { d.outcome(message.ID, refusal(err)) })
 	}
 }
@@ -103,7 +106,7 @@ func (d *drive) cancel(order api.Order) {
 		d.Log.Warn("a cancellation could not be written down", "job", d.spec.Job, "err", err)
 	}
 	d.cancelled = true
-	d.log.line("! cancelled")
+	d.line("! cancelled")
 	d.outcome(order.ID, nil)
 	d.close()
 }
@@ -135,6 +138,9 @@ func (d *drive) answer(order api.Order) {
 			d.outcome(order.ID, refusal(err))
 			return
 		}
+		if strings.HasPrefix(order.By, job.ByRule) {
+			d.line("> " + order.Reason)
+		}
 		d.decided(question, approval, func(err error) {
 			if bridge.CodeOf(err) == bridge.Storage {
 				*approval = before // it was not handed on: somebody may answer again
@@ -144,6 +150,23 @@ func (d *drive) answer(order api.Order) {
 		return
 	}
 	d.outcome(order.ID, bridge.Errorf(bridge.NotFound, "the question is gone: this answer did nothing"))
+}
+
+// passUp keeps with a question that somebody above is asked it.
+func passUp(d *drive, order api.Order) {
+	for _, approval := range d.questions {
+		if approval.ID != order.Approval {
+			continue
+		}
+		if err := approval.PassUp(order.By, d.Now()); err != nil {
+			d.outcome(order.ID, refusal(err))
+			return
+		}
+		d.keepApproval(approval)
+		d.outcome(order.ID, nil)
+		return
+	}
+	d.outcome(order.ID, bridge.Errorf(bridge.NotFound, "the question is gone: this did nothing"))
 }
 
 // decided hands the answer to a question on: first it is durable, then the CLI has
@@ -203,7 +226,7 @@ func (d *drive) asked(question job.Question) {
 	}, d.Now())
 	d.questions[question.ID] = &approval
 	d.saw.choices[question.ID] = len(question.Choices)
-	d.log.line("? " + question.Tool + " " + approval.Detail)
+	d.line("? " + question.Tool + " " + approval.Detail)
 	entry := Entry{Kind: EntryQuestion, ID: approval.ID, Approval: &approval}
 	if err := d.note(entry); err != nil {
 		d.Log.Warn("a question could not be written down", "job", d.spec.Job, "err", err)

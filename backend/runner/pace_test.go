@@ -14,6 +14,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
 )
 
 // player is a driver whose agent does what a test says, in the test's own time.
@@ -104,7 +105,7 @@ func (p *player) heard() []string {
 }
 
 // played is a bench whose agent is a player, in a bubble of its own time.
-func played(t *testing.T, change func(*job.SpecFile), play func(b *bench, p *player, done <-chan error)) {
+func played(t *testing.T, change func(*runs.SpecFile), play func(b *bench, p *player, done <-chan error)) {
 	t.Helper()
 	b := newBench(t) // its folders outlive the bubble
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +132,7 @@ func (b *bench) waitsFor(what job.WaitFor) *job.Wait {
 }
 
 func TestJOB_16_AProvidersTroubleIsTriedAgainThreeTimes(t *testing.T) {
-	played(t, func(*job.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
+	played(t, func(*runs.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
 		for i, pause := range []time.Duration{15 * time.Second, 30 * time.Second, 60 * time.Second} {
 			p.ends(job.TurnEnded{Why: job.EndProvider, Status: 500})
 			b.waitsFor(job.ForRetry)
@@ -159,7 +160,7 @@ func TestJOB_16_AProvidersTroubleIsTriedAgainThreeTimes(t *testing.T) {
 
 // A limit is never waited out: the run ends and says until when.
 func TestJOB_16_AUsageLimitThatTheAgentWaitsOutEndsTheRun(t *testing.T) {
-	played(t, func(*job.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
+	played(t, func(*runs.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
 		until := time.Now().Add(3 * time.Hour).Truncate(time.Millisecond)
 		p.says(job.Retrying{Why: job.EndLimit, Until: until, Message: "used up"})
 		b.ended(done)
@@ -175,12 +176,12 @@ func TestJOB_16_AUsageLimitThatTheAgentWaitsOutEndsTheRun(t *testing.T) {
 func TestJOB_17_OverItsBudgetOrTimeOrSenseTheRunPausesAndAsks(t *testing.T) {
 	tests := []struct {
 		what  job.WaitFor
-		given func(*job.SpecFile)
+		given func(*runs.SpecFile)
 		use   func(p *player)
 	}{
-		{job.ForBudget, func(s *job.SpecFile) { s.BudgetUSD = 1 }, func(p *player) { p.says(job.Usage{CostUSD: 1.5, CostKnown: true}) }},
-		{job.ForTime, func(s *job.SpecFile) { s.TimeoutSec = 60 }, func(*player) { time.Sleep(61 * time.Second) }},
-		{job.ForRepeat, func(*job.SpecFile) {}, func(p *player) {
+		{job.ForBudget, func(s *runs.SpecFile) { s.BudgetUSD = 1 }, func(p *player) { p.says(job.Usage{CostUSD: 1.5, CostKnown: true}) }},
+		{job.ForTime, func(s *runs.SpecFile) { s.TimeoutSec = 60 }, func(*player) { time.Sleep(61 * time.Second) }},
+		{job.ForRepeat, func(*runs.SpecFile) {}, func(p *player) {
 			for range 5 {
 				p.says(job.StepStarted{Step: "s", Tool: "Bash", Subject: "make"}, job.StepEnded{Step: "s", State: job.StepFailed, Output: "no"})
 			}
@@ -219,7 +220,7 @@ func TestJOB_17_OverItsBudgetOrTimeOrSenseTheRunPausesAndAsks(t *testing.T) {
 
 // Of what is silent nothing is stopped: a long command is silent, too.
 func TestJOB_17_ASilentRunIsShownAndGoesOnWhenItIsHeard(t *testing.T) {
-	played(t, func(*job.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
+	played(t, func(*runs.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
 		time.Sleep(10*time.Minute - time.Second)
 		synctest.Wait()
 		if state := b.state(); state.State != job.Running {
@@ -241,7 +242,7 @@ func TestJOB_17_ASilentRunIsShownAndGoesOnWhenItIsHeard(t *testing.T) {
 }
 
 func TestJOB_07_NobodysAnswerDeniesAfterTenMinutes(t *testing.T) {
-	played(t, func(*job.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
+	played(t, func(*runs.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
 		p.says(job.Asked{Question: job.Question{ID: "q1", Kind: job.QuestionCommand, Tool: "Bash", Subject: "make"}})
 		wait := b.waitsFor(job.ForApproval)
 		time.Sleep(10*time.Minute - time.Second)
@@ -272,7 +273,7 @@ func TestJOB_07_NobodysAnswerDeniesAfterTenMinutes(t *testing.T) {
 
 // What is too long to be shown whole is refused without anybody being asked.
 func TestJOB_07_WhatIsTooLongIsRefusedByItself(t *testing.T) {
-	played(t, func(*job.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
+	played(t, func(*runs.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
 		p.says(job.Asked{Question: job.Question{ID: "q1", Kind: job.QuestionCommand, Tool: "Bash", Subject: strings.Repeat("x", 16_000)}})
 		synctest.Wait()
 		if len(p.answered()) != 1 || p.answered()[0].Allow || !strings.Contains(p.answered()[0].Reason, "16,000") {
@@ -287,12 +288,12 @@ func TestJOB_07_WhatIsTooLongIsRefusedByItself(t *testing.T) {
 }
 
 func TestJOB_04_AResultThatIsTooLargeIsKeptWhole(t *testing.T) {
-	played(t, func(*job.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
+	played(t, func(*runs.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
 		answer := strings.Repeat("words ", 6<<20)
 		p.ends(job.TurnEnded{Why: job.EndAnswer, Text: answer})
 		b.ended(done)
 		report := b.broker.until(b, "the result", func(r api.RunnerReport) bool { return r.Result != nil })
-		if r := report.Result; r.Bytes <= job.MaxEnvelopeBytes || r.State != job.Finished || r.MessageID != job.ResultID(jobName, 1) {
+		if r := report.Result; r.Bytes <= runs.MaxEnvelopeBytes || r.State != job.Finished || r.MessageID != runs.ResultID(jobName, 1) {
 			b.Errorf("it was told as %+v", r)
 		}
 		data, err := os.ReadFile(filepath.Join(b.folder, "envelope.json"))
@@ -323,5 +324,50 @@ func TestARunnerThatIsToldToEndLeavesNoResult(t *testing.T) {
 	found, err := Look(b.folder)
 	if err != nil || found.Result != nil || found.State.State != job.Interrupted || b.approval(asked.ID).State != job.ApprovalWithdrawn {
 		t.Errorf("a look finds %+v, %v; the question is %s", found, err, b.approval(asked.ID).State)
+	}
+}
+
+func TestJOB_10_WhoFollowsTheLogHearsOfEachLine(t *testing.T) {
+	played(t, func(*runs.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
+		for _, event := range []job.Event{
+			job.Text{Text: "I begin."},
+			job.StepStarted{Step: "1", Tool: "Bash", Subject: "make"},
+			job.StepEnded{Step: "1", State: job.StepDone},
+			job.Text{Text: "It is made."},
+			job.Retrying{Attempt: 1, Why: job.EndOverload, Message: "overloaded"},
+		} {
+			before := b.broker.heard()
+			p.says(event)
+			synctest.Wait()
+			if b.broker.heard() == before {
+				b.Errorf("nobody was told of %T", event)
+			}
+		}
+		p.ends(job.TurnEnded{Why: job.EndAnswer, Text: "done"})
+		b.ended(done)
+	})
+}
+
+// Whoever looks for processes looks again until nothing was there for a while; a job
+// that nobody has begun waits for none of it.
+func TestAFirstRunWaitsForNoLookAtWhatIsLeft(t *testing.T) {
+	b := newBench(t)
+	b.spec("say done")
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	end := func() error {
+		found, err := Look(b.folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found.Alive = false
+		return found.End(over)
+	}
+	if err := end(); err != nil {
+		t.Errorf("before the first run: %v", err)
+	}
+	b.run()
+	if err := end(); err == nil {
+		t.Error("behind a run nobody looked")
 	}
 }

@@ -4,11 +4,16 @@ package runner
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"bridge/backend/disk"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
+	"bridge/backend/proc"
 	"bridge/backend/sandbox"
 )
 
@@ -17,7 +22,7 @@ func TestJOB_08_AWorktreeJobWorksInItsOwnCheckoutAndNothingIsLost(t *testing.T) 
 	b.repository()
 	script := "do echo two >> old.txt; git add -A; git -c user.name=A -c user.email=a@example.com commit -qm mine; exit 3\n" +
 		"do echo new > made; echo staged > both; git add both; echo later > both\nsay done"
-	b.spec(script, func(s *job.SpecFile) { s.Worktree = &job.Worktree{} })
+	b.spec(script, func(s *runs.SpecFile) { s.Worktree = &job.Worktree{} })
 	base := b.git(b.work, "rev-parse", "HEAD")
 	envelope := b.run()
 	if envelope.Branch != "bridge/"+jobName || envelope.Evidence.Base != base {
@@ -53,7 +58,7 @@ func TestJOB_15_TheEvidenceIsWhatTheRunnerSaw(t *testing.T) {
 	}
 	b.spec("do echo two >> old.txt\ndo exit 3\nsay I changed nothing and all tests pass")
 	seen := b.run().Evidence
-	if len(seen.Files) != 1 || seen.Files[0] != (job.Changed{Path: "old.txt", Status: "modified", Added: 1}) {
+	if len(seen.Files) != 1 || seen.Files[0] != (runs.Changed{Path: "old.txt", Status: "modified", Added: 1}) {
 		t.Errorf("the files are %+v; what stood there before is none of them", seen.Files)
 	}
 	if len(seen.Commands) != 2 || seen.Commands[0].Command != "echo two >> old.txt" || seen.Commands[1].Exit == nil || *seen.Commands[1].Exit != 3 {
@@ -76,7 +81,7 @@ func TestJOB_19_AWorktreeIsMadeReady(t *testing.T) {
 	b.git(b.work, "add", ".gitignore", ".worktreeinclude")
 	b.git(b.work, "commit", "-qm", "ignore")
 	b.setUp = []string{"/bin/sh", "-c", "echo setting up; cat .env"}
-	b.spec("do cat .env\nsay done", func(s *job.SpecFile) { s.Worktree = &job.Worktree{} })
+	b.spec("do cat .env\nsay done", func(s *runs.SpecFile) { s.Worktree = &job.Worktree{} })
 	if envelope := b.run(); envelope.State != job.Finished || *envelope.Evidence.Commands[0].Exit != 0 {
 		t.Errorf("the envelope says %+v", envelope)
 	}
@@ -89,12 +94,32 @@ func TestJOB_19_ASetUpThatFailsStartsNoAgent(t *testing.T) {
 	b := newBench(t)
 	b.repository()
 	b.setUp = []string{"/bin/sh", "-c", "echo no network >&2; exit 4"}
-	b.spec("do touch "+b.home+"/ran\nsay done", func(s *job.SpecFile) { s.Worktree = &job.Worktree{} })
+	b.spec("do touch "+b.home+"/ran\nsay done", func(s *runs.SpecFile) { s.Worktree = &job.Worktree{} })
 	envelope := b.run()
 	if envelope.State != job.Failed || envelope.Ended != job.EndedNotStarted || !strings.Contains(envelope.Error, "set-up command") || b.exists(b.home+"/ran") {
 		t.Errorf("the envelope says %+v", envelope)
 	}
 	if log := readFile(t, b.home, "runs", jobName+".log"); !strings.Contains(log, "no network") {
+		t.Errorf("the log says %q", log)
+	}
+}
+
+// A set-up command may leave a server running, which holds its output.
+func TestJOB_19_ASetUpIsDoneWhenItsCommandIs(t *testing.T) {
+	b := newBench(t)
+	b.repository()
+	left := filepath.Join(b.home, "left")
+	b.setUp = []string{"/bin/sh", "-c", "sleep 1000 & echo $! > " + left + "; echo ready"}
+	b.spec("say done", func(s *runs.SpecFile) { s.Worktree = &job.Worktree{} })
+	t.Cleanup(func() {
+		if pid, err := strconv.Atoi(strings.TrimSpace(readFile(t, left))); err == nil {
+			_ = proc.KillTree(pid) // it may have ended with the run
+		}
+	})
+	if envelope := b.run(); envelope.State != job.Finished {
+		t.Errorf("the envelope says %+v", envelope)
+	}
+	if log := readFile(t, b.home, "runs", jobName+".log"); !strings.Contains(log, "ready\n") {
 		t.Errorf("the log says %q", log)
 	}
 }
@@ -105,7 +130,7 @@ func TestJOB_14_AReadJobWritesNowhereAndSaysWhatHeld(t *testing.T) {
 	}
 	b := newBench(t)
 	b.floor = true
-	b.spec("do echo x > "+b.work+"/made\nsay done", func(s *job.SpecFile) { s.Access = job.AccessRead })
+	b.spec("do echo x > "+b.work+"/made\nsay done", func(s *runs.SpecFile) { s.Access = job.AccessRead })
 	envelope := b.run()
 	if b.exists(b.work+"/made") || envelope.State != job.Finished || envelope.Evidence.Layer != string(job.FloorSandbox) {
 		t.Errorf("made: %t; the envelope says %+v", b.exists(b.work+"/made"), envelope)
@@ -114,12 +139,12 @@ func TestJOB_14_AReadJobWritesNowhereAndSaysWhatHeld(t *testing.T) {
 
 func TestJOB_14_AReadJobWithoutItsFloorIsRefused(t *testing.T) {
 	b := newBench(t)
-	b.spec("do touch "+b.home+"/ran\nsay done", func(s *job.SpecFile) { s.Access = job.AccessRead })
+	b.spec("do touch "+b.home+"/ran\nsay done", func(s *runs.SpecFile) { s.Access = job.AccessRead })
 	if envelope := b.run(); envelope.Ended != job.EndedNotStarted || b.exists(b.home+"/ran") {
 		t.Errorf("the envelope says %+v", envelope)
 	}
 	allowed := newBench(t)
-	allowed.spec("say done", func(s *job.SpecFile) { s.Access, s.ToolOnly = job.AccessRead, true })
+	allowed.spec("say done", func(s *runs.SpecFile) { s.Access, s.ToolOnly = job.AccessRead, true })
 	if envelope := allowed.run(); envelope.State != job.Finished || envelope.Evidence.Layer != string(job.FloorNone) {
 		t.Errorf("where the owner allows it the envelope says %+v", envelope)
 	}
@@ -127,8 +152,132 @@ func TestJOB_14_AReadJobWithoutItsFloorIsRefused(t *testing.T) {
 
 func TestJOB_08_WithoutARepositoryThereIsNoWorktree(t *testing.T) {
 	b := newBench(t)
-	b.spec("say done", func(s *job.SpecFile) { s.Worktree = &job.Worktree{} })
+	b.spec("say done", func(s *runs.SpecFile) { s.Worktree = &job.Worktree{} })
 	if envelope := b.run(); envelope.Ended != job.EndedNotStarted || !strings.Contains(envelope.Error, "no git repository") {
 		t.Errorf("the envelope says %+v", envelope)
 	}
+}
+
+// A job in a part of a repository may commit: git's folder is writable to it, though
+// it lies above. A job that reads may not.
+func TestJOB_14_AnEditJobMayWriteItsGitFolder(t *testing.T) {
+	if err := sandbox.Available(); err != nil {
+		t.Skipf("SKIPPED, no floor was tried: %v", err)
+	}
+	for access, want := range map[job.Access]string{job.AccessEdit: "of the job", job.AccessRead: "begin"} {
+		b := newBench(t)
+		b.repository()
+		b.git(b.work, "commit", "-q", "--allow-empty", "-m", "begin")
+		part := filepath.Join(b.work, "part")
+		if err := os.Mkdir(part, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		b.floor = true
+		script := "do git -c user.name=A -c user.email=a@example.com commit -q --allow-empty -m 'of the job'\ndo touch ../above\nsay done"
+		b.spec(script, func(s *runs.SpecFile) { s.Folder, s.Access = part, access })
+		b.run()
+		if subject := b.git(b.work, "log", "-1", "--format=%s"); subject != want || b.exists(b.work+"/above") {
+			t.Errorf("%s: the last commit is %q, want %q; above it was written: %v", access, subject, want, b.exists(b.work+"/above"))
+		}
+	}
+}
+
+// A file named .git leads to any repository: that of a paired PC's job must not open
+// what lies outside of the folder that the PC was allowed.
+func TestRMT_09_AJobOfAPairedPCGetsNoGitFolderElsewhere(t *testing.T) {
+	if err := sandbox.Available(); err != nil {
+		t.Skipf("SKIPPED, no floor was tried: %v", err)
+	}
+	for _, c := range []struct {
+		name                    string
+		paired, elsewhere, want bool
+	}{
+		{"of this PC, in a folder that leads elsewhere", false, true, true},
+		{"of a paired one, in a folder that leads elsewhere", true, true, false},
+		{"of a paired one, in the repository's own folder", true, false, true},
+	} {
+		b := newBench(t)
+		b.repository()
+		b.git(b.work, "commit", "-q", "--allow-empty", "-m", "begin")
+		b.floor = true
+		folder := b.work
+		if c.elsewhere {
+			folder = filepath.Join(t.TempDir(), "led")
+			b.git(b.work, "worktree", "add", "-q", "--detach", folder)
+		}
+		folder, err := disk.Canonical(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hook := filepath.Join(b.work, ".git", "hooks", "post-checkout")
+		script := "do mkdir -p " + filepath.Dir(hook) + "; echo x > " + hook + "\ndo echo x > made\nsay done"
+		b.spec(script, func(s *runs.SpecFile) { s.Folder, s.Unlinked, s.Access = folder, c.paired, job.AccessEdit })
+		if envelope := b.run(); envelope.State != job.Finished || !b.exists(filepath.Join(folder, "made")) || b.exists(hook) != c.want {
+			t.Errorf("%s: it is %s with %q; the hook is there: %v, want %v", c.name, envelope.State, envelope.Error, b.exists(hook), c.want)
+		}
+	}
+}
+
+func TestRMT_09_AFolderToWhichALinkLeadsByNowIsNotWorkedIn(t *testing.T) {
+	for name, swapped := range map[string]bool{"as it was": false, "swapped for a link": true} {
+		b := newBench(t)
+		folder, elsewhere := filepath.Join(b.work, "in"), t.TempDir()
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		b.spec("do echo x > made\nsay done", func(s *runs.SpecFile) { s.Folder, s.Unlinked = folder, true })
+		if swapped {
+			if err := os.Remove(folder); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(elsewhere, folder); err != nil {
+				t.Fatal(err)
+			}
+		}
+		envelope := b.run()
+		_, err := os.Stat(filepath.Join(elsewhere, "made"))
+		if (envelope.State == job.Finished) == swapped || err == nil || swapped && !strings.Contains(envelope.Error, "a link leads elsewhere") {
+			t.Errorf("%s: it is %s with %q, and elsewhere %v", name, envelope.State, envelope.Error, err)
+		}
+	}
+}
+
+func TestRMT_09_ACheckoutIsMadeWhereTheSpecSays(t *testing.T) {
+	b := newBench(t)
+	b.repository()
+	there := filepath.Join(b.work, "worktrees")
+	b.spec("do echo two >> old.txt\nsay done", func(s *runs.SpecFile) { s.Worktree, s.Worktrees = &job.Worktree{}, there })
+	if envelope := b.run(); envelope.State != job.Finished || filepath.Dir(envelope.Workdir) != there {
+		t.Errorf("it is %s in %s", envelope.State, envelope.Workdir)
+	}
+}
+
+// repository makes the folder of the job a checkout with one commit.
+func (b *bench) repository() {
+	b.Helper()
+	work, err := disk.Canonical(b.work)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.work = work
+	if err := os.WriteFile(filepath.Join(b.home, ".gitconfig"), []byte("[user]\nname = O\nemail = o@example.com\n[init]\ndefaultBranch = main\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.work, "old.txt"), []byte("one\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	b.git(b.work, "init", "-q", ".")
+	b.git(b.work, "add", "-A")
+	b.git(b.work, "commit", "-qm", "first")
+}
+
+func (b *bench) git(dir string, args ...string) string {
+	b.Helper()
+	cmd := exec.CommandContext(b.Context(), "git", args...)
+	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.home}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		b.Fatalf("git %q: %v: %s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
 }

@@ -11,6 +11,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
 )
 
 // Broker is a connection to the broker, as a runner sees it.
@@ -45,7 +46,7 @@ type reporter struct {
 	done    sync.WaitGroup
 
 	mu       sync.Mutex // guards what is to be told
-	state    *job.StateFile
+	state    *runs.StateFile
 	open     map[string]job.Approval // that may still change
 	news     map[string]job.Approval // that the broker has not heard
 	outcomes []api.OrderOutcome      // that the broker has not heard
@@ -53,7 +54,7 @@ type reporter struct {
 	over     bool // taken is closed
 }
 
-func newReporter(connect func(context.Context) (Broker, error), spec job.SpecFile) *reporter {
+func newReporter(connect func(context.Context) (Broker, error), spec runs.SpecFile) *reporter {
 	return &reporter{
 		connect: connect, hello: api.RunnerHello{Job: spec.Job, Run: spec.Run, Token: spec.Token},
 		orders: make(chan api.Order), taken: make(chan struct{}), wake: make(chan struct{}, 1),
@@ -68,7 +69,7 @@ const (
 )
 
 // start begins to tell, until ctx ends.
-func (r *reporter) start(ctx context.Context, state job.StateFile) {
+func (r *reporter) start(ctx context.Context, state runs.StateFile) {
 	r.setState(state)
 	r.done.Go(func() {
 		pause := firstPause
@@ -200,7 +201,7 @@ func (r *reporter) leaveLocked() {
 	}
 }
 
-func (r *reporter) setState(state job.StateFile) { r.change(func() { r.state = &state }) }
+func (r *reporter) setState(state runs.StateFile) { r.change(func() { r.state = &state }) }
 
 func (r *reporter) outcome(outcome api.OrderOutcome) {
 	r.change(func() { r.outcomes = append(r.outcomes, outcome) })

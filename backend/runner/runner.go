@@ -10,6 +10,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,11 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/gitwork"
+	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
+	"bridge/backend/orphans"
 	"bridge/backend/proc"
 	"bridge/backend/sandbox"
 )
@@ -42,9 +46,10 @@ type Options struct {
 	Broker func(context.Context) (Broker, error)
 	// Patience is for how long the result is offered where no broker takes it. The
 	// envelope stays for the next one.
-	Patience time.Duration
-	Now      func() time.Time
-	Log      *slog.Logger
+	Patience  time.Duration
+	Now       func() time.Time
+	Log       *slog.Logger
+	LookEvery time.Duration // at the home, whether it is still there; 0: every 10 s
 	// At is told each step of a run as it is reached; nil for nobody.
 	At func(Step)
 }
@@ -76,10 +81,11 @@ const (
 type runner struct {
 	Options
 	files files
-	spec  job.SpecFile
-	state job.StateFile
+	spec  runs.SpecFile
+	state runs.StateFile
 	tell  *reporter
 	log   *runLog
+	said  *transcript
 	place place
 }
 
@@ -87,13 +93,15 @@ type runner struct {
 // was taken. A run is begun once: one that was begun before and is not over is
 // Conflict, and what a dead runner left of it is ended. One that is over is only told
 // again. When ctx ends the agent is ended and its work kept, without a result: the
-// job was interrupted and can be continued.
+// job was interrupted and can be continued. So it is when the home is gone.
 func Run(ctx context.Context, o Options) error {
 	r := &runner{Options: o, files: files(o.Folder)}
 	var err error
 	if r.spec, err = r.files.spec(); err != nil {
 		return err
 	}
+	ctx, left := whileAtHome(ctx, o.Folder, cmp.Or(o.LookEvery, lookEvery))
+	defer left()
 	r.tell = newReporter(o.Broker, r.spec)
 	ending, stop := context.WithCancel(context.WithoutCancel(ctx)) // a run that is told to end still tells that
 	defer stop()
@@ -106,7 +114,7 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 	} else {
-		r.state = job.StateFile{Job: r.spec.Job, Run: r.spec.Run, State: result.State}
+		r.state = runs.StateFile{Job: r.spec.Job, Run: r.spec.Run, State: result.State}
 		r.tell.start(ending, r.state)
 	}
 	r.deliver(ctx, result)
@@ -124,6 +132,14 @@ func (r *runner) carryOut(ctx, ending context.Context) (_ *api.RunnerResult, err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.log.close()) }()
+	if r.said, err = openTranscript(r.Logs, r.spec.Job); err != nil {
+		return nil, err
+	}
+	defer func() { // after the result: a disk that took nothing may do again
+		if err := r.said.close(); err != nil {
+			r.Log.Warn("the transcript of the job may not be durable", "job", r.spec.Job, "err", err)
+		}
+	}()
 	r.tell.start(ending, r.state)
 	started := r.Now()
 	d := newDrive(r, started)
@@ -136,6 +152,7 @@ func (r *runner) carryOut(ctx, ending context.Context) (_ *api.RunnerResult, err
 		d.loop(ctx)
 		d.over()
 	}
+	_ = r.said.flush() // what failed is tried again, and told, when it is closed
 	r.at(StepEnded)
 	if err := r.reap(ending); err != nil {
 		r.Log.Error("processes of the job are left", "job", r.spec.Job, "err", err)
@@ -148,19 +165,34 @@ func (r *runner) carryOut(ctx, ending context.Context) (_ *api.RunnerResult, err
 		return nil, errors.Join(context.Cause(ctx), r.save())
 	}
 	seen.Tokens, seen.CostUSD, seen.DurationMs = r.state.Tokens, r.state.CostUSD, r.Now().Sub(started).Milliseconds()
-	return r.close(d, seen)
+	return r.close(ctx, d, seen)
+}
+
+// conserve writes the envelope. What came of the run is nowhere else, so a disk that
+// fails is tried again until it takes it, or nobody would want it any more.
+func (r *runner) conserve(ctx context.Context, envelope runs.Envelope) error {
+	ctx, cancel := context.WithTimeout(ctx, r.Patience)
+	defer cancel()
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		err := r.files.saveEnvelope(envelope)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		r.Log.Error("the result of the job could not be written so far", "job", r.spec.Job, "err", err)
+		ipc.Pause(ctx, pause)
+	}
 }
 
 // close makes the result durable: first the envelope, then the state.
-func (r *runner) close(d *drive, seen job.Evidence) (*api.RunnerResult, error) {
+func (r *runner) close(ctx context.Context, d *drive, seen runs.Evidence) (*api.RunnerResult, error) {
 	end := d.ended()
 	outcome := job.OutcomeOf(end, d.cancelled)
-	envelope := job.NewEnvelope(r.spec.Job, r.spec.Run, outcome, end.Text, seen, r.Now())
+	envelope := runs.NewEnvelope(r.spec.Job, r.spec.Run, outcome, end.Text, seen, r.Now())
 	envelope.Error, envelope.Title, envelope.Model, envelope.Session = end.Message, r.state.Title, r.state.Model, r.state.Session
 	if w := r.state.Worktree; w != nil {
 		envelope.Branch, envelope.Workdir = w.Branch, w.Path
 	}
-	if err := r.files.saveEnvelope(envelope); err != nil {
+	if err := r.conserve(ctx, envelope); err != nil {
 		return nil, err
 	}
 	r.at(StepConcluded)
@@ -178,8 +210,11 @@ func (r *runner) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if found.Alive && !found.claimed && found.State.Run < r.spec.Run {
+		found.Alive = !hasLeft(ctx, found.driver)
+	}
 	if found.Alive {
-		return bridge.Errorf(bridge.Conflict, "%s is driven by process %d", r.spec.Job, found.State.Runner.PID)
+		return bridge.Errorf(bridge.Conflict, "%s is driven by process %d", r.spec.Job, found.driver.PID)
 	}
 	if err := found.End(ctx); err != nil {
 		return err
@@ -189,13 +224,29 @@ func (r *runner) claim(ctx context.Context) error {
 		return fmt.Errorf("name this runner: %w", err)
 	}
 	self := job.Process{PID: os.Getpid(), Identity: identity, Role: "runner"}
-	if err := r.files.claim(r.spec.Run, claimFile{Runner: self, Token: r.spec.Token}); err != nil {
+	if err := r.files.claim(r.spec.Run, orphans.Claim{Runner: self, Token: r.spec.Token}); err != nil {
 		return err
 	}
 	r.at(StepClaimed)
-	r.state = job.StateFile{Job: r.spec.Job, Run: r.spec.Run, State: job.Starting, Runner: self, Title: r.spec.Title, Model: r.spec.Model, Session: r.spec.Session}
+	r.state = runs.StateFile{Job: r.spec.Job, Run: r.spec.Run, State: job.Starting, Runner: self, Title: r.spec.Title, Model: r.spec.Model, Session: r.spec.Session}
 	r.state.Worktree, r.state.Base, r.state.BaseTree = found.State.Worktree, found.State.Base, found.State.BaseTree
 	return r.save()
+}
+
+// leaveTime is what the runner of an earlier run gets to leave: the broker has its
+// result and began the next run at once.
+const leaveTime = 30 * time.Second
+
+// hasLeft waits for the end of another process.
+func hasLeft(ctx context.Context, other job.Process) bool {
+	ctx, cancel := context.WithTimeout(ctx, leaveTime)
+	defer cancel()
+	for orphans.Runs(other) {
+		if !ipc.Pause(ctx, 10*time.Millisecond) {
+			return false
+		}
+	}
+	return true
 }
 
 // reapTime is what the end of everything that a job left behind may take.

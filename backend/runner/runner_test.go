@@ -1,8 +1,11 @@
 package runner
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,13 +13,15 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
+	"bridge/backend/orphans"
 )
 
 func TestJOB_03_AJobRunsFromItsSpecToItsEnvelope(t *testing.T) {
 	b := newBench(t)
 	spec := b.spec("do echo seen\nsay all done")
 	envelope := b.run()
-	if envelope.State != job.Finished || envelope.Result != "all done" || envelope.MessageID != job.ResultID(jobName, 1) {
+	if envelope.State != job.Finished || envelope.Result != "all done" || envelope.MessageID != runs.ResultID(jobName, 1) {
 		t.Errorf("the envelope says %+v", envelope)
 	}
 	if prompts := b.entries(EntryPrompt); len(prompts) != 1 || prompts[0].Text != spec.Prompt || prompts[0].ID != spec.PromptID {
@@ -72,7 +77,7 @@ func TestARunIsBegunOnce(t *testing.T) {
 	if err := Run(t.Context(), b.options()); bridge.CodeOf(err) != bridge.Conflict {
 		t.Errorf("a second begin: %v", err)
 	}
-	b.spec("say done", func(s *job.SpecFile) { s.Run = 2 })
+	b.spec("say done", func(s *runs.SpecFile) { s.Run = 2 })
 	if envelope := b.run(); envelope.Run != 2 {
 		t.Errorf("the next run: %+v", envelope)
 	}
@@ -241,6 +246,41 @@ func TestJOB_02_TheRunOutlivesTheBroker(t *testing.T) {
 	}
 }
 
+// A run whose home was deleted can neither be read nor ended by anybody: it ends
+// itself and leaves no process (JOB-06).
+func TestJOB_06_ARunWhoseHomeIsGoneEnds(t *testing.T) {
+	b := newBench(t)
+	b.look = 10 * time.Millisecond
+	b.spec("run sleep 1000\nsay done")
+	done := b.begin()
+	b.broker.asked(b, 1)
+	var agent []job.Process
+	b.broker.until(b, "the agent's processes", func(r api.RunnerReport) bool {
+		if r.State != nil {
+			agent = r.State.Processes
+		}
+		return len(agent) > 0
+	})
+	away := filepath.Join(t.TempDir(), "away")
+	if err := os.Rename(b.home, away); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		if err == nil || !strings.Contains(err.Error(), "is gone") {
+			t.Errorf("the run ended with %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the run goes on")
+	}
+	if left := slices.DeleteFunc(agent, func(p job.Process) bool { return !orphans.Runs(p) }); len(left) > 0 {
+		t.Errorf("of the agent are left %+v", left)
+	}
+	if _, err := os.Stat(b.home); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the home was made anew: %v", err)
+	}
+}
+
 // Only the answer to the hello says that nobody wants the run: what else is refused
 // is tried again.
 func TestJOB_03_ARefusedReportIsToldAgain(t *testing.T) {
@@ -265,7 +305,7 @@ func TestARunThatNobodyWantsKeepsItsResult(t *testing.T) {
 
 func TestAJobThatCannotStartSaysWhy(t *testing.T) {
 	b := newBench(t)
-	b.spec("say done", func(s *job.SpecFile) { s.Kind = bridge.Antigravity })
+	b.spec("say done", func(s *runs.SpecFile) { s.Kind = bridge.Antigravity })
 	envelope := b.run()
 	if envelope.State != job.Failed || envelope.Ended != job.EndedNotStarted || !strings.Contains(envelope.Error, "antigravity") {
 		t.Errorf("the envelope says %+v", envelope)

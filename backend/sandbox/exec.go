@@ -26,11 +26,20 @@ func parse(args []string) (Rules, []string, error) {
 	}
 	var rules Rules
 	for _, arg := range args[:end] {
-		folder, ok := strings.CutPrefix(arg, writableFlag)
-		if !ok || !filepath.IsAbs(folder) {
-			return Rules{}, nil, bridge.Errorf(bridge.Invalid, "unknown argument %q: use %s and an absolute folder", arg, writableFlag)
+		if arg == networkFlag {
+			rules.NoNetwork = true
+			continue
 		}
-		rules.Writable = append(rules.Writable, folder)
+		to := &rules.Writable
+		folder, ok := strings.CutPrefix(arg, writableFlag)
+		if !ok {
+			to = &rules.Unlinked
+			folder, ok = strings.CutPrefix(arg, unlinkedFlag)
+		}
+		if !ok || !filepath.IsAbs(folder) {
+			return Rules{}, nil, bridge.Errorf(bridge.Invalid, "unknown argument %q: use %s or %s and an absolute folder, or %s", arg, writableFlag, unlinkedFlag, networkFlag)
+		}
+		*to = append(*to, folder)
 	}
 	if argv := args[end+1:]; filepath.IsAbs(argv[0]) {
 		return rules, argv, nil

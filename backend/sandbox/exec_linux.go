@@ -3,6 +3,8 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"runtime"
+	"slices"
 	"syscall"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
@@ -35,18 +37,32 @@ func Exec(rules Rules, argv, env []string) error {
 	if err := Available(); err != nil {
 		return err
 	}
+	writable := rules.Writable
+	for _, folder := range rules.Unlinked {
+		held, err := HoldFolder(folder)
+		if err != nil {
+			return err
+		}
+		defer held.Close()
+		writable = append(slices.Clip(writable), HeldName(held))
+	}
 	rights := []landlock.Rule{
 		landlock.RODirs("/"),
-		landlock.RWDirs(rules.Writable...).WithRefer(),
+		landlock.RWDirs(writable...).WithRefer(),
 		landlock.RWFiles(devices...).WithIoctlDev().IgnoreIfMissing(),
 	}
 	// Files and signals in one layer, as much as this kernel has (signals from its
 	// version 6 on): a second layer would keep files from being moved or linked
-	// from one folder to another, which git does all the time. The network is left
-	// as it is.
+	// from one folder to another, which git does all the time.
 	floor := landlock.Config{HandledAccessFS: landlock.V6.HandledAccessFS, Scoped: landlock.V6.Scoped}.BestEffort()
 	if err := floor.Restrict(rights...); err != nil {
 		return fmt.Errorf("take the floor: %w", err)
+	}
+	if rules.NoNetwork {
+		runtime.LockOSThread() // that thread becomes the program
+		if err := closeNetwork(); err != nil {
+			return err
+		}
 	}
 	err := syscall.Exec(argv[0], argv, env)
 	return &os.PathError{Op: "run", Path: argv[0], Err: err}

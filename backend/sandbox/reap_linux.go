@@ -41,12 +41,18 @@ func marked(mark Mark) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		environ, err := os.ReadFile("/proc/" + entry.Name() + "/environ")
-		if err == nil && has(environ, JobVariable+"="+mark.Job) && has(environ, TokenVariable+"="+mark.Token) {
+		if carries(pid, mark) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids, nil
+}
+
+// carries reports whether a process has the mark in its environment.
+func carries(pid int, mark Mark) bool {
+	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	return err == nil && mark.Job != "" && mark.Token != "" &&
+		has(environ, JobVariable+"="+mark.Job) && has(environ, TokenVariable+"="+mark.Token)
 }
 
 func has(environ []byte, pair string) bool {

@@ -4,8 +4,8 @@
 // The floor (Linux, Landlock, no root needed): everything may be read, nothing
 // written but what the Rules name; it holds for the program and all that it ever
 // starts, and cannot be taken off. It does not close: reading, so no secret of
-// the user's is safe from what runs here; the network; the sockets of other
-// programs, whoever listens there writes with his own rights (so Bridge's own
+// the user's is safe from what runs here; the network, unless the Rules close it;
+// the sockets of other programs, whoever listens there writes with his own rights (so Bridge's own
 // socket must run nothing for a job); changing the mode, owner and times of
 // files; and what the Rules name, the CLI's own state. It does not go around a
 // program that makes a sandbox of namespaces itself, such as codex: they do not
@@ -23,10 +23,18 @@ var ErrUnavailable = errors.New("this system has no sandbox for jobs")
 // Rules say what a program may do.
 type Rules struct {
 	Writable []string // absolute folders that exist, with all below them
+	// Unlinked are the same, of whose names no part may be a link when the floor is
+	// taken; what takes such a folder's name later is not written.
+	Unlinked []string
+	// NoNetwork refuses every new socket that is not one of this machine's own programs
+	// (of the family unix), by whatever protocol.
+	NoNetwork bool
 }
 
 const (
 	writableFlag = "--writable="
+	unlinkedFlag = "--writable-unlinked="
+	networkFlag  = "--no-network"
 	endOfFlags   = "--"
 )
 
@@ -36,6 +44,12 @@ func CommandLine(runner []string, rules Rules, argv []string) []string {
 	line := slices.Clone(runner)
 	for _, folder := range rules.Writable {
 		line = append(line, writableFlag+folder)
+	}
+	for _, folder := range rules.Unlinked {
+		line = append(line, unlinkedFlag+folder)
+	}
+	if rules.NoNetwork {
+		line = append(line, networkFlag)
 	}
 	return append(append(line, endOfFlags), argv...)
 }

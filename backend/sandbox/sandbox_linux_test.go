@@ -7,14 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"bridge/backend/bridge"
 	"bridge/backend/job"
@@ -29,6 +34,9 @@ func TestMain(m *testing.M) {
 		case "test-sandbox-exec":
 			fmt.Fprintln(os.Stderr, sandbox.Main(os.Args[2:], os.Environ()))
 			os.Exit(1)
+		case "test-sockets":
+			trySockets()
+			os.Exit(0)
 		case "test-runner":
 			os.Exit(runner(os.Args[2:]))
 		}
@@ -120,6 +128,83 @@ func TestJOB_14_NoSignalLeavesTheFloor(t *testing.T) {
 	}
 }
 
+// trySockets says which kinds of sockets it can make.
+func trySockets() {
+	for _, one := range []struct {
+		name         string
+		family, kind int
+	}{
+		{"tcp", unix.AF_INET, unix.SOCK_STREAM},
+		{"udp", unix.AF_INET, unix.SOCK_DGRAM},
+		{"icmp", unix.AF_INET, unix.SOCK_RAW},
+		{"tcp6", unix.AF_INET6, unix.SOCK_STREAM},
+		{"udp6", unix.AF_INET6, unix.SOCK_DGRAM},
+		{"packet", unix.AF_PACKET, unix.SOCK_RAW},
+		{"vsock", unix.AF_VSOCK, unix.SOCK_STREAM},
+		{"unix", unix.AF_UNIX, unix.SOCK_STREAM},
+		{"netlink", unix.AF_NETLINK, unix.SOCK_RAW},
+	} {
+		fd, err := unix.Socket(one.family, one.kind, 0)
+		if err == nil {
+			unix.Close(fd)
+		}
+		fmt.Println(one.name, err)
+	}
+	var params [120]byte
+	ring, _, err := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&params)), 0)
+	if err == 0 {
+		unix.Close(int(ring))
+	}
+	fmt.Println("io_uring", err)
+	if runtime.GOARCH == "amd64" {
+		fd, _, err := unix.Syscall(0x40000000+unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM, 0)
+		if err == 0 {
+			unix.Close(int(fd))
+		}
+		fmt.Println("x32", err)
+	}
+}
+
+// Where the rules say so nothing is reached but the programs of this machine, also by
+// what is started later and whoever it is.
+func TestJOB_14_NoSocketLeadsOutWhereTheRulesCloseTheNetwork(t *testing.T) {
+	needFloor(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const denied, absent = "permission denied", "function not implemented"
+	want := map[string]string{
+		"tcp": denied, "udp": denied, "icmp": denied, "tcp6": denied, "udp6": denied, "packet": denied, "vsock": denied,
+		"unix": "<nil>", "netlink": "<nil>", "io_uring": absent, "x32": absent,
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	reach := fmt.Sprintf("exec 3<>/dev/tcp/127.0.0.1/%d && echo reached", listener.Addr().(*net.TCPAddr).Port)
+	script := fmt.Sprintf("(%s test-sockets); setsid bash -c '%s' 2>/dev/null; true", self, reach)
+	open, err := run(t, sandbox.Rules{}, script)
+	if err != nil || !strings.Contains(open, "tcp <nil>\n") || !strings.HasSuffix(open, "reached\n") {
+		t.Fatalf("with the network as it is: %v\n%s", err, open)
+	}
+	out, err := run(t, sandbox.Rules{NoNetwork: true}, script)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for line := range strings.Lines(out) {
+		name, said, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if said != want[name] {
+			t.Errorf("%s: %q, want %q", name, said, want[name])
+		}
+		delete(want, name)
+	}
+	if delete(want, "x32"); len(want) > 0 {
+		t.Errorf("nothing is told of %v:\n%s", want, out)
+	}
+}
+
 // Nothing runs without the floor that was asked for.
 func TestSandboxExecRefusesWhatItDoesNotKnow(t *testing.T) {
 	for name, args := range map[string][]string{
@@ -127,6 +212,7 @@ func TestSandboxExecRefusesWhatItDoesNotKnow(t *testing.T) {
 		"nothing behind":       {"--"},
 		"a relative program":   {"--", "sh"},
 		"an unknown flag":      {"--net", "--", "/bin/sh"},
+		"a flag with a value":  {"--no-network=no", "--", "/bin/sh"},
 		"a relative folder":    {"--writable=x", "--", "/bin/sh"},
 		"a folder without a =": {"--writable", "/tmp", "--", "/bin/sh"},
 	} {
@@ -179,10 +265,10 @@ type started struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	known []job.Process
-	below []int // everything below it
+	below []int // the sleepers below it, and their shell
 }
 
-func startRunner(t *testing.T, token string, want int) *started {
+func startRunner(t *testing.T, token string) *started {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -201,15 +287,18 @@ func startRunner(t *testing.T, token string, want int) *started {
 	if err != nil || json.Unmarshal(line, &s.known) != nil {
 		t.Fatalf("the runner said %q, %v", line, err)
 	}
-	// The sleepers are there when so many run below it.
-	for deadline := time.Now().Add(patience); len(s.below) < want; s.below = descendants(t, cmd.Process.Pid) {
+	// What starts them comes and goes: they are counted themselves.
+	for deadline := time.Now().Add(patience); len(s.below) < sleepers; s.below = sleeping(t, cmd.Process.Pid) {
 		if time.Now().After(deadline) {
-			t.Fatalf("only %v run", s.below)
+			t.Fatalf("only %v of %d sleep", s.below, sleepers)
 		}
+	}
+	if shell := s.known[0].PID; !slices.Contains(s.below, shell) {
+		s.below = append(s.below, shell)
 	}
 	t.Cleanup(func() {
 		for _, pid := range s.below {
-			if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.Contains(string(name), "1000") {
+			if sleeps(pid) {
 				syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
 			}
 		}
@@ -217,35 +306,46 @@ func startRunner(t *testing.T, token string, want int) *started {
 	return s
 }
 
-func descendants(t *testing.T, pid int) []int {
+// sleeping lists the sleepers below a process.
+func sleeping(t *testing.T, pid int) []int {
 	t.Helper()
-	var all []int
-	children, err := proc.Children(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, child := range children {
-		all = append(all, child.PID)
-		if more, err := proc.Children(child.PID); err == nil {
-			for _, p := range more {
-				all = append(all, p.PID)
+	var found []int
+	var look func(pid, depth int)
+	look = func(pid, depth int) {
+		children, err := proc.Children(pid)
+		if err != nil && depth == 0 {
+			t.Fatal(err)
+		}
+		for _, child := range children {
+			if sleeps(child.PID) {
+				found = append(found, child.PID)
+			}
+			if depth < 3 {
+				look(child.PID, depth+1)
 			}
 		}
 	}
-	slices.Sort(all)
-	return all
+	look(pid, 0)
+	slices.Sort(found)
+	return slices.Compact(found) // one may have changed its parent meanwhile
+}
+
+func sleeps(pid int) bool {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return err == nil && string(line) == "sleep\x001000\x00"
 }
 
 func living(pids []int) []int {
 	return slices.DeleteFunc(slices.Clone(pids), func(pid int) bool { return !proc.Alive(pid) })
 }
 
-// 1 shell, 3 sleepers of its own session or not, 1 shell with 2, 1 without mark.
-const wholeTree = 7
+// sleepers are those of the tree: 3 of its own session or not, 2 below another shell, 1
+// without mark.
+const sleepers = 6
 
 // The runner ends what its CLI left, in whatever session, and nothing is left.
 func TestJOB_06_TheRunnerEndsWhatLeftItsSession(t *testing.T) {
-	s := startRunner(t, "secret-a", wholeTree)
+	s := startRunner(t, "secret-a")
 	s.stdin.Close() //nolint:errcheck // its end is the sign
 	if err := s.cmd.Wait(); err != nil {
 		t.Fatal(err)
@@ -258,8 +358,8 @@ func TestJOB_06_TheRunnerEndsWhatLeftItsSession(t *testing.T) {
 // When the runner was killed first, another process ends what is left, by what
 // was written down, and nothing of another job.
 func TestJOB_06_AnotherProcessEndsWhatADeadRunnerLeft(t *testing.T) {
-	other := startRunner(t, "secret-of-another-job", wholeTree)
-	s := startRunner(t, "secret-b", wholeTree)
+	other := startRunner(t, "secret-of-another-job")
+	s := startRunner(t, "secret-b")
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -307,5 +407,107 @@ func TestJOB_06_AStrangerIsNotEnded(t *testing.T) {
 	}
 	if !proc.Alive(cmd.Process.Pid) {
 		t.Error("it was ended")
+	}
+}
+
+// Whose a process is, is told by where it stands: also of what has left its session,
+// its parent and its mark.
+func TestJOB_11_AProcessOfAJobIsKnownByWhereItStands(t *testing.T) {
+	var trees sandbox.Trees
+	if name, err := trees.JobOf(1 << 22); name != "" || err != nil {
+		t.Errorf("where no job runs: %q, %v", name, err)
+	}
+	s, other := startRunner(t, "secret-d"), startRunner(t, "secret-of-another-job")
+	runner := func(s *started) job.Process {
+		identity, err := proc.Identity(s.cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return job.Process{PID: s.cmd.Process.Pid, Identity: identity}
+	}
+	trees.Set(sandbox.Mark{Job: "codex-job-1", Token: "secret-d"}, runner(s), s.known)
+	of := func(pids []int) (names []string) {
+		for _, pid := range pids {
+			name, err := trees.JobOf(pid)
+			if err != nil {
+				t.Error(err)
+			}
+			names = append(names, name)
+		}
+		return names
+	}
+	if got := of(s.below); slices.Contains(got, "") {
+		t.Errorf("of its processes %v are %q", s.below, got)
+	}
+	strangers := slices.Concat(other.below, []int{s.cmd.Process.Pid, os.Getpid(), 1})
+	if got := of(strangers); slices.Contains(got, "codex-job-1") {
+		t.Errorf("of others %v are %q", strangers, got)
+	}
+	if _, err := trees.JobOf(1 << 22); !errors.Is(err, proc.ErrGone) {
+		t.Errorf("of one that is gone nobody can tell, and it says %v", err)
+	}
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	s.cmd.Wait() //nolint:errcheck // it was killed
+	if got := of(s.below); len(slices.DeleteFunc(got, func(name string) bool { return name == "" })) < sleepers-1 {
+		t.Errorf("without their runner %v are %q", s.below, got)
+	}
+	trees.Forget("codex-job-1")
+	if got := of(living(s.below)); slices.Contains(got, "codex-job-1") {
+		t.Errorf("forgotten, they are %q", got)
+	}
+}
+
+// TestRMT_09_TheFloorIsTakenWhereNoLinkLeads: a folder whose name leads through a link
+// is refused, and one that is swapped for a link at any moment is not written.
+func TestRMT_09_TheFloorIsTakenWhereNoLinkLeads(t *testing.T) {
+	needFloor(t)
+	root := t.TempDir()
+	outside, place, link := filepath.Join(root, "outside"), filepath.Join(root, "place"), filepath.Join(root, "link")
+	for _, folder := range []string{outside, place, filepath.Join(outside, "below")} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(outside, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{link, filepath.Join(link, "below")} {
+		if out, err := run(t, sandbox.Rules{Unlinked: []string{folder}}, "echo ran"); err == nil || !strings.Contains(out, "a link leads elsewhere") {
+			t.Errorf("%s: %s, %v", folder, out, err)
+		}
+	}
+	if out, err := run(t, sandbox.Rules{Unlinked: []string{place}}, "echo x > "+place+"/in && ! echo x > "+outside+"/out"); err != nil {
+		t.Errorf("what is allowed: %s, %v", out, err)
+	}
+	stop, swapped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(swapped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := unix.Renameat2(unix.AT_FDCWD, place, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE); err != nil {
+				t.Errorf("swap: %v", err)
+				return
+			}
+		}
+	}()
+	ran := 0
+	for deadline := time.Now().Add(patience); ran < 40 && time.Now().Before(deadline); {
+		if out, _ := run(t, sandbox.Rules{Unlinked: []string{place}}, "echo ran; echo x > "+place+"/named"); strings.HasPrefix(out, "ran") {
+			ran++
+		}
+	}
+	close(stop)
+	<-swapped
+	if ran < 40 {
+		t.Errorf("only %d have run", ran)
+	}
+	if _, err := os.Stat(filepath.Join(outside, "named")); err == nil {
+		t.Error("the other folder was written")
 	}
 }

@@ -21,18 +21,23 @@ type Kind string
 const (
 	Message  Kind = "message"
 	Decision Kind = "decision"
+	Run      Kind = "run" // what was said in a delegated job's runs
 )
 
 // Kinds lists them.
-func Kinds() []Kind { return []Kind{Message, Decision} }
+func Kinds() []Kind { return []Kind{Message, Decision, Run} }
 
-// ParseKind reads a kind; "" asks for all.
-func ParseKind(raw string) ([]Kind, error) {
+// ParseKind reads one of kinds, at least two; "" asks for all of them.
+func ParseKind(raw string, kinds []Kind) ([]Kind, error) {
 	if raw == "" {
-		return Kinds(), nil
+		return kinds, nil
 	}
-	if !slices.Contains(Kinds(), Kind(raw)) {
-		return nil, bridge.Errorf(bridge.Invalid, "kind must be message or decision")
+	if !slices.Contains(kinds, Kind(raw)) {
+		names := string(kinds[0])
+		for _, kind := range kinds[1 : len(kinds)-1] {
+			names += ", " + string(kind)
+		}
+		return nil, bridge.Errorf(bridge.Invalid, "kind must be %s or %s", names, kinds[len(kinds)-1])
 	}
 	return []Kind{Kind(raw)}, nil
 }

@@ -1,6 +1,9 @@
 package session
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"path/filepath"
 
 	"bridge/backend/bridge"
@@ -21,6 +24,13 @@ const (
 	EventEnd        Event = "session-end" // the session closes
 	EventChildStart Event = "child-start" // a native child started
 	EventChildStop  Event = "child-stop"
+	EventAsk        Event = "ask"       // a call waits for permission
+	EventInterrupt  Event = "interrupt" // the user broke the turn off
+
+	// What is told only of calls that asked for permission, and may come late: it says
+	// nothing of what the session does meanwhile.
+	EventToolFailed Event = "tool-failed" // a call ran, and failed
+	EventToolBatch  Event = "tool-batch"  // the calls of one answer of the model are over
 )
 
 // EndsTurn reports whether mail that comes with the event's answer starts or
@@ -30,9 +40,9 @@ func (e Event) EndsTurn() bool { return e == EventStop || e == EventIdle }
 // BusyAfter reports whether a session is at work after the event.
 func (e Event) BusyAfter(busy bool) bool {
 	switch e {
-	case EventPrompt, EventTool, EventPreTool:
+	case EventPrompt, EventTool, EventPreTool, EventAsk:
 		return true
-	case EventStop, EventIdle, EventStart, EventEnd:
+	case EventStop, EventIdle, EventStart, EventEnd, EventInterrupt:
 		return false
 	default: // a child's coming and going says nothing of its parent
 		return busy
@@ -56,9 +66,50 @@ type HookCall struct {
 	Source     string `json:"source,omitempty"` // session-start: startup, resume, clear
 	Prompt     string `json:"prompt,omitempty"`
 	ToolUseID  string `json:"toolUseId,omitempty"`
+	// Tool names the tool call that the event is about, by CallKey; "" where the host
+	// says too little.
+	Tool string `json:"tool,omitempty"`
+	// Results are those of a batch.
+	Results []ToolResult `json:"results,omitempty"`
 	// Ancestors are the process ids above the hook, nearest first: one of them
 	// is the agent whose MCP server belongs to the same session.
 	Ancestors []int `json:"ancestors,omitempty"`
+}
+
+// ToolResult is what the model reads of one call of a batch.
+type ToolResult struct {
+	Tool string `json:"tool"` // by CallKey
+	Said string `json:"said"` // by TextKey, "" where it is no text
+}
+
+// TextKey names a text, so that it can be known again.
+func TextKey(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:16])
+}
+
+// IsOfPromptsOnly reports whether the call tells of permission prompts and of nothing
+// else.
+func (c HookCall) IsOfPromptsOnly() bool {
+	return c.Event == EventToolFailed || c.Event == EventToolBatch
+}
+
+// CallKey names a tool call by its tool and its exact input: a host asks for permission
+// without the id that it gives the call afterwards. "" without a tool.
+func CallKey(tool string, input json.RawMessage) string {
+	if tool == "" {
+		return ""
+	}
+	var members any
+	if json.Unmarshal(input, &members) != nil {
+		members = string(input)
+	}
+	plain, err := json.Marshal([]any{tool, members}) // members in one order
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(plain)
+	return hex.EncodeToString(sum[:16])
 }
 
 // TakesMail reports whether mail may be handed to the host in answer to the
@@ -93,7 +144,7 @@ func (c HookCall) GoesOn() bool {
 	switch c.Event {
 	case EventStart:
 		return c.Source == "compact" || c.Source == "clear"
-	case EventEnd:
+	case EventEnd, EventInterrupt:
 		return false
 	default:
 		return true

@@ -103,6 +103,12 @@ func (r *Roster) Known(id string) (Known, bool) {
 	return k, ok
 }
 
+// IDOf returns the peer id of the session that had that very name last.
+func (r *Roster) IDOf(name string) (string, bool) {
+	id, ok := r.names[name]
+	return id, ok
+}
+
 // Join makes s live under a unique name: wanted, or the name it had before, or
 // the default of its kind and folder.
 func (r *Roster) Join(s *Session, wanted string) {

@@ -34,8 +34,12 @@ type answer struct {
 var errEnded = errors.New("the MCP server has ended")
 
 func startServer(ctx context.Context, program string, args ...string) (*server, error) {
+	return serveLines(ctx, exec.Command(program, args...), (*exec.Cmd).Start)
+}
+
+func serveLines(ctx context.Context, cmd *exec.Cmd, start func(*exec.Cmd) error) (*server, error) {
 	s := &server{
-		cmd: exec.Command(program, args...), ended: make(chan struct{}), exited: make(chan error, 1), waiting: map[int]chan answer{},
+		cmd: cmd, ended: make(chan struct{}), exited: make(chan error, 1), waiting: map[int]chan answer{},
 	}
 	output, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -44,7 +48,7 @@ func startServer(ctx context.Context, program string, args ...string) (*server, 
 	if s.input, err = s.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	if err := s.cmd.Start(); err != nil {
+	if err := start(s.cmd); err != nil {
 		return nil, err
 	}
 	go s.read(output)

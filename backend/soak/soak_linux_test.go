@@ -51,8 +51,8 @@ func (w *world) figures(n int, what string, allowed int) {
 			acknowledged++
 		}
 	}
-	w.Logf("%d %s; %d messages and %d of %d decisions acknowledged, %d arrivals, %d allowed repeats after a session's death, %d refused calls",
-		n, what, len(w.sent), acknowledged, len(w.decided), len(w.seen), allowed, w.refused)
+	w.Logf("%d %s; %d messages and %d of %d decisions acknowledged, %d arrivals, %d allowed repeats after a session's death, %d refused calls, the slowest look into an inbox took %s",
+		n, what, len(w.sent), acknowledged, len(w.decided), len(w.seen), allowed, w.refused, w.slowest.Round(time.Millisecond))
 	if len(w.takeovers) == 0 {
 		return
 	}

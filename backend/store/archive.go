@@ -63,7 +63,7 @@ func (r *Reader) whole(ctx context.Context, archive *Reader, rows []mail.History
 			rows[i] = joined(mine, archived[row.ID])
 		}
 	}
-	return rows, nil
+	return rows, r.read(ctx, func(v view) error { return v.cross(ctx, rows) })
 }
 
 // byID returns what this store alone has of the given messages.

@@ -8,24 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 )
-
-// await polls a condition until it holds.
-func await(t testing.TB, holds func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(time.Minute)
-	defer deadline.Stop()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-deadline.C:
-			t.Fatal("the awaited condition did not come")
-		case <-tick.C:
-		}
-	}
-}
 
 func logSize(t testing.TB, path string) int64 {
 	t.Helper()

@@ -84,7 +84,7 @@ func recordDecision(t *sqlitex.Tx, rev decision.Revision, notices string, notify
 	if known {
 		return storedDecision(t, rev)
 	}
-	if rev.Supersedes, err = newestRevision(t, rev.Topic); err != nil {
+	if err = follow(t, &rev); err != nil {
 		return rev, nil, err
 	}
 	if err := insertDecision(t, rev); err != nil {
@@ -107,11 +107,24 @@ func storedDecision(t *sqlitex.Tx, rev decision.Revision) (decision.Revision, []
 	return all[at], []Notification{}, nil
 }
 
-func newestRevision(t *sqlitex.Tx, topic string) (*string, error) {
-	var newest *string
-	rows, err := t.Query(context.Background(), "SELECT id FROM decisions WHERE topic = ?1 ORDER BY revision DESC LIMIT 1", topic)
-	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&newest) })
-	return newest, err
+// follow has rev come after the newest revision of its topic. Where another PC has
+// decided on it, too, the clocks of others have a say in their order (newestFirst), and
+// may be ahead: what is decided here and now counts all the same.
+func follow(t *sqlitex.Tx, rev *decision.Revision) error {
+	mixed, err := t.Exists("SELECT EXISTS (SELECT 1 FROM decisions WHERE topic = ?1 AND instr(author_name, '/') > 0)", rev.Topic)
+	if err != nil {
+		return err
+	}
+	if !mixed {
+		rows, err := t.Query(context.Background(), "SELECT id FROM decisions WHERE topic = ?1 ORDER BY revision DESC LIMIT 1", rev.Topic)
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&rev.Supersedes) })
+	}
+	return eachRevision(context.Background(), t, rev.Topic, func(earlier decision.Revision, _ error) {
+		if rev.Supersedes == nil {
+			rev.Supersedes = &earlier.ID
+		}
+		rev.CreatedAt = max(rev.CreatedAt, earlier.CreatedAt+1)
+	})
 }
 
 func insertDecision(t *sqlitex.Tx, rev decision.Revision) error {
@@ -283,33 +296,45 @@ func revisions(ctx context.Context, q sqlitex.Querier, topic string) ([]decision
 // unread says why one cannot be used. It still replaced what came before it: the
 // owner's earlier word does not come back because a later one is damaged.
 func eachRevision(ctx context.Context, q sqlitex.Querier, topic string, with func(rev decision.Revision, unread error)) error {
-	replaced := map[string]bool{} // topics whose newest revision has passed
-	rows, err := q.Query(ctx, `SELECT id, topic, body, scope, author_id, author_name, author_agent, created_at, source_message_id, supersedes
-		FROM decisions WHERE ?1 = '' OR topic = ?1 ORDER BY revision DESC`, topic)
-	return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-		rev, scope, err := scanRevision(rows)
-		if err != nil {
-			return err
-		}
-		rev.Current = !replaced[rev.Topic]
-		replaced[rev.Topic] = true
-		rev.Scope, err = storedScope(scope)
-		with(rev, err)
-		return nil
-	})
+	all, err := readRevisions(ctx, q, topic)
+	for _, one := range all {
+		with(one.Revision, one.Unread)
+	}
+	return err
 }
 
-func scanRevision(rows *sql.Rows) (rev decision.Revision, scope string, err error) {
+// readRevisions returns the revisions of a topic, or of all, newest first. A Reader meets
+// stores of every version.
+func readRevisions(ctx context.Context, q sqlitex.Querier, topic string) (all []decision.Placed, err error) {
+	team := "NULL, NULL FROM decisions"
+	_, writes := q.(*sqlitex.Tx)
+	if v, reads := q.(view); writes || reads && v.layout.team {
+		team = "t.sequence, t.follows FROM decisions LEFT JOIN team_decisions t ON t.decision_id = id"
+	}
+	rows, err := q.Query(ctx, `SELECT revision, id, topic, body, scope, author_id, author_name, author_agent, created_at, source_message_id, supersedes, `+
+		team+` WHERE ?1 = '' OR topic = ?1 ORDER BY revision DESC`, topic)
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
+		one, err := scanRevision(rows)
+		all = append(all, one)
+		return err
+	})
+	return decision.NewestFirst(all), err
+}
+
+func scanRevision(rows *sql.Rows) (one decision.Placed, err error) {
 	var source, supersedes sql.NullString
-	err = rows.Scan(sqlitex.Text(&rev.ID), sqlitex.Text(&rev.Topic), sqlitex.Text(&rev.Text), sqlitex.Text(&scope), sqlitex.Text(&rev.Author.ID), sqlitex.Text(&rev.Author.Name),
-		sqlitex.Text((*string)(&rev.Author.Agent)), sqlitex.Number(&rev.CreatedAt), &source, &supersedes)
+	var scope string
+	rev := &one.Revision
+	err = rows.Scan(sqlitex.Number(&one.Place), sqlitex.Text(&rev.ID), sqlitex.Text(&rev.Topic), sqlitex.Text(&rev.Text), sqlitex.Text(&scope), sqlitex.Text(&rev.Author.ID), sqlitex.Text(&rev.Author.Name),
+		sqlitex.Text((*string)(&rev.Author.Agent)), sqlitex.Number(&rev.CreatedAt), &source, &supersedes, sqlitex.Number(&one.Sequence), sqlitex.Text(&one.Follows))
 	if source.Valid {
 		rev.SourceMessageID = &source.String
 	}
 	if supersedes.Valid {
 		rev.Supersedes = &supersedes.String
 	}
-	return rev, scope, err
+	one.Scope, one.Unread = storedScope(scope)
+	return one, err
 }
 
 // storedScope reads a scope more widely than a request's: a revision is kept

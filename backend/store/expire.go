@@ -19,6 +19,7 @@ type ExpireRule struct {
 	TTLBefore    int64    // older mail leaves, read or not
 	QueuedBefore int64    // older unread mail leaves when its recipient is not live
 	Live         []string // peer ids whose mail the queue rule spares
+	Team         []string // PCs whose mail the queue rule spares
 	Limit        int      // most rows one call moves; at least 1
 }
 
@@ -68,9 +69,13 @@ func (d *DB) Expire(ctx context.Context, rule ExpireRule) (marks []mail.Mark, er
 	if err != nil {
 		return nil, fmt.Errorf("listing live peers: %w", err)
 	}
+	team, err := json.Marshal(append([]string{}, rule.Team...))
+	if err != nil {
+		return nil, fmt.Errorf("listing the PCs of the team: %w", err)
+	}
 	err = d.writer.Do(ctx, func(t *sqlitex.Tx) error {
 		marks = []mail.Mark{}
-		moves, err := expired(t, rule, string(live))
+		moves, err := expired(t, rule, string(live), string(team))
 		if err != nil {
 			return err
 		}
@@ -99,19 +104,23 @@ func (d *DB) Expire(ctx context.Context, rule ExpireRule) (marks []mail.Mark, er
 
 // expired lists what leaves. Both halves walk the index of unread mail, one
 // recipient after the other; of read mail the time of reading must be old too.
-func expired(t *sqlitex.Tx, rule ExpireRule, live string) ([]archiveMove, error) {
+func expired(t *sqlitex.Tx, rule ExpireRule, live, team string) ([]archiveMove, error) {
 	const moved = `NOT EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.id AND a.recipient = m.recipient AND NOT (` + schema.SameArchived + `))`
+	// What has left for another PC grows old there, from when it came. A PC of the team is
+	// known, also while it or the hub is away (HUB-05).
+	const crossed = `(EXISTS (SELECT 1 FROM remote_outbox o WHERE o.message_id = m.id AND o.recipient = name AND (o.state <> '` + crossingWaiting + `' OR o.pc IN (SELECT value FROM json_each(?5))))
+		OR EXISTS (SELECT 1 FROM remote_inbox i WHERE i.message_id = m.id AND i.arrived_at >= ?2))`
 	// A row that cannot be named by its identity stays where it is: it would stop the rest.
 	const named = `typeof(m.id) = 'text' AND typeof(name) = 'text'`
 	rows, err := t.Query(context.Background(), everyRecipient+`
 		SELECT m.id, m.recipient, iif(m.created_at < ?1, '`+reasonTTL+`', '`+reasonQueued+`')
 		FROM recipients CROSS JOIN messages m ON m.recipient = name AND m.read_at IS NULL AND m.created_at < max(?1, ?2)
-		WHERE (m.created_at < ?1 OR name NOT IN (SELECT value FROM json_each(?3))) AND `+named+` AND `+moved+`
+		WHERE (m.created_at < ?1 OR name NOT IN (SELECT value FROM json_each(?3)) AND NOT `+crossed+`) AND `+named+` AND `+moved+`
 		UNION ALL
 		SELECT m.id, m.recipient, '`+schema.ReasonRead+`'
 		FROM recipients CROSS JOIN messages m ON m.recipient = name AND m.read_at < ?1
 		WHERE m.created_at < ?1 AND `+named+` AND `+moved+`
-		LIMIT ?4`, rule.TTLBefore, rule.QueuedBefore, live, max(rule.Limit, 1))
+		LIMIT ?4`, rule.TTLBefore, rule.QueuedBefore, live, max(rule.Limit, 1), team)
 	var moves []archiveMove
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var move archiveMove
@@ -128,6 +137,11 @@ func expired(t *sqlitex.Tx, rule ExpireRule, live string) ([]archiveMove, error)
 func archive(t *sqlitex.Tx, move archiveMove) error {
 	if move.reason != schema.ReasonRead {
 		if err := markStage(t, bridge.StageExpired, move.Mark); err != nil {
+			return err
+		}
+		_, err := t.Exec("UPDATE remote_outbox SET state = ?3, changed_at = ?4, words = NULL WHERE message_id = ?1 AND recipient = ?2 AND state IN ("+crossingOpen+")",
+			move.MessageID, move.Recipient, crossingExpired, move.At)
+		if err != nil {
 			return err
 		}
 	}

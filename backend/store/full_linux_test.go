@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -108,4 +109,43 @@ func requireStorage(t testing.TB, err error) {
 	if bridge.CodeOf(err) != bridge.Storage || !strings.Contains(fmt.Sprint(err), "disk") {
 		t.Errorf("a full disk answers %v, want storage and a sentence that names the disk", err)
 	}
+}
+
+// await polls a condition until it holds.
+func await(t testing.TB, holds func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(time.Minute)
+	defer deadline.Stop()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-deadline.C:
+			t.Fatal("the awaited condition did not come")
+		case <-tick.C:
+		}
+	}
+}
+
+// holdWriter keeps the lead until the returned function is called, so that
+// everything sent meanwhile gathers into one batch.
+func holdWriter(t testing.TB, db *DB) (release func()) {
+	t.Helper()
+	held, free := make(chan struct{}), make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := db.writer.Alone(context.Background(), func() error { close(held); <-free; return nil }); err != nil {
+			t.Errorf("holding the writer: %v", err)
+		}
+	})
+	<-held
+	release = sync.OnceFunc(func() { close(free); done.Wait() })
+	t.Cleanup(release) // a test that fails must not hang in Close
+	return release
+}
+
+// awaitQueue returns once n writes wait; the checkpointer may add one.
+func awaitQueue(t testing.TB, db *DB, n int) {
+	t.Helper()
+	await(t, func() bool { return db.writer.Queued() >= n })
 }

@@ -32,11 +32,20 @@ const (
 // sender, target, reply or body is bridge.Conflict. A reply also marks the
 // message it answers as answered by its sender.
 func (d *DB) Append(ctx context.Context, msgs []bridge.Message) (rows []bridge.Message, fresh bool, err error) {
+	return d.append(ctx, msgs, func(*sqlitex.Tx) error { return nil })
+}
+
+// append is Append with something that is stored in the same commit, if the send is
+// new.
+func (d *DB) append(ctx context.Context, msgs []bridge.Message, beside func(*sqlitex.Tx) error) (rows []bridge.Message, fresh bool, err error) {
 	if err := checkSend(msgs); err != nil {
 		return nil, false, err
 	}
 	err = d.writer.Do(ctx, func(t *sqlitex.Tx) (err error) {
 		rows, fresh, err = appendSend(t, msgs)
+		if err == nil && fresh {
+			err = beside(t)
+		}
 		return err
 	})
 	if bridge.CodeOf(err) == bridge.Storage {
@@ -220,31 +229,40 @@ func (r *Reader) Recent(ctx context.Context, limit int) ([]mail.HistoryRow, erro
 
 // recent is Recent without the archive.
 func (r *Reader) recent(ctx context.Context, limit int) ([]mail.HistoryRow, error) {
-	return r.history(ctx, func(v view) ([]sqlitex.Stamp, error) {
-		var queries []string
-		if v.layout.messages {
-			queries = append(queries, "SELECT id, created_at FROM messages WHERE rowid >= 0 ORDER BY rowid DESC",
-				"SELECT id, created_at FROM messages WHERE rowid < 0"+schema.MergedLast)
-		}
-		if v.layout.archive {
-			queries = append(queries, "SELECT id, created_at FROM archived_messages ORDER BY created_at DESC, rowid DESC")
-		}
-		return sqlitex.NewestStamps(ctx, v, limit, queries)
-	})
+	return r.history(ctx, func(v view) ([]sqlitex.Stamp, error) { return v.newest(ctx, limit) })
 }
 
+// newest names the newest messages of this store, the newest first.
+func (v view) newest(ctx context.Context, limit int) ([]sqlitex.Stamp, error) {
+	var queries []string
+	if v.layout.messages {
+		queries = append(queries, "SELECT id, created_at FROM messages WHERE rowid >= 0 ORDER BY rowid DESC",
+			"SELECT id, created_at FROM messages WHERE rowid < 0"+schema.MergedLast)
+	}
+	if v.layout.archive {
+		queries = append(queries, "SELECT id, created_at FROM archived_messages ORDER BY created_at DESC, rowid DESC")
+	}
+	return sqlitex.NewestStamps(ctx, v, limit, queries)
+}
+
+// What is one message for people, and the rows sent at ?1 or later: what came last
+// stands last, so that few more are read than are counted. Only the table of messages
+// has these columns where they are used.
+var oneMessage = fmt.Sprintf("CASE WHEN hop = %d AND ifnull(reply_to, '') = '' AND conversation_id LIKE '%s%%' THEN conversation_id ELSE id END",
+	bridge.DecisionHop, bridge.DecisionConversation)
+
+const sentSince = `created_at >= ?1 AND (messages.rowid < 0 OR
+	messages.rowid > ifnull((SELECT last.rowid FROM messages last WHERE last.rowid >= 0 AND ifnull(last.created_at, 0) < ?1 ORDER BY last.rowid DESC LIMIT 1), -1))`
+
 // CountSince counts the messages sent at since, Unix milliseconds, or later. One
-// with many recipients is one, and so are all notices of one decision. What came
-// last stands last, so that no more is read than is counted.
+// with many recipients is one, and so are all notices of one decision.
 func (r *Reader) CountSince(ctx context.Context, since int64) (count int, err error) {
 	err = r.read(ctx, func(v view) error {
 		count = 0
 		if !v.layout.messages {
 			return nil
 		}
-		rows, err := v.Query(ctx, `SELECT count(DISTINCT CASE WHEN hop = ?2 AND ifnull(reply_to, '') = '' AND conversation_id LIKE ?3 || '%' THEN conversation_id ELSE id END)
-			FROM messages WHERE created_at >= ?1 AND (rowid < 0 OR rowid > ifnull((SELECT rowid FROM messages WHERE rowid >= 0 AND ifnull(created_at, 0) < ?1 ORDER BY rowid DESC LIMIT 1), -1))`,
-			since, bridge.DecisionHop, bridge.DecisionConversation)
+		rows, err := v.Query(ctx, "SELECT count(DISTINCT "+oneMessage+") FROM messages WHERE "+sentSince, since)
 		return sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&count) })
 	})
 	return count, err
@@ -413,7 +431,7 @@ func (r *Reader) history(ctx context.Context, pick func(view) ([]sqlitex.Stamp, 
 			return err
 		}
 		history = group(ids, found)
-		return nil
+		return v.cross(ctx, history)
 	})
 	return history, err
 }
@@ -490,7 +508,7 @@ const (
 )
 
 // live selects deliveries from messages m, archived from archived_messages m.
-func (l layout) live(from, where string) string { return l.current("m.body", from, where) }
+func (l layout) live(from, where string) string { return l.current(l.body(), from, where) }
 
 // heads is live with empty bodies: a long list is walked without reading them.
 func (l layout) heads(from, where string) string { return l.current("''", from, where) }
@@ -502,8 +520,16 @@ func (l layout) current(body, from, where string) string {
 
 func (l layout) archived(from, where string) string {
 	return `SELECT m.id, m.recipient, m.from_id, m.from_name, m.from_agent, m.to_target,
-		m.conversation_id, m.reply_to, m.hop, m.body, m.created_at, m.read_at, m.rowid,
+		m.conversation_id, m.reply_to, m.hop, ` + l.body() + `, m.created_at, m.read_at, m.rowid,
 		ifnull(m.archived_at, 0), ifnull(m.archive_reason, '')` + l.stageColumns() + " FROM " + from + l.stageJoin() + " WHERE " + where
+}
+
+// body is the whole one, or where the list is to be brief its beginning.
+func (l layout) body() string {
+	if l.brief {
+		return fmt.Sprintf("substr(m.body, 1, %d)", briefChars)
+	}
+	return "m.body"
 }
 
 func (l layout) stageColumns() string {

@@ -66,15 +66,23 @@ type view struct {
 }
 
 // layout says which tables the schema has; a Reader meets every version.
-type layout struct{ messages, archive, stages, ways, peers, decisions, receipts, names, seen bool }
+type layout struct {
+	messages, archive, stages, ways, peers, decisions, receipts, names, seen, records, outbox, imports, team bool
 
-var fullLayout = layout{messages: true, archive: true, stages: true, ways: true, peers: true, decisions: true, receipts: true, names: true, seen: true}
+	brief bool // of a body its beginning is enough
+}
+
+var fullLayout = layout{
+	messages: true, archive: true, stages: true, ways: true, peers: true, decisions: true, receipts: true, names: true, seen: true, records: true,
+	outbox: true, imports: true, team: true,
+}
 
 func readLayout(ctx context.Context, q sqlitex.Querier, path string) (layout, error) {
 	var l layout
 	names := map[string]*bool{
 		"messages": &l.messages, "archived_messages": &l.archive, "delivery_stages": &l.stages, "delivery_ways": &l.ways, "message_peers_upto": &l.peers,
 		"decisions": &l.decisions, "decision_deliveries": &l.receipts, "peer_names": &l.names, "peer_last_seen": &l.seen,
+		"conversation_records": &l.records, "remote_outbox": &l.outbox, "remote_decisions": &l.imports, "team_decisions": &l.team,
 	}
 	var version int
 	rows, err := q.Query(ctx, "SELECT name, user_version FROM pragma_user_version LEFT JOIN pragma_table_list ON type = 'table'")

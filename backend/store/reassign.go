@@ -16,16 +16,22 @@ import (
 // stood under an id of its own turned out to be a host session known before. A
 // message that the other already has stays where it is.
 func (d *DB) Reassign(ctx context.Context, from, to string) error {
-	return d.reassign(ctx, from, to, math.MinInt64)
+	return d.reassign(ctx, from, to, math.MinInt64, "")
 }
 
-// reassign is Reassign of what was sent at since, Unix milliseconds, or later.
-func (d *DB) reassign(ctx context.Context, from, to string, since int64) error {
+// ReassignMessage is Reassign of one message.
+func (d *DB) ReassignMessage(ctx context.Context, messageID, from, to string) error {
+	return d.reassign(ctx, from, to, math.MinInt64, messageID)
+}
+
+// reassign is Reassign of what was sent at since, Unix milliseconds, or later, and of
+// one message alone where it is named.
+func (d *DB) reassign(ctx context.Context, from, to string, since int64, only string) error {
 	if from == to || from == "" || to == "" {
 		return nil
 	}
 	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
-		_, err := t.Exec("UPDATE OR IGNORE messages SET recipient = ?2 WHERE recipient = ?1 AND read_at IS NULL AND created_at >= ?3", from, to, since)
+		_, err := t.Exec("UPDATE OR IGNORE messages SET recipient = ?2 WHERE recipient = ?1 AND read_at IS NULL AND created_at >= ?3 AND (?4 = '' OR id = ?4)", from, to, since, only)
 		if err != nil {
 			return err
 		}
@@ -67,7 +73,7 @@ func (d *DB) ClaimByName(ctx context.Context, peer Peer) error {
 		}
 		unread, err := d.UnreadCount(ctx, name)
 		if err == nil && unread > 0 {
-			err = d.reassign(ctx, name, peer.ID, since)
+			err = d.reassign(ctx, name, peer.ID, since, "")
 		}
 		if err != nil {
 			return err

@@ -62,6 +62,9 @@ func markStage(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) error {
 	if err != nil || changed == 0 {
 		return err
 	}
+	if _, err := t.Exec("UPDATE remote_inbox SET news = news + 1 WHERE message_id = ?1", mark.MessageID); err != nil {
+		return err
+	}
 	return markWay(t, stage, mark)
 }
 

@@ -58,6 +58,8 @@ func (v view) Has(table string) bool {
 		return v.layout.archive
 	case "decisions":
 		return v.layout.decisions
+	case "conversation_records":
+		return v.layout.records
 	}
 	return false
 }

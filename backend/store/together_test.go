@@ -10,29 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// holdWriter keeps the lead until the returned function is called, so that
-// everything sent meanwhile gathers into one batch.
-func holdWriter(t testing.TB, db *DB) (release func()) {
-	t.Helper()
-	held, free := make(chan struct{}), make(chan struct{})
-	var done sync.WaitGroup
-	done.Go(func() {
-		if err := db.writer.Alone(context.Background(), func() error { close(held); <-free; return nil }); err != nil {
-			t.Errorf("holding the writer: %v", err)
-		}
-	})
-	<-held
-	release = sync.OnceFunc(func() { close(free); done.Wait() })
-	t.Cleanup(release) // a test that fails must not hang in Close
-	return release
-}
-
-// awaitQueue returns once n writes wait; the checkpointer may add one.
-func awaitQueue(t testing.TB, db *DB, n int) {
-	t.Helper()
-	await(t, func() bool { return db.writer.Queued() >= n })
-}
-
 // TestTheLogStaysBounded writes far more than LogBytes and looks at the
 // log: without the checkpointer it would hold everything.
 func TestTheLogStaysBounded(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"bridge/backend/store/schema"
 )
 
-// WordQuery asks for messages and decisions by their words.
+// WordQuery asks for messages, decisions and lines of jobs' transcripts by their words.
 type WordQuery struct {
 	Words  search.Query
 	Kinds  []search.Kind
@@ -23,17 +23,19 @@ type WordQuery struct {
 	Fits func(WordHit) bool
 }
 
-// WordHit is one of Message and Decision, by its kind.
+// WordHit is one of Message, Decision and Said, by its kind.
 type WordHit struct {
 	Kind     search.Kind
+	ID       string
 	At       int64
 	Message  mail.HistoryRow
 	Decision decision.Revision
+	Said     Said
 }
 
 // SearchWords returns what holds all the words, the best first by BM25 and the
 // newer of equals, and how many rows the index is behind. It ranks the newest
-// 2,000 messages and the newest 2,000 decisions that fit, by those words that are
+// 2,000 of each kind that fit, by those words that are
 // in at most 2,000 documents; where all are in more, the newest come first. There
 // is nothing behind those.
 // Without an index it fails with a sentence that says why.
@@ -67,30 +69,33 @@ func (r *Reader) SearchWords(ctx context.Context, q WordQuery) (hits []WordHit, 
 // hits reads what the documents stand for, in their order. What the store does
 // not have any more, after an older state was restored, is left out.
 func (r *Reader) hits(ctx context.Context, documents []fulltext.Ranked) ([]WordHit, error) {
-	var messages, decisions []string
+	ids := map[search.Kind][]string{}
 	for _, one := range documents {
-		if one.Kind == search.Message {
-			messages = append(messages, one.ID)
-		} else {
-			decisions = append(decisions, one.ID)
-		}
+		ids[one.Kind] = append(ids[one.Kind], one.ID)
 	}
-	rows, err := r.named(ctx, messages)
+	rows, err := r.named(ctx, ids[search.Message])
 	if err != nil {
 		return nil, err
 	}
-	revisions, err := r.revisionsNamed(ctx, decisions)
+	revisions, err := r.revisionsNamed(ctx, ids[search.Decision])
+	if err != nil {
+		return nil, err
+	}
+	lines, err := r.saidNamed(ctx, ids[search.Run])
 	if err != nil {
 		return nil, err
 	}
 	var hits []WordHit
 	for _, one := range documents {
-		hit := WordHit{Kind: one.Kind, At: one.At}
+		hit := WordHit{Kind: one.Kind, ID: one.ID, At: one.At}
 		var found bool
-		if one.Kind == search.Message {
+		switch one.Kind {
+		case search.Message:
 			hit.Message, found = rows[one.ID]
-		} else {
+		case search.Decision:
 			hit.Decision, found = revisions[one.ID]
+		case search.Run:
+			hit.Said, found = lines[one.ID]
 		}
 		if found {
 			hits = append(hits, hit)

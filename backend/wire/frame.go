@@ -51,12 +51,20 @@ func AppendFrame(buf []byte, limitBytes int, encode func([]byte) ([]byte, error)
 	if err != nil {
 		return nil, fmt.Errorf("encode a frame: %w", err)
 	}
-	size := len(frame) - start
+	// It goes into the room that was left for it.
+	if _, err := AppendHead(frame[:start-headBytes], limitBytes, len(frame)-start); err != nil {
+		return nil, err
+	}
+	return frame, nil
+}
+
+// AppendHead appends what stands before a payload of so many bytes, for whoever writes
+// the payload itself.
+func AppendHead(buf []byte, limitBytes, size int) ([]byte, error) {
 	if size > limitBytes {
 		return nil, bridge.Errorf(bridge.TooLarge, "a frame needs %d bytes: at most %d fit", size, limitBytes)
 	}
-	binary.BigEndian.PutUint32(frame[start-headBytes:], uint32(size))
-	return frame, nil
+	return binary.BigEndian.AppendUint32(buf, uint32(size)), nil
 }
 
 // Parse reads a frame's JSON. Only its outer shape is checked here: what a T keeps

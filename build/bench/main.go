@@ -44,7 +44,9 @@ func (r row) verdict() string {
 type lab struct {
 	binary string
 	dir    string // on the disk that is measured
+	pcs    int    // of the large team
 	quick  bool
+	long   bool          // also what takes ten minutes by itself
 	rest   time.Duration // what a broker is left alone before its memory is read again
 	rows   []row
 }
@@ -52,18 +54,23 @@ type lab struct {
 func (l *lab) add(r row) { l.rows = append(l.rows, r) }
 
 func main() {
+	if isWorker() || isMembers() {
+		return
+	}
 	binary := flag.String("bridge", "bin/bridge", "the bridge binary to measure")
 	dir := flag.String("dir", "", "folder on the disk to measure; a temporary one by default")
 	quick := flag.Bool("quick", false, "fewer rounds, small stores, and none of five million messages")
+	long := flag.Bool("long", false, "also ten minutes of 500 jobs an hour")
 	runs := flag.Int("runs", 1, "how often everything is measured; the table has the medians")
 	rest := flag.Duration("rest", 10*time.Minute, "how long a broker is left alone before its memory is read again; at most 20 s with -quick")
-	only := flag.String("only", "", "one part: sends, pushes, crowd, hooks, owner, storage or growth; all by default")
+	pcs := flag.Int("pcs", 1000, "how many PCs the large team has; at most 100 with -quick")
+	only := flag.String("only", "", "one part: sends, pushes, crowd, hooks, jobs, owner, prompts, hourly, links, mirrors, hub, team, storage or growth; all by default")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	l := &lab{quick: *quick, rest: *rest}
+	l := &lab{quick: *quick, long: *long, rest: *rest, pcs: *pcs}
 	if l.quick {
-		l.rest = min(l.rest, 20*time.Second)
+		l.rest, l.pcs = min(l.rest, 20*time.Second), min(l.pcs, 100)
 	}
 	if err := l.run(ctx, *binary, *dir, *only, *runs); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -118,7 +125,14 @@ func (l *lab) parts() []part {
 		{"pushes", l.pushes},
 		{"crowd", l.crowd},
 		{"hooks", l.hooks},
+		{"jobs", l.jobs},
 		{"owner", l.owner},
+		{"prompts", l.prompts},
+		{"hourly", l.hourly},
+		{"links", l.links},
+		{"mirrors", l.mirrors},
+		{"hub", l.hub},
+		{"team", l.team},
 		{"storage", l.storage},
 		{"growth", l.growth},
 	}

@@ -74,6 +74,15 @@ func (b *running) stop() error {
 	return b.cmd.Wait()
 }
 
+// owner is a connection of the owner's.
+func (b *running) owner(ctx context.Context) (*ipc.Client, error) {
+	client, err := ipc.Dial(ctx, b.target, ipc.Hello{Role: api.RoleOwner, PID: os.Getpid(), Version: "bench"})
+	if err == nil {
+		b.open = append(b.open, client)
+	}
+	return client, err
+}
+
 // session registers one session per name on connections of their own.
 func (b *running) session(ctx context.Context, names ...string) ([]*ipc.Client, error) {
 	var clients []*ipc.Client

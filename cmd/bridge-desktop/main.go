@@ -14,6 +14,7 @@ import (
 
 	"bridge/app"
 	"bridge/backend/cli"
+	"bridge/backend/cli/outcome"
 	"bridge/backend/config"
 	"bridge/frontend"
 )
@@ -31,7 +32,7 @@ func main() {
 	}
 	if err := run(*hidden, *folder); err != nil {
 		fmt.Fprintf(os.Stderr, "bridge-desktop: %s\n", err)
-		os.Exit(cli.ExitCode(err))
+		os.Exit(outcome.Code(err))
 	}
 }
 

@@ -8,10 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,23 +28,44 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"bridge/backend/agent/driver/standin"
 	"bridge/backend/hook"
+	"bridge/backend/hub/command"
 	"bridge/backend/ipc/api"
 )
 
 // TestMain makes the test binary the programs of the scripts: bridge itself, an
 // MCP client, and a program that takes a socket and never answers.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	programs := map[string]func(){
 		"bridge": main,
 		// The program of cmd/bridge-hook, beside bridge as every package has it.
-		"bridge-hook": func() { os.Exit(hook.Main(version, time.Now)) },
-		"session":     func() { exitWith(session(os.Args[1:], os.Stdout)) },
-		"mute":        func() { exitWith(mute(os.Args[1])) },
+		"bridge-hook":   func() { os.Exit(hook.Main(version, time.Now)) },
+		"bridge-hub":    func() { os.Exit(hubMain()) }, // that of cmd/bridge-hub
+		"laterhub":      func() { exitWith(laterHub()) },
+		"nats-server":   func() { exitWith(natsServer(os.Args[1], os.Args[2])) },
+		"nats-key":      func() { exitWith(natsKey(os.Args[1])) },
+		"nats-operator": func() { exitWith(natsOperator(os.Stdout, os.Args[1:]...)) },
+		"session":       func() { exitWith(session(os.Args[1:], os.Stdout)) },
+		"mute":          func() { exitWith(mute(os.Args[1])) },
+		"worker":        func() { exitWith(worker()) },
+		// visit FILE: opens the launch link in that file, as a browser does.
+		"visit":    func() { exitWith(openPage(os.Args[1], os.Stdout)) },
+		"scripted": func() { standin.Run(os.Args[1:]) }, // an agent that does what its prompt says
 		// hosted-by HOST: the broker of the home runs in such a process.
 		"hosted-by": func() { exitWith(hostedBy(os.Args[1])) },
-	})
+	}
+	maps.Copy(programs, jobPrograms)
+	testscript.Main(m, programs)
 }
+
+func hubMain() int {
+	app := &command.App{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Now: time.Now, Version: version}
+	return app.Run(context.Background())
+}
+
+// jobPrograms are those for scripts about jobs, on the systems that have some.
+var jobPrograms map[string]func()
 
 func exitWith(err error) {
 	if err == nil {
@@ -62,6 +88,8 @@ func TestScripts(t *testing.T) {
 			"endbroker": endBroker,
 			"listing":   listing,
 			"unchanged": unchanged,
+			"job-named": jobNamed,
+			"take":      take,
 		},
 	})
 }
@@ -311,6 +339,57 @@ func callTool(ctx context.Context, c *client.Client, tool, arguments string, out
 	}
 	_, err = fmt.Fprintf(output, "%s: %s\n", word, text.String())
 	return err
+}
+
+// job-named VARIABLE: keeps the name of the job that the last output tells of.
+func jobNamed(ts *testscript.TestScript, _ bool, args []string) {
+	name := regexp.MustCompile(`claude-(job|ask)-[0-9a-f]{8}`).FindString(ts.ReadFile("stdout"))
+	if name == "" {
+		ts.Fatalf("the last output tells of no job")
+	}
+	ts.Setenv(args[0], name)
+}
+
+// openPage opens a launch link and reads the state of the page with what it gives.
+func openPage(file string, output io.Writer) error {
+	link, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return err
+	}
+	browser := http.Client{Jar: jar, Timeout: patience}
+	address, err := url.Parse(strings.TrimSpace(string(link)))
+	if err != nil {
+		return err
+	}
+	for _, at := range []string{address.String(), address.Scheme + "://" + address.Host + "/api/state"} {
+		answer, err := browser.Get(at)
+		if err != nil {
+			return err
+		}
+		body, err := io.ReadAll(answer.Body)
+		if err := errors.Join(err, answer.Body.Close()); err != nil {
+			return err
+		}
+		if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("%d %s", answer.StatusCode, body)
+		}
+	}
+	fmt.Fprintln(output, http.StatusOK)
+	return nil
+}
+
+// take VAR REGEXP sets VAR to what the first group of the expression matches in the
+// last output.
+func take(ts *testscript.TestScript, _ bool, args []string) {
+	found := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(found) < 2 {
+		ts.Fatalf("the last output does not match %s", args[1])
+	}
+	ts.Setenv(args[0], found[1])
 }
 
 // mute takes a socket and never answers on it.

@@ -34,16 +34,22 @@ const cannotIsolate = 77
 // machine makes the namespaces look like a machine that systemd runs. What
 // mounts change is seen inside only.
 const machine = `
+ip link set lo up || exit 77
+umask 022 # as a machine's own files are made: another account reads them, too
 { mount --make-rprivate / && mount -t proc none /proc && { umount -R /sys/fs/cgroup 2>/dev/null || true; } &&
   mount -t tmpfs none /run && mkdir -p /run/systemd/system /run/user/0 /run/etc /run/units && chmod 700 /run/user/0 &&
   mount -t cgroup2 none /sys/fs/cgroup && mkdir -p /sys/fs/cgroup/t && echo $$ > /sys/fs/cgroup/t/cgroup.procs; } || exit 77
 `
 
-// firstProcess makes systemd the first process, with no units but the two
-// targets that a service needs, and a test account.
-const firstProcess = machine + `
-mkdir -p /etc/systemd/system && mount --bind /run/etc /etc/systemd/system
+// accountOfItsOwn makes a test account.
+const accountOfItsOwn = `
 cp /etc/passwd /run/passwd && echo "bridgetest:x:4242:4242::$BRIDGE_TEST_DIR/home:/bin/sh" >> /run/passwd && mount --bind /run/passwd /etc/passwd
+`
+
+// firstProcess makes systemd the first process, with no units but the two
+// targets that a service needs.
+const firstProcess = `
+mkdir -p /etc/systemd/system && mount --bind /run/etc /etc/systemd/system
 for target in sysinit basic multi-user shutdown; do printf '[Unit]\nDescription=%s\n' $target > /run/units/$target.target; done
 export SYSTEMD_UNIT_PATH=/etc/systemd/system:/run/units container=test
 ( "$@" > $BRIDGE_TEST_DIR/output 2>&1; echo $? > $BRIDGE_TEST_DIR/code.new; mv $BRIDGE_TEST_DIR/code.new $BRIDGE_TEST_DIR/code ) &
@@ -68,7 +74,7 @@ func isolated(t *testing.T, kind, script, dir string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc", "--cgroup",
+	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc", "--cgroup", "--net",
 		"bash", "-c", script, "bash", self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1")
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"),
@@ -128,8 +134,13 @@ func TestDSK_03_TheSystemUnitRunsForItsAccountWithoutALogin(t *testing.T) {
 		return
 	}
 	needSystemd(t)
-	dir := installation(t, testAccount)
-	cmd := isolated(t, "system", firstProcess, dir)
+	underFirstProcess(t, "system", accountOfItsOwn, installation(t, testAccount))
+}
+
+// underFirstProcess runs this test again, beside a systemd that is the first process.
+func underFirstProcess(t *testing.T, kind, accounts, dir string) {
+	t.Helper()
+	cmd := isolated(t, kind, machine+accounts+firstProcess, dir)
 	var refusal strings.Builder
 	cmd.Stdout, cmd.Stderr = &refusal, &refusal
 	if err := cmd.Start(); err != nil {
@@ -368,7 +379,8 @@ func (s served) session(tool, arguments string) string {
 	return string(output)
 }
 
-func systemService(t *testing.T, s served) {
+func awaitSystemd(t *testing.T) {
+	t.Helper()
 	deadline := time.Now().Add(patience)
 	for exec.Command("systemctl", "is-active", "--quiet", "multi-user.target").Run() != nil {
 		if time.Now().After(deadline) {
@@ -376,6 +388,10 @@ func systemService(t *testing.T, s served) {
 		}
 		<-time.After(50 * time.Millisecond)
 	}
+}
+
+func systemService(t *testing.T, s served) {
+	awaitSystemd(t)
 	whose := func(verb string) []string { return []string{"service", verb, "--system", "--user", "bridgetest"} }
 	s.says("there is no account", 1, "service", "install", "--system", "--user", "nobody-like-this")
 	s.refusesOthers(whose("install"))

@@ -128,6 +128,9 @@ export async function settled(page: Page, place: string): Promise<void> {
       await page.getByRole('searchbox').fill('e');
       await main.locator('mark').first().waitFor();
       break;
+    case 'network':
+      await page.getByRole('button', { name: 'Pair a PC' }).waitFor();
+      break;
     case 'settings':
       await main.getByRole('listitem').filter({ hasText: 'antigravity' }).waitFor();
       await page.getByRole('textbox', { name: 'Dashboard port' }).waitFor();

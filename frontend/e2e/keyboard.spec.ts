@@ -88,7 +88,17 @@ test('DSK-06 the sheet of keys keeps the focus inside and gives it back', async 
   await expect(row).toBeFocused();
 });
 
-for (const place of ['overview', 'session', 'child', 'decisions', 'search', 'storage', 'settings', 'needs']) {
+for (const place of [
+  'overview',
+  'session',
+  'child',
+  'decisions',
+  'search',
+  'storage',
+  'network',
+  'settings',
+  'needs',
+]) {
   test(`DSK-06 Tab reaches every control of ${place}`, async ({ page }) => {
     await open(page, await addressOf(page, place));
     await settled(page, place);
@@ -106,8 +116,9 @@ for (const place of ['overview', 'session', 'child', 'decisions', 'search', 'sto
       (document.activeElement as HTMLElement | null)?.blur();
       return controls.length;
     });
-    // What scrolls may take the focus, too.
-    for (let i = 0; i < all + 3; i++) await page.keyboard.press('Tab');
+    // What scrolls may take the focus, too, and a field for a time stops at each of its parts.
+    const parts = 3 * (await page.locator('input[type=time]').count());
+    for (let i = 0; i < all + parts + 3; i++) await page.keyboard.press('Tab');
     const unseen = page.locator('[data-reach]:not([data-reach=reached])');
     expect(await unseen.evaluateAll((found) => found.map((e) => e.outerHTML.slice(0, 160)))).toEqual([]);
     expect(await page.locator('[data-reach=reached]').count()).toBeGreaterThanOrEqual(all);

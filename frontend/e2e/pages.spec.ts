@@ -9,10 +9,12 @@ const PLACES = [
   'sessions',
   'session',
   'child',
+  'runs',
   'decisions',
   'topic',
   'search',
   'storage',
+  'network',
   'settings',
 ];
 
@@ -97,12 +99,16 @@ test('DSK-06 the menu is one row at 360 pixels, whatever is counted in it', asyn
   await page.route('**/api/state', async (route) => {
     const response = await route.fetch();
     const state = (await response.json()) as State;
-    state.overdue = Array.from({ length: 24 }, (_, i) => ({
-      id: `p${i}`,
-      name: `s${i}`,
-      messages: 1,
-      oldest: `m${i}`,
+    state.needs = Array.from({ length: 25 }, (_, i) => ({
+      id: `mail:s${i}:m${i}`,
+      sort: 'mail',
+      title: `s${i} has not read 1 message`,
+      detail: 'It is idle; give it a turn, and it reads.',
       since: Date.now() - 3_600_000,
+      until: null,
+      place: '',
+      link: `#/sessions/s${i}`,
+      news: true,
     }));
     state.storage = { ...state.storage, ok: false, errors: 12 };
     await route.fulfill({ response, json: state });

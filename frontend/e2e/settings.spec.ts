@@ -63,11 +63,19 @@ test('DSK-06 the guide is gone when the first session appears', async ({ fresh }
   await expect(page.locator('main [data-session="first"]')).toBeVisible();
 });
 
-test('DSK-06 settings are kept in config.json, and a port counts from the next start', async ({ fresh }) => {
+test('DSK-06 NED-05 settings are kept in config.json, and a port counts from the next start', async ({
+  fresh,
+}) => {
   const { page, home } = fresh;
   const config = join(home, '.bridge', 'config.json');
   await writeFile(config, '{\n  "theirs": [1]\n}\n');
   await open(page, 'settings');
+  await page.getByLabel('Quiet from').fill('22:00');
+  await page.getByRole('button', { name: 'Keep hours' }).click();
+  await expect(page.getByRole('alert')).toContainText('desktop.quiet.to');
+  await page.getByLabel('Quiet until').fill('07:30');
+  await page.getByRole('button', { name: 'Keep hours' }).click();
+  await expect(page.getByText('It is quiet from 22:00 to 07:30.')).toBeVisible();
   await page.getByRole('checkbox', { name: 'Desktop notifications' }).uncheck();
   await expect(page.getByText('Notifications are off.')).toBeVisible();
   await page.getByRole('checkbox', { name: 'Auto-wake: any mail wakes' }).check();
@@ -84,10 +92,11 @@ test('DSK-06 settings are kept in config.json, and a port counts from the next s
     theirs: [1],
     port: 4999,
     autoWake: true,
-    desktop: { notifications: false },
+    desktop: { notifications: false, quiet: { from: '22:00', to: '07:30' } },
   });
   await page.reload();
   await expect(page.getByRole('checkbox', { name: 'Desktop notifications' })).not.toBeChecked();
+  await expect(page.getByLabel('Quiet until')).toHaveValue('07:30');
 });
 
 test('VER-07 DSK-06 version, folder and licences are told', async ({ fresh }) => {

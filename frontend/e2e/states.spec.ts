@@ -1,5 +1,5 @@
 import type { Page } from '@playwright/test';
-import type { Overdue, State } from '../src/lib/api';
+import type { Need, State } from '../src/lib/api';
 import { CLOCK, expect, open, pattern, someSession, test } from './dashboard';
 
 // A page that is closing may still be asking.
@@ -15,28 +15,43 @@ async function show(page: Page, change: (state: State) => Partial<State>): Promi
 }
 
 /** Mail that a session has left unread for so many ms. */
-function waitsFor(ms: number, name: string, state: State): Overdue {
-  const oldest = state.messages[0]?.id ?? '';
-  return { id: 'somebody', name, messages: 1, oldest, since: Date.now() - ms };
+function waitsFor(ms: number, name: string): Need {
+  return {
+    id: `mail:${name}:m-1`,
+    sort: 'mail',
+    title: `${name} has not read 1 message`,
+    detail: 'It is idle; give it a turn, and it reads.',
+    since: Date.now() - ms,
+    until: null,
+    place: '/src/web',
+    link: `#/sessions/${name}`,
+    news: true,
+  };
 }
 
 const lookAgain = (page: Page) => page.evaluate(() => window.dispatchEvent(new Event('focus')));
 
 test('DSK-06 nothing needs you is one calm line', async ({ page }) => {
-  await show(page, () => ({ messages: [], overdue: [] }));
+  await show(page, () => ({ messages: [], needs: [] }));
   await open(page, 'needs');
   await expect(page.locator('main')).toContainText('Nothing needs you.');
 });
 
 test('DSK-06 mail that waits too long needs the owner, can be put away and taken back', async ({ page }) => {
   const name = await someSession(page);
+  let away = false;
   await show(page, (state) => ({
     messages: state.messages.slice(0, 1),
-    overdue: [waitsFor(3_600_000, name, state)],
+    needs: away ? [] : [waitsFor(3_600_000, name)],
   }));
+  await page.route('**/api/needs/*', async (route) => {
+    ({ away } = route.request().postDataJSON() as { away: boolean });
+    await route.fulfill({ json: { needs: away ? [] : [waitsFor(3_600_000, name)] } });
+  });
   await open(page, 'needs');
-  const title = `${name} has not read 1 message for 1 h`;
+  const title = `${name} has not read 1 message`;
   await expect(page.locator('main li')).toContainText(title);
+  await expect(page.locator('main li')).toContainText('1 h ago');
   await expect(page).toHaveTitle(/^\(1\)/);
   await page.getByRole('button', { name: /^Put away/ }).click();
   await expect(page.locator('main')).toContainText('Nothing needs you.');
@@ -45,19 +60,19 @@ test('DSK-06 mail that waits too long needs the owner, can be put away and taken
 });
 
 test('DSK-06 the overview says first what needs the owner', async ({ page }) => {
-  await show(page, () => ({ messages: [], overdue: [] }));
+  await show(page, () => ({ messages: [], needs: [] }));
   await open(page, 'overview');
   await expect(page.getByText('Nothing needs you.')).toBeVisible();
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   const name = await someSession(page);
   await show(page, (state) => ({
     messages: state.messages.slice(0, 1).map((m) => ({ ...m, created_at: Date.now() - 7_200_000 })),
-    overdue: [waitsFor(7_200_000, name, state)],
+    needs: [waitsFor(7_200_000, name)],
   }));
   await open(page, 'overview');
   const first = page.locator('main section').first();
   await expect(first.getByRole('heading', { name: 'Needs you' })).toBeVisible();
-  await expect(first).toContainText(`${name} has not read 1 message for 2 h`);
+  await expect(first).toContainText(`${name} has not read 1 message`);
   await expect(page.getByText('Nothing in the last hour; before that:')).toBeVisible();
 });
 
@@ -97,7 +112,13 @@ test('DSK-06 offline says since when and keeps the last data greyed', async ({ p
 });
 
 test('DSK-06 a broker that is down is told apart, also on Needs you', async ({ page }) => {
-  await show(page, () => ({ broker: { state: 'offline', host: 'background', pid: null } }));
+  const offline: Need = {
+    ...waitsFor(1000, 'nobody'),
+    id: 'offline',
+    sort: 'offline',
+    title: 'The broker is offline',
+  };
+  await show(page, () => ({ broker: { state: 'offline', host: 'background', pid: null }, needs: [offline] }));
   await open(page, 'needs');
   await expect(page.getByText(pattern(/The broker is offline since /, CLOCK))).toBeVisible();
   await expect(page.locator('main li').first()).toContainText('The broker is offline');

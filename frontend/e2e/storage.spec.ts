@@ -50,7 +50,18 @@ test('STO-03 a damaged storage is told on every page, with what to do', async ({
     const response = await route.fetch();
     const state = (await response.json()) as object;
     const storage = { ok: false, errors: 1, warnings: 1, lastBackup: null };
-    await route.fulfill({ response, json: { ...state, storage, messages: [], overdue: [] } });
+    const broken = {
+      id: 'storage:1',
+      sort: 'storage',
+      title: 'The storage has 1 error',
+      detail: 'bridge.db: a page is bad. And 1 warning.',
+      since: Date.now(),
+      until: null,
+      place: '',
+      link: '#/storage',
+      news: false,
+    };
+    await route.fulfill({ response, json: { ...state, storage, messages: [], needs: [broken] } });
   });
   await open(page, 'needs');
   await expect(page.locator('main li')).toContainText('The storage has 1 error');

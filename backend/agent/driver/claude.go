@@ -12,14 +12,15 @@ import (
 
 	"github.com/google/uuid"
 
+	"bridge/backend/agent/driver/run"
 	"bridge/backend/job"
 )
 
 // claude drives `claude -p` with JSON lines on its input and output. The process
 // stays for many turns. Control requests go both ways beside the conversation.
 type claude struct {
-	*run
-	calls
+	*run.Run
+	run.Calls
 
 	session string
 	// What follows is used by the reader of the output alone.
@@ -35,8 +36,8 @@ type claude struct {
 // claudeServer is the name under which claude knows our MCP server.
 const claudeServer = "bridge"
 
-func startClaude(spec job.Spec) (*run, error) {
-	floor, err := floorOf(spec)
+func startClaude(spec job.Spec) (*run.Run, error) {
+	floor, err := run.FloorOf(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -44,22 +45,21 @@ func startClaude(spec job.Spec) (*run, error) {
 	if c.session == "" {
 		c.session = uuid.NewString()
 	}
-	env := environment(spec, append(slices.Clone(spec.Bridge.Env), "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1", "CLAUDE_CODE_TMPDIR="+temporary(spec))...)
-	p, err := launch(spec, command{argv: c.argv(spec), env: env, floor: floor, writable: claudeState(env)})
+	env := run.Environment(spec, append(slices.Clone(spec.Bridge.Env), "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1", "CLAUDE_CODE_TMPDIR="+run.Temporary(spec))...)
+	p, err := run.Launch(spec, run.Command{Argv: c.argv(spec), Env: env, Floor: floor, Writable: claudeState(env)})
 	if err != nil {
 		return nil, err
 	}
-	c.run = newRun(p, floor)
-	c.protocol = c
-	c.begin(spec.Prompt, c.line)
-	return c.run, nil
+	c.Run = run.New(p, floor)
+	c.Begin(c, spec.Prompt, c.line)
+	return c.Run, nil
 }
 
 // claudeState is what claude writes by itself. Its settings are not among it.
-func claudeState(env environ) []string {
-	home := env.get("CLAUDE_CONFIG_DIR")
+func claudeState(env run.Environ) []string {
+	home := env.Get("CLAUDE_CONFIG_DIR")
 	if home == "" {
-		home = filepath.Join(userHome(env), ".claude")
+		home = filepath.Join(run.UserHome(env), ".claude")
 	}
 	var folders []string
 	for _, name := range []string{"projects", "sessions", "session-env", "shell-snapshots"} {
@@ -84,10 +84,10 @@ func (c *claude) argv(spec job.Spec) []string {
 	}
 	if spec.Bridge.Command != "" {
 		server := map[string]any{"command": spec.Bridge.Command, "args": append([]string{}, spec.Bridge.Args...), "alwaysLoad": true}
-		argv = append(argv, "--mcp-config="+asJSON(map[string]any{"mcpServers": map[string]any{claudeServer: server}}), "--allowedTools=mcp__"+claudeServer)
+		argv = append(argv, "--mcp-config="+run.AsJSON(map[string]any{"mcpServers": map[string]any{claudeServer: server}}), "--allowedTools=mcp__"+claudeServer)
 	}
 	if len(spec.Hooks) > 0 {
-		argv = append(argv, "--settings="+asJSON(map[string]any{"hooks": spec.Hooks}))
+		argv = append(argv, "--settings="+run.AsJSON(map[string]any{"hooks": spec.Hooks}))
 	}
 	for flag, value := range map[string]string{"--model=": spec.Model, "--effort=": spec.Effort, "--append-system-prompt=": spec.Note, "--name=": spec.Title} {
 		if value != "" {
@@ -175,7 +175,7 @@ func (c *claude) line(raw []byte) {
 	// A field of another type than known says nothing, but the others do.
 	err := json.Unmarshal(raw, &line)
 	if _, partly := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !partly || line.Type == "" {
-		c.noise(raw)
+		c.Noise(raw)
 		return
 	}
 	switch line.Type {
@@ -192,35 +192,35 @@ func (c *claude) line(raw []byte) {
 	case "control_request":
 		c.asks(line)
 	case "control_cancel_request":
-		c.withdraw(line.RequestID)
+		c.Withdraw(line.RequestID)
 	case "control_response":
 		c.answered(line)
 	case "result":
 		c.ends(line.claudeResult)
 	default:
-		c.noise(raw)
+		c.Noise(raw)
 	}
 }
 
 func (c *claude) system(line claudeLine) {
 	switch line.Subtype {
 	case "init":
-		c.open(job.Opened{
+		c.Open(job.Opened{
 			Session: line.Session, Model: line.Model, Version: line.Version,
 			Capabilities: job.Capabilities{LiveMessage: true, DenyReason: true, Resume: true, Background: true},
 		})
 	case "session_title_changed":
-		c.feed.put(job.Titled{Title: line.Title})
+		c.Put(job.Titled{Title: line.Title})
 	case "session_state_changed":
 		c.told = true
 		if line.State == "idle" {
-			c.rest()
+			c.Rest()
 		} else {
-			c.turnRuns()
+			c.TurnRuns()
 		}
 	case "api_retry":
 		c.retried = true
-		c.feed.put(job.Retrying{
+		c.Put(job.Retrying{
 			Until: time.Now().Add( //nolint:forbidigo // what the CLI said counts from now
 				time.Duration(line.RetryMillis) * time.Millisecond), Attempt: line.Attempt,
 			Why: claudeTrouble(line.Error, line.ErrorStatus, true), Message: line.Error,
@@ -243,7 +243,7 @@ type claudeBlock struct {
 func claudeBlocks(raw json.RawMessage) []claudeBlock {
 	var blocks []claudeBlock
 	if json.Unmarshal(raw, &blocks) != nil {
-		return []claudeBlock{{Type: "text", Text: text(raw)}}
+		return []claudeBlock{{Type: "text", Text: run.Text(raw)}}
 	}
 	return blocks
 }
@@ -257,15 +257,15 @@ func (c *claude) assistant(line claudeLine) {
 	if line.Parent != "" {
 		return // a subagent's; its step is the tool that started it
 	}
-	c.turnRuns()
+	c.TurnRuns()
 	for _, b := range claudeBlocks(line.Message.Content) {
 		switch {
 		case b.Type == "text" && b.Text != "":
-			c.feed.put(job.Text{Text: b.Text})
+			c.Put(job.Text{Text: b.Text})
 		case b.Type == "tool_use" && c.steps[b.ID] == "":
 			c.steps[b.ID] = b.Name
 			_, subject := claudeSubject(b.Name, b.Input)
-			c.feed.put(job.StepStarted{Step: b.ID, Tool: b.Name, Subject: subject, Input: b.Input})
+			c.Put(job.StepStarted{Step: b.ID, Tool: b.Name, Subject: subject, Input: b.Input})
 		}
 	}
 	if used := line.Message.Usage; used.input() > 0 {
@@ -275,7 +275,7 @@ func (c *claude) assistant(line claudeLine) {
 
 func (c *claude) user(line claudeLine) {
 	if line.Replay {
-		c.inserted(line.UUID)
+		c.Inserted(line.UUID)
 		return
 	}
 	refused := map[string]bool{}
@@ -289,7 +289,7 @@ func (c *claude) user(line claudeLine) {
 		}
 		delete(c.steps, b.ToolUse)
 		if question, asked := c.questions[b.ToolUse]; asked {
-			c.resolved(question)
+			c.Resolved(question)
 		}
 		state := job.StepDone
 		switch {
@@ -302,7 +302,7 @@ func (c *claude) user(line claudeLine) {
 		if kind, _ := claudeSubject(tool, nil); kind == job.QuestionCommand && state != job.StepRefused {
 			ended.Exit = claudeExit(ended)
 		}
-		c.feed.put(ended)
+		c.Put(ended)
 	}
 }
 
@@ -332,7 +332,7 @@ func claudeExit(ended job.StepEnded) *int {
 func (c *claude) lifecycle(line claudeLine) {
 	switch line.State {
 	case "started", "completed":
-		c.inserted(line.Command)
+		c.Inserted(line.Command)
 	}
 }
 
@@ -340,14 +340,6 @@ func (c *claude) limit(info claudeRateLimit) {
 	if info.Status == "rejected" && info.ResetsAt > 0 {
 		c.resets = time.Unix(info.ResetsAt, 0)
 	}
-}
-
-// rest says that nothing runs any more.
-func (c *claude) rest() {
-	c.run.mu.Lock()
-	defer c.run.mu.Unlock()
-	c.turn = c.anyWaitingLocked()
-	c.showLocked()
 }
 
 // ends judges a result: claude calls an API failure a success.
@@ -365,7 +357,7 @@ func (c *claude) ends(result claudeResult) {
 		end.Until = c.resets
 	}
 	c.retried, c.trouble, c.resets = false, "", time.Time{}
-	c.endTurn(end, !c.told && result.Queued == 0 && !c.waiting())
+	c.EndTurn(end, !c.told && result.Queued == 0 && !c.Waiting())
 }
 
 func (c *claude) why(result claudeResult) job.EndReason {
@@ -421,11 +413,11 @@ func (c *claude) count(result claudeResult) {
 	for _, model := range result.Models {
 		c.usage.Window = max(c.usage.Window, model.Window)
 	}
-	c.feed.put(c.usage)
+	c.Put(c.usage)
 }
 
-// exited tells what an end without a result means.
-func (c *claude) exited(exited job.Exited) (job.EndReason, bool) {
+// Exited tells what an end without a result means.
+func (c *claude) Exited(exited job.Exited) (job.EndReason, bool) {
 	if strings.Contains(exited.Stderr, "already in use") {
 		return job.EndInUse, true
 	}
@@ -454,7 +446,7 @@ func (c *claude) asks(line claudeLine) {
 	if kind == job.QuestionChoice {
 		question.Choices = claudeChoices(request.Input)
 	}
-	c.ask(question)
+	c.Ask(question)
 }
 
 // claudeSubject names what a tool is about: the exact command or path.
@@ -515,43 +507,43 @@ func (c *claude) answered(line claudeLine) {
 	if json.Unmarshal(line.Response, &response) != nil {
 		return
 	}
-	r := reply{result: response.Response}
+	r := run.Reply{Result: response.Response}
 	if response.Subtype == "error" {
-		r.refusal = &refusal{Message: response.Error}
+		r.Refusal = &run.Refusal{Message: response.Error}
 	}
-	c.settle(response.ID, r)
+	c.Settle(response.ID, r)
 }
 
 // control asks claude something beside the conversation.
 func (c *claude) control(ctx context.Context, request map[string]any) error {
-	_, err := c.call(ctx, c.process, func(id string) any {
+	_, err := c.Call(ctx, c.Process, func(id string) any {
 		return map[string]any{"type": "control_request", "request_id": id, "request": request}
 	})
 	return err
 }
 
-// message writes a user line. Claude reads its input in order, so the answer to
+// Send writes a user line. Claude reads its input in order, so the answer to
 // what is asked behind it says that the line was read.
-func (c *claude) message(ctx context.Context, message job.Message) error {
-	line := asJSON(map[string]any{
+func (c *claude) Send(ctx context.Context, message job.Message) error {
+	line := run.AsJSON(map[string]any{
 		"type": "user", "uuid": message.ID, "session_id": c.session, "parent_tool_use_id": nil,
 		"message": map[string]any{"role": "user", "content": message.Text},
 	})
-	return c.process.send(ctx, []byte(line))
+	return c.Process.Send(ctx, []byte(line))
 }
 
-func (c *claude) answer(ctx context.Context, question job.Question, answer job.Answer) error {
+func (c *claude) Decide(ctx context.Context, question job.Question, answer job.Answer) error {
 	if err := c.reply(ctx, question.ID, claudeVerdict(question, answer)); err != nil {
 		return err
 	}
 	// Claude reads its input in order: its answer to what comes behind the verdict
 	// says that the verdict was taken.
 	if err := c.control(ctx, map[string]any{"subtype": "mcp_status"}); err != nil {
-		if _, refused := err.(*refusal); !refused { //nolint:errorlint // call returns it as it is
+		if _, refused := err.(*run.Refusal); !refused { //nolint:errorlint // Call returns it as it is
 			return err
 		}
 	}
-	c.resolved(question.ID)
+	c.Resolved(question.ID)
 	return nil
 }
 
@@ -559,7 +551,7 @@ func (c *claude) answer(ctx context.Context, question job.Question, answer job.A
 // given back: they would change files of the owner's.
 func claudeVerdict(question job.Question, answer job.Answer) map[string]any {
 	if !answer.Allow {
-		return map[string]any{"behavior": "deny", "message": denial(answer)}
+		return map[string]any{"behavior": "deny", "message": run.Denial(answer)}
 	}
 	input := map[string]json.RawMessage{}
 	json.Unmarshal(question.Input, &input) //nolint:errcheck // claude sent an object
@@ -570,7 +562,7 @@ func claudeVerdict(question job.Question, answer job.Answer) map[string]any {
 				answers[choice.Question] = strings.Join(answer.Choices[i], ", ")
 			}
 		}
-		input["answers"] = json.RawMessage(asJSON(answers))
+		input["answers"] = json.RawMessage(run.AsJSON(answers))
 	}
 	return map[string]any{"behavior": "allow", "updatedInput": input}
 }
@@ -581,30 +573,13 @@ func (c *claude) reply(ctx context.Context, id string, verdict map[string]any) e
 	if verdict == nil {
 		response = map[string]any{"subtype": "error", "request_id": id, "error": "not supported"}
 	}
-	return c.process.send(ctx, []byte(asJSON(map[string]any{"type": "control_response", "response": response})))
+	return c.Process.Send(ctx, []byte(run.AsJSON(map[string]any{"type": "control_response", "response": response})))
 }
 
-func (c *claude) interrupt(ctx context.Context) error {
+func (c *claude) Stop(ctx context.Context) error {
 	return c.control(ctx, map[string]any{"subtype": "interrupt"})
 }
 
-// leave has nothing to do: claude ends its background shells when it is told to
+// Leave has nothing to do: claude ends its background shells when it is told to
 // end.
-func (c *claude) leave(context.Context) {}
-
-// denial is what the model reads of a refusal: it must hear something, or some
-// CLIs end the turn.
-func denial(answer job.Answer) string {
-	if answer.Reason != "" {
-		return answer.Reason
-	}
-	return "This was refused. Do not try it again in another way."
-}
-
-func asJSON(v any) string {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings, lists and objects of them: it cannot be
-	}
-	return string(raw)
-}
+func (c *claude) Leave(context.Context) {}

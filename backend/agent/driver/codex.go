@@ -11,7 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"bridge/backend/agent/appserver"
+	"bridge/backend/agent/driver/run"
 	"bridge/backend/bridge"
+	"bridge/backend/disk"
 	"bridge/backend/job"
 	"bridge/backend/sandbox"
 )
@@ -19,8 +22,8 @@ import (
 // codex drives `codex app-server`: JSON-RPC lines without the version. One
 // process a job, one thread in it.
 type codex struct {
-	*run
-	calls
+	*run.Run
+	run.Calls
 	spec job.Spec
 
 	at     sync.Mutex // guards where the thread is
@@ -32,31 +35,30 @@ type codex struct {
 // codexServer is the name under which codex knows our MCP server.
 const codexServer = "bridge"
 
-func startCodex(spec job.Spec) (*run, error) {
+func startCodex(spec job.Spec) (*run.Run, error) {
 	floor := job.FloorOwn
 	if spec.Access == job.AccessAsk {
 		floor = job.FloorNone
 	}
-	env := environment(spec)
-	home := env.get("CODEX_HOME")
+	env := run.Environment(spec)
+	home := env.Get("CODEX_HOME")
 	if home == "" {
-		home = filepath.Join(userHome(env), ".codex")
+		home = filepath.Join(run.UserHome(env), ".codex")
 	}
-	if within(home, temporary(spec)) {
+	if within(home, run.Temporary(spec)) {
 		return nil, bridge.Errorf(bridge.Invalid, "codex keeps its state below the job's temporary folder, where its sandbox breaks")
 	}
 	// Its own sandbox is the floor: ours around it would break it.
 	argv := append(slices.Clone(spec.Command), "app-server", "--disable", "hooks")
-	p, err := launch(spec, command{argv: argv, env: env, floor: floor})
+	p, err := run.Launch(spec, run.Command{Argv: argv, Env: env, Floor: floor})
 	if err != nil {
 		return nil, err
 	}
-	c := &codex{run: newRun(p, floor), spec: spec, turned: make(chan struct{})}
-	c.protocol = c
-	reader := codexReader{codex: c, steps: map[string]codexItem{}}
-	c.begin(spec.Prompt, reader.line)
+	c := &codex{Run: run.New(p, floor), spec: spec, turned: make(chan struct{})}
+	reader := codexReader{codex: c, steps: map[string]appserver.Item{}}
+	c.Begin(c, spec.Prompt, reader.line)
 	go c.shake(floor)
-	return c.run, nil
+	return c.Run, nil
 }
 
 // within reports whether path is folder or below it.
@@ -70,36 +72,39 @@ func (c *codex) shake(floor job.Floor) {
 	ctx := context.Background() // it ends with the process
 	opened, err := c.start(ctx, floor)
 	if err != nil {
-		c.failOpen(codexOpenError(err))
+		c.FailOpen(codexOpenError(err))
 		return
 	}
-	c.open(opened)
+	c.Open(opened)
 	if c.spec.Title != "" {
 		_, _ = c.request(ctx, "thread/name/set", map[string]any{"threadId": opened.Session, "name": c.spec.Title}) // a title is no reason to fail
 	}
 }
 
 func (c *codex) start(ctx context.Context, floor job.Floor) (job.Opened, error) {
-	answer, err := c.request(ctx, "initialize", map[string]any{
-		"clientInfo":   map[string]any{"name": "bridge-job", "title": "Bridge", "version": "1"},
-		"capabilities": map[string]any{"experimentalApi": true},
-	})
+	answer, err := c.request(ctx, "initialize", appserver.Hello("bridge-job"))
 	if err != nil {
 		return job.Opened{}, err
 	}
 	if err := c.notify(ctx, "initialized"); err != nil {
 		return job.Opened{}, err
 	}
-	if floor == job.FloorOwn && !c.spec.ToolLevelOnly {
-		if err := c.probe(ctx); err != nil {
-			return job.Opened{}, err
+	probed := make(chan error, 1)
+	go func() { // beside the thread's start: both take their time, and nothing is said before both are done
+		if floor == job.FloorOwn && !c.spec.ToolLevelOnly {
+			probed <- c.probe(ctx)
 		}
-	}
+		close(probed)
+	}()
 	var host struct {
 		UserAgent string `json:"userAgent"`
 	}
 	json.Unmarshal(answer, &host) //nolint:errcheck // it is for display
-	return c.openThread(ctx, codexVersion(host.UserAgent))
+	opened, err := c.openThread(ctx, codexVersion(host.UserAgent))
+	if broken := <-probed; broken != nil {
+		return job.Opened{}, broken
+	}
+	return opened, err
 }
 
 // codexVersion reads "name/VERSION (system) ...".
@@ -112,7 +117,7 @@ func codexVersion(agent string) string {
 // probe sees that codex's sandbox works and holds before anything relies on it: it
 // is known to break silently.
 func (c *codex) probe(ctx context.Context) error {
-	run := func(argv ...string) (int, error) {
+	execute := func(argv ...string) (int, error) {
 		raw, err := c.request(ctx, "command/exec", map[string]any{"command": argv, "cwd": c.spec.Folder, "sandboxPolicy": map[string]any{"type": "readOnly"}})
 		var result struct {
 			ExitCode int `json:"exitCode"`
@@ -124,12 +129,12 @@ func (c *codex) probe(ctx context.Context) error {
 	}
 	shell, inside, outside := []string{"/bin/sh", "-c"}, "exit 7", "echo x > "+bridge.QuotePOSIX(filepath.Join(c.spec.StateFolder, "probe"))+" || exit 7"
 	for _, script := range []string{inside, outside} {
-		code, err := run(append(slices.Clone(shell), script)...)
+		code, err := execute(append(slices.Clone(shell), script)...)
 		if err != nil {
-			return &openError{why: job.EndFailed, error: fmt.Errorf("try codex's sandbox: %w", err)}
+			return &run.OpenError{Why: job.EndFailed, Err: fmt.Errorf("try codex's sandbox: %w", err)}
 		}
 		if code != 7 {
-			return &openError{why: job.EndFailed, error: errors.New("codex's sandbox does not hold on this system")}
+			return &run.OpenError{Why: job.EndFailed, Err: errors.New("codex's sandbox does not hold on this system")}
 		}
 	}
 	return nil
@@ -183,15 +188,15 @@ func (c *codex) openThread(ctx context.Context, version string) (job.Opened, err
 
 // codexOpenError says why there is no thread.
 func codexOpenError(err error) error {
-	refused, ok := errors.AsType[*refusal](err)
+	refused, ok := errors.AsType[*run.Refusal](err)
 	if !ok {
 		return err
 	}
 	switch text := strings.ToLower(refused.Message); {
 	case strings.Contains(text, "active writer"):
-		return &openError{why: job.EndInUse, error: err}
+		return &run.OpenError{Why: job.EndInUse, Err: err}
 	case strings.Contains(text, "no rollout"), strings.Contains(text, "not found"), strings.Contains(text, "invalid thread id"):
-		return &openError{why: job.EndNoSession, error: err}
+		return &run.OpenError{Why: job.EndNoSession, Err: err}
 	}
 	return err
 }
@@ -209,7 +214,7 @@ func (c *codex) sandboxPolicy() map[string]any {
 		return map[string]any{"type": "dangerFullAccess"}
 	case job.AccessEdit:
 		return map[string]any{
-			"type": "workspaceWrite", "writableRoots": append([]string{temporary(c.spec)}, c.spec.Writable...),
+			"type": "workspaceWrite", "writableRoots": c.writable(),
 			"networkAccess": false, "excludeSlashTmp": true, "excludeTmpdirEnvVar": true,
 		}
 	default:
@@ -227,7 +232,7 @@ func (c *codex) config() map[string]any {
 	if c.spec.Bridge.Command == "" {
 		return config
 	}
-	env := pairs(c.spec.Bridge.Env)
+	env := run.Pairs(c.spec.Bridge.Env)
 	env[sandbox.JobVariable], env[sandbox.TokenVariable] = c.spec.Job, c.spec.Token
 	tools := map[string]any{}
 	for _, name := range c.spec.Bridge.Tools {
@@ -242,13 +247,13 @@ func (c *codex) config() map[string]any {
 
 // request asks codex for something and waits for its answer.
 func (c *codex) request(ctx context.Context, method string, params any) (json.RawMessage, error) {
-	return c.call(ctx, c.process, func(id string) any {
+	return c.Call(ctx, c.Process, func(id string) any {
 		return map[string]any{"id": id, "method": method, "params": params}
 	})
 }
 
 func (c *codex) notify(ctx context.Context, method string) error {
-	return c.process.send(ctx, []byte(asJSON(map[string]any{"method": method})))
+	return c.Process.Send(ctx, []byte(run.AsJSON(map[string]any{"method": method})))
 }
 
 // where returns the thread and the turn that runs, "" for none.
@@ -269,11 +274,11 @@ func (c *codex) setTurn(was, turn string) {
 	}
 }
 
-// message steers the turn that runs, or starts one. Codex refuses a steer when the
+// Send steers the turn that runs, or starts one. Codex refuses a steer when the
 // turn has just ended or another one has begun; nothing was said then, so it is
 // said again.
-func (c *codex) message(ctx context.Context, message job.Message) error {
-	if err := c.waitOpen(ctx); err != nil {
+func (c *codex) Send(ctx context.Context, message job.Message) error {
+	if err := c.WaitOpen(ctx); err != nil {
 		return err
 	}
 	for {
@@ -282,7 +287,7 @@ func (c *codex) message(ctx context.Context, message job.Message) error {
 			return c.startTurn(ctx, thread, message)
 		}
 		err := c.steer(ctx, thread, turn, message.ID, message.Text)
-		if _, refused := errors.AsType[*refusal](err); !refused {
+		if _, refused := errors.AsType[*run.Refusal](err); !refused {
 			return err
 		}
 		if _, now := c.where(); now == turn {
@@ -292,20 +297,14 @@ func (c *codex) message(ctx context.Context, message job.Message) error {
 }
 
 func (c *codex) steer(ctx context.Context, thread, turn, id, text string) error {
-	_, err := c.request(ctx, "turn/steer", map[string]any{
-		"threadId": thread, "expectedTurnId": turn, "clientUserMessageId": id, "input": codexInput(text),
-	})
+	_, err := c.request(ctx, "turn/steer", appserver.Steer(thread, turn, id, text))
 	return err
-}
-
-func codexInput(text string) []map[string]any {
-	return []map[string]any{{"type": "text", "text": text, "text_elements": []any{}}}
 }
 
 // startTurn is taken as a steer where a turn has begun meanwhile.
 func (c *codex) startTurn(ctx context.Context, thread string, message job.Message) error {
 	params := map[string]any{
-		"threadId": thread, "clientUserMessageId": message.ID, "input": codexInput(message.Text),
+		"threadId": thread, "clientUserMessageId": message.ID, "input": appserver.Words(message.Text),
 		"sandboxPolicy": c.sandboxPolicy(), "approvalPolicy": c.policy(),
 	}
 	if c.spec.Effort != "" {
@@ -319,21 +318,48 @@ func (c *codex) startTurn(ctx context.Context, thread string, message job.Messag
 	return err
 }
 
-// answer gives the reason of a refusal as words into the turn first: codex has no
+// Decide gives the reason of a refusal as words into the turn first: codex has no
 // place for it in the answer.
-func (c *codex) answer(ctx context.Context, question job.Question, answer job.Answer) error {
+func (c *codex) Decide(ctx context.Context, question job.Question, answer job.Answer) error {
+	if err := c.decide(ctx, question, answer); err != nil {
+		return err
+	}
+	return c.AwaitGone(ctx, question.ID)
+}
+
+func (c *codex) decide(ctx context.Context, question job.Question, answer job.Answer) error {
 	if !answer.Allow && answer.Reason != "" {
 		thread, turn := c.where()
-		err := c.steer(ctx, thread, turn, "", "Refused: "+answer.Reason)
-		if _, refused := errors.AsType[*refusal](err); err != nil && !refused {
+		err := c.steer(ctx, thread, turn, "", appserver.Refused(answer.Reason))
+		if _, refused := errors.AsType[*run.Refusal](err); err != nil && !refused {
 			return err
 		}
 	}
-	line := asJSON(map[string]any{"id": json.RawMessage(question.ID), "result": codexVerdict(question, answer)})
-	if err := c.process.send(ctx, []byte(line)); err != nil {
-		return err
+	line := run.AsJSON(map[string]any{"id": json.RawMessage(question.ID), "result": codexVerdict(question, answer)})
+	return c.Process.Send(ctx, []byte(line))
+}
+
+// mayChange reports whether an edit job may write all of these files. It has to be told
+// which they are.
+func (c *codex) mayChange(paths []string) bool {
+	for _, path := range paths {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(c.spec.Folder, path)
+		}
+		target, err := disk.CanonicalTarget(path)
+		if err != nil || !slices.ContainsFunc(append(c.writable(), c.spec.Folder), func(folder string) bool {
+			folder, err := disk.CanonicalTarget(folder)
+			return err == nil && within(target, folder)
+		}) {
+			return false
+		}
 	}
-	return c.awaitGone(ctx, question.ID)
+	return len(paths) > 0
+}
+
+// writable are the folders that an edit job may write besides its own.
+func (c *codex) writable() []string {
+	return append([]string{run.Temporary(c.spec)}, c.spec.Writable...)
 }
 
 // codexVerdict answers each kind of request in its own words. Nothing is ever
@@ -341,17 +367,11 @@ func (c *codex) answer(ctx context.Context, question job.Question, answer job.An
 func codexVerdict(question job.Question, answer job.Answer) any {
 	switch question.Kind {
 	case job.QuestionTool:
-		if answer.Allow {
-			return map[string]any{"action": "accept", "content": map[string]any{}}
-		}
-		return map[string]any{"action": "decline"}
+		return appserver.Elicited(answer.Allow)
 	case job.QuestionChoice:
 		return codexChoices(question, answer)
 	default: // a command or a change of files
-		if answer.Allow {
-			return map[string]any{"decision": "accept"}
-		}
-		return map[string]any{"decision": "decline"}
+		return appserver.Decision(answer.Allow)
 	}
 }
 
@@ -374,12 +394,12 @@ func (c *codex) running(ctx context.Context) (thread, turn string, err error) {
 		c.at.Lock()
 		thread, turn, turned := c.thread, c.turnID, c.turned
 		c.at.Unlock()
-		if turn != "" || !c.waiting() {
+		if turn != "" || !c.Waiting() {
 			return thread, turn, nil
 		}
 		select {
 		case <-turned:
-		case <-c.process.ended:
+		case <-c.Process.Ended():
 			return "", "", nil
 		case <-ctx.Done():
 			return "", "", ctx.Err()
@@ -387,21 +407,21 @@ func (c *codex) running(ctx context.Context) (thread, turn string, err error) {
 	}
 }
 
-func (c *codex) interrupt(ctx context.Context) error {
+func (c *codex) Stop(ctx context.Context) error {
 	thread, turn, err := c.running(ctx)
 	if turn == "" {
 		return err
 	}
 	_, err = c.request(ctx, "turn/interrupt", map[string]any{"threadId": thread, "turnId": turn})
-	if _, refused := errors.AsType[*refusal](err); refused {
+	if _, refused := errors.AsType[*run.Refusal](err); refused {
 		return nil // the turn has just ended
 	}
 	return err
 }
 
-// leave ends what commands run in the background: codex leaves it running after
+// Leave ends what commands run in the background: codex leaves it running after
 // an interrupt, and after its own end what is in another session.
-func (c *codex) leave(ctx context.Context) {
+func (c *codex) Leave(ctx context.Context) {
 	if thread, _ := c.where(); thread != "" {
 		_, _ = c.request(ctx, "thread/backgroundTerminals/clean", map[string]any{"threadId": thread}) // the reaper comes behind it
 	}

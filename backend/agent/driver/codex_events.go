@@ -3,10 +3,11 @@ package driver
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
+	"bridge/backend/agent/appserver"
+	"bridge/backend/agent/driver/run"
 	"bridge/backend/job"
 )
 
@@ -14,30 +15,21 @@ import (
 // output alone.
 type codexReader struct {
 	*codex
-	steps   map[string]codexItem
+	steps   map[string]appserver.Item
 	last    string    // the model's last words in this turn
 	resets  time.Time // when the account's limit is over
 	attempt int
 }
 
-// codexLine is a response, a notification or a request.
-type codexLine struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-	Result json.RawMessage `json:"result"`
-	Error  *refusal        `json:"error"`
-}
-
 func (r *codexReader) line(raw []byte) {
-	var line codexLine
+	var line appserver.Line
 	if err := json.Unmarshal(raw, &line); err != nil || line.Method == "" && line.ID == nil {
-		r.noise(raw)
+		r.Noise(raw)
 		return
 	}
 	switch {
 	case line.Method == "":
-		r.settle(text(line.ID), reply{result: line.Result, refusal: line.Error})
+		r.Settle(run.Text(line.ID), run.Reply{Result: line.Result, Refusal: line.Error})
 	case line.ID != nil:
 		r.asks(line)
 	default:
@@ -48,7 +40,7 @@ func (r *codexReader) line(raw []byte) {
 // codexNote is what notifications carry, as far as it is read.
 type codexNote struct {
 	Thread  string          `json:"threadId"`
-	Item    codexItem       `json:"item"`
+	Item    appserver.Item  `json:"item"`
 	Turn    codexTurn       `json:"turn"`
 	Name    string          `json:"threadName"`
 	Request json.RawMessage `json:"requestId"`
@@ -66,10 +58,10 @@ type codexNote struct {
 }
 
 type codexTurn struct {
-	ID     string      `json:"id"`
-	Status string      `json:"status"`
-	Items  []codexItem `json:"items"`
-	Error  codexError  `json:"error"`
+	ID     string           `json:"id"`
+	Status string           `json:"status"`
+	Items  []appserver.Item `json:"items"`
+	Error  codexError       `json:"error"`
 }
 
 type codexError struct {
@@ -90,27 +82,7 @@ type codexWindow struct {
 	ResetsAt int64 `json:"resetsAt"` // seconds since 1970
 }
 
-// codexItem is a piece of a turn.
-type codexItem struct {
-	Type    string `json:"type"`
-	ID      string `json:"id"`
-	Client  string `json:"clientId"`
-	Text    string `json:"text"`
-	Command string `json:"command"`
-	Status  string `json:"status"`
-	Output  string `json:"aggregatedOutput"`
-	Exit    *int   `json:"exitCode"`
-	Changes []struct {
-		Path string `json:"path"`
-		Diff string `json:"diff"`
-	} `json:"changes"`
-	Server    string          `json:"server"`
-	Tool      string          `json:"tool"`
-	Query     string          `json:"query"`
-	Arguments json.RawMessage `json:"arguments"`
-}
-
-func (r *codexReader) tells(line codexLine) {
+func (r *codexReader) tells(line appserver.Line) {
 	var note codexNote
 	json.Unmarshal(line.Params, &note) //nolint:errcheck // what is not as known says nothing
 	if thread, _ := r.where(); note.Thread != "" && thread != "" && note.Thread != thread {
@@ -120,7 +92,7 @@ func (r *codexReader) tells(line codexLine) {
 	case "turn/started":
 		r.setTurn("", note.Turn.ID)
 		r.last, r.attempt = "", 0
-		r.turnRuns()
+		r.TurnRuns()
 	case "turn/completed":
 		r.setTurn("", "")
 		r.ends(note.Turn)
@@ -129,12 +101,12 @@ func (r *codexReader) tells(line codexLine) {
 	case "item/completed":
 		r.done(note.Item)
 	case "serverRequest/resolved":
-		r.resolved(string(note.Request))
+		r.Resolved(string(note.Request))
 	case "thread/name/updated":
-		r.feed.put(job.Titled{Title: note.Name})
+		r.Put(job.Titled{Title: note.Name})
 	case "thread/tokenUsage/updated":
 		total := note.Tokens.Total
-		r.feed.put(job.Usage{
+		r.Put(job.Usage{
 			Input: total.Input, CacheRead: total.CacheRead, CacheWrite: total.CacheWrite, Output: total.Output,
 			Context: note.Tokens.Last.Total, Window: note.Tokens.Window,
 		})
@@ -159,48 +131,26 @@ func (r *codexReader) trouble(note codexNote) {
 	}
 	r.attempt++
 	why, _ := codexWhy(note.Error)
-	r.feed.put(job.Retrying{Attempt: r.attempt, Why: why, Message: note.Error.Message})
+	r.Put(job.Retrying{Attempt: r.attempt, Why: why, Message: note.Error.Message})
 }
 
-func (r *codexReader) begins(item codexItem) {
-	tool, subject := item.subject()
+func (r *codexReader) begins(item appserver.Item) {
+	tool, subject := item.Subject()
 	if tool == "" {
 		return
 	}
 	r.steps[item.ID] = item
-	r.feed.put(job.StepStarted{Step: item.ID, Tool: tool, Subject: subject, Input: item.Arguments})
+	r.Put(job.StepStarted{Step: item.ID, Tool: tool, Subject: subject, Input: item.Arguments})
 }
 
-// subject names the tool of a step and what it is about; "" for an item that is
-// no step.
-func (i codexItem) subject() (tool, subject string) {
-	switch i.Type {
-	case "commandExecution":
-		return "shell", i.Command
-	case "fileChange":
-		var paths []string
-		for _, change := range i.Changes {
-			paths = append(paths, change.Path)
-		}
-		return "apply_patch", strings.Join(paths, "\n")
-	case "mcpToolCall":
-		return i.Server + "/" + i.Tool, ""
-	case "dynamicToolCall", "collabAgentToolCall":
-		return i.Tool, ""
-	case "webSearch":
-		return "web_search", i.Query
-	}
-	return "", ""
-}
-
-func (r *codexReader) done(item codexItem) {
+func (r *codexReader) done(item appserver.Item) {
 	switch item.Type {
 	case "userMessage":
-		r.inserted(item.Client)
+		r.Inserted(item.Client)
 	case "agentMessage":
 		if item.Text != "" {
 			r.last = item.Text
-			r.feed.put(job.Text{Text: item.Text})
+			r.Put(job.Text{Text: item.Text})
 		}
 	}
 	if _, began := r.steps[item.ID]; !began {
@@ -211,11 +161,11 @@ func (r *codexReader) done(item codexItem) {
 	if state == "" {
 		state = job.StepDone
 	}
-	r.feed.put(job.StepEnded{Step: item.ID, State: state, Exit: item.Exit, Output: item.Output})
+	r.Put(job.StepEnded{Step: item.ID, State: state, Exit: item.Exit, Output: item.Output})
 }
 
 func (r *codexReader) ends(turn codexTurn) {
-	r.withdrawAll()
+	r.WithdrawAll()
 	end := job.TurnEnded{Text: r.last}
 	for _, item := range turn.Items {
 		if item.Type == "agentMessage" && item.Text != "" {
@@ -243,7 +193,7 @@ func (r *codexReader) ends(turn codexTurn) {
 	}
 	r.last = ""
 	// Only a turn that ran to its end leaves what waits to the next one.
-	r.endTurn(end, turn.Status != "completed" || !r.waiting())
+	r.EndTurn(end, turn.Status != "completed" || !r.Waiting())
 }
 
 // codexReasons are codex's own words for an error.
@@ -256,7 +206,7 @@ var codexReasons = map[string]job.EndReason{
 
 // codexWhy maps an error of codex's, with the provider's status where it has one.
 func codexWhy(failed codexError) (job.EndReason, int) {
-	if why, known := codexReasons[text(failed.Info)]; known {
+	if why, known := codexReasons[run.Text(failed.Info)]; known {
 		return why, 0
 	}
 	var byKind map[string]struct {
@@ -286,17 +236,6 @@ func codexWhy(failed codexError) (job.EndReason, int) {
 	return job.EndFailed, 0
 }
 
-// codexAsk is what codex's requests carry, as far as it is read.
-type codexAsk struct {
-	Item    string          `json:"itemId"`
-	Command string          `json:"command"`
-	Folder  string          `json:"cwd"`
-	Reason  string          `json:"reason"`
-	Server  string          `json:"serverName"`
-	Message string          `json:"message"`
-	Meta    json.RawMessage `json:"_meta"`
-}
-
 type codexUserInput struct {
 	Questions []struct {
 		ID       string `json:"id"`
@@ -307,42 +246,46 @@ type codexUserInput struct {
 	} `json:"questions"`
 }
 
-func (r *codexReader) asks(line codexLine) {
-	var ask codexAsk
+// onlyInFolder is why an edit job's change of a file elsewhere is refused, unasked: codex
+// writes it past its sandbox once it is allowed (JOB-14).
+const onlyInFolder = "this job may change files in its own folder only."
+
+func (r *codexReader) asks(line appserver.Line) {
+	var ask appserver.Ask
 	json.Unmarshal(line.Params, &ask) //nolint:errcheck // what is not as known is shown as it came
 	question := job.Question{ID: string(line.ID), Step: ask.Item, Reason: ask.Reason, Folder: ask.Folder, Input: line.Params}
 	switch line.Method {
-	case "item/commandExecution/requestApproval":
+	case appserver.AsksCommand:
 		question.Kind, question.Tool, question.Subject = job.QuestionCommand, "shell", ask.Command
 		if question.Subject == "" {
 			question.Subject = r.steps[ask.Item].Command
 		}
-	case "item/fileChange/requestApproval":
+		if r.spec.Access == job.AccessEdit { // within it, nothing is asked about
+			question.Tool = "shell, outside the sandbox"
+			question.Reason = strings.TrimSpace("It runs outside the sandbox: it may write anywhere and reach the network. " + ask.Reason)
+		}
+	case appserver.AsksChange:
 		question.Kind = job.QuestionEdit
-		question.Tool, question.Subject = r.steps[ask.Item].subject()
-		question.Diff = r.steps[ask.Item].diff()
-	case "mcpServer/elicitation/request":
+		question.Tool, question.Subject = r.steps[ask.Item].Subject()
+		question.Diff = r.steps[ask.Item].Diff()
+		if r.spec.Access == job.AccessEdit && !r.mayChange(r.steps[ask.Item].Paths()) {
+			go r.decide(context.Background(), question, job.Answer{Reason: onlyInFolder}) //nolint:errcheck // the run's end is an event
+			return
+		}
+	case appserver.AsksServer:
 		question.Kind, question.Tool, question.Subject = job.QuestionTool, ask.Server, ask.Message
 		if ask.Server == codexServer {
 			r.respond(line.ID, map[string]any{"result": codexVerdict(question, job.Answer{Allow: true})})
 			return
 		}
-	case "item/tool/requestUserInput":
+	case appserver.AsksQuestion:
 		question.Kind, question.Choices = job.QuestionChoice, codexChoicesOf(line.Params)
 	default:
 		// Unanswered it would wait for ever.
 		r.respond(line.ID, map[string]any{"error": map[string]any{"code": -32601, "message": "not supported"}})
 		return
 	}
-	r.ask(question)
-}
-
-func (i codexItem) diff() string {
-	var b strings.Builder
-	for _, change := range i.Changes {
-		fmt.Fprintf(&b, "%s\n%s\n", change.Path, change.Diff)
-	}
-	return b.String()
+	r.Ask(question)
 }
 
 func codexChoicesOf(params json.RawMessage) []job.Choice {
@@ -363,6 +306,6 @@ func codexChoicesOf(params json.RawMessage) []job.Choice {
 // reader wait: what codex reads may wait for what it writes.
 func (r *codexReader) respond(id json.RawMessage, answer map[string]any) {
 	answer["id"] = id
-	line := []byte(asJSON(answer))
-	go r.process.send(context.Background(), line) //nolint:errcheck // the run's end is an event
+	line := []byte(run.AsJSON(answer))
+	go r.Process.Send(context.Background(), line) //nolint:errcheck // the run's end is an event
 }

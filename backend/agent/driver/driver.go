@@ -3,9 +3,9 @@
 // answers into the events of package job. It judges how a turn ended by what
 // each CLI really does, not by whether it calls that a success.
 //
-// It also knows what each CLI must be able to write when a floor lies below it,
-// and builds the environment of a job's processes. Ending what left a CLI's
-// process group is the reaper's (package sandbox), not its own.
+// It also knows what each CLI must be able to write when a floor lies below it.
+// Its process, environment and book of messages, questions and turns are in
+// package run, which all kinds share.
 package driver
 
 import (
@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"bridge/backend/agent/driver/acp"
+	"bridge/backend/agent/driver/run"
 	"bridge/backend/bridge"
 	"bridge/backend/job"
 )
@@ -27,12 +29,14 @@ func For(kind bridge.AgentKind) (job.Driver, error) {
 }
 
 // kindDriver starts one kind of CLI. The Spec was checked.
-type kindDriver func(job.Spec) (*run, error)
+type kindDriver func(job.Spec) (*run.Run, error)
 
 var starters = map[bridge.AgentKind]kindDriver{
-	bridge.Claude:   startClaude,
-	bridge.Codex:    startCodex,
-	bridge.OpenCode: startOpenCode,
+	bridge.Claude:      startClaude,
+	bridge.Codex:       startCodex,
+	bridge.OpenCode:    startOpenCode,
+	bridge.Antigravity: startAntigravity,
+	job.ACP:            acp.Start,
 }
 
 // Start implements job.Driver.
@@ -43,11 +47,11 @@ func (start kindDriver) Start(ctx context.Context, spec job.Spec) (job.Run, erro
 	if err := check(spec); err != nil {
 		return nil, err
 	}
-	run, err := start(spec)
+	started, err := start(spec)
 	if err != nil {
 		return nil, err
 	}
-	return run, nil
+	return started, nil
 }
 
 func check(spec job.Spec) error {
@@ -66,18 +70,4 @@ func check(spec job.Spec) error {
 		return nil
 	}
 	return bridge.Errorf(bridge.Invalid, "unknown access %q: use read, ask or edit", spec.Access)
-}
-
-// floorOf says what lies below the CLI's own rules of a kind that has no sandbox
-// of its own (JOB-14). Denied where a job that needs a floor cannot have one.
-func floorOf(spec job.Spec) (job.Floor, error) {
-	switch {
-	case spec.Access == job.AccessAsk:
-		return job.FloorNone, nil // whoever allows a command lets it run as it is
-	case len(spec.Sandbox) > 0:
-		return job.FloorSandbox, nil
-	case spec.ToolLevelOnly, spec.Access == job.AccessEdit && spec.Kind == bridge.Claude:
-		return job.FloorNone, nil
-	}
-	return "", bridge.Errorf(bridge.Denied, "%s for %s needs a sandbox that this system does not have; the owner's config can allow the CLI's own rules alone", spec.Access, spec.Kind)
 }

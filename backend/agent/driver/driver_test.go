@@ -1,14 +1,15 @@
 package driver
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"bridge/backend/agent/driver/run"
 	"bridge/backend/bridge"
 	"bridge/backend/job"
 )
@@ -38,49 +39,6 @@ func TestJOB_13_ClaudesCommandLineHoldsValuesOnly(t *testing.T) {
 		}
 		if strings.Contains(line, "the-secret") || strings.Contains(line, "the-prompt") || strings.Contains(line, "\n--dangerously") {
 			t.Errorf("%s: the command line says too much:\n%s", access, line)
-		}
-	}
-}
-
-// A job's environment is what every program needs, what the owner lists, and its
-// marks, which nobody overrides.
-func TestJOB_13_TheEnvironmentIsMinimal(t *testing.T) {
-	t.Setenv("HOME", "/home")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "of-the-runner")
-	t.Setenv("BRIDGE_HOME", "of-the-runner")
-	s := spec(job.AccessAsk)
-	s.Env = []string{"LISTED=1", "BRIDGE_JOB=other", "BRIDGE_JOB_TOKEN=other", "TMPDIR=/elsewhere", "broken", "=broken"}
-	env := environment(s, "OF_THE_KIND=1")
-	for name, want := range map[string]string{
-		"HOME": "/home", "LISTED": "1", "OF_THE_KIND": "1", "BRIDGE_JOB": "claude-job-1", "BRIDGE_JOB_TOKEN": "the-secret",
-		"TMPDIR": temporary(s), "AWS_SECRET_ACCESS_KEY": "", "BRIDGE_HOME": "",
-	} {
-		if got := env.get(name); got != want {
-			t.Errorf("%s = %q, want %q", name, got, want)
-		}
-	}
-}
-
-func TestJOB_14_WhoMayGoWithoutAFloor(t *testing.T) {
-	tests := []struct {
-		name string
-		kind bridge.AgentKind
-		spec job.Spec
-		want job.Floor
-		code bridge.Code
-	}{
-		{name: "read under it", kind: bridge.Claude, spec: job.Spec{Access: job.AccessRead, Sandbox: []string{"/bridge"}}, want: job.FloorSandbox},
-		{name: "edit under it", kind: bridge.OpenCode, spec: job.Spec{Access: job.AccessEdit, Sandbox: []string{"/bridge"}}, want: job.FloorSandbox},
-		{name: "ask", kind: bridge.OpenCode, spec: job.Spec{Access: job.AccessAsk, Sandbox: []string{"/bridge"}}, want: job.FloorNone},
-		{name: "read without", kind: bridge.Claude, spec: job.Spec{Access: job.AccessRead}, code: bridge.Denied},
-		{name: "opencode's edit without", kind: bridge.OpenCode, spec: job.Spec{Access: job.AccessEdit}, code: bridge.Denied},
-		{name: "claude's edit without", kind: bridge.Claude, spec: job.Spec{Access: job.AccessEdit}, want: job.FloorNone},
-		{name: "read where the owner allows it", kind: bridge.Claude, spec: job.Spec{Access: job.AccessRead, ToolLevelOnly: true}, want: job.FloorNone},
-	}
-	for _, tt := range tests {
-		tt.spec.Kind = tt.kind
-		if floor, err := floorOf(tt.spec); floor != tt.want || bridge.CodeOf(err) != tt.code {
-			t.Errorf("%s: %q, %v; want %q, %q", tt.name, floor, err, tt.want, tt.code)
 		}
 	}
 }
@@ -117,16 +75,49 @@ func TestJOB_13_OpenCodeReadsWithoutAShell(t *testing.T) {
 	}
 }
 
+// The commands of a reading opencode have a floor of their own, which opencode itself
+// cannot have: it is in the one shell that opencode is told of, where no job writes.
+func TestJOB_14_OpenCodesCommandsReachNoNetworkUnderRead(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no floor")
+	}
+	at := spec(job.AccessRead)
+	at.StateFolder, at.Sandbox = filepath.Join(t.TempDir(), "it's a job"), []string{"/bin/echo", "sandbox"}
+	t.Setenv("PATH", "relative:/nowhere:/bin:/usr/bin")
+	for own, name := range map[string]string{"": "bash", "/bin/sh": "sh", "/usr/bin/fish": "bash", "sh": "bash", "/nowhere/zsh": "bash"} {
+		t.Setenv("SHELL", own)
+		shell, err := openCodeShell(at, job.FloorSandbox)
+		if err != nil || filepath.Base(shell) != name || strings.HasPrefix(shell, run.Temporary(at)) {
+			t.Errorf("with SHELL=%s it is %q, %v; want a %s outside of what it writes", own, shell, err, name)
+			continue
+		}
+		said, err := exec.CommandContext(t.Context(), shell, "-c", "a  b").CombinedOutput()
+		want := "sandbox --writable=" + run.Temporary(at) + " --no-network -- /bin/" + name + " -c a  b\n"
+		if err != nil || string(said) != want {
+			t.Errorf("with SHELL=%s it runs %q, %v; want %q", own, said, err, want)
+		}
+	}
+	for _, other := range []struct {
+		access job.Access
+		floor  job.Floor
+	}{{job.AccessRead, job.FloorNone}, {job.AccessEdit, job.FloorSandbox}, {job.AccessAsk, job.FloorNone}} {
+		at.Access = other.access
+		if shell, err := openCodeShell(at, other.floor); shell != "" || err != nil {
+			t.Errorf("%s on %s has the shell %q, %v", other.access, other.floor, shell, err)
+		}
+	}
+}
+
 // Claude's verdict never allows anything for later, and gives the input back as
 // it came.
 func TestJOB_07_ClaudesVerdict(t *testing.T) {
 	question := job.Question{Kind: job.QuestionTool, Input: json.RawMessage(`{"n":12345678901234567890,"s":"<&>"}`)}
-	got := asJSON(claudeVerdict(question, job.Answer{Allow: true}))
+	got := run.AsJSON(claudeVerdict(question, job.Answer{Allow: true}))
 	if !strings.Contains(got, "12345678901234567890") || strings.Contains(got, "updatedPermissions") {
 		t.Errorf("verdict = %s", got)
 	}
 	question = job.Question{Kind: job.QuestionChoice, Input: json.RawMessage(`{"questions":[]}`), Choices: []job.Choice{{Question: "Which?"}}}
-	if got := asJSON(claudeVerdict(question, job.Answer{Allow: true, Choices: [][]string{{"A", "B"}}})); !strings.Contains(got, `"answers":{"Which?":"A, B"}`) {
+	if got := run.AsJSON(claudeVerdict(question, job.Answer{Allow: true, Choices: [][]string{{"A", "B"}}})); !strings.Contains(got, `"answers":{"Which?":"A, B"}`) {
 		t.Errorf("choice = %s", got)
 	}
 	if got := claudeVerdict(question, job.Answer{})["message"]; got == "" {
@@ -151,47 +142,6 @@ func TestJOB_16_CodexSaysWhenItsLimitIsOver(t *testing.T) {
 	}
 }
 
-// A line over the limit is left out; the next one is read.
-func TestReadLinesPassesOverWhatIsTooLong(t *testing.T) {
-	var got []string
-	readLines(strings.NewReader("one\n"+strings.Repeat("x", 200_000)+"\n\n  two \nthree"), 100_000, func(line []byte) { got = append(got, string(line)) })
-	if strings.Join(got, "|") != "one|two|three" {
-		t.Errorf("lines = %q", got)
-	}
-}
-
-// An answer that does not come is not known, and one after the end was not asked.
-func TestCallsThatAreNotAnswered(t *testing.T) {
-	p := &process{ended: make(chan struct{}), writing: make(chan struct{}, 1)}
-	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.stdin = write
-	defer read.Close() //nolint:errcheck // only read
-	var c calls
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	if _, err := c.call(ctx, p, func(string) any { return "x" }); !errors.Is(err, job.ErrUnconfirmed) {
-		t.Errorf("without an answer: %v, want ErrUnconfirmed", err)
-	}
-	asked := make(chan struct{})
-	go func() {
-		<-asked
-		c.end()
-	}()
-	if _, err := c.call(t.Context(), p, func(string) any { close(asked); return "x" }); !errors.Is(err, job.ErrUnconfirmed) && !errors.Is(err, job.ErrEnded) {
-		t.Errorf("when the stream ends: %v, want ErrUnconfirmed", err)
-	}
-	if _, err := c.call(t.Context(), p, func(string) any { return "x" }); !errors.Is(err, job.ErrEnded) {
-		t.Errorf("after the end: %v, want ErrEnded", err)
-	}
-	read.Close() //nolint:errcheck // that is the case
-	if err := p.send(t.Context(), []byte("x")); !errors.Is(err, job.ErrEnded) {
-		t.Errorf("to a process that reads no more: %v, want ErrEnded", err)
-	}
-}
-
 // A spec that cannot be started starts nothing.
 func TestStartRefuses(t *testing.T) {
 	good := spec(job.AccessAsk)
@@ -213,7 +163,7 @@ func TestStartRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want it to be invalid", name, err)
 		}
 	}
-	if _, err := For(bridge.Antigravity); bridge.CodeOf(err) != bridge.Unsupported {
+	if _, err := For("other"); bridge.CodeOf(err) != bridge.Unsupported {
 		t.Errorf("a kind without a driver: %v", err)
 	}
 }

@@ -10,13 +10,16 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"bridge/backend/agent/driver/run"
 	"bridge/backend/bridge"
+	"bridge/backend/disk"
 	"bridge/backend/job"
 	"bridge/backend/sandbox"
 )
@@ -24,7 +27,7 @@ import (
 // opencode drives `opencode serve`: HTTP on 127.0.0.1 behind a password, and one
 // stream of server-sent events. One process a job.
 type opencode struct {
-	*run
+	*run.Run
 	spec     job.Spec
 	password string
 	client   *http.Client
@@ -46,38 +49,45 @@ const (
 	replyTime = time.Minute
 )
 
-func startOpenCode(spec job.Spec) (*run, error) {
-	floor, err := floorOf(spec)
+func startOpenCode(spec job.Spec) (*run.Run, error) {
+	floor, err := run.FloorOf(spec)
 	if err != nil {
 		return nil, err
 	}
 	o := &opencode{spec: spec, password: rand.Text(), url: make(chan string, 1), client: &http.Client{Transport: &http.Transport{}}}
-	env := environment(spec,
-		"OPENCODE_SERVER_PASSWORD="+o.password, "OPENCODE_SERVER_USERNAME=opencode",
-		"OPENCODE_CONFIG_CONTENT="+asJSON(openCodeConfig(spec, floor)), "OPENCODE_DISABLE_AUTOUPDATE=1")
-	p, err := launch(spec, command{
-		argv: append(slices.Clone(spec.Command), "serve", "--hostname=127.0.0.1", "--port=0"),
-		env:  env, floor: floor, writable: openCodeState(env),
+	shell, err := openCodeShell(spec, floor)
+	if err != nil {
+		return nil, err
+	}
+	config := openCodeConfig(spec, floor)
+	more := []string{"OPENCODE_SERVER_PASSWORD=" + o.password, "OPENCODE_SERVER_USERNAME=opencode", "OPENCODE_DISABLE_AUTOUPDATE=1"}
+	if shell != "" {
+		config["shell"] = shell
+		more = append(more, "SHELL="+shell)
+	}
+	env := run.Environment(spec, append(more, "OPENCODE_CONFIG_CONTENT="+run.AsJSON(config))...)
+	p, err := run.Launch(spec, run.Command{
+		Argv: append(slices.Clone(spec.Command), "serve", "--hostname=127.0.0.1", "--port=0"),
+		Env:  env, Floor: floor, Writable: openCodeState(env),
 	})
 	if err != nil {
 		return nil, err
 	}
-	o.run = newRun(p, floor)
-	o.protocol = o
-	o.begin(spec.Prompt, o.line)
+	o.Run = run.New(p, floor)
+	o.Begin(o, spec.Prompt, o.line)
 	go o.connect(floor)
-	return o.run, nil
+	return o.Run, nil
 }
 
 // openCodeState is what opencode writes by itself. Its settings are not among it.
-func openCodeState(env environ) []string {
+func openCodeState(env run.Environ) []string {
 	var folders []string
 	for _, place := range []struct{ variable, usual string }{
 		{"XDG_DATA_HOME", ".local/share"}, {"XDG_STATE_HOME", ".local/state"}, {"XDG_CACHE_HOME", ".cache"},
 	} {
-		home := env.get(place.variable)
+		home := env.Get(place.variable)
 		if home == "" {
-			home = filepath.Join(userHome(env), filepath.FromSlash(place.usual))
+			home = filepath.Join(run.UserHome(env), filepath.FromSlash(place.usual))
 		}
 		folders = append(folders, filepath.Join(home, "opencode"))
 	}
@@ -119,6 +129,45 @@ func openCodeRules(access job.Access, floor job.Floor) []openCodeRule {
 	}
 }
 
+// openCodeShell makes the shell of a job that may change nothing, "" for the owner's as
+// it is. Its commands have a floor of their own below opencode's: opencode itself must
+// reach its provider and write its state, and they neither; what they left in that state
+// opencode would run, or read as its own.
+func openCodeShell(spec job.Spec, floor job.Floor) (string, error) {
+	if spec.Access != job.AccessRead || floor != job.FloorSandbox {
+		return "", nil
+	}
+	env := run.Environment(spec)
+	own := env.Get("SHELL")
+	if !filepath.IsAbs(own) || !slices.Contains([]string{"bash", "zsh", "sh", "dash", "ksh"}, filepath.Base(own)) || !isFile(own) {
+		own = "/bin/sh"
+		for _, folder := range filepath.SplitList(env.Get("PATH")) {
+			if bash := filepath.Join(folder, "bash"); filepath.IsAbs(bash) && isFile(bash) {
+				own = bash
+				break
+			}
+		}
+	}
+	line := sandbox.CommandLine(spec.Sandbox, sandbox.Rules{Writable: []string{run.Temporary(spec)}, NoNetwork: true}, []string{own})
+	for i, word := range line {
+		line[i] = bridge.QuotePOSIX(word)
+	}
+	// opencode tells shells apart by their names. The folder is none that the job may write.
+	shell := filepath.Join(spec.StateFolder, "shell", filepath.Base(own))
+	if err := os.MkdirAll(filepath.Dir(shell), 0o700); err != nil {
+		return "", fmt.Errorf("make the shell of job %s: %w", spec.Job, err)
+	}
+	if err := disk.WriteAtomic(shell, []byte("#!/bin/sh\nexec "+strings.Join(line, " ")+" \"$@\"\n"), 0o700); err != nil {
+		return "", fmt.Errorf("make the shell of job %s: %w", spec.Job, err)
+	}
+	return shell, nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
 // openCodeConfig is merged over the owner's own configuration, for this process.
 func openCodeConfig(spec job.Spec, floor job.Floor) map[string]any {
 	permission := map[string]string{}
@@ -127,7 +176,7 @@ func openCodeConfig(spec job.Spec, floor job.Floor) map[string]any {
 	}
 	config := map[string]any{"permission": permission, "autoupdate": false, "share": "disabled"}
 	if spec.Bridge.Command != "" {
-		env := pairs(spec.Bridge.Env)
+		env := run.Pairs(spec.Bridge.Env)
 		env[sandbox.JobVariable], env[sandbox.TokenVariable] = spec.Job, spec.Token
 		config["mcp"] = map[string]any{openCodeServer: map[string]any{
 			"type": "local", "command": append([]string{spec.Bridge.Command}, spec.Bridge.Args...), "environment": env, "enabled": true,
@@ -140,13 +189,13 @@ func openCodeConfig(spec job.Spec, floor job.Floor) map[string]any {
 func (o *opencode) line(raw []byte) {
 	_, url, said := bytes.Cut(raw, []byte(openCodeReady))
 	if !said {
-		o.noise(raw)
+		o.Noise(raw)
 		return
 	}
 	select {
 	case o.url <- strings.TrimSpace(string(url)):
 	default:
-		o.noise(raw)
+		o.Noise(raw)
 	}
 }
 
@@ -157,21 +206,21 @@ func (o *opencode) connect(floor job.Floor) {
 	defer cancel()
 	go func() {
 		select {
-		case <-o.process.ended:
+		case <-o.Process.Ended():
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
 	reader, opened, stream, err := o.start(ctx, floor)
 	if err != nil {
-		o.failOpen(err)
+		o.FailOpen(err)
 		return
 	}
 	defer stream.Close()
-	o.open(opened)
+	o.Open(opened)
 	reader.read(stream)
 	// Without its events nobody knows what the server does.
-	o.process.lost()
+	o.Process.Lost()
 }
 
 func (o *opencode) start(ctx context.Context, floor job.Floor) (*openCodeReader, job.Opened, io.ReadCloser, error) {
@@ -270,11 +319,11 @@ func (o *opencode) openSession(ctx context.Context, floor job.Floor) (openCodeSe
 	}
 	path := "/session/" + o.spec.Session
 	if !openCodeID(o.spec.Session) {
-		return session, &openError{why: job.EndNoSession, error: errors.New("that is no session of opencode's")}
+		return session, &run.OpenError{Why: job.EndNoSession, Err: errors.New("that is no session of opencode's")}
 	}
 	if err := o.call(ctx, http.MethodGet, path, nil, &session); err != nil {
-		if refused, ok := errors.AsType[*refusal](err); ok && refused.Code < http.StatusInternalServerError {
-			return session, &openError{why: job.EndNoSession, error: err}
+		if refused, ok := errors.AsType[*run.Refusal](err); ok && refused.Code < http.StatusInternalServerError {
+			return session, &run.OpenError{Why: job.EndNoSession, Err: err}
 		}
 		return session, err
 	}
@@ -289,7 +338,7 @@ func openCodeID(id string) bool {
 func (o *opencode) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
 	var content io.Reader
 	if body != nil {
-		content = strings.NewReader(asJSON(body))
+		content = strings.NewReader(run.AsJSON(body))
 	}
 	request, err := http.NewRequestWithContext(ctx, method, o.base+path, content)
 	if err != nil {
@@ -301,7 +350,7 @@ func (o *opencode) request(ctx context.Context, method, path string, body any) (
 	return request, nil
 }
 
-// call asks the server. A *refusal is its own no; ErrEnded: it does not listen;
+// call asks the server. A *run.Refusal is its own no; ErrEnded: it does not listen;
 // ErrUnconfirmed: it was asked, and nothing came back.
 func (o *opencode) call(ctx context.Context, method, path string, body, into any) error {
 	request, err := o.request(ctx, method, path, body)
@@ -316,10 +365,10 @@ func (o *opencode) call(ctx context.Context, method, path string, body, into any
 		return job.ErrUnconfirmed
 	}
 	defer response.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(response.Body, maxLine))
+	raw, err := io.ReadAll(io.LimitReader(response.Body, run.MaxLine))
 	switch {
 	case response.StatusCode >= http.StatusBadRequest:
-		return &refusal{Code: response.StatusCode, Message: fmt.Sprintf("opencode says %s: %s", response.Status, bytes.ToValidUTF8(raw[:min(len(raw), 500)], nil))}
+		return &run.Refusal{Code: response.StatusCode, Message: fmt.Sprintf("opencode says %s: %s", response.Status, bytes.ToValidUTF8(raw[:min(len(raw), 500)], nil))}
 	case err != nil:
 		return job.ErrUnconfirmed
 	case into == nil:
@@ -335,8 +384,8 @@ func (o *opencode) say(ctx context.Context, path string, body any) error {
 	return o.call(ctx, http.MethodPost, path, body, nil)
 }
 
-func (o *opencode) message(ctx context.Context, message job.Message) error {
-	if err := o.waitOpen(ctx); err != nil {
+func (o *opencode) Send(ctx context.Context, message job.Message) error {
+	if err := o.WaitOpen(ctx); err != nil {
 		return err
 	}
 	body := map[string]any{"parts": []map[string]any{{"type": "text", "text": message.Text}}}
@@ -349,18 +398,12 @@ func (o *opencode) message(ctx context.Context, message job.Message) error {
 	if o.spec.Note != "" {
 		body["system"] = o.spec.Note
 	}
-	return o.say(ctx, "/session/"+o.sessionID()+"/prompt_async", body)
+	return o.say(ctx, "/session/"+o.Session()+"/prompt_async", body)
 }
 
-func (o *opencode) sessionID() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.session
-}
-
-// answer allows once, never for later: opencode keeps that for the whole server.
+// Decide allows once, never for later: opencode keeps that for the whole server.
 // A refusal always has words, for without them opencode ends the turn.
-func (o *opencode) answer(ctx context.Context, question job.Question, answer job.Answer) error {
+func (o *opencode) Decide(ctx context.Context, question job.Question, answer job.Answer) error {
 	path, body := "/permission/"+question.ID+"/reply", map[string]any{"reply": "once"}
 	switch {
 	case question.Kind == job.QuestionChoice && answer.Allow:
@@ -368,26 +411,26 @@ func (o *opencode) answer(ctx context.Context, question job.Question, answer job
 	case question.Kind == job.QuestionChoice:
 		path, body = "/question/"+question.ID+"/reject", map[string]any{}
 	case !answer.Allow:
-		body = map[string]any{"reply": "reject", "message": denial(answer)}
+		body = map[string]any{"reply": "reject", "message": run.Denial(answer)}
 	}
 	if err := o.say(ctx, path, body); err != nil {
-		if refused, ok := errors.AsType[*refusal](err); ok && refused.Code == http.StatusNotFound {
+		if refused, ok := errors.AsType[*run.Refusal](err); ok && refused.Code == http.StatusNotFound {
 			return bridge.Errorf(bridge.NotFound, "no such question is open")
 		}
 		return err
 	}
-	o.resolved(question.ID)
+	o.Resolved(question.ID)
 	return nil
 }
 
-func (o *opencode) interrupt(ctx context.Context) error {
-	if err := o.waitOpen(ctx); err != nil {
+func (o *opencode) Stop(ctx context.Context) error {
+	if err := o.WaitOpen(ctx); err != nil {
 		return err
 	}
 	o.stopped.Store(true)
-	return o.say(ctx, "/session/"+o.sessionID()+"/abort", map[string]any{})
+	return o.say(ctx, "/session/"+o.Session()+"/abort", map[string]any{})
 }
 
-// leave tells the server to end: the end of its input means nothing to it. What it
+// Leave tells the server to end: the end of its input means nothing to it. What it
 // leaves in other sessions is the reaper's.
-func (o *opencode) leave(context.Context) { terminate(o.process.cmd.Process) }
+func (o *opencode) Leave(context.Context) { o.Process.Terminate() }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"bridge/backend/agent/driver/run"
 	"bridge/backend/job"
 )
 
@@ -112,14 +113,14 @@ type openCodePart struct {
 
 // read reads events until the stream ends.
 func (r *openCodeReader) read(stream io.Reader) {
-	readLines(stream, maxLine, func(line []byte) {
+	run.ReadLines(stream, run.MaxLine, func(line []byte) {
 		data, ok := bytes.CutPrefix(line, []byte("data:"))
 		if !ok {
 			return
 		}
 		var event openCodeEvent
 		if json.Unmarshal(data, &event) != nil || event.Type == "" {
-			r.noise(line)
+			r.Noise(line)
 			return
 		}
 		r.event(event)
@@ -138,7 +139,7 @@ func (r *openCodeReader) event(event openCodeEvent) {
 		r.question(p)
 		return
 	case "permission.replied", "question.replied", "question.rejected":
-		r.resolved(p.Request)
+		r.Resolved(p.Request)
 		return
 	}
 	if event.Type == "message.updated" {
@@ -167,10 +168,10 @@ func (r *openCodeReader) status(status openCodeStatus) {
 	switch status.Type {
 	case "busy":
 		r.busy = true
-		r.turnRuns()
+		r.TurnRuns()
 	case "retry":
 		r.busy = true
-		r.feed.put(job.Retrying{
+		r.Put(job.Retrying{
 			Until: time.UnixMilli(status.Next), Attempt: status.Attempt, Why: openCodeRetry(status.Message), Message: status.Message,
 		})
 	}
@@ -209,7 +210,7 @@ func (r *openCodeReader) updated(raw json.RawMessage) {
 	}
 	if session.Title != r.title && session.Title != "" {
 		r.title = session.Title
-		r.feed.put(job.Titled{Title: session.Title})
+		r.Put(job.Titled{Title: session.Title})
 	}
 }
 
@@ -262,13 +263,13 @@ func (r *openCodeReader) says(raw json.RawMessage) {
 func (r *openCodeReader) part(part openCodePart) {
 	switch {
 	case part.Type == "text" && r.users[part.Message]:
-		r.insertedText(part.Text)
+		r.InsertedText(part.Text)
 	case part.Type == "text" && part.Time.End > 0 && r.texts[part.ID] == "" && part.Text != "":
 		r.texts[part.ID] = part.Text
 		if part.Message == r.last.ID {
 			r.words = strings.TrimPrefix(r.words+"\n"+part.Text, "\n")
 		}
-		r.feed.put(job.Text{Text: part.Text})
+		r.Put(job.Text{Text: part.Text})
 	case part.Type == "tool":
 		r.step(part)
 	}
@@ -279,7 +280,7 @@ func (r *openCodeReader) step(part openCodePart) {
 	case "running":
 		if !r.steps[part.Call] {
 			r.steps[part.Call] = true
-			r.feed.put(job.StepStarted{Step: part.Call, Tool: part.Tool, Subject: openCodeSubject(part.State.Input), Input: part.State.Input})
+			r.Put(job.StepStarted{Step: part.Call, Tool: part.Tool, Subject: openCodeSubject(part.State.Input), Input: part.State.Input})
 		}
 	case "completed", "error":
 		if !r.steps[part.Call] {
@@ -295,7 +296,7 @@ func (r *openCodeReader) step(part openCodePart) {
 		} else if ended.Exit != nil && *ended.Exit != 0 {
 			ended.State = job.StepFailed
 		}
-		r.feed.put(ended)
+		r.Put(ended)
 	}
 }
 
@@ -319,11 +320,11 @@ func (r *openCodeReader) idle() {
 		return
 	}
 	r.busy = false
-	r.withdrawAll()
+	r.WithdrawAll()
 	end := r.judge()
-	r.feed.put(r.usage())
+	r.Put(r.usage())
 	r.failed, r.last.Finish, r.last.Error, r.words = nil, "", nil, ""
-	r.endTurn(end, true)
+	r.EndTurn(end, true)
 }
 
 // judge tells why the turn ended by its last message and complaint: opencode has
@@ -407,7 +408,7 @@ func (r *openCodeReader) permission(p openCodeProperties) {
 			question.Subject = detail.FilePath
 		}
 	}
-	r.ask(question)
+	r.Ask(question)
 }
 
 func (r *openCodeReader) question(p openCodeProperties) {
@@ -419,5 +420,5 @@ func (r *openCodeReader) question(p openCodeProperties) {
 		}
 		question.Choices = append(question.Choices, choice)
 	}
-	r.ask(question)
+	r.Ask(question)
 }

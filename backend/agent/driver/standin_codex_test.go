@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 
 	"bridge/backend/agent/driver/drivertest"
+	"bridge/backend/bridge"
+	"bridge/backend/job"
 )
 
 // codexStand speaks as `codex app-server` does.
@@ -148,7 +152,25 @@ func (c *codexStand) stepBegan(id, command string) {
 	c.mu.Lock()
 	c.commands[id] = command
 	c.mu.Unlock()
-	c.tell("item/started", object{"item": object{"type": "commandExecution", "id": id, "command": command, "status": "inProgress"}})
+	item := object{"type": "commandExecution", "id": id, "command": command, "status": "inProgress"}
+	if changes := patchOf(command); changes != nil {
+		item = object{"type": "fileChange", "id": id, "changes": changes, "status": "inProgress"}
+	}
+	c.tell("item/started", object{"item": item})
+}
+
+// patchOf is what a command changes that says of itself to be a patch: "touch FILE #
+// patch", or "... # patch NEW" for one that it moves too; nil for any other.
+func patchOf(command string) []object {
+	did, moved, is := strings.Cut(command, " # patch")
+	if !is {
+		return nil
+	}
+	kind := object{"type": "update", "move_path": nil}
+	if moved != "" {
+		kind["move_path"] = strings.TrimSpace(moved)
+	}
+	return []object{{"path": strings.Fields(did)[1], "diff": "+made", "kind": kind}}
 }
 
 func (c *codexStand) asks(id, command string) {
@@ -156,6 +178,10 @@ func (c *codexStand) asks(id, command string) {
 	c.asked++
 	request := c.asked
 	c.mu.Unlock()
+	if patchOf(command) != nil {
+		say(object{"id": request, "method": "item/fileChange/requestApproval", "params": object{"threadId": codexThread, "itemId": id}})
+		return
+	}
 	say(object{"id": request, "method": "item/commandExecution/requestApproval", "params": object{
 		"threadId": codexThread, "itemId": id, "command": command, "cwd": "/",
 	}})
@@ -210,4 +236,52 @@ func (c *codexStand) junk() {
 	fmt.Println(`{"method":"something/new","params":[1]}`)
 	fmt.Println(`{"id":"999","result":{}}`)
 	fmt.Println(strings.Repeat("x", 1<<20))
+}
+
+// Codex writes a patch that was allowed past its sandbox: what is outside is refused
+// before anybody is asked, and the model reads why.
+func TestJOB_14_ACodexThatEditsChangesFilesOfItsFolderOnly(t *testing.T) {
+	bench := newStage(bridge.Codex)(t)
+	spec, outside := bench.Spec(t), t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(spec.Folder, "link")); err != nil {
+		t.Fatal(err)
+	}
+	in, out := func(name string) string { return filepath.Join(spec.Folder, name) }, func(name string) string { return filepath.Join(outside, name) }
+	bench.Script("patches", drivertest.Step{Run: "touch " + out("by-path") + " # patch"}, drivertest.Step{Run: "touch " + in("link/by-link") + " # patch"},
+		drivertest.Step{Run: "touch " + in("../"+filepath.Base(outside)+"/by-dots") + " # patch"}, drivertest.Step{Run: "touch " + in("moved") + " # patch " + out("moved")},
+		drivertest.Step{Run: "touch " + in("made") + " # patch"}, drivertest.Step{Say: "done"})
+	spec.Prompt, spec.Access = drivertest.Prompt("patches"), job.AccessEdit
+	j := drivertest.Start(t, bench, spec)
+	question := drivertest.Until[job.Asked](j, nil).Question
+	if question.Kind != job.QuestionEdit || question.Subject != in("made") {
+		t.Errorf("it asks about %+v", question)
+	}
+	if err := j.Run.Answer(t.Context(), job.Answer{Question: question.ID, Allow: true}); err != nil {
+		t.Fatal(err)
+	}
+	drivertest.Until[job.TurnEnded](j, nil)
+	left, err := os.ReadDir(outside)
+	if err != nil || len(left) > 0 {
+		t.Errorf("outside is %v, %v", left, err)
+	}
+	if _, err := os.Stat(in("made")); err != nil {
+		t.Errorf("what was allowed was not written: %v", err)
+	}
+	if n := bench.Shown("Refused: this job may change files in its own folder only."); n != 4 {
+		t.Errorf("the model reads %d times why, want 4", n)
+	}
+}
+
+func TestJOB_14_ACommandOutsideOfCodexSandboxIsShownAsThat(t *testing.T) {
+	for access, want := range map[job.Access]string{job.AccessEdit: "shell, outside the sandbox", job.AccessAsk: "shell"} {
+		bench := newStage(bridge.Codex)(t)
+		bench.Script("touch", drivertest.Step{Run: "true"}, drivertest.Step{Say: "done"})
+		spec := bench.Spec(t)
+		spec.Prompt, spec.Access = drivertest.Prompt("touch"), access
+		question := drivertest.Until[job.Asked](drivertest.Start(t, bench, spec), nil).Question
+		said := strings.Contains(question.Reason, "runs outside the sandbox")
+		if question.Tool != want || question.Subject != "true" || said != (access == job.AccessEdit) {
+			t.Errorf("%s: it asks %+v", access, question)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package driver_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,14 +38,19 @@ func TestMain(m *testing.M) {
 
 // fronts are the protocols of the stand-ins, by what the program is started with.
 var fronts = map[string]func(a *agent, args []string) front{
-	"standin-claude":   claudeFront,
-	"standin-codex":    codexFront,
-	"standin-opencode": opencodeFront,
+	"standin-claude":      claudeFront,
+	"standin-codex":       codexFront,
+	"standin-opencode":    opencodeFront,
+	"standin-acp":         acpFront,
+	"standin-antigravity": antigravityFront,
 }
+
+// kinds are those that have a driver.
+var kinds = []bridge.AgentKind{bridge.Claude, bridge.Codex, bridge.OpenCode, job.ACP}
 
 // What the port promises holds for scripted stand-ins of each protocol.
 func TestDrivers(t *testing.T) {
-	for _, kind := range []bridge.AgentKind{bridge.Claude, bridge.Codex, bridge.OpenCode} {
+	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) { drivertest.Test(t, newStage(kind)) })
 	}
 }
@@ -54,7 +60,7 @@ func TestDriversTellWhy(t *testing.T) {
 		drivertest.Unauthorized: job.EndAuth, drivertest.UsageLimit: job.EndLimit, drivertest.ServerError: job.EndProvider,
 		drivertest.Refusal: job.EndRefusal, drivertest.Empty: job.EndEmpty, drivertest.Context: job.EndContext,
 	}
-	for _, kind := range []bridge.AgentKind{bridge.Claude, bridge.Codex, bridge.OpenCode} {
+	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			drivertest.Faults(t, newStage(kind), want)
 			drivertest.Broken(t, newStage(kind))
@@ -195,9 +201,9 @@ func (s *stage) Spec(t *testing.T) job.Spec {
 		t.Fatal(err)
 	}
 	return job.Spec{
-		Job: string(s.kind) + "-job-0a1b2c3d", Token: "secret", Kind: s.kind, Command: []string{self, "standin-" + string(s.kind)},
+		Job: string(s.kind) + "-job-0a1b2c3d", Token: rand.Text(), Kind: s.kind, Command: []string{self, "standin-" + string(s.kind)},
 		Folder: t.TempDir(), StateFolder: t.TempDir(), Access: job.AccessAsk,
-		Env: []string{"HOME=" + s.home, "STANDIN_STAGE=" + s.server.URL},
+		Env: []string{"HOME=" + s.home, "STANDIN_STAGE=" + s.server.URL}, ACP: job.ACPAgent{Name: "stand-in"},
 	}
 }
 

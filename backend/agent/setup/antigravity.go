@@ -29,7 +29,7 @@ func connectAntigravity(_ context.Context, in Input, _ *installed) (layout, erro
 			"name": "bridge", "description": "Messages between the agent sessions on this PC.",
 		}},
 		{"mcp_config.json", "Adds the MCP server bridge to the plugin.", map[string]any{
-			"mcpServers": map[string]any{"bridge": map[string]any{"command": in.Bridge, "args": in.mcpArgs(bridge.Antigravity)}},
+			"mcpServers": map[string]any{"bridge": map[string]any{"command": in.Bridge, "args": in.mcpArgs(bridge.Antigravity, true)}},
 		}},
 		{"hooks.json", "Adds hooks that bring a session its mail before each step and when it stops.", map[string]any{
 			"bridge": map[string]any{"PreInvocation": hook("PreInvocation"), "Stop": hook("Stop")},
@@ -45,13 +45,16 @@ func connectAntigravity(_ context.Context, in Input, _ *installed) (layout, erro
 			verdict: func(any) verdict { return unrelated },
 		})
 	}
-	want.documents = append(want.documents, document{
+	settings := document{
 		path:    filepath.Join(in.Home, ".gemini", "antigravity-cli", "settings.json"),
 		format:  jsonFile{},
-		adds:    "Lets sessions use Bridge's own tools without asking.",
-		parts:   []part{{Path: []string{"permissions", "allow"}, Element: true, Value: encode("mcp(" + antigravityServer + "/*)")}},
+		adds:    "Lets sessions use Bridge's own tools " + whatIsAsked + ".",
 		verdict: in.verdict,
-	})
+	}
+	for _, tool := range FreeTools() {
+		settings.parts = append(settings.parts, part{Path: []string{"permissions", "allow"}, Element: true, Value: encode("mcp(" + antigravityServer + "/" + tool + ")")})
+	}
+	want.documents = append(want.documents, settings)
 	want.notes = []string{"Antigravity was not tried with Bridge, only a stand-in that speaks its formats. It cannot be woken: mail waits for the next step or turn."}
 	return want, nil
 }

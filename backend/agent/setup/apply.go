@@ -224,7 +224,7 @@ func normal(i installed) installed {
 	for n := range i.Files {
 		parts := slices.Clone(i.Files[n].Parts)
 		for k := range parts {
-			parts[k].Ours = false
+			parts[k].Ours, parts[k].Yields = false, false
 			var value any // the file escapes and indents it
 			if json.Unmarshal(parts[k].Value, &value) == nil {
 				parts[k].Value = encode(value)

@@ -14,6 +14,13 @@ import (
 // list, without a shell.
 const claudeExecForm = "2.1.329"
 
+// claudePrompts is the first version seen to ask for permission by a hook while its
+// terminal shows the prompt, too.
+const claudePrompts = "2.1.329"
+
+// promptSeconds is how long the host lets a hook hold a prompt.
+const promptSeconds = 3600
+
 // connectClaude: hooks are commands in settings.json; an MCP server stands in a file
 // of its own.
 func connectClaude(_ context.Context, in Input, before *installed) (layout, error) {
@@ -21,7 +28,7 @@ func connectClaude(_ context.Context, in Input, before *installed) (layout, erro
 	settings := document{
 		path:    filepath.Join(folder, "settings.json"),
 		format:  jsonFile{},
-		adds:    "Adds hooks that tell Bridge when a session starts, works and stops and that bring it its mail, and lets the session use Bridge's own tools without asking (permissions.allow: mcp__bridge).",
+		adds:    "Adds hooks that tell Bridge when a session starts, works, asks for permission and stops and that bring it its mail, and lets the session use Bridge's own tools " + whatIsAsked + " (permissions.allow: mcp__bridge__<tool>).",
 		verdict: in.verdict,
 	}
 	for _, hook := range []struct {
@@ -40,13 +47,24 @@ func connectClaude(_ context.Context, in Input, before *installed) (layout, erro
 		group := hookGroup{Matcher: hook.matcher, Hooks: []hookEntry{in.claudeHook(hook.event, hook.seconds)}}
 		settings.parts = append(settings.parts, part{Path: []string{"hooks", hook.event}, Element: true, Value: encode(group)})
 	}
+	if in.CLI.Version != "" && agent.CompareVersions(in.CLI.Version, claudePrompts) >= 0 {
+		asking := hookGroup{Hooks: []hookEntry{in.claudeHook(host.PermissionEvent, promptSeconds)}}
+		settings.parts = append(settings.parts, part{Path: []string{"hooks", host.PermissionEvent}, Element: true, Value: encode(asking)})
+		failed := hookGroup{Hooks: []hookEntry{in.claudeHook(host.FailedEvent, 5)}}
+		settings.parts = append(settings.parts, part{Path: []string{"hooks", host.FailedEvent}, Element: true, Value: encode(failed)})
+		over := in.claudeHook(host.BatchEvent, 5)
+		over.Async = true // the turn does not wait for it
+		settings.parts = append(settings.parts, part{Path: []string{"hooks", host.BatchEvent}, Element: true, Value: encode(hookGroup{Hooks: []hookEntry{over}})})
+	}
 	for _, event := range []string{host.WakeEvent, host.WakeStandbyEvent} {
 		waiting := in.claudeHook(event, wakeSeconds)
 		waiting.AsyncRewake = true
 		settings.parts = append(settings.parts, part{Path: []string{"hooks", "Stop"}, Element: true, Value: encode(hookGroup{Hooks: []hookEntry{waiting}})})
 	}
-	settings.parts = append(settings.parts, part{Path: []string{"permissions", "allow"}, Element: true, Value: encode("mcp__bridge")})
-	server := mcpServer{Type: "stdio", Command: in.Bridge, Args: in.mcpArgs(bridge.Claude), Env: map[string]string{}, AlwaysLoad: true}
+	for _, tool := range FreeTools() {
+		settings.parts = append(settings.parts, part{Path: []string{"permissions", "allow"}, Element: true, Value: encode("mcp__bridge__" + tool)})
+	}
+	server := mcpServer{Type: "stdio", Command: in.Bridge, Args: in.mcpArgs(bridge.Claude, true), Env: map[string]string{}, AlwaysLoad: true}
 	want := layout{documents: []document{
 		{
 			path:    in.claudeConfig(folder),
@@ -101,6 +119,8 @@ type hookEntry struct {
 	Timeout int      `json:"timeout"` // seconds
 	// AsyncRewake runs the hook in the background; its exit code 2 starts a turn.
 	AsyncRewake bool `json:"asyncRewake,omitempty"`
+	// Async runs it in the background, and its output is not read.
+	Async bool `json:"async,omitempty"`
 }
 
 // mcpServer is claude's entry of a stdio MCP server.

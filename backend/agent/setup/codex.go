@@ -3,14 +3,20 @@ package setup
 import (
 	"context"
 	"path/filepath"
+	"strings"
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
+	"bridge/backend/host"
 )
 
-// codexToolApproval is the first version tried with the setting that lets the
-// tools of one server run without a question each.
+// codexToolApproval is the first version tried with the settings that say of one
+// server's tools which run without a question.
 const codexToolApproval = "0.169.0"
+
+// codexPrompts is the first version tried with hooks that tell of permission prompts and
+// of turns that were broken off.
+const codexPrompts = "0.169.0"
 
 // connectCodex: hooks are commands in hooks.json, each of which codex must be told to
 // trust.
@@ -25,7 +31,7 @@ func connectCodex(ctx context.Context, in Input, before *installed) (layout, err
 			"), so it does not trust Bridge's yet: start codex, type /hooks and trust them. Until then mail waits for the tool inbox."}
 		return want, nil //nolint:nilerr // the note says it; everything else can be connected
 	}
-	want.documents[1].adds = "Adds the MCP server bridge, whose tools run without a question each, and marks the hooks above as trusted, as /hooks would."
+	want.documents[1].adds = strings.TrimSuffix(config.adds, ".") + "; and marks the hooks above as trusted, as /hooks would."
 	want.documents[1].parts = append(config.parts, trust...)
 	return want, nil
 }
@@ -38,7 +44,7 @@ func (in Input) codexHooks(path string) document {
 		adds:    "Adds hooks that tell Bridge when a session starts, works and stops and that bring it its mail.",
 		verdict: in.verdict,
 	}
-	for _, hook := range []struct {
+	hooks := []struct {
 		event   string
 		seconds int
 	}{
@@ -49,12 +55,20 @@ func (in Input) codexHooks(path string) document {
 		{"SubagentStart", 5},
 		{"SubagentStop", 5},
 		{"SessionEnd", 3}, // codex allows no more than 3 at the end
-	} {
+		{host.PermissionEvent, 5},
+		{host.InterruptEvent, 3},
+	}
+	if in.CLI.Version == "" || agent.CompareVersions(in.CLI.Version, codexPrompts) < 0 {
+		hooks = hooks[:len(hooks)-2]
+	}
+	for _, hook := range hooks {
 		line := in.hookLine(bridge.Codex, hook.event)
 		if in.windows() {
 			line = cmdLine(in.hookWords(bridge.Codex, hook.event))
 		}
-		group := hookGroup{Hooks: []hookEntry{{Type: "command", Command: line, Timeout: hook.seconds}}}
+		// A hook that codex waits for would keep its dialog away.
+		entry := hookEntry{Type: "command", Command: line, Timeout: hook.seconds, Async: hook.event == host.PermissionEvent}
+		group := hookGroup{Hooks: []hookEntry{entry}}
 		doc.parts = append(doc.parts, part{Path: []string{"hooks", hook.event}, Element: true, Value: encode(group)})
 	}
 	return doc
@@ -63,22 +77,28 @@ func (in Input) codexHooks(path string) document {
 // codexConfig is config.toml. The time-out must outlast the longest wait of a
 // tool; codex's own is a minute.
 func (in Input) codexConfig(path string) document {
+	chooses := in.CLI.Version != "" && agent.CompareVersions(in.CLI.Version, codexToolApproval) >= 0
 	server := map[string]any{
 		"command":             in.Bridge,
-		"args":                in.mcpArgs(bridge.Codex),
+		"args":                in.mcpArgs(bridge.Codex, chooses),
 		"startup_timeout_sec": 30,
 		"tool_timeout_sec":    3600,
 	}
-	adds := "Adds the MCP server bridge."
-	if in.CLI.Version != "" && agent.CompareVersions(in.CLI.Version, codexToolApproval) >= 0 {
-		server["default_tools_approval_mode"] = "approve"
-		adds = "Adds the MCP server bridge, whose tools run without a question each."
+	doc := document{path: path, format: tomlFile{}, adds: "Adds the MCP server bridge.", verdict: in.verdict}
+	if chooses {
+		server["default_tools_approval_mode"] = "prompt"
+		doc.adds = "Adds the MCP server bridge, whose tools run " + whatIsAsked + "."
 	}
-	return document{
-		path:    path,
-		format:  tomlFile{},
-		adds:    adds,
-		parts:   []part{{Path: []string{"mcp_servers", "bridge"}, Value: encode(server)}},
-		verdict: in.verdict,
+	doc.parts = []part{{Path: []string{"mcp_servers", "bridge"}, Value: encode(server)}}
+	if !chooses {
+		return doc
 	}
+	for _, tool := range FreeTools() {
+		doc.parts = append(doc.parts, part{
+			Path:   []string{"mcp_servers", "bridge", "tools", tool},
+			Value:  encode(map[string]string{"approval_mode": "approve"}),
+			Yields: true,
+		})
+	}
+	return doc
 }

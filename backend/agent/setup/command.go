@@ -11,9 +11,18 @@ import (
 	"bridge/backend/bridge"
 )
 
-// mcpArgs are the arguments of the MCP server's entry.
-func (in Input) mcpArgs(kind bridge.AgentKind) []string {
-	return in.withHome([]string{"mcp", "--agent", string(kind)})
+// AsksFlag is the argument of an MCP server's entry whose CLI was told to ask before
+// AskedTools. Entries of before stand without it, beside settings that allow them all.
+const AsksFlag = "asks"
+
+// mcpArgs are the arguments of the MCP server's entry; asks tells that the settings
+// beside it have the CLI ask before AskedTools.
+func (in Input) mcpArgs(kind bridge.AgentKind, asks bool) []string {
+	args := []string{"mcp", "--agent", string(kind)}
+	if asks {
+		args = append(args, "--"+AsksFlag)
+	}
+	return in.withHome(args)
 }
 
 // hookWords are a hook's command: the small program, where it is there, else its
@@ -227,6 +236,9 @@ func bridgeCommand(words []string) (home string, ok bool) {
 	}
 	if n := len(rest); n >= 2 && rest[n-2] == "--home" {
 		home, rest = rest[n-1], rest[:n-2]
+	}
+	if len(rest) == 4 && rest[0] == "mcp" && rest[3] == "--"+AsksFlag {
+		rest = rest[:3]
 	}
 	switch {
 	case len(rest) == 3 && rest[0] == "mcp" && rest[1] == "--agent":

@@ -128,6 +128,8 @@ func TestWhoseAnEntryIs(t *testing.T) {
 		{"server as a list", object("command", []any{"/x/bridge", "mcp", "--agent", "opencode", "--home", "/h"}), ours},
 		{"by its package name", object("command", "/usr/bin/bridgectl", "args", []any{"mcp", "--agent", "codex", "--home", "/h"}), ours},
 		{"on Windows", object("command", `C:\x\bridge.exe`, "args", []any{"mcp", "--agent", "codex", "--home", "/h"}), ours},
+		{"that has its CLI ask", object("command", "/x/bridge", "args", []any{"mcp", "--agent", "claude", "--asks", "--home", "/h"}), ours},
+		{"with another flag", object("command", "/x/bridge", "args", []any{"mcp", "--agent", "claude", "--else", "--home", "/h"}), unrelated},
 		{"another home", object("command", "/x/bridge", "args", []any{"mcp", "--agent", "claude"}), another},
 		{"another program", object("command", "/x/other", "args", []any{"mcp", "--agent", "claude", "--home", "/h"}), unrelated},
 		{"the network tool", object("command", "/sbin/bridge", "args", []any{"link", "show", "dev"}), unrelated},

@@ -261,7 +261,7 @@ func TestMSG_11_WhatOthersAddedSinceStays(t *testing.T) {
 			func(s string) string {
 				// codex appends a table inside our block, before the last comment.
 				return strings.Replace(s, tomlEnd, "\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n"+tomlEnd, 1) +
-					"[mcp_servers.bridge.tools.send]\napproval_mode = \"approve\"\n"
+					"[mcp_servers.bridge.tools.spawn_codex]\napproval_mode = \"approve\"\n"
 			},
 			func(string) string { return "\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n" },
 		},

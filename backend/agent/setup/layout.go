@@ -34,6 +34,7 @@ type part struct {
 	Element bool            `json:"element,omitempty"` // an element of the list at Path
 	Value   json.RawMessage `json:"value"`
 	Ours    bool            `json:"-"` // nobody else can mean anything at this path
+	Yields  bool            `json:"-"` // what the person says at this path stands
 }
 
 // wants reports whether d has a part at the place of p.
@@ -55,7 +56,7 @@ func (d document) written(current []byte, old *installedFile) []part {
 	for _, p := range d.parts {
 		recorded := slices.ContainsFunc(old.parts(), p.samePlace)
 		theirs := slices.ContainsFunc(d.format.present(current, p), func(have any) bool {
-			return holds(have, p.Value) && d.verdict(have) != ours
+			return (p.Yields || holds(have, p.Value)) && d.verdict(have) != ours
 		})
 		if recorded || !theirs {
 			parts = append(parts, p)

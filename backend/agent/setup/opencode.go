@@ -3,11 +3,15 @@ package setup
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/tailscale/hujson"
 
 	"bridge/backend/bridge"
 )
@@ -38,12 +42,14 @@ func connectOpenCode(_ context.Context, in Input, before *installed) (layout, er
 	config := document{
 		path:    opencodeConfig(folder),
 		format:  jsonFile{},
-		adds:    "Adds the MCP server bridge.",
+		adds:    "Adds the MCP server bridge, whose tools run " + whatIsAsked + ".",
 		verdict: in.verdict,
 		parts: []part{{Path: []string{"mcp", "bridge"}, Value: encode(opencodeServer{
-			Type: "local", Command: append([]string{in.Bridge}, in.mcpArgs(bridge.OpenCode)...), Enabled: true, Timeout: 3_600_000,
+			Type: "local", Command: append([]string{in.Bridge}, in.mcpArgs(bridge.OpenCode, true)...), Enabled: true, Timeout: 3_600_000,
 		})}},
 	}
+	asks, note := in.opencodeAsks(config.path)
+	config.parts = append(config.parts, asks...)
 	schema := part{Path: []string{"$schema"}, Value: encode("https://opencode.ai/config.json")}
 	isOurs := slices.ContainsFunc(before.file(config.path).parts(), func(p part) bool { return reflect.DeepEqual(p.Path, schema.Path) })
 	if _, err := os.Stat(config.path); err != nil || isOurs { // opencode would add it to the file that we make
@@ -51,7 +57,11 @@ func connectOpenCode(_ context.Context, in Input, before *installed) (layout, er
 	}
 	command := encode(append([]string{in.Bridge}, in.pluginArgs(bridge.OpenCode)...))
 	plugin := strings.Replace(opencodePlugin, opencodePluginCommand, "const COMMAND = "+string(command), 1)
-	return layout{documents: []document{
+	var notes []string
+	if note != "" {
+		notes = append(notes, note)
+	}
+	return layout{notes: notes, documents: []document{
 		config,
 		{
 			path:   filepath.Join(folder, "plugin", "bridge.js"),
@@ -75,6 +85,27 @@ func connectOpenCode(_ context.Context, in Input, before *installed) (layout, er
 				"cannot be reached, unless that file sets fetch-retries=0.",
 		},
 	}}, nil
+}
+
+// opencodeAsks are the questions before tools that start or steer another agent's work:
+// opencode asks about no tool by itself. A rule of the person's for all tools at once
+// stays alone, and note says so.
+func (in Input) opencodeAsks(path string) (asks []part, note string) {
+	var present struct {
+		Permission any `json:"permission"`
+	}
+	if raw, err := os.ReadFile(path); err == nil {
+		if standard, err := hujson.Standardize(raw); err == nil {
+			_ = json.Unmarshal(standard, &present) // what is wrong with the file is told elsewhere
+		}
+	}
+	if _, isObject := present.Permission.(map[string]any); present.Permission != nil && !isObject {
+		return nil, fmt.Sprintf("Your opencode has one rule for all tools (permission: %v), which holds for those of Bridge that start or steer the work of another agent, too.", present.Permission)
+	}
+	for _, tool := range AskedTools() {
+		asks = append(asks, part{Path: []string{"permission", "bridge_" + tool}, Value: encode("ask")})
+	}
+	return asks, ""
 }
 
 // opencodeConfig is the file that opencode reads last of those that exist.

@@ -333,7 +333,7 @@ func TestMSG_11_RealCodexTrustsTheProgramOfHooksAfterAnUpgrade(t *testing.T) {
 	w.in.Hook = short
 	w.install(bridge.Codex)
 	now := w.settings()
-	if strings.Contains(now[".codex/hooks.json"], "bridge' hook") || strings.Count(now[".codex/hooks.json"], "bridge-hook' codex") != 7 {
+	if strings.Contains(now[".codex/hooks.json"], "bridge' hook") || strings.Count(now[".codex/hooks.json"], "bridge-hook' codex") != 9 {
 		t.Errorf("hooks.json:\n%s", now[".codex/hooks.json"])
 	}
 	if old, new := strings.Count(long[".codex/config.toml"], "trusted_hash"), strings.Count(now[".codex/config.toml"], "trusted_hash"); old != new || new == 0 {
@@ -507,7 +507,48 @@ func TestMSG_11_RealOpenCodeStartsWithoutTheRegistry(t *testing.T) {
 	if !strings.Contains(string(out), "all-said") {
 		t.Errorf("the turn did not end:\n%s", out)
 	}
-	if n := asked.Load(); n != 1 {
-		t.Errorf("the registry was asked %d times", n)
+	// It may begin anew while it ends, and then it asks anew, and may be gone before it
+	// says so. To insist is to ask three times at one start.
+	starts := int64(w.count(func(e entry) bool { return e.Plugin == "start" }))
+	if n := asked.Load(); n < 1 || n > starts+1 {
+		t.Errorf("the registry was asked %d times at %d starts", n, starts)
+	}
+}
+
+// What an install wrote has each CLI ask before a tool that starts another agent's work,
+// which nobody here answers, and not before one that only looks.
+func TestMSG_11_RealCLIsAskBeforeWorkIsStarted(t *testing.T) {
+	for _, test := range []struct {
+		kind bridge.AgentKind
+		tool string // stands before the name of a tool
+		run  func(*world) (string, error)
+	}{
+		{bridge.Claude, "mcp__bridge__", func(w *world) (string, error) {
+			return w.home.Claude(w.soon(), w.home.Project("p"), "play script:turn")
+		}},
+		{bridge.Codex, "mcp__bridge/", func(w *world) (string, error) {
+			w.rewrite(".codex/config.toml", `approval_policy = "never"`, `approval_policy = "on-request"`)
+			w.rewrite(".codex/config.toml", `sandbox_mode = "danger-full-access"`, `sandbox_mode = "workspace-write"`)
+			return w.home.Codex(w.soon(), w.home.Project("p"), "play script:turn")
+		}},
+		{bridge.OpenCode, "bridge_", func(w *world) (string, error) {
+			return w.home.OpenCode(w.soon(), w.home.Project("p"), "play script:turn")
+		}},
+	} {
+		t.Run(string(test.kind), func(t *testing.T) {
+			w := newWorld(t, test.kind)
+			w.install(test.kind)
+			w.model.Script("turn",
+				realcli.Call(test.tool+"peers", map[string]any{}), realcli.Call(test.tool+"spawn_codex", map[string]any{}), realcli.Say("all-said"), realcli.Say("again"), realcli.Say("and-again"))
+			out, err := test.run(w)
+			must(t, err)
+			w.first("peers", func(e entry) bool { return e.Tool == "peers" })
+			if n := w.count(func(e entry) bool { return e.Tool == "spawn_codex" }); n != 0 {
+				t.Errorf("spawn_codex ran without a question:\n%s", out)
+			}
+			if !strings.Contains(out, "spawn_codex") {
+				t.Errorf("spawn_codex was not called:\n%s", out)
+			}
+		})
 	}
 }

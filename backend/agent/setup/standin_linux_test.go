@@ -22,7 +22,7 @@ import (
 // standIn is this program in the role of `bridge`: it writes down what the CLIs
 // tell it and gives each event one piece of mail.
 //
-//	mcp --agent KIND --home DIR     an MCP server with the tools inbox and slow
+//	mcp --agent KIND --home DIR     an MCP server with the tools inbox, peers and spawn_codex
 //	hook KIND EVENT --home DIR      a hook call; as bridge-hook without the first word
 //	plugin opencode --home DIR      the plugin's child
 //
@@ -83,6 +83,10 @@ func standInMCP(log *journal, kind string) error {
 		return mcp.NewToolResultText("inbox-says-hello"), nil
 	}
 	s.AddTool(mcp.NewTool("inbox", mcp.WithNumber("limit"), mcp.WithSchemaAdditionalProperties(false)), answer)
+	for _, name := range []string{"peers", "spawn_codex"} { // with the hints of Bridge's own
+		s.AddTool(mcp.NewTool(name, mcp.WithReadOnlyHintAnnotation(name == "peers"), mcp.WithDestructiveHintAnnotation(false),
+			mcp.WithOpenWorldHintAnnotation(false), mcp.WithSchemaAdditionalProperties(false)), answer)
+	}
 	if err := server.ServeStdio(s); err != nil && !errors.Is(err, context.Canceled) { // codex and claude end it by a signal
 		return err
 	}
@@ -130,6 +134,9 @@ func standInPlugin(log *journal, home string) error {
 		}
 		reply := host.PluginReply{ID: request.ID}
 		switch {
+		case request.Prompt != nil, request.Settled != nil: // its owner leaves it to the terminal
+			log.add(map[string]any{"plugin": "prompt", "prompt": request.Prompt, "settled": request.Settled})
+			continue
 		case request.Ack != nil:
 			log.add(map[string]any{"plugin": "confirm", "confirm": request.Ack})
 		case request.Back != "":

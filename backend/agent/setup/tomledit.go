@@ -41,10 +41,10 @@ func (tomlFile) merge(current []byte, doc document, old []part) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	var missing, stale []part
+	var missing, gone, stale []part
 	for _, p := range old {
 		if !doc.wants(p) {
-			stale = append(stale, p)
+			gone = append(gone, p)
 		}
 	}
 	for _, p := range doc.parts {
@@ -55,13 +55,14 @@ func (tomlFile) merge(current []byte, doc document, old []part) ([]byte, error) 
 		case holds(have, p.Value):
 		case replaceable(have, p, doc, old) || p.Ours:
 			stale, missing = append(stale, p), append(missing, p)
+		case p.Yields:
 		default:
 			return nil, foreignEntry(p, doc, have)
 		}
 	}
 	out := current
-	if len(stale) > 0 {
-		if out, err = removeTables(current, stale); err != nil {
+	if len(gone)+len(stale) > 0 {
+		if out, err = removeTables(current, gone, stale); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +81,7 @@ func (tomlFile) strip(current, _ []byte, parts []part) ([]byte, error) {
 	if _, err := parseTOML(current); err != nil {
 		return nil, err
 	}
-	return removeTables(current, parts)
+	return removeTables(current, parts, nil)
 }
 
 func (tomlFile) empty(data []byte) bool { return len(bytes.TrimSpace(data)) == 0 }
@@ -167,13 +168,15 @@ func tomlKey(name string) string {
 	return string(encode(name))
 }
 
-// removeTables takes the parts' tables out, with the tables below them, and the
-// marker lines. Lines of others inside the block stay.
-func removeTables(current []byte, parts []part) ([]byte, error) {
+// removeTables takes tables out: of gone parts with the tables below them, of those
+// that are written anew alone. The marker lines go too; lines of others inside the
+// block stay.
+func removeTables(current []byte, gone, anew []part) ([]byte, error) {
 	var out []byte
 	done := 0
 	for _, table := range scanTables(current) {
-		if !slices.ContainsFunc(parts, func(p part) bool { return hasPrefix(table.path, p.Path) }) {
+		if !slices.ContainsFunc(gone, func(p part) bool { return hasPrefix(table.path, p.Path) }) &&
+			!slices.ContainsFunc(anew, func(p part) bool { return slices.Equal(table.path, p.Path) }) {
 			continue
 		}
 		out = append(out, current[done:table.start]...)
@@ -184,12 +187,24 @@ func removeTables(current []byte, parts []part) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("taking tables out: %w", err)
 	}
-	for _, p := range parts {
-		if _, left := tomlValue(values, p.Path); left {
+	for _, p := range slices.Concat(gone, anew) {
+		left, isLeft := tomlValue(values, p.Path)
+		if isLeft && (!slices.ContainsFunc(anew, p.samePlace) || !onlyTables(left)) {
 			return nil, bridge.Errorf(bridge.Conflict, "its %s is not written as a table of its own: take it out by hand", strings.Join(p.Path, "."))
 		}
 	}
 	return out, nil
+}
+
+// onlyTables reports whether value has nothing but tables in it: those below a table
+// that was taken out alone.
+func onlyTables(value any) bool {
+	members, isTable := value.(map[string]any)
+	for _, member := range members {
+		_, inner := member.(map[string]any)
+		isTable = isTable && inner
+	}
+	return isTable
 }
 
 func hasPrefix(path, prefix []string) bool {

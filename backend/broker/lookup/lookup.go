@@ -38,7 +38,8 @@ func wordQuery(args api.SearchArgs) (query store.WordQuery, err error) {
 	if query.Limit, err = args.Hits(); err != nil {
 		return query, err
 	}
-	if query.Kinds, err = search.ParseKind(args.Kind); err != nil {
+	// What was said in the runs of jobs is the owner's to read.
+	if query.Kinds, err = search.ParseKind(args.Kind, []search.Kind{search.Message, search.Decision}); err != nil {
 		return query, err
 	}
 	query.Words, err = search.Parse(args.Query)
@@ -50,6 +51,9 @@ func wordQuery(args api.SearchArgs) (query store.WordQuery, err error) {
 func mayRead(s decision.Target, hit store.WordHit) bool {
 	if hit.Kind == search.Decision {
 		return hit.Decision.Scope.Reaches(s)
+	}
+	if hit.Kind != search.Message {
+		return false
 	}
 	isRecipient := func(d mail.Delivery) bool { return d.Recipient == s.ID }
 	return hit.Message.From.ID == s.ID || slices.ContainsFunc(hit.Message.Deliveries, isRecipient)

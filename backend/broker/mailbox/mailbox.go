@@ -36,14 +36,18 @@ type Box struct {
 	open       bool
 	handovers  int
 	arrived    chan struct{} // closed when mail arrives, then replaced
-	lastActive int64         // last sign of activity, Unix epoch milliseconds; 0 for none yet
+	awaits     map[*await]bool
+	lastActive int64 // last sign of activity, Unix epoch milliseconds; 0 for none yet
 }
+
+// await is a call of the session that waits for messages.
+type await struct{ wants func(mail.Delivery) bool }
 
 // New is the box of a session that has just come: an earlier broker may have handed
 // mail to it.
 func New() *Box {
 	return &Box{
-		leases: map[string]*Lease{}, announced: map[string]bool{}, open: true, arrived: make(chan struct{}),
+		leases: map[string]*Lease{}, announced: map[string]bool{}, open: true, arrived: make(chan struct{}), awaits: map[*await]bool{},
 		Hooks: wake.NewHooks(), Mod: wake.NewMod(),
 	}
 }
@@ -56,6 +60,29 @@ func (b *Box) Signal() {
 
 // Arrived is closed at the next signal; asked for before looking, it misses none.
 func (b *Box) Arrived() <-chan struct{} { return b.arrived }
+
+// Await notes that a call of the session waits for messages, until leave: what it wants
+// is its answer, and shown by nothing else meanwhile. leave lets the others look again.
+func (b *Box) Await(wants func(mail.Delivery) bool) (leave func()) {
+	waits := &await{wants}
+	b.awaits[waits] = true
+	return func() {
+		delete(b.awaits, waits)
+		b.Signal()
+	}
+}
+
+// Unawaited is free without what a call of the session waits for. It reuses the slice.
+func (b *Box) Unawaited(free []mail.Delivery) []mail.Delivery {
+	return slices.DeleteFunc(free, func(d mail.Delivery) bool {
+		for waits := range b.awaits {
+			if waits.wants(d) {
+				return true
+			}
+		}
+		return false
+	})
+}
 
 // Active notes a sign of activity.
 func (b *Box) Active(at int64) {

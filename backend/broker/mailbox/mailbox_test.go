@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"slices"
 	"testing"
 
 	"bridge/backend/bridge"
@@ -111,6 +112,27 @@ func TestMSG_06_WhatIsHandedWhileActivityIsNotedStaysOpen(t *testing.T) {
 	}
 	if box.Active(5); box.LastActive() != 5 {
 		t.Errorf("last active %d", box.LastActive())
+	}
+}
+
+func TestJOB_01_WhatIsWaitedForIsKeptUntilTheWaitsEnd(t *testing.T) {
+	box := New()
+	is := func(id string) func(mail.Delivery) bool { return func(d mail.Delivery) bool { return d.ID == id } }
+	left := func() []string { return mail.IDs(box.Unawaited(deliveries("a", "b", "c"))) }
+	first, second, again := box.Await(is("a")), box.Await(is("b")), box.Await(is("a"))
+	arrived := box.Arrived()
+	for _, step := range []struct {
+		leave func()
+		want  []string
+	}{{func() {}, []string{"c"}}, {first, []string{"c"}}, {second, []string{"b", "c"}}, {again, []string{"a", "b", "c"}}} {
+		if step.leave(); !slices.Equal(left(), step.want) {
+			t.Errorf("free are %v, want %v", left(), step.want)
+		}
+	}
+	select {
+	case <-arrived:
+	default:
+		t.Error("nobody looks again")
 	}
 }
 

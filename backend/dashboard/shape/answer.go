@@ -8,8 +8,11 @@ package shape
 // Answer is whatever the dashboard answers with: what does not stand here cannot be
 // written.
 type Answer interface {
-	State | Messages | Message | Archive | Search | Decisions | History | Chat | Receipt | Sent |
-		Agents | Change | Settings | Report | Drills | Sizes | Tasks | Progress | Done | Error
+	State | Activity | Hours | Messages | Message | Archive | Search | Decisions | History | Chat | Receipt | Sent |
+		Agents | Change | Settings | Report | Drills | Sizes | Tasks | Progress | Done | Error |
+		RunDetail | RunLog | Approvals | Approval | Prompting | AnsweredBefore | Said |
+		RunDiff | Finished | Conflicting | Models | Usage |
+		Network | Paired | NetworkPlan | NetworkLists | Needs | Questions | Question | QuestionBefore | Rules | TakenBack
 }
 
 // Error is every refusal.

@@ -23,4 +23,7 @@ type Unreadable struct {
 type History struct {
 	Topic string `json:"topic"`
 	Decisions
+	// AtOnce are revisions that PCs of a team made at the same time: to each, by its id,
+	// the one that comes next in the team's order; left out where there are none.
+	AtOnce map[string]string `json:"atOnce,omitempty"`
 }

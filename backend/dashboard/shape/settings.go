@@ -8,6 +8,9 @@ type Settings struct {
 	WakeOnDirect bool    `json:"wakeOnDirect"`
 	Desktop      Desktop `json:"desktop"`
 	Claude       Claude  `json:"claude"`
+	// AnswerPrompts says when prompts of sessions can be answered here: off, away or
+	// always.
+	AnswerPrompts string `json:"answerPrompts"`
 	// Login is null where no desktop app serves the page.
 	Login *Login `json:"login"`
 	// ServedPort is where this page is served now. Another port in the settings
@@ -16,7 +19,14 @@ type Settings struct {
 }
 
 type Desktop struct {
-	Notifications bool `json:"notifications"`
+	Notifications bool   `json:"notifications"`
+	Quiet         *Quiet `json:"quiet"` // null for none
+}
+
+// Quiet are hours of the day without a notice, as "22:00".
+type Quiet struct {
+	From string `json:"from"`
+	To   string `json:"to"`
 }
 
 type Claude struct {

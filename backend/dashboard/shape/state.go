@@ -2,22 +2,32 @@ package shape
 
 import (
 	"bridge/backend/bridge"
+	"bridge/backend/needs"
 	"bridge/backend/reach"
 )
 
 // State is the answer of GET /api/state.
 type State struct {
-	Revision  int64               `json:"revision"` // 0 without a broker
-	Instance  Instance            `json:"instance"`
-	Broker    Broker              `json:"broker"`
-	Peers     []Peer              `json:"peers"`
-	Messages  []Message           `json:"messages"` // newest first
-	Overdue   []Overdue           `json:"overdue"`  // who waits longest first
-	LastHour  LastHour            `json:"lastHour"`
-	Runs      []struct{}          `json:"runs"`
-	Jobs      map[string]struct{} `json:"jobs"`
-	Approvals []struct{}          `json:"approvals"`
-	Storage   StorageSum          `json:"storage"`
+	Revision  int64          `json:"revision"` // 0 without a broker
+	Instance  Instance       `json:"instance"`
+	Broker    Broker         `json:"broker"`
+	Peers     []Peer         `json:"peers"`
+	Messages  []Message      `json:"messages"` // newest first
+	LastHour  LastHour       `json:"lastHour"`
+	Runs      []Run          `json:"runs"`      // those that go on, then those that have ended, the newest first
+	Jobs      map[string]Job `json:"jobs"`      // by name, those of Runs
+	Worktrees Worktrees      `json:"worktrees"` // of jobs
+	Approvals []Approval     `json:"approvals"`
+	Needs     []needs.Item   `json:"needs"` // what needs the owner, oldest first
+	Prompting Prompting      `json:"prompting"`
+	Storage   StorageSum     `json:"storage"`
+}
+
+// Prompting is how it stands with permission prompts of sessions, and the answer of POST
+// /api/away.
+type Prompting struct {
+	AnswerPrompts string `json:"answerPrompts"` // off, away or always
+	Away          bool   `json:"away"`
 }
 
 type Instance struct {
@@ -46,15 +56,6 @@ type StorageSum struct {
 type LastHour struct {
 	Messages int   `json:"messages"`
 	At       int64 `json:"at"`
-}
-
-// Overdue is what one session has left unread for too long (mail.FindOverdue).
-type Overdue struct {
-	ID       string `json:"id"` // peer id
-	Name     string `json:"name"`
-	Messages int    `json:"messages"`
-	Oldest   string `json:"oldest"` // the id of the message that waits longest
-	Since    int64  `json:"since"`  // when that one came
 }
 
 // Peer is a live session.

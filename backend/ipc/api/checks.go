@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/job"
 	"bridge/backend/mail"
 )
 
@@ -13,7 +14,7 @@ import (
 
 // Check refuses a registration of no kind, or by what is no name, folder or id.
 func (r Register) Check() error {
-	if _, err := bridge.ParseKind(string(r.Kind)); err != nil {
+	if _, err := bridge.ParseKind(string(r.Kind)); err != nil && (!r.Runner || r.Kind != job.ACP) {
 		return err
 	}
 	if r.Name != "" {

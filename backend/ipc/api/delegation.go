@@ -6,6 +6,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
 )
 
 // SpawnArgs asks for a job (JOB-01).
@@ -25,6 +26,8 @@ type Spawned struct {
 	Status  job.State `json:"status"`
 	Workdir string    `json:"workdir"`
 	Branch  string    `json:"branch,omitempty"`
+	// Doubt says what is not certain: whether a paired PC has started it.
+	Doubt string `json:"doubt,omitempty"`
 }
 
 // JobArgs names a job of the caller's.
@@ -39,15 +42,19 @@ type JobStatus struct {
 	Status job.State `json:"status"`
 }
 
-// JobResult is what came of a job's last run; Ended is false while it goes on.
+// JobResult is what came of a job's last run; Ended is false while it goes on, and
+// then Wait, Progress and Step tell how far it is.
 type JobResult struct {
 	JobStatus
-	Ended    bool         `json:"ended,omitempty"`
-	Sent     bool         `json:"sent,omitempty"` // its message is durable
-	Message  string       `json:"message,omitempty"`
-	Result   string       `json:"result"`
-	Error    string       `json:"error,omitempty"`
-	Evidence job.Evidence `json:"evidence"`
+	Wait     *job.Wait     `json:"wait,omitempty"`
+	Progress JobProgress   `json:"progress,omitzero"`
+	Step     string        `json:"step,omitempty"`
+	Ended    bool          `json:"ended,omitempty"`
+	Sent     bool          `json:"sent,omitempty"` // its message is durable
+	Message  string        `json:"message,omitempty"`
+	Result   string        `json:"result"`
+	Error    string        `json:"error,omitempty"`
+	Evidence runs.Evidence `json:"evidence"`
 }
 
 // JobMessageArgs is message_subagent: words, settings, or an answer to an approval.
@@ -70,6 +77,19 @@ type JobProgressArgs struct {
 	Job   string           `json:"job"`
 	Token string           `json:"token"`
 	Args  job.ProgressArgs `json:"args"`
+}
+
+// HandoffArgs is handoff_subagents (JOB-23).
+type HandoffArgs struct {
+	Caller
+	// ID names the hand-off: asked for a second time it is the same one.
+	ID      string      `json:"id"`
+	Handoff job.Handoff `json:"handoff"`
+}
+
+// HandedOff names the jobs that another session supervises from now on.
+type HandedOff struct {
+	Moved []string `json:"moved"`
 }
 
 // JobSlotsArgs is max_subagents; a Limit of 0 only asks.
@@ -95,6 +115,7 @@ type JobView struct {
 	Job       string           `json:"job"`
 	By        string           `json:"by"`
 	Agent     bridge.AgentKind `json:"agent"`
+	ACPAgent  string           `json:"acpAgent,omitempty"` // its name in config.json, of kind acp
 	Title     string           `json:"title"`
 	Status    job.State        `json:"status"`
 	Wait      *job.Wait        `json:"wait,omitempty"`
@@ -106,12 +127,17 @@ type JobView struct {
 	Step      string           `json:"step"`
 	Workdir   string           `json:"workdir"`
 	Branch    string           `json:"branch"`
+	Worktree  *JobWorktree     `json:"worktree,omitempty"`
 	Session   string           `json:"session"`
 	Tokens    int64            `json:"tokens"`
 	CostUSD   float64          `json:"costUsd"`
 	StartedAt int64            `json:"startedAt"` // 0 while it stands in line
 	EndedAt   int64            `json:"endedAt"`   // 0 while it goes on
 	Next      string           `json:"next"`      // the first words that wait for its next run
+	Ended     job.EndReason    `json:"ended,omitempty"`
+	Remote    *job.Remote      `json:"remote,omitempty"`
+	// Doubt says why this may not be the present state of a job on a paired PC.
+	Doubt string `json:"doubt,omitempty"`
 }
 
 // JobProgress is how far a job says that it is.
@@ -147,6 +173,11 @@ func (c JobCalls) JobMessage(ctx context.Context, args JobMessageArgs) (JobMessa
 // JobCancel ends a job.
 func (c JobCalls) JobCancel(ctx context.Context, args JobArgs) (JobStatus, error) {
 	return OpJobCancel.Call(ctx, c.link, args)
+}
+
+// HandOff makes another session the supervisor of jobs, all of them or none.
+func (c JobCalls) HandOff(ctx context.Context, args HandoffArgs) (HandedOff, error) {
+	return OpHandOff.Call(ctx, c.link, args)
 }
 
 // JobProgress says how far the calling job is.

@@ -5,6 +5,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/job"
+	"bridge/backend/job/runs"
 )
 
 // RunnerHello is a runner's first word on each connection: which run it drives, the
@@ -22,7 +23,7 @@ type RunnerHello struct {
 // RunnerReport is what is new of a run. What is left out is as it was. Each may come
 // twice.
 type RunnerReport struct {
-	State *job.StateFile `json:"state,omitempty"`
+	State *runs.StateFile `json:"state,omitempty"`
 	// Approvals are questions as they stand in approvals/<id>.json, which the runner
 	// alone writes while it lives.
 	Approvals []job.Approval `json:"approvals,omitempty"`
@@ -39,7 +40,7 @@ type RunnerResult struct {
 	Run       int       `json:"run"`
 	MessageID string    `json:"messageId"`
 	State     job.State `json:"state"`
-	Bytes     int64     `json:"bytes"` // of the file: over job.MaxEnvelopeBytes it is a person's to fetch
+	Bytes     int64     `json:"bytes"` // of the file: over runs.MaxEnvelopeBytes it is a person's to fetch
 }
 
 // RunnerReported answers a report.
@@ -62,7 +63,8 @@ type Order struct {
 	Kind OrderKind `json:"kind"`
 
 	Text string `json:"text,omitempty"` // of a message
-	// Of an answer: which approval, what was decided, by whom and why.
+	// Of an answer: which approval, what was decided, by whom and why; where it is
+	// passed up, to whom and why.
 	Approval string       `json:"approval,omitempty"`
 	Decision job.Decision `json:"decision,omitempty"`
 	By       string       `json:"by,omitempty"`
@@ -78,6 +80,7 @@ type OrderKind string
 const (
 	OrderMessage  OrderKind = "message"  // hand the text to the agent
 	OrderAnswer   OrderKind = "answer"   // decide an approval
+	OrderPassUp   OrderKind = "pass_up"  // somebody above is asked an approval
 	OrderGoOn     OrderKind = "go_on"    // go on after a stop: as much again as was given
 	OrderCancel   OrderKind = "cancel"   // end the run
 	OrderSettings OrderKind = "settings" // the title at once, the rest with the next run

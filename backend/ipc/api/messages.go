@@ -33,6 +33,8 @@ type Recipient struct {
 	Name   string `json:"name"`
 	Online bool   `json:"online"`
 	Wake   bool   `json:"wake"` // whether a wake was asked for
+	// Note says how far a message to a session of a paired PC is on its way.
+	Note string `json:"note,omitempty"`
 }
 
 // SentArgs asks what became of a message that the caller sent.

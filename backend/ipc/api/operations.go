@@ -2,10 +2,15 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"bridge/backend/bridge"
 	"bridge/backend/decision"
+	"bridge/backend/job"
+	"bridge/backend/needs"
+	"bridge/backend/question"
+	"bridge/backend/rule"
 	"bridge/backend/session"
 )
 
@@ -32,12 +37,53 @@ var (
 
 	// Delegated jobs.
 	OpSpawn       = define[SpawnArgs, Spawned]("spawn", RoleSession)
-	OpJobs        = define[Caller, JobsResult]("jobs", RoleSession, RoleOwner)
+	OpJobs        = define[Caller, JobsResult]("jobs", RoleSession, RoleOwner, RoleDashboard)
 	OpJobResult   = define[JobArgs, JobResult]("job_result", RoleSession)
 	OpJobMessage  = define[JobMessageArgs, JobMessaged]("job_message", RoleSession)
 	OpJobCancel   = define[JobArgs, JobStatus]("job_cancel", RoleSession)
 	OpJobProgress = define[JobProgressArgs, Empty]("job_progress", RoleSession)
+	OpJobFinish   = define[JobFinishArgs, JobFinished]("job_finish", RoleOwner)
+	OpRuns        = define[RunsArgs, Runs]("runs", RoleOwner)
+	OpRunLog      = define[RunLogArgs, RunLog]("run_log", RoleOwner)
+	OpApprove     = define[ApproveArgs, job.Approval]("approve", RoleOwner)
+	OpHandOff     = define[HandoffArgs, HandedOff]("hand_off", RoleSession)
 	OpJobSlots    = define[JobSlotsArgs, JobSlots]("job_slots", RoleSession)
+	OpModels      = define[AgentArgs, ModelsResult]("models", RoleSession, RoleOwner)
+	OpUsage       = define[AgentArgs, UsageResult]("usage", RoleSession, RoleOwner)
+
+	// What sessions ask their owner.
+	OpAskOwner         = define[AskOwnerArgs, question.Question]("ask_owner", RoleSession)
+	OpQuestion         = define[QuestionArgs, question.Question]("question", RoleSession)
+	OpWithdrawQuestion = define[QuestionArgs, question.Question]("withdraw_question", RoleSession)
+	OpAnswerQuestion   = define[AnswerQuestionArgs, question.Question]("answer_question", RoleOwner)
+
+	// Permission prompts of interactive sessions.
+	OpPrompt       = define[PromptArgs, PromptAnswer]("prompt", RoleHook, RolePlugin)
+	OpPromptReport = define[PromptReport, Empty]("prompt_report", RoleHook, RolePlugin)
+	OpAway         = define[AwayArgs, Prompting]("away", RoleOwner)
+
+	// The owner's standing rules.
+	OpRules        = define[Empty, []rule.Rule]("rules", RoleOwner)
+	OpTakeBackRule = define[RuleArgs, RuleTakenBack]("take_back_rule", RoleOwner)
+
+	// Other PCs.
+	OpInvite     = define[Empty, Invited]("invite", RoleOwner)
+	OpInvitation = define[InvitationArgs, InvitationEnded]("invitation", RoleOwner)
+	OpLink       = define[LinkArgs, PCName]("link", RoleOwner)
+	OpUnlink     = define[UnlinkArgs, Empty]("unlink", RoleOwner)
+	OpJoinTeam   = define[LinkArgs, Joined]("join_team", RoleOwner)
+	OpJoinOwn    = define[JoinOwnArgs, Joined]("join_own_server", RoleOwner)
+	OpIdentify   = define[Empty, PCName]("identify", RoleOwner)
+	OpLeaveTeam  = define[Empty, Joined]("leave_team", RoleOwner)
+	OpNetwork    = define[Empty, Network]("network", RoleOwner)
+
+	// Files between PCs.
+	OpSendFiles      = define[SendFilesArgs, Transfer]("send_files", RoleOwner)
+	OpTransfer       = define[TransferArgs, Transfer]("transfer", RoleOwner)
+	OpTransfers      = define[Empty, Transfers]("transfers", RoleOwner)
+	OpCancelTransfer = define[TransferArgs, Transfer]("cancel_transfer", RoleOwner)
+
+	OpNetworkLists = define[Empty, NetworkLists]("network_lists", RoleOwner)
 
 	// The tools of a session.
 	OpPeers     = define[Caller, PeersResult]("peers", RoleSession)
@@ -53,6 +99,7 @@ var (
 
 	// The owner's programs.
 	OpStatus    = define[Empty, Status]("status", RoleOwner, RoleDashboard)
+	OpNeeds     = define[Empty, needs.Facts]("needs", RoleOwner, RoleDashboard)
 	OpSubscribe = define[Empty, Empty]("subscribe", RoleDashboard)
 	OpRetire    = define[Empty, Empty]("retire", RoleOwner)
 	OpShow      = define[Empty, Empty]("show", RoleOwner) // the desktop app serves it, on an endpoint of its own
@@ -67,6 +114,25 @@ var quick = map[string]bool{OpSend.Name: true, OpAck.Name: true}
 
 // IsQuick reports whether an operation is one of those.
 func IsQuick(op string) bool { return quick[op] }
+
+// openToJobs are the operations that a delegated job's own session may call, as far as
+// whoever serves them lets it (JOB-11, JOB-12). All others are closed to it, whatever
+// its connection says to be.
+var openToJobs = map[string]bool{
+	OpRegister.Name: true, OpAck.Name: true, OpNack.Name: true,
+	OpPeers.Name: true, OpSend.Name: true, OpSent.Name: true, OpInbox.Name: true, OpWait.Name: true,
+	OpDecisions.Name: true, OpSearch.Name: true,
+	OpJobProgress.Name: true, OpSpawn.Name: true, OpJobs.Name: true, OpJobResult.Name: true, OpJobMessage.Name: true,
+	OpJobCancel.Name: true,
+}
+
+// CheckJob refuses the operation to a delegated job that may not call it.
+func (r Row) CheckJob(job string) error {
+	if openToJobs[r.Name] {
+		return nil
+	}
+	return bridge.Errorf(bridge.Denied, "%q may not be called by a delegated job, such as %s", r.Name, job)
+}
 
 // Empty is the arguments or the answer of an operation that has none.
 type Empty struct{}
@@ -113,11 +179,22 @@ func define[Args, Answer any](name string, roles ...Role) Op[Args, Answer] {
 	return Op[Args, Answer]{Row: row}
 }
 
+// NetworkOperations are those about other PCs.
+func NetworkOperations() []Row {
+	return append([]Row{OpInvite.Row, OpInvitation.Row, OpLink.Row, OpUnlink.Row, OpJoinTeam.Row, OpJoinOwn.Row, OpIdentify.Row, OpLeaveTeam.Row, OpNetwork.Row, OpNetworkLists.Row}, FileOperations()...)
+}
+
+// FileOperations are those of them that are about files.
+func FileOperations() []Row {
+	return []Row{OpSendFiles.Row, OpTransfer.Row, OpTransfers.Row, OpCancelTransfer.Row}
+}
+
 // DelegatedOperations are those about delegated jobs, of their runners too.
 func DelegatedOperations() []Row {
 	return []Row{
 		OpRunnerHello.Row, OpRunnerReport.Row, OpRunnerWait.Row, OpSpawn.Row, OpJobs.Row, OpJobResult.Row, OpJobMessage.Row,
-		OpJobCancel.Row, OpJobProgress.Row, OpJobSlots.Row,
+		OpJobCancel.Row, OpHandOff.Row, OpJobProgress.Row, OpJobSlots.Row, OpJobFinish.Row, OpModels.Row, OpUsage.Row,
+		OpRuns.Row, OpRunLog.Row, OpApprove.Row,
 	}
 }
 
@@ -134,12 +211,26 @@ type Calls struct {
 	ModCalls
 	RunnerCalls
 	JobCalls
+	QuestionCalls
+	PromptCalls
 	OwnerCalls
+	NetworkCalls
+	FileCalls
 }
 
 // NewCalls are the operations of whoever is at the other end of link.
 func NewCalls(link Link) Calls {
 	return Calls{
-		SessionCalls{link}, MessageCalls{link}, DecisionCalls{link}, HistoryCalls{link}, HookCalls{link}, ModCalls{link}, RunnerCalls{link}, JobCalls{link}, OwnerCalls{link},
+		SessionCalls{link}, MessageCalls{link}, DecisionCalls{link}, HistoryCalls{link}, HookCalls{link}, ModCalls{link}, RunnerCalls{link}, JobCalls{link}, QuestionCalls{link}, PromptCalls{link}, OwnerCalls{link}, NetworkCalls{link}, FileCalls{link},
 	}
+}
+
+// Serve decodes the arguments of an operation and does it. What a newer caller adds to
+// them is passed over.
+func Serve[A, R any](raw json.RawMessage, do func(A) (R, error)) (any, error) {
+	var args A
+	if err := bridge.DecodeAdditive(raw, bridge.MaxFrameBytes, &args); err != nil {
+		return nil, err
+	}
+	return do(args)
 }

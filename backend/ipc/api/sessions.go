@@ -42,6 +42,7 @@ type Register struct {
 	Previous  string      `json:"previous,omitempty"`
 	Channel   bool        `json:"channel,omitempty"`    // the host shows channel notifications
 	Runner    bool        `json:"runner,omitempty"`     // a job runner, not a person's session (HostRunner)
+	JobToken  string      `json:"jobToken,omitempty"`   // proves that a runner's session is the job of that name
 	Shared    bool        `json:"shared,omitempty"`     // one process for many sessions: it is none itself (HostShared)
 	Threads   bool        `json:"threads,omitempty"`    // the host serves many sessions, with a registering process for each (HostServer)
 	WakePrefs *WakePolicy `json:"wakePolicy,omitempty"` // nil: as configured
@@ -122,6 +123,8 @@ type Child struct {
 type PeersResult struct {
 	Self  string `json:"self"`
 	Peers []Peer `json:"peers"`
+	// Remote are the sessions of paired PCs that can be written to.
+	Remote []RemoteSession `json:"remote,omitempty"`
 }
 
 // AutoWakeArgs sets the calling session's own preference.

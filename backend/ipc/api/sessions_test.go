@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"bridge/backend/bridge"
+	"bridge/backend/job"
 	"bridge/backend/session"
 )
 
@@ -20,6 +21,15 @@ func TestTheFlagsOfTheLinkNameOneHost(t *testing.T) {
 		var register Register
 		if err := bridge.DecodeStrict([]byte("{"+flag+"}"), 1<<10, &register); err != nil || register.Host() != want {
 			t.Errorf("{%s} is the host %d (%v), want %d", flag, register.Host(), err, want)
+		}
+	}
+}
+
+// An agent of the kind ACP is there while it works on a job, and never as a session.
+func TestJOB_24_AnACPAgentComesInAJobAlone(t *testing.T) {
+	for _, runner := range []bool{true, false} {
+		if err := (Register{Kind: job.ACP, Runner: runner}).Check(); (err == nil) != runner {
+			t.Errorf("in a job: %v; Check = %v", runner, err)
 		}
 	}
 }

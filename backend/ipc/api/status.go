@@ -15,6 +15,23 @@ type Status struct {
 	Unread   int    `json:"unread"`
 }
 
+// Span is a time from a moment to another, Unix milliseconds; To is 0 while it goes on.
+type Span struct{ From, To int64 }
+
+// WorkTimes are the times at which a session was at work, the oldest first. Before
+// Whole some may be missing.
+type WorkTimes struct {
+	Spans []Span
+	Whole int64
+}
+
+// Work is when the sessions were at work, by peer id, as far as the broker saw it, which
+// has looked since Began.
+type Work struct {
+	Began    int64
+	Sessions map[string]WorkTimes
+}
+
 // OwnerCalls are the operations of the owner's programs.
 type OwnerCalls struct{ link Link }
 

@@ -11,6 +11,7 @@ import (
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
+	"bridge/backend/orphans"
 )
 
 // Moved is a file that went into quarantine; both paths are absolute.
@@ -19,14 +20,22 @@ type Moved struct {
 	To   string `json:"to"`
 }
 
+// Fixed says what a fix did.
+type Fixed struct {
+	Moved []Moved `json:"moved"`
+	// Ended are the folders of the jobs whose left processes were ended, absolute.
+	Ended []string `json:"ended"`
+}
+
 // Fix moves what the doctor calls fixable, temporary files of writes that never
 // ended and leases of processes that are gone, to a new folder under
-// archive/orphaned, with the same bytes under the same relative path (STO-06).
+// archive/orphaned, with the same bytes under the same relative path (STO-06). What a
+// dead runner of a job left running is ended (JOB-06).
 // Missing and damaged data is not its business. It refuses while writers live.
-func (m Mover) Fix(ctx context.Context) ([]Moved, error) {
-	moved := []Moved{}
+func (m Mover) Fix(ctx context.Context) (Fixed, error) {
+	done := Fixed{Moved: []Moved{}, Ended: []string{}}
 	if _, err := check.HasStore(ctx, m.Worker.Home); errors.Is(err, check.ErrLost) {
-		return moved, err // a lease or an index may be all that shows it
+		return done, err // a lease or an index may be all that shows it
 	}
 	err := m.Worker.Exclusively(lease.Fix, false, func() error {
 		report, err := check.Doctor{Worker: m.Worker}.Check(ctx)
@@ -38,20 +47,35 @@ func (m Mover) Fix(ctx context.Context) ([]Moved, error) {
 			if !finding.Fixable {
 				continue
 			}
-			if err := inventory.MakeDirs(m.Worker.Home.Dir(), "archive/orphaned/"+filepath.Base(target)+"/"+finding.Path); err != nil {
+			if err := m.fix(ctx, finding, target, &done); err != nil {
 				return err
 			}
-			one := Moved{From: inventory.JoinHome(m.Worker.Home.Dir(), finding.Path), To: inventory.JoinHome(target, finding.Path)}
-			err := m.Worker.Files().Move(one.From, one.To)
-			if inventory.IsGone(err) && inventory.IsMissing(one.From) {
-				continue // its process was just ending it, as one that asked for the same lock
-			}
-			if err != nil {
-				return err
-			}
-			moved = append(moved, one)
 		}
 		return nil
 	})
-	return moved, err
+	return done, err
+}
+
+// fix mends one finding; what is moved goes below target.
+func (m Mover) fix(ctx context.Context, finding check.Finding, target string, done *Fixed) error {
+	from := inventory.JoinHome(m.Worker.Home.Dir(), finding.Path)
+	if finding.Code == check.ProcessesLeft {
+		left, err := orphans.End(ctx, from)
+		if len(left) > 0 {
+			done.Ended = append(done.Ended, from)
+		}
+		return err
+	}
+	if err := inventory.MakeDirs(m.Worker.Home.Dir(), "archive/orphaned/"+filepath.Base(target)+"/"+finding.Path); err != nil {
+		return err
+	}
+	one := Moved{From: from, To: inventory.JoinHome(target, finding.Path)}
+	err := m.Worker.Files().Move(one.From, one.To)
+	if inventory.IsGone(err) && inventory.IsMissing(one.From) {
+		return nil // its process was just ending it, as one that asked for the same lock
+	}
+	if err == nil {
+		done.Moved = append(done.Moved, one)
+	}
+	return err
 }

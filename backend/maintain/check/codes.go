@@ -1,5 +1,7 @@
 package check
 
+import "maps"
+
 // Severity says what a finding means for the report's exit code: an error
 // makes it fail, a warning is shown.
 type Severity string
@@ -39,6 +41,8 @@ const (
 	RowUnreadable      Code = "row-unreadable"
 	RowNewer           Code = "row-newer"
 	RowReplaced        Code = "row-replaced"
+	CrossingDamaged    Code = "crossing-damaged"
+	OutboxStuck        Code = "outbox-stuck"
 	IndexDamaged       Code = "index-damaged"
 	IndexBehind        Code = "index-behind"
 	JSONUnreadable     Code = "json-unreadable"
@@ -63,6 +67,17 @@ const (
 	TestFailed         Code = "drill-failed"
 	RestoreUnfinished  Code = "restore-unfinished"
 	FileUnreadable     Code = "file-unreadable"
+	JobDamaged         Code = "job-damaged"
+	JobContradiction   Code = "job-contradiction"
+	JobUnknown         Code = "job-unknown"
+	ResultMissing      Code = "result-missing"
+	ResultUnsent       Code = "result-unsent"
+	ResultManual       Code = "result-manual"
+	RunLogMissing      Code = "run-log-missing"
+	ApprovalLeft       Code = "approval-left"
+	WorktreeMissing    Code = "worktree-missing"
+	ProcessesLeft      Code = "processes-left"
+	RegistryLockLeft   Code = "registry-lock-left"
 )
 
 // Kind is what is true of every finding of one code.
@@ -76,6 +91,29 @@ const restoreHint = "restore a snapshot with `bridge doctor --restore <snapshot>
 
 // Kinds is the documented list of codes.
 func Kinds() map[Code]Kind {
+	kinds := jobKinds()
+	maps.Copy(kinds, storeKinds())
+	return kinds
+}
+
+// jobKinds are those of delegated jobs.
+func jobKinds() map[Code]Kind {
+	return map[Code]Kind{
+		JobDamaged:       {Error, false, "everything else goes on; a snapshot from before has it whole, or mend it by hand"},
+		JobContradiction: {Warning, false, "nothing is lost: look at the job's result and its log; a snapshot from before the contradiction has both as they were"},
+		JobUnknown:       {Warning, false, "nothing uses it: a snapshot may have the job in its jobs.json; move it out of the home when you do not need it. Of a worktree look first at what is in it"},
+		ResultMissing:    {Error, false, "the job's session can be continued by message_subagent; its log may tell what it did, and a snapshot from before has the result"},
+		ResultUnsent:     {Warning, false, "nothing to do: a broker with jobs sends it; start one where none runs"},
+		ResultManual:     {Warning, false, "read it with a program of your choice: it is one JSON object, the answer is its member result"},
+		RunLogMissing:    {Warning, false, "nothing to do: what came of these runs is in their envelopes. No snapshot holds logs"},
+		ApprovalLeft:     {Warning, false, "nothing to do: no answer reaches anybody any more, and the record is kept"},
+		WorktreeMissing:  {Warning, false, "look for its branch in the repository; what was not committed there is where the folder went"},
+		ProcessesLeft:    {Warning, true, "a broker with jobs ends them, and `bridge doctor --fix` does too"},
+		RegistryLockLeft: {Warning, false, "stop every program that shares this home, then remove it by hand"},
+	}
+}
+
+func storeKinds() map[Code]Kind {
 	return map[Code]Kind{
 		StoreLost:          {Error, false, "type the command of your choice: until then no broker serves this home, and nothing takes the store's place"},
 		StoreReplaced:      {Warning, false, "nothing to do: `bridge doctor --restore` brings a snapshot from before back; move the set out of the home when you need it no more"},
@@ -100,6 +138,8 @@ func Kinds() map[Code]Kind {
 		RowUnreadable:      {Error, false, "everything else goes on, and the row is kept as it is; a snapshot from before has it whole. The topic has a decision in force again when one is recorded anew"},
 		RowReplaced:        {Warning, false, "nothing to do: a later decision of the same topic holds, and the row is kept as it is"},
 		RowNewer:           {Warning, false, "nothing is lost: the newer Bridge that wrote it reads it"},
+		CrossingDamaged:    {Error, false, "everything else goes on, and the row is kept as it is: send such a message again; a snapshot from before has it whole"},
+		OutboxStuck:        {Warning, false, "see `bridge network`: whether that PC is reached, and on it whether it allows messages. What waits goes by itself then, and its senders see that it waits"},
 		IndexDamaged:       {Warning, true, "nothing is lost: `bridge doctor --fix` moves the search index to archive/orphaned, and the next broker makes a new one from the messages"},
 		IndexBehind:        {Warning, false, "nothing to do: the broker catches up by itself; until then the search by words misses the newest"},
 		JSONUnreadable:     {Error, false, "make the file readable for you"},

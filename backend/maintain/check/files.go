@@ -26,8 +26,8 @@ var folders = []string{
 // known is what may lie right in a home beside these, our own and what the same
 // layout has in the field.
 var known = []string{
-	"config.json", "token", "launch-secret", "jobs.json", "remote-jobs.json", "broker.lock", "bridge.sock",
-	"window.lock", "window.sock",
+	"config.json", "needs.json", "rules.json", "token", "launch-secret", "jobs.json", "remote-jobs.json", "broker.lock", "bridge.sock",
+	"window.lock", "window.sock", "prompts-open", "demo",
 	".maintenance-lock", "worktrees", "inbox", "transfers", "locks",
 	"dashboard.json", "dashboard-key", "read-state", "message-waits", "sessions", "auto-wake.json", "job-outcomes",
 	"local-result-receipts", "plugin-versions", "plugin-sessions", "permission-repairs",
@@ -57,6 +57,12 @@ func (k *checker) checkFiles(ctx context.Context) error {
 	k.checkRights(".")
 	err := k.walk(ctx, func(name string, entry fs.DirEntry) error {
 		top, rest, _ := strings.Cut(name, "/")
+		if inventory.IsAgents(name) { // whatever it is: its size alone counts
+			if info, err := entry.Info(); err == nil && entry.Type().IsRegular() {
+				bytes[top] += info.Size()
+			}
+			return nil
+		}
 		if !isKnown(top) && (!entry.Type().IsRegular() || !isLeftover(name)) {
 			if rest == "" {
 				k.find(UnknownFile, name, "Bridge keeps no "+kindName(entry)+" of this name in its home")

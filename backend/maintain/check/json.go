@@ -17,6 +17,8 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/disk"
 	"bridge/backend/ipc"
+	"bridge/backend/job"
+	"bridge/backend/job/runs"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
 )
@@ -41,6 +43,8 @@ var jsonStores = []jsonStore{
 	{path: config.AutoWakeStore, version: config.AutoWakeVersion, read: func(_ config.Home, data []byte) error {
 		return json.Unmarshal(data, &config.AutoWakeChoices{})
 	}},
+	{path: config.RulesStore, version: config.RulesVersion, list: "rules"},
+	{path: config.NeedsStore, version: config.NeedsVersion, list: "putAway"},
 	{path: "jobs.json", version: lease.JSONVersion, list: "jobs"},
 	{path: "remote-jobs.json", version: lease.JSONVersion, list: "jobs"},
 	{path: "install/install.json", version: 1},
@@ -63,9 +67,11 @@ func (k *checker) checkJSON(ctx context.Context) error {
 			k.checkReceipt(name)
 		case isFile && path.Dir(name) == pendingFolder && config.IsPendingWrite(path.Base(name)):
 			k.checkPending(name)
+		case isFile && name == pendingFolder+"/"+job.PendingFile: // read with the jobs
+		case isFile && k.isManual(name): // a result that a person fetches
 		case isFile && slices.Contains(jsonFolders, top) && !isStore(name):
 			k.checkStore(jsonStore{path: name})
-		case entry.IsDir() && !slices.Contains(jsonFolders, top) && top != "read-journal":
+		case entry.IsDir() && (!slices.Contains(jsonFolders, top) && top != "read-journal" || inventory.IsAgents(name+"/")):
 			return fs.SkipDir
 		}
 		return nil
@@ -74,6 +80,20 @@ func (k *checker) checkJSON(ctx context.Context) error {
 
 func isStore(name string) bool {
 	return slices.ContainsFunc(jsonStores, func(one jsonStore) bool { return one.path == name })
+}
+
+// isManual reports whether the file is a result, or a receipt of one, that is too
+// large to be read by itself (JOB-04). That of a receipt becomes a finding here.
+func (k *checker) isManual(name string) bool {
+	size := inventory.SizeOf(inventory.JoinHome(k.dir, name))
+	if size <= runs.MaxEnvelopeBytes {
+		return false
+	}
+	if isReceipt := strings.HasPrefix(name, pendingFolder+"/") && path.Base(name) == "receipt.json"; isReceipt {
+		k.find(ResultManual, name, "the receipt is "+bridge.Size(size)+", too large to be read by itself: it is kept whole")
+		return true
+	}
+	return path.Base(name) == "envelope.json"
 }
 
 // checkStore reads one file whole: parse, then version, then shape, because the
@@ -175,8 +195,13 @@ func (k *checker) checkPending(name string) {
 		k.find(PendingDamaged, name, inventory.ShortErr(err))
 		return
 	}
+	waits(k, write.Store)
+}
+
+// waits says, once for all stores, that there are writes that wait.
+func waits(k *checker, store string) {
 	if !k.found(pendingFolder) {
-		k.find(PendingWrites, pendingFolder, "writes to "+write.Store+" and what comes after them wait until older programs have left")
+		k.find(PendingWrites, pendingFolder, "writes to "+store+" and what comes after them wait until older programs have left")
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 )
 
 // inQuarantine reports whether path, relative to the home, is one that Fix put
-// away, or part of a set of backups, pending or published: those stay as they
-// are.
+// away, part of a set of backups, pending or published, or a file that another PC has
+// sent: those stay as they are, whatever they are called.
 func inQuarantine(path string) bool {
-	for _, folder := range []string{"archive/orphaned/", "backups/", "message-backups/"} {
+	for _, folder := range []string{"archive/orphaned/", "backups/", "message-backups/", "inbox/", "network/incoming/"} {
 		if len(path) > len(folder) && path[:len(folder)] == folder {
 			return true
 		}

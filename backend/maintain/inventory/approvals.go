@@ -37,25 +37,44 @@ func IsApproval(name string) bool {
 
 // ReadApproval reads the approval at path; what is none is not answered.
 func ReadApproval(path string) Approval {
-	data, err := disk.ReadLimited(path, maxApprovalBytes)
+	members, public := redact(path, maxApprovalBytes, isPrivate)
+	if members == nil {
+		return Approval{}
+	}
+	return Approval{Answered: isAnswered(members.rest), Private: len(members.secrets) > 0, Public: public}
+}
+
+// redacted is a JSON object without its private members.
+type redacted struct {
+	rest    map[string]any
+	secrets []string // what was private, as it stands in the file
+}
+
+// redact reads the JSON object at path. public is all but its private members, the
+// very bytes where there are none, and nil where they cannot be told from the rest.
+func redact(path string, limit int64, isPrivate func(member string) bool) (read *redacted, public []byte) {
+	data, err := disk.ReadLimited(path, limit)
 	var members map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	if err != nil || !json.Valid(data) || decoder.Decode(&members) != nil {
-		return Approval{}
+		return nil, nil
 	}
-	read := Approval{Answered: isAnswered(members)}
-	secrets := takePrivate(members)
-	if read.Private = len(secrets) > 0; !read.Private {
-		read.Public = data
-		return read
+	read = &redacted{rest: members, secrets: takePrivate(members, isPrivate)}
+	if len(read.secrets) == 0 {
+		return read, data
 	}
-	public, err := json.MarshalIndent(members, "", "  ")
+	public, err = json.MarshalIndent(members, "", "  ")
 	leaks := func(secret string) bool { return len(secret) >= telling && strings.Contains(string(public), secret) }
-	if err == nil && !slices.ContainsFunc(secrets, leaks) {
-		read.Public = append(public, '\n')
+	if err != nil || slices.ContainsFunc(read.secrets, leaks) {
+		return read, nil
 	}
-	return read
+	return read, append(public, '\n')
+}
+
+// isPrivate knows the members of an approval that stay in the home.
+func isPrivate(member string) bool {
+	return strings.Contains(member, "token") || strings.Contains(member, "secret")
 }
 
 // isAnswered reports whether somebody decided. What has no state, as in the field,
@@ -68,18 +87,17 @@ func isAnswered(members map[string]any) bool {
 }
 
 // takePrivate takes every private member out of a JSON value and returns their
-// values.
-func takePrivate(value any) (secrets []string) {
+// values. isPrivate is asked about names in lower case.
+func takePrivate(value any, isPrivate func(member string) bool) (secrets []string) {
 	switch value := value.(type) {
 	case []any:
 		for _, one := range value {
-			secrets = append(secrets, takePrivate(one)...)
+			secrets = append(secrets, takePrivate(one, isPrivate)...)
 		}
 	case map[string]any:
 		for name, one := range value {
-			plain := strings.ToLower(name)
-			if !strings.Contains(plain, "token") && !strings.Contains(plain, "secret") {
-				secrets = append(secrets, takePrivate(one)...)
+			if !isPrivate(strings.ToLower(name)) {
+				secrets = append(secrets, takePrivate(one, isPrivate)...)
 				continue
 			}
 			delete(value, name)
@@ -92,15 +110,16 @@ func takePrivate(value any) (secrets []string) {
 
 // Belongs reports whether a managed file of the home dir goes into a snapshot.
 func Belongs(dir, name string) bool {
-	if !IsApproval(name) {
+	if !IsRedacted(name) {
 		return true
 	}
-	read := ReadApproval(JoinHome(dir, name))
-	return read.Answered && read.Public != nil
+	_, ok := PublicPart(dir, name)
+	return ok
 }
 
 // KeepsPrivate reports whether the file in the home holds what no set may have, so
-// that a restore leaves it as it is: the process that it belongs to may need it.
+// that a restore leaves it as it is: the process that it belongs to may need it. The
+// secret of a runner is of no use once that has ended, and where a restore may work it has.
 func KeepsPrivate(dir, name string) bool {
-	return IsApproval(name) && ReadApproval(JoinHome(dir, name)).Private
+	return IsApproval(name) && ReadApproval(JoinHome(dir, name)).Private || isUnreadableSecret(dir, name)
 }

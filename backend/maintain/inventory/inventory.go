@@ -36,6 +36,9 @@ const (
 	History = "history.db"
 )
 
+// Questions holds what sessions asked, and the answers on their way.
+const Questions = "questions.db"
+
 // Sidecar holds what an older schema of the primary store lacks.
 const Sidecar = "compat.db"
 
@@ -44,7 +47,7 @@ var Databases = []Database{
 	{Primary, schema.Version, "messages", schema.PrimaryStore},
 	{Archive, schema.ArchiveVersion, "archived_messages", schema.ArchiveStore},
 	{History, 2, "", ""}, // checkIndex knows what its index promises
-	{"questions.db", 1, "questions", ""},
+	{Questions, 1, "questions", ""},
 	{Sidecar, schema.SidecarVersion, "outbox", ""},
 }
 
@@ -57,10 +60,12 @@ func IsDatabase(path string) bool {
 }
 
 // unmanaged are the folders and files that no snapshot holds: copies, logs, the
-// two secrets (AUT-03) and what belongs to processes that live now.
+// two secrets (AUT-03), what belongs to processes that live now, and the files that
+// other PCs have sent, which may be of any size and are the owner's to keep: who sent
+// which is in the snapshot, by network/transfers.
 var unmanaged = []string{
 	"backups", "message-backups", ".migration-snapshots", "archive/orphaned", "logs",
-	".storage-users", ".maintenance-lock", "approvals", "dashboard.json", "dashboard-key", "token", "launch-secret",
+	".storage-users", ".maintenance-lock", "approvals", "prompts-open", "worktrees", "inbox", "network/incoming", "dashboard.json", "dashboard-key", "token", "launch-secret",
 }
 
 // IsManaged reports whether a snapshot holds the file at path, relative to the
@@ -75,20 +80,23 @@ func IsManaged(path string) bool {
 			return false
 		}
 	}
+	if IsAgents(path) || runText.MatchString(path) {
+		return false
+	}
 	inCopies := strings.HasPrefix(path, "install/") && path != "install/install.json"
 	isJSON := strings.HasSuffix(path, ".json") || strings.HasSuffix(path, ".jsonl")
 	return isJSON && !disk.IsTemp(path) && !inCopies && utf8.ValidString(path) // a manifest holds no other names
 }
 
 // copyOrder says when a copy of the home takes a managed file, smaller first. Data
-// moves on: from a journal into its store, from the compatibility store into the
-// primary one, from there into the archive. Taken in this order, what moves
-// meanwhile is copied twice and never missed.
+// moves on: from a journal into its store, from the compatibility store and, as the
+// owner's answers, from questions.db into the primary one, from there into the archive.
+// Taken in this order, what moves meanwhile is copied twice and never missed.
 func copyOrder(path string) int {
 	switch {
 	case strings.HasPrefix(path, "read-journal/"), strings.HasPrefix(path, "pending-job-writes/"):
 		return 0
-	case path == Sidecar:
+	case path == Sidecar, path == Questions:
 		return 2
 	case path == Primary:
 		return 3
@@ -102,10 +110,14 @@ func copyOrder(path string) int {
 
 // Managed lists the managed files of dir, relative with slashes, in the order in
 // which they are copied.
-// Links are left out: what they lead to is not the home's.
+// Links are left out: what they lead to is not the home's. So are the folders of agents
+// at work, which may be of any size.
 func Managed(ctx context.Context, dir string) ([]string, error) {
 	var found []string
 	err := Walk(ctx, dir, func(path string, entry fs.DirEntry) error {
+		if entry.IsDir() && IsAgents(path+"/") {
+			return fs.SkipDir
+		}
 		if entry.Type().IsRegular() && IsManaged(path) {
 			found = append(found, path)
 		}
@@ -167,6 +179,22 @@ func MakeDirs(dir, path string) error {
 		}
 	}
 	return nil
+}
+
+// CopyInto copies a file of the home dir, which is no database, into a set: of a
+// redacted one its public part. Where none of it may be copied, it is gone (IsGone).
+func CopyInto(files disk.Files, dir, name, to string) (sum string, size int64, err error) {
+	if !IsRedacted(name) {
+		return files.Copy(JoinHome(dir, name), to)
+	}
+	public, ok := PublicPart(dir, name)
+	if !ok {
+		return "", 0, fs.ErrNotExist
+	}
+	if err := files.WriteNew(to, public, disk.PrivateFile); err != nil {
+		return "", 0, err
+	}
+	return disk.Checksum(to)
 }
 
 // Present lists the managed files of the home dir that copies are made of, with the databases' side files.

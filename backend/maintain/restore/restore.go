@@ -33,6 +33,8 @@ type Restored struct {
 	Snapshot string `json:"snapshot"` // absolute
 	Recovery string `json:"recovery"` // the set of what was displaced, for good
 	Files    int    `json:"files"`
+	// Rules is what the owner must know of the standing rules that came back with it.
+	Rules string `json:"rules,omitempty"`
 }
 
 // outcome is the end of a restore or merge.
@@ -56,12 +58,19 @@ func (r Restorer) Restore(ctx context.Context, typed string) (done Restored, err
 		return done, err
 	}
 	source.files = slices.DeleteFunc(source.files, func(file inventory.File) bool { return inventory.KeepsPrivate(r.Worker.Home.Dir(), file.Path) })
+	var said string
 	err = r.Worker.Exclusively(lease.Restore, false, func() (err error) {
 		if err := r.checkTargets(source.files); err != nil {
 			return err
 		}
 		staged, err := r.stage(ctx, source)
 		defer func() { err = errors.Join(err, r.dropStaged(staged)) }()
+		if err == nil {
+			err = r.settleJobs(staged)
+		}
+		if err == nil {
+			said, err = r.settleRules(staged)
+		}
 		if err != nil {
 			return fmt.Errorf("prepare the files of the snapshot: %w", err)
 		}
@@ -69,7 +78,7 @@ func (r Restorer) Restore(ctx context.Context, typed string) (done Restored, err
 		if err != nil {
 			return fmt.Errorf("copy the present files to a recovery set: %w", r.notBegun(set, err))
 		}
-		done = Restored{Snapshot: source.dir, Recovery: set, Files: len(source.files)}
+		done = Restored{Snapshot: source.dir, Recovery: set, Files: len(source.files), Rules: said}
 		return r.replaceOrRollBack(ctx, source.files, staged, set, displaced)
 	})
 	return done, err
@@ -162,7 +171,7 @@ func (r Restorer) backUpCurrent(ctx context.Context, snapshot, work string) (set
 		if err := inventory.MakeDirs(root, path); err != nil {
 			return "", nil, err
 		}
-		sum, size, err := r.Worker.Files().Copy(inventory.JoinHome(r.Worker.Home.Dir(), path), inventory.JoinHome(root, path))
+		sum, size, err := inventory.CopyInto(r.Worker.Files(), r.Worker.Home.Dir(), path, inventory.JoinHome(root, path))
 		if err != nil {
 			return "", nil, err
 		}

@@ -3,7 +3,6 @@ package snapshot
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 
@@ -87,13 +86,10 @@ func (c *capture) copyOne(ctx context.Context, path string) (err error) {
 		return err
 	}
 	file := &inventory.File{Path: path}
-	switch {
-	case inventory.IsDatabase(path):
+	if inventory.IsDatabase(path) {
 		err = c.copyDatabase(ctx, file)
-	case inventory.IsApproval(path):
-		file.SHA256, file.Bytes, err = c.copyApproval(path, inventory.JoinHome(c.pending, path))
-	default:
-		file.SHA256, file.Bytes, err = c.Worker.Files().Copy(inventory.JoinHome(c.Worker.Home.Dir(), path), inventory.JoinHome(c.pending, path))
+	} else {
+		file.SHA256, file.Bytes, err = inventory.CopyInto(c.Worker.Files(), c.Worker.Home.Dir(), path, inventory.JoinHome(c.pending, path))
 	}
 	switch {
 	case inventory.IsGone(err) && (path == inventory.Sidecar || !inventory.IsDatabase(path)):
@@ -155,15 +151,3 @@ func (c *capture) omitIfRebuildable(ctx context.Context, file *inventory.File, f
 
 // dropCopy removes what this very call captured of a damaged index.
 func dropCopy(path string) error { return os.RemoveAll(path) }
-
-// copyApproval puts the public part of an answered approval into a set.
-func (c *capture) copyApproval(name, to string) (sum string, size int64, err error) {
-	read := inventory.ReadApproval(inventory.JoinHome(c.Worker.Home.Dir(), name))
-	if !read.Answered || read.Public == nil {
-		return "", 0, fs.ErrNotExist // it was taken away meanwhile
-	}
-	if err := c.Worker.Files().WriteNew(to, read.Public, disk.PrivateFile); err != nil {
-		return "", 0, err
-	}
-	return disk.Checksum(to)
-}

@@ -181,6 +181,7 @@ const (
 const (
 	batchCommits = 64
 	batchWait    = 250 * time.Millisecond
+	lateBegin    = 2 * time.Second // for it at the end, where there was no time before
 )
 
 // awaitBatch returns when there is enough to index, or damage to mend.
@@ -213,11 +214,26 @@ func (x *Index) loop(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
+			x.beginLate()
 			return
 		case <-x.nudge:
 			x.awaitBatch(ctx)
 		}
 	}
+}
+
+// beginLate indexes what came first where the end came before its turn. What it
+// cannot do, the next start does.
+func (x *Index) beginLate() {
+	if x.began {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lateBegin)
+	defer cancel()
+	if err := x.open(ctx); err != nil {
+		return
+	}
+	_, _ = x.step(ctx)
 }
 
 // catchUp goes on until nothing is left to index, giving way to senders.

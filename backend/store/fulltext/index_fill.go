@@ -36,6 +36,7 @@ type documentKind int
 const (
 	messageDocument  documentKind = 0
 	decisionDocument documentKind = 1
+	runDocument      documentKind = 2
 )
 
 const (
@@ -45,6 +46,8 @@ const (
 	// behind a group.
 	archivedBeyond = "SELECT id, ifnull(created_at, 0) FROM archived_messages WHERE rowid > ?3 AND " + Holds + " ORDER BY +created_at DESC, +rowid DESC"
 )
+
+const hasTranscripts = "EXISTS (SELECT 1 FROM conversation_records WHERE source >= 'run:' AND source < 'run;')"
 
 // sources are what the index follows, the oldest first, so that the numbers of
 // a rebuilt index follow the time.
@@ -68,6 +71,14 @@ var sources = []source{
 		name: "decisions", table: "decisions", kind: decisionDocument,
 		rows: `SELECT revision, id, created_at, topic || char(10) || body FROM decisions WHERE revision >= ?1 ORDER BY revision LIMIT ?2`,
 		last: "SELECT max(revision) FROM decisions",
+	},
+	{
+		// The lines of jobs' transcripts. Another program's records are passed over;
+		// where there are no others, they are not looked through each time.
+		name: "transcripts", table: "conversation_records", kind: runDocument,
+		rows: `SELECT id, source || '#' || offset, ifnull(at, 0), CAST(ifnull(body, '') AS TEXT) FROM conversation_records
+			WHERE ` + hasTranscripts + ` AND id >= ?1 AND +source >= 'run:' AND +source < 'run;' ORDER BY id LIMIT ?2`,
+		last: "SELECT max(id) FROM (SELECT id FROM conversation_records WHERE " + hasTranscripts + " AND +source >= 'run:' AND +source < 'run;' ORDER BY id DESC LIMIT 1)",
 	},
 }
 
@@ -207,7 +218,7 @@ func putAll(t *sqlitex.Tx, from source, documents []sourceRow) error {
 // was, or the same one before it moved.
 func putOne(t *sqlitex.Tx, kind documentKind, d sourceRow) error {
 	number := "1 + max(-1, (SELECT ifnull(max(doc), -1) FROM search_documents), (SELECT ifnull(max(last), -1) FROM search_groups))"
-	if kind == decisionDocument {
+	if kind != messageDocument {
 		number = "-1 + min(0, (SELECT ifnull(min(doc), 0) FROM search_documents))"
 	}
 	fresh, err := t.Exec("INSERT OR IGNORE INTO search_documents (doc, kind, id, at) SELECT "+number+", ?1, ?2, ?3", kind, d.id, d.at)

@@ -124,6 +124,26 @@ func TestDamageThatAQuestionMeetsIsMended(t *testing.T) {
 }
 
 // damaged is what SQLite says of a damaged file.
+// A broker that ends as soon as its first message is there leaves an index with
+// rows, which tells a lost store from one that never was.
+func TestSTO_17_WhatCameFirstIsIndexedBeforeTheEnd(t *testing.T) {
+	store, x := startLetters(t)
+	store.write(t, "m1", "a word")
+	x.Committed()
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := sql.Open("sqlite", sqlitex.DSN(x.path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	var row int64
+	if err := pool.QueryRow("SELECT row FROM search_upto").Scan(&row); err != nil || row != 1 {
+		t.Errorf("the index reaches to row %d, %v", row, err)
+	}
+}
+
 func damaged(t *testing.T) error {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "damaged.db")

@@ -33,8 +33,7 @@ type WordQuery struct {
 
 // Rank returns what holds all the words, the best first by BM25 and the newer
 // of equals, and how many rows the index is behind. It ranks the newest 2,000
-// messages and the newest 2,000 decisions, by those words that are in at most
-// 2,000 documents; where all are in more, the newest come first. Without an index
+// of each kind, by those words that are in at most 2,000 documents; where all are in more, the newest come first. Without an index
 // it fails with a sentence that says why.
 func (x *Index) Rank(ctx context.Context, q WordQuery) (found []Ranked, behind int64, err error) {
 	err = x.asked(func(a sqlitex.Querier) error {
@@ -72,7 +71,7 @@ type Ranked struct {
 }
 
 // kindsStored are the kinds by the numbers under which they are stored.
-var kindsStored = map[search.Kind]documentKind{search.Message: messageDocument, search.Decision: decisionDocument}
+var kindsStored = map[search.Kind]documentKind{search.Message: messageDocument, search.Decision: decisionDocument, search.Run: runDocument}
 
 // telling are the phrases that are seldom enough to rank by.
 func telling(ctx context.Context, a sqlitex.Querier, words search.Query) ([]search.Query, error) {
@@ -137,13 +136,13 @@ func rank(ctx context.Context, a sqlitex.Querier, kind search.Kind, q WordQuery,
 	return found, err
 }
 
-// The newest ?2 documents that hold ?1, created before ?3: messages count up,
-// decisions down.
+// The newest ?2 documents that hold ?1, created before ?3: messages count up, the
+// others, of kind ?4, down.
 const (
 	newestMessages = `SELECT d.doc, d.id, d.at FROM search_words w CROSS JOIN search_documents d ON d.doc = w.rowid
 		WHERE search_words MATCH ?1 AND w.rowid >= 0 AND d.at < ?3 ORDER BY w.rowid DESC LIMIT ?2`
-	newestDecisions = `SELECT d.doc, d.id, d.at FROM search_words w CROSS JOIN search_documents d ON d.doc = w.rowid
-		WHERE search_words MATCH ?1 AND w.rowid < 0 AND d.at < ?3 ORDER BY w.rowid LIMIT ?2`
+	newestOthers = `SELECT d.doc, d.id, d.at FROM search_words w CROSS JOIN search_documents d ON d.doc = w.rowid
+		WHERE search_words MATCH ?1 AND w.rowid < 0 AND d.at < ?3 AND d.kind = ?4 ORDER BY w.rowid LIMIT ?2`
 )
 
 func newest(ctx context.Context, a sqlitex.Querier, kind search.Kind, q WordQuery, ranked bool) (found []Ranked, err error) {
@@ -157,10 +156,11 @@ func newest(ctx context.Context, a sqlitex.Querier, kind search.Kind, q WordQuer
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	if kindsStored[kind] == decisionDocument {
-		text = newestDecisions
+	args := []any{q.Words.FTS5(), window, before}
+	if stored := kindsStored[kind]; stored != messageDocument {
+		text, args = newestOthers, append(args, stored)
 	}
-	rows, err := a.Query(ctx, text, q.Words.FTS5(), window, before)
+	rows, err := a.Query(ctx, text, args...)
 	return found, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		one := Ranked{Kind: kind}
 		err := rows.Scan(&one.doc, &one.ID, &one.At)

@@ -19,6 +19,8 @@ type Found struct {
 	program    int  // application_id
 	Deliveries int  // version of our component, 0 when it is not there
 	Ways       bool // it has delivery_ways, which came to version 1 later
+	Remote     int  // version of the component "remote", 0 when it is not there
+	Team       bool // it has team_decisions, which came to version 1 later
 	Empty      bool // it has no table
 }
 
@@ -88,15 +90,17 @@ func Read(ctx context.Context, pool *sql.DB) (f Found, tables map[string]string,
 		return err
 	})
 	_, f.Ways = tables["delivery_ways"]
+	_, f.Team = tables["team_decisions"]
 	if _, ok := tables["bridge_components"]; err == nil && ok {
-		err = pool.QueryRowContext(ctx, "SELECT ifnull(max(CAST(version AS INTEGER)), 0) FROM bridge_components WHERE name = 'deliveries'").Scan(&f.Deliveries)
+		const component = "(SELECT ifnull(max(CAST(version AS INTEGER)), 0) FROM bridge_components WHERE name = "
+		err = pool.QueryRowContext(ctx, "SELECT "+component+"'deliveries'), "+component+"'remote')").Scan(&f.Deliveries, &f.Remote)
 	}
 	return f, tables, err
 }
 
 // IsUpgraded reports whether the store has all that this build adds.
 func (f Found) IsUpgraded() bool {
-	return f.Version == Version && f.Deliveries == DeliveriesVersion && f.Ways
+	return f.Version == Version && f.Deliveries == DeliveriesVersion && f.Ways && f.Remote == RemoteVersion && f.Team
 }
 
 // CheckVersion refuses what is newer than this build (VER-06), and what no step
@@ -109,6 +113,8 @@ func (f Found) CheckVersion(path string) error {
 		return bridge.Errorf(bridge.Unsupported, "the store %s has schema version %d and this Bridge knows versions up to %d: use a newer Bridge", path, f.Version, Version)
 	case f.Deliveries > DeliveriesVersion:
 		return bridge.Errorf(bridge.Unsupported, "the store %s has deliveries version %d and this Bridge knows versions up to %d: use a newer Bridge", path, f.Deliveries, DeliveriesVersion)
+	case f.Remote > RemoteVersion:
+		return bridge.Errorf(bridge.Unsupported, "the store %s has remote version %d and this Bridge knows versions up to %d: use a newer Bridge", path, f.Remote, RemoteVersion)
 	}
 	return nil
 }

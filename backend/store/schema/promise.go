@@ -80,7 +80,7 @@ var (
 type item struct {
 	Lack
 	script  string
-	columns string // of a key or an index: a, b
+	columns string // of a key or an index: a, b; of a partial one with its condition behind them
 	unique  bool
 	body    string // of a trigger, in one form
 }
@@ -97,9 +97,10 @@ func readShape(ctx context.Context, pool *sql.DB) (s schemaShape, err error) {
 		"SELECT 'table', t.name, '', '', false, ifnull(t.sql, '') FROM " + tables,
 		"SELECT 'column', t.name, c.name, '', false, '' FROM " + columns,
 		"SELECT 'key', t.name, '', group_concat(c.name, ', ' ORDER BY c.pk), true, '' FROM " + columns + " AND c.pk > 0 GROUP BY t.name",
-		`SELECT iif(i.origin = 'c', 'index', 'key'), t.name, i.name, (SELECT group_concat(x.name, ', ' ORDER BY x.seqno) FROM pragma_index_info(i.name) x), i."unique",
-			ifnull((SELECT sql FROM sqlite_schema WHERE type = 'index' AND name = i.name), '')
-			FROM sqlite_schema t, pragma_index_list(t.name) i WHERE t.type = 'table' AND t.sql NOT LIKE 'CREATE VIRTUAL%' AND NOT i.partial`,
+		`SELECT iif(i.origin = 'c', 'index', 'key'), t.name, i.name, (SELECT group_concat(x.name, ', ' ORDER BY x.seqno) FROM pragma_index_info(i.name) x)
+				|| iif(i.partial, ' ' || substr(s.sql, instr(upper(s.sql), ' WHERE ') + 1), ''), i."unique", ifnull(s.sql, '')
+			FROM sqlite_schema t, pragma_index_list(t.name) i LEFT JOIN sqlite_schema s ON s.type = 'index' AND s.name = i.name
+			WHERE t.type = 'table' AND t.sql NOT LIKE 'CREATE VIRTUAL%'`,
 		"SELECT 'trigger', t.tbl_name, t.name, '', false, t.sql FROM sqlite_schema t WHERE t.type = 'trigger'",
 	} {
 		rows, err := pool.QueryContext(ctx, query)
@@ -168,7 +169,7 @@ func scriptsOf(promise Promise, version int) (scripts []string) {
 		scripts = append(scripts, fmt.Sprint(step))
 	}
 	if version == Version {
-		scripts = append(scripts, "deliveries", "archived")
+		scripts = append(scripts, "deliveries", "archived", "remote", "team")
 	}
 	return scripts
 }
@@ -284,6 +285,9 @@ func LacksOf(ctx context.Context, pool *sql.DB, promise Promise) ([]Lack, error)
 // awaits reports whether an upgrade brings the item: before it a store has the
 // tables of its steps alone, with keys and indexes of its own.
 func (f Found) awaits(one item) bool {
+	if f.Remote < RemoteVersion && one.script == "remote" || !f.Team && one.script == "team" {
+		return true
+	}
 	if f.Version < Version || f.Deliveries < DeliveriesVersion {
 		return !one.IsData() || one.script == "deliveries"
 	}

@@ -23,6 +23,10 @@ const SidecarVersion = 1
 // tables and indexes of ours that do not raise the schema version.
 const DeliveriesVersion = 1
 
+// RemoteVersion is the newest version of the component "remote": the tables about
+// paired PCs, which do not raise the schema version either.
+const RemoteVersion = 1
+
 // Script is the SQL of a schema step or part, by its name.
 func Script(name string) (string, error) {
 	text, err := files.ReadFile(name + ".sql")

@@ -1,13 +1,13 @@
 -- Component "search" 1, in history.db beside whatever else it holds: the index
--- of words and of pieces of text. All of it can be made anew from the messages and the
--- decisions.
+-- of words and of pieces of text. All of it can be made anew from the messages, the
+-- decisions and the transcripts of jobs.
 CREATE TABLE IF NOT EXISTS bridge_components (name TEXT PRIMARY KEY, version INTEGER NOT NULL);
--- A document is one message, whatever its deliveries, or one revision of a
--- decision. Messages have numbers from 0 up in the order in which they were
--- found, decisions from -1 down.
+-- A document is one message, whatever its deliveries, one revision of a
+-- decision, or one line of a job's transcript. Messages have numbers from 0 up in the order in which they were
+-- found, the others from -1 down.
 CREATE TABLE IF NOT EXISTS search_documents (
   doc  INTEGER PRIMARY KEY,
-  kind INTEGER NOT NULL, -- 0 message, 1 decision
+  kind INTEGER NOT NULL, -- 0 message, 1 decision, 2 line of a transcript
   id   TEXT    NOT NULL,
   at   INTEGER NOT NULL, -- Unix milliseconds of creation
   UNIQUE (kind, id)

@@ -158,7 +158,7 @@ func (w *merger) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, bring := range []func(context.Context) error{w.bringArchived, w.bringMessages, w.bringRoutes, w.bringLists} {
+	for _, bring := range []func(context.Context) error{w.bringArchived, w.bringMessages, w.bringRoutes, w.bringCrossings, w.bringLists} {
 		if err := bring(ctx); err != nil {
 			return err
 		}
@@ -328,6 +328,27 @@ func (w *merger) bringRoutes(context.Context) error {
 	}
 	_, err := w.tx.Exec(`INSERT INTO main.job_delivery_routes (id, recipient, consumed_at)
 		SELECT id, recipient, consumed_at FROM snap.job_delivery_routes r WHERE NOT EXISTS (SELECT 1 FROM main.job_delivery_routes a WHERE a.id = r.id)`)
+	return err
+}
+
+// backAgain is why mail for a paired PC goes nowhere that came back from a copy. The
+// copy has messages alone (STO-10): whether it reached that PC nobody knows, and what is
+// unclear is never sent again by itself.
+const backAgain = "it came back from a backup of messages, which does not say whether it reached that PC: send it again where that is needed"
+
+// bringCrossings ends the waiting of mail for paired PCs that came back and that the
+// store knows nothing else of. The PC, where the store knows it by other mail, may still
+// tell that it has it.
+func (w *merger) bringCrossings(context.Context) error {
+	if err := w.step("merge remote_outbox"); err != nil {
+		return err
+	}
+	_, err := w.tx.Exec(`WITH pcs AS (SELECT substr(recipient, 1, instr(recipient, '/')) AS host, pc, max(place) FROM main.remote_outbox GROUP BY host)
+		INSERT INTO main.remote_outbox (message_id, recipient, pc, state, changed_at, words)
+		SELECT m.id, m.recipient, ifnull((SELECT pc FROM pcs WHERE host = substr(m.recipient, 1, instr(m.recipient, '/'))), ''), 'refused', CAST(unixepoch('subsec') * 1000 AS INTEGER), ?1
+		FROM temp.missing_messages CROSS JOIN snap.messages s ON s.rowid = row CROSS JOIN main.messages m ON m.id = s.id AND m.recipient = s.recipient
+		WHERE instr(m.recipient, '/') > 1 AND m.read_at IS NULL
+			AND NOT EXISTS (SELECT 1 FROM main.remote_outbox o WHERE o.message_id = m.id AND o.recipient = m.recipient)`, backAgain)
 	return err
 }
 

@@ -2,8 +2,11 @@
 // milliseconds. Identity is the cookie; the page holds no secret.
 
 export type Step = 'accepted' | 'durable' | 'woken' | 'handed' | 'consumed' | 'answered';
-/** How far a delivery has come. 'expired' left the row of steps for good. */
-export type Stage = Step | 'expired';
+/**
+ * How far a delivery has come. 'expired' left the row of steps for good. On its way to another PC one is 'at-hub' when
+ * the team's hub has stored it and that PC has not, has 'arrived' when that PC has, or was 'refused' by it for good.
+ */
+export type Stage = Step | 'expired' | 'at-hub' | 'arrived' | 'refused';
 
 /** Which way a step was reached; '' where nobody knows. */
 export type Via =
@@ -115,15 +118,373 @@ export interface StorageSummary {
   lastBackup: number | null;
 }
 
-/** What one session has left unread for too long, by the server's rule. */
-export interface Overdue {
-  /** The session's. */
+/** What a need is about. */
+export type NeedSort =
+  | 'offline'
+  | 'storage'
+  | 'approval'
+  | 'question'
+  | 'job-asks'
+  | 'job-ended'
+  | 'job-review'
+  | 'mail'
+  | 'expired'
+  | 'agent';
+
+/** One thing that needs the owner, by the server's rule: the tray and `bridge needs` list the same. */
+export interface Need {
+  /** "<sort>:<id of what it is about>". */
   id: string;
-  name: string;
-  messages: number;
-  /** The id of the message that waits longest, and when it came. */
-  oldest: string;
+  sort: NeedSort;
+  title: string;
+  /** What exactly, never cut. */
+  detail: string;
   since: number;
+  /** When it will be over by itself. */
+  until: number | null;
+  /** The folder that it is about, or ''. */
+  place: string;
+  /** Where on the page it is dealt with, as "#/runs". */
+  link: string;
+  /** It can be put away. */
+  news: boolean;
+}
+
+/** What a session asks its owner. */
+export interface Question {
+  id: string;
+  by: string;
+  agent: string;
+  /** The folder of the session. */
+  project: string;
+  title: string;
+  context: string;
+  topic: string;
+  /** None for an answer in words. */
+  options: { id: string; label: string; consequence: string }[];
+  /** The session waits for the answer. */
+  blocking: boolean;
+  state: 'open' | 'answered' | 'cancelled' | 'superseded';
+  askedAt: number;
+  endedAt: number | null;
+  /** `receipt` is the message that takes it to the session, '' while it waits to be sent. */
+  answer: { option: string; text: string; words: string; pinned: boolean; receipt: string } | null;
+}
+
+/** What may be left out: an answer needs an option or text. */
+export interface QuestionAnswer {
+  option?: string;
+  text?: string;
+  pin?: boolean;
+}
+
+/** Where a delegated job is. */
+export type RunStatus =
+  | 'queued'
+  | 'starting'
+  | 'running'
+  | 'waiting'
+  | 'finished'
+  | 'failed'
+  | 'refused'
+  | 'limit'
+  | 'cancelled'
+  | 'interrupted';
+
+/** What a waiting job waits for; all but a retry wait for somebody's word. */
+export type WaitFor = 'approval' | 'budget' | 'timeout' | 'repeat' | 'silence' | 'retry';
+
+export type Access = 'read' | 'ask' | 'edit';
+
+/** A delegated job. */
+export interface Run {
+  run: string;
+  job: string;
+  /** Who asked for it: a session, or the job above. */
+  by: string;
+  agent: string;
+  /** What its agent is called: the kind, or the name that its owner gave one of kind acp. */
+  called: string;
+  title: string;
+  status: RunStatus;
+  /** For what a waiting one waits; null for every other. `until` is left out where it is not known. */
+  wait: { for: WaitFor; until?: number } | null;
+  /** Why its last run ended, in a word; '' while it goes on. */
+  ended: string;
+  model: string;
+  effort: string;
+  access: Access;
+  /** What holds below the agent's own rules: sandbox, own, none, or '' while nobody knows. */
+  layer: string;
+  progress: { percent: number | null; etaMinutes: number | null; note: string };
+  /** What it does now, '' between two steps. */
+  step: string;
+  workdir: string;
+  branch: string;
+  session: string;
+  tokens: number;
+  costUsd: number;
+  /** Null while it stands in line. */
+  startedAt: number | null;
+  /** Null while it goes on. */
+  endedAt: number | null;
+  /** Where it works, for one on a paired PC. */
+  remote?: { host: string; name: string };
+  /** Why this may not be the present state of one on a paired PC. */
+  doubt?: string;
+  /** Null without one of its own. */
+  worktree: Worktree | null;
+}
+
+/** The checkout of a worktree job. */
+export interface Worktree {
+  path: string;
+  /** Its main checkout, where the work is landed. */
+  repository: string;
+  /** What it holds, or what it gave back. */
+  bytes: number;
+  /** Why it was not taken away, '' before that was looked at. */
+  stays: string;
+  /** When it was taken away; its branch stays. */
+  reclaimedAt: number | null;
+  /** What the owner did last with the work. */
+  landing: Landing | null;
+}
+
+/** A finish: "staged" was broken off and stands in the main checkout, not committed. */
+export interface Landing {
+  action: FinishAction;
+  state: 'begun' | 'done' | 'staged' | 'failed';
+  at: number;
+  commit?: string;
+}
+
+/** What the runner saw itself, beside what the agent says. */
+export interface Evidence {
+  /** Commits; '' outside of a repository. */
+  base: string;
+  head: string;
+  files: { path: string; from?: string; status: string; added: number; removed: number }[];
+  /** `exit` is null where the agent does not tell. */
+  commands: { command: string; exit: number | null }[];
+  tokens: number;
+  costUsd: number;
+  durationMs: number;
+  /** Why it ended, in a word. */
+  ended: string;
+  layer: string;
+}
+
+/** A job with what it was asked and what came of its last run that has ended. */
+export interface RunDetail extends Run {
+  prompt: string;
+  result: RunResult | null;
+}
+
+export interface RunResult {
+  status: RunStatus;
+  /** What its agent says, whole. */
+  text: string;
+  /** Why there is no answer, or why it cannot be read; '' where there is one. */
+  error: string;
+  at: number | null;
+  evidence: Evidence;
+}
+
+/** What became of the owner's words to a job; `delivery` is null where there were none. */
+export interface Said {
+  job: string;
+  status: RunStatus;
+  delivery: 'running' | 'continued' | 'queued' | 'applied' | null;
+}
+
+/** What may be left out stays. */
+export interface JobChange {
+  title?: string;
+  model?: string;
+  effort?: string;
+  access?: Access;
+}
+
+/** What one agent CLI tells of its models. */
+export interface AgentModels {
+  agent: string;
+  /** When it was asked. */
+  asOf: number;
+  /** `id` is what the CLI wants to hear; a name or efforts that it does not tell are empty. */
+  models: { id: string; name: string; efforts: string[]; default: boolean }[];
+  /** Why there is nothing, or not all. */
+  note: string;
+}
+
+/** What one agent CLI tells of the limits of its account. */
+export interface AgentUsage {
+  agent: string;
+  /** When it was asked. */
+  asOf: number;
+  plan: string;
+  /** `resetsAt` is null where the CLI does not say it. */
+  limits: { name: string; usedPercent: number; resetsAt: number | null }[];
+  /** Why there is nothing. */
+  note: string;
+}
+
+export type ApprovalState = 'asked' | 'answered' | 'delivered' | 'applied' | 'expired' | 'withdrawn';
+export type Verdict = 'allow' | 'deny';
+
+/** How a prompt of a session ended without an answer from here. */
+export type Elsewhere = 'allowed' | 'refused' | 'answered' | 'stopped' | 'gone' | 'unheld' | 'unclear';
+
+/** A question of a job, or the permission prompt of an interactive session, whose job is ''. */
+export interface Approval {
+  id: string;
+  job: string;
+  /** Of a prompt the session's name. */
+  session: string;
+  /** Whom it is put to. */
+  by: string;
+  kind: string;
+  /** The tool, as its agent names it. */
+  what: string;
+  /** Exactly what would be done, never cut. */
+  detail: string;
+  cwd: string;
+  /** What the agent says of it, or ''. */
+  why: string;
+  state: ApprovalState;
+  askedAt: number;
+  /** Null for a prompt of a session: its terminal asks on. */
+  expiresAt: number | null;
+  /** Null while nobody has. */
+  answeredAt: number | null;
+  answeredBy: string;
+  decision: Verdict | '';
+  reason: string;
+  /** Which job on a paired PC asks. */
+  remote?: { host: string; name: string };
+  elsewhere?: Elsewhere;
+  /** Why it cannot be answered here. */
+  onlyTold?: string;
+  /** What an answer does besides. */
+  caution?: string;
+  /** What a session's model asks in its own words, and what was chosen, a list for each. */
+  choices?: Choice[];
+  answers?: string[][];
+  /** While it is open: what "from now on" may mean. */
+  fromNowOn?: FromNowOn;
+}
+
+/** One question of a model's own. */
+export interface Choice {
+  question: string;
+  header?: string;
+  /** None for an answer in words. */
+  options: { label: string; description?: string; preview?: string }[];
+  /** More than one may be chosen. */
+  several?: boolean;
+  /** Words of one's own are an answer, too. */
+  words?: boolean;
+}
+
+/** What a standing rule may be made of. */
+export interface FromNowOn {
+  exact: boolean;
+  /** The words of which a prefix may be made; none where the whole alone can be allowed. */
+  words: string[];
+  /** How many of them it needs. */
+  least: number;
+  folder: string;
+  /** Why there is no rule, or no prefix; else ''. */
+  why: string;
+}
+
+/** What the owner chose beside "allow". */
+export interface RuleWish {
+  match: 'exact' | 'prefix';
+  words?: string[];
+  folder: 'this' | 'all';
+  until?: number;
+}
+
+/** A standing rule. */
+export interface Rule {
+  id: string;
+  agent: string;
+  kind: string;
+  tool: string;
+  match: 'exact' | 'prefix';
+  /** Of an exact one: all that it allows. */
+  text: string;
+  words: string[];
+  /** '' is every folder. */
+  folder: string;
+  says: string;
+  until: number | null;
+  madeAt: number;
+  uses: number;
+  lastUse: number | null;
+  /** The job or session of the last use. */
+  lastFor: string;
+}
+
+export interface TakenBack {
+  rule: Rule;
+  /** Approvals that are asked again. */
+  asked: string[];
+  /** Approvals whose agent may have acted already. */
+  handed: string[];
+}
+
+/** When prompts of sessions can be answered here. */
+export type AnswerPrompts = 'off' | 'away' | 'always';
+
+export interface Prompting {
+  answerPrompts: AnswerPrompts;
+  /** Away mode is on: prompts are kept for the page. */
+  away: boolean;
+}
+
+export interface FileDiff {
+  path: string;
+  /** Of a rename, else ''. */
+  from: string;
+  status: string;
+  added: number;
+  removed: number;
+  binary: boolean;
+  /** Unified, '' where it cannot be shown. */
+  patch: string;
+  /** The patch is too long to be shown. */
+  cut: boolean;
+}
+
+/** What a job changed, against its own start. */
+export interface Diff {
+  base: string;
+  head: string;
+  files: FileDiff[];
+}
+
+export interface LineComment {
+  path: string;
+  line: number;
+  side: 'old' | 'new';
+  body: string;
+}
+
+export type FinishAction = 'apply' | 'squash' | 'merge' | 'keep' | 'discard';
+
+export interface Finished {
+  action: FinishAction;
+  /** Paths that do not fit. */
+  conflicts: string[];
+  done: boolean;
+  /** On the branch of the main checkout; of keep and discard the job's own, or ''. */
+  commit: string;
+  /** The job's, after it. */
+  branch: string;
+  /** The main one. */
+  checkout: string;
 }
 
 export interface State {
@@ -133,11 +494,67 @@ export interface State {
   broker: { state: 'live' | 'offline'; host: string; pid: number | null };
   peers: Peer[];
   messages: Message[];
-  /** Who waits longest first. */
-  overdue: Overdue[];
   /** How many messages the hour before `at` brought, also those that `messages` does not hold. */
   lastHour: { messages: number; at: number };
+  runs: Run[];
+  /** Checkouts of jobs that are there. */
+  worktrees: { count: number; bytes: number };
+  approvals: Approval[];
+  /** Oldest first. */
+  needs: Need[];
+  prompting: Prompting;
   storage: StorageSummary;
+}
+
+/** A time; `to` is null while it goes on. */
+export interface Span {
+  from: number;
+  to: number | null;
+}
+
+/** How far a message came to one recipient. */
+export interface Way {
+  name: string;
+  /** Two are of a message to a paired PC. */
+  stage: Stage | 'arrived' | 'refused';
+  /** When it woke the session. */
+  woken: number | null;
+  read: number | null;
+}
+
+/** A message in short. */
+export interface ActivityMark {
+  id: string;
+  from: string;
+  /** Of the sender. */
+  agent: string;
+  to: string;
+  kind: Message['kind'];
+  at: number;
+  /** Its beginning. */
+  words: string;
+  ways: Way[];
+}
+
+/** What happened since a time. */
+export interface Activity {
+  since: number;
+  at: number;
+  /** From when on it is known who was at work; null without a broker. */
+  began: number | null;
+  /** When sessions were at work, by their id, the oldest first. */
+  work: Record<string, Span[]>;
+  /** Newest first. */
+  messages: ActivityMark[];
+  /** False where older messages are left out, because there were too many. */
+  complete: boolean;
+}
+
+/** What an hour brought. */
+export interface Hour {
+  from: number;
+  messages: number;
+  wakes: number;
 }
 
 export type Scope = 'all' | { project: string } | { sessions: string[] };
@@ -164,9 +581,11 @@ export interface UnreadableDecision {
   newer: boolean;
 }
 
-/** `unreadable` is left out where there are none. */
+/** What there is none of is left out. */
 export interface Decisions {
   decisions: Decision[];
+  /** In a history: to each of the revisions that PCs of a team made at the same time, the next one of them. */
+  atOnce?: Record<string, string>;
   unreadable?: UnreadableDecision[];
 }
 
@@ -302,8 +721,13 @@ export interface Settings {
   port: number;
   autoWake: boolean;
   wakeOnDirect: boolean;
-  desktop: { notifications: boolean };
+  desktop: {
+    notifications: boolean;
+    /** Hours of the day without a notice, as "22:00"; null for none. */
+    quiet: { from: string; to: string } | null;
+  };
   claude: { statusLine: boolean };
+  answerPrompts: AnswerPrompts;
   /** Whether the desktop app starts at login; `why` it cannot, "" where it can. Null where that app does not serve the page. */
   login: { on: boolean; why: string } | null;
   /** Where this page is served now; another port counts from the next start. */
@@ -311,7 +735,212 @@ export interface Settings {
 }
 
 /** What may be left out stays. */
-export type SettingsChange = Partial<Omit<Settings, 'servedPort' | 'login'> & { login: boolean }>;
+export type SettingsChange = Partial<
+  Omit<Settings, 'servedPort' | 'login' | 'desktop'> & {
+    login: boolean;
+    /** Two empty times are none. */
+    desktop: { notifications?: boolean; quiet?: { from: string; to: string } };
+  }
+>;
+
+/** A PC for people; the fingerprint is what they compare of its id. */
+export interface PCName {
+  name: string;
+  id: string;
+  fingerprint: string;
+}
+
+/** What config.json allows a PC; without links it is nothing yet. */
+export interface PCAllowed {
+  jobs: boolean;
+  messages: boolean;
+  decisions: boolean;
+  dashboard: boolean;
+  files: boolean;
+}
+
+export interface PairedPC extends PCName {
+  up: boolean;
+  /** Null while no link is up. */
+  since: number | null;
+  release: string;
+  capabilities: string[];
+  /** Why it has to be updated, a sentence, or ''. */
+  update: string;
+  /** Why the last call came to nothing, or ''. */
+  failed: string;
+  /** By its own name, whatever its whole team may. */
+  allowed: PCAllowed;
+  /** What it may do here, a sentence. */
+  may: string;
+  /** It is of this PC's team. */
+  member: boolean;
+  /** It is paired with this PC. */
+  paired: boolean;
+  /** Another PC that had its name in the team before, and when this PC saw that. */
+  before: { fingerprint: string; since: number } | null;
+}
+
+/** What another PC pairs by. */
+export interface Invitation {
+  id: string;
+  state: 'open' | 'used' | 'burnt' | 'expired';
+  /** '' unless it is open. */
+  code: string;
+  addresses: string[];
+  /** No other PC can reach these. */
+  localOnly: boolean;
+  expiresAt: number;
+  wrongCodes: number;
+  /** So many wrong codes burn it. */
+  burntAt: number;
+  /** Who used it. */
+  peer: PCName | null;
+}
+
+/** What config.json says about other PCs, as far as it is the same for all of them. */
+export interface NetworkPolicy {
+  /** Names the file as it was read: a change is one of exactly that. */
+  revision: string;
+  /** None is loopback only. */
+  listen: string[];
+  port: number;
+  /** The addresses of this PC that it could listen at. */
+  own: string[];
+  jobsEnabled: boolean;
+  allowRoots: { path: string; warning: string }[];
+  agents: string[];
+  /** The agents that could be allowed. */
+  kinds: string[];
+  maxAccess: 'read' | 'ask' | 'edit';
+  /** Why no job starts for another PC at all, or ''. */
+  jobsOff: string;
+  /** Names that are allowed something and that no paired PC has. */
+  unpaired: string[];
+  /** Teams that share decisions as a whole and that this PC is not in. */
+  otherTeams: string[];
+}
+
+export interface Network {
+  name: string;
+  id: string;
+  fingerprint: string;
+  enabled: boolean;
+  listening: string[];
+  /** Why nobody can come in, or ''. */
+  failed: string;
+  /** The last one, also when it is open no more. */
+  invitation: Invitation | null;
+  peers: PairedPC[];
+  policy: NetworkPolicy;
+  /** Null where this PC belongs to none. */
+  team: Team | null;
+}
+
+/** The team that this PC belongs to; its PCs stand among the peers. */
+export interface Team {
+  /** '' where it cannot be read. */
+  team: string;
+  /** What the team calls this PC. */
+  name: string;
+  /** Of the hub. */
+  id: string;
+  fingerprint: string;
+  /** The server is a NATS server of the team's own, and no hub. */
+  own: boolean;
+  up: boolean;
+  /** Null while it is not up. */
+  since: number | null;
+  /** The hub's node that this PC talks to, or ''. */
+  server: string;
+  /** Why the hub is not reached, or ''. */
+  failed: string;
+  /** The whole team shares decisions. */
+  decisions: boolean;
+  /** What that means, a sentence. */
+  may: string;
+  /** PCs of the team that are not heard: each has the name of a pair. */
+  unheard: string[];
+  /** What whoever runs the hub sees, in sentences. */
+  sees: string;
+  /** Whether it can read what this PC says to another one, in sentences. */
+  carried: string;
+  /** config.json has this PC seal that. */
+  seal: boolean;
+  /** What came from the team and was not taken since then, the last first. */
+  dropped: Dropped[];
+  watched: number | null;
+  /** Decisions of this PC that the hub, although it is reached, does not take: how many and why,
+   *  a sentence without its end. */
+  waits: { words: string; since: number } | null;
+}
+
+/** What came under one PC's name and was not taken for one reason. */
+export interface Dropped {
+  /** "3 × " can stand before it. */
+  words: string;
+  count: number;
+  last: number;
+  /** No right Bridge does that by itself. */
+  hostile: boolean;
+}
+
+/** A session of a paired PC, by the name "<host>/<session>". */
+export interface PCSession {
+  name: string;
+  agent: string;
+  state: string;
+  /** '' where its owner does not show it. */
+  cwd: string;
+  since: number;
+}
+
+/** A delegated job of a paired PC, by the name "<host>/<job>". */
+export interface PCJob {
+  name: string;
+  agent: string;
+  status: string;
+  title: string;
+  cwd: string;
+  /** When it began; 0 while it waits. */
+  since: number;
+}
+
+/** What a paired PC shows of itself, read-only. */
+export interface PCList {
+  name: string;
+  id: string;
+  /** Its sessions take messages from here. */
+  messages: boolean;
+  sessions: PCSession[];
+  jobs: PCJob[];
+  /** When it said so, or null for never. */
+  asOf: number | null;
+  /** Why there is nothing newer, or ''. */
+  failed: string;
+}
+
+/** What is left out stays. */
+export interface PolicyChange {
+  enabled?: boolean;
+  name?: string;
+  listen?: string[];
+  jobsEnabled?: boolean;
+  allowRoots?: string[];
+  agents?: string[];
+  peers?: ({ id: string } & Partial<PCAllowed>)[];
+  team?: { team: string; decisions?: boolean; seal?: boolean };
+  forget?: string[];
+}
+
+/** What a change of the policy means in words, and the network after it. */
+export interface NetworkPlan {
+  saved: boolean;
+  /** About this PC (''), a paired one or a team ("@" before its name). */
+  changes: { name: string; before: string; after: string }[];
+  warnings: string[];
+  network: Network;
+}
 
 /** A piece of others' work inside the product; `text` is its place among the texts. */
 export interface Licensed {
@@ -333,9 +962,12 @@ export type ArchiveMessage = Pick<
   'id' | 'from_name' | 'from_agent' | 'to_target' | 'recipients' | 'body' | 'created_at' | 'hop' | 'reply_to'
 >;
 
-/** One hit of the full-text search. Target and recipients are a message's, topic and current a decision's. */
+/**
+ * One hit of the full-text search. Target and recipients are a message's, topic and current a decision's; of a run,
+ * what was said in a delegated job, the author is the job and `said` tells who spoke.
+ */
 export interface Hit {
-  kind: 'message' | 'decision';
+  kind: 'message' | 'decision' | 'run';
   id: string;
   at: number;
   author_name: string;
@@ -344,6 +976,8 @@ export interface Hit {
   recipients: string;
   topic: string;
   current: boolean;
+  /** What a line of a run is: prompt, message, text, call, question, answer or end. */
+  said: string;
   /** Plain text in pieces; `hit` ones are what was looked for. */
   snippet: { text: string; hit: boolean }[];
   /** Within the page, as "#/decisions/release". */
@@ -361,7 +995,16 @@ export class Unreachable extends Error {}
 /** The server knows us not (any more): the launch link must be opened again. */
 export class Refused extends Error {}
 /** The server answered with an error; the message is its sentence for people. */
-export class Failed extends Error {}
+export class Failed extends Error {
+  constructor(
+    message: string,
+    readonly status = 0,
+    /** All of the answer, for those that carry more than the sentence. */
+    readonly body: unknown = null,
+  ) {
+    super(message);
+  }
+}
 
 async function call<T>(path: string, init?: RequestInit): Promise<T> {
   let response: Response;
@@ -371,18 +1014,10 @@ async function call<T>(path: string, init?: RequestInit): Promise<T> {
     throw new Unreachable('Bridge does not answer.');
   }
   if (response.ok) return (await response.json()) as T;
-  const sentence = await errorSentence(response);
-  throw response.status === 403 ? new Refused(sentence) : new Failed(sentence);
-}
-
-async function errorSentence(response: Response): Promise<string> {
-  const fallback = `The server answered ${response.status}.`;
-  try {
-    const body = (await response.json()) as { error?: unknown };
-    return typeof body.error === 'string' && body.error !== '' ? body.error : fallback;
-  } catch {
-    return fallback;
-  }
+  const body = (await response.json().catch(() => null)) as { error?: unknown } | null;
+  const told = body?.error;
+  const sentence = typeof told === 'string' && told !== '' ? told : `The server answered ${response.status}.`;
+  throw response.status === 403 ? new Refused(sentence) : new Failed(sentence, response.status, body);
 }
 
 function post<T>(path: string, body: unknown, method = 'POST'): Promise<T> {
@@ -397,6 +1032,10 @@ const encode = encodeURIComponent;
 
 export const api = {
   state: () => call<State>('/api/state'),
+  /** Of the last eight hours at most. */
+  activity: (since: number) => call<Activity>(`/api/activity?since=${since}`),
+  /** The last 24, the oldest first; counted once a minute. */
+  hours: () => call<{ hours: Hour[] }>('/api/activity/hours'),
   agents: () => call<Agents>('/api/agents'),
   /** Without a digest it shows what would be changed; with one it is consent to exactly that. */
   changeAgent: (kind: string, change: 'connect' | 'disconnect', digest?: string) =>
@@ -407,6 +1046,18 @@ export const api = {
   settings: () => call<Settings>('/api/settings'),
   /** Answers with all settings after the change. */
   changeSettings: (change: SettingsChange) => post<Settings>('/api/settings', change, 'PUT'),
+  network: () => call<Network>('/api/network'),
+  /** Another PC can pair by the code of the answer. */
+  networkLists: () => call<{ peers: PCList[] }>('/api/network/lists'),
+  invite: () => post<Network>('/api/network/invite', {}),
+  withdrawInvite: () => post<Network>('/api/network/invite', {}, 'DELETE'),
+  /** The code goes in the body alone. */
+  linkPC: (address: string, code: string) =>
+    post<PCName & { may: string }>('/api/network/link', { address, code }),
+  unpair: (id: string) => post<Network>(`/api/network/peers/${encode(id)}`, {}, 'DELETE'),
+  /** Fails with status 409 where config.json is no longer of that revision. */
+  changePolicy: (revision: string, change: PolicyChange, dryRun: boolean) =>
+    post<NetworkPlan>('/api/network/policy', { revision, dryRun, ...change }, 'PUT'),
   licences: () => call<Licences>('/assets/licences.json'),
   /** One session's messages, newest first, those before the given time only. */
   messages: (peer: string, limit: number, before?: number) =>
@@ -424,6 +1075,52 @@ export const api = {
     post<ChatResult>(`/api/sessions/${encode(name)}/message`, { body, ...child }),
   send: (to: string, body: string) => post<SendResult>('/api/messages', { to, body }),
   chatDelivery: (id: string) => call<ChatDelivery>(`/api/chat-delivery/${encode(id)}`),
+  run: (name: string) => call<RunDetail>(`/api/runs/${encode(name)}`),
+  /** A piece of a job's log from a byte on; `next` is where it goes on. */
+  runLog: (name: string, from: number) =>
+    call<{ text: string; next: number; size: number }>(`/api/runs/${encode(name)}?from=${from}`),
+  runDiff: (name: string) => call<Diff>(`/api/runs/${encode(name)}/diff`),
+  /** All of them become one message to the job. */
+  commentRun: (name: string, comments: LineComment[]) =>
+    post<Said>(`/api/runs/${encode(name)}/comments`, { comments }),
+  finishRun: (name: string, action: FinishAction, dryRun: boolean, message = '') =>
+    post<Finished>(`/api/runs/${encode(name)}/finish`, {
+      action,
+      dryRun,
+      ...(message === '' ? {} : { message }),
+    }),
+  /** A note about a native child of the job's own session, to the job. */
+  noteToJob: (job: string, child: string, body: string) =>
+    post<ChatResult>(`/api/jobs/${encode(job)}/message`, { body, child, target: 'parent' }),
+  writeToJob: (job: string, body: string) => post<Said>('/api/subagents/message', { job, body }),
+  setAway: (on: boolean) => post<Prompting>('/api/away', { on }),
+  changeJob: (job: string, change: JobChange) => post<Said>('/api/subagents/settings', { job, ...change }),
+  cancelJob: (job: string) => post<Said>('/api/subagents/cancel', { job }),
+  /** The first answer wins: Failed with status 409 where somebody was quicker. */
+  answerApproval: (id: string, decision: Verdict, reason: string, rule?: RuleWish) =>
+    post<Approval>(`/api/approvals/${encode(id)}`, {
+      decision,
+      ...(reason === '' ? {} : { reason }),
+      ...(rule === undefined ? {} : { rule }),
+    }),
+  /** Answers what a session's model asks, a list for each of its questions. */
+  chooseAnswers: (id: string, answers: string[][]) =>
+    post<Approval>(`/api/approvals/${encode(id)}`, { decision: 'allow', answers }),
+  rules: () => call<{ rules: Rule[] }>('/api/rules'),
+  /** Nothing is allowed by it any more when this returns. */
+  takeBackRule: (id: string) => post<TakenBack>(`/api/rules/${encode(id)}`, {}, 'DELETE'),
+  questions: () => call<{ questions: Question[] }>('/api/questions'),
+  /** The first answer wins: Failed with status 409 where the question is over. */
+  answerQuestion: (id: string, answer: QuestionAnswer) =>
+    post<Question>(`/api/questions/${encode(id)}`, answer),
+  /** Puts news away, or takes it back, everywhere; answers with what is left. */
+  putAway: (id: string, away: boolean) => post<{ needs: Need[] }>(`/api/needs/${encode(id)}`, { away }),
+  /** The first answer is as slow as the agent's CLI. */
+  models: (agent: string) => call<{ agents: AgentModels[] }>(`/api/models?agent=${encode(agent)}`),
+  /** Of all agents on this PC; the first answer is as slow as the slowest CLI. */
+  usage: () => call<{ agents: AgentUsage[] }>('/api/usage'),
+  /** What they told last, without starting any. */
+  usageKept: () => call<{ agents: AgentUsage[] }>('/api/usage/kept'),
   storage: () => call<DoctorReport>('/api/storage'),
   /** The drills, the newest first. */
   drills: () => call<{ drills: Proof[] }>('/api/storage/drills'),

@@ -3,7 +3,9 @@
 import type { Place } from './route';
 
 export type Action =
-  { do: 'go'; to: Place['page'] } | { do: 'search' | 'compose' | 'next' | 'previous' | 'close' | 'help' };
+  | { do: 'go'; to: Place['page'] }
+  | { do: 'search' | 'compose' | 'next' | 'previous' | 'close' | 'help' | 'allow' | 'deny' }
+  | { do: 'choose'; option: string };
 
 /** How long `g` waits for its second key, in ms. */
 export const CHORD = 1500;
@@ -13,16 +15,24 @@ const GO: Record<string, Place['page']> = {
   o: 'overview',
   s: 'sessions',
   d: 'decisions',
+  r: 'runs',
   f: 'search',
   t: 'storage',
+  p: 'network',
   ',': 'settings',
 };
 
 const SINGLE: Record<string, Action> = {
   '/': { do: 'search' },
   c: { do: 'compose' },
+  a: { do: 'allow' },
+  d: { do: 'deny' },
   j: { do: 'next' },
   k: { do: 'previous' },
+  1: { do: 'choose', option: '1' },
+  2: { do: 'choose', option: '2' },
+  3: { do: 'choose', option: '3' },
+  4: { do: 'choose', option: '4' },
   Escape: { do: 'close' },
   '?': { do: 'help' },
 };
@@ -34,12 +44,17 @@ export const SHEET: readonly { keys: string[]; does: string }[] = [
   { keys: ['/'], does: 'search, on this page or in everything' },
   { keys: ['c'], does: 'write a message' },
   { keys: ['Ctrl', 'Enter'], does: 'send it (⌘ Enter on a Mac)' },
+  { keys: ['a'], does: 'allow what is asked (then Enter)' },
+  { keys: ['d'], does: 'deny it (then say why)' },
+  { keys: ['1', '4'], does: 'the answer of that number (then Enter)' },
   { keys: ['g', 'n'], does: 'go to Needs you' },
   { keys: ['g', 'o'], does: 'go to Overview' },
   { keys: ['g', 's'], does: 'go to Sessions' },
   { keys: ['g', 'd'], does: 'go to Decisions' },
+  { keys: ['g', 'r'], does: 'go to Runs' },
   { keys: ['g', 'f'], does: 'go to Search' },
   { keys: ['g', 't'], does: 'go to Storage' },
+  { keys: ['g', 'p'], does: 'go to Network (paired PCs)' },
   { keys: ['g', ','], does: 'go to Settings' },
   { keys: ['?'], does: 'this sheet' },
 ];

@@ -17,8 +17,10 @@ function play(answer: () => Promise<State>) {
     opened: number;
     closed: number;
     fetched: number;
+    told: number[];
     worked: (Work | null)[];
   } = {
+    told: [],
     worked: [],
     open: null,
     opened: 0,
@@ -38,6 +40,7 @@ function play(answer: () => Promise<State>) {
       },
       now: () => Date.now(),
       random: () => 0.5,
+      told: (revision) => ports.told.push(revision),
       worked: (running) => ports.worked.push(running),
     },
     () => undefined,
@@ -69,6 +72,14 @@ describe('live state', () => {
     ports.open?.onRevision(5);
     await vi.advanceTimersByTimeAsync(COALESCE);
     expect(ports.fetched - before).toBe(1);
+  });
+
+  it('tells of each revision at once, before the state of it is fetched', async () => {
+    const { ports } = play(() => Promise.resolve(state()));
+    await settle();
+    const before = ports.fetched;
+    for (const r of [2, 3]) ports.open?.onRevision(r);
+    expect([ports.told, ports.fetched - before]).toEqual([[2, 3], 0]);
   });
 
   it('passes the news of maintenance on, without a fetch', async () => {

@@ -29,6 +29,8 @@ export interface LivePorts {
   now(): number;
   /** A number in [0, 1), to spread the reconnects of several windows. */
   random(): number;
+  /** Hears at once that there is news, before the state of it is fetched. */
+  told(revision: number): void;
   /** Hears the news of maintenance. */
   worked(running: Work | null): void;
 }
@@ -86,6 +88,7 @@ export class Live {
         this.#requestFetch(0);
       },
       onRevision: (revision) => {
+        this.#ports.told(revision);
         if (revision !== this.snapshot.state?.revision) this.#requestFetch(COALESCE);
       },
       onWork: (running) => this.#ports.worked(running),

@@ -3,7 +3,7 @@
 
 import { tick } from 'svelte';
 import { joinNotifications } from '../features/messages/messages';
-import { api, type Work } from './api';
+import { api, type State, type Work } from './api';
 import { Live, openEventSource, type Snapshot } from './live';
 import { href, parseRoute, type Place } from './route';
 
@@ -14,11 +14,19 @@ class Page {
   live: Snapshot = $state.raw({ phase: 'loading', state: null, offlineSince: null });
   /** The newest messages, newest first. */
   messages = $derived(joinNotifications(this.live.state?.messages ?? []));
+  #sessions = $derived.by(() => {
+    const jobs = new Set(this.live.state?.runs.map((r) => r.job));
+    return this.live.state?.peers.filter((p) => !jobs.has(p.name)) ?? [];
+  });
   /** The time that ages are counted from; it moves every few seconds. */
   now = $state(Date.now());
   /** The part of the details that an opened message starts at. */
   detailsAt: 'top' | 'delivery' = $state('top');
+  /** The part of the settings to begin at when they are opened. */
+  settingsAt: 'top' | 'rules' = $state('top');
   route = $state.raw(parseRoute(location.hash));
+  /** The newest revision that is known; the state of it comes a moment later. */
+  latest = $state(-1);
   /** The last news of maintenance; undefined while there was none. */
   work: { running: Work | null } | undefined = $state.raw();
   #opener: HTMLElement | null = null;
@@ -28,18 +36,25 @@ class Page {
       openEvents: openEventSource,
       now: Date.now,
       random: Math.random,
+      told: (revision) => (this.latest = revision),
       worked: (running) => (this.work = { running }),
     },
     (snapshot) => {
       this.now = Date.now();
       this.live = snapshot;
+      this.latest = this.revision;
     },
   );
 
   get state() {
     return this.live.state;
   }
+  /** The live sessions; those of jobs are with their job. */
   get peers() {
+    return this.#sessions;
+  }
+  /** All live sessions, those of jobs too, which have their job's name. */
+  get everyone() {
     return this.live.state?.peers ?? [];
   }
   /** Changes whenever something in Bridge did. */
@@ -80,6 +95,12 @@ class Page {
     const { phase, state } = this.live;
     if (phase !== 'live' || state === null || document.visibilityState !== 'visible') return;
     if (this.now - state.lastHour.at > COUNT_LIFE) this.#connection.poke();
+  }
+
+  /** Takes in a part of the state that an answer told before the next one is fetched. */
+  told(part: Partial<State>): void {
+    const { state } = this.live;
+    if (state !== null) this.live = { ...this.live, state: { ...state, ...part } };
   }
 
   retry(): void {

@@ -9,9 +9,13 @@ describe('routes', () => {
     [{ page: 'session', name: 'claude-api' }, '#/sessions/claude-api'],
     [{ page: 'child', name: 'a/b', child: 'c 1/2' }, '#/sessions/a%2Fb/c%201%2F2'],
     [{ page: 'storage' }, '#/storage'],
+    [{ page: 'network' }, '#/network'],
     [{ page: 'search' }, '#/search'],
     [{ page: 'topic', topic: 'release/notes ?' }, '#/decisions/release%2Fnotes%20%3F'],
     [{ page: 'topic', topic: '..' }, '#/decisions/..'],
+    [{ page: 'runs' }, '#/runs'],
+    [{ page: 'run', job: 'codex-job-0a1b2c3d', tab: '' }, '#/runs/codex-job-0a1b2c3d'],
+    [{ page: 'run', job: 'codex-job-0a1b2c3d', tab: 'changes' }, '#/runs/codex-job-0a1b2c3d/changes'],
     [{ page: 'settings' }, '#/settings'],
   ])('%j there and back', (place, hash) => {
     expect(href(place)).toBe(hash);

@@ -1,5 +1,5 @@
 // Addresses within the page: #/overview, #/sessions/<name>,
-// #/sessions/<name>/<child id>, #/decisions/<topic>.
+// #/sessions/<name>/<child id>, #/decisions/<topic>, #/runs/<job>/<log, changes or result>.
 // A message opened in the details is ?m=<id>, so that "back" closes it.
 
 export type Place =
@@ -10,9 +10,15 @@ export type Place =
   | { page: 'child'; name: string; child: string }
   | { page: 'decisions' }
   | { page: 'topic'; topic: string }
+  | { page: 'runs' }
+  | { page: 'run'; job: string; tab: RunTab }
   | { page: 'search' }
   | { page: 'storage' }
+  | { page: 'network' }
   | { page: 'settings' };
+
+/** What of a job is shown; '' is the one that fits its state. */
+export type RunTab = '' | 'log' | 'changes' | 'result';
 
 export interface Route {
   place: Place;
@@ -32,17 +38,23 @@ function placeOf(page: string, [first = '', second = '']: string[]): Place {
     case 'needs':
     case 'search':
     case 'storage':
+    case 'network':
     case 'settings':
       return { page };
     case 'sessions':
       if (first === '') return { page: 'sessions' };
       return second === '' ? { page: 'session', name: first } : { page: 'child', name: first, child: second };
+    case 'runs':
+      return first === '' ? { page: 'runs' } : { page: 'run', job: first, tab: tabOf(second) };
     case 'decisions':
       return first === '' ? { page: 'decisions' } : { page: 'topic', topic: first };
     default:
       return { page: 'overview' };
   }
 }
+
+const tabOf = (word: string): RunTab =>
+  word === 'log' || word === 'changes' || word === 'result' ? word : '';
 
 function decode(part: string): string {
   try {
@@ -64,6 +76,8 @@ function pathOf(place: Place): string {
       return `sessions/${encodeURIComponent(place.name)}`;
     case 'child':
       return `sessions/${encodeURIComponent(place.name)}/${encodeURIComponent(place.child)}`;
+    case 'run':
+      return `runs/${encodeURIComponent(place.job)}${place.tab === '' ? '' : `/${place.tab}`}`;
     case 'topic':
       return `decisions/${encodeURIComponent(place.topic)}`;
     default:

@@ -1,12 +1,24 @@
 // Small complete values for unit tests; each test names only what it is about.
 
-import type { Decision, Delivery, Message, Overdue, Peer, Stage, State, Step } from './api';
+import type {
+  Approval,
+  Decision,
+  Delivery,
+  Message,
+  Need,
+  Peer,
+  Question,
+  Run,
+  Stage,
+  State,
+  Step,
+} from './api';
 
 const STEPS: Step[] = ['accepted', 'durable', 'woken', 'handed', 'consumed', 'answered'];
 
 /** A delivery whose steps up to its stage happened, one second apart from `at`. */
 export function delivery(stage: Stage, over: Partial<Delivery> = {}, at = 1000): Delivery {
-  const reached = stage === 'expired' ? 1 : STEPS.indexOf(stage);
+  const reached = Math.max(stage === 'accepted' ? 0 : 1, STEPS.indexOf(stage as Step));
   return {
     id: 'p-1',
     name: 'codex-web',
@@ -66,8 +78,19 @@ export function peer(over: Partial<Peer> = {}): Peer {
   };
 }
 
-export function overdue(over: Partial<Overdue> = {}): Overdue {
-  return { id: 'p-1', name: 'codex-web', messages: 1, oldest: 'm-1', since: 0, ...over };
+export function need(over: Partial<Need> = {}): Need {
+  return {
+    id: 'mail:codex-web:m-1',
+    sort: 'mail',
+    title: 'codex-web has not read 1 message',
+    detail: 'It is idle; give it a turn, and it reads.',
+    since: 0,
+    until: null,
+    place: '/src/web',
+    link: '#/sessions/codex-web?m=m-1',
+    news: true,
+    ...over,
+  };
 }
 
 export function state(over: Partial<State> = {}): State {
@@ -77,8 +100,12 @@ export function state(over: Partial<State> = {}): State {
     broker: { state: 'live', host: 'serve', pid: 1 },
     peers: [],
     messages: [],
-    overdue: [],
     lastHour: { messages: 0, at: 0 },
+    runs: [],
+    worktrees: { count: 0, bytes: 0 },
+    approvals: [],
+    needs: [],
+    prompting: { answerPrompts: 'off', away: false },
     storage: { ok: null, errors: 0, warnings: 0, lastBackup: null },
     ...over,
   };
@@ -95,6 +122,76 @@ export function decision(over: Partial<Decision> = {}): Decision {
     sourceMessageId: null,
     supersedes: null,
     current: true,
+    ...over,
+  };
+}
+
+export function run(over: Partial<Run> = {}): Run {
+  return {
+    run: 'codex-job-0a1b2c3d',
+    job: 'codex-job-0a1b2c3d',
+    by: 'claude-api',
+    agent: 'codex',
+    called: over.agent ?? 'codex',
+    title: 'Fix the parser',
+    status: 'running',
+    wait: null,
+    ended: '',
+    model: '',
+    effort: '',
+    access: 'read',
+    layer: 'own',
+    progress: { percent: null, etaMinutes: null, note: '' },
+    step: '',
+    workdir: '/home/anna/web',
+    branch: '',
+    session: 's-1',
+    tokens: 0,
+    costUsd: 0,
+    startedAt: 1000,
+    endedAt: null,
+    worktree: null,
+    ...over,
+  };
+}
+
+export function approval(over: Partial<Approval> = {}): Approval {
+  return {
+    id: 'a-1',
+    job: 'codex-job-0a1b2c3d',
+    session: 's-1',
+    by: 'claude-api',
+    kind: 'command',
+    what: 'shell',
+    detail: 'rm -rf build',
+    cwd: '/home/anna/web',
+    why: '',
+    state: 'asked',
+    askedAt: 1000,
+    expiresAt: 601_000,
+    answeredAt: null,
+    answeredBy: '',
+    decision: '',
+    reason: '',
+    ...over,
+  };
+}
+
+export function question(over: Partial<Question> = {}): Question {
+  return {
+    id: 'q-1',
+    by: 'codex-web',
+    agent: 'codex',
+    project: '/home/anna/web',
+    title: 'Which database?',
+    context: '',
+    topic: '',
+    options: [],
+    blocking: false,
+    state: 'open',
+    askedAt: 1000,
+    endedAt: null,
+    answer: null,
     ...over,
   };
 }

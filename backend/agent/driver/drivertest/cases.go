@@ -122,12 +122,19 @@ func denied(t *testing.T, bench Bench) {
 	bench.Script("touch", Step{Run: "touch made"}, Step{Say: "done"})
 	j := Begin(t, bench, "touch")
 	j.answer(false, "because-of-the-moon")
-	j.ended(job.EndAnswer)
+	// One that knows no reasons may stop at the refusal.
+	if end := Until[job.TurnEnded](j, nil); end.Why != job.EndAnswer && (j.can().DenyReason || end.Why != job.EndDenied) {
+		t.Errorf("the turn ended with %+v, want an answer", end)
+	}
 	if made(j) {
 		t.Error("it ran")
 	}
-	if n := bench.Shown("because-of-the-moon"); n != 1 {
-		t.Errorf("the model reads the reason %d times, want 1", n)
+	want := 0
+	if j.can().DenyReason {
+		want = 1
+	}
+	if n := bench.Shown("because-of-the-moon"); n != want {
+		t.Errorf("the model reads the reason %d times, want %d", n, want)
 	}
 	if steps := Of[job.StepEnded](j); len(steps) != 1 || steps[0].State != job.StepRefused {
 		t.Errorf("steps = %+v, want one that was refused", steps)
@@ -158,10 +165,17 @@ func liveMessage(t *testing.T, bench Bench) {
 	j := Begin(t, bench, "touch")
 	question := Until[job.Asked](j, nil).Question
 	message := job.Message{ID: uuid.NewString(), Text: "look-at-the-moon"}
-	j.must("Message", j.Run.Message(j.ctx, message))
+	taken := j.say(message)
 	j.must("Answer", j.Run.Answer(j.ctx, job.Answer{Question: question.ID, Allow: true}))
+	if !j.can().LiveMessage { // it is the next turn, of the same run
+		j.ended(job.EndAnswer)
+		if index[job.Accepted](j) != lastIndex[job.Accepted](j) {
+			t.Errorf("it was taken while a turn ran: %s", Kinds(j.All))
+		}
+	}
 	Until(j, func(i job.Inserted) bool { return i.Message == message.ID })
 	j.ended(job.EndAnswer)
+	j.must("Message", <-taken)
 	if n := bench.Shown("look-at-the-moon"); n != 1 {
 		t.Errorf("the model reads the message %d times, want 1", n)
 	}
@@ -173,10 +187,11 @@ func lateMessage(t *testing.T, bench Bench) {
 	j := Begin(t, bench, "slow")
 	j.must("AtGate", bench.AtGate(j.ctx, "last-answer"))
 	message := Prompt("more")
-	j.must("Message", j.Run.Message(j.ctx, message))
+	taken := j.say(message)
 	bench.Open("last-answer")
 	Until(j, func(i job.Inserted) bool { return i.Message == message.ID })
 	j.Drain()
+	j.must("Message", <-taken)
 	turns := Of[job.TurnEnded](j)
 	if len(turns) == 0 || turns[len(turns)-1].Text != "second" {
 		t.Errorf("turns = %+v, want the last to answer the message", turns)

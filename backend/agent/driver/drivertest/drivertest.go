@@ -181,6 +181,30 @@ func (j *Job) answer(allow bool, reason string) job.Question {
 	return question
 }
 
+// can tells what the run declares that it can do.
+func (j *Job) can() job.Capabilities {
+	j.Helper()
+	for _, event := range j.All {
+		if opened, is := event.(job.Opened); is {
+			return opened.Capabilities
+		}
+	}
+	return Until[job.Opened](j, nil).Capabilities
+}
+
+// say hands a message over to a run that is busy. Where a turn takes no more words it
+// is taken when that has ended; the channel tells how it went.
+func (j *Job) say(message job.Message) <-chan error {
+	j.Helper()
+	taken := make(chan error, 1)
+	if j.can().LiveMessage {
+		taken <- j.Run.Message(j.ctx, message)
+		return taken
+	}
+	go func() { taken <- j.Run.Message(j.ctx, message) }()
+	return taken
+}
+
 func (j *Job) must(what string, err error) {
 	j.Helper()
 	if err != nil {
@@ -201,4 +225,14 @@ func (j *Job) ended(why job.EndReason) job.TurnEnded {
 // index is the place of the first event of type E, -1 without one.
 func index[E job.Event](j *Job) int {
 	return slices.IndexFunc(j.All, func(event job.Event) bool { _, ok := event.(E); return ok })
+}
+
+// lastIndex is the place of the last event of type E, -1 without one.
+func lastIndex[E job.Event](j *Job) int {
+	for i := len(j.All) - 1; i >= 0; i-- {
+		if _, ok := j.All[i].(E); ok {
+			return i
+		}
+	}
+	return -1
 }

@@ -53,10 +53,11 @@ export function register(on) {
   })
 
   on("turn.complete", async ($, e, next) => {
+    const at = await $.clock.now()
     const completed = await next(e)
-    if (e.agentId === undefined) {
+    // Meanwhile the next one may have begun.
+    if (e.agentId === undefined && (mod.turn === e.turnId || mod.turn === "")) {
       mod.turn = ""
-      const at = await $.clock.now()
       if (mod.session !== "") report($, mod, { event: "turn-ended", session: mod.session, at })
     }
     return completed

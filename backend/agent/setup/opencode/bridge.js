@@ -20,7 +20,7 @@ const MAX_BACKLOG = 1 << 20 // bytes waiting for a child that does not read
 const MAX_PROMPT = 4000 // characters of a prompt that are reported
 const MAX_REMEMBERED = 500 // texts of ours, and calls heard
 
-const EVENTS = ["session.created", "session.updated", "session.status", "session.idle", "session.deleted"]
+const EVENTS = ["session.created", "session.updated", "session.status", "session.idle", "session.deleted", "permission.asked", "permission.replied", "question.asked", "question.replied", "question.rejected"]
 
 // opencode may load a plugin more than once, and tell only one of the loads what
 // happens, or both. Per process and folder there is one link, and what it has
@@ -42,6 +42,7 @@ class Link {
     this.heard = new Set() // ids of events, prompts and tool calls
     this.waiting = new Map() // request id -> function that takes the reply
     this.late = new Map() // request id -> session, where the reply did not come in time
+    this.prompts = new Map() // id of an open permission prompt -> { session, line, answering }
     this.unheard = new Map() // loan id -> confirmation that no child has answered
     this.lastID = 0
     this.failures = 0
@@ -71,6 +72,7 @@ class Link {
     for (const handle of [child, child.stdin, child.stdout]) handle?.unref?.()
     this.heardOf = Promise.all([...this.unheard.values()].map((confirmation) => this.confirm(confirmation)))
     for (const [id, session] of this.sessions) if (session.reported) this.report(id, session)
+    for (const { line } of this.prompts.values()) this.write({ prompt: line })
   }
 
   restart() {
@@ -108,7 +110,8 @@ class Link {
     else if (message.loan) {
       this.giveBack(message.loan) // nobody waits for it any more
       this.ring(this.late.get(message.id))
-    } else if (message.mail && message.wake) this.ring(message.mail)
+    } else if (message.answer) this.answer(message.answer)
+    else if (message.mail && message.wake) this.ring(message.mail)
   }
 
   // ask resolves to the child's reply, or to {} when there is none in time.
@@ -225,6 +228,57 @@ class Link {
     if (this.sessions.get(id)?.busy === false) this.tell("session.idle", id)
   }
 
+  // ---- permission prompts, and what the model asks
+
+  // asked tells of a prompt. opencode shows it meanwhile, and the first answer wins.
+  async asked({ id, sessionID, permission, patterns, metadata, questions }) {
+    const call = await this.who(sessionID)
+    if (!call) return
+    const line = questions ? { id, call, questions } : { id, call, permission, patterns, metadata }
+    this.prompts.set(id, { session: sessionID, line })
+    this.write({ prompt: line })
+  }
+
+  // answer gives opencode its user's answer. Only one that it takes was handed over.
+  async answer({ id, allow, message, answers }) {
+    const prompt = this.prompts.get(id)
+    if (!prompt || prompt.answering) return
+    let url = `/permission/${id}/reply`
+    let body = allow ? { reply: "once" } : { reply: "reject", message }
+    if (prompt.line.questions) {
+      if (allow && !answers) return
+      url = `/question/${id}/${allow ? "reply" : "reject"}`
+      body = allow ? { answers } : {}
+    }
+    prompt.answering = this.client._client
+      .request({ method: "POST", url, body, headers: { "content-type": "application/json" } })
+      .then((result) => !result?.error, () => false)
+    if (await prompt.answering) this.write({ settled: { id, event: "delivered" } })
+  }
+
+  // replied says how a prompt ended.
+  replied({ requestID, reply }) {
+    return this.settle(requestID, reply === "reject" ? "refused" : "allowed")
+  }
+
+  // rest ends the prompts of a session whose turn is over.
+  rest(sessionID) {
+    for (const [id, { session }] of this.prompts) if (session === sessionID) this.settle(id, "gone")
+  }
+
+  // settle tells the end of a prompt once, after what was handed over. The end of the
+  // turn may be heard before how the prompt came to it.
+  async settle(id, event) {
+    const prompt = this.prompts.get(id)
+    if (!prompt) return
+    const isFirst = prompt.event === undefined
+    if (isFirst || event !== "gone") prompt.event = event
+    if (!isFirst) return
+    await prompt.answering
+    this.prompts.delete(id)
+    this.write({ settled: { id, event: prompt.event } })
+  }
+
   // ---- what opencode calls
 
   hooks(client) {
@@ -252,8 +306,17 @@ class Link {
     }
   }
 
-  async onEvent(type, { info, sessionID, status }) {
+  async onEvent(type, properties) {
+    const { info, sessionID, status } = properties
     switch (type) {
+      case "permission.asked":
+      case "question.asked":
+        return this.asked(properties)
+      case "permission.replied":
+      case "question.replied": // with its answers in place of a reply
+        return this.replied(properties)
+      case "question.rejected":
+        return this.replied({ ...properties, reply: "reject" })
       case "session.created": {
         const session = this.learn(info)
         return session.parent ? this.tell("session.child", info.id) : this.report(info.id, session)
@@ -273,9 +336,11 @@ class Link {
         const session = await this.know(sessionID)
         if (!session) return
         session.busy = false
+        this.rest(sessionID)
         return this.tell(session.parent ? "session.child.idle" : "session.idle", sessionID)
       }
       case "session.deleted":
+        this.rest(info.id)
         await this.tell("session.deleted", info.id)
         this.sessions.delete(info.id)
     }

@@ -2,7 +2,8 @@
 // the file `mode` of the project: answer (with the file `text`, once, as a broker
 // would), late (the same, but the mail only once the mode is answer again), mute,
 // die (end at the next line, and answer from then on), or die confirming (the same
-// at the next confirmation).
+// at the next confirmation). A permission prompt is answered by the file `answer`, where
+// there is one.
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createInterface } from "node:readline"
 
@@ -21,6 +22,8 @@ createInterface({ input: process.stdin }).on("line", (line) => {
     writeFileSync(dir + "/mode", "answer")
     process.exit(1)
   }
+  if (request.prompt && existsSync(dir + "/answer")) say({ answer: JSON.parse(readFileSync(dir + "/answer", "utf8")) })
+  if (request.prompt || request.settled) return
   const reply = { id: request.id }
   if (request.event && request.event !== "session.created" && existsSync(dir + "/text")) {
     reply.text = readFileSync(dir + "/text", "utf8")

@@ -13,6 +13,8 @@ const { BridgePlugin } = await import(pathToFileURL(plugin))
 // lines are what the child has noted, without the one that it may be writing.
 const lines = () => (existsSync(dir + "/lines") ? readFileSync(dir + "/lines", "utf8").split("\n").slice(0, -1).map((l) => JSON.parse(l)) : [])
 const events = () => lines().map((l) => l.event ?? (l.confirm ? "confirm" : "start"))
+const settled = () => lines().flatMap((l) => (l.settled ? [l.settled.id + " " + l.settled.event] : []))
+const prompted = () => lines().filter((l) => l.prompt)
 const until = async (what, holds) => {
   for (const end = Date.now() + 20000; !holds(); ) {
     assert.ok(Date.now() < end, `waiting for ${what}: ${JSON.stringify(lines())}`)
@@ -34,6 +36,14 @@ async function load(mode, sessions = {}) {
       // There is no abort: calling it would be an error.
     },
     answer: {},
+    posts: [],
+    _client: {
+      request: async (request) => {
+        client.posts.push(request)
+        return client.post(request)
+      },
+    },
+    post: async () => ({ data: true }),
   }
   const input = { client, directory: dir }
   const hooks = await BridgePlugin(input)
@@ -44,6 +54,16 @@ async function load(mode, sessions = {}) {
 const main = { id: "ses_1", agent: "plan", model: { id: "m", providerID: "p" } }
 const child = { id: "ses_2", parentID: "ses_1", title: "a child" }
 const created = (info, id) => ({ event: { id: id ?? "evt_" + info.id, type: "session.created", properties: { info } } })
+const asked = (id, sessionID, command) => ({
+  event: {
+    id: "evt_" + id,
+    type: "permission.asked",
+    properties: { id, sessionID, permission: "bash", patterns: [command], metadata: { command }, always: [command + " *"] },
+  },
+})
+const replied = (requestID, sessionID, reply) => ({
+  event: { id: "evt_r" + requestID, type: "permission.replied", properties: { sessionID, requestID, reply } },
+})
 const idle = (sessionID) => ({ event: { id: "evt_idle" + Math.random(), type: "session.idle", properties: { sessionID } } })
 const status = (sessionID, type) => ({ event: { id: "evt_s" + Math.random(), type: "session.status", properties: { sessionID, status: { type } } } })
 const tests = {
@@ -155,6 +175,114 @@ const tests = {
     const others = { _bridge_session: "kept" }
     await hooks["tool.execute.before"]({ tool: "bash", sessionID: "ses_1" }, { args: others })
     assert.deepEqual(others, { _bridge_session: "kept" })
+    await hooks.dispose()
+  },
+  async "an answer to a prompt goes to opencode once, and is proven by its own word"() {
+    const { hooks, client } = await load("answer")
+    await hooks.event(created(main))
+    writeFileSync(dir + "/answer", JSON.stringify({ id: "per_1", allow: true }))
+    let post // opencode tells of the answer before it has confirmed it
+    client.post = () => new Promise((resolve) => (post = () => resolve({ data: true })))
+    await hooks.event(asked("per_1", "ses_1", "make"))
+    await until("the answer", () => client.posts.length === 1)
+    assert.deepEqual(prompted()[0].prompt, { id: "per_1", call: { sessionId: "ses_1", cwd: dir }, permission: "bash", patterns: ["make"], metadata: { command: "make" } })
+    const { method, url, body } = client.posts[0]
+    assert.deepEqual([method, url, body], ["POST", "/permission/per_1/reply", { reply: "once" }])
+    const told = hooks.event(replied("per_1", "ses_1", "once"))
+    assert.deepEqual(settled(), [])
+    post()
+    await told
+    await until("both words", () => settled().length === 2)
+    assert.deepEqual(settled(), ["per_1 delivered", "per_1 allowed"])
+    await hooks.dispose()
+  },
+  async "a refusal takes its reason along, and one that came too late was not handed over"() {
+    const { hooks, client } = await load("answer")
+    await hooks.event(created(main))
+    writeFileSync(dir + "/answer", JSON.stringify({ id: "per_1", allow: false, message: "not now" }))
+    client.post = async () => ({ error: { name: "PermissionNotFoundError" } })
+    await hooks.event(asked("per_1", "ses_1", "make"))
+    await until("the answer", () => client.posts.length === 1)
+    assert.deepEqual(client.posts[0].body, { reply: "reject", message: "not now" })
+    await hooks.event(replied("per_1", "ses_1", "once"))
+    await until("opencode's word", () => settled().length === 1)
+    assert.deepEqual(settled(), ["per_1 allowed"])
+    await hooks.dispose()
+  },
+  async "a refusal that ends the turn is told as one, whichever is heard first"() {
+    for (const order of [
+      [replied("per_1", "ses_1", "reject"), idle("ses_1")],
+      [idle("ses_1"), replied("per_1", "ses_1", "reject")],
+    ]) {
+      const { hooks, client } = await load("answer")
+      await hooks.event(created(main))
+      writeFileSync(dir + "/answer", JSON.stringify({ id: "per_1", allow: false, message: "no" }))
+      let post
+      client.post = () => new Promise((resolve) => (post = () => resolve({ data: true })))
+      await hooks.event(asked("per_1", "ses_1", "make"))
+      await until("the answer", () => client.posts.length === 1)
+      const told = order.map((event) => hooks.event(event))
+      post()
+      await Promise.all(told)
+      await until("both words", () => settled().length === 2)
+      assert.deepEqual(settled(), ["per_1 delivered", "per_1 refused"])
+      await hooks.dispose()
+    }
+  },
+  async "what the model asks is answered by what was chosen, or dismissed"() {
+    const { hooks, client } = await load("answer")
+    await hooks.event(created(main))
+    const questions = [{ question: "Which?", header: "Q", options: [{ label: "A", description: "a" }], multiple: true }]
+    const ask = (id) => hooks.event({ event: { id: "evt_" + id, type: "question.asked", properties: { id, sessionID: "ses_1", questions, tool: {} } } })
+    const over = (type, requestID, more) => hooks.event({ event: { id: "evt_r" + requestID, type, properties: { requestID, sessionID: "ses_1", ...more } } })
+    writeFileSync(dir + "/answer", JSON.stringify({ id: "que_1", allow: true, answers: [["A", "b"]] }))
+    await ask("que_1")
+    await until("the answer", () => client.posts.length === 1)
+    assert.deepEqual(prompted()[0].prompt, { id: "que_1", call: { sessionId: "ses_1", cwd: dir }, questions })
+    await over("question.replied", "que_1", { answers: [["A", "b"]] })
+    writeFileSync(dir + "/answer", JSON.stringify({ id: "que_2", allow: false, message: "no" }))
+    await ask("que_2")
+    await until("the refusal", () => client.posts.length === 2)
+    await over("question.rejected", "que_2")
+    writeFileSync(dir + "/answer", JSON.stringify({ id: "que_3", allow: true }))
+    await ask("que_3")
+    await over("question.rejected", "que_3")
+    await until("all words", () => settled().length === 5)
+    assert.deepEqual(settled(), ["que_1 delivered", "que_1 allowed", "que_2 delivered", "que_2 refused", "que_3 refused"])
+    const sent = client.posts.map(({ method, url, body }) => [method, url, body])
+    assert.deepEqual(sent, [
+      ["POST", "/question/que_1/reply", { answers: [["A", "b"]] }],
+      ["POST", "/question/que_2/reject", {}],
+    ])
+    await hooks.dispose()
+  },
+  async "prompts end with the terminal's answer and with the turn, and each once"() {
+    const { hooks, client } = await load("answer")
+    await hooks.event(created(main))
+    await hooks.event(created(child))
+    for (const id of ["per_1", "per_2", "per_3"]) await hooks.event(asked(id, id === "per_3" ? "ses_2" : "ses_1", id))
+    await until("the prompts", () => prompted().length === 3)
+    assert.equal(prompted()[2].prompt.call.childId, "ses_2")
+    await hooks.event(replied("per_1", "ses_1", "reject"))
+    await hooks.event(replied("per_1", "ses_1", "reject"))
+    await hooks.event(idle("ses_1"))
+    await hooks.event(replied("per_2", "ses_1", "reject"))
+    await until("their ends", () => settled().length === 2)
+    assert.deepEqual(settled(), ["per_1 refused", "per_2 gone"])
+    assert.deepEqual(client.posts, [])
+    await hooks.dispose()
+  },
+  async "a child process that died is told of the prompts that are open"() {
+    const { hooks } = await load("answer")
+    await hooks.event(created(main))
+    await hooks.event(asked("per_1", "ses_1", "make"))
+    await until("the prompt", () => prompted().length === 1)
+    writeFileSync(dir + "/mode", "die")
+    await hooks["tool.execute.after"]({ tool: "bash", sessionID: "ses_1", callID: "c1" })
+    await until("the prompt again", () => {
+      mock.timers.tick(500)
+      return prompted().length === 2
+    })
     await hooks.dispose()
   },
   async "a resumed session is looked up, and reported before anything else"() {

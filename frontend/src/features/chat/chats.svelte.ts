@@ -59,7 +59,7 @@ export class Chat {
 // eslint-disable-next-line svelte/prefer-svelte-reactivity -- only its values are shown, never its keys
 const chats = new Map<string, Chat>();
 
-/** The chat of a key: "overview", "session:<name>" or "child:<name>/<child id>". */
+/** The chat of a key: "overview", "session:<name>", "child:<name>/<child id>" or "run:<job>". */
 export function chatOf(key: string): Chat {
   let chat = chats.get(key);
   if (chat === undefined) {

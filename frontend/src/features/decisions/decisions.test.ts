@@ -1,6 +1,24 @@
 import { describe, expect, it } from 'vitest';
-import { decision, message } from '../../lib/sample';
-import { groupDecisions, notification, pinned, scopeTitle, scopeWords, unreadableWords } from './decisions';
+import { decision, delivery, message } from '../../lib/sample';
+import {
+  groupDecisions,
+  notification,
+  pinned,
+  scopeTitle,
+  scopeWords,
+  togetherWith,
+  toldBy,
+  unreadableWords,
+} from './decisions';
+
+it('HUB-06 revisions of one moment name each other', () => {
+  const first = decision({ id: '1' });
+  const decisions = [decision({ id: '3' }), decision({ id: '2' }), first];
+  const atOnce = { '1': '2', '2': '3' };
+  const named = decisions.map((d) => togetherWith(d, { decisions, atOnce }).map((o) => o.id));
+  expect(named).toEqual([['2'], ['3', '1'], ['2']]);
+  expect(togetherWith(first, { decisions })).toEqual([]);
+});
 
 describe('DEC-21 scope of a decision', () => {
   it.each([
@@ -33,6 +51,34 @@ it('finds the message that told of a decision, and takes no other for it', () =>
   const told = message({ kind: 'decision', conversation_id: 'decision-d-1' });
   expect(notification(decision(), [message({ conversation_id: 'decision-d-1' }), told])).toBe(told);
   expect(notification(decision({ id: 'd-2' }), [told])).toBeUndefined();
+});
+
+it('DEC-21 names who was told of a revision, each once, and whether it read', () => {
+  const notice = message({
+    kind: 'decision',
+    deliveries: [
+      delivery('durable', { name: 'web-10' }),
+      delivery('consumed', { name: 'api', agent: 'claude', note: 'read 14:02' }),
+      delivery('durable', { name: 'api', agent: 'claude' }),
+      delivery('expired', { name: 'web-9' }),
+      delivery('answered', { name: 'web-9' }),
+    ],
+  });
+  expect(toldBy(notice, 0).map((t) => [t.name, t.read])).toEqual([
+    ['api', true],
+    ['web-9', true],
+    ['web-10', false],
+  ]);
+  const missed = message({ kind: 'decision', deliveries: [delivery('expired')] });
+  expect(toldBy(missed, 0)).toMatchObject([{ read: false, lost: true, how: 'expired unread' }]);
+  expect(toldBy(notice, 0)[0]).toEqual({
+    name: 'api',
+    agent: 'claude',
+    read: true,
+    lost: false,
+    how: 'read 14:02',
+  });
+  expect(toldBy(undefined, 0)).toEqual([]);
 });
 
 describe('what a notification tells people', () => {

@@ -1,8 +1,9 @@
 // What the page says about decisions, without markup.
 
-import type { Decision, Message, Scope, UnreadableDecision } from '../../lib/api';
+import type { Decision, Decisions, Message, Scope, UnreadableDecision } from '../../lib/api';
 import { projectName } from '../../lib/path';
 import { byName } from '../../lib/text';
+import { wasRead, words } from '../delivery/delivery';
 
 /** Whom a decision holds for, in words. */
 export function scopeWords(scope: Scope): string {
@@ -53,6 +54,37 @@ export function groupDecisions(decisions: Decision[]): Group[] {
 /** The message that told the sessions of a revision, where it is among those given. */
 export function notification(decision: Decision, messages: Message[]): Message | undefined {
   return messages.find((m) => m.kind === 'decision' && m.conversation_id === `decision-${decision.id}`);
+}
+
+/** A session that was told of a revision. */
+export interface Told {
+  name: string;
+  agent: string;
+  read: boolean;
+  /** It will never be read: the notice expired. */
+  lost: boolean;
+  /** How far it came, in words. */
+  how: string;
+}
+
+/** The revision that one replaced, where it is among those given. */
+export const replacedBy = (decision: Decision, history: Decision[]) =>
+  decision.supersedes === null ? undefined : history.find((d) => d.id === decision.supersedes);
+
+/** The revisions that other PCs of a team made at the same time as this one. */
+export const togetherWith = (decision: Decision, { decisions, atOnce = {} }: Decisions) =>
+  decisions.filter((d) => atOnce[d.id] === decision.id || atOnce[decision.id] === d.id);
+
+/** Who was told of a revision, each once and by name: a session that starts anew is told anew. */
+export function toldBy(notice: Message | undefined, now: number): Told[] {
+  const told = new Map<string, Told>();
+  for (const delivery of notice?.deliveries ?? []) {
+    const { name, agent, stage } = delivery;
+    if (told.get(name)?.read === true) continue;
+    const lost = stage === 'expired' || stage === 'refused';
+    told.set(name, { name, agent, read: wasRead(delivery), lost, how: words(delivery, now) });
+  }
+  return [...told.values()].sort((a, b) => byName(a.name, b.name));
 }
 
 /**

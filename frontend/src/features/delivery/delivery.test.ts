@@ -16,6 +16,9 @@ describe('words of one delivery', () => {
     ['consumed', `read ${at(4)}`],
     ['answered', `answered ${at(5)}`],
     ['expired', 'expired unread'],
+    ['at-hub', 'at the team’s hub, not on the other PC yet'],
+    ['arrived', 'on the other PC'],
+    ['refused', 'refused by the other PC'],
   ])('%s', (stage, want) => {
     expect(words(delivery(stage), now)).toBe(want);
   });
@@ -100,8 +103,12 @@ describe('marks', () => {
       expect(got).toBe('done done skipped done pending pending');
     }
   });
-  it('crosses what an expired message will not reach any more', () => {
-    expect(marks(delivery('expired'))).toBe('done done never never never never');
+  it.each<Stage>(['expired', 'refused'])('crosses what one that is %s will not reach any more', (stage) => {
+    expect(marks(delivery(stage))).toBe('done done never never never never');
+  });
+  it('RMT-21 waits for what the other PC has not told yet', () => {
+    expect(marks(delivery('arrived'))).toBe('done done pending pending pending pending');
+    expect(marks(delivery('at-hub'))).toBe('done done pending pending pending pending');
   });
 });
 
@@ -117,6 +124,10 @@ describe('summary over recipients', () => {
     [['handed', 'handed'], 'handed over to all 2', 'plain'],
     [['handed', 'durable'], 'read by 0 of 2', 'wait'],
     [['expired', 'consumed'], 'expired unread for 1 of 2', 'bad'],
+    [['refused', 'consumed'], 'refused for 1 of 2', 'bad'],
+    [['refused'], 'refused by the other PC', 'bad'],
+    [['at-hub'], 'at the team’s hub, not on the other PC yet', 'wait'],
+    [['arrived'], 'on the other PC', 'wait'],
   ])('%j', (stages, want, tone) => {
     const { words: got, tone: gotTone } = of(...stages);
     expect([got, gotTone]).toEqual([want, stages.length === 0 ? 'plain' : tone]);

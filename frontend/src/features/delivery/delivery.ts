@@ -48,7 +48,7 @@ export function markOf(delivery: Delivery, step: Step): Mark {
   // A step that a later one overtook was not needed, whatever was possible.
   if (delivery.stages.some((s) => STEPS.indexOf(s.stage) > index && s.at !== null)) return 'skipped';
   if (entry?.possible === false) return 'never';
-  return delivery.stage === 'expired' ? 'never' : 'pending';
+  return delivery.stage === 'expired' || delivery.stage === 'refused' ? 'never' : 'pending';
 }
 
 /**
@@ -123,11 +123,17 @@ export function words(delivery: Delivery, now: number): string {
       return `answered${at('answered')}`;
     case 'expired':
       return 'expired unread';
+    case 'at-hub':
+      return 'at the team’s hub, not on the other PC yet';
+    case 'arrived':
+      return 'on the other PC';
+    case 'refused':
+      return 'refused by the other PC';
   }
 }
 
 function toneOf(deliveries: Delivery[]): Tone {
-  if (deliveries.some((d) => d.stage === 'expired')) return 'bad';
+  if (deliveries.some((d) => d.stage === 'expired' || d.stage === 'refused')) return 'bad';
   if (deliveries.some((d) => queueOf(d)?.sure === false)) return 'warn';
   if (deliveries.length > 0 && deliveries.every(wasRead)) return 'good';
   return deliveries.every((d) => d.stage === 'handed' || wasRead(d)) ? 'plain' : 'wait';
@@ -147,6 +153,8 @@ function summaryWords(deliveries: Delivery[], now: number): string {
   const all = deliveries.length;
   const expired = deliveries.filter((d) => d.stage === 'expired').length;
   if (expired > 0) return `expired unread for ${expired} of ${all}`;
+  const refused = deliveries.filter((d) => d.stage === 'refused').length;
+  if (refused > 0) return `refused for ${refused} of ${all}`;
   const answered = deliveries.filter((d) => d.stage === 'answered').length;
   if (answered === all) return `answered by all ${all}`;
   const read = deliveries.filter(wasRead).length;

@@ -1,44 +1,45 @@
-// The needs that are shown: those found, without those put away in this browser.
+// The needs that are shown, and putting news away.
 
+import { api, type Need } from '../../lib/api';
 import { page } from '../../lib/page.svelte';
-import { findNeeds, type Need } from './needs';
-
-const KEY = 'bridge.seen';
-/** Enough to remember what the page can still show. */
-const REMEMBER = 400;
-
-function stored(): string[] {
-  try {
-    const value: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
-    return Array.isArray(value) ? value.filter((id): id is string => typeof id === 'string') : [];
-  } catch {
-    return [];
-  }
-}
+import { stillThere } from './needs';
 
 class Needs {
-  #seen: string[] = $state.raw(stored());
   /** What was put away last, to take it back. */
   last: Need | null = $state.raw(null);
+  /** Why something could not be put away, or taken back; '' while nothing failed. */
+  problem = $state('');
+  /** Put away here, and the state of it is not fetched yet. */
+  #leaving: string[] = $state.raw([]);
   open = $derived(
-    findNeeds(page.state, page.live.phase, page.now).filter((need) => !this.#seen.includes(need.id)),
+    stillThere(page.state?.needs ?? [], page.now).filter((need) => !this.#leaving.includes(need.id)),
   );
 
-  putAway(need: Need): void {
+  async putAway(need: Need): Promise<void> {
     this.last = need;
-    this.#keep([...this.#seen, need.id].slice(-REMEMBER));
+    this.#leaving = [...this.#leaving, need.id];
+    if (!(await this.#tell(need.id, true))) this.last = null;
   }
 
-  undo(): void {
+  async undo(): Promise<void> {
     const { last } = this;
     if (last === null) return;
     this.last = null;
-    this.#keep(this.#seen.filter((id) => id !== last.id));
+    await this.#tell(last.id, false);
   }
 
-  #keep(seen: string[]): void {
-    this.#seen = seen;
-    localStorage.setItem(KEY, JSON.stringify(seen));
+  async #tell(id: string, away: boolean): Promise<boolean> {
+    this.problem = '';
+    try {
+      const left = await api.putAway(id, away);
+      page.told({ needs: left.needs });
+      return true;
+    } catch (error) {
+      this.problem = error instanceof Error ? error.message : String(error);
+      return false;
+    } finally {
+      this.#leaving = this.#leaving.filter((other) => other !== id);
+    }
   }
 }
 

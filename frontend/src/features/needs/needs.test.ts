@@ -1,49 +1,56 @@
 import { describe, expect, it } from 'vitest';
-import { delivery, message, overdue, peer, state } from '../../lib/sample';
-import { findNeeds } from './needs';
+import { need } from '../../lib/sample';
+import { inGroups, inOrder, leftWords, SORTS, stillThere, subject, wayWord } from './needs';
 
-const now = 10 * 3_600_000;
-const titles = (...messages: ReturnType<typeof message>[]) =>
-  findNeeds(state({ messages, peers: [peer()] }), 'live', now).map((n) => n.title);
-
-describe('needs you', () => {
-  it('is empty when all is where it should be', () => {
-    expect(titles(message({ created_at: 0 }))).toEqual([]); // how long is too long is not judged here
-    expect(findNeeds(null, 'loading', now)).toEqual([]);
+describe('NED-01 needs you', () => {
+  it('keeps the order of the server, and drops what is over by itself', () => {
+    const list = [need({ id: 'a' }), need({ id: 'b', until: 100 }), need({ id: 'c', until: 101 })];
+    expect(stillThere(list, 100).map((n) => n.id)).toEqual(['a', 'c']);
+    expect(stillThere(list, 99).map((n) => n.id)).toEqual(['a', 'b', 'c']);
   });
 
-  it('names the mail that the server says waits for too long', () => {
-    const waits = overdue({ messages: 2, oldest: 'm-2', since: now - 16 * 60_000 });
-    expect(findNeeds(state({ overdue: [waits] }), 'live', now)).toMatchObject([
-      { title: 'codex-web has not read 2 messages for 16 min', message: 'm-2', dismissible: true },
+  it('knows what it is about', () => {
+    expect(subject(need({ id: 'approval:0198-a' }))).toBe('0198-a');
+    expect(subject(need({ id: 'mail:codex-web:m-1' }))).toBe('codex-web:m-1');
+  });
+
+  it('says how long is left where something ends by itself', () => {
+    expect(leftWords(need(), 0)).toBe('');
+    expect(leftWords(need({ until: 580_000 }), 0)).toBe('9 min 40 s left');
+    expect(leftWords(need({ until: 1 }), 5_000)).toBe('0 s left');
+  });
+
+  it('has a word and a sign for each sort, and offers what can be done', () => {
+    for (const { word, sign } of Object.values(SORTS)) expect([word, sign]).not.toContain('');
+    expect([wayWord('question'), wayWord('job-review'), wayWord('mail')]).toEqual([
+      'Answer',
+      'Review',
+      'Look',
     ]);
   });
 
-  it('says whether the session is away, busy or idle', () => {
-    const detail = (...peers: ReturnType<typeof peer>[]) =>
-      findNeeds(state({ peers, overdue: [overdue()] }), 'live', now)[0]?.detail;
-    expect(detail()).toContain('not connected');
-    expect(detail(peer({ id: 'p-2' }))).toContain('not connected'); // another one of its name
-    expect(detail(peer({ state: 'busy' }))).toContain('busy');
-    expect(detail(peer())).toContain('idle');
-  });
-
-  it('names each message that expired unread', () => {
-    const lost = message({ state: 'expired', deliveries: [delivery('expired'), delivery('consumed')] });
-    expect(titles(lost)).toEqual(['A message from claude-api to codex-web expired unread']);
-  });
-
-  it('STO-01 names a storage with errors, not one with warnings, and that cannot be put away', () => {
-    const of = (errors: number) =>
-      findNeeds(state({ storage: { ok: errors === 0, errors, warnings: 2, lastBackup: null } }), 'live', now);
-    expect(of(0)).toEqual([]);
-    expect(of(1)).toMatchObject([
-      { title: 'The storage has 1 error', place: { page: 'storage' }, dismissible: false },
+  it('NED-01 shows the oldest first, and moves nothing that stands when older things come', () => {
+    const first = inOrder(
+      [],
+      [
+        { key: 'b', since: 2 },
+        { key: 'a', since: 1 },
+        { key: 'b', since: 2 },
+      ],
+    );
+    expect(first).toEqual(['a', 'b']);
+    const later = inOrder(first, [
+      { key: 'b', since: 2 },
+      { key: 'd', since: 1 },
+      { key: 'c', since: 0 },
     ]);
+    expect(later).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('names a broker that is down, and that cannot be put away', () => {
-    const down = state({ broker: { state: 'offline', host: 'serve', pid: null } });
-    expect(findNeeds(down, 'offline', now)).toMatchObject([{ sort: 'offline', dismissible: false }]);
+  it('shows cards by themselves and rows that follow one another together', () => {
+    const entries = ['a', 'B', 'C', 'd'].map((key) => ({ key, isRow: key < 'a' }));
+    const keys = (order: string[]) => inGroups(order, entries).map(({ all }) => all.map(({ key }) => key));
+    expect(keys(['a', 'B', 'C', 'gone', 'd'])).toEqual([['a'], ['B', 'C'], ['d']]);
+    expect(keys(['B', 'a', 'C'])).toEqual([['B'], ['a'], ['C']]);
   });
 });

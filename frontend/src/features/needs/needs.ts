@@ -1,96 +1,62 @@
-// What needs the owner, judged from what the page knows. Nothing here guesses:
-// each item names what is true and what can be done.
+// What needs the owner, as the page shows it. What is in the list is the server's to decide.
 
-import type { Message, Overdue, Peer, State, StorageSummary } from '../../lib/api';
-import type { Phase } from '../../lib/live';
-import type { Place } from '../../lib/route';
-import { count } from '../../lib/text';
-import { age } from '../../lib/time';
+import type { Need, NeedSort } from '../../lib/api';
+import type { Sign } from '../../ui/signs';
+import { duration } from '../runs/runs';
 
-export interface Need {
-  /** Stable, so that "seen" stays seen. */
-  id: string;
-  sort: 'offline' | 'storage' | 'unread' | 'expired';
-  title: string;
-  detail: string;
-  /** Where to look, or null. */
-  place: Place | null;
-  /** The message to look at, or null. */
-  message: string | null;
-  /** The owner may put it away: it is news, not a state. */
-  dismissible: boolean;
-}
-
-/** Everything that needs the owner, the worst first. */
-export function findNeeds(state: State | null, phase: Phase, now: number): Need[] {
-  const needs: Need[] = [];
-  if (state?.broker.state === 'offline' && phase === 'offline') needs.push(brokerOffline);
-  if (state === null) return needs;
-  return [
-    ...needs,
-    ...damaged(state.storage),
-    ...state.overdue.map((o) => unread(o, state.peers, now)),
-    ...expired(state.messages),
-  ];
-}
-
-const brokerOffline: Need = {
-  id: 'broker-offline',
-  sort: 'offline',
-  title: 'The broker is offline',
-  detail: 'Sessions cannot send or receive. It starts with the next session, or by bridge open.',
-  place: null,
-  message: null,
-  dismissible: false,
+/** What each sort is called, and its sign. */
+export const SORTS: Record<NeedSort, { word: string; sign: Sign; bad?: true }> = {
+  offline: { word: 'offline', sign: 'warn' },
+  storage: { word: 'storage', sign: 'bad', bad: true },
+  approval: { word: 'permission', sign: 'waiting' },
+  question: { word: 'question', sign: 'waiting' },
+  'job-asks': { word: 'job', sign: 'waiting' },
+  'job-ended': { word: 'job', sign: 'bad', bad: true },
+  'job-review': { word: 'review', sign: 'good' },
+  mail: { word: 'unread', sign: 'waiting' },
+  expired: { word: 'expired', sign: 'bad', bad: true },
+  agent: { word: 'agent', sign: 'warn' },
 };
 
-function damaged({ errors, warnings }: StorageSummary): Need[] {
-  if (errors === 0) return [];
-  return [
-    {
-      id: `storage:${errors}`,
-      sort: 'storage',
-      title: `The storage has ${count(errors, 'error')}`,
-      detail: `${warnings === 0 ? '' : `And ${count(warnings, 'warning')}. `}Storage says what is wrong and what to do.`,
-      place: { page: 'storage' },
-      message: null,
-      dismissible: false,
-    },
-  ];
+/** Those that are still there: what is over by itself is gone before the server says so. */
+export const stillThere = (needs: Need[], now: number) =>
+  needs.filter((n) => n.until === null || n.until > now);
+
+/** What it is about: the approval's id, the question's. */
+export const subject = (need: Need) => need.id.slice(need.id.indexOf(':') + 1);
+
+/** "9 min 40 s left", '' where nothing ends by itself. */
+export const leftWords = (need: Need, now: number) =>
+  need.until === null ? '' : `${duration(Math.max(0, need.until - now))} left`;
+
+/** The answer that is offered beside the way there. */
+export const wayWord = (sort: NeedSort) =>
+  sort === 'approval' || sort === 'question' ? 'Answer' : sort === 'job-review' ? 'Review' : 'Look';
+
+/** One thing on the page of needs, and since when it stands. */
+export interface Place {
+  key: string;
+  since: number;
 }
 
-/** What is unread for too long is the server's to say. */
-function unread({ id, name, messages, oldest, since }: Overdue, peers: Peer[], now: number): Need {
-  const peer = peers.find((p) => p.id === id);
-  const why =
-    peer === undefined
-      ? 'It is not connected; the mail waits for it.'
-      : peer.state === 'busy'
-        ? 'It is busy and has not reached a step at which it takes mail.'
-        : 'It is idle; give it a turn, and it reads.';
-  return {
-    id: `unread:${name}:${oldest}`,
-    sort: 'unread',
-    title: `${name} has not read ${count(messages, 'message')} for ${age(since, now)}`,
-    detail: why,
-    place: { page: 'session', name },
-    message: oldest,
-    dismissible: true,
-  };
+/** The order of the page: the oldest first, and what has its place keeps it while others come. */
+export function inOrder(before: string[], present: Place[]): string[] {
+  const fresh = present.filter((one) => !before.includes(one.key)).toSorted((a, b) => a.since - b.since);
+  return [...before, ...new Set(fresh.map((one) => one.key))];
 }
 
-function expired(messages: Message[]): Need[] {
-  return messages.flatMap((message) =>
-    message.deliveries
-      .filter((delivery) => delivery.stage === 'expired')
-      .map((delivery) => ({
-        id: `expired:${message.id}:${delivery.id}`,
-        sort: 'expired' as const,
-        title: `A message from ${message.from_name} to ${delivery.name} expired unread`,
-        detail: delivery.note === '' ? 'It is kept in the archive and was not handed over.' : delivery.note,
-        place: { page: 'session' as const, name: delivery.name },
-        message: message.id,
-        dismissible: true,
-      })),
-  );
+/** Entries in the order of the page; rows that follow one another are together, cards by themselves. */
+export function inGroups<T extends { key: string; isRow: boolean }>(
+  order: string[],
+  entries: T[],
+): { key: string; first: T; all: T[] }[] {
+  const groups: { key: string; first: T; all: T[] }[] = [];
+  for (const key of order) {
+    const entry = entries.find((one) => one.key === key);
+    const last = groups.at(-1);
+    if (entry === undefined) continue;
+    if (entry.isRow && last?.first.isRow === true) last.all.push(entry);
+    else groups.push({ key, first: entry, all: [entry] });
+  }
+  return groups;
 }

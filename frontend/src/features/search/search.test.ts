@@ -17,6 +17,7 @@ const hit = (id: string): Hit => ({
   recipients: 'b',
   topic: '',
   current: false,
+  said: '',
   snippet: [{ text: id, hit: true }],
   link: '#/overview?m=1',
 });

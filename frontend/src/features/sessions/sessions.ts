@@ -17,6 +17,27 @@ export function byProject(peers: Peer[]): { project: string; folder: string; pee
     .sort((a, b) => byName(a.project, b.project) || byName(a.folder, b.folder));
 }
 
+/** Up to so many sessions are all told of; of more the others are folded together. */
+const FEW = 8;
+/** At most so many that are not quiet; a busy one is always told of. */
+const MOST = 12;
+const HOUR = 3_600_000;
+
+/**
+ * Who is worth a row of their own, those at work first, and who is quiet: not at work,
+ * nothing unread, and silent for an hour. `last` is what each said last, by its name.
+ */
+export function byAttention(peers: Peer[], last: Map<string, Message>, now: number) {
+  const spoke = (p: Peer) => last.get(p.name)?.created_at ?? 0;
+  const works = (p: Peer) => p.state === 'busy' || p.children.some((c) => c.state !== 'done');
+  const sorted = peers.toSorted(
+    (a, b) => Number(works(b)) - Number(works(a)) || spoke(b) - spoke(a) || byName(a.name, b.name),
+  );
+  if (peers.length <= FEW) return { awake: sorted, quiet: [] };
+  const awake = sorted.filter((p, i) => works(p) || (i < MOST && (p.unread > 0 || now - spoke(p) < HOUR)));
+  return { awake, quiet: sorted.filter((p) => !awake.includes(p)).sort((a, b) => byName(a.name, b.name)) };
+}
+
 /** The children in their order of interest: those at work, then the others, the newest first. */
 export function byInterest(children: Child[]): { working: Child[]; ended: Child[] } {
   const newestFirst = children.toReversed();

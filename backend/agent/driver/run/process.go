@@ -1,0 +1,322 @@
+package run
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/job"
+	"bridge/backend/proc"
+	"bridge/backend/sandbox"
+)
+
+const (
+	// leaveTime is what a CLI gets to end by itself before it is told to: each
+	// ends within 80 ms when nothing runs.
+	leaveTime = 2 * time.Second
+	// drainTime is how long what a CLI's process wrote last may still come after
+	// its end. Without it a child that keeps the pipe would keep the run.
+	drainTime = time.Second
+	// MaxLine bounds one line of a CLI; pictures make them long.
+	MaxLine = 64 << 20
+	// maxStderr is how much of the end of a CLI's standard error is kept.
+	maxStderr = 8 << 10
+)
+
+// Temporary is the TMPDIR of a job's processes. It is beside no CLI's home:
+// codex fails below a TMPDIR that holds its home.
+func Temporary(spec job.Spec) string { return filepath.Join(spec.StateFolder, "tmp") }
+
+// FloorOf says what lies below the CLI's own rules of a kind that has no sandbox
+// of its own (JOB-14). Denied where a job that needs a floor cannot have one.
+func FloorOf(spec job.Spec) (job.Floor, error) {
+	switch {
+	case spec.Access == job.AccessAsk:
+		return job.FloorNone, nil // whoever allows a command lets it run as it is
+	case len(spec.Sandbox) > 0:
+		return job.FloorSandbox, nil
+	case spec.ToolLevelOnly, spec.Access == job.AccessEdit && spec.Kind == bridge.Claude:
+		return job.FloorNone, nil
+	}
+	return "", bridge.Errorf(bridge.Denied, "%s for %s needs a sandbox that this system does not have; the owner's config can allow the CLI's own rules alone", spec.Access, spec.Kind)
+}
+
+// Process is a CLI that runs, leader of a session of its own.
+type Process struct {
+	cmd    *exec.Cmd
+	stdin  *os.File
+	stdout *os.File
+	stderr *tail
+	ended  chan struct{} // closed when the process has ended and was collected
+
+	writing chan struct{} // one token: who holds it writes to stdin
+}
+
+// Command is what Launch starts.
+type Command struct {
+	Argv     []string
+	Env      Environ
+	Writable []string // what the CLI itself must be able to write under a floor
+	Floor    job.Floor
+}
+
+// Launch starts the CLI of spec with what floor says below it.
+func Launch(spec job.Spec, c Command) (*Process, error) {
+	if err := os.MkdirAll(Temporary(spec), 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of job %s: %w", spec.Job, err)
+	}
+	if c.Floor == job.FloorSandbox {
+		rules := sandbox.Rules{Writable: append([]string{Temporary(spec)}, c.Writable...)}
+		if spec.Access == job.AccessEdit {
+			own := &rules.Writable
+			if spec.Unlinked {
+				own = &rules.Unlinked
+			}
+			*own = append(append(*own, spec.Folder), spec.Writable...)
+		}
+		for _, folder := range rules.Writable {
+			if err := os.MkdirAll(folder, 0o700); err != nil {
+				return nil, fmt.Errorf("make what job %s may write: %w", spec.Job, err)
+			}
+		}
+		c.Argv = sandbox.CommandLine(spec.Sandbox, rules, c.Argv)
+	}
+	if !spec.Unlinked {
+		return start(c, spec.Folder)
+	}
+	// What is checked is what is entered: the folder is held while the CLI starts.
+	held, err := sandbox.HoldFolder(spec.Folder)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
+	return start(c, sandbox.HeldName(held))
+}
+
+func start(c Command, folder string) (*Process, error) {
+	var files []*os.File
+	closeAll := func() {
+		for _, file := range files {
+			file.Close()
+		}
+	}
+	for range 3 {
+		read, write, err := os.Pipe()
+		if err != nil {
+			closeAll()
+			return nil, fmt.Errorf("start %s: %w", c.Argv[0], err)
+		}
+		files = append(files, read, write)
+	}
+	cmd := exec.CommandContext(context.Background(), c.Argv[0], c.Argv[1:]...)
+	cmd.Env, cmd.Dir = c.Env.list(), folder
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[3], files[5]
+	leadSession(cmd)
+	if err := cmd.Start(); err != nil {
+		closeAll()
+		return nil, bridge.Errorf(bridge.Unavailable, "start %s: %w", c.Argv[0], err)
+	}
+	for _, theirs := range []*os.File{files[0], files[3], files[5]} {
+		theirs.Close()
+	}
+	p := &Process{
+		cmd: cmd, stdin: files[1], stdout: files[2], stderr: &tail{},
+		ended: make(chan struct{}), writing: make(chan struct{}, 1),
+	}
+	go p.collect(files[4])
+	return p, nil
+}
+
+// collect waits for the process's end. Whoever still holds its pipes then may
+// say a last word, but not keep them open.
+func (p *Process) collect(stderr *os.File) {
+	drained := make(chan struct{})
+	go func() {
+		io.Copy(p.stderr, &lastWords{file: stderr, left: pipeSize}) //nolint:errcheck // its end is how it ends
+		close(drained)
+	}()
+	_ = p.cmd.Wait()                      // how it ended is in ProcessState
+	deadline := time.Now().Add(drainTime) //nolint:forbidigo // pipes take deadlines by the clock
+	for _, pipe := range []*os.File{stderr, p.stdout} {
+		if pipe.SetReadDeadline(deadline) != nil {
+			time.AfterFunc(drainTime, func() { pipe.Close() })
+		}
+	}
+	<-drained
+	p.stdin.Close()
+	close(p.ended)
+}
+
+// Ended is closed when the process has ended and was collected.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Terminate asks the process to end.
+func (p *Process) Terminate() { terminate(p.cmd.Process) }
+
+// identity names the process for whoever finds it later.
+func (p *Process) identity() job.Process {
+	id, _ := proc.Identity(p.cmd.Process.Pid) // one that has ended already needs no name
+	return job.Process{PID: p.cmd.Process.Pid, Identity: id, Role: "cli"}
+}
+
+// Send writes one line. ErrEnded: the process reads no more. ErrUnconfirmed: ctx
+// ended while the line was on its way.
+func (p *Process) Send(ctx context.Context, line []byte) error {
+	select {
+	case p.writing <- struct{}{}:
+	case <-p.ended:
+		return job.ErrEnded
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	written := make(chan error, 1)
+	go func() {
+		_, err := p.stdin.Write(append(line, '\n'))
+		<-p.writing
+		written <- err
+	}()
+	select {
+	case err := <-written:
+		if err != nil {
+			return job.ErrEnded
+		}
+		return nil
+	case <-ctx.Done():
+		return job.ErrUnconfirmed
+	}
+}
+
+// lines calls each with every line of the process's output until it ends. A line
+// over the limit is left out.
+func (p *Process) lines(each func(line []byte)) {
+	defer p.stdout.Close()
+	ReadLines(&lastWords{file: p.stdout, left: pipeSize}, MaxLine, each)
+}
+
+const (
+	// pipeSize is as much as waits in a pipe at most.
+	pipeSize = 64 << 10
+	// moment is how long a pipe is waited for that may be empty.
+	moment = 10 * time.Millisecond
+)
+
+// lastWords reads a pipe to its deadline, and then what is in it all the same: who was
+// busy, or asleep, until the deadline had passed has not read all that was written by then.
+type lastWords struct {
+	file *os.File
+	late bool // the deadline has passed
+	left int  // of what is read after it: somebody may write on and on
+}
+
+func (l *lastWords) Read(into []byte) (int, error) {
+	if !l.late {
+		n, err := l.file.Read(into)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		l.late = true
+	}
+	if l.left == 0 {
+		return 0, io.EOF
+	}
+	if err := l.file.SetReadDeadline(time.Now().Add(moment)); err != nil { //nolint:forbidigo // pipes take deadlines by the clock
+		return 0, err
+	}
+	n, err := l.file.Read(into[:min(len(into), l.left)])
+	l.left -= n
+	return n, err
+}
+
+// ReadLines calls each with every line; one over the limit is left out.
+func ReadLines(from io.Reader, limit int, each func(line []byte)) {
+	reader := bufio.NewReaderSize(from, 64<<10)
+	var line []byte
+	for {
+		part, err := reader.ReadSlice('\n')
+		if len(line) <= limit {
+			line = append(line, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 && len(line) <= limit {
+			each(trimmed)
+		}
+		if err != nil {
+			return
+		}
+		line = nil
+	}
+}
+
+// Lost waits for the end of a process whose output has ended; one that lives on
+// without it cannot be talked to and is killed.
+func (p *Process) Lost() {
+	select {
+	case <-p.ended:
+	case <-time.After(leaveTime):
+		_ = killGroup(p.cmd.Process) // it may be at its end
+		<-p.ended
+	}
+}
+
+// end ends the process: it waits for it to leave by itself, then tells it to,
+// and when ctx is done kills its process group.
+func (p *Process) end(ctx context.Context) error {
+	p.stdin.Close()
+	leave := time.NewTimer(leaveTime)
+	defer leave.Stop()
+	select {
+	case <-p.ended:
+		return nil
+	case <-leave.C:
+	case <-ctx.Done():
+	}
+	if ctx.Err() == nil {
+		terminate(p.cmd.Process)
+		select {
+		case <-p.ended:
+			return nil
+		case <-ctx.Done():
+		}
+	}
+	if err := killGroup(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill process %d: %w", p.cmd.Process.Pid, err)
+	}
+	<-p.ended
+	return nil
+}
+
+// exited is the last event of a process that has ended.
+func (p *Process) exited() job.Exited {
+	return job.Exited{Code: p.cmd.ProcessState.ExitCode(), Stderr: p.stderr.String()}
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex // guards kept
+	kept []byte
+}
+
+func (t *tail) Write(data []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, data...)
+	t.kept = t.kept[max(0, len(t.kept)-maxStderr):]
+	return len(data), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.ToValidUTF8(t.kept, []byte("�")))
+}

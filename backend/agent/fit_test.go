@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+	"bridge/backend/job"
+)
+
+func TestJOB_24_AnACPAgentIsWhatTheOwnerWrote(t *testing.T) {
+	bin := t.TempDir()
+	program := filepath.Join(bin, "goose")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	env := func(name string) string {
+		return map[string]string{"PATH": bin, "GOOSE_KEY": "k", "OTHER_KEY": "o"}[name]
+	}
+	settings := config.Settings{Config: config.Config{ACP: map[string]config.ACPAgent{
+		"goose": {Command: "goose", Args: []string{"acp"}, Env: []string{"GOOSE_KEY", "UNSET"}, Writable: []string{"/state"}, Modes: map[string]string{"ask": "approve"}},
+		"gone":  {Command: "gone"}, "moved": {Command: "/no/such/program"},
+	}}}
+	got, err := Fit(job.Spec{Kind: job.ACP, ACP: job.ACPAgent{Name: "goose"}}, settings, env)
+	if err != nil || !slices.Equal(got.Command, []string{program, "acp"}) || !slices.Equal(got.Env, []string{"GOOSE_KEY=k"}) ||
+		!slices.Equal(got.ACP.Writable, []string{"/state"}) || got.ACP.Modes[job.AccessAsk] != "approve" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for name, words := range map[string]string{
+		"other": `there is no agent "other" in agents.acp`, "gone": "agents.acp.gone names gone, which is no program", "moved": "/no/such/program",
+	} {
+		if _, err := Fit(job.Spec{Kind: job.ACP, ACP: job.ACPAgent{Name: name}}, settings, env); bridge.CodeOf(err) != bridge.NotFound || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v, want %q", name, err, words)
+		}
+	}
+	if _, err := Fit(job.Spec{Kind: bridge.Antigravity}, settings, env); bridge.CodeOf(err) != bridge.NotFound || !strings.Contains(err.Error(), "agy is not on PATH") {
+		t.Errorf("a kind that is not there: %v", err)
+	}
+}
+
+func TestAnAntigravityThatIsTooOldIsRefusedByItsVersion(t *testing.T) {
+	for version, words := range map[string]string{
+		"agy 1.1.15": "", "agy 2.0.1 (stable)": "", "agy 1.1.9": "antigravity 1.1.9 is too old for jobs", "no number": "antigravity does not tell its version",
+	} {
+		bin := t.TempDir()
+		if err := os.WriteFile(filepath.Join(bin, "agy"), []byte("#!/bin/sh\necho '"+version+"'\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		env := func(name string) string { return map[string]string{"PATH": bin}[name] }
+		_, err := Fit(job.Spec{Kind: bridge.Antigravity}, config.Settings{}, env)
+		if words == "" && err != nil || words != "" && (bridge.CodeOf(err) != bridge.Unsupported || !strings.HasPrefix(err.Error(), words)) {
+			t.Errorf("%s: %v, want %q", version, err, words)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+// Package models asks the agent CLIs of this PC what they tell of themselves: the
+// models that they offer and how much of their account's limits is used (JOB-21).
+// What a CLI does not tell is said to be so, and never guessed.
+//
+// Each is asked by starting it, in a process that ends with its answer or when its
+// time is over. Answers are kept, one question at a time is under way for each, and
+// whoever waits for one keeps nobody else from anything.
+package models
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"bridge/backend/agent"
+	"bridge/backend/bridge"
+	"bridge/backend/config"
+	"bridge/backend/ipc/api"
+	"bridge/backend/job"
+)
+
+const (
+	keepModels = 10 * time.Minute
+	keepUsage  = 5 * time.Minute
+	keepError  = time.Minute
+	// askTime bounds one question: an opencode on a busy PC was seen to need 30 s.
+	askTime = 45 * time.Second
+	// checkTime is how long a job waits for a list that is not there yet. Beyond it
+	// the CLI itself is to say that it does not know a model.
+	checkTime = 10 * time.Second
+	// mostModels bounds an answer that a model reads.
+	mostModels = 300
+)
+
+// notTold is what is said of a CLI that has no word for something.
+const notTold = "not told by this CLI"
+
+// Book knows what the CLIs told, and when.
+type Book struct {
+	// Settings are those in force.
+	Settings func() (config.Settings, error)
+	Getenv   func(string) string
+	Now      func() time.Time
+
+	models kept[list]
+	usage  kept[api.AgentUsage]
+}
+
+// list is what a CLI tells of its models; whole says that it takes no other.
+type list struct {
+	models []api.Model
+	whole  bool
+	note   string
+}
+
+// asker is how one kind is asked; nil where it has no word for that.
+type asker struct {
+	models func(ctx context.Context, program string, env []string) (list, error)
+	usage  func(ctx context.Context, program string, env []string) (api.AgentUsage, error)
+}
+
+var askers = map[bridge.AgentKind]asker{
+	bridge.Claude:      {claudeModels, claudeUsage},
+	bridge.Codex:       {codexModels, codexUsage},
+	bridge.OpenCode:    {models: openCodeModels},
+	bridge.Antigravity: {models: antigravityModels},
+}
+
+// Check refuses a job that no agent of this PC can do: NotFound where the agent is
+// not here or has no such model, as far as its list is known to be whole.
+func (b *Book) Check(ctx context.Context, request job.Request) error {
+	settings, err := b.Settings()
+	if err != nil {
+		return err
+	}
+	spec, err := agent.Fit(job.Spec{Kind: request.Kind, ACP: job.ACPAgent{Name: request.ACPAgent}}, settings, b.Getenv)
+	if err != nil || request.Model == "" || askers[request.Kind].models == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	told, err := b.listOf(ctx, request.Kind, spec.Command[0])
+	knows := func(m api.Model) bool { return m.ID == request.Model }
+	if err != nil || !told.value.whole || slices.ContainsFunc(told.value.models, knows) {
+		return nil // a list that cannot be had refuses nothing
+	}
+	return bridge.Errorf(bridge.NotFound, "%s has no model %q: %s", request.Kind, request.Model, offers(told.value.models))
+}
+
+// offers names a few models.
+func offers(models []api.Model) string {
+	if len(models) == 0 {
+		return "it offers none"
+	}
+	const few = 8
+	var names []string
+	for _, m := range models[:min(few, len(models))] {
+		names = append(names, m.ID)
+	}
+	text := "it offers " + strings.Join(names, ", ")
+	if len(models) > few {
+		text += " and others, which list_models names"
+	}
+	return text
+}
+
+func (b *Book) listOf(ctx context.Context, kind bridge.AgentKind, program string) (answer[list], error) {
+	ask := func(ctx context.Context) (list, error) { return askers[kind].models(ctx, program, b.environment()) }
+	return b.models.get(ctx, string(kind)+"\x00"+program, keepModels, b.Now, ask)
+}
+
+// Models tells what models the CLIs offer, of one kind or, for "", of all that are
+// on this PC. NotFound for a kind that is not.
+func (b *Book) Models(ctx context.Context, kind bridge.AgentKind) (api.ModelsResult, error) {
+	agents, err := gather(ctx, b, kind, func(kind bridge.AgentKind, program string) api.AgentModels {
+		one := api.AgentModels{Agent: kind, AsOf: b.Now().UnixMilli(), Models: []api.Model{}, Note: notTold}
+		if askers[kind].models == nil {
+			return one
+		}
+		told, err := b.listOf(ctx, kind, program)
+		one.AsOf, one.Note = told.asOf.UnixMilli(), told.value.note
+		one.Models = append(one.Models, told.value.models[:min(mostModels, len(told.value.models))]...)
+		if err != nil {
+			one.Note = "it did not tell: " + err.Error()
+		}
+		return one
+	})
+	return api.ModelsResult{Agents: agents}, err
+}
+
+// Usage tells how much of their account's limits the CLIs have used, of one kind or,
+// for "", of all that are on this PC. NotFound for a kind that is not.
+func (b *Book) Usage(ctx context.Context, kind bridge.AgentKind) (api.UsageResult, error) {
+	agents, err := gather(ctx, b, kind, func(kind bridge.AgentKind, program string) api.AgentUsage {
+		one := api.AgentUsage{Agent: kind, AsOf: b.Now().UnixMilli(), Limits: []api.Limit{}, Note: notTold}
+		ask := askers[kind].usage
+		if ask == nil {
+			return one
+		}
+		told, err := b.usage.get(ctx, string(kind)+"\x00"+program, keepUsage, b.Now, func(ctx context.Context) (api.AgentUsage, error) {
+			return ask(ctx, program, b.environment())
+		})
+		one.AsOf, one.Plan, one.Note = told.asOf.UnixMilli(), told.value.Plan, told.value.Note
+		one.Limits = append(one.Limits, told.value.Limits...)
+		if err != nil {
+			one.Note = "it did not tell: " + err.Error()
+		}
+		return one
+	})
+	return api.UsageResult{Agents: agents}, err
+}
+
+// KeptUsage tells what the CLIs told when they were asked last, however long that is
+// ago, and asks none: whoever only glances starts no program.
+func (b *Book) KeptUsage() []api.AgentUsage {
+	told := map[bridge.AgentKind]api.AgentUsage{}
+	b.usage.each(func(key string, found answer[api.AgentUsage]) {
+		name, _, _ := strings.Cut(key, "\x00")
+		kind := bridge.AgentKind(name)
+		if asOf := found.asOf.UnixMilli(); found.err == nil && asOf >= told[kind].AsOf {
+			told[kind] = api.AgentUsage{Agent: kind, AsOf: asOf, Plan: found.value.Plan, Note: found.value.Note, Limits: append([]api.Limit{}, found.value.Limits...)}
+		}
+	})
+	kept := []api.AgentUsage{}
+	for _, kind := range bridge.Kinds() {
+		if one, ok := told[kind]; ok {
+			kept = append(kept, one)
+		}
+	}
+	return kept
+}
+
+// gather asks the agents of this PC at the same time; the one that is asked for must
+// be here.
+func gather[R any](ctx context.Context, b *Book, kind bridge.AgentKind, ask func(bridge.AgentKind, string) R) ([]R, error) {
+	settings, err := b.Settings()
+	if err != nil {
+		return nil, err
+	}
+	kinds, programs := []bridge.AgentKind{}, []string{}
+	for _, one := range bridge.Kinds() {
+		if kind != "" && kind != one {
+			continue
+		}
+		program, err := agent.Locate(one, agent.Lookup{Env: b.Getenv, Configured: settings.Bin(one)})
+		switch {
+		case err == nil:
+			kinds, programs = append(kinds, one), append(programs, program)
+		case kind != "":
+			return nil, err
+		}
+	}
+	told := make([]R, len(kinds))
+	var all sync.WaitGroup
+	for i := range kinds {
+		all.Go(func() { told[i] = ask(kinds[i], programs[i]) })
+	}
+	all.Wait()
+	return told, ctx.Err()
+}
+
+// answer is what a CLI told, and when.
+type answer[T any] struct {
+	value T
+	err   error
+	asOf  time.Time
+}
+
+// kept are answers by who gave them.
+type kept[T any] struct {
+	mu      sync.Mutex // guards what follows
+	answers map[string]answer[T]
+	asking  map[string]chan struct{} // closed when the answer is there
+}
+
+// get returns an answer that is not too old, or waits within ctx for a new one. The
+// question goes on without who asked, so that the next one has its answer.
+func (k *kept[T]) get(ctx context.Context, key string, keep time.Duration, now func() time.Time, ask func(context.Context) (T, error)) (answer[T], error) {
+	for {
+		k.mu.Lock()
+		found, has := k.answers[key]
+		if found.err != nil {
+			keep = keepError
+		}
+		if has && now().Sub(found.asOf) < keep {
+			k.mu.Unlock()
+			return found, found.err
+		}
+		asking := k.asking[key]
+		if asking == nil {
+			asking = k.beginLocked(context.WithoutCancel(ctx), key, now, ask)
+		}
+		k.mu.Unlock()
+		select {
+		case <-asking:
+		case <-ctx.Done():
+			return answer[T]{asOf: now()}, ctx.Err()
+		}
+	}
+}
+
+// each calls with for every answer that is there.
+func (k *kept[T]) each(with func(key string, found answer[T])) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for key, found := range k.answers {
+		with(key, found)
+	}
+}
+
+func (k *kept[T]) beginLocked(ctx context.Context, key string, now func() time.Time, ask func(context.Context) (T, error)) chan struct{} {
+	if k.answers == nil {
+		k.answers, k.asking = map[string]answer[T]{}, map[string]chan struct{}{}
+	}
+	done := make(chan struct{})
+	k.asking[key] = done
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, askTime)
+		defer cancel()
+		value, err := ask(ctx)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.answers[key] = answer[T]{value, err, now()}
+		delete(k.asking, key)
+		close(done)
+	}()
+	return done
+}

@@ -1,0 +1,47 @@
+package mailbox
+
+import (
+	"slices"
+
+	"bridge/backend/bridge"
+	"bridge/backend/mail"
+	"bridge/backend/reach"
+	"bridge/backend/session"
+)
+
+// HasMod reports whether a mod said hello for the very conversation that the session
+// is in. A channel goes before it (CHT-03).
+func (all Boxes) HasMod(s *session.Session) bool {
+	box := all[s.ID]
+	return s.Kind == bridge.Claude && !s.Channel && box != nil && box.Mod.IsIn(s.SessionID)
+}
+
+// KeptForMod tells which mail of s its mod is to have: no hook takes it.
+func (all Boxes) KeptForMod(s *session.Session) func(mail.Delivery) bool {
+	if !all.HasMod(s) {
+		return func(mail.Delivery) bool { return false }
+	}
+	return mail.IsForMod
+}
+
+// ForHooks is free without what a mod is to have, or a call that waits for it.
+func (all Boxes) ForHooks(s *session.Session, free []mail.Delivery) []mail.Delivery {
+	return all[s.ID].Unawaited(slices.DeleteFunc(free, all.KeptForMod(s)))
+}
+
+// Facts is what the table of transports asks of a session.
+func (all Boxes) Facts(s *session.Session) reach.Facts {
+	facts := reach.Facts{
+		Kind: s.Kind, Name: s.Name, SessionID: s.SessionID, Busy: s.Busy, Channel: s.Channel, Plugin: s.Plugin, Hooks: s.HooksSeen,
+		Threads: s.Host == session.HostServer, Mod: all.HasMod(s), AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect,
+	}
+	if box := all[s.ID]; box != nil {
+		facts.Waiting, facts.Failed = box.Hooks.Waits(), box.Queue.Problem() != ""
+	}
+	return facts
+}
+
+// WakeNow is the way by which m starts a turn of s now, "" where it starts none.
+func (all Boxes) WakeNow(s *session.Session, m bridge.Message) mail.Via {
+	return mail.WakeNow(m, s, all.Facts(s))
+}

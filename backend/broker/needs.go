@@ -1,0 +1,29 @@
+package broker
+
+import (
+	"context"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc/api"
+	"bridge/backend/needs"
+)
+
+// Needs has gather bring what the list of the owner's needs is made of, before anybody
+// connects.
+func (b *Broker) Needs(gather func(context.Context) (needs.Facts, error)) { b.gather = gather }
+
+// needs serves the owner's command line and his desktop app (NED-01). What sessions
+// ask, and what is run for them, is not told to what an agent started.
+func (b *Broker) needs(ctx context.Context, l *link, _ api.Empty) (needs.Facts, error) {
+	by, err := b.Asker(ctx, l.Conn, api.Caller{})
+	if err == nil {
+		err = by.OnlyOwner("is told what needs him")
+	}
+	if err != nil {
+		return needs.Facts{}, err
+	}
+	if b.gather == nil {
+		return needs.Facts{}, bridge.Errorf(bridge.Unsupported, "this Bridge does not know what needs its owner")
+	}
+	return b.gather(ctx)
+}

@@ -1,0 +1,188 @@
+package broker
+
+import (
+	"context"
+	"slices"
+
+	"bridge/backend/bridge"
+	"bridge/backend/decision"
+	"bridge/backend/ipc/api"
+	"bridge/backend/job"
+	"bridge/backend/remote"
+	"bridge/backend/session"
+	"bridge/backend/store"
+)
+
+// Pairs are the PCs that this one is paired with, as far as sessions have to do with
+// them.
+type Pairs interface {
+	// PC finds the paired PC with that name, to send messages to. The error refuses by
+	// name one that is not paired, or cannot take them.
+	PC(name string) (remote.PC, error)
+	// Waiting is told that mail for that PC is stored.
+	Waiting(pc string)
+	// Keeps lists the PCs for which mail waits for as long as it may live, by identity.
+	Keeps() []string
+	// Sessions lists the sessions of paired PCs that can be written to.
+	Sessions(ctx context.Context) []api.RemoteSession
+}
+
+// Share has sessions of paired PCs reached, before anybody connects.
+func (b *Broker) Share(pairs Pairs) { b.pairs = pairs }
+
+// pairMail is the part that sends mail to sessions of paired PCs and takes theirs.
+type pairMail struct{ *core }
+
+// send stores a message to <host>/<session>, and its place in the queue for that PC,
+// before it answers (RMT-21).
+func (p *pairMail) send(ctx context.Context, from bridge.Address, args api.SendArgs) (api.SendResult, error) {
+	host, to := remote.SplitName(args.To)
+	if p.pairs == nil {
+		return api.SendResult{}, bridge.Errorf(bridge.Unsupported, "this Bridge does not link with other PCs")
+	}
+	message, err := p.messages.compose(ctx, from, args)
+	if err == nil {
+		message.Recipient = args.To
+		err = remote.LetterOf(message).Check()
+	}
+	if err != nil {
+		return api.SendResult{}, err
+	}
+	if to == session.Everyone {
+		return api.SendResult{}, bridge.Errorf(bridge.Invalid, "a message to another PC names one session there, such as %s/api", host)
+	}
+	if args.Again {
+		sent, err := p.opts.DB.SentBefore(ctx, message)
+		if err != nil || len(sent) > 0 {
+			return p.result(ctx, message, err)
+		}
+	}
+	pc, err := p.pairs.PC(host)
+	if err != nil {
+		return api.SendResult{}, err
+	}
+	_, fresh, err := p.opts.DB.Remote().Append(ctx, message, pc.ID)
+	if err == nil && fresh {
+		p.pairs.Waiting(pc.ID) // before all who look at what has changed
+		p.changed()
+	}
+	return p.result(ctx, message, err)
+}
+
+// result answers a send by what is stored of it.
+func (p *pairMail) result(ctx context.Context, message bridge.Message, err error) (api.SendResult, error) {
+	if err != nil {
+		return api.SendResult{}, err
+	}
+	row, err := p.opts.DB.Find(ctx, message.ID)
+	if err != nil || len(row.Deliveries) == 0 {
+		return api.SendResult{}, err
+	}
+	_, fact := row.Deliveries[0].Reached()
+	return api.SendResult{ID: row.ID, ConversationID: row.ConversationID, Recipients: []api.Recipient{{Name: message.Recipient, Note: fact.Evidence}}}, nil
+}
+
+// TakeFrom stores letters from a paired PC, in their order and in one commit, for the
+// sessions that they name, found by this PC's own rules, and tells the sessions. What
+// came before is not stored again. shift is how far that PC's clock is behind. Of each
+// letter it returns why it is not stored.
+func (b *Broker) TakeFrom(ctx context.Context, pc remote.PC, letters []remote.Letter, shift int64) []error {
+	failed := make([]error, len(letters))
+	var messages []bridge.Message
+	var places []int // of messages in letters
+	for i, letter := range letters {
+		message, err := b.pairMail.accept(ctx, pc, letter, shift)
+		if failed[i] = err; err == nil {
+			messages, places = append(messages, message), append(places, i)
+		}
+	}
+	fresh, refused, err := b.opts.DB.Remote().Take(ctx, messages, pc.ID)
+	for i, place := range places {
+		if failed[place] = err; err == nil {
+			failed[place] = refused[i]
+		}
+	}
+	if err == nil && len(fresh) > 0 {
+		b.messages.arrived(ctx, fresh)
+	}
+	return failed
+}
+
+// accept makes a letter a message to the session that it names.
+func (p *pairMail) accept(ctx context.Context, pc remote.PC, letter remote.Letter, shift int64) (bridge.Message, error) {
+	hop := 0
+	if letter.ReplyTo != "" {
+		parent, err := p.opts.DB.Find(ctx, letter.ReplyTo)
+		if err != nil && bridge.CodeOf(err) != bridge.NotFound {
+			return bridge.Message{}, err
+		}
+		hop = parent.Hop + 1
+	}
+	to, err := p.find(letter.To)
+	message := letter.Message(pc.Name, p.nowMillis(), shift, hop)
+	message.Recipient = to
+	return message, err
+}
+
+// find finds the one session that a letter names.
+func (p *pairMail) find(name string) (peerID string, err error) {
+	if name == session.Everyone {
+		return "", bridge.Errorf(bridge.Denied, "a message from another PC is for one session")
+	}
+	p.Lock()
+	defer p.Unlock()
+	found, err := p.Roster.Resolve(name, "")
+	switch {
+	case err != nil:
+		return "", err
+	case len(found) != 1:
+		return "", bridge.Errorf(bridge.Ambiguous, "%q names %d sessions", name, len(found))
+	case job.IsName(found[0].Name):
+		return "", bridge.Errorf(bridge.Denied, "%s is a delegated job: it takes messages from its own supervisor only", found[0].Name)
+	}
+	return found[0].ID, nil
+}
+
+// Import stores decisions of a paired PC, each once. With tell, the sessions hear of
+// those that are current, once each: whoever connects later is caught up (DEC-13).
+func (b *Broker) Import(ctx context.Context, pc remote.PC, revisions []decision.Revision, tell bool) error {
+	fresh, err := b.opts.DB.Remote().Import(ctx, revisions, pc.ID)
+	if err != nil {
+		return err
+	}
+	if fresh > 0 {
+		b.changed()
+	}
+	if !tell {
+		return nil
+	}
+	current, _, err := b.opts.DB.Remote().Imported(ctx, pc.ID)
+	if err != nil {
+		return err
+	}
+	var news []decision.News
+	for _, rev := range slices.Backward(current) { // oldest first, as they were made
+		news = append(news, decision.News{Revision: rev})
+	}
+	_, err = b.Tell(ctx, news)
+	return err
+}
+
+// Tell tells the connected sessions of decisions of other PCs, once each. heard are those
+// that there was a session for.
+func (b *Broker) Tell(ctx context.Context, news []decision.News) (heard map[string]bool, err error) {
+	var notices []store.Notification
+	heard = map[string]bool{}
+	for _, one := range news {
+		list := store.Notifications(one.Revision, newMessageID(), b.decisions.inScope(one.Scope))
+		for i := range list {
+			list[i].Message.CreatedAt, list[i].Message.Body = b.nowMillis(), one.Body()
+		}
+		notices, heard[one.ID] = append(notices, list...), len(list) > 0
+	}
+	queued, err := b.opts.DB.NotifyDecisions(ctx, notices)
+	if err == nil && len(queued) > 0 {
+		b.decisions.notify(ctx, queued)
+	}
+	return heard, err
+}

@@ -1,0 +1,182 @@
+package broker
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/decision"
+	"bridge/backend/ipc/api"
+	"bridge/backend/remote"
+	"bridge/backend/store"
+)
+
+// onePC is a paired PC that no link leads to.
+type onePC struct{ is remote.PC }
+
+func (o onePC) PC(name string) (remote.PC, error) {
+	if name != o.is.Name {
+		return remote.PC{}, bridge.Errorf(bridge.NotFound, "no PC named %q is paired with this one", name)
+	}
+	return o.is, nil
+}
+func (onePC) Keeps() []string                              { return nil }
+func (onePC) Waiting(string)                               {}
+func (onePC) Sessions(context.Context) []api.RemoteSession { return nil }
+
+var desk = remote.PC{ID: "desk-id", Name: "desk"}
+
+func TestRMT_21_MailThatWaitsForAPairedPCExpiresAndItsSenderSeesThat(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		after time.Duration
+		gone  int
+	}{
+		{"in its time", 24*time.Hour - time.Minute, 0},
+		{"too late", 24*time.Hour + time.Minute, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			b.broker.Share(onePC{desk})
+			from := b.join(api.Register{Name: "from", SessionID: "h1"})
+			sent := from.mustSend(api.SendArgs{To: "desk/api", Body: "in vain"})
+			from.wantStatus("before", sent.ID, api.SentStage{Name: "desk/api", Stage: "durable", Evidence: "accepted, durable, waiting for desk"})
+			b.now = func() time.Time { return time.Now().Add(tt.after) }
+			b.restart()
+			b.broker.Share(onePC{desk})
+			from = b.join(api.Register{Name: "from", SessionID: "h1"})
+			if n, err := b.broker.Expire(t.Context()); n != tt.gone || err != nil {
+				t.Fatalf("Expire = %d, %v; want %d", n, err, tt.gone)
+			}
+			if tt.gone == 1 {
+				from.wantStatus("then", sent.ID, api.SentStage{Name: "desk/api", Stage: "expired", Evidence: "waited too long for its session"})
+			}
+			waiting, err := b.db.Remote().Waiting(t.Context(), desk.ID, 10, 1000)
+			if err != nil || len(waiting) != 1-tt.gone {
+				t.Errorf("%+v would still be sent, %v", waiting, err)
+			}
+		})
+	}
+}
+
+func TestRMT_22_AnImportedDecisionIsToldEachSessionOnce(t *testing.T) {
+	b := newBench(t)
+	p := b.join(api.Register{Name: "p", SessionID: "s1", Cwd: "/a"})
+	revision := func(id, text string, at int64) decision.Revision {
+		return decision.Revision{
+			ID: id, Topic: "db", Text: text, Scope: decision.AllSessions(), CreatedAt: at,
+			Author: bridge.Address{ID: "desk/api", Name: "desk/api", Agent: bridge.Codex},
+		}
+	}
+	first := revision("d1", "SQLite <of desk>", 1000)
+	imported := func(tell bool, all ...decision.Revision) {
+		t.Helper()
+		if err := b.broker.Import(t.Context(), desk, all, tell); err != nil {
+			t.Fatal(err)
+		}
+	}
+	imported(false, first)
+	if got := tellings(t, p, "SQLite <of desk>"); got != 0 {
+		t.Errorf("before all of them came it is told %d times", got)
+	}
+	imported(true, first)
+	imported(true, first)
+	imported(true)
+	late := b.join(api.Register{Name: "late", SessionID: "s2", Cwd: "/b"})
+	imported(true, first)
+	for _, who := range []peer{p, late} {
+		if got := tellings(t, who, "SQLite <of desk>"); got != 1 {
+			t.Errorf("it is told %d times, want once", got)
+		}
+	}
+	b.restart()
+	p, late = b.join(api.Register{Name: "p", SessionID: "s1", Cwd: "/a"}), b.join(api.Register{Name: "late", SessionID: "s2", Cwd: "/b"})
+	imported(true, first)
+	// Of two that came at once only the one that holds is told.
+	imported(true, revision("d2", "Postgres <of desk>", 2000), revision("d3", "SQLite <again>", 3000))
+	for _, who := range []peer{p, late} {
+		for words, want := range map[string]int{"SQLite <of desk>": 1, "Postgres <of desk>": 0, "SQLite <again>": 1} {
+			if got := tellings(t, who, words); got != want {
+				t.Errorf("after a restart %q is told %d times, want %d", words, got, want)
+			}
+		}
+	}
+}
+
+func TestHUB_06_SessionsAreToldOnceOfWhatWasDecidedAtTheSameTime(t *testing.T) {
+	b := newBench(t)
+	nobody := decision.News{Revision: decision.Revision{
+		ID: "d1", Topic: "db", Text: "Postgres <of desk>", Scope: decision.AllSessions(), CreatedAt: 1000,
+		Author: bridge.Address{ID: "desk/api", Name: "desk/api", Agent: bridge.Codex},
+	}}
+	if err := b.broker.Import(t.Context(), desk, []decision.Revision{nobody.Revision}, false); err != nil {
+		t.Fatal(err)
+	}
+	nobody.Beside = &decision.Revision{ID: "d2", Author: bridge.Address{Name: "planner"}}
+	tell := func(want bool) {
+		t.Helper()
+		heard, err := b.broker.Tell(t.Context(), []decision.News{nobody})
+		if err != nil || heard["d1"] != want {
+			t.Errorf("heard = %v, %v; want %v", heard, err, want)
+		}
+	}
+	tell(false)
+	if err := b.broker.Import(t.Context(), desk, []decision.Revision{{
+		ID: "d3", Topic: "db", Text: "SQLite", Scope: decision.AllSessions(), CreatedAt: 2000, Author: bridge.Address{ID: "desk/web", Name: "desk/web"},
+	}}, false); err != nil { // so that nobody is caught up with the other one
+		t.Fatal(err)
+	}
+	p := b.join(api.Register{Name: "p", SessionID: "s1", Cwd: "/a"})
+	tell(true)
+	tell(true)
+	if got := tellings(t, p, "not in force: planner decided on it at the same time"); got != 1 {
+		t.Errorf("it is told %d times, want once", got)
+	}
+}
+
+// TestHUB_06_WhoComesLaterHearsThatAnotherDecidedAtTheSameTime: a PC that was away reads
+// of the other decision before anybody is connected, as after its start.
+func TestHUB_06_WhoComesLaterHearsThatAnotherDecidedAtTheSameTime(t *testing.T) {
+	b := newBench(t)
+	if err := b.db.Remote().RestartTeam(t.Context(), "hub crew", "one"); err != nil {
+		t.Fatal(err)
+	}
+	of := func(id, topic, author string, own bool, sequence uint64, follows string) store.TeamDecision {
+		return store.TeamDecision{PC: author, Own: own, Sequence: sequence, Number: int64(sequence), Follows: follows, Revision: decision.Revision{ //nolint:gosec // a few
+			ID: id, Topic: topic, Text: "words <of " + id + ">", Scope: decision.AllSessions(), CreatedAt: 1000, Author: bridge.Address{ID: author, Name: author, Agent: bridge.Codex},
+		}}
+	}
+	_, refused, err := b.db.Remote().ImportTeam(t.Context(), []store.TeamDecision{
+		of("d1", "db", "planner", true, 1, ""), of("d2", "db", "desk/api", false, 2, ""),
+		of("d3", "style", "planner", true, 3, ""), of("d4", "style", "desk/api", false, 4, "d3"), // it knew the other one
+		of("d5", "editor", "desk/api", false, 5, ""), of("d6", "editor", "planner", true, 6, ""), // ours is in force
+	}, store.TeamPlace{Team: "hub crew", Stream: "one", Sequence: 6})
+	if err != nil || len(refused) > 0 {
+		t.Fatal(refused, err)
+	}
+	news, _, err := b.db.Remote().TeamNews(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tell := func() {
+		t.Helper()
+		if _, err := b.broker.Tell(t.Context(), news); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell() // nobody is there
+	p := b.join(api.Register{Name: "p", SessionID: "s1", Cwd: "/a"})
+	tell()
+	tell()
+	for words, want := range map[string]int{
+		"words <of d2>": 1, "words <of d4>": 1, "words <of d5>": 1, "words <of d6>": 1, "words <of d1>": 0, "words <of d3>": 0,
+		"Decision on \"db\" (planner decided on it at the same time: this one came later in the team's order and is in force": 1,
+		"Decision on \"editor\" (not in force: planner decided on it at the same time":                                        1,
+		"at the same time": 2,
+	} {
+		if got := tellings(t, p, words); got != want {
+			t.Errorf("%q is told %d times, want %d", words, got, want)
+		}
+	}
+}

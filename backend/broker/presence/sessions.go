@@ -1,0 +1,151 @@
+package presence
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc/api"
+	"bridge/backend/proc"
+	"bridge/backend/session"
+)
+
+// Register makes a connection part of the session that args speak of. Provisional
+// says that there is none yet: its first call with an identity will tell.
+func (p *Presence) Register(l *Link, args api.Register) (s *session.Session, provisional bool) {
+	host := hostOf(l, args)
+	p.Lock()
+	defer p.Unlock()
+	l.Host = host
+	if args.Runner {
+		return p.placeJobLocked(l, args), false
+	}
+	l.Leases.Keep(args.Leases)
+	if l.Identity == nil || l.Conn.Hello().Role != api.RolePlugin {
+		l.Identity = &args
+	}
+	return p.placeLocked(l, args)
+}
+
+// placeJobLocked makes a connection part of the session of a delegated job, which is
+// known by its name alone: what a process of the job says of other sessions and of ids
+// that it had counts for nothing (JOB-11).
+func (p *Presence) placeJobLocked(l *Link, args api.Register) *session.Session {
+	l.Job, l.Identity = args.Name, &args
+	id, known := p.Roster.IDOf(args.Name)
+	s, live := p.Roster.Get(id)
+	if live && s.Host != session.HostRunner {
+		known, live = false, false // a session had that name before there was the job
+	}
+	if !known {
+		id = uuid.NewString()
+	}
+	if !live {
+		s = p.newSession(args, id)
+		p.joinLocked(s, args.Name)
+	}
+	l.Leases.Keep(args.Leases)
+	p.attachLocked(l, s)
+	return s
+}
+
+func (p *Presence) newSession(args api.Register, id string) *session.Session {
+	return &session.Session{
+		ID: id, Kind: args.Kind, Cwd: args.Cwd, AgentPID: args.AgentPID, Since: p.opts.Now().UnixMilli(),
+		Host: args.Host(), Channel: args.Channel, HooksSeen: args.Hooks, Wake: p.opts.wakePolicy(args),
+	}
+}
+
+// hostOf is the process of a registering connection: its host where that was
+// recognised, else itself. Its MCP server may be connected for a moment longer than
+// that runs, and come to the next broker too.
+func hostOf(l *Link, args api.Register) proc.Named {
+	pid := l.Conn.Hello().PID
+	if args.HostKnown {
+		pid = args.AgentPID
+	}
+	return proc.Known(args.Process, pid)
+}
+
+// wakePolicy is what the session advertises, or the owner's settings.
+func (o Options) wakePolicy(args api.Register) session.Policy {
+	if p := args.WakePrefs; p != nil {
+		return session.Policy{AutoWake: p.AutoWake, WakeOnDirect: p.WakeOnDirect, MaxHops: p.MaxHops}
+	}
+	settings, err := o.Settings()
+	if err != nil {
+		o.Log.Warn("config.json is not used", "err", err)
+		return session.Policy{WakeOnDirect: true, MaxHops: bridge.DefaultMaxHops}
+	}
+	return session.Policy{AutoWake: settings.AutoWake, WakeOnDirect: settings.WakeOnDirect, MaxHops: settings.MaxHops}
+}
+
+// applyPrefsLocked gives the session the auto-wake that it chose earlier.
+func (p *Presence) applyPrefsLocked(s *session.Session) {
+	if enabled, chosen := p.opts.Prefs.Get(s.ID); chosen {
+		s.Wake.AutoWake = enabled
+	}
+}
+
+// SessionOfHook finds the live session that a hook reports from: by its host
+// session id, else by the agent process above the hook. A session found by its
+// process learns its host session id here; learned also says that a known one
+// began again in another folder.
+func (p *Presence) SessionOfHook(call session.HookCall) (s *session.Session, learned bool) {
+	p.Lock()
+	defer p.Unlock()
+	if s, ok := p.Roster.ByHost(call.Kind, call.SessionID); ok {
+		return s, s.Relocate(call)
+	}
+	if call.SessionID == "" || call.ChildID != "" {
+		return p.onlyOfProcessLocked(call), false
+	}
+	if s := p.onlyOfProcessLocked(call); s != nil && (s.SessionID == "" || call.Event == session.EventStart && s.Host != session.HostServer) {
+		// Unknown until now, or the host began another session in this process.
+		p.bindLocked(s, call.SessionID)
+		s.Relocate(call)
+		return s, true
+	}
+	return p.promoteLocked(call)
+}
+
+// onlyOfProcessLocked returns the session of the agent process above a hook,
+// nil when there is none or more than one.
+func (p *Presence) onlyOfProcessLocked(call session.HookCall) *session.Session {
+	found := p.Roster.ByProcess(call.Kind, call.Ancestors)
+	if len(found) != 1 {
+		return nil
+	}
+	return found[0]
+}
+
+// maxAncestors bounds the walk from a process to the agent above it.
+const maxAncestors = 12
+
+// AgentAbove returns the live session below whose agent process pid runs, nil
+// when there is none.
+func (p *Presence) AgentAbove(pid int) *session.Session {
+	if pid <= 0 {
+		return nil
+	}
+	var above []int
+	for _, p := range proc.Ancestors(pid, maxAncestors) {
+		above = append(above, p.PID)
+	}
+	p.Lock()
+	defer p.Unlock()
+	for _, kind := range bridge.Kinds() {
+		for _, l := range p.Conns {
+			if l.Identity == nil || l.Identity.Kind != kind || !l.Identity.HostKnown || !slices.Contains(above, l.Identity.AgentPID) {
+				continue
+			}
+			for id := range l.Sessions {
+				if s, ok := p.Roster.Get(id); ok {
+					return s
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
+	"bridge/backend/session"
+)
+
+// Prompts serves the operations about permission prompts of interactive sessions in the
+// broker's process.
+type Prompts interface {
+	Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error)
+	// Has reports whether an approval of that id is one of them.
+	Has(id string) bool
+	// Heard is told each hook and plugin call of a known session.
+	Heard(call session.HookCall)
+	// Disconnected is called after the last Handle of a connection.
+	Disconnected(conn *ipc.Conn)
+}
+
+// Prompt has prompts serve what belongs to them, before anybody connects.
+func (b *Broker) Prompt(prompts Prompts) { b.prompts = prompts }
+
+func prompted(b *Broker, row api.Row) operation {
+	return operation{Row: row, serve: func(ctx context.Context, l *link, args json.RawMessage) (any, error) {
+		if b.prompts == nil {
+			return nil, bridge.Errorf(bridge.Unsupported, "this Bridge does not answer prompts of sessions")
+		}
+		return b.prompts.Handle(ctx, l.Conn, row.Name, args)
+	}}
+}
+
+// approving is the owner's answer by command: to a prompt of a session, else to what a
+// job asks.
+func approving(b *Broker) operation {
+	ofJob := b.delegated(api.OpApprove.Row)
+	return operation{Row: ofJob.Row, serve: func(ctx context.Context, l *link, raw json.RawMessage) (any, error) {
+		var args api.ApproveArgs
+		if b.prompts != nil && bridge.DecodeAdditive(raw, bridge.MaxFrameBytes, &args) == nil && b.prompts.Has(args.Approval) {
+			return b.prompts.Handle(ctx, l.Conn, ofJob.Name, raw)
+		}
+		return ofJob.serve(ctx, l, raw)
+	}}
+}
+
+// Prompter is a session whose agent asks for permission.
+type Prompter struct {
+	Name, Cwd string
+	AgentPID  int
+	Threads   bool // a background server runs it, which tells of its prompts itself
+}
+
+// Prompter finds the live session that a call comes from; ok is false where there is
+// none, and for a delegated job's own.
+func (c *core) Prompter(ctx context.Context, call session.HookCall) (found Prompter, ok bool, err error) {
+	s, err := c.hooks.callerOf(ctx, call)
+	if err != nil || s == nil {
+		return Prompter{}, false, err
+	}
+	c.Lock()
+	defer c.Unlock()
+	if s.Host == session.HostRunner || s.SessionID != call.SessionID {
+		return Prompter{}, false, nil
+	}
+	return Prompter{Name: s.Name, Cwd: s.Cwd, AgentPID: s.AgentPID, Threads: s.Host == session.HostServer}, true, nil
+}
+
+// IsLive reports whether a session of that kind and host session id is connected.
+func (c *core) IsLive(kind bridge.AgentKind, hostID string) bool {
+	c.Lock()
+	defer c.Unlock()
+	_, live := c.Roster.ByHost(kind, hostID)
+	return live
+}
+
+// Thread is a live session that a background server of codex's runs.
+type Thread struct {
+	ID     string // the host session id
+	Folder string // where its codex keeps its state
+}
+
+// Threads lists them, as far as they are known.
+func (c *core) Threads() (threads []Thread) {
+	c.Lock()
+	defer c.Unlock()
+	for _, s := range c.Roster.Live() {
+		if s.Kind == bridge.Codex && s.Host == session.HostServer && s.SessionID != "" && s.CLIDataDir != "" {
+			threads = append(threads, Thread{ID: s.SessionID, Folder: s.CLIDataDir})
+		}
+	}
+	return threads
+}

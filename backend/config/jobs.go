@@ -1,0 +1,70 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"bridge/backend/job"
+)
+
+// Jobs is what config.json says about delegated jobs. What is there when a job is given
+// counts for it.
+type Jobs struct {
+	// Enabled lets sessions hand work to agents of their own. It is on: a session's CLI
+	// asks before each (setup.AskedTools), and MaxAccess bounds what they may do.
+	Enabled bool `json:"enabled"`
+	// MaxJobs is how many run at once, 1 to 50 (JOB-09).
+	MaxJobs int `json:"maxJobs"`
+	// MaxAccess is the most that a job may be given: read, ask or edit.
+	MaxAccess job.Access `json:"maxAccess"`
+	// MaxDelegateDepth is how deep jobs may delegate, 1 to 3 (JOB-22).
+	MaxDelegateDepth int `json:"maxDelegateDepth"`
+	// Environment names the variables of the broker that jobs get besides what every
+	// program needs, such as keys and proxies.
+	Environment []string `json:"environment,omitempty"`
+	// SetUp is the command, a word each, that makes a new worktree ready (JOB-19).
+	SetUp []string `json:"setUp,omitempty"`
+	// AllowToolLevelOnly starts jobs also where the system has no floor for them, on the
+	// word of their CLI alone (JOB-14).
+	AllowToolLevelOnly bool `json:"allowToolLevelOnly"`
+	// ResumeAtReset continues a job that a usage limit ended by itself when that is
+	// over (JOB-16).
+	ResumeAtReset bool `json:"resumeAtReset"`
+}
+
+func defaultJobs() Jobs {
+	return Jobs{Enabled: true, MaxJobs: job.DefaultMaxJobs, MaxAccess: job.AccessEdit, MaxDelegateDepth: job.DefaultDepth}
+}
+
+// Limits are what the rules of jobs hold.
+func (j Jobs) Limits() job.Limits {
+	return job.Limits{MaxJobs: j.MaxJobs, MaxDepth: j.MaxDelegateDepth, MaxAccess: j.MaxAccess}
+}
+
+// ownVariables begin the names of what Bridge alone says to a job.
+const ownVariables = "BRIDGE_"
+
+// check names the first value that is out of bounds.
+func (j Jobs) check() error {
+	if j.MaxJobs < 1 || j.MaxJobs > job.HighestMaxJobs {
+		return fmt.Errorf("maxJobs must be between 1 and %d, not %d", job.HighestMaxJobs, j.MaxJobs)
+	}
+	if _, err := job.ParseAccess(string(j.MaxAccess)); err != nil {
+		return fmt.Errorf("maxAccess: %w", err)
+	}
+	if j.MaxDelegateDepth < 1 || j.MaxDelegateDepth > job.HighestDepth {
+		return fmt.Errorf("maxDelegateDepth must be between 1 and %d, not %d", job.HighestDepth, j.MaxDelegateDepth)
+	}
+	for _, name := range j.Environment {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return fmt.Errorf("environment must hold names of variables without their values, not %q", name)
+		}
+		if strings.HasPrefix(strings.ToUpper(name), ownVariables) {
+			return fmt.Errorf("environment must not hold %q: the variables of Bridge are not for jobs", name)
+		}
+	}
+	if len(j.SetUp) > 0 && strings.TrimSpace(j.SetUp[0]) == "" {
+		return fmt.Errorf("setUp must begin with a program, a word each")
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package guard
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+)
+
+// bounceScript leads from the launch link to the page. A redirect would not do:
+// the browser counts it to the site that the link was opened from, and keeps
+// the new Strict cookie back. The place in the page that the link names is kept.
+const bounceScript = `location.replace("/"+location.hash)`
+
+const bouncePage = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Bridge</title></head>` +
+	`<body><p><a href="/">Open Bridge</a></p><script>` + bounceScript + `</script></body></html>`
+
+// bouncePolicy allows exactly that script.
+var bouncePolicy = func() string {
+	hash := sha256.Sum256([]byte(bounceScript))
+	return "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
+		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}()
+
+// Launch answers GET /launch?key=…: it gives the cookie for the secret or a
+// ticket, and a page that replaces itself by / (contract, AUT-01).
+func (g *Guard) Launch(w http.ResponseWriter, r *http.Request) error {
+	cookie, err := g.admit(r)
+	if err != nil {
+		return err
+	}
+	http.SetCookie(w, cookie)
+	w.Header().Set("Content-Security-Policy", bouncePolicy)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write([]byte(bouncePage)) // a lost client opens the link again
+	return nil
+}

@@ -1,0 +1,43 @@
+package jobs
+
+import (
+	"bridge/backend/bridge"
+	"bridge/backend/job"
+	"bridge/backend/job/runs"
+)
+
+// allowed says why nothing may be started, as the owner says now: config.json is asked
+// each time. The rules hold its limits from then on.
+func (j *core) allowed() error {
+	settings, err := j.opts.Settings()
+	if err != nil {
+		return err
+	}
+	if !settings.Enabled {
+		return bridge.Errorf(bridge.Denied, "the owner does not allow delegated jobs: jobs.enabled is false in config.json")
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.limits = settings.Limits()
+	j.book.SetLimits(j.limits)
+	return nil
+}
+
+// resume continues a job that a usage limit ended, when that is over and the owner wants
+// it so (JOB-16).
+func (j *asks) resume(one job.Job) error {
+	now := j.opts.Now()
+	if one.LimitUntil == 0 || one.CancelAsked || one.Landing != nil || now.Before(one.LimitUntil.Time()) {
+		return nil
+	}
+	settings, err := j.opts.Settings()
+	if err != nil || !settings.Enabled {
+		return err
+	}
+	at, resumes := job.ResumeAt(job.Outcome{State: one.State, Until: one.LimitUntil.Time()}, settings.ResumeAtReset)
+	if !resumes || now.Before(at) {
+		return nil
+	}
+	_, err = j.say("resume-"+runs.ResultID(one.Name, one.Run), job.Control{Job: one.Name, Message: job.GoOn})
+	return err
+}

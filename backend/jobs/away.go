@@ -1,0 +1,58 @@
+package jobs
+
+import (
+	"context"
+
+	"bridge/backend/broker"
+	"bridge/backend/job"
+	"bridge/backend/jobs/away"
+)
+
+// Away are the jobs that paired PCs do for this one.
+func (j *Jobs) Away() *away.Jobs { return j.away }
+
+// awayBook is the registry, and the way to supervisors, as jobs on paired PCs see them.
+type awayBook struct{ *core }
+
+func newAway(c *core) *away.Jobs {
+	book := awayBook{c}
+	return away.New(away.Options{Registry: book, Supervisors: book, Files: c.files, Life: c.life, Now: c.opts.Now, Log: c.opts.Log})
+}
+
+func (j awayBook) All() []job.Job                                { return j.all() }
+func (j awayBook) Get(name string) (job.Job, error)              { return j.get(name) }
+func (j awayBook) Change(do func(*job.Registry) error) error     { return j.change(do) }
+func (j awayBook) MayControl(by broker.Asker, one job.Job) error { return j.mayControl(by, one) }
+func (j awayBook) AnswersTo(one job.Job) job.Caller              { return j.answersTo(one) }
+
+func (j awayBook) Show(name string, change func(*job.Job) (atOnce bool), anyway bool) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	present, has := j.book.Get(name)
+	if !has {
+		return nil
+	}
+	shown := present
+	atOnce := change(&shown)
+	update := func(one *job.Job) { *one = shown }
+	switch {
+	case atOnce:
+		return j.changeLocked(func(r *job.Registry) error {
+			_, err := r.Update(name, update)
+			return err
+		})
+	case away.Differs(shown, present):
+		j.noteLocked(name, update)
+	case anyway:
+		j.publish()
+	}
+	return nil
+}
+
+func (j awayBook) Deliver(ctx context.Context, one job.Job, id, conversation, body string) error {
+	return j.results.deliver(ctx, one, id, conversation, body)
+}
+
+func (j awayBook) Question(one job.Job, approval job.Approval, to job.Caller) string {
+	return openQuestion{of: one, approval: approval, to: to}.body()
+}

@@ -1,0 +1,115 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
+	"bridge/backend/job"
+)
+
+// handOff makes another live session of this PC the supervisor of jobs: all that are
+// named or none, in one write (JOB-23). What comes of them goes to that one from then on.
+func (j *asks) handOff(ctx context.Context, conn *ipc.Conn, args api.HandoffArgs) (api.HandedOff, error) {
+	by, err := j.opts.Broker.Asker(ctx, conn, args.Caller)
+	if err != nil {
+		return api.HandedOff{}, err
+	}
+	if by.InJob {
+		return api.HandedOff{}, errInJob
+	}
+	if err := bridge.CheckID("the hand-off's id", args.ID); err != nil {
+		return api.HandedOff{}, err
+	}
+	if before, has := j.receipt(args.ID); has && by.Same(before.FromID) {
+		return api.HandedOff{Moved: before.Jobs}, nil
+	}
+	if args.Handoff.To == "" {
+		return api.HandedOff{}, bridge.Errorf(bridge.Invalid, "to must name the session that takes the jobs over")
+	}
+	to, err := j.opts.Broker.Live(args.Handoff.To)
+	if err != nil {
+		return api.HandedOff{}, err
+	}
+	receipt := job.HandoffReceipt{
+		ID: args.ID, From: by.Address.Name, FromID: by.Address.ID, Agent: by.Address.Agent, To: to.Name, ToID: to.ID,
+		At: job.Millis(j.opts.Now().UnixMilli()), Note: args.Handoff.Note,
+	}
+	if receipt.Jobs, err = j.move(args.Handoff, job.Caller{Name: by.Address.Name, ID: by.Address.ID}, by.Same, receipt); err != nil {
+		return api.HandedOff{}, err
+	}
+	j.logged("tell of a hand-off", j.tellHandoff(ctx, receipt))
+	j.logged("ask about an approval", j.approvals.put(ctx))
+	return api.HandedOff{Moved: receipt.Jobs}, nil
+}
+
+// move writes a hand-off and its receipt: both or neither.
+func (j *asks) move(handoff job.Handoff, from job.Caller, isFrom func(string) bool, receipt job.HandoffReceipt) (moved []string, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	before := j.file.Handoffs
+	err = j.changeLocked(func(book *job.Registry) (err error) {
+		to := job.Caller{Name: receipt.To, ID: receipt.ToID}
+		if moved, err = book.HandOff(handoff, from, to, isFrom, receipt.At.Time()); err != nil {
+			return err
+		}
+		receipt.Jobs = moved
+		data, err := json.Marshal(receipt)
+		j.file.Handoffs = append(slices.Clone(before), data)
+		return err
+	})
+	if err != nil {
+		j.file.Handoffs = before
+	}
+	return moved, err
+}
+
+// receipts are those that this program wrote, the newest last.
+func (j *asks) receipts() (ours []job.HandoffReceipt) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, data := range j.file.Handoffs {
+		var one job.HandoffReceipt
+		if json.Unmarshal(data, &one) == nil && one.ID != "" {
+			ours = append(ours, one)
+		}
+	}
+	return ours
+}
+
+func (j *asks) receipt(id string) (job.HandoffReceipt, bool) {
+	ours := j.receipts()
+	at := slices.IndexFunc(ours, func(r job.HandoffReceipt) bool { return r.ID == id })
+	if at < 0 {
+		return job.HandoffReceipt{}, false
+	}
+	return ours[at], true
+}
+
+// retold bounds the hand-offs that are told of again by a broker that starts: the last
+// one may have died between a hand-off and its message, which is told once all the same.
+const retold = 20
+
+func (j *asks) tellHandoffs() {
+	ours := j.receipts()
+	for _, one := range ours[max(0, len(ours)-retold):] {
+		j.logged("tell of a hand-off", j.tellHandoff(j.life, one))
+	}
+}
+
+// tellHandoff tells the new supervisor what is its own from now on.
+func (j *asks) tellHandoff(ctx context.Context, receipt job.HandoffReceipt) error {
+	body := fmt.Sprintf("%s has handed %s over to you: %s. Their results and questions come to you from now on.",
+		receipt.From, bridge.Counted(len(receipt.Jobs), "job"), strings.Join(receipt.Jobs, ", "))
+	if receipt.Note != "" {
+		body += "\n\n" + receipt.Note
+	}
+	from := bridge.Address{ID: receipt.FromID, Name: receipt.From, Agent: receipt.Agent}
+	id := "handoff-" + receipt.ID
+	return j.opts.Broker.Deliver(ctx, from, receipt.ToID, api.SendArgs{To: receipt.To, MessageID: id, ConversationID: id, Body: body})
+}

@@ -1,0 +1,28 @@
+package jobs
+
+import (
+	"bridge/backend/bridge"
+	"bridge/backend/chat"
+	"bridge/backend/ipc/api"
+	"bridge/backend/jobs/record"
+)
+
+// Heard tells how far the words of that id came: queued, delivered when the agent's
+// CLI has them, else unconfirmed (CHT-12).
+func (j *asks) Heard(id string) record.Way { return j.heard.Of(id) }
+
+// settled notes what a runner says of words. What came too late for a run waits for
+// the next one; what may have come in is never said again by itself.
+func (j *runners) settled(order api.Order, outcome api.OrderOutcome) {
+	if order.Kind != api.OrderMessage {
+		return
+	}
+	state := chat.Unconfirmed
+	switch {
+	case outcome.Error == nil:
+		state = chat.Delivered
+	case outcome.Error.Code == bridge.Unavailable:
+		state = chat.Queued
+	}
+	j.heard.Note(order.ID, record.Way{State: state, At: j.opts.Now().UnixMilli()})
+}

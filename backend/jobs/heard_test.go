@@ -1,0 +1,53 @@
+package jobs
+
+import (
+	"testing"
+
+	"bridge/backend/bridge"
+	"bridge/backend/chat"
+	"bridge/backend/ipc/api"
+	"bridge/backend/job"
+)
+
+func TestCHT_12_WordsAreDeliveredWhenTheRunnerSaysSo(t *testing.T) {
+	b := newBench(t)
+	b.join("boss", "s1").mustSpawn("01", `{"prompt":"x"}`)
+	r := b.started()
+	r.connect(api.RunnerReport{})
+	r.work()
+	say := func(id string) {
+		t.Helper()
+		if said, err := b.jobs.Say(id, job.Control{Job: first, Message: "x"}); err != nil || *said.Delivery != job.ToRunning {
+			t.Fatalf("%s: %+v, %v", id, said, err)
+		}
+		if got := b.jobs.Heard(id); got.State != chat.Queued || got.At == 0 {
+			t.Errorf("%s, just said: %+v", id, got)
+		}
+	}
+	for id, tt := range map[string]struct {
+		outcome *bridge.Error
+		want    chat.State
+	}{
+		"taken":   {nil, chat.Delivered},
+		"unclear": {&bridge.Error{Code: bridge.Internal, Message: "nobody knows"}, chat.Unconfirmed},
+		"refused": {&bridge.Error{Code: bridge.Conflict, Message: "no"}, chat.Unconfirmed},
+		"late":    {&bridge.Error{Code: bridge.Unavailable, Message: "it has ended"}, chat.Queued},
+	} {
+		say(id)
+		r.report(api.RunnerReport{Outcomes: []api.OrderOutcome{{ID: id, Error: tt.outcome}}})
+		if got := b.jobs.Heard(id); got.State != tt.want {
+			t.Errorf("%s: %+v, want %s", id, got, tt.want)
+		}
+	}
+	say("dropped")
+	if _, err := b.jobs.Cancel(first); err != nil {
+		t.Fatal(err)
+	}
+	r.report(r.end(job.Outcome{State: job.Cancelled, Ended: job.EndedCancelled}, ""))
+	if got := b.jobs.Heard("dropped"); got.State != chat.Unconfirmed {
+		t.Errorf("of a cancelled job: %+v", got)
+	}
+	if got := b.jobs.Heard("another"); got.State != chat.Unconfirmed {
+		t.Errorf("never said: %+v", got)
+	}
+}

@@ -1,0 +1,65 @@
+package jobs
+
+import (
+	"context"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
+	"bridge/backend/job"
+	"bridge/backend/jobs/landing"
+)
+
+// landingBook is the registry as the repositories of its jobs see it.
+type landingBook struct{ *core }
+
+func (j landingBook) All() []job.Job                    { return j.all() }
+func (j landingBook) Get(name string) (job.Job, error)  { return j.get(name) }
+func (j landingBook) Find(name string) (job.Job, error) { return j.find(name) }
+func (j landingBook) SendFirst(name string) error       { return j.results.sendFirst(name) }
+func (j landingBook) Changed()                          { j.opts.Broker.Changed() }
+
+func (j landingBook) Update(name string, change func(*job.Job) error) error {
+	return j.change(func(book *job.Registry) error {
+		var refused error
+		_, err := book.Update(name, func(one *job.Job) { refused = change(one) })
+		if err == nil {
+			err = refused
+		}
+		return err
+	})
+}
+
+func newLandings(c *core) *landing.Repositories {
+	return landing.New(landing.Options{
+		Book: landingBook{c}, Files: c.files, Git: c.opts.Git, Pace: c.opts.Pace.Reclaim, Now: c.opts.Now, Log: c.opts.Log,
+		Failed: c.logged, Ending: c.life.Done(),
+	})
+}
+
+// Finish lands or drops the work of a worktree job that has ended: see landing.
+func (j *asks) Finish(ctx context.Context, args api.JobFinishArgs) (api.JobFinished, error) {
+	if one, err := j.find(args.Job); err == nil && one.Remote != nil {
+		return api.JobFinished{}, bridge.Errorf(bridge.Unsupported, "the work of %s is on %s: its owner lands or drops it there", one.Name, one.Remote.Host)
+	}
+	return j.landings.Finish(ctx, args)
+}
+
+// finishJob is the owner's command; what runs below an agent is not the owner.
+func (j *asks) finishJob(ctx context.Context, conn *ipc.Conn, args api.JobFinishArgs) (api.JobFinished, error) {
+	if err := j.onlyOwner(ctx, conn, "finishes the work of a job"); err != nil {
+		return api.JobFinished{}, err
+	}
+	return j.Finish(ctx, args)
+}
+
+// Diff is what a job changed itself: see landing.
+func (j *views) Diff(ctx context.Context, name string) (landing.Diff, error) {
+	if one, err := j.find(name); err == nil && one.Mirror != nil {
+		return j.away.Diff(ctx, one)
+	}
+	return j.landings.Diff(ctx, name)
+}
+
+// Worktrees says how many worktrees of jobs there are, and how many bytes they hold.
+func (j *views) Worktrees() (count int, bytes int64) { return j.landings.Worktrees() }

@@ -1,0 +1,82 @@
+package landing
+
+import (
+	"context"
+	"os"
+
+	"bridge/backend/bridge"
+	"bridge/backend/gitwork"
+	"bridge/backend/job"
+)
+
+// Diff is what a job changed itself, against what stood there at its start.
+type Diff struct {
+	Base, Head string // commits
+	Files      []gitwork.FileChange
+}
+
+// Diff compares the files at a job's start with those at its end, or with those of now
+// while it goes on (JOB-18). NotFound for a job that did not work in a repository.
+func (r *Repositories) Diff(ctx context.Context, name string) (Diff, error) {
+	diff, err := r.diff(ctx, name)
+	return diff, inWords(err)
+}
+
+func (r *Repositories) diff(ctx context.Context, name string) (Diff, error) {
+	one, err := r.opts.Book.Find(name)
+	if err != nil {
+		return Diff{}, err
+	}
+	if r.opts.Git == nil {
+		return Diff{}, errNoGit
+	}
+	if one.Worktree.IsMade() {
+		return r.worktreeDiff(ctx, one)
+	}
+	state, err := r.opts.Files.ReadState(name)
+	if err != nil || state.BaseTree == "" {
+		return Diff{}, bridge.Errorf(bridge.NotFound, "%s has not worked in a git repository: nobody knows what it changed", name)
+	}
+	repository, err := r.opts.Git.Repository(ctx, one.Workdir)
+	if err != nil {
+		return Diff{}, err
+	}
+	diff := Diff{Base: state.Base, Head: r.evidenceHead(name)}
+	if state.HeadTree != "" && !state.State.IsActive() {
+		diff.Files, err = r.opts.Git.DiffTrees(ctx, repository.Top, state.BaseTree, state.HeadTree)
+		return diff, err
+	}
+	head, err := r.opts.Git.Head(ctx, repository.Top)
+	if err != nil {
+		return Diff{}, err
+	}
+	diff.Head = head.Commit
+	diff.Files, err = r.opts.Git.Diff(ctx, repository.Top, state.BaseTree)
+	return diff, err
+}
+
+// evidenceHead is the commit at the end of a job's last run that has an envelope.
+func (r *Repositories) evidenceHead(name string) string {
+	envelope, _, err := r.opts.Files.ReadEnvelope(name)
+	if err != nil {
+		return ""
+	}
+	return envelope.Evidence.Head
+}
+
+// worktreeDiff reads the checkout while it is there, else the branch.
+func (r *Repositories) worktreeDiff(ctx context.Context, one job.Job) (diff Diff, err error) {
+	w := one.Worktree
+	diff = Diff{Base: w.Base, Head: w.BranchHead}
+	if _, err := os.Lstat(w.Path); err != nil {
+		diff.Files, err = r.opts.Git.DiffTrees(ctx, w.RepoRoot, w.BaseTree, w.BranchHead)
+		return diff, err
+	}
+	head, err := r.opts.Git.Head(ctx, w.Path)
+	if err != nil {
+		return diff, err
+	}
+	diff.Head = head.Commit
+	diff.Files, err = r.opts.Git.Diff(ctx, w.Path, w.BaseTree)
+	return diff, err
+}

@@ -1,0 +1,151 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
+	"bridge/backend/job"
+)
+
+// onlyOwner refuses what an agent asks for by the owner's command: what runs below one
+// is not the owner (JOB-11). What runs inside a job has no such connection at all.
+func (j *core) onlyOwner(ctx context.Context, conn *ipc.Conn, does string) error {
+	by, err := j.opts.Broker.Asker(ctx, conn, api.Caller{})
+	if err != nil {
+		return err
+	}
+	return by.OnlyOwner(does)
+}
+
+// runsOf serves `bridge runs`.
+func (j *asks) runsOf(ctx context.Context, conn *ipc.Conn, args api.RunsArgs) (api.Runs, error) {
+	by, err := j.opts.Broker.Asker(ctx, conn, api.Caller{})
+	if err != nil {
+		return api.Runs{}, err
+	}
+	runs := api.Runs{Jobs: []api.JobView{}, Approvals: []job.Approval{}}
+	shown := map[string]bool{}
+	for _, view := range j.views.Recent(max(0, args.Ended)) {
+		if one, err := j.find(view.Job); err == nil && j.mayControl(by, one) == nil {
+			runs.Jobs = append(runs.Jobs, view)
+			shown[view.Job] = true
+		}
+	}
+	for _, approval := range j.approvals.Approvals() {
+		if shown[approval.Job] {
+			runs.Approvals = append(runs.Approvals, approval.Public())
+		}
+	}
+	return runs, nil
+}
+
+// runLog serves `bridge watch`.
+func (j *asks) runLog(ctx context.Context, conn *ipc.Conn, args api.RunLogArgs) (api.RunLog, error) {
+	by, err := j.opts.Broker.Asker(ctx, conn, api.Caller{})
+	if err != nil {
+		return api.RunLog{}, err
+	}
+	one, err := j.find(args.Job)
+	if err == nil {
+		err = j.mayControl(by, one)
+	}
+	if err != nil {
+		return api.RunLog{}, err
+	}
+	view, err := j.views.View(one.Name) // before the log: what it ends with is in there
+	if err != nil {
+		return api.RunLog{}, err
+	}
+	log, err := j.views.ReadLog(one.Name, args.From)
+	return api.RunLog{View: view, Text: log.Text, Next: log.Next, Size: log.Size}, err
+}
+
+// approve serves `bridge approve`.
+func (j *asks) approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs) (job.Approval, error) {
+	if err := j.onlyOwner(ctx, conn, "answers by this command"); err != nil {
+		return job.Approval{}, err
+	}
+	if err := args.Check(); err != nil {
+		return job.Approval{}, err
+	}
+	if len(args.Picks) > 0 {
+		if _, err := j.approvals.approval(args.Approval); err != nil {
+			return job.Approval{}, err
+		}
+		return job.Approval{}, bridge.Errorf(bridge.Invalid, "nothing can be chosen of what a job asks: allow or deny it, with your words as the reason")
+	}
+	decision, err := job.ParseDecision(string(args.Decision))
+	if err != nil {
+		return job.Approval{}, err
+	}
+	approval, err := j.approvals.Answer(args.Approval, decision, args.Reason)
+	return approval.Public(), err
+}
+
+// Say gives a job words and settings on the word of somebody who may steer it
+// (JOB-05). The id names the words: said again, they reach a run once.
+func (j *asks) Say(id string, control job.Control) (api.JobMessaged, error) {
+	if one, err := j.registered(control.Job); err == nil && one.Mirror != nil {
+		return j.away.Say(j.life, one, id, control)
+	}
+	delivery, err := j.say(id, control)
+	if err != nil {
+		return api.JobMessaged{}, err
+	}
+	answer := api.JobMessaged{JobStatus: j.status(control.Job)}
+	if delivery != job.NoDelivery {
+		answer.Delivery = &delivery
+	}
+	return answer, nil
+}
+
+// Cancel ends a job and all below it on the owner's word (JOB-06, JOB-22).
+func (j *asks) Cancel(name string) (api.JobStatus, error) {
+	one, err := j.registered(name)
+	if err != nil {
+		return api.JobStatus{}, err
+	}
+	if one.Mirror != nil {
+		return j.away.Stop(j.life, one)
+	}
+	ending, err := j.cancelTree(name)
+	for _, one := range ending {
+		if err == nil && one.State.IsEnded() {
+			err = j.results.passOn(j.life, one.Name)
+		}
+	}
+	return j.status(name), err
+}
+
+func (j *asks) cancelTree(name string) (ending []job.Job, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	err = j.changeLocked(func(book *job.Registry) (err error) {
+		ending, err = book.Cancel(name, j.opts.Now())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range ending {
+		if r := j.runs[one.Name]; r != nil && one.State.IsActive() {
+			err = errors.Join(err, j.orderLocked(r, cancelOrder))
+		}
+	}
+	return ending, err
+}
+
+// registered finds a job that can still be steered: one in the archive cannot.
+func (j *core) registered(name string) (job.Job, error) {
+	one, err := j.get(name)
+	if err == nil {
+		return one, nil
+	}
+	if _, kept := j.find(name); kept != nil {
+		return job.Job{}, err
+	}
+	return job.Job{}, bridge.Errorf(bridge.Conflict, "%s is in the archive: it cannot be continued, only read", name)
+}

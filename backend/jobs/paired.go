@@ -1,0 +1,52 @@
+package jobs
+
+import (
+	"context"
+
+	"bridge/backend/bridge"
+	"bridge/backend/broker"
+	"bridge/backend/job"
+	"bridge/backend/job/runs"
+)
+
+// Take records a job for whoever that is. The checkout of one with a worktree is made
+// below the folder worktrees.
+func (j *asks) Take(ctx context.Context, request job.Request, name string, by job.Caller, worktrees string) (job.Job, error) {
+	err := j.checkName(name)
+	if err == nil {
+		err = j.allowed()
+	}
+	if err != nil {
+		return job.Job{}, err
+	}
+	return j.take(ctx, request, name, by, worktrees)
+}
+
+// Find returns a job, also one in the archive.
+func (j *views) Find(name string) (job.Job, error) { return j.find(name) }
+
+// All lists every job that is not in the archive.
+func (j *views) All() []job.Job { return j.all() }
+
+// Result is what came of a run that has ended.
+func (j *views) Result(one job.Job, run int) (runs.Envelope, error) {
+	return j.files.Result(one, run)
+}
+
+// Approval is a question as it stands. The error is Conflict, with its record, where it
+// is of a run that is over.
+func (j *approvals) Approval(id string) (job.Approval, error) {
+	if err := bridge.CheckID("approval_id", id); err != nil {
+		return job.Approval{}, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, approval, err := j.approvalLocked(id)
+	return approval, err
+}
+
+// AnswerAs decides a question on the word of somebody who may.
+func (j *approvals) AnswerAs(by bridge.Address, id string, decision job.Decision, reason string) error {
+	_, err := j.answer(id, broker.Asker{Owner: true, Address: by}, decision, reason)
+	return err
+}

@@ -1,0 +1,15 @@
+package jobs
+
+import (
+	"path/filepath"
+
+	"bridge/backend/ipc/api"
+	"bridge/backend/job"
+)
+
+// archivedLast lists the jobs of the archive that have ended last, the newest first.
+func (j *views) archivedLast() []api.JobView {
+	last, err := j.shelf.Last(filepath.Dir(j.files.Entry("x")), j.opts.Now(), func(one job.Job) api.JobView { return j.view(one, agentState{}) })
+	j.logged("read the archive of jobs", err)
+	return last
+}

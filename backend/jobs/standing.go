@@ -1,0 +1,195 @@
+package jobs
+
+import (
+	"slices"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc/api"
+	"bridge/backend/job"
+	"bridge/backend/rule"
+	"bridge/backend/rules"
+)
+
+// Rules are the owner's standing rules, as far as jobs need them; *rules.Rules is one.
+// All methods may be called concurrently; TakeBack alone comes back to the jobs.
+type Rules interface {
+	// Allow tells which rule allows the request, and counts its use durably.
+	Allow(request rule.Request, by string) (rule.Rule, bool)
+	// Make makes a rule from what the owner chose, durably.
+	Make(request rule.Request, wish rule.Wish) (rule.Rule, error)
+	// TakeBack ends a rule.
+	TakeBack(id string) (rule.Rule, rules.Undone, error)
+	// Holds reports whether an answer by that rule still counts.
+	Holds(id string) bool
+}
+
+// standing is the part about the owner's standing rules (NED-04): they answer what a job
+// of this PC asks before anybody is asked.
+type standing struct{ *core }
+
+// requestOf is what an approval of that job asks for, in the folder by which rules go.
+func requestOf(one job.Job, approval job.Approval) rule.Request {
+	if one.Worktree != nil && one.Worktree.RepoRoot != "" {
+		return rule.RequestOf(approval, one.Worktree.RepoRoot, one.Workdir)
+	}
+	return rule.RequestOf(approval, one.Workdir, one.Workdir)
+}
+
+// answerLocked answers an open question where a rule allows what it asks for.
+func (j *standing) answerLocked(r *run, id string) {
+	approval := r.approvals[id]
+	if j.opts.Rules == nil || !approval.IsOpen(j.opts.Now()) || r.unread != nil {
+		return
+	}
+	one, has := j.book.Get(r.job)
+	if !has || one.Run != r.number || !one.State.IsActive() || one.CancelAsked {
+		return
+	}
+	used, allowed := j.opts.Rules.Allow(requestOf(one, approval), r.job)
+	if !allowed {
+		return
+	}
+	by, reason := job.ByRule+used.ID, "Allowed by your rule: "+clip(used.Says())+"."
+	if approval.Answer(by, job.Allow, reason, j.opts.Now()) != nil {
+		return
+	}
+	order := api.Order{ID: "rule-answer-" + used.ID + "-" + id, Kind: api.OrderAnswer, Approval: id, Decision: job.Allow, By: by, Reason: reason}
+	if err := j.orderLocked(r, order); err != nil {
+		j.opts.Log.Error("jobs: a rule's answer could not be recorded, so the owner is asked", "job", r.job, "rule", used.ID, "err", err)
+		return
+	}
+	r.approvals[id] = approval
+}
+
+// maxSaid bounds what of a rule stands in an approval's reason; the rule itself says all.
+const maxSaid = 300
+
+func clip(text string) string {
+	if runes := []rune(text); len(runes) > maxSaid {
+		return string(runes[:maxSaid]) + "…"
+	}
+	return text
+}
+
+// AnswerFromNowOn allows what is asked and makes the owner's rule of it. Where the answer
+// comes too late there is no rule either.
+func (j *standing) AnswerFromNowOn(id string, wish rule.Wish) (job.Approval, error) {
+	if j.opts.Rules == nil {
+		return job.Approval{}, bridge.Errorf(bridge.Unavailable, "no standing rules are kept here")
+	}
+	if approval, is := j.away.Approval(id); is {
+		return approval, bridge.Errorf(bridge.Invalid, "a rule is made on the PC that runs the job: allow it once, or make the rule there")
+	}
+	approval, request, err := j.asked(id)
+	if err != nil {
+		return approval, err
+	}
+	made, err := j.opts.Rules.Make(request, wish)
+	if err != nil {
+		return job.Approval{}, err
+	}
+	if approval, err = j.approvals.Answer(id, job.Allow, ""); err != nil {
+		if _, _, undone := j.opts.Rules.TakeBack(made.ID); undone != nil {
+			j.opts.Log.Error("a rule could not be taken back whose answer came too late", "rule", made.ID, "err", undone)
+		}
+		return approval, err
+	}
+	j.answerOpen()
+	return approval, nil
+}
+
+// asked is a question that is open, and what it asks for.
+func (j *standing) asked(id string) (job.Approval, rule.Request, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, approval, err := j.approvals.approvalLocked(id)
+	if err == nil && !approval.IsOpen(j.opts.Now()) {
+		err = approval.Answer(bridge.OwnerName, job.Allow, "", j.opts.Now()) // it says why not
+	}
+	one, _ := j.book.Get(approval.Job)
+	return approval, requestOf(one, approval), err
+}
+
+// FromNowOn says what rule may be made of a question, by which folder.
+func (j *standing) FromNowOn(approval job.Approval) (offer rule.Offer, folder string) {
+	if j.opts.Rules == nil {
+		return rule.Offer{Why: "no standing rules are kept here"}, ""
+	}
+	one, err := j.get(approval.Job)
+	if err != nil || one.Mirror != nil {
+		return rule.Offer{Why: "a rule is made on the PC that runs the job"}, ""
+	}
+	request := requestOf(one, approval)
+	return rule.OfferFor(request), request.Folder
+}
+
+// answerOpen answers what is open and is allowed by a rule by now.
+func (j *standing) answerOpen() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, r := range j.runs {
+		for id := range r.approvals {
+			j.answerLocked(r, id)
+		}
+	}
+	j.publish()
+}
+
+// takeUp takes back what rules have answered that were taken back while this broker did
+// not run or was ending, and answers what was asked meanwhile. It is called once, before
+// any runner is heard.
+func (j *standing) takeUp() {
+	if j.opts.Rules == nil {
+		return
+	}
+	for _, r := range j.runs {
+		for _, order := range slices.Clone(r.orders) {
+			if id, is := strings.CutPrefix(order.By, job.ByRule); is && order.Kind == api.OrderAnswer && !j.opts.Rules.Holds(id) {
+				j.withdrawLocked(r, order)
+			}
+		}
+	}
+	j.answerOpen()
+}
+
+// TookBack takes back what a rule has answered and no runner was handed (NED-04): it is
+// asked again. It is the rules' Undo.
+func (j *standing) TookBack(id string) (undone rules.Undone) {
+	j.mu.Lock()
+	for _, r := range j.runs {
+		for _, approval := range r.approvals {
+			if approval.AnsweredBy != job.ByRule+id || approval.IsSettled() {
+				continue
+			}
+			at := slices.IndexFunc(r.orders, func(o api.Order) bool { return o.Approval == approval.ID && o.By == approval.AnsweredBy })
+			if approval.State == job.ApprovalAnswered && at >= 0 && !r.handed[r.orders[at].ID] && j.withdrawLocked(r, r.orders[at]) {
+				undone.Asked = append(undone.Asked, approval.ID)
+			} else {
+				undone.Handed = append(undone.Handed, approval.ID)
+			}
+		}
+	}
+	j.publish()
+	j.mu.Unlock()
+	slices.Sort(undone.Asked)
+	slices.Sort(undone.Handed)
+	j.logged("ask again what a rule had answered", j.approvals.put(j.life))
+	return undone
+}
+
+// withdrawLocked takes an answer back that waits for its runner, durably, and reports
+// whether it could.
+func (j *standing) withdrawLocked(r *run, order api.Order) bool {
+	orders := r.orders
+	r.orders = slices.DeleteFunc(slices.Clone(r.orders), func(o api.Order) bool { return o.ID == order.ID })
+	if err := j.saveLocked(r); err != nil {
+		r.orders = orders
+		j.opts.Log.Error("jobs: a rule's answer could not be taken back", "job", r.job, "approval", order.Approval, "err", err)
+		return false
+	}
+	if approval, has := r.approvals[order.Approval]; has && approval.AskAgain() == nil {
+		r.approvals[order.Approval] = approval
+	}
+	return true
+}

@@ -1,0 +1,30 @@
+package jobs
+
+import (
+	"context"
+
+	"bridge/backend/job"
+	"bridge/backend/jobs/record"
+)
+
+// transcripts is the part about what was said in runs.
+type transcripts struct{ *core }
+
+// keepAll takes in what runs wrote while no broker was there, or one died.
+func (j *transcripts) keepAll() {
+	for _, one := range j.all() {
+		if one.State.IsEnded() && j.life.Err() == nil {
+			j.logged("keep the transcript of "+one.Name, j.keep(j.life, one))
+		}
+	}
+}
+
+// keep takes in what is new of a job's transcript.
+func (j *transcripts) keep(ctx context.Context, one job.Job) error {
+	if j.opts.Transcripts == nil {
+		return nil
+	}
+	j.keeping.Lock()
+	defer j.keeping.Unlock()
+	return record.Keep(ctx, j.opts.Transcripts, j.opts.Home.Dir(), one)
+}

@@ -1,0 +1,89 @@
+// Landing and dropping what a worktree job did, in words.
+
+import type { FinishAction, Finished, Landing as Landed } from '../../lib/api';
+import { count } from '../../lib/text';
+
+export interface Landing {
+  label: string;
+  /** What it would do, with the branch's name. */
+  explains: (branch: string) => string;
+  /** Makes a commit, whose message can be given. */
+  commits: boolean;
+  /** Its work is dropped. */
+  drops: boolean;
+}
+
+export const LANDINGS: Record<FinishAction, Landing> = {
+  apply: {
+    label: 'Apply',
+    explains: (branch) =>
+      `Its changes are staged in your checkout, for you to look at and commit. ${branch} stays as it is.`,
+    commits: false,
+    drops: false,
+  },
+  squash: {
+    label: 'Squash',
+    explains: (branch) => `All of ${branch} becomes one commit on the branch of your checkout.`,
+    commits: true,
+    drops: false,
+  },
+  merge: {
+    label: 'Merge',
+    explains: (branch) => `${branch} is merged into the branch of your checkout, with its commits.`,
+    commits: true,
+    drops: false,
+  },
+  keep: {
+    label: 'Keep',
+    explains: (branch) => `Nothing lands: ${branch} stays for later, and its worktree may go.`,
+    commits: false,
+    drops: false,
+  },
+  discard: {
+    label: 'Discard',
+    explains: (branch) =>
+      `Nothing lands and its worktree goes. ${branch} can be had back for 30 days from a branch under bridge/discarded.`,
+    commits: false,
+    drops: true,
+  },
+};
+
+export const ACTIONS = Object.keys(LANDINGS) as FinishAction[];
+
+/** What a dry run came to. */
+export function fits({ conflicts }: Pick<Finished, 'conflicts'>): string {
+  return conflicts.length === 0
+    ? 'It fits without a conflict.'
+    : conflicts.length === 1
+      ? '1 file does not fit:'
+      : `${count(conflicts.length, 'file')} do not fit:`;
+}
+
+const DONE: Record<FinishAction, string> = {
+  apply: 'Applied: its changes are staged in your checkout.',
+  squash: 'Squashed into one commit',
+  merge: 'Merged',
+  keep: 'Kept.',
+  discard: 'Discarded.',
+};
+
+/** What the owner did last with the work, '' for nothing that counts. */
+export function landedWords(landing: Landed | null): string {
+  switch (landing?.state) {
+    case 'done':
+      return doneWords({ action: landing.action, commit: landing.commit ?? '' });
+    case 'staged':
+      return 'It was broken off: its changes are staged in your checkout, not committed.';
+    case 'begun':
+      return 'It is being finished just now.';
+    default:
+      return '';
+  }
+}
+
+/** What was done, with the commit where there is one. */
+export function doneWords({ action, commit }: Pick<Finished, 'action' | 'commit'>): string {
+  const words = DONE[action];
+  if (words.endsWith('.')) return words;
+  return commit === '' ? `${words}.` : `${words}: ${commit.slice(0, 10)}.`;
+}
