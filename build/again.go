@@ -22,7 +22,7 @@ var promises = regexp.MustCompile(`^bridge/backend/(faults|gitwork|maintain|soak
 // times. What passes then is flaky: it is named at the end of the run, and does not
 // make it fail. It returns err unless all of its failures were of that kind.
 func (p project) secondLook(ctx context.Context, err error, begin, tries int, again func(project, failure) error) error {
-	if err == nil || p.notes == nil {
+	if err == nil || p.notes == nil || p.once {
 		return err
 	}
 	failed := slices.Clone(p.notes.failures[begin:])

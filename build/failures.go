@@ -51,11 +51,7 @@ func printFailures(output io.Writer, results []result, room int) {
 	}
 	var all []entry
 	for _, r := range results {
-		for _, f := range r.notes.failures {
-			all = append(all, entry{"failed", r.name, f})
-		}
-		if r.err != nil && len(r.notes.failures) == 0 {
-			f := failure{test: r.err.Error(), said: brief([]string{r.ending}), alone: step{name: "go", args: []string{"run", "./build", "test", r.name}}}
+		for _, f := range r.failed() {
 			all = append(all, entry{"failed", r.name, f})
 		}
 	}
@@ -79,16 +75,30 @@ func printFailures(output io.Writer, results []result, room int) {
 			continue
 		}
 		fmt.Fprintln(output, head)
-		for _, line := range shorten(strings.Split(e.said, "\n"), each-2) {
-			if line != "" {
-				fmt.Fprintf(output, "           %s\n", line)
-			}
-		}
-		fmt.Fprintf(output, "           alone: %s\n", e.alone)
+		e.print(output, each-2)
 	}
 	if len(more) > 0 {
 		fmt.Fprintf(output, "and %d more: %s\n", len(more), strings.Join(more, ", "))
 	}
+}
+
+// print says what a test said, in so many lines, and the command that runs it alone.
+func (f failure) print(output io.Writer, most int) {
+	for _, line := range shorten(strings.Split(f.said, "\n"), most) {
+		if line != "" {
+			fmt.Fprintf(output, "           %s\n", line)
+		}
+	}
+	fmt.Fprintf(output, "           alone: %s\n", f.alone)
+}
+
+// failed lists what failed in a stage: tests, or the stage as a whole.
+func (r result) failed() []failure {
+	if r.err == nil || len(r.notes.failures) > 0 {
+		return r.notes.failures
+	}
+	alone := step{name: "go", args: []string{"run", "./build", "test", r.name}}
+	return []failure{{test: strings.ReplaceAll(r.err.Error(), "\n", "; "), said: brief([]string{r.ending}), alone: alone}}
 }
 
 // shorten leaves out of lines, when they are more than so many, some before the end.

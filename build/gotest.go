@@ -41,6 +41,9 @@ type notes struct {
 // most tries times.
 func (p project) goTest(ctx context.Context, tries int, env []string, args ...string) error {
 	s := step{env: env, name: "go", args: append([]string{"test", "-vet=off", "-ldflags=-w"}, args...)}
+	if p.once {
+		s.args = append(s.args, "-count=1")
+	}
 	begin := p.failures()
 	_, err := p.goTestOnce(ctx, s)
 	return p.secondLook(ctx, err, begin, tries, func(p project, f failure) error {

@@ -97,6 +97,11 @@ type project struct {
 	output io.Writer // where tasks and the programs they start print
 	// notes, when set, takes what a stage of the tests left out and what failed.
 	notes *notes
+	// changed, when set, has the packages whose tests may come out otherwise: no other
+	// ones run.
+	changed map[string]bool
+	// once has what fails not tried again, and takes no result from an earlier run.
+	once bool
 }
 
 // openProject finds the checkout around the working folder.

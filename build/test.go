@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os/exec"
@@ -19,26 +20,27 @@ const realCLIs = "bridge/backend/realcli"
 // stage is one part of the test task. A stage runs only when those it builds on
 // have passed.
 type stage struct {
-	name  string
-	after []string
-	run   func(ctx context.Context, p project) error
+	name     string
+	after    []string
+	prepares bool // what others need; it tests nothing
+	run      func(ctx context.Context, p project) error
 }
 
 // stages are all checks there are, in the order in which they run.
 func stages() []stage {
 	return []stage{
-		{name: "tools", run: installNeeds},
-		{name: "page", run: func(ctx context.Context, p project) error { return runPage(ctx, p, nil) }},
+		{name: "tools", prepares: true, run: installNeeds},
+		{name: "page", prepares: true, run: func(ctx context.Context, p project) error { return runPage(ctx, p, nil) }},
 		{name: "vet", after: []string{"page"}, run: vet},
 		{name: "go", after: []string{"page"}, run: goTests},
 		{name: "page-check", after: []string{"page"}, run: pageScript("check")},
 		{name: "page-lint", after: []string{"page"}, run: pageScript("lint")},
 		{name: "page-unit", after: []string{"page"}, run: func(ctx context.Context, p project) error { return p.vitest(ctx) }},
-		{name: "binary", after: []string{"page"}, run: buildBridge},
+		{name: "binary", prepares: true, after: []string{"page"}, run: buildBridge},
 		{name: "package", after: []string{"page"}, run: packageTests},
 		{name: "desktop", after: []string{"tools", "binary"}, run: desktopTests},
 		{name: "browser", after: []string{"tools", "binary"}, run: browserTests},
-		{name: "clis", after: []string{"tools"}, run: func(ctx context.Context, p project) error { return runCLIs(ctx, p, nil) }},
+		{name: "clis", prepares: true, after: []string{"tools"}, run: func(ctx context.Context, p project) error { return runCLIs(ctx, p, nil) }},
 		{name: "real-clis", after: []string{"clis", "binary"}, run: realCLITests},
 	}
 }
@@ -55,9 +57,33 @@ const (
 // runTests runs every stage, or those that args name together with what they
 // build on, and fails when one of them did.
 func runTests(ctx context.Context, p project, args []string) error {
-	chosen, err := choose(stages(), args)
+	flags := flag.NewFlagSet("test", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	since := flags.String("since", "", "run only what can have changed since that `commit`")
+	flakes := flags.Int("flakes", 0, "run the tests so many times on a busy machine, and list what fails how often")
+	if err := flags.Parse(args); err != nil {
+		return badArgument(fmt.Sprintf("test: %s; it takes -since COMMIT, -flakes N and names of stages", err))
+	}
+	names := flags.Args()
+	chosen, err := choose(stages(), names)
 	if err != nil {
 		return err
+	}
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if given["flakes"] && *flakes < 1 {
+		return badArgument(fmt.Sprintf("-flakes %d: the tests run once at least", *flakes))
+	}
+	if given["since"] {
+		if names, err = p.narrow(ctx, *since, names); err != nil || len(names) == 0 {
+			return err
+		}
+		if chosen, err = choose(stages(), names); err != nil {
+			return err
+		}
+	}
+	if given["flakes"] {
+		return findFlakes(ctx, p, chosen, *flakes)
 	}
 	return summarize(p.output, runStages(ctx, p, chosen, runLimit))
 }
@@ -219,6 +245,7 @@ func goTests(ctx context.Context, p project) error {
 	if err != nil {
 		return err
 	}
+	packages = p.withoutUnchanged(packages)
 	var watched, plain []string
 	for _, name := range packages {
 		if onPath("gcc") && runtime.GOOS != "windows" && !slices.Contains(slowUnderRace, name) {
@@ -229,12 +256,16 @@ func goTests(ctx context.Context, p project) error {
 	}
 	// What fails in the one half says nothing of the other.
 	var failed error
-	if len(watched) > 0 {
-		failed = p.goTest(ctx, 2, []string{"CGO_ENABLED=1"}, append([]string{"-race", sqliteUnwatched, packageLimit}, watched...)...)
-	} else {
+	if !onPath("gcc") || runtime.GOOS == "windows" {
 		p.skip("every package", "the race detector did not watch: it needs gcc, and another system than Windows")
 	}
-	return errors.Join(failed, p.goTest(ctx, 2, nil, append([]string{packageLimit}, plain...)...))
+	if len(watched) > 0 {
+		failed = p.goTest(ctx, 2, []string{"CGO_ENABLED=1"}, append([]string{"-race", sqliteUnwatched, packageLimit}, watched...)...)
+	}
+	if len(plain) > 0 {
+		failed = errors.Join(failed, p.goTest(ctx, 2, nil, append([]string{packageLimit}, plain...)...))
+	}
+	return failed
 }
 
 // packages lists the packages whose tests need no agent CLI and those whose
