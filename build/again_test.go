@@ -142,6 +142,25 @@ func TestOther(t *testing.T) {
 	}
 }
 
+// A long run tells its tests, and the command that runs one of them alone.
+func TestALongRunTellsItsTests(t *testing.T) {
+	p := project{root: t.TempDir(), output: io.Discard, notes: &notes{}, long: true}
+	write(t, p.root, map[string]string{
+		"go.mod":      "module bridge\n\ngo 1.25\n",
+		"a/a_test.go": "package a\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestA(t *testing.T) { t.Log(os.Getenv(\"BRIDGE_TEST_LONG\")); t.Fail() }\n",
+	})
+	if err := p.goTest(t.Context(), 0, noCgo, "-timeout=1ns", "./a"); err == nil {
+		t.Error("goTest = nil although a test failed")
+	}
+	if len(p.notes.failures) != 1 || p.notes.failures[0].said != "a_test.go:8: 1" {
+		t.Fatalf("failures: %+v", p.notes.failures)
+	}
+	const alone = "CGO_ENABLED=0 BRIDGE_TEST_LONG=1 go test -vet=off -ldflags=-w -timeout=1ns -timeout=4h0m0s '-run=^TestA$' -count=1 bridge/a"
+	if got := p.notes.failures[0].alone.String(); got != alone {
+		t.Errorf("alone it is %s, want %s", got, alone)
+	}
+}
+
 func named(all []failure) (names []string) {
 	for _, f := range all {
 		names = append(names, f.test)

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"bridge/backend/trial"
 )
 
 // skip is a test that did not run, or ran with less, and why.
@@ -43,6 +45,9 @@ func (p project) goTest(ctx context.Context, tries int, env []string, args ...st
 	s := step{env: env, name: "go", args: append([]string{"test", "-vet=off", "-ldflags=-w"}, args...)}
 	if p.once {
 		s.args = append(s.args, "-count=1")
+	}
+	if p.long { // the last limit counts
+		s.env, s.args = append(slices.Clone(env), trial.Env+"=1"), append(s.args, "-timeout="+longLimit.String())
 	}
 	begin := p.failures()
 	_, err := p.goTestOnce(ctx, s)

@@ -100,6 +100,8 @@ type project struct {
 	// changed, when set, has the packages whose tests may come out otherwise: no other
 	// ones run.
 	changed map[string]bool
+	// long asks for all the rounds of each test, which takes hours.
+	long bool
 	// once has what fails not tried again, and takes no result from an earlier run.
 	once bool
 }

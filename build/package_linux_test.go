@@ -16,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"bridge/backend/disk"
+	"bridge/backend/trial"
 )
 
 // packageTestVariable has the stage `package` run these tests, which build what
@@ -43,6 +44,7 @@ func (o testOutput) Write(text []byte) (int, error) {
 }
 
 func TestDSK_05_TheSameCheckoutElsewhereMakesTheSamePackages(t *testing.T) {
+	trial.Long(t, "it builds every package twice")
 	p := packages(t)
 	r, err := p.release(t.Context())
 	if err != nil {

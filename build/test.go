@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"bridge/backend/trial"
 )
 
 // realCLIs is the package that drives the real agent CLIs. Its own tests and
@@ -52,6 +54,7 @@ const (
 	packageLimit = "-timeout=12m"
 	cliLimit     = "-timeout=40m" // of a package that drives the agent CLIs
 	runLimit     = 80 * time.Minute
+	longLimit    = 4 * time.Hour // of a long run, and of each of its packages
 )
 
 // runTests runs every stage, or those that args name together with what they
@@ -60,9 +63,10 @@ func runTests(ctx context.Context, p project, args []string) error {
 	flags := flag.NewFlagSet("test", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	since := flags.String("since", "", "run only what can have changed since that `commit`")
+	long := flags.Bool("long", false, "try to destruction, with all rounds, what every run tries in few")
 	flakes := flags.Int("flakes", 0, "run the tests so many times on a busy machine, and list what fails how often")
 	if err := flags.Parse(args); err != nil {
-		return badArgument(fmt.Sprintf("test: %s; it takes -since COMMIT, -flakes N and names of stages", err))
+		return badArgument(fmt.Sprintf("test: %s; it takes -long, -since COMMIT, -flakes N and names of stages", err))
 	}
 	names := flags.Args()
 	chosen, err := choose(stages(), names)
@@ -73,6 +77,10 @@ func runTests(ctx context.Context, p project, args []string) error {
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if given["flakes"] && *flakes < 1 {
 		return badArgument(fmt.Sprintf("-flakes %d: the tests run once at least", *flakes))
+	}
+	limit := runLimit
+	if p.long = *long; p.long {
+		limit = longLimit
 	}
 	if given["since"] {
 		if names, err = p.narrow(ctx, *since, names); err != nil || len(names) == 0 {
@@ -85,7 +93,7 @@ func runTests(ctx context.Context, p project, args []string) error {
 	if given["flakes"] {
 		return findFlakes(ctx, p, chosen, *flakes)
 	}
-	return summarize(p.output, runStages(ctx, p, chosen, runLimit))
+	return summarize(p.output, runStages(ctx, p, chosen, limit))
 }
 
 func runStages(ctx context.Context, p project, chosen []stage, limit time.Duration) []result {
@@ -347,7 +355,7 @@ func runSoak(ctx context.Context, p project, args []string) error {
 		return err
 	}
 	return p.do(ctx, step{
-		env:  []string{"BRIDGE_TEST_BIN=" + p.binary(), "BRIDGE_SOAK_KILLS=1000", "BRIDGE_SOAK_OWNER=400", "BRIDGE_SOAK_ROUNDS=500", "BRIDGE_FAULTS_STRIDE=1"},
+		env:  []string{"BRIDGE_TEST_BIN=" + p.binary(), trial.Env + "=1"},
 		name: "go", args: append([]string{"test", "-count=1", "-p=1", "-timeout", "2h", "-v", "./backend/soak", "./backend/faults"}, args...),
 	})
 }

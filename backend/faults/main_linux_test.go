@@ -7,10 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"bridge/backend/agent/driver/standin"
+	"bridge/backend/trial"
 )
 
 var program string // the real binary
@@ -55,17 +55,9 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// stride is how many calls are passed over between two that fail: with
-// BRIDGE_FAULTS_STRIDE=1 every call of every command fails once.
-func stride(t *testing.T, everyDay int) int {
+// stride is how many calls are passed over between two that fail: in a long run every
+// call of every command fails once.
+func stride(t *testing.T, short int) int {
 	t.Helper()
-	text := os.Getenv("BRIDGE_FAULTS_STRIDE")
-	if text == "" {
-		return everyDay
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("BRIDGE_FAULTS_STRIDE: %q is no number of calls", text)
-	}
-	return n
+	return trial.Stride(t, short)
 }

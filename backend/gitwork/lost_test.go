@@ -14,32 +14,19 @@ import (
 	"testing"
 
 	"bridge/backend/bridge"
+	"bridge/backend/trial"
 )
 
-// generated is how many repositories are made; BRIDGE_GIT_REPOSITORIES sets another
-// number, and BRIDGE_GIT_SEED begins at another one.
+// generated is how many repositories every run makes, at least.
 const generated = 20
-
-func number(t *testing.T, name string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s=%q is no number", name, text)
-	}
-	return n
-}
 
 // TestJOB_08_NoCommitAndNoFileIsEverLost makes repositories in every state that an
 // agent and an owner leave, lets random operations loose on them, and looks after each
 // for every file, every staged file and every commit that was there before it.
 func TestJOB_08_NoCommitAndNoFileIsEverLost(t *testing.T) {
-	first, count := number(t, "BRIDGE_GIT_SEED", 1), number(t, "BRIDGE_GIT_REPOSITORIES", generated)
+	count := trial.Rounds(t, generated, 200)
 	did := map[string]int{}
-	for seed := first; seed < first+count; seed++ {
+	for seed := 1; seed <= count; seed++ {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			s := newScene(t, uint64(seed), did)
 			for range 5 + s.random.IntN(8) {

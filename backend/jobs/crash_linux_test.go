@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"bridge/backend/gitwork"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/trial"
 )
 
 // noBroker stands where nobody asks and nobody is told anything.
@@ -71,13 +71,7 @@ func deadly(t *testing.T, at int, before bool) (path, count string) {
 // A broker that dies at any moment of a finish loses nothing: the next one says what
 // became of it, repeats nothing, and the same finish again comes to its end.
 func TestJOB_18_ABrokerThatDiesInAFinishLosesNothing(t *testing.T) {
-	stride := 48
-	if text := os.Getenv("BRIDGE_FAULTS_STRIDE"); text != "" {
-		var err error
-		if stride, err = strconv.Atoi(text); err != nil || stride < 1 {
-			t.Fatalf("BRIDGE_FAULTS_STRIDE: %q is no number of calls", text)
-		}
-	}
+	stride := trial.Stride(t, 48)
 	for _, action := range []gitwork.Action{gitwork.Squash, gitwork.Merge, gitwork.Apply, gitwork.Discard} {
 		t.Run("JOB-18 "+string(action), func(t *testing.T) {
 			_, calls := dieAndGoOn(t, action, 0, false)

@@ -20,6 +20,7 @@ import (
 	"bridge/backend/hub/hubtest"
 	"bridge/backend/ipc/api"
 	"bridge/backend/realcli"
+	"bridge/backend/trial"
 )
 
 // TestRealAgentsWorkForAPairedPC is the acceptance of jobs on paired PCs: a real claude
@@ -30,10 +31,10 @@ func TestRealAgentsWorkForAPairedPC(t *testing.T) {
 }
 
 // TestHUB_04_ARealAgentWorksForAPCOfTheTeam has the same done over a real hub: by codex,
-// and with BRIDGE_TEST_EVERY_CLI=1 by opencode, too.
+// and in a long run by opencode, too.
 func TestHUB_04_ARealAgentWorksForAPCOfTheTeam(t *testing.T) {
 	kinds := []string{"codex"}
-	if os.Getenv("BRIDGE_TEST_EVERY_CLI") == "1" {
+	if trial.IsLong() {
 		kinds = append(kinds, "opencode")
 	}
 	workElsewhere(t, (*world).teamUpWith, kinds...)
@@ -42,9 +43,7 @@ func TestHUB_04_ARealAgentWorksForAPCOfTheTeam(t *testing.T) {
 // TestHUB_07_ARealAgentsWorkOutlivesANodeOfItsHub: three nodes, and the one that the
 // laptop's broker talks to is killed while the agent's question waits for an answer.
 func TestHUB_07_ARealAgentsWorkOutlivesANodeOfItsHub(t *testing.T) {
-	if os.Getenv("BRIDGE_TEST_EVERY_CLI") != "1" {
-		t.Skip("a real agent's work over three nodes takes half a minute: set BRIDGE_TEST_EVERY_CLI=1")
-	}
+	trial.Long(t, "a real agent's work over three nodes takes half a minute")
 	laptop, desk := newWorld(t, "p"), newWorld(t, "work")
 	laptop.allows(desk)
 	hubs := desk.serveNodes()

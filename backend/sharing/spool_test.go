@@ -29,13 +29,13 @@ import (
 	"bridge/backend/link"
 	"bridge/backend/peering/peeringtest"
 	"bridge/backend/remote"
+	"bridge/backend/trial"
 )
 
 const (
 	hubHomeEnv  = "BRIDGE_TEST_HUB_HOME"
 	hubPortEnv  = "BRIDGE_TEST_HUB_PORT"
 	hubFreeEnv  = "BRIDGE_TEST_HUB_FREE" // how many bytes of its disk it leaves free
-	manyEnv     = "BRIDGE_TEST_MANY"     // how many messages wait on each side
 	hubPatience = 2 * time.Minute
 )
 
@@ -369,17 +369,10 @@ func (m *awayPC) emptied() {
 	})
 }
 
-func many(usual int) int {
-	if n, err := strconv.Atoi(os.Getenv(manyEnv)); err == nil {
-		return n
-	}
-	return usual
-}
-
 // TestHUB_05_AWeekApartEverythingIsThereOnceInItsOrder: two PCs that are never on at the
 // same time write to each other, one of them without its hub for a week.
 func TestHUB_05_AWeekApartEverythingIsThereOnceInItsOrder(t *testing.T) {
-	count := many(80)
+	count := trial.Rounds(t, 80, 10_000) // that wait on each side
 	h := startHub(t)
 	laptop, desk := h.enrol("laptop"), h.enrol("desk")
 	meet(laptop, desk)

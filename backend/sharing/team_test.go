@@ -3,7 +3,6 @@ package sharing
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -26,9 +25,8 @@ import (
 	"bridge/backend/peering"
 	"bridge/backend/remote"
 	"bridge/backend/store"
+	"bridge/backend/trial"
 )
-
-var rounds = flag.Int("rounds", 100, "how often two owners decide on one topic at the same time")
 
 // mate is one PC of a test's team: a store and a broker of its own, and a way to the hub.
 type mate struct {
@@ -319,15 +317,16 @@ func TestHUB_06_TwoOwnersDecideOneTopicAtOnce(t *testing.T) {
 	for _, m := range []*mate{desk, laptop, tower} {
 		m.start()
 	}
+	rounds := trial.Rounds(t, 100, 1000)
 	var both sync.WaitGroup
-	for i := range *rounds {
+	for i := range rounds {
 		for _, m := range []*mate{desk, laptop} {
 			both.Go(func() { m.decide(fmt.Sprintf("%s-%04d", m.who.Name, i), "db", "round "+fmt.Sprint(i)) })
 		}
 		both.Wait()
 	}
 	for _, m := range []*mate{desk, laptop, tower} {
-		m.awaitAll("db", 2**rounds)
+		m.awaitAll("db", 2*rounds)
 	}
 	requireSame(t, "db", desk, laptop, tower)
 	order := desk.stored()

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -23,30 +22,17 @@ import (
 	"bridge/backend/maintain"
 	"bridge/backend/store"
 	"bridge/backend/store/transfer"
+	"bridge/backend/trial"
 )
 
 // bodyBytes is the length of the messages that fill a big store.
 const bodyBytes = 4000
 
-// bigMiB is how big the store is: BRIDGE_SOAK_MIB, or small enough for every day.
-func bigMiB(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv("BRIDGE_SOAK_MIB")
-	if text == "" {
-		return 16
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("BRIDGE_SOAK_MIB: %q is no size", text)
-	}
-	return n
-}
-
 // TestSTO_04_STO_07_STO_08_ABigStoreUnderLoad snapshots, proves and archives a big
 // store while a broker serves it and two sessions talk: every work succeeds, and
 // every message that was acknowledged meanwhile arrives once.
 func TestSTO_04_STO_07_STO_08_ABigStoreUnderLoad(t *testing.T) {
-	size := bigMiB(t)
+	size := trial.Rounds(t, 16, 256) // MiB
 	dir, err := os.MkdirTemp("", "big")
 	if err != nil {
 		t.Fatal(err)

@@ -29,6 +29,7 @@ import (
 	"bridge/backend/job"
 	"bridge/backend/link"
 	"bridge/backend/remote"
+	"bridge/backend/trial"
 	"bridge/backend/wire"
 )
 
@@ -453,9 +454,7 @@ func TestRMT_01_AMachineInTheMiddleOfAPairingGetsNothing(t *testing.T) {
 
 // TestRMT_02_HalfAFrameAndSilenceEndTheLink waits as long as a link may be silent.
 func TestRMT_02_HalfAFrameAndSilenceEndTheLink(t *testing.T) {
-	if os.Getenv(roundsEnv) == "" {
-		t.Skip("it waits for 45 seconds: set " + roundsEnv)
-	}
+	trial.Long(t, "it waits for 45 seconds")
 	two := newTwoPCs(t)
 	two.pair()
 	two.pcs[1].stop()

@@ -733,13 +733,6 @@ func TestJOB_01_JOB_03_JOB_06_JOB_08_WhateverJobsNeedIsKilled(t *testing.T) {
 		lanes = 10
 	}
 	r.left.Store(int64(n))
-	if text := os.Getenv("BRIDGE_SOAK_LIMIT"); text != "" { // the count is made then, of as many as there were
-		limit, err := time.ParseDuration(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer time.AfterFunc(limit, func() { r.left.Store(0) }).Stop()
-	}
 	var all []*lane
 	var yards []*yard
 	for i := range lanes {

@@ -21,9 +21,6 @@ import (
 
 const linkPort = 4778
 
-// roundsEnv is how many rounds a test of two PCs goes; without it few, for every day.
-const roundsEnv = "BRIDGE_SOAK_ROUNDS"
-
 // pc is one of two PCs: a home, a home folder of its owner, and a place on the network.
 type pc struct {
 	*world

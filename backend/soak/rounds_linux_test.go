@@ -26,22 +26,11 @@ import (
 	"bridge/backend/runner"
 	"bridge/backend/sandbox"
 	"bridge/backend/store"
+	"bridge/backend/trial"
 )
 
-// rounds is how often a test disturbs two PCs: BRIDGE_SOAK_ROUNDS, or few enough for
-// every day.
-func rounds(t *testing.T, everyDay int) int {
-	t.Helper()
-	text := os.Getenv(roundsEnv)
-	if text == "" {
-		return everyDay
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s: %q is no number of rounds", roundsEnv, text)
-	}
-	return n
-}
+// rounds is how often a test disturbs two PCs.
+func rounds(t *testing.T, short int) int { return trial.Rounds(t, short, 500) }
 
 // guest is a session on one of the PCs, and what it was shown.
 type guest struct {
@@ -455,13 +444,6 @@ func TestRMT_13_RMT_15_RMT_21_JobsAndMessagesCrossWhateverHappens(t *testing.T) 
 	s := newStrife(t)
 	n := rounds(t, 6)
 	s.left.Store(int64(n))
-	if text := os.Getenv("BRIDGE_SOAK_LIMIT"); text != "" { // the count is made then, of as many as there were
-		limit, err := time.ParseDuration(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer time.AfterFunc(limit, func() { s.left.Store(0) }).Stop()
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var beside, lanes sync.WaitGroup
 	beside.Go(func() { s.weathers(ctx) })
@@ -643,9 +625,7 @@ func TestRMT_15_WithoutALinkCommandsFailAtOnce(t *testing.T) {
 
 // TestRMT_15_AJobIsNotHeardOf waits until what is known of a job is 90 seconds old.
 func TestRMT_15_AJobIsNotHeardOf(t *testing.T) {
-	if os.Getenv(roundsEnv) == "" {
-		t.Skip("it waits for 90 seconds: set " + roundsEnv)
-	}
+	trial.Long(t, "it waits for 90 seconds")
 	s := newStrife(t)
 	e := &errand{strife: s, id: "silent", doubts: map[string]bool{}}
 	gate := filepath.Join(s.pcs[1].dir, "gate")

@@ -2,25 +2,15 @@ package soak
 
 import (
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
+
+	"bridge/backend/trial"
 )
 
-// kills is how often a test kills: BRIDGE_SOAK_KILLS, or few enough for every day.
-func kills(t *testing.T, everyDay int) int {
-	text := os.Getenv("BRIDGE_SOAK_KILLS")
-	if text == "" {
-		return everyDay
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("BRIDGE_SOAK_KILLS: %q is no number of kills", text)
-	}
-	return n
-}
+// kills is how often a test kills.
+func kills(t *testing.T, short int) int { return trial.Rounds(t, short, 1000) }
 
 // pause lets the load run for a moment that no two kills share.
 func pause(most time.Duration) {

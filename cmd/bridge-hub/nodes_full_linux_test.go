@@ -20,6 +20,7 @@ import (
 	"bridge/backend/hub/server"
 	"bridge/backend/hub/subject"
 	"bridge/backend/remote"
+	"bridge/backend/trial"
 )
 
 // smallDisk is a file system of its own with a node's home on it.
@@ -122,9 +123,7 @@ func (w *watcher) goes(to *pc) {
 // there; the team goes on by the other two; and the node comes back whole by itself when
 // there is room, so that any other one can go then.
 func TestHUB_07_ANodeWhoseDiskIsFull(t *testing.T) {
-	if os.Getenv("BRIDGE_HUB_ROUNDS") == "" {
-		t.Skip("it takes a minute: BRIDGE_HUB_ROUNDS asks for it")
-	}
+	trial.Long(t, "it takes a minute")
 	if !hubtest.OnANetworkOfItsOwn(t) {
 		return
 	}

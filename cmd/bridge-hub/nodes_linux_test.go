@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -23,6 +22,7 @@ import (
 	"bridge/backend/hub/subject"
 	"bridge/backend/link"
 	"bridge/backend/remote"
+	"bridge/backend/trial"
 )
 
 // nodes are the three of a hub, with the same keys, each on a machine of its own. The PCs
@@ -402,20 +402,14 @@ func (n *nodes) round(f *traffic, w *watcher, what string) {
 }
 
 // TestHUB_07_ThreeNodesLoseNothing: under load, nodes are killed, cut off and wiped one
-// after the other, and restarted where BRIDGE_HUB_ROUNDS asks for more rounds than three.
+// after the other, and restarted where a long run goes more rounds than three.
 // What was acknowledged arrives. How often a message arrives is the engine's matter: it
 // takes effect once by its id (HUB-05).
 func TestHUB_07_ThreeNodesLoseNothing(t *testing.T) {
 	if !hubtest.OnANetworkOfItsOwn(t) {
 		return
 	}
-	rounds := 3
-	if text := os.Getenv("BRIDGE_HUB_ROUNDS"); text != "" {
-		var err error
-		if rounds, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	rounds := trial.Rounds(t, 3, 200)
 	n := startNodes(t, func(home string) string { return home })
 	anna, bert, carl := n.hubs[0].join("anna"), n.hubs[1].join("bert"), n.hubs[2].join("carl")
 	if len(anna.member.URLs) != len(n.hubs) {

@@ -21,10 +21,8 @@ import (
 	"bridge/backend/hub/server"
 	"bridge/backend/ipc/api"
 	"bridge/backend/store"
+	"bridge/backend/trial"
 )
-
-// fiveEnv has TestHUB_07_FivePCsAtThreeNodes run, which takes most of a minute.
-const fiveEnv = "BRIDGE_HUB_FIVE"
 
 // five are the PCs of a team, at a hub of three nodes, each on a machine of its own.
 type five struct {
@@ -340,9 +338,7 @@ func (m *onMachine) approves() {
 // while a node is killed that two of them talk to and that one of them works for the
 // others by.
 func TestHUB_07_FivePCsAtThreeNodes(t *testing.T) {
-	if os.Getenv(fiveEnv) == "" {
-		t.Skip("five PCs at three nodes take most of a minute: set " + fiveEnv)
-	}
+	trial.Long(t, "five PCs at three nodes take most of a minute")
 	if !hubtest.OnANetworkOfItsOwn(t) {
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"bridge/backend/link"
 	"bridge/backend/peering"
 	"bridge/backend/remote"
+	"bridge/backend/trial"
 )
 
 // End is one PC's end of a transport.
@@ -48,12 +48,12 @@ func (e *End) Cut() { e.cut() }
 // connected. can are the capabilities that each tells of.
 type Join func(t *testing.T, can ...string) (laptop, desk *End)
 
-// Transports are those that there are, by name; with BRIDGE_OWN_SERVER set a server of the
+// Transports are those that there are, by name; in a long run a server of the
 // team's own, too, which differs from a hub in how one logs in and trusts the roster only,
 // and a hub that carries what is sealed.
 func Transports() map[string]Join {
 	all := map[string]Join{"link": Linked, "memory": InMemory, "hub": OnHub}
-	if os.Getenv("BRIDGE_OWN_SERVER") != "" {
+	if trial.IsLong() {
 		all["own"], all["sealed"] = OnOwn, Sealed
 	}
 	return all

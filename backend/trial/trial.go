@@ -1,0 +1,72 @@
+// Package trial says how hard the tests try. Every run makes the same assertions; a
+// long one, `go run ./build test -long`, makes them of many more rounds: thousands of
+// kills, every call made to fail, hundreds of generated repositories.
+package trial
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Env is the one knob. Unset or empty, a run is short. Set to 1 it is long, and to a
+// larger number it goes as many times as many rounds as a long one.
+const Env = "BRIDGE_TEST_LONG"
+
+// Patience is how long a test waits for a condition that comes by itself. It is no
+// bound on how long that may take: only what hangs uses it up.
+const Patience = 2 * time.Minute
+
+// Times is how many times as many rounds as a long run has are asked for: 0 in a short
+// run.
+func Times(t testing.TB) int {
+	t.Helper()
+	times, err := parse(os.Getenv(Env))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return times
+}
+
+func parse(text string) (times int, err error) {
+	if text == "" {
+		return 0, nil
+	}
+	times, err = strconv.Atoi(text)
+	if err != nil || times < 1 {
+		return 0, fmt.Errorf("%s=%q: 1 asks for a long run, a larger number for more rounds", Env, text)
+	}
+	return times, nil
+}
+
+// IsLong reports whether this is a long run.
+func IsLong() bool { return os.Getenv(Env) != "" }
+
+// Rounds is how many rounds a test goes: short in every run, long in a long one.
+func Rounds(t testing.TB, short, long int) int {
+	t.Helper()
+	if times := Times(t); times > 0 {
+		return times * long
+	}
+	return short
+}
+
+// Stride is how far apart the steps are that a test disturbs: so many in every run,
+// each single one in a long run.
+func Stride(t testing.TB, short int) int {
+	t.Helper()
+	if Times(t) > 0 {
+		return 1
+	}
+	return short
+}
+
+// Long skips what only a long run does, saying why it takes long.
+func Long(t testing.TB, why string) {
+	t.Helper()
+	if Times(t) == 0 {
+		t.Skipf("in a long run only (%s=1): %s", Env, why)
+	}
+}

@@ -1,0 +1,42 @@
+package trial
+
+import "testing"
+
+func TestAShortRunIsShort(t *testing.T) {
+	t.Setenv(Env, "")
+	if n := Rounds(t, 3, 1000); n != 3 || IsLong() || Times(t) != 0 {
+		t.Errorf("Rounds = %d, IsLong = %v", n, IsLong())
+	}
+	if n := Stride(t, 7); n != 7 {
+		t.Errorf("Stride = %d, want 7", n)
+	}
+	ran := true
+	t.Run("part", func(t *testing.T) {
+		defer func() { ran = !t.Skipped() }()
+		Long(t, "for the test")
+	})
+	if ran {
+		t.Error("what only a long run does was done in a short one")
+	}
+}
+
+func TestALongRunGoesAllRounds(t *testing.T) {
+	for text, want := range map[string]int{"1": 1000, "3": 3000} {
+		t.Setenv(Env, text)
+		if n := Rounds(t, 3, 1000); n != want || !IsLong() {
+			t.Errorf("%s: Rounds = %d, want %d; IsLong = %v", text, n, want, IsLong())
+		}
+		if n := Stride(t, 7); n != 1 {
+			t.Errorf("%s: Stride = %d, want 1", text, n)
+		}
+		Long(t, "for the test")
+	}
+}
+
+func TestTheKnobTakesPositiveNumbersAlone(t *testing.T) {
+	for text, ok := range map[string]bool{"": true, "1": true, "12": true, "0": false, "-1": false, "yes": false, "1.5": false} {
+		if _, err := parse(text); (err == nil) != ok {
+			t.Errorf("%s=%q: %v", Env, text, err)
+		}
+	}
+}
