@@ -35,6 +35,8 @@ func (p project) secondLook(ctx context.Context, err error, begin, tries int, ag
 				alone := p
 				alone.notes = &notes{} // this failure is noted already
 				passed[name] = again(alone, f) == nil
+				// Another try may show what the first one did not: a race, a panic.
+				f.final = slices.ContainsFunc(alone.notes.failures, func(f failure) bool { return f.final })
 			}
 		}
 	}

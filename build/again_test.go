@@ -94,6 +94,11 @@ func TestOther(t *testing.T) {
 			failed: []string{"a TestA"},
 		},
 		{
+			name:   "a data race that another try shows ends the tries",
+			code:   "func TestA(t *testing.T) {\n\tswitch at(\"x\") {\n\tcase 1:\n\t\tt.Error(\"slow\")\n\tcase 2:\n\t\tt.Error(\"race detected during execution of test\")\n\t}\n}\n",
+			failed: []string{"a TestA"},
+		},
+		{
 			name:   "what is skipped then has not passed",
 			code:   "func TestA(t *testing.T) {\n\tif at(\"x\") == 1 {\n\t\tt.Error(\"slow\")\n\t}\n\tt.Skip()\n}\n",
 			failed: []string{"a TestA"},
