@@ -186,7 +186,7 @@ func thenAll(t *testing.T, what, made, home string) {
 func TestSTO_07_ABrokerThatDiesInTheArchiveOfAJob(t *testing.T) {
 	t.Setenv("BRIDGE_ARCHIVE_AGE_MS", "3600000")
 	made := homeWithOldJob(t)
-	every, died := stride(t, 3), 0
+	every, died := stride(t, 7), 0
 	touched := map[string]bool{}
 	for n := 1; ; n += every {
 		home, seen, killed := copyOf(t, made), 0, ""
@@ -216,7 +216,7 @@ func TestSTO_07_ABrokerThatDiesInTheArchiveOfAJob(t *testing.T) {
 func TestSTO_07_FaultsInTheArchiveOfAJob(t *testing.T) {
 	t.Setenv("BRIDGE_ARCHIVE_AGE_MS", "3600000")
 	made := homeWithOldJob(t)
-	every := stride(t, 19)
+	every := stride(t, 41)
 	for i, p := range plans() {
 		t.Run(p.name, func(t *testing.T) {
 			ran := 0

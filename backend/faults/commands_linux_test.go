@@ -16,10 +16,11 @@ import (
 
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/trial"
 )
 
 // patience bounds every command: none may hang because of a disk.
-const patience = 2 * time.Minute
+const patience = trial.Patience
 
 // work is one of the doctor's, or what the daemon has done by itself.
 type work struct {
@@ -81,7 +82,7 @@ func loseMessages(t *testing.T, home string) {
 // says of itself is true, and the same work succeeds when the disk does again.
 func TestSTO_04_STO_10_FaultsUnderMaintenance(t *testing.T) {
 	made := makeHome(t)
-	every := stride(t, 21)
+	every := stride(t, 43)
 	for _, w := range works {
 		t.Run(w.name, func(t *testing.T) {
 			made := made

@@ -375,7 +375,7 @@ func TestRMT_20_AHostileSender(t *testing.T) {
 
 func TestRMT_20_APCThatKnowsNoFilesIsNamed(t *testing.T) {
 	t.Parallel()
-	for name, join := range peeringtest.Transports() {
+	for name, join := range peeringtest.Transports(t) {
 		t.Run(name, func(t *testing.T) {
 			a, b := join(t)
 			laptop := newPC(t, a, "desk")

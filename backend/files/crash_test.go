@@ -169,7 +169,7 @@ var crashed = map[string][]byte{"a": noise(100), "b/empty": {}, "b/large": noise
 func TestRMT_20_AReceiverThatDiesAnywhere(t *testing.T) {
 	t.Parallel()
 	path := []string{made(t, crashed)}
-	for name, join := range peeringtest.Transports() {
+	for name, join := range peeringtest.Transports(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for step := int64(1); ; step++ {
@@ -226,7 +226,7 @@ func dieReceiving(t *testing.T, join peeringtest.Join, path []string, step int64
 func TestRMT_20_ASenderThatDiesAnywhere(t *testing.T) {
 	t.Parallel()
 	path := []string{made(t, crashed)}
-	for name, join := range peeringtest.Transports() {
+	for name, join := range peeringtest.Transports(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			died := 0

@@ -90,7 +90,7 @@ func (p *pc) allow(change func(*remote.Policy)) {
 // each runs a test over every transport.
 func each(t *testing.T, test func(t *testing.T, laptop, desk *pc)) {
 	t.Helper()
-	for name, join := range peeringtest.Transports() {
+	for name, join := range peeringtest.Transports(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, b := join(t, remote.FilesCapability)

@@ -20,6 +20,7 @@ import (
 	"bridge/backend/hub/subject"
 	"bridge/backend/link"
 	"bridge/backend/remote"
+	"bridge/backend/trial"
 	"bridge/backend/wire"
 )
 
@@ -73,7 +74,7 @@ func open(t *testing.T, n *hubtest.NATS, who hubtest.PC, change ...func(*hub.Opt
 // await waits until it stands as it should.
 func (p *pc) await(what string, is func() bool) {
 	p.t.Helper()
-	late := time.After(2 * time.Minute)
+	late := time.After(trial.Patience)
 	for !is() {
 		select {
 		case <-p.changed:
@@ -100,7 +101,7 @@ func (p *pc) next(what string) heard {
 	select {
 	case came := <-p.frames:
 		return came
-	case <-time.After(2 * time.Minute):
+	case <-time.After(trial.Patience):
 		p.t.Fatalf("%s did not come", what)
 		panic("unreachable")
 	}

@@ -15,6 +15,7 @@ import (
 	"bridge/backend/hub/hubtest"
 	"bridge/backend/hub/subject"
 	"bridge/backend/remote"
+	"bridge/backend/trial"
 	"bridge/backend/wire"
 )
 
@@ -63,7 +64,7 @@ func (l *lying) next(t *testing.T, want string) heard {
 			default:
 				t.Fatalf("after %s came %s, want %s", l.last, got.frame.Payload, want)
 			}
-		case <-time.After(2 * time.Minute):
+		case <-time.After(trial.Patience):
 			t.Fatalf("%s did not come", want)
 		}
 	}
@@ -257,7 +258,7 @@ func TestHUB_05_WhatNobodyOfTheTeamSignedIsDropped(t *testing.T) {
 	}
 	select {
 	case <-done:
-	case <-time.After(2 * time.Minute):
+	case <-time.After(trial.Patience):
 		t.Fatal("what came behind it waits")
 	}
 	// All of it is counted, under the name that it stood under.

@@ -26,11 +26,12 @@ import (
 	"bridge/backend/mail"
 	"bridge/backend/rules"
 	"bridge/backend/store"
+	"bridge/backend/trial"
 )
 
 const (
 	testToken = "a-token-of-sufficient-length"
-	patience  = 3 * time.Minute
+	patience  = trial.Patience
 )
 
 // bench is a broker with jobs on a real store and a real socket, which a test may

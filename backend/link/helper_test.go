@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"bridge/backend/remote"
+	"bridge/backend/trial"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -132,7 +133,7 @@ func (p *pc) await(other *pc, up bool) remote.Status {
 }
 
 // patience bounds every wait; it is no measure of speed.
-const patience = 2 * time.Minute
+const patience = trial.Patience
 
 // next waits for what comes next; what names it where nothing does.
 func next[T any](t *testing.T, what string, from <-chan T) T {

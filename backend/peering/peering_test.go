@@ -20,6 +20,7 @@ import (
 	"bridge/backend/ipc/api"
 	"bridge/backend/link"
 	"bridge/backend/remote"
+	"bridge/backend/trial"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -100,7 +101,7 @@ func (p *pc) set(change func(*config.Network)) {
 // await waits until the network is as it should be.
 func (p *pc) await(what string, is func(api.Network) bool) api.Network {
 	p.t.Helper()
-	late := time.After(2 * time.Minute)
+	late := time.After(trial.Patience)
 	for {
 		network, err := p.Network()
 		if err == nil && is(network) {

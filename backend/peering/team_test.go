@@ -14,6 +14,7 @@ import (
 	"bridge/backend/hub/server"
 	"bridge/backend/ipc/api"
 	"bridge/backend/remote"
+	"bridge/backend/trial"
 )
 
 // teamHub is a real hub within the test.
@@ -79,7 +80,7 @@ func TestHUB_03_JoinedHeardAndLeft(t *testing.T) {
 		if frame.Type != "x" {
 			t.Errorf("it heard %+v", frame)
 		}
-	case <-time.After(2 * time.Minute):
+	case <-time.After(trial.Patience):
 		t.Fatal("the frame did not come")
 	}
 	// A second team is refused, and what cannot be read is left as it is.

@@ -3,12 +3,13 @@ package realcli_test
 import (
 	"context"
 	"testing"
-	"time"
+
+	"bridge/backend/trial"
 )
 
 // patience bounds every wait. It is no measure of speed: the machine may be
 // busy with other things.
-const patience = 5 * time.Minute
+const patience = trial.Patience
 
 // soon is a context for one wait.
 func soon(t *testing.T) context.Context {

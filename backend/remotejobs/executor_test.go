@@ -170,7 +170,7 @@ func (d *desk) spawn(name, cwd string) string {
 // overEach runs a test over each transport.
 func overEach(t *testing.T, test func(*testing.T, *desk)) {
 	t.Helper()
-	for name, join := range peeringtest.Transports() {
+	for name, join := range peeringtest.Transports(t) {
 		t.Run(name, func(t *testing.T) { test(t, newDesk(t, join)) })
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
 	"bridge/backend/sandbox"
+	"bridge/backend/trial"
 )
 
 // The test's own program is also the agent's CLI and the runner.
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait; it is no measure of speed.
-const patience = 2 * time.Minute
+const patience = trial.Patience
 
 const jobName = "claude-job-0a1b2c3d"
 
@@ -111,7 +112,7 @@ func testOptions(home, folder string) Options {
 		Driver: driver.For, Git: git, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Fit: func(spec job.Spec) (job.Spec, error) {
 			self, err := os.Executable()
-			spec.Command, spec.Env = []string{self, "standin"}, []string{"HOME=" + home}
+			spec.Command, spec.Env = []string{self, "standin"}, []string{"HOME=" + home, trial.QuickExit}
 			return spec, err
 		},
 	}

@@ -30,6 +30,7 @@ import (
 	"bridge/backend/peering/peeringtest"
 	"bridge/backend/remote"
 	"bridge/backend/store"
+	"bridge/backend/trial"
 )
 
 func TestMain(m *testing.M) {
@@ -305,7 +306,7 @@ func (p *pc) await(what string, is func() bool) {
 	p.t.Helper()
 	changes, stop := p.broker.Watch()
 	defer stop()
-	limit := time.After(2 * time.Minute)
+	limit := time.After(trial.Patience)
 	for !is() {
 		select {
 		case <-changes:
@@ -339,7 +340,7 @@ func (p *pc) mark(stage bridge.Stage, id, session string) {
 
 // overEach runs a test over each transport.
 func overEach(t *testing.T, test func(t *testing.T, laptop, desk *pc)) {
-	for name, join := range peeringtest.Transports() {
+	for name, join := range peeringtest.Transports(t) {
 		t.Run(name, func(t *testing.T) {
 			one, other := join(t, Capabilities()...)
 			test(t, newPC(t, "laptop", one), newPC(t, "desk", other))
@@ -875,7 +876,7 @@ func TestRMT_23_APCShowsWhatItsOwnerAllows(t *testing.T) {
 }
 
 func TestRMT_03_APeerThatCannotShareHasToBeUpdated(t *testing.T) {
-	for name, join := range peeringtest.Transports() {
+	for name, join := range peeringtest.Transports(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, b := join(t, "remote-jobs-v1", "holograms-v1")

@@ -220,7 +220,7 @@ func (m *mate) await(what string, is func() bool) {
 	defer stop()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	late := time.After(2 * time.Minute)
+	late := time.After(trial.Patience)
 	for !is() {
 		select {
 		case <-changes:

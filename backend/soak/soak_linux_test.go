@@ -58,7 +58,7 @@ func (w *world) figures(n int, what string, allowed int) {
 
 func TestMSG_01_MSG_04_MSG_06_DEC_12_DEC_14_BrokersKilledUnderLoad(t *testing.T) {
 	w := newWorld(t)
-	n := kills(t, 20)
+	n := kills(t, 10)
 	ending := w.load(n)
 	for range n {
 		pause(400 * time.Millisecond)
@@ -72,7 +72,7 @@ func TestMSG_01_MSG_04_MSG_06_DEC_12_DEC_14_BrokersKilledUnderLoad(t *testing.T)
 // the answer and its acknowledgement.
 func TestMSG_06_BrokersKilledBeforeTheAcknowledgement(t *testing.T) {
 	w := newWorld(t)
-	n := kills(t, 15)
+	n := kills(t, 8)
 	ending := w.load(n)
 	for range n {
 		pause(200 * time.Millisecond)
@@ -85,7 +85,7 @@ func TestMSG_06_BrokersKilledBeforeTheAcknowledgement(t *testing.T) {
 
 func TestMSG_03_MSG_06_DEC_13_SessionsKilledUnderLoad(t *testing.T) {
 	w := newWorld(t)
-	n := kills(t, 20)
+	n := kills(t, 10)
 	ending := w.load(n)
 	for range n {
 		pause(200 * time.Millisecond)

@@ -15,6 +15,10 @@ import (
 // larger number it goes as many times as many rounds as a long one.
 const Env = "BRIDGE_TEST_LONG"
 
+// QuickExit has a program that the race detector watches end at once, or nearly: by itself
+// it stands still for a second at its end.
+const QuickExit = "GORACE=atexit_sleep_ms=20"
+
 // Patience is how long a test waits for a condition that comes by itself. It is no
 // bound on how long that may take: only what hangs uses it up.
 const Patience = 2 * time.Minute
@@ -68,5 +72,19 @@ func Long(t testing.TB, why string) {
 	t.Helper()
 	if Times(t) == 0 {
 		t.Skipf("in a long run only (%s=1): %s", Env, why)
+	}
+}
+
+// Within tells that something took longer than it may on a machine with nothing else to
+// do. A long run fails by it, which is one at night; every other run only says it: how
+// long something takes there hangs on what runs beside it.
+func Within(t testing.TB, most, took time.Duration, what string) {
+	t.Helper()
+	switch {
+	case took <= most:
+	case Times(t) > 0:
+		t.Errorf("%s after %s, and may take %s", what, took, most)
+	default:
+		t.Logf("%s after %s, and may take %s", what, took, most)
 	}
 }

@@ -1,6 +1,9 @@
 package trial
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestAShortRunIsShort(t *testing.T) {
 	t.Setenv(Env, "")
@@ -37,6 +40,31 @@ func TestTheKnobTakesPositiveNumbersAlone(t *testing.T) {
 	for text, ok := range map[string]bool{"": true, "1": true, "12": true, "0": false, "-1": false, "yes": false, "1.5": false} {
 		if _, err := parse(text); (err == nil) != ok {
 			t.Errorf("%s=%q: %v", Env, text, err)
+		}
+	}
+}
+
+// told notes what a test would say.
+type told struct {
+	testing.TB
+	failed, logged int
+}
+
+func (o *told) Helper()               {}
+func (o *told) Errorf(string, ...any) { o.failed++ }
+func (o *told) Logf(string, ...any)   { o.logged++ }
+
+func TestTimeCountsInALongRunAlone(t *testing.T) {
+	for _, tt := range []struct {
+		long           string
+		took           time.Duration
+		failed, logged int
+	}{{"", time.Second, 0, 0}, {"", time.Second + 1, 0, 1}, {"1", time.Second, 0, 0}, {"1", time.Second + 1, 1, 0}} {
+		t.Setenv(Env, tt.long)
+		o := &told{TB: t}
+		Within(o, time.Second, tt.took, "it came")
+		if o.failed != tt.failed || o.logged != tt.logged {
+			t.Errorf("long %q, %s: %d failures and %d lines", tt.long, tt.took, o.failed, o.logged)
 		}
 	}
 }

@@ -17,10 +17,12 @@ import (
 	"github.com/godbus/dbus/v5"
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
+
+	"bridge/backend/trial"
 )
 
 // patience is how long anything may take before a test gives up.
-const patience = 90 * time.Second
+const patience = trial.Patience
 
 // until polls for a condition.
 func until(t *testing.T, what string, holds func() bool) {

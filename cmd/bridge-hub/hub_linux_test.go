@@ -24,12 +24,13 @@ import (
 	"bridge/backend/hub/hubtest"
 	"bridge/backend/hub/subject"
 	"bridge/backend/link"
+	"bridge/backend/trial"
 )
 
 const runsMain = "BRIDGE_HUB_TEST_MAIN"
 
 // patience bounds every wait; it is no measure of speed.
-const patience = 2 * time.Minute
+const patience = trial.Patience
 
 func TestMain(m *testing.M) {
 	if os.Getenv(runsMain) != "" {

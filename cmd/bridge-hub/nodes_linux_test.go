@@ -356,9 +356,7 @@ func (w *watcher) moves(from string, began time.Time) {
 	took := time.Since(began)
 	w.longest = max(w.longest, took)
 	w.t.Logf("the PC went to %s after %s", to, took.Round(time.Millisecond))
-	if took > mostAway {
-		w.t.Errorf("the PC needed %s to go from %s to %s", took, from, to)
-	}
+	trial.Within(w.t, mostAway, took, "the PC went from "+from+" to "+to)
 }
 
 // round does something bad to the node to which a PC talks, sees that the others carry on

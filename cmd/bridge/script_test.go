@@ -32,6 +32,7 @@ import (
 	"bridge/backend/hook"
 	"bridge/backend/hub/command"
 	"bridge/backend/ipc/api"
+	"bridge/backend/trial"
 )
 
 // TestMain makes the test binary the programs of the scripts: bridge itself, an
@@ -164,7 +165,7 @@ func exitCode(err error) int {
 }
 
 // patience is how long a test waits for what must come.
-const patience = 2 * time.Minute
+const patience = trial.Patience
 
 // await CODE COMMAND...: repeats the command until it exits with that code.
 func await(ts *testscript.TestScript, _ bool, args []string) {

@@ -23,6 +23,7 @@ import (
 	"bridge/backend/agent/driver/drivertest"
 	"bridge/backend/bridge"
 	"bridge/backend/job"
+	"bridge/backend/trial"
 )
 
 // The test's own program is also each of the CLIs.
@@ -203,7 +204,7 @@ func (s *stage) Spec(t *testing.T) job.Spec {
 	return job.Spec{
 		Job: string(s.kind) + "-job-0a1b2c3d", Token: rand.Text(), Kind: s.kind, Command: []string{self, "standin-" + string(s.kind)},
 		Folder: t.TempDir(), StateFolder: t.TempDir(), Access: job.AccessAsk,
-		Env: []string{"HOME=" + s.home, "STANDIN_STAGE=" + s.server.URL}, ACP: job.ACPAgent{Name: "stand-in"},
+		Env: []string{"HOME=" + s.home, "STANDIN_STAGE=" + s.server.URL, trial.QuickExit}, ACP: job.ACPAgent{Name: "stand-in"},
 	}
 }
 

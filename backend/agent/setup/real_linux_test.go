@@ -19,10 +19,11 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/host"
 	"bridge/backend/realcli"
+	"bridge/backend/trial"
 )
 
 // patience bounds one real CLI run on a busy machine.
-const patience = 5 * time.Minute
+const patience = trial.Patience
 
 // world is a home with the real CLIs, the model behind them, and the stand-in
 // under a path with spaces and a quote.

@@ -21,13 +21,14 @@ import (
 	"bridge/backend/hub/own"
 	"bridge/backend/hub/subject"
 	"bridge/backend/link"
+	"bridge/backend/trial"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var clock = time.Now //nolint:forbidigo // of real connections
 
-const patience = 2 * time.Minute
+const patience = trial.Patience
 
 // ownServer is a NATS server that knows the owner's key.
 type ownServer struct {

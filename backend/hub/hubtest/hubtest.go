@@ -20,6 +20,7 @@ import (
 
 	"bridge/backend/hub/subject"
 	"bridge/backend/link"
+	"bridge/backend/trial"
 )
 
 // Team is the name of every team here.
@@ -58,7 +59,7 @@ type PC struct {
 	Numbers string // a file that is not there yet
 }
 
-const patience = 2 * time.Minute
+const patience = trial.Patience
 
 // Start runs a server until the end of the test; change may set it up otherwise.
 func Start(t *testing.T, change ...func(*natsserver.Options)) *NATS {

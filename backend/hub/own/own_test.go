@@ -30,13 +30,14 @@ import (
 	"bridge/backend/hub/own"
 	"bridge/backend/hub/subject"
 	"bridge/backend/link"
+	"bridge/backend/trial"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var clock = time.Now //nolint:forbidigo // of real connections
 
-const patience = 2 * time.Minute
+const patience = trial.Patience
 
 func identity(t *testing.T) link.Identity {
 	t.Helper()

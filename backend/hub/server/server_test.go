@@ -18,10 +18,11 @@ import (
 	"bridge/backend/hub/enrol"
 	"bridge/backend/hub/subject"
 	"bridge/backend/link"
+	"bridge/backend/trial"
 )
 
 // patience bounds every wait; it is no measure of speed.
-const patience = 2 * time.Minute
+const patience = trial.Patience
 
 // journal is a log that can be waited for.
 type journal struct {

@@ -20,7 +20,7 @@ type heard struct {
 }
 
 func TestRMT_24_EachTransportDoesTheSame(t *testing.T) {
-	for name, join := range Transports() {
+	for name, join := range all() {
 		t.Run(name, func(t *testing.T) {
 			laptop, desk := join(t, "remote-jobs-v1")
 			came := make(chan heard, 100)

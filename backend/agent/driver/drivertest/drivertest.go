@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
 	"bridge/backend/job"
+	"bridge/backend/trial"
 )
 
 // Bench is one kind of CLI with a model whose answers are scripted.
@@ -53,7 +53,7 @@ const (
 )
 
 // patience bounds every wait; it is no measure of speed.
-const patience = 4 * time.Minute
+const patience = trial.Patience
 
 // Job is a run under test, with all that it said so far.
 type Job struct {
