@@ -37,7 +37,7 @@ func (b acpBench) Spec(t *testing.T) job.Spec {
 }
 
 // What the port promises holds for a real agent behind the protocol.
-func TestJOB_24_ARealACPAgent(t *testing.T) { drivertest.Test(t, newACPBench) }
+func TestJOB_24_ARealACPAgent(t *testing.T) { drivertest.TestReal(t, newACPBench) }
 
 // Above the real floor it can change only what its job may.
 func TestJOB_24_AccessOfARealACPAgent(t *testing.T) {
@@ -50,7 +50,7 @@ func TestJOB_24_AccessOfARealACPAgent(t *testing.T) {
 
 // A provider's failure comes through the protocol as an outcome of its own.
 func TestJOB_24_WhyARealACPAgentFailed(t *testing.T) {
-	drivertest.Faults(t, newACPBench, map[drivertest.Fault]job.EndReason{
+	drivertest.Faults(t, newACPBench, mainFaults(map[drivertest.Fault]job.EndReason{
 		drivertest.Unauthorized: job.EndAuth, drivertest.Empty: job.EndEmpty, drivertest.Refusal: job.EndRefusal,
-	})
+	}))
 }

@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(m.Run())
 	}
+	if code, done := realcli.Apart(); done {
+		os.Exit(code)
+	}
 	_, err := findCLIs()
 	if _, absent := exec.LookPath("tmux"); absent != nil {
 		err = errors.Join(err, errors.New("no tmux: install it with `apt-get install tmux`"))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bridge/backend/realcli"
+	"bridge/backend/trial"
 )
 
 // modGate stands between the product and its mod: it holds a prompt back until
@@ -152,6 +153,7 @@ func (g gates) queued(w *world, claude *realcli.Terminal, text, script string) o
 // TestClaudesModInTrouble: whatever comes between, each of the owner's words comes
 // once, and its receipt is right.
 func TestClaudesModInTrouble(t *testing.T) {
+	trial.Long(t, "the real claude is brought into one trouble after the other")
 	w := newWorld(t, "p")
 	w.install()
 	g := w.gated()

@@ -17,7 +17,7 @@ import (
 // Close kills every process that runs in this home, detached ones included,
 // waits until they have gone and removes the files.
 func (h *Home) Close(ctx context.Context) error {
-	tick := time.NewTicker(pollEvery)
+	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	var err error
 	for {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,8 +68,9 @@ func (h *Home) OpenCode(ctx context.Context, dir, prompt string, args ...string)
 	return h.Run(ctx, dir, prompt, "opencode", append([]string{"run", "--format", "json"}, args...)...)
 }
 
-// pollEvery is how often a screen is looked at: a terminal has no event for it.
-const pollEvery = 50 * time.Millisecond
+// pollEvery is how often a screen is looked at: a terminal has no event for it, and each
+// look is a process.
+const pollEvery = 100 * time.Millisecond
 
 // Terminal is an interactive program in a tmux session of its own server.
 type Terminal struct {
@@ -111,29 +113,45 @@ func (t *Terminal) Close(ctx context.Context) error {
 // Screen is what the terminal shows, with what scrolled off and without the
 // empty lines.
 func (t *Terminal) Screen(ctx context.Context) (string, error) {
-	raw, err := t.tmux(ctx, "capture-pane", "-p", "-J", "-S", "-200")
+	screen, _, err := t.look(ctx)
+	return screen, err
+}
+
+// look tells what the terminal shows and, when the program in it has ended, with which
+// exit code: "" while it runs, or while tmux does not know.
+func (t *Terminal) look(ctx context.Context) (screen, code string, err error) {
+	raw, err := t.tmux(ctx, "capture-pane", "-p", "-J", "-S", "-200", ";", "display-message", "-p", "#{pane_dead} #{pane_dead_status}")
+	if err != nil {
+		return "", "", err
+	}
+	lines := slices.Collect(strings.Lines(raw))
+	dead, code, _ := strings.Cut(strings.TrimSpace(lines[len(lines)-1]), " ")
 	var b strings.Builder
-	for line := range strings.Lines(raw) {
+	for _, line := range lines[:len(lines)-1] {
 		if line = strings.TrimRight(line, " \n"); line != "" {
 			b.WriteString(line + "\n")
 		}
 	}
-	return b.String(), err
+	if dead == "1" && code == "" { // tmux missed how it ended: the end of another child has it look
+		_, _ = t.tmux(ctx, "run-shell", "true") // and if not, so does the next one
+	}
+	return b.String(), code, nil
 }
 
 // ended is an error with what the program said at its end, nil while it runs and
 // after it ended well.
 func (t *Terminal) ended(ctx context.Context) error {
-	state, err := t.tmux(ctx, "display-message", "-p", "#{pane_dead} #{pane_dead_status}")
-	dead, code, _ := strings.Cut(strings.TrimSpace(state), " ")
-	if dead != "1" || code == "0" || err != nil {
+	screen, code, err := t.look(ctx)
+	if err != nil {
 		return nil //nolint:nilerr // nobody knows that it has ended
 	}
-	if code == "" { // tmux missed how it ended: the end of another child has it look
-		_, _ = t.tmux(ctx, "run-shell", "true") // and if not, so does the next one
+	return t.failure(screen, code)
+}
+
+func (t *Terminal) failure(screen, code string) error {
+	if code == "" || code == "0" {
 		return nil
 	}
-	screen, _ := t.Screen(ctx)
 	if at := strings.Index(strings.ToLower(screen), "error: "); at >= 0 {
 		screen = screen[at:]
 	}
@@ -145,11 +163,11 @@ func (t *Terminal) Until(ctx context.Context, what string, fits func(screen stri
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
-		screen, err := t.Screen(ctx)
+		screen, code, err := t.look(ctx)
 		if err == nil && fits(screen) {
 			return nil
 		}
-		if failed := t.ended(ctx); failed != nil {
+		if failed := t.failure(screen, code); failed != nil {
 			return failed
 		}
 		select {
@@ -183,7 +201,7 @@ func (t *Terminal) Prompt(ctx context.Context, line string) error {
 		})
 		asked <- err
 	}()
-	again := time.NewTicker(10 * pollEvery)
+	again := time.NewTicker(5 * pollEvery)
 	defer again.Stop()
 	for {
 		if err := t.ended(ctx); err != nil {

@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(m.Run())
 	}
+	if code, done := realcli.Apart(); done {
+		os.Exit(code)
+	}
 	if _, err := findCLIs(); err != nil {
 		unusable = err
 		os.Exit(m.Run())

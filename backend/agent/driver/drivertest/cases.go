@@ -14,6 +14,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/job"
 	"bridge/backend/proc"
+	"bridge/backend/trial"
 )
 
 func typeName(v any) string { return fmt.Sprintf("%T", v) }
@@ -22,25 +23,26 @@ func typeName(v any) string { return fmt.Sprintf("%T", v) }
 type Case struct {
 	Name string
 	Run  func(t *testing.T, bench Bench)
+	Way  bool // it is on the way that a job takes
 }
 
 // Cases are all that every kind passes.
 func Cases() []Case {
 	return []Case{
-		{"JOB-15 a turn ends with its answer, tokens and an idle run", answers},
-		{"JOB-07 what was allowed runs, and its exit code is told", allowed},
-		{"JOB-07 what was denied does not run, and the model reads why", denied},
-		{"JOB-07 an answer counts once, and none for a question that is gone", answeredOnce},
-		{"JOB-05 a message reaches the turn that runs", liveMessage},
-		{"JOB-05 a message during the last answer is not lost", lateMessage},
-		{"JOB-05 a message to an idle run begins a turn, once by its id", nextTurn},
-		{"JOB-05 a session is continued with all that was said", continued},
-		{"JOB-06 an interrupt ends the turn and not the run", interrupted},
-		{"JOB-06 an interrupt withdraws the open question", withdrawn},
-		{"JOB-06 a close while busy ends the process", closedBusy},
-		{"JOB-15 a CLI that is killed is lost, not answered", killed},
-		{"JOB-15 an unknown session is named", unknownSession},
-		{"JOB-13 ask asks before a change, and the marks are in the environment", marked},
+		{"JOB-15 a turn ends with its answer, tokens and an idle run", answers, true},
+		{"JOB-07 what was allowed runs, and its exit code is told", allowed, true},
+		{"JOB-07 what was denied does not run, and the model reads why", denied, true},
+		{"JOB-07 an answer counts once, and none for a question that is gone", answeredOnce, false},
+		{"JOB-05 a message reaches the turn that runs", liveMessage, true},
+		{"JOB-05 a message during the last answer is not lost", lateMessage, false},
+		{"JOB-05 a message to an idle run begins a turn, once by its id", nextTurn, false},
+		{"JOB-05 a session is continued with all that was said", continued, true},
+		{"JOB-06 an interrupt ends the turn and not the run", interrupted, true},
+		{"JOB-06 an interrupt withdraws the open question", withdrawn, false},
+		{"JOB-06 a close while busy ends the process", closedBusy, false},
+		{"JOB-15 a CLI that is killed is lost, not answered", killed, true},
+		{"JOB-15 an unknown session is named", unknownSession, false},
+		{"JOB-13 ask asks before a change, and the marks are in the environment", marked, false},
 	}
 }
 
@@ -48,6 +50,16 @@ func Cases() []Case {
 func Test(t *testing.T, bench func(t *testing.T) Bench) {
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) { c.Run(t, bench(t)) })
+	}
+}
+
+// TestReal runs every case on the bench of a real CLI in a long run, else those on the way
+// that a job takes.
+func TestReal(t *testing.T, bench func(t *testing.T) Bench) {
+	for _, c := range Cases() {
+		if c.Way || trial.IsLong() {
+			t.Run(c.Name, func(t *testing.T) { c.Run(t, bench(t)) })
+		}
 	}
 }
 
