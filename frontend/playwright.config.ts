@@ -5,7 +5,7 @@ import { defineConfig } from '@playwright/test';
 // worker. A test waits more than it works, so two files run at a time.
 export default defineConfig({
   testDir: 'e2e',
-  workers: process.env['BRIDGE_URL'] === undefined ? 2 : 1, // those of one dashboard would be in each other's way
+  workers: process.env['BRIDGE_URL'] === undefined ? 3 : 1, // those of one dashboard would be in each other's way
   fullyParallel: false,
   forbidOnly: process.env['CI'] !== undefined,
   reporter: 'list',

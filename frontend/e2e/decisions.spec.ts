@@ -39,53 +39,48 @@ test('DEC-21 decisions are searched while typing', async ({ page }) => {
   await expect(page.getByText('No current decision matches')).toBeVisible();
 });
 
-for (const scheme of ['light', 'dark'] as const) {
-  test(`DEC-21 under a decision: its history as differences and whom it reached, in ${scheme}`, async ({
-    page,
-  }) => {
-    await page.emulateMedia({ colorScheme: scheme });
-    const decision = (await decisionsOf(page)).find((d) => d.supersedes !== null);
-    if (decision === undefined) throw new Error('the dashboard under test has no changed decision');
-    const history = await decisionsOf(page, `/${encodeURIComponent(decision.topic)}/history`);
-    await open(page, 'decisions');
-    const entry = page.locator(`main [data-decision="${decision.id}"]`);
-    const told = entry.locator('.told');
-    await expect(told).toContainText('Delivered to');
-    const response = await page.request.get(`/api/decisions/${encodeURIComponent(decision.topic)}/notices`);
-    const { messages } = (await response.json()) as { messages: Message[] };
-    const names = messages
-      .filter((m) => m.conversation_id === `decision-${decision.id}`)
-      .flatMap((m) => m.deliveries.map((d) => d.name));
-    expect(names.length).toBeGreaterThan(0);
-    for (const name of names) await expect(told).toContainText(name);
+test('DEC-21 under a decision: its history as differences and whom it reached', async ({ page }) => {
+  const decision = (await decisionsOf(page)).find((d) => d.supersedes !== null);
+  if (decision === undefined) throw new Error('the dashboard under test has no changed decision');
+  const history = await decisionsOf(page, `/${encodeURIComponent(decision.topic)}/history`);
+  await open(page, 'decisions');
+  const entry = page.locator(`main [data-decision="${decision.id}"]`);
+  const told = entry.locator('.told');
+  await expect(told).toContainText('Delivered to');
+  const response = await page.request.get(`/api/decisions/${encodeURIComponent(decision.topic)}/notices`);
+  const { messages } = (await response.json()) as { messages: Message[] };
+  const names = messages
+    .filter((m) => m.conversation_id === `decision-${decision.id}`)
+    .flatMap((m) => m.deliveries.map((d) => d.name));
+  expect(names.length).toBeGreaterThan(0);
+  for (const name of names) await expect(told).toContainText(name);
 
-    await expect(entry.locator('ol')).toBeHidden();
-    const fold = entry.getByText('How it changed');
-    await fold.focus();
-    await page.keyboard.press('Enter');
-    const revisions = entry.locator('ol > li');
-    await expect(revisions).toHaveCount(history.length);
-    const [newest] = history;
-    const before = history.find((d) => d.id === newest?.supersedes);
-    // Without what went it is the new text, without what came the old one.
-    const sides = await revisions
-      .first()
-      .locator('.diff')
-      .evaluate((diff) => {
-        const without = (what: string) => {
-          const copy = diff.cloneNode(true) as HTMLElement;
-          for (const part of copy.querySelectorAll(`${what}, .sr-only`)) part.remove();
-          return copy.textContent.trim();
-        };
-        return [without('ins'), without('del')];
-      });
-    expect(sides).toEqual([before?.text, newest?.text]);
-    await expect(revisions.last().locator('.prose')).toHaveText(history.at(-1)?.text ?? '');
-    expect(await violations(page)).toEqual([]);
-    await told.getByRole('button').click();
-    await expect(page.getByRole('complementary', { name: 'Details' })).toContainText('read');
-  });
-}
+  await expect(entry.locator('ol')).toBeHidden();
+  const fold = entry.getByText('How it changed');
+  await fold.focus();
+  await page.keyboard.press('Enter');
+  const revisions = entry.locator('ol > li');
+  await expect(revisions).toHaveCount(history.length);
+  const [newest] = history;
+  const before = history.find((d) => d.id === newest?.supersedes);
+  // Without what went it is the new text, without what came the old one.
+  const sides = await revisions
+    .first()
+    .locator('.diff')
+    .evaluate((diff) => {
+      const without = (what: string) => {
+        const copy = diff.cloneNode(true) as HTMLElement;
+        for (const part of copy.querySelectorAll(`${what}, .sr-only`)) part.remove();
+        return copy.textContent.trim();
+      };
+      return [without('ins'), without('del')];
+    });
+  expect(sides).toEqual([before?.text, newest?.text]);
+  await expect(revisions.last().locator('.prose')).toHaveText(history.at(-1)?.text ?? '');
+  expect(await violations(page)).toEqual([]);
+  await told.getByRole('button').click();
+  await expect(page.getByRole('complementary', { name: 'Details' })).toContainText('read');
+});
 
 test('DEC-21 a topic shows what each revision changed, and each in full', async ({ page }) => {
   const decision = (await decisionsOf(page)).find((d) => d.supersedes !== null);

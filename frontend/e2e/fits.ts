@@ -34,14 +34,17 @@ export function misfits(): string[] {
   return found;
 }
 
+/** Waits until what follows the size is drawn: with the next frame. */
+export const drawn = (page: Page): Promise<void> =>
+  page.evaluate(
+    () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn()))),
+  );
+
 /** Looks at the place that is shown at every size. */
 export async function fitsEverywhere(page: Page, place: string): Promise<void> {
   for (const [width, height] of SIZES) {
     await page.setViewportSize({ width, height });
-    // What follows the size is drawn with the next frame.
-    await page.evaluate(
-      () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),
-    );
+    await drawn(page);
     expect(await page.evaluate(misfits), `${place} at ${width}`).toEqual([]);
     expect(await page.evaluate(overlaps), `${place} at ${width}`).toEqual([]);
   }

@@ -1,9 +1,9 @@
 import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, type Page } from '@playwright/test';
-import { violations } from './axe';
+import { shot } from './shot';
+import { looksRight } from './looks';
 import { open } from './dashboard';
-import { overlaps } from './overlaps';
 import { config, pair, pairByWay, settings, test, type PC } from './pcs';
 
 /** What config.json of both says from then on: links are on, and this is allowed. */
@@ -126,14 +126,7 @@ test('RMT-23 the sessions and jobs of a paired PC are listed where its owner sho
   await expect(going.locator(`[data-shown="laptop/${job}"]`)).toContainText('Count the files');
   await expect(going).toContainText('running');
   await expect(sessions.getByRole('listitem')).toHaveCount(1); // a job is no session
-  for (const width of [360, 800, 1440]) {
-    await page.setViewportSize({ width, height: 900 });
-    expect(await violations(page), `at ${width}`).toEqual([]);
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
-    expect(await page.evaluate(overlaps), `at ${width}`).toEqual([]);
-    const shots = process.env['BRIDGE_SHOTS'];
-    if (shots !== undefined) await page.screenshot({ path: join(shots, `lists-${width}.png`) });
-  }
+  await looksRight(page, 'lists');
   await writeFile(join(folder, 'gate'), '');
   await row.getByText('One job that has ended').click();
   await expect(row.getByRole('list', { name: 'Jobs that have ended on laptop' })).toContainText('finished');
@@ -184,8 +177,7 @@ test('RMT-13 RMT-17 the Runs page says where a job is, and what is not known of 
   );
   await open(page, `runs/${job}`);
   await expect(page.getByRole('status').filter({ hasText: 'laptop did not say' })).toBeVisible();
-  const shots = process.env['BRIDGE_SHOTS'];
-  if (shots !== undefined) await page.screenshot({ path: join(shots, 'doubt.png') });
+  await shot(page, 'doubt');
   way.release();
   await open(page, 'runs');
   await expect(row).toContainText('running');

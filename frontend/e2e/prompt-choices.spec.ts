@@ -1,6 +1,7 @@
 import { expect } from '@playwright/test';
 import { test } from './fresh';
-import { choose, hook, readsWellEverywhere } from './prompting';
+import { looksRight } from './looks';
+import { choose, hook } from './prompting';
 
 const QUESTIONS = [
   {
@@ -40,7 +41,7 @@ test('NED-02 what a session’s model asks is answered in its card, with pointer
   await expect(card.getByRole('button', { name: 'Allow once' })).toHaveCount(0);
   await expect(card).toContainText('2 questions are not answered yet.');
 
-  await readsWellEverywhere(page, 'choices');
+  await looksRight(page, 'choices');
 
   await card.getByRole('radio', { name: 'date-fns' }).check();
   await card

@@ -2,7 +2,6 @@
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { expect, type Page } from '@playwright/test';
-import { violations } from './axe';
 import { BINARY } from './dashboard';
 
 /** One hook call as claude makes it; `said` is what it wrote when it has ended. */
@@ -29,19 +28,4 @@ export async function choose(page: Page, mode: string) {
   await page.getByLabel('Answer permission prompts of sessions here').selectOption(mode);
   await expect(page.getByText('Permission prompts come here')).toBeVisible();
   await page.goto(new URL('/#/needs', page.url()).href);
-}
-
-/** The page as it is passes axe and does not scroll sideways, in both themes at three widths. */
-export async function readsWellEverywhere(page: Page, shot: string) {
-  for (const scheme of ['light', 'dark'] as const) {
-    for (const width of [360, 800, 1440]) {
-      await page.emulateMedia({ colorScheme: scheme });
-      await page.setViewportSize({ width, height: 800 });
-      expect(await violations(page), `${scheme} at ${width}`).toEqual([]);
-      const sideways = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
-      expect(sideways, `${scheme} at ${width}`).toBe(false);
-      if (process.env['SHOTS'] !== undefined)
-        await page.screenshot({ path: `${process.env['SHOTS']}/${shot}-${scheme}-${width}.png` });
-    }
-  }
 }

@@ -1,6 +1,7 @@
 import { expect } from '@playwright/test';
 import { test } from './fresh';
-import { choose, hook, readsWellEverywhere } from './prompting';
+import { looksRight } from './looks';
+import { choose, hook } from './prompting';
 
 const CALL = {
   tool_name: 'Bash',
@@ -20,7 +21,7 @@ test('NED-02 a prompt of a session is allowed from the page, and shown as applie
   await expect(card).toContainText('/home/anna/web');
   await expect(card).toContainText('its terminal asks, too');
 
-  await readsWellEverywhere(page, 'prompt');
+  await looksRight(page, 'prompt');
 
   await card.getByRole('button', { name: 'Allow once' }).click();
   expect(JSON.parse(await asked.said)).toEqual({

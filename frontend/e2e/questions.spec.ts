@@ -1,6 +1,7 @@
 import { expect } from '@playwright/test';
 import type { Question } from '../src/lib/api';
-import { violations } from './axe';
+import { shot } from './shot';
+import { looksRight } from './looks';
 import { test } from './fresh';
 
 const ASKED = {
@@ -26,17 +27,7 @@ test('NED-03 a question is answered by its number, pinned, and reaches its sessi
   await expect(card).toContainText('Two checkouts run side by side');
   await expect(page.getByRole('navigation', { name: 'Main' }).getByText('1', { exact: true })).toBeVisible();
 
-  for (const scheme of ['light', 'dark'] as const) {
-    for (const width of [360, 800, 1440]) {
-      await page.emulateMedia({ colorScheme: scheme });
-      await page.setViewportSize({ width, height: 800 });
-      expect(await violations(page), `${scheme} at ${width}`).toEqual([]);
-      const sideways = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
-      expect(sideways, `${scheme} at ${width}`).toBe(false);
-      if (process.env['SHOTS'] !== undefined)
-        await page.screenshot({ path: `${process.env['SHOTS']}/question-${scheme}-${width}.png` });
-    }
-  }
+  await looksRight(page, 'question');
 
   await card.getByLabel('Pin it as a decision').check();
   await card.getByLabel('Or in words, or a remark').fill('for now');
@@ -48,8 +39,7 @@ test('NED-03 a question is answered by its number, pinned, and reaches its sessi
   await expect(card).toContainText('Pinned as a decision.');
   await expect(card.getByRole('link', { name: 'How far it came' })).toBeVisible();
   await expect(card.getByRole('button')).toHaveCount(0);
-  if (process.env['SHOTS'] !== undefined)
-    await page.screenshot({ path: `${process.env['SHOTS']}/question-answered.png` });
+  await shot(page, 'question-answered');
 
   const mail = await session.call('inbox', { limit: 100 });
   expect(mail.match(/A free one\. for now/g)).not.toBeNull();

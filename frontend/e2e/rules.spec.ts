@@ -1,4 +1,5 @@
 import type { Rule } from '../src/lib/api';
+import { shot } from './shot';
 import { violations } from './axe';
 import { expect, test } from './jobs';
 import { overlaps } from './overlaps';
@@ -24,9 +25,9 @@ test('NED-04 from now on is spelled out, used, listed and taken back', async ({ 
   await page.setViewportSize({ width: 360, height: 800 });
   expect(await page.evaluate(overlaps)).toEqual([]);
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
-  if (process.env['SHOTS']) await page.screenshot({ path: `${process.env['SHOTS']}/rule-form-360.png` });
+  await shot(page, 'rule-form-360');
   await page.setViewportSize({ width: 1280, height: 800 });
-  if (process.env['SHOTS']) await page.screenshot({ path: `${process.env['SHOTS']}/rule-form.png` });
+  await shot(page, 'rule-form');
   await form.getByRole('button', { name: 'Allow from now on' }).click();
   await expect(first.getByRole('status').filter({ hasText: 'Applied: allowed by you' })).toBeVisible(); // the form's own may stay a moment
 
@@ -43,17 +44,8 @@ test('NED-04 from now on is spelled out, used, listed and taken back', async ({ 
   await expect(list).toContainText('go test');
   await expect(list).toContainText('used 1 time');
   expect(await violations(page)).toEqual([]);
-  if (process.env['SHOTS']) {
-    for (const scheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme: scheme });
-      await list.scrollIntoViewIfNeeded();
-      await page.screenshot({ path: `${process.env['SHOTS']}/rules-${scheme}.png` });
-    }
-    await page.setViewportSize({ width: 360, height: 800 });
-    await list.scrollIntoViewIfNeeded();
-    await page.screenshot({ path: `${process.env['SHOTS']}/rules-360.png` });
-    await page.setViewportSize({ width: 1280, height: 800 });
-  }
+  await list.scrollIntoViewIfNeeded();
+  await shot(page, 'rules');
   await list.getByRole('button', { name: /Take back/ }).focus();
   await page.keyboard.press('Enter');
   await expect(page.getByText('Taken back: it allows nothing any more.')).toBeVisible();

@@ -1,8 +1,9 @@
 import type { State } from '../src/lib/api';
+import { shot } from './shot';
+import { looksRight } from './looks';
 import { violations } from './axe';
 import { CLOCK, pattern } from './dashboard';
 import { expect, test } from './jobs';
-import { overlaps } from './overlaps';
 
 test('DSK-06 JOB-02 a job shows what it does, how far it is and what came of it', async ({ jobs, page }) => {
   const [first, second] = [jobs.gate(), jobs.gate()];
@@ -269,59 +270,39 @@ test('JOB-21 an agent’s models are offered, and how much of its limits is used
   await page.unrouteAll({ behavior: 'ignoreErrors' });
 });
 
-for (const scheme of ['light', 'dark'] as const) {
-  test.describe(scheme, () => {
-    test.use({ colorScheme: scheme });
-
-    test(`DSK-06 the pages of jobs pass axe and fit every width in ${scheme}`, async ({ jobs, page }) => {
-      const gate = jobs.gate();
-      const done = await jobs.give(['run go vet ./... => 1', 'answer It is done.'], { title: 'Done' });
-      await jobs.reaches(done, 'finished');
-      const job = await jobs.give(
-        ['say I begin.', 'run go test ./... => 1', `ask ${'rm -rf build && '.repeat(40)}true`, gate.line],
-        { title: 'Asks for something with a title that is rather long' },
-      );
-      await jobs.reaches(job, 'waiting');
-      const wrote = await jobs.give(
-        [
-          `write parser.txt one\\n${'a long line of it '.repeat(20)}\\nthree`,
-          'write new.txt file',
-          'answer Changed.',
-        ],
-        { title: 'Changes the parser', access: 'edit', worktree: true },
-      );
-      await jobs.reaches(wrote, 'finished');
-      const looks: [string, () => Promise<void>][] = [
-        [`runs/${wrote}/changes`, () => expect(page.getByText('new.txt').first()).toBeVisible()],
-        [`runs/${wrote}/result`, () => expect(page.getByText('It answered.')).toBeVisible()],
-        ['runs', () => expect(page.locator(`[data-run="${job}"]`)).toContainText('waits for you')],
-        ['needs', () => expect(page.getByRole('button', { name: 'Allow once' })).toBeVisible()],
-        [`runs/${job}`, () => expect(page.getByRole('button', { name: 'Allow once' })).toBeVisible()],
-        [`runs/${done}/log`, () => expect(page.getByText('done (exit 1)')).toBeVisible()],
-        [`runs/${done}/result`, () => expect(page.getByText('It answered.')).toBeVisible()],
-      ];
-      for (const [place, shows] of looks) {
-        for (const width of [360, 800, 1440]) {
-          await page.setViewportSize({ width, height: 800 });
-          await page.goto(`/#/${place}`);
-          await shows();
-          expect(await violations(page), `${place} at ${width}`).toEqual([]);
-          const sideways = await page.evaluate(() =>
-            [document.documentElement, ...document.querySelectorAll('*')]
-              .filter((e) => !e.matches('.sr-only, input, select, textarea, svg *'))
-              .filter((e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== 'inline')
-              .map((e) => `${e.tagName}.${e.className} ${e.scrollWidth} > ${e.clientWidth}`),
-          );
-          expect(sideways, `${place} at ${width}`).toEqual([]);
-          expect(await page.evaluate(overlaps), `${place} at ${width}`).toEqual([]);
-          const name = place.replaceAll('/', '-').replace(/-job-\w+/, '');
-          if (process.env['SHOTS'] !== undefined)
-            await page.screenshot({ path: `${process.env['SHOTS']}/${scheme}-${name}-${width}.png` });
-        }
-      }
-    });
-  });
-}
+test('DSK-06 the pages of jobs pass axe and fit every width', async ({ jobs, page }) => {
+  const gate = jobs.gate();
+  const done = await jobs.give(['run go vet ./... => 1', 'answer It is done.'], { title: 'Done' });
+  await jobs.reaches(done, 'finished');
+  const job = await jobs.give(
+    ['say I begin.', 'run go test ./... => 1', `ask ${'rm -rf build && '.repeat(40)}true`, gate.line],
+    { title: 'Asks for something with a title that is rather long' },
+  );
+  await jobs.reaches(job, 'waiting');
+  const wrote = await jobs.give(
+    [
+      `write parser.txt one\\n${'a long line of it '.repeat(20)}\\nthree`,
+      'write new.txt file',
+      'answer Changed.',
+    ],
+    { title: 'Changes the parser', access: 'edit', worktree: true },
+  );
+  await jobs.reaches(wrote, 'finished');
+  const looks: [string, () => Promise<void>][] = [
+    [`runs/${wrote}/changes`, () => expect(page.getByText('new.txt').first()).toBeVisible()],
+    [`runs/${wrote}/result`, () => expect(page.getByText('It answered.')).toBeVisible()],
+    ['runs', () => expect(page.locator(`[data-run="${job}"]`)).toContainText('waits for you')],
+    ['needs', () => expect(page.getByRole('button', { name: 'Allow once' })).toBeVisible()],
+    [`runs/${job}`, () => expect(page.getByRole('button', { name: 'Allow once' })).toBeVisible()],
+    [`runs/${done}/log`, () => expect(page.getByText('done (exit 1)')).toBeVisible()],
+    [`runs/${done}/result`, () => expect(page.getByText('It answered.')).toBeVisible()],
+  ];
+  for (const [place, shows] of looks) {
+    await page.goto(`/#/${place}`);
+    await shows();
+    await looksRight(page, place.replaceAll('/', '-').replace(/-job-\w+/, ''));
+  }
+});
 
 test('JOB-18 JOB-08 a worktree job is read line by line, commented on and squashed into the checkout', async ({
   jobs,
@@ -343,15 +324,13 @@ test('JOB-18 JOB-08 a worktree job is read line by line, commented on and squash
   await file.getByRole('button', { name: 'Keep the comment' }).click();
   await expect(page.getByText('1 comment', { exact: true })).toBeVisible();
   expect(await violations(page)).toEqual([]);
-  if (process.env['SHOTS'] !== undefined)
-    await page.screenshot({ path: `${process.env['SHOTS']}/changes.png` });
+  await shot(page, 'changes');
 
   await page.getByRole('button', { name: 'Squash…' }).click();
   const dialog = page.getByRole('dialog', { name: 'Squash Change the parser?' });
   await expect(dialog).toContainText('It fits without a conflict.');
   expect(await violations(page)).toEqual([]);
-  if (process.env['SHOTS'] !== undefined)
-    await page.screenshot({ path: `${process.env['SHOTS']}/squash.png` });
+  await shot(page, 'squash');
   await dialog.getByRole('textbox', { name: 'Commit message' }).fill('Parser: two is 2');
   await dialog.getByRole('button', { name: 'Squash', exact: true }).click();
   await expect(page.getByText(/Squashed into one commit: [0-9a-f]{10}/)).toBeVisible();

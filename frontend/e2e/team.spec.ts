@@ -1,29 +1,13 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, type Page } from '@playwright/test';
-import { violations } from './axe';
+import { expect } from '@playwright/test';
+import { looksRight } from './looks';
+import { shot } from './shot';
 import { BINARY, open } from './dashboard';
-import { overlaps } from './overlaps';
 import { config } from './pcs';
 import { join_, publish, test } from './team';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-
-/** Looks at the page in both schemes, on a phone and on a screen. */
-async function looked(page: Page, name: string, shots: string | undefined) {
-  for (const scheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme: scheme });
-    for (const width of [360, 1440]) {
-      await page.setViewportSize({ width, height: 1000 });
-      expect(await violations(page), `${scheme} at ${width}`).toEqual([]);
-      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
-      if (!(await page.getByRole('dialog').isVisible()))
-        expect(await page.evaluate(overlaps), `at ${width}`).toEqual([]);
-      if (shots !== undefined)
-        await page.screenshot({ path: join(shots, `${name}-${scheme}-${width}.png`), fullPage: true });
-    }
-  }
-}
 
 const wanted = (name: string, more: object = {}) =>
   JSON.stringify({ network: { enabled: true, name, port: 0, ...more } });
@@ -77,8 +61,7 @@ test('HUB-02 HUB-03 HUB-06 HUB-07 the team: who is there, by which node, what ea
   await expect(means).toHaveText(
     'The whole team crew shares decisions that are for everybody: all its PCs read those made here, also PCs that join later, and those made there hold here.',
   );
-  const shots = process.env['BRIDGE_SHOTS'];
-  await looked(page, 'team-shares', shots);
+  await looksRight(page, 'team-shares', [360, 1440], 1000);
   expect(JSON.parse(await readFile(config(fresh), 'utf8'))).not.toHaveProperty('network.decisions');
   await dialog.getByRole('button', { name: 'Save' }).click();
   await expect(dialog).toBeHidden();
@@ -94,7 +77,7 @@ test('HUB-02 HUB-03 HUB-06 HUB-07 the team: who is there, by which node, what ea
   await team.getByRole('button', { name: 'What the team shares…' }).click();
   await dialog.getByLabel('Seal what this PC says to another one').check();
   await expect(means).toContainText('What this PC says to another one of the team only that one can read');
-  await looked(page, 'team-seal', shots);
+  await looksRight(page, 'team-seal', [360, 1440], 1000);
   await dialog.getByRole('button', { name: 'Save' }).click();
   await expect(dialog).toBeHidden();
   await expect(team).toContainText('Sealed: what this PC says to another one only that one can read.');
@@ -127,11 +110,11 @@ test('HUB-02 HUB-03 HUB-06 HUB-07 the team: who is there, by which node, what ea
     "sees who is there, who writes to whom and when, and the team's decisions.",
   );
 
-  await looked(page, 'team', shots);
+  await looksRight(page, 'team', [360, 1440], 1000);
 
   await hub.end();
   await expect(team).toContainText(/The hub is not reached: (the connection ended|.*refused)/);
   await expect(team).toContainText('These were in it when the hub was last heard:');
   await expect(row).toContainText('not reached');
-  if (shots !== undefined) await page.screenshot({ path: join(shots, 'team-away.png') });
+  await shot(page, 'team-away');
 });

@@ -80,9 +80,14 @@ test('DSK-06 a stranger allows, reads, comments and applies in the demo, in ten 
         .fill('Name what came, too.');
       await file.getByRole('button', { name: 'Keep the comment' }).click();
     });
+    const endedAt = async () =>
+      (await state(page)).runs.find((run) => run.title === 'Show what changed in the cart')?.endedAt ?? 0;
+    const before = await endedAt();
     await walk.step('sends it', () => page.getByRole('button', { name: 'Send as one message' }).click());
     await expect(page.getByText(/Queued: it (goes on with this now|stands in line)/)).toBeVisible();
-    // The job reads it, says that a script has no words for that, and has ended again.
+    // The job reads it, says that a script has no words for that, and has ended again: what is
+    // open about its change goes when it begins anew.
+    await expect.poll(endedAt).toBeGreaterThan(before);
     await walk.step('asks what it would be to apply the change', () =>
       page.getByRole('button', { name: 'Apply…' }).click(),
     );
