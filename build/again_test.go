@@ -278,7 +278,9 @@ func TestVetLooksAtEverySystem(t *testing.T) {
 	if err != nil {
 		t.Skip("NOT TESTED: it needs a shell: ", err)
 	}
-	if want := "linux\nwindows\ndarwin\nlinux arm64\n"; strings.ReplaceAll(string(asked), " \n", "\n") != want {
-		t.Errorf("it asked for %q, want %q", asked, want)
+	for _, want := range []string{"linux ", "linux arm64", "windows", "darwin"} {
+		if !strings.Contains(string(asked), want) {
+			t.Errorf("it asked for %q, and not for %s", asked, want)
+		}
 	}
 }

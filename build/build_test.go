@@ -204,8 +204,8 @@ func TestSummaryFailsForWhatFailedOrDidNotRun(t *testing.T) {
 		return func(context.Context, project) error { return err }
 	}
 	all := []stage{
-		{name: "good", run: runs(nil)},
-		{name: "bad", run: func(_ context.Context, p project) error {
+		{name: "good", budget: 1, run: runs(nil)},
+		{name: "bad", budget: 2, run: func(_ context.Context, p project) error {
 			p.skip("pkg TestA", "no gcc")
 			p.skip("pkg TestB", "no root")
 			p.skip("pkg TestC", "no gcc")
@@ -219,7 +219,7 @@ func TestSummaryFailsForWhatFailedOrDidNotRun(t *testing.T) {
 	var results []result
 	for _, stage := range all {
 		r := perform(t.Context(), p, stage, results)
-		r.took = time.Second
+		r.took = 1100 * time.Millisecond
 		results = append(results, r)
 	}
 	var output bytes.Buffer
@@ -245,11 +245,12 @@ failed   bad          it broke
            late
            why
            alone: go run ./build test bad
-ok       good            1.0 s
-FAILED   bad             1.0 s  it broke
-NOT RUN  after-bad       1.0 s  needs bad
-NOT RUN  after-that      1.0 s  needs after-bad
-ok       after-good      1.0 s
+ok       good            1.1 s of    1  longer than it may take
+FAILED   bad             1.1 s of    2  it broke
+NOT RUN  after-bad       1.1 s  needs bad
+NOT RUN  after-that      1.1 s  needs after-bad
+ok       after-good      1.1 s
+all                      5.5 s of    3  longer than it may take
 stages: 2 passed, 3 failed
 `
 	if diff := cmp.Diff(want, output.String()); diff != "" {

@@ -62,7 +62,7 @@ func desktopTests(ctx context.Context, p project) error {
 	if err := buildDesktop(ctx, p); err != nil {
 		return err
 	}
-	return p.goTest(ctx, 1, []string{"BRIDGE_DESKTOP_BIN=" + p.desktopBinary()}, "-count=1", "-timeout=20m", "./cmd/bridge-desktop")
+	return p.goTest(ctx, 1, []string{withoutC, "BRIDGE_DESKTOP_BIN=" + p.desktopBinary()}, "-count=1", "-timeout=20m", "./cmd/bridge-desktop")
 }
 
 // runIcon draws the icon of the packages anew.

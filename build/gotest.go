@@ -43,6 +43,9 @@ type notes struct {
 // most tries times.
 func (p project) goTest(ctx context.Context, tries int, env []string, args ...string) error {
 	s := step{env: env, name: "go", args: append([]string{"test", "-vet=off", "-ldflags=-w"}, args...)}
+	if p.tidy != "" {
+		s.args = append(s.args, "-exec="+p.tidy)
+	}
 	if p.once {
 		s.args = append(s.args, "-count=1")
 	}
@@ -200,8 +203,8 @@ var ended = regexp.MustCompile(`^\s*--- (PASS|SKIP): `)
 var died = regexp.MustCompile(`(?m)^(panic|fatal error): `)
 
 // beyondDoubt is said of a defect that is there even if another try does not show
-// it: a race, a panic, goroutines that a package leaves.
-var beyondDoubt = regexp.MustCompile(`^(WARNING: DATA RACE|panic: |fatal error: |goleak: )|race detected during execution of test`)
+// it: a race, a panic, goroutines or processes that a package leaves.
+var beyondDoubt = regexp.MustCompile(`^(WARNING: DATA RACE|panic: |fatal error: |goleak: |left behind: )|race detected during execution of test`)
 
 // failed prints and notes what a test said, and of a package what it said outside
 // of its tests or in those that never ended. Of a test that failed only in a part,

@@ -102,6 +102,9 @@ type project struct {
 	changed map[string]bool
 	// long asks for all the rounds of each test, which takes hours.
 	long bool
+	// tidy, when set, is the program that runs each package's tests and fails when these
+	// leave processes behind.
+	tidy string
 	// once has what fails not tried again, and takes no result from an earlier run.
 	once bool
 }

@@ -23,7 +23,7 @@ import (
 // `go run ./build package` builds for this machine.
 const packageTestVariable = "BRIDGE_TEST_PACKAGES"
 
-func packages(t *testing.T) project {
+func madePackages(t *testing.T) project {
 	t.Helper()
 	if os.Getenv(packageTestVariable) == "" {
 		t.Skip("NOT TESTED here: the stage `package` builds and installs the packages (go run ./build test package)")
@@ -35,17 +35,9 @@ func packages(t *testing.T) project {
 	return p
 }
 
-// testOutput shows what the tasks say as the test's log.
-type testOutput struct{ *testing.T }
-
-func (o testOutput) Write(text []byte) (int, error) {
-	o.Log(strings.TrimSpace(string(text)))
-	return len(text), nil
-}
-
 func TestDSK_05_TheSameCheckoutElsewhereMakesTheSamePackages(t *testing.T) {
 	trial.Long(t, "it builds every package twice")
-	p := packages(t)
+	p := madePackages(t)
 	r, err := p.release(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +80,7 @@ func copyCheckout(t *testing.T, p project) project {
 }
 
 func TestDSK_05_InstallingUpgradingAndRemovingLeaveTheOwnersData(t *testing.T) {
-	p := packages(t)
+	p := madePackages(t)
 	if _, err := exec.LookPath("dpkg"); err != nil {
 		t.Skip("NOT TESTED: this system has no dpkg")
 	}
@@ -134,7 +126,7 @@ func TestDSK_05_InstallingUpgradingAndRemovingLeaveTheOwnersData(t *testing.T) {
 }
 
 func TestHUB_01_TheHubHasAPackageOfItsOwn(t *testing.T) {
-	p := packages(t)
+	p := madePackages(t)
 	if _, err := exec.LookPath("dpkg"); err != nil {
 		t.Skip("NOT TESTED: this system has no dpkg")
 	}

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"bridge/backend/trial"
 )
 
 // vitest runs the page's own tests and notes those that failed.
@@ -29,6 +31,9 @@ func (p project) vitest(ctx context.Context) error {
 // playwright drives the page in a browser. Tests that failed are tried again when the
 // others are done, each by itself and at most twice.
 func (p project) playwright(ctx context.Context, env []string) error {
+	if p.long {
+		env = append(env, trial.Env+"=1")
+	}
 	begin := p.failures()
 	report, err := p.playwrightOnce(ctx, step{dir: "frontend", env: env, name: "npx", args: []string{"playwright", "test"}})
 	for _, f := range report.failures(env) {

@@ -6,9 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +25,7 @@ const realCLIs = "bridge/backend/realcli"
 // have passed.
 type stage struct {
 	name     string
+	budget   int // seconds that it may take from cold caches on two quiet cores; a long run takes more
 	after    []string
 	prepares bool // what others need; it tests nothing
 	run      func(ctx context.Context, p project) error
@@ -31,19 +34,19 @@ type stage struct {
 // stages are all checks there are, in the order in which they run.
 func stages() []stage {
 	return []stage{
-		{name: "tools", prepares: true, run: installNeeds},
-		{name: "page", prepares: true, run: func(ctx context.Context, p project) error { return runPage(ctx, p, nil) }},
-		{name: "vet", after: []string{"page"}, run: vet},
-		{name: "go", after: []string{"page"}, run: goTests},
-		{name: "page-check", after: []string{"page"}, run: pageScript("check")},
-		{name: "page-lint", after: []string{"page"}, run: pageScript("lint")},
-		{name: "page-unit", after: []string{"page"}, run: func(ctx context.Context, p project) error { return p.vitest(ctx) }},
-		{name: "binary", prepares: true, after: []string{"page"}, run: buildBridge},
-		{name: "package", after: []string{"page"}, run: packageTests},
-		{name: "desktop", after: []string{"tools", "binary"}, run: desktopTests},
-		{name: "browser", after: []string{"tools", "binary"}, run: browserTests},
-		{name: "clis", prepares: true, after: []string{"tools"}, run: func(ctx context.Context, p project) error { return runCLIs(ctx, p, nil) }},
-		{name: "real-clis", after: []string{"clis", "binary"}, run: realCLITests},
+		{name: "tools", budget: 5, prepares: true, run: installNeeds},
+		{name: "page", budget: 20, prepares: true, run: func(ctx context.Context, p project) error { return runPage(ctx, p, nil) }},
+		{name: "vet", budget: 60, after: []string{"page"}, run: vet},
+		{name: "go", budget: 450, after: []string{"page"}, run: goTests},
+		{name: "page-check", budget: 15, after: []string{"page"}, run: pageScript("check")},
+		{name: "page-lint", budget: 20, after: []string{"page"}, run: pageScript("lint")},
+		{name: "page-unit", budget: 25, after: []string{"page"}, run: func(ctx context.Context, p project) error { return p.vitest(ctx) }},
+		{name: "binary", budget: 15, prepares: true, after: []string{"page"}, run: buildBridge},
+		{name: "package", budget: 40, after: []string{"page"}, run: packageTests},
+		{name: "desktop", budget: 60, after: []string{"tools", "binary"}, run: desktopTests},
+		{name: "browser", budget: 250, after: []string{"tools", "binary"}, run: browserTests},
+		{name: "clis", budget: 20, prepares: true, after: []string{"tools"}, run: func(ctx context.Context, p project) error { return runCLIs(ctx, p, nil) }},
+		{name: "real-clis", budget: 220, after: []string{"clis", "binary"}, run: realCLITests},
 	}
 }
 
@@ -90,10 +93,23 @@ func runTests(ctx context.Context, p project, args []string) error {
 			return err
 		}
 	}
+	if err := shareCompiled(); err != nil {
+		return err
+	}
+	if p.tidy, err = buildTidy(ctx, p); err != nil {
+		return err
+	}
 	if given["flakes"] {
 		return findFlakes(ctx, p, chosen, *flakes)
 	}
 	return summarize(p.output, runStages(ctx, p, chosen, limit))
+}
+
+// shareCompiled has every go command from here on compile without the checkout's path,
+// as the programs themselves are: then what was compiled once serves all stages, and
+// another checkout too.
+func shareCompiled() error {
+	return os.Setenv("GOFLAGS", strings.TrimSpace(os.Getenv("GOFLAGS")+" -trimpath"))
 }
 
 func runStages(ctx context.Context, p project, chosen []stage, limit time.Duration) []result {
@@ -139,6 +155,7 @@ func choose(all []stage, names []string) ([]stage, error) {
 // result is how a stage went.
 type result struct {
 	name    string
+	budget  int // seconds
 	took    time.Duration
 	err     error
 	skipped string // why it did not run
@@ -149,8 +166,11 @@ type result struct {
 func perform(ctx context.Context, p project, s stage, before []result) result {
 	for _, earlier := range before {
 		if slices.Contains(s.after, earlier.name) && (earlier.err != nil || earlier.skipped != "") {
-			return result{name: s.name, skipped: "needs " + earlier.name}
+			return result{name: s.name, budget: s.budget, skipped: "needs " + earlier.name}
 		}
+	}
+	if p.long {
+		s.budget = 0
 	}
 	p.say("[%s]", s.name)
 	var printed ending
@@ -161,7 +181,7 @@ func perform(ctx context.Context, p project, s stage, before []result) result {
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 	}
-	return result{name: s.name, took: time.Since(began), err: err, ending: printed.lines(), notes: said}
+	return result{name: s.name, budget: s.budget, took: time.Since(began), err: err, ending: printed.lines(), notes: said}
 }
 
 // ending keeps the last lines of what is written to it.
@@ -195,8 +215,9 @@ func summarize(output io.Writer, results []result) error {
 	fmt.Fprintln(output)
 	printSlow(output, results)
 	printSkips(output, results)
-	printFailures(output, results, endLines-len(results)-1-goCommandLines-1)
+	printFailures(output, results, endLines-len(results)-2-goCommandLines-1)
 	passed, failed, flaky := 0, 0, 0
+	took, budget := 0.0, 0
 	for _, r := range results {
 		word, why := "ok", ""
 		switch {
@@ -211,8 +232,10 @@ func summarize(output io.Writer, results []result) error {
 			failed++
 		}
 		flaky += len(byCommand(r.notes.flaky))
-		fmt.Fprintln(output, strings.TrimRight(fmt.Sprintf("%-8s %-12s %6.1f s  %s", word, r.name, r.took.Seconds(), why), " "))
+		took, budget = took+r.took.Seconds(), budget+r.budget
+		printTimed(output, word, r.name, r.took.Seconds(), r.budget, why)
 	}
+	printTimed(output, "all", "", took, budget, "")
 	fmt.Fprintf(output, "stages: %d passed, %d failed\n", passed, failed)
 	switch {
 	case failed > 0:
@@ -223,16 +246,56 @@ func summarize(output io.Writer, results []result) error {
 	return nil
 }
 
-// vet checks the code as every system will compile it, and for another processor
-// what knows its registers.
-func vet(ctx context.Context, p project) error {
-	var failed error
-	for _, system := range []string{"linux", "windows", "darwin"} {
-		check := step{env: []string{"GOOS=" + system, "CGO_ENABLED=0"}, name: "go", args: []string{"vet", "./..."}}
-		failed = errors.Join(failed, p.do(ctx, check))
+// printTimed prints a line of the summary, with the seconds that something took beside
+// those that it may take: a run is to stay one that is run often. More is said, and
+// fails nothing: the machine may be busy.
+func printTimed(output io.Writer, word, name string, took float64, budget int, why string) {
+	line := fmt.Sprintf("%-8s %-12s %6.1f s", word, name, took)
+	if budget > 0 {
+		line += fmt.Sprintf(" of %4d", budget)
+		if took > float64(budget) && why == "" {
+			why = "longer than it may take"
+		}
 	}
-	return errors.Join(failed, p.do(ctx, step{env: []string{"GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0"}, name: "go", args: []string{"vet", "./backend/faults"}}))
+	fmt.Fprintln(output, strings.TrimRight(line+"  "+why, " "))
 }
+
+// vet checks the code as this system compiles it, for another processor what knows its
+// registers, and that the other systems' compilers take it. A long run checks it all as
+// every system compiles it.
+func vet(ctx context.Context, p project) error {
+	check := func(system, processor, what string) error {
+		return p.do(ctx, step{env: []string{"GOOS=" + system, "GOARCH=" + processor, "CGO_ENABLED=0"}, name: "go", args: []string{"vet", what}})
+	}
+	failed := errors.Join(check(runtime.GOOS, runtime.GOARCH, "./..."), check("linux", "arm64", "./backend/faults"))
+	for _, system := range []string{"linux", "windows", "darwin"} {
+		switch {
+		case system == runtime.GOOS:
+		case p.long:
+			failed = errors.Join(failed, check(system, runtime.GOARCH, "./..."))
+		default:
+			failed = errors.Join(failed, p.typeCheck(ctx, system))
+		}
+	}
+	return failed
+}
+
+// buildTidy builds the program that tells which processes a package's tests leave. It
+// knows how to on Linux.
+func buildTidy(ctx context.Context, p project) (program string, err error) {
+	if runtime.GOOS != "linux" {
+		return "", nil
+	}
+	program = p.at(".cache", "bin", "tidy")
+	if strings.Contains(program, " ") { // go splits what it is told
+		defer func() { program = "'" + program + "'" }()
+	}
+	return program, p.do(ctx, step{env: []string{withoutC}, name: "go", args: []string{"build", "-o", program, "./build/tidy"}})
+}
+
+// withoutC has a program compiled as the product's are, of which most is compiled by
+// then.
+const withoutC = "CGO_ENABLED=0"
 
 // slowUnderRace are the packages whose tests spend their time inside SQLite,
 // which the race detector makes many times slower, or in other processes, where
@@ -245,6 +308,11 @@ var slowUnderRace = []string{
 // detector watches: that made it ten times slower, and its locks are its own. The
 // driver around it is watched.
 const sqliteUnwatched = "-gcflags=modernc.org/sqlite/lib=-race=false"
+
+// beside is how many packages are tested at once where most of them wait as long as they
+// work. Those that start many processes are among the others: go takes as many of them as
+// there are processors.
+var beside = "-p=" + strconv.Itoa(runtime.NumCPU()+1)
 
 // goTests runs the tests of every package that needs no agent CLI, with the
 // race detector where there is a C compiler for it and it is worth its time.
@@ -268,10 +336,10 @@ func goTests(ctx context.Context, p project) error {
 		p.skip("every package", "the race detector did not watch: it needs gcc, and another system than Windows")
 	}
 	if len(watched) > 0 {
-		failed = p.goTest(ctx, 2, []string{"CGO_ENABLED=1"}, append([]string{"-race", sqliteUnwatched, packageLimit}, watched...)...)
+		failed = p.goTest(ctx, 2, []string{"CGO_ENABLED=1", trial.QuickExit}, append([]string{"-race", sqliteUnwatched, packageLimit, beside}, watched...)...)
 	}
 	if len(plain) > 0 {
-		failed = errors.Join(failed, p.goTest(ctx, 2, nil, append([]string{packageLimit}, plain...)...))
+		failed = errors.Join(failed, p.goTest(ctx, 2, []string{withoutC}, append([]string{packageLimit}, plain...)...))
 	}
 	return failed
 }
@@ -320,14 +388,14 @@ func browserTests(ctx context.Context, p project) error {
 	return p.playwright(ctx, []string{"BRIDGE_BIN=" + p.binary(), "BRIDGE_HUB_BIN=" + hub, "BRIDGE_CHROMIUM=" + browser})
 }
 
-// packageTests builds this machine's packages, twice, and installs, upgrades and
-// removes them in a folder that stands for a machine.
+// packageTests builds this machine's packages, in a long run twice, and installs,
+// upgrades and removes them in a folder that stands for a machine.
 func packageTests(ctx context.Context, p project) error {
 	if runtime.GOOS != "linux" {
 		p.skip("every test", "the packages are tested on Linux")
 		return nil
 	}
-	return p.goTest(ctx, 2, []string{"BRIDGE_TEST_PACKAGES=1"}, "-count=1", "-run=DSK_05|HUB_01", "./build")
+	return p.goTest(ctx, 2, []string{withoutC, "BRIDGE_TEST_PACKAGES=1"}, "-count=1", "-run=DSK_05|HUB_01", "./build")
 }
 
 // realCLITests runs the tests that drive the agent CLIs. On Linux it is a
@@ -340,8 +408,8 @@ func realCLITests(ctx context.Context, p project) error {
 	if _, err := buildHub(ctx, p); err != nil { // beside bridge, for a job across a team
 		return err
 	}
-	// One package at a time: each starts many large programs.
-	env := []string{"BRIDGE_TEST_BIN=" + p.binary(), "BRIDGE_TEST_CLIS=" + p.at(".cache", "clis")}
+	// One package at a time: each runs as many of its tests at once as there are processors.
+	env := []string{withoutC, "BRIDGE_TEST_BIN=" + p.binary(), "BRIDGE_TEST_CLIS=" + p.at(".cache", "clis")}
 	if runtime.GOOS == "linux" {
 		env = append(env, "BRIDGE_REQUIRE_CLIS=1")
 	}

@@ -1,0 +1,134 @@
+// Command tidy runs a program of tests for `go test -exec` and fails when that leaves
+// processes behind: `tidy [-grace TIME] PROGRAM [ARGUMENT …]`. Whatever loses its parent below
+// it becomes its child, so none can hide.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func main() {
+	grace := flag.Duration("grace", 20*time.Second, "how `long` what is about to end may take for that")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "Usage: tidy [-grace TIME] PROGRAM [ARGUMENT …]")
+		os.Exit(2)
+	}
+	code, err := run(flag.Args(), *grace)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "tidy:", err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+// run runs a program to its end. Then it waits until what the program left has ended, or
+// names and ends it.
+func run(argv []string, grace time.Duration) (code int, err error) {
+	runtime.LockOSThread() // Pdeathsig follows the thread
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return 0, fmt.Errorf("becoming the parent of orphans: %w", err)
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	go func() {
+		for s := range signals {
+			_ = cmd.Process.Signal(s) // it may be at its end
+		}
+	}()
+	code, err = reap(cmd.Process.Pid)
+	if err != nil {
+		return 0, err
+	}
+	if left := leave(time.Now().Add(grace)); len(left) > 0 {
+		fmt.Printf("left behind: %d processes\n\t%s\n", len(left), strings.Join(left, "\n\t"))
+		code = max(code, 1)
+	}
+	return code, nil
+}
+
+// reap waits for a process, and meanwhile takes leave of each orphan that ends: who looks
+// for one must not find it as a zombie.
+func reap(main int) (code int, err error) {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return 0, fmt.Errorf("waiting for the tests: %w", err)
+		case pid == main && status.Signaled():
+			fmt.Printf("the tests were ended by %s\n", status.Signal())
+			return 128 + int(status.Signal()), nil
+		case pid == main:
+			return status.ExitStatus(), nil
+		}
+	}
+}
+
+// leave waits until no process is left below this one. At the end of its patience it ends
+// those that are, and names them.
+func leave(until time.Time) (left []string) {
+	for {
+		switch pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); {
+		case errors.Is(err, unix.ECHILD): // and who has no children has nobody below
+			return left
+		case pid > 0:
+			continue
+		}
+		if time.Now().After(until) {
+			for pid, words := range below(os.Getpid()) {
+				left = append(left, fmt.Sprintf("%d: %s", pid, words))
+				_ = unix.Kill(pid, unix.SIGKILL) // it may have ended by itself
+			}
+			until = time.Now().Add(time.Second) // for those that they start meanwhile
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// below are the processes that run below one, each with its command line.
+func below(root int) map[int]string {
+	children := map[int][]int{}
+	names, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range names {
+		stat, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		// The second field is the name in parentheses and may hold anything.
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		parent, _ := strconv.Atoi(fields[1])
+		if state := fields[0]; state != "Z" { // it has ended
+			children[parent] = append(children[parent], pid)
+		}
+	}
+	found := map[int]string{}
+	for queue := children[root]; len(queue) > 0; queue = queue[1:] {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", queue[0]))
+		found[queue[0]] = strings.Join(strings.Split(strings.TrimRight(string(line), "\x00"), "\x00"), " ")
+		queue = append(queue, children[queue[0]]...)
+	}
+	return found
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// What a package's tests leave running makes them fail, by name, and is ended; no other
+// try mends it. What ends by itself soon is no matter.
+func TestProcessesThatAreLeftBehindAreNamed(t *testing.T) {
+	tidy := filepath.Join(t.TempDir(), "tidy")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tidy, "./tidy").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, tt := range map[string]struct{ start, grace, left string }{
+		"its child":                {`"sleep", "6000.PID1"`, "10ms", "sleep 6000.PID1"},
+		"one whose parent is gone": {`"sh", "-c", "sleep 6000.PID2 & exit"`, "10ms", "sleep 6000.PID2"},
+		"in a session of its own":  {`"sh", "-c", "setsid sleep 6000.PID3 & exit"`, "1s", "sleep 6000.PID3"},
+		"one that is about to end": {`"sh", "-c", "sleep 0.1 & exit"`, "1m", ""},
+		"one that is waited for":   {`"true"`, "1m", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			unique := strings.NewReplacer("PID", strconv.Itoa(os.Getpid()))
+			tt.start, tt.left = unique.Replace(tt.start), unique.Replace(tt.left)
+			var output bytes.Buffer
+			p := project{root: t.TempDir(), output: &output, notes: &notes{}, tidy: tidy + " -grace=" + tt.grace}
+			code := "package a\n\nimport (\n\t\"os/exec\"\n\t\"testing\"\n)\n\nfunc TestA(t *testing.T) {\n\tif err := exec.Command(" + tt.start + ").Start(); err != nil {\n\t\tt.Fatal(err)\n\t}\n}\n"
+			for file, text := range map[string]string{"go.mod": "module bridge\n\ngo 1.25\n", "a_test.go": code} {
+				if err := os.WriteFile(filepath.Join(p.root, file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := p.goTest(t.Context(), 2, noCgo, "-count=1", ".")
+			if (err == nil) != (tt.left == "") || len(p.notes.flaky) > 0 {
+				t.Fatalf("goTest = %v, flaky: %v\n%s", err, named(p.notes.flaky), &output)
+			}
+			if tt.left == "" {
+				return
+			}
+			if f := p.notes.failures; len(f) != 1 || !f[0].final || !strings.Contains(f[0].said, "left behind: ") || !strings.Contains(f[0].said, tt.left) {
+				t.Errorf("it failed with %+v\n%s", f, &output)
+			}
+			if found, _ := exec.CommandContext(t.Context(), "pgrep", "-xf", tt.left).Output(); len(found) > 0 {
+				t.Errorf("it runs on: %s", found)
+			}
+		})
+	}
+}
