@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -278,7 +279,7 @@ func TestVetLooksAtEverySystem(t *testing.T) {
 	if err != nil {
 		t.Skip("NOT TESTED: it needs a shell: ", err)
 	}
-	for _, want := range []string{"linux ", "linux arm64", "windows", "darwin"} {
+	for _, want := range []string{runtime.GOOS + " " + runtime.GOARCH + "\n", "linux arm64\n", "windows", "darwin"} {
 		if !strings.Contains(string(asked), want) {
 			t.Errorf("it asked for %q, and not for %s", asked, want)
 		}

@@ -164,13 +164,13 @@ type result struct {
 }
 
 func perform(ctx context.Context, p project, s stage, before []result) result {
+	if p.long { // there is none for that
+		s.budget = 0
+	}
 	for _, earlier := range before {
 		if slices.Contains(s.after, earlier.name) && (earlier.err != nil || earlier.skipped != "") {
 			return result{name: s.name, budget: s.budget, skipped: "needs " + earlier.name}
 		}
-	}
-	if p.long {
-		s.budget = 0
 	}
 	p.say("[%s]", s.name)
 	var printed ending

@@ -162,6 +162,19 @@ func Children(pid int) ([]Process, error) {
 	return slices.DeleteFunc(all, func(p Process) bool { return p.Parent != pid || p.start < parent.start }), nil
 }
 
+// Below returns the processes below pid: those that Children tells, theirs, and so on.
+func Below(pid int) ([]Process, error) {
+	below, err := Children(pid)
+	for i := 0; i < len(below) && err == nil; i++ {
+		var children []Process
+		if children, err = Children(below[i].PID); errors.Is(err, ErrGone) {
+			err = nil // it has ended meanwhile
+		}
+		below = append(below, children...)
+	}
+	return below, err
+}
+
 // maxRounds bounds the looks at the process list in KillTree; each look finds at
 // least one generation that was started since the look before.
 const maxRounds = 20

@@ -1,27 +1,32 @@
 package proc
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"bridge/backend/trial"
 )
 
 // eventually polls until done reports true. It waits on the system, which sends
 // no signal for these things.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(time.Minute)
+	deadline := time.NewTimer(trial.Patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !done() {
 		select {
 		case <-deadline.C:
-			t.Fatalf("%s: not within 20 s", what)
+			t.Fatalf("%s: not within %s", what, trial.Patience)
 		case <-tick.C:
 		}
 	}
@@ -44,6 +49,32 @@ func TestAnUncollectedProcessIsNotAlive(t *testing.T) {
 	eventually(t, "the zombie to count as gone", func() bool { return !Alive(cmd.Process.Pid) })
 	if err := cmd.Wait(); err == nil {
 		t.Error("the process did not end with its status")
+	}
+}
+
+func TestBelowFindsEveryGeneration(t *testing.T) {
+	command := Command{Path: "/bin/sh", Args: []string{"-c", `sh -c 'sleep 1000 & echo $! $$; wait' & echo $!; wait`}, LogFile: filepath.Join(t.TempDir(), "log")}
+	root := start1(t, command)
+	var pids []string
+	eventually(t, "the tree to grow", func() bool {
+		pids = strings.Fields(contents(t, command.LogFile))
+		return len(pids) == 3
+	})
+	below, err := Below(root.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, process := range below {
+		found = append(found, strconv.Itoa(process.PID))
+	}
+	slices.Sort(found)
+	slices.Sort(pids)
+	if pids = slices.Compact(pids); len(pids) != 2 || !slices.Equal(found, pids) {
+		t.Errorf("below it are %v, want %v", found, pids)
+	}
+	if _, err := Below(1 << 30); !errors.Is(err, ErrGone) {
+		t.Errorf("below no process: %v, want ErrGone", err)
 	}
 }
 

@@ -62,7 +62,10 @@ func Apart() (code int, done bool) {
 	}
 	close(next)
 	hands.Wait()
-	printVerdict(os.Stdout, failed == 0 && ctx.Err() == nil)
+	if ctx.Err() != nil { // what was not begun has not passed
+		failed = 1
+	}
+	printVerdict(os.Stdout, failed == 0)
 	return failed, true
 }
 

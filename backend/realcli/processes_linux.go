@@ -8,10 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"bridge/backend/proc"
 )
 
 // Close kills every process that runs in this home, detached ones included,
@@ -44,7 +45,7 @@ func (h *Home) Close(ctx context.Context) error {
 func (h *Home) Processes() []int {
 	mark := []byte("\x00HOME=" + h.Dir + "\x00")
 	var pids []int
-	for pid := range processes() {
+	for _, pid := range processes() {
 		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if err == nil && bytes.Contains(append([]byte{0}, raw...), mark) {
 			pids = append(pids, pid)
@@ -58,8 +59,9 @@ func (h *Home) Processes() []int {
 // until there is none.
 func killOrphans() {
 	for {
-		for _, pid := range below(os.Getpid()) {
-			unix.Kill(pid, unix.SIGKILL) //nolint:errcheck // it may have ended by itself
+		left, _ := proc.Below(os.Getpid()) // what cannot be listed now is there in the next round
+		for _, one := range left {
+			unix.Kill(one.PID, unix.SIGKILL) //nolint:errcheck // it may have ended by itself
 		}
 		if _, err := unix.Wait4(-1, nil, 0, nil); errors.Is(err, unix.ECHILD) {
 			return
@@ -67,32 +69,14 @@ func killOrphans() {
 	}
 }
 
-// below lists the descendants of a process.
-func below(root int) []int {
-	children := map[int][]int{}
-	for pid, parent := range processes() {
-		children[parent] = append(children[parent], pid)
-	}
-	found := children[root]
-	for i := 0; i < len(found); i++ {
-		found = append(found, children[found[i]]...)
-	}
-	return found
-}
-
-// processes maps every process id to its parent's.
-func processes() map[int]int {
-	parents := map[int]int{}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
+// processes are the ids of all there are.
+func processes() []int {
+	var pids []int
+	names, _ := filepath.Glob("/proc/[0-9]*")
+	for _, name := range names {
+		if pid, err := strconv.Atoi(filepath.Base(name)); err == nil {
+			pids = append(pids, pid)
 		}
-		// The second field is the name in parentheses and may hold anything.
-		fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		parents[pid], _ = strconv.Atoi(fields[1])
 	}
-	return parents
+	return pids
 }

@@ -4,21 +4,20 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"bridge/backend/proc"
 )
 
 func main() {
@@ -97,9 +96,13 @@ func leave(until time.Time) (left []string) {
 			continue
 		}
 		if time.Now().After(until) {
-			for pid, words := range below(os.Getpid()) {
-				left = append(left, fmt.Sprintf("%d: %s", pid, words))
-				_ = unix.Kill(pid, unix.SIGKILL) // it may have ended by itself
+			found, err := proc.Below(os.Getpid())
+			if err != nil {
+				return append(left, err.Error())
+			}
+			for _, one := range found {
+				left = append(left, fmt.Sprintf("%d: %s", one.PID, commandLine(one.PID)))
+				_ = unix.Kill(one.PID, unix.SIGKILL) // it may have ended by itself
 			}
 			until = time.Now().Add(time.Second) // for those that they start meanwhile
 		}
@@ -107,28 +110,8 @@ func leave(until time.Time) (left []string) {
 	}
 }
 
-// below are the processes that run below one, each with its command line.
-func below(root int) map[int]string {
-	children := map[int][]int{}
-	names, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, name := range names {
-		stat, err := os.ReadFile(name)
-		if err != nil {
-			continue // it has ended
-		}
-		// The second field is the name in parentheses and may hold anything.
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-		parent, _ := strconv.Atoi(fields[1])
-		if state := fields[0]; state != "Z" { // it has ended
-			children[parent] = append(children[parent], pid)
-		}
-	}
-	found := map[int]string{}
-	for queue := children[root]; len(queue) > 0; queue = queue[1:] {
-		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", queue[0]))
-		found[queue[0]] = strings.Join(strings.Split(strings.TrimRight(string(line), "\x00"), "\x00"), " ")
-		queue = append(queue, children[queue[0]]...)
-	}
-	return found
+// commandLine is what a process was started with.
+func commandLine(pid int) string {
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
+	return strings.ReplaceAll(strings.TrimRight(string(line), "\x00"), "\x00", " ")
 }

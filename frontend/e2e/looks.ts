@@ -5,7 +5,7 @@ import { overlaps } from './overlaps';
 import { shot } from './shot';
 
 /** A long run looks more often (go run ./build test -long). */
-const LONG = process.env['BRIDGE_TEST_LONG'] !== undefined;
+const LONG = (process.env['BRIDGE_TEST_LONG'] ?? '') !== '';
 
 /**
  * What is shown now passes axe in both schemes at the last of the widths, in a long run at

@@ -47,17 +47,15 @@ func Cases() []Case {
 }
 
 // Test runs every case on the bench.
-func Test(t *testing.T, bench func(t *testing.T) Bench) {
-	for _, c := range Cases() {
-		t.Run(c.Name, func(t *testing.T) { c.Run(t, bench(t)) })
-	}
-}
+func Test(t *testing.T, bench func(t *testing.T) Bench) { cases(t, bench, true) }
 
 // TestReal runs every case on the bench of a real CLI in a long run, else those on the way
 // that a job takes.
-func TestReal(t *testing.T, bench func(t *testing.T) Bench) {
+func TestReal(t *testing.T, bench func(t *testing.T) Bench) { cases(t, bench, trial.IsLong()) }
+
+func cases(t *testing.T, bench func(t *testing.T) Bench, all bool) {
 	for _, c := range Cases() {
-		if c.Way || trial.IsLong() {
+		if all || c.Way {
 			t.Run(c.Name, func(t *testing.T) { c.Run(t, bench(t)) })
 		}
 	}
