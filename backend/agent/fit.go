@@ -20,6 +20,9 @@ func Fit(spec job.Spec, settings config.Settings, getenv func(string) string) (j
 		if err == nil && spec.Kind == bridge.Antigravity {
 			err = checkAntigravity(program)
 		}
+		if bridge.CodeOf(err) == bridge.NotFound {
+			err = bridge.Errorf(bridge.NotFound, "%w; it was looked for in %s", err, getenv("PATH"))
+		}
 		spec.Command = []string{program}
 		return spec, err
 	}

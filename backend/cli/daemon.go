@@ -1,15 +1,23 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 
+	"github.com/spf13/cobra"
+
+	"bridge/backend/agent/driver/run"
 	"bridge/backend/config"
 	"bridge/backend/connect"
 	"bridge/backend/daemon"
 	"bridge/backend/proc"
+	"bridge/backend/shellenv"
 )
 
 // Daemon is how this build puts a daemon together, for a program that hosts one
@@ -26,8 +34,9 @@ func (a *App) wired(options daemon.Options, home config.Home, log *slog.Logger) 
 	options.Agents = a.agents(home)
 	options.OpenLink = openBrowser
 	options.BackUpMessages = func() (<-chan struct{}, error) { return a.startBackup(home) }
+	environment := sync.OnceValue(func() []string { return ownerEnvironment(a.Program, log) })
 	options.RunJob = func(folder string) (int, error) {
-		started, err := a.startRunner(home, folder)
+		started, err := a.startRunner(home, folder, environment())
 		if err != nil {
 			return 0, err
 		}
@@ -37,16 +46,61 @@ func (a *App) wired(options daemon.Options, home config.Home, log *slog.Logger) 
 }
 
 // startRunner starts the process that drives one delegated job.
-func (a *App) startRunner(home config.Home, folder string) (started *proc.Detached, err error) {
-	program := a.Program
-	if program == "" {
-		if program, err = os.Executable(); err != nil {
-			return nil, fmt.Errorf("find this program: %w", err)
-		}
+func (a *App) startRunner(home config.Home, folder string, env []string) (*proc.Detached, error) {
+	program, err := programOr(a.Program)
+	if err != nil {
+		return nil, err
 	}
 	return proc.StartDetached(proc.Command{
-		Path: program, Args: []string{"run-job", folder, "--home", home.Dir()}, Dir: home.Dir(), LogFile: filepath.Join(folder, "runner.log"),
+		Path: program, Args: []string{"run-job", folder, "--home", home.Dir()}, Env: env, Dir: home.Dir(), LogFile: filepath.Join(folder, "runner.log"),
 	})
+}
+
+// programOr is the path of the program that is named, of this one where none is.
+func programOr(named string) (string, error) {
+	if named != "" {
+		return named, nil
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find this program: %w", err)
+	}
+	return program, nil
+}
+
+// ownerEnvironment is the environment of the owner's own terminal, with what this process
+// was told of Bridge (JOB-28). Where the login shell does not tell it, it is that of this
+// process, and the log says why.
+func ownerEnvironment(program string, log *slog.Logger) []string {
+	bridges := slices.DeleteFunc(os.Environ(), func(pair string) bool { return !strings.HasPrefix(pair, "BRIDGE_") })
+	own := run.Inherited("", os.Environ())
+	program, err := programOr(program)
+	if err == nil {
+		home, _ := os.UserHomeDir() // the shell says what it thinks of none
+		var told []string
+		told, err = shellenv.Ask(context.Background(), shellenv.Question{
+			Shell: shellenv.Login(os.Getenv), Program: []string{program, printEnv}, Environ: own, Home: home,
+		})
+		if err == nil {
+			log.Info("jobs work in the environment of the login shell", "variables", len(told))
+			return append(told, bridges...)
+		}
+	}
+	log.Warn("jobs work in the environment that this program was started with", "err", err)
+	return append(own, bridges...)
+}
+
+// printEnv is the command by which the login shell tells its environment.
+const printEnv = "print-env"
+
+func printEnvCommand(*App) *cobra.Command {
+	return &cobra.Command{
+		Use: printEnv + " MARK", Short: "Print the environment between two marks; the broker has the login shell run this", Hidden: true, Args: exactArgs(1),
+		Example: "  bridge print-env 4f1c",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return shellenv.Print(cmd.OutOrStdout(), args[0], os.Environ())
+		},
+	}
 }
 
 // agents are the agent CLIs of this PC, to be connected to home.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -15,6 +14,7 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/agent/driver"
+	"bridge/backend/agent/driver/run"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/disk"
@@ -113,17 +113,11 @@ func (a *App) fitJob(home config.Home, spec job.Spec) (job.Spec, error) {
 	if spec, err = agent.Fit(spec, settings, a.Getenv); err != nil {
 		return spec, err
 	}
-	self := a.Program
-	if self == "" {
-		if self, err = os.Executable(); err != nil {
-			return spec, fmt.Errorf("find this program: %w", err)
-		}
+	self, err := programOr(a.Program)
+	if err != nil {
+		return spec, err
 	}
-	for _, name := range settings.Jobs.Environment {
-		if value := a.Getenv(name); value != "" {
-			spec.Env = append(spec.Env, name+"="+value)
-		}
-	}
+	spec.Env = append(jobEnvironment(spec, settings.Jobs, a.Getenv), spec.Env...)
 	delegates := spec.Depth < settings.Jobs.Limits().Depth()
 	_, acp := jobsAllowed(home, a.Getenv)
 	spec.Bridge = job.MCPServer{
@@ -136,6 +130,21 @@ func (a *App) fitJob(home config.Home, spec job.Spec) (job.Spec, error) {
 		spec.Sandbox = []string{self, "sandbox-exec"}
 	}
 	return spec, nil
+}
+
+// jobEnvironment is what a job gets of the environment of this process, which its broker
+// made like that of the owner's own terminal (JOB-28). A job of a paired PC gets what is
+// listed for it.
+func jobEnvironment(spec job.Spec, settings config.Jobs, getenv func(string) string) (env []string) {
+	if !spec.Unlinked {
+		return append(run.Inherited(spec.Kind, os.Environ()), settings.Variables()...)
+	}
+	for _, name := range settings.Environment {
+		if value := getenv(name); value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
 }
 
 // sandboxExecCommand puts the floor under a program and becomes it (JOB-14).

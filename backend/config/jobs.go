@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"bridge/backend/job"
@@ -19,9 +21,12 @@ type Jobs struct {
 	MaxAccess job.Access `json:"maxAccess"`
 	// MaxDelegateDepth is how deep jobs may delegate, 1 to 3 (JOB-22).
 	MaxDelegateDepth int `json:"maxDelegateDepth"`
-	// Environment names the variables of the broker that jobs get besides what every
+	// Environment names the variables that the jobs of paired PCs get besides what every
 	// program needs, such as keys and proxies.
 	Environment []string `json:"environment,omitempty"`
+	// Env sets variables of the jobs of this PC, or with null takes them away from what
+	// the owner's own terminal has (JOB-28).
+	Env map[string]*string `json:"env,omitempty"`
 	// SetUp is the command, a word each, that makes a new worktree ready (JOB-19).
 	SetUp []string `json:"setUp,omitempty"`
 	// AllowToolLevelOnly starts jobs also where the system has no floor for them, on the
@@ -40,6 +45,21 @@ func defaultJobs() Jobs {
 func (j Jobs) Limits() job.Limits {
 	return job.Limits{MaxJobs: j.MaxJobs, MaxDepth: j.MaxDelegateDepth, MaxAccess: j.MaxAccess}
 }
+
+// Variables are those of Env as NAME=value, and as NAME what is taken away; sorted.
+func (j Jobs) Variables() []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(j.Env)) {
+		if value := j.Env[name]; value != nil {
+			name += "=" + *value
+		}
+		all = append(all, name)
+	}
+	return all
+}
+
+// mostOfValue is how many bytes a variable may have: Linux takes 128 KiB with its name.
+const mostOfValue = 64 << 10
 
 // ownVariables begin the names of what Bridge alone says to a job.
 const ownVariables = "BRIDGE_"
@@ -61,6 +81,18 @@ func (j Jobs) check() error {
 		}
 		if strings.HasPrefix(strings.ToUpper(name), ownVariables) {
 			return fmt.Errorf("environment must not hold %q: the variables of Bridge are not for jobs", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.Env)) {
+		switch value := j.Env[name]; {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			return fmt.Errorf("env must have names of variables, not %q", name)
+		case strings.HasPrefix(strings.ToUpper(name), ownVariables):
+			return fmt.Errorf("env must not have %q: the variables of Bridge are not for jobs", name)
+		case value != nil && strings.Contains(*value, "\x00"):
+			return fmt.Errorf("env.%s holds a zero byte, which no variable can", name)
+		case value != nil && len(*value) > mostOfValue:
+			return fmt.Errorf("env.%s has %d bytes, and a variable may have %d", name, len(*value), mostOfValue)
 		}
 	}
 	if len(j.SetUp) > 0 && strings.TrimSpace(j.SetUp[0]) == "" {

@@ -94,8 +94,8 @@ type Spec struct {
 	// Hooks is what the CLI's settings say about hooks, as JSON, for the kinds that
 	// take them for one run; empty means no hooks at all.
 	Hooks json.RawMessage
-	// Env is NAME=value of what the owner's config passes on, added to the few
-	// variables that every program needs.
+	// Env is NAME=value of what the owner's environment and config pass on, added to the
+	// few variables that every program needs; NAME alone takes one of these away.
 	Env []string
 	// StateFolder is the job's own folder; the CLI's TMPDIR is made in it.
 	StateFolder string
@@ -361,6 +361,7 @@ type Noise struct{ Line string }
 // Exited is the last event: the CLI's process has ended.
 type Exited struct {
 	Code   int    // -1 where a signal ended it
+	Signal string // that one, SIGSEGV
 	Stderr string // the end of its standard error
 }
 

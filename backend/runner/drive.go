@@ -281,7 +281,7 @@ func (d *drive) ended() job.TurnEnded {
 	if d.last != nil {
 		return *d.last
 	}
-	return job.TurnEnded{Why: job.EndLost, Message: cmp.Or(d.exited.Stderr, "the agent ended without a word")}
+	return job.TurnEnded{Why: job.EndLost, Message: d.exited.Words()}
 }
 
 // wasInterrupted reports whether this process was told to end before the agent

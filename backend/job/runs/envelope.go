@@ -197,7 +197,7 @@ func (e Envelope) failure() string {
 	case job.EndLength:
 		return "its answer was cut by the model's own limit"
 	case job.EndAuth:
-		return "the provider does not accept the account: nobody is logged in, or the key is not valid, or missing in the broker's environment or in `jobs.environment`"
+		return "the provider does not accept the account: nobody is logged in, or the key is not valid, or missing in what your login shell exports and in `jobs.env`"
 	case job.EndOverload:
 		return "the provider has too many requests"
 	case job.EndProvider:

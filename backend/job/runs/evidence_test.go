@@ -35,7 +35,7 @@ func TestJOB_15_TheMessageSaysThatNobodyIsLoggedIn(t *testing.T) {
 	envelope := NewEnvelope(named(1), 1, job.Outcome{State: job.Failed, Ended: job.EndAuth}, "", Evidence{}, noon)
 	envelope.Error = "401 Unauthorized"
 	body := envelope.Body("/e")
-	for _, part := range []string{"nobody is logged in", "`jobs.environment`", "401 Unauthorized"} {
+	for _, part := range []string{"nobody is logged in", "`jobs.env`", "401 Unauthorized"} {
 		if !strings.Contains(body, part) {
 			t.Errorf("%q is not in %q", part, body)
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"bridge/backend/bridge"
 	"bridge/backend/job"
 	"bridge/backend/sandbox"
 )
@@ -28,9 +29,52 @@ var everyProgramWindows = []string{
 	"APPDATA", "LOCALAPPDATA", "ProgramData", "ProgramFiles", "ProgramFiles(x86)", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE",
 }
 
+// withholding is some variables that a job does not get, and why.
+type withholding struct {
+	kind  bridge.AgentKind // "" is each
+	names []string
+	why   string
+}
+
+// withheld are the variables that no job gets from whoever's environment, by their names
+// or, before a star, by how these begin; of a kind alone, or of all.
+var withheld = []withholding{
+	{"", []string{"BRIDGE_*"}, "Bridge says itself what a job hears of it"},
+	{"", []string{"TMPDIR", "TMP", "TEMP"}, "a job has a folder of its own for that"},
+	{"", []string{"PWD", "OLDPWD", "SHLVL", "_"}, "they are about another process"},
+	{"", []string{
+		"CLAUDECODE", "CLAUDE_PID", "CLAUDE_PROJECT_DIR", "CLAUDE_ENV_FILE", "CLAUDE_PLUGIN_ROOT", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID",
+		"CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_MESSAGING_*", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_TMPDIR",
+	}, "they mark what a claude has started, and lead back to it"},
+	{"", []string{"CODEX_CI", "CODEX_SANDBOX*", "CODEX_SESSION_ID", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION"}, "they mark what a codex has started"},
+	{"", []string{"OPENCODE", "OPENCODE_CLIENT", "OPENCODE_PID", "OPENCODE_SERVER_*", "OPENCODE_CONFIG_CONTENT"}, "they mark what an opencode has started, and hold its password"},
+	{"", []string{"INVOCATION_ID", "JOURNAL_STREAM", "LISTEN_*", "MAINPID", "MANAGERPID", "NOTIFY_SOCKET", "SYSTEMD_EXEC_PID", "WATCHDOG_*"}, "they are between a service and its manager"},
+	{bridge.Claude, []string{"CLAUDE_CODE_PLUGIN_DIRS"}, "it would bring the owner's modules into a job"},
+	{bridge.OpenCode, []string{"OPENCODE_PERMISSION"}, "it would say what a job may do"},
+}
+
+// Inherited is what a job of a kind gets of an environment: all but what is withheld.
+func Inherited(kind bridge.AgentKind, environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return name == "" || slices.ContainsFunc(withheld, func(w withholding) bool {
+			return (w.kind == "" || w.kind == kind) && slices.ContainsFunc(w.names, func(pattern string) bool { return fits(pattern, name) })
+		})
+	})
+}
+
+// fits compares names as the system does.
+func fits(pattern, name string) bool {
+	if runtime.GOOS == "windows" {
+		name = strings.ToUpper(name)
+	}
+	begin, some := strings.CutSuffix(pattern, "*")
+	return name == pattern || some && strings.HasPrefix(name, begin)
+}
+
 // Environment is what a job's process gets to see: what every program needs,
-// what the owner's config passes on, what the kind needs, and the job's marks.
-// Later ones win; nobody but the driver says what the marks and TMPDIR are.
+// what the owner's environment and config pass on, what the kind needs, and the job's
+// marks. Later ones win; nobody but the driver says what the marks and TMPDIR are.
 func Environment(spec job.Spec, more ...string) Environ {
 	env := Environ{}
 	names := everyProgram
@@ -57,14 +101,17 @@ type Environ map[string]string
 
 func (e Environ) set(pairs ...string) {
 	for _, pair := range pairs {
-		name, _, ok := strings.Cut(pair, "=")
-		if !ok || name == "" {
-			continue
-		}
+		name, _, has := strings.Cut(pair, "=")
 		if runtime.GOOS == "windows" {
 			name = strings.ToUpper(name)
 		}
-		e[name] = pair
+		switch {
+		case name == "":
+		case has:
+			e[name] = pair
+		default: // it is taken away
+			delete(e, name)
+		}
 	}
 }
 

@@ -298,7 +298,7 @@ func (p *Process) end(ctx context.Context) error {
 
 // exited is the last event of a process that has ended.
 func (p *Process) exited() job.Exited {
-	return job.Exited{Code: p.cmd.ProcessState.ExitCode(), Stderr: p.stderr.String()}
+	return job.Exited{Code: p.cmd.ProcessState.ExitCode(), Signal: signalOf(p.cmd.ProcessState), Stderr: p.stderr.String()}
 }
 
 // tail keeps the end of what is written to it.

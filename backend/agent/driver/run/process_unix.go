@@ -7,11 +7,21 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // leadSession puts the process at the head of a session and a process group of
 // its own.
 func leadSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+
+// signalOf names the signal that ended a process, "" for an end of its own.
+func signalOf(state *os.ProcessState) string {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return unix.SignalName(status.Signal())
+	}
+	return ""
+}
 
 // terminate asks the process to end.
 func terminate(process *os.Process) { process.Signal(syscall.SIGTERM) } //nolint:errcheck // it may be at its end

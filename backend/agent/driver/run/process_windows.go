@@ -13,6 +13,9 @@ func leadSession(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_NO_WINDOW}
 }
 
+// signalOf names nothing: this system has no signals.
+func signalOf(*os.ProcessState) string { return "" }
+
 // terminate ends the process: without a console there is no way to ask, and
 // closing its input has asked before.
 func terminate(process *os.Process) { process.Kill() } //nolint:errcheck // it may be at its end

@@ -133,12 +133,12 @@ func (r *Run) finish() {
 
 // lostTurn tells why a CLI that ended in the middle did so.
 func (r *Run) lostTurn(exited job.Exited) job.TurnEnded {
-	end := job.TurnEnded{Why: job.EndLost, Message: "the CLI ended in the middle"}
+	end := job.TurnEnded{Why: job.EndLost, Message: exited.Words()}
 	if judge, can := r.protocol.(interface {
 		Exited(job.Exited) (job.EndReason, bool)
 	}); can {
 		if why, known := judge.Exited(exited); known {
-			end = job.TurnEnded{Why: why, Message: exited.Stderr}
+			end.Why = why
 		}
 	}
 	return end

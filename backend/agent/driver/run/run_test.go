@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +27,53 @@ func TestJOB_13_TheEnvironmentIsMinimal(t *testing.T) {
 	} {
 		if got := env.Get(name); got != want {
 			t.Errorf("%s = %q, want %q", name, got, want)
+		}
+	}
+}
+
+// Of the owner's environment a job gets all but what is about other processes, or would
+// say in Bridge's place what the job may do.
+func TestJOB_28_WhatIsWithheld(t *testing.T) {
+	environ := []string{
+		"ANTHROPIC_API_KEY=canary", "HTTPS_PROXY=http://127.0.0.1:1", "SSH_AUTH_SOCK=/agent", "PATH=/bin", "EMPTY=", "MY_CLAUDECODE=1", "CODEX_HOME=/c", "OPENCODE_CONFIG=/o",
+		"CLAUDE_CODE_USE_BEDROCK=1", "BRIDGED=1",
+	}
+	gone := []string{
+		"BRIDGE_HOME", "BRIDGE_JOB_TOKEN", "TMPDIR", "TMP", "TEMP", "PWD", "OLDPWD", "SHLVL", "_", "CLAUDECODE", "CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID",
+		"CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN", "CLAUDE_CODE_TMPDIR", "CODEX_CI", "CODEX_THREAD_ID", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED",
+		"OPENCODE", "OPENCODE_SERVER_PASSWORD", "OPENCODE_CONFIG_CONTENT", "NOTIFY_SOCKET", "LISTEN_FDS", "INVOCATION_ID",
+	}
+	of := map[string]bridge.AgentKind{"CLAUDE_CODE_PLUGIN_DIRS": bridge.Claude, "OPENCODE_PERMISSION": bridge.OpenCode}
+	all := slices.Clone(environ)
+	for _, name := range gone {
+		all = append(all, name+"=canary")
+	}
+	for name := range of {
+		all = append(all, name+"=canary")
+	}
+	for _, kind := range []bridge.AgentKind{bridge.Claude, bridge.Codex, bridge.OpenCode, bridge.Antigravity, job.ACP, ""} {
+		want := slices.Clone(environ)
+		for name, only := range of {
+			if only != kind {
+				want = append(want, name+"=canary")
+			}
+		}
+		got := Inherited(kind, all)
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%q gets %q, want %q", kind, got, want)
+		}
+	}
+}
+
+// What the owner's config takes away is gone, also of what every program needs.
+func TestJOB_28_AVariableCanBeTakenAway(t *testing.T) {
+	t.Setenv("LANG", "of-the-runner")
+	env := Environment(job.Spec{Job: "claude-job-1", StateFolder: "/state", Env: []string{"KEY=1", "LANG", "KEY", "NEVER_THERE"}})
+	for _, name := range []string{"LANG", "KEY", "NEVER_THERE"} {
+		if pair, has := env[name]; has {
+			t.Errorf("it has %q", pair)
 		}
 	}
 }
