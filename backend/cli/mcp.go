@@ -100,10 +100,11 @@ func runMCP(cmd *cobra.Command, a *App, register api.Register, delegate, asks bo
 }
 
 // jobsAllowed says whether the owner lets sessions hand work on, and to which agents of
-// agents.acp. A config.json that cannot be read allows nothing.
+// agents.acp. A config.json that cannot be read allows nothing; where only jobs are wrong
+// in it, their tools say so.
 func jobsAllowed(home config.Home, getenv func(string) string) (allowed bool, agents []string) {
 	settings, err := home.Settings(getenv)
-	return err == nil && settings.Jobs.Enabled, slices.Sorted(maps.Keys(settings.ACP))
+	return err == nil && (settings.Jobs.Enabled || settings.Jobs.Problem() != nil), slices.Sorted(maps.Keys(settings.ACP))
 }
 
 // byHand reports whether no installation wrote the entry that started this program: one

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -107,7 +108,7 @@ func (a *App) runnerOptions(home config.Home, folder string, reconnector *ipc.Re
 // fitJob adds what this PC and its settings say about a job.
 func (a *App) fitJob(home config.Home, spec job.Spec) (job.Spec, error) {
 	settings, err := home.Settings(a.Getenv)
-	if err != nil {
+	if err = cmp.Or(err, settings.Jobs.Problem()); err != nil {
 		return spec, err
 	}
 	if spec, err = agent.Fit(spec, settings, a.Getenv); err != nil {

@@ -125,6 +125,7 @@ func (h Home) UpdateConfig(change func(*Config) error) (Config, error) {
 	}
 }
 
+// readConfig reads config.json. With a jobsProblem the config is right but for that.
 func readConfig(h Home) (raw []byte, config Config, err error) {
 	path := h.ConfigFile()
 	raw, err = disk.ReadLimited(path, maxConfigBytes)
@@ -143,7 +144,7 @@ func readConfig(h Home) (raw []byte, config Config, err error) {
 		if errors.Is(err, errNewer) {
 			code = bridge.Unsupported
 		}
-		return nil, Config{}, bridge.Errorf(code, "%s: %w", path, err)
+		return nil, config, bridge.Errorf(code, "%s: %w", path, err)
 	}
 	return raw, config, nil
 }
@@ -209,10 +210,10 @@ func (c Config) check() error {
 	if _, err := prompt.ParseMode(string(c.AnswerPrompts)); err != nil {
 		return err
 	}
-	if err := c.Jobs.check(); err != nil {
-		return fmt.Errorf("jobs.%w", err)
+	if err := c.Network.check(); err != nil {
+		return err
 	}
-	return c.Network.check()
+	return c.Jobs.check() // last: the others are right where only this is wrong
 }
 
 // jsonProblem says in words what encoding/json found, with the member's name.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bridge/backend/bridge"
 )
@@ -158,13 +159,16 @@ func TestAUT_03_SecretsDoNotPrint(t *testing.T) {
 	}
 }
 
+// told compares what settings tell.
+var told = cmpopts.IgnoreUnexported(Jobs{})
+
 func TestConfigDefaults(t *testing.T) {
 	got, err := newHome(t).Config()
 	want := Config{
 		Version: 1, Port: 4777, WakeOnDirect: true, MaxHops: 6, Agents: map[bridge.AgentKind]Agent{}, Desktop: Desktop{Notifications: true}, Claude: Claude{StatusLine: true},
 		Jobs: Jobs{Enabled: true, MaxJobs: 8, MaxAccess: "edit", MaxDelegateDepth: 2}, Network: Network{Port: 4778}, AnswerPrompts: "off",
 	}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+	if diff := cmp.Diff(want, got, told); diff != "" || err != nil {
 		t.Errorf("error %v, difference:\n%s", err, diff)
 	}
 }
@@ -226,6 +230,46 @@ func TestConfigNamesTheBadValue(t *testing.T) {
 	}
 }
 
+// What is wrong with jobs alone keeps nothing else from being read, and allows no job.
+func TestJOB_26_WrongSettingsOfJobsRefuseJobsAlone(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"maxAccess": "root"}`:                  `jobs.maxAccess: unknown access "root"`,
+		`{"maxAccess": ["edit"]}`:                "jobs.maxAccess must be a string",
+		`{"maxAccess": 7, "enabled": true}`:      "jobs.maxAccess must be a string",
+		`{"env": {"KEY": 1}}`:                    "jobs.env must be a string",
+		`{"env": {"": "x"}}`:                     "jobs.env must have names",
+		`"on"`:                                   "jobs must be a JSON object, not a string",
+		`{"maxJobs": 0, "maxAccess": "edit"}`:    "jobs.maxJobs must be between",
+		`{"enabled": true, "maxAccess": "full"}`: "jobs.maxAccess",
+	} {
+		home := newHome(t)
+		for _, member := range []string{"jobs", "Jobs"} {
+			writeConfig(t, home, `{"maxHops": 3, "`+member+`": `+text+`, "autoWake": true}`)
+			settings, err := home.Settings(func(string) string { return "" })
+			if err != nil || settings.MaxHops != 3 || !settings.AutoWake {
+				t.Errorf("%s: Settings = %+v, %v", text, settings, err)
+			}
+			if problem := settings.Jobs.Problem(); bridge.CodeOf(problem) != bridge.Invalid || !strings.Contains(problem.Error(), want) || !strings.Contains(problem.Error(), "config.json") {
+				t.Errorf("%s: the problem is %v, want %s", text, problem, want)
+			}
+			if settings.Jobs.Enabled || settings.Jobs.MaxAccess != "" {
+				t.Errorf("%s allows %+v", text, settings.Jobs)
+			}
+			if _, err := home.Config(); err == nil {
+				t.Errorf("%s is no error of the file", text)
+			}
+			if _, err := home.UpdateConfig(func(c *Config) error { c.MaxHops = 4; return nil }); err == nil {
+				t.Errorf("%s: the file was changed", text)
+			}
+		}
+	}
+	home := newHome(t)
+	writeConfig(t, home, `{"port": -1, "jobs": {"maxAccess": "root"}}`)
+	if _, err := home.Settings(func(string) string { return "" }); err == nil || !strings.Contains(err.Error(), "port") {
+		t.Errorf("another wrong value beside it: %v", err)
+	}
+}
+
 func TestVER_06_ANewerConfigIsRefusedUnchanged(t *testing.T) {
 	home := newHome(t)
 	const newer = `{"version": 2, "port": {"was": "a number once"}}`
@@ -261,8 +305,8 @@ func TestUpdateConfigKeepsWhatItDoesNotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := home.Config(); err != nil || cmp.Diff(after, again) != "" {
-		t.Errorf("what was returned is not what is stored: %v\n%s", err, cmp.Diff(after, again))
+	if again, err := home.Config(); err != nil || cmp.Diff(after, again, told) != "" {
+		t.Errorf("what was returned is not what is stored: %v\n%s", err, cmp.Diff(after, again, told))
 	}
 	text := readConfigFile(t, home)
 	want := map[string]json.RawMessage{}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"log/slog"
 	"math"
 	"strconv"
@@ -35,9 +36,13 @@ type Settings struct {
 	LogLevel         slog.Level    // BRIDGE_LOG_LEVEL: debug, info, warn or error
 }
 
-// Settings reads config.json and applies the variables.
+// Settings reads config.json and applies the variables. Where only jobs are wrong there,
+// there are none: Jobs.Problem says why.
 func (h Home) Settings(getenv func(string) string) (Settings, error) {
 	config, err := h.Config()
+	if _, only := errors.AsType[jobsProblem](err); only {
+		config.Jobs, err = Jobs{problem: err}, nil
+	}
 	if err != nil {
 		return Settings{}, err
 	}

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,6 +37,31 @@ type Jobs struct {
 	// ResumeAtReset continues a job that a usage limit ended by itself when that is
 	// over (JOB-16).
 	ResumeAtReset bool `json:"resumeAtReset"`
+
+	problem error // what is wrong with them in config.json
+}
+
+// Problem is what is wrong with these settings in config.json. Jobs are refused by it,
+// and the rest of Bridge goes on.
+func (j Jobs) Problem() error { return j.problem }
+
+// jobsProblem marks what is wrong with jobs alone.
+type jobsProblem struct{ error }
+
+// UnmarshalJSON reads what it can. What is wrong is kept for check.
+func (j *Jobs) UnmarshalJSON(raw []byte) error {
+	type plain Jobs
+	read := plain(*j)
+	err := json.Unmarshal(raw, &read)
+	*j = Jobs(read)
+	switch wrongType, _ := errors.AsType[*json.UnmarshalTypeError](err); {
+	case err == nil:
+	case wrongType != nil && wrongType.Field == "":
+		j.problem = fmt.Errorf("jobs must be a JSON object, not a %s", wrongType.Value)
+	default:
+		j.problem = fmt.Errorf("jobs.%w", jsonProblem(err))
+	}
+	return nil
 }
 
 func defaultJobs() Jobs {
@@ -64,8 +91,22 @@ const mostOfValue = 64 << 10
 // ownVariables begin the names of what Bridge alone says to a job.
 const ownVariables = "BRIDGE_"
 
-// check names the first value that is out of bounds.
+// check says what is wrong, if anything is.
 func (j Jobs) check() error {
+	err := j.problem
+	if err == nil {
+		if err = j.checkValues(); err != nil {
+			err = fmt.Errorf("jobs.%w", err)
+		}
+	}
+	if err != nil {
+		return jobsProblem{err}
+	}
+	return nil
+}
+
+// checkValues names the first value that is out of bounds.
+func (j Jobs) checkValues() error {
 	if j.MaxJobs < 1 || j.MaxJobs > job.HighestMaxJobs {
 		return fmt.Errorf("maxJobs must be between 1 and %d, not %d", job.HighestMaxJobs, j.MaxJobs)
 	}

@@ -68,7 +68,7 @@ func (n Network) May(name, team string, access job.Access) remote.May {
 	listed := func(peers []string) bool { return slices.Contains(peers, name) }
 	jobs := n.RemoteJobs
 	return remote.May{
-		Linked: n.Enabled, Jobs: jobs.Enabled && listed(jobs.AllowPeers), Roots: jobs.AllowRoots, Agents: jobs.Agents, Access: access,
+		Linked: n.Enabled, Jobs: jobs.Enabled && access != "" && listed(jobs.AllowPeers), Roots: jobs.AllowRoots, Agents: jobs.Agents, Access: access,
 		Messages: listed(n.Messages.AllowPeers), Decisions: listed(n.Decisions.AllowPeers) || n.SharesWith(team), Dashboard: listed(n.Dashboard.AllowPeers), Files: listed(n.Files.AllowPeers),
 	}
 }

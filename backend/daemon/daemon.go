@@ -4,6 +4,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -500,7 +501,7 @@ func (d *Daemon) startJobs(context.Context) (err error) {
 	d.jobs, err = jobs.Open(jobs.Options{
 		Settings: func() (config.Jobs, error) {
 			settings, err := d.opts.Home.Settings(d.opts.Getenv)
-			return settings.Jobs, err
+			return settings.Jobs, cmp.Or(err, settings.Jobs.Problem())
 		},
 		Home: d.opts.Home, Broker: d.broker, Transcripts: d.db, Start: d.opts.RunJob, Git: d.git, Hold: d.older.JSON > 0, Now: d.opts.Now, Log: d.opts.Log,
 		ArchiveAge: d.maintenance().ArchiveAge,
