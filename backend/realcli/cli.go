@@ -103,6 +103,7 @@ func NewHome(root string, clis CLIs, model *FakeModel, projects ...string) (*Hom
 		".claude.json":                   h.claudeSeed(folders[3:]),
 		".codex/config.toml":             h.codexConfig(folders[3:]),
 		".config/opencode/opencode.json": h.openCodeConfig(),
+		openCodeModels:                   "{}",
 	}
 	for name, text := range files {
 		if err := h.write(name, text); err != nil {
@@ -161,6 +162,11 @@ func (h *Home) write(name, text string) error {
 	return nil
 }
 
+// openCodeModels is the file of the home in place of the catalogue of all providers that
+// opencode has in itself: reading that takes half of the ten seconds of processor that one
+// needs to start in a terminal.
+const openCodeModels = ".config/opencode-models.json"
+
 // Env is the whole environment of every process in the home: what each CLI
 // needs to find the model and to leave the network alone.
 func (h *Home) Env() []string {
@@ -184,6 +190,7 @@ func (h *Home) Env() []string {
 
 		"OPENCODE_DISABLE_AUTOUPDATE=1",
 		"OPENCODE_DISABLE_MODELS_FETCH=1",
+		"OPENCODE_MODELS_PATH=" + filepath.Join(h.Dir, openCodeModels),
 		"npm_config_offline=true",
 	}, h.More...)
 }

@@ -37,7 +37,7 @@ func (b acpBench) Spec(t *testing.T) job.Spec {
 }
 
 // What the port promises holds for a real agent behind the protocol.
-func TestJOB_24_ARealACPAgent(t *testing.T) { drivertest.TestReal(t, newACPBench) }
+func TestJOB_24_ARealACPAgent(t *testing.T) { drivertest.TestRealAgain(t, newACPBench) }
 
 // Above the real floor it can change only what its job may.
 func TestJOB_24_AccessOfARealACPAgent(t *testing.T) {

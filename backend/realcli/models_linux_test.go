@@ -16,6 +16,7 @@ import (
 // they do not tell is said to be so, and a model that opencode lacks starts nothing.
 func TestJOB_21_WhatTheRealCLIsTell(t *testing.T) {
 	w := newWorld(t, "p")
+	w.home.More = append(w.home.More, "OPENCODE_MODELS_PATH=") // with its whole catalogue
 	for _, pair := range w.home.Env() {
 		name, value, _ := strings.Cut(pair, "=")
 		t.Setenv(name, value) // the book gives its own environment on

@@ -19,43 +19,63 @@ import (
 
 func typeName(v any) string { return fmt.Sprintf("%T", v) }
 
+// way says when a case is tried with a real CLI.
+type way int
+
+const (
+	aside  way = iota // in a long run
+	onIt              // in every run, for it is on the way that a job takes
+	inMain            // in every run, also where a second protocol leads to the same CLI
+)
+
 // Case is one promise of the port.
 type Case struct {
 	Name string
 	Run  func(t *testing.T, bench Bench)
-	Way  bool // it is on the way that a job takes
+	Way  way
 }
 
 // Cases are all that every kind passes.
 func Cases() []Case {
 	return []Case{
-		{"JOB-15 a turn ends with its answer, tokens and an idle run", answers, true},
-		{"JOB-07 what was allowed runs, and its exit code is told", allowed, true},
-		{"JOB-07 what was denied does not run, and the model reads why", denied, true},
-		{"JOB-07 an answer counts once, and none for a question that is gone", answeredOnce, false},
-		{"JOB-05 a message reaches the turn that runs", liveMessage, true},
-		{"JOB-05 a message during the last answer is not lost", lateMessage, false},
-		{"JOB-05 a message to an idle run begins a turn, once by its id", nextTurn, false},
-		{"JOB-05 a session is continued with all that was said", continued, true},
-		{"JOB-06 an interrupt ends the turn and not the run", interrupted, true},
-		{"JOB-06 an interrupt withdraws the open question", withdrawn, false},
-		{"JOB-06 a close while busy ends the process", closedBusy, false},
-		{"JOB-15 a CLI that is killed is lost, not answered", killed, true},
-		{"JOB-15 an unknown session is named", unknownSession, false},
-		{"JOB-13 ask asks before a change, and the marks are in the environment", marked, false},
+		{"JOB-15 a turn ends with its answer, tokens and an idle run", answers, inMain},
+		{"JOB-07 what was allowed runs, and its exit code is told", allowed, inMain},
+		{"JOB-07 what was denied does not run, and the model reads why", denied, onIt},
+		{"JOB-07 an answer counts once, and none for a question that is gone", answeredOnce, aside},
+		{"JOB-05 a message reaches the turn that runs", liveMessage, onIt},
+		{"JOB-05 a message during the last answer is not lost", lateMessage, aside},
+		{"JOB-05 a message to an idle run begins a turn, once by its id", nextTurn, aside},
+		{"JOB-05 a session is continued with all that was said", continued, inMain},
+		{"JOB-06 an interrupt ends the turn and not the run", interrupted, onIt},
+		{"JOB-06 an interrupt withdraws the open question", withdrawn, aside},
+		{"JOB-06 a close while busy ends the process", closedBusy, aside},
+		{"JOB-15 a CLI that is killed is lost, not answered", killed, onIt},
+		{"JOB-15 an unknown session is named", unknownSession, aside},
+		{"JOB-13 ask asks before a change, and the marks are in the environment", marked, aside},
 	}
 }
 
 // Test runs every case on the bench.
-func Test(t *testing.T, bench func(t *testing.T) Bench) { cases(t, bench, true) }
+func Test(t *testing.T, bench func(t *testing.T) Bench) { cases(t, bench, aside) }
 
 // TestReal runs every case on the bench of a real CLI in a long run, else those on the way
 // that a job takes.
-func TestReal(t *testing.T, bench func(t *testing.T) Bench) { cases(t, bench, trial.IsLong()) }
+func TestReal(t *testing.T, bench func(t *testing.T) Bench) { realCases(t, bench, onIt) }
 
-func cases(t *testing.T, bench func(t *testing.T) Bench, all bool) {
+// TestRealAgain is TestReal for a CLI that is driven in another way by another test: only
+// the main way is tried in every run.
+func TestRealAgain(t *testing.T, bench func(t *testing.T) Bench) { realCases(t, bench, inMain) }
+
+func realCases(t *testing.T, bench func(t *testing.T) Bench, least way) {
+	if trial.IsLong() {
+		least = aside
+	}
+	cases(t, bench, least)
+}
+
+func cases(t *testing.T, bench func(t *testing.T) Bench, least way) {
 	for _, c := range Cases() {
-		if all || c.Way {
+		if c.Way >= least {
 			t.Run(c.Name, func(t *testing.T) { c.Run(t, bench(t)) })
 		}
 	}
