@@ -403,3 +403,61 @@ func TestJOB_12_AJobWritesToWhomItWasGivenAlone(t *testing.T) {
 		wantCode(t, "to "+to, err, code)
 	}
 }
+
+// A native child of the supervisor is in its session, and still no supervisor.
+func TestJOB_11_AChildOfTheSupervisorSteersNothing(t *testing.T) {
+	b := newBench(t)
+	boss := b.join("boss", "s1")
+	boss.mustSpawn("01", `{"prompt":"x","access":"ask"}`)
+	r := b.begun()
+	r.asks("q1")
+	child := api.Caller{SessionID: "s1", ChildID: "c1"}
+	for _, decision := range []string{"allow", "deny", "pass_up"} {
+		_, err := boss.JobMessage(t.Context(), api.JobMessageArgs{Caller: child, Args: job.MessageArgs{Job: first, ApprovalID: "q1", Decision: decision, Reason: "why"}})
+		wantCode(t, "the child says "+decision, err, bridge.Denied)
+	}
+	if got, err := boss.Jobs(t.Context(), child); err != nil || len(got.Jobs) != 0 {
+		t.Errorf("the child sees %+v, %v", got, err)
+	}
+	if got := b.jobs.Approvals(); len(got) != 1 || got[0].State != job.ApprovalAsked || len(got[0].PassedUp) != 0 {
+		t.Errorf("it is %+v", got)
+	}
+	if err := boss.decide(first, "q1", "allow"); err != nil {
+		t.Errorf("its session says allow: %v", err)
+	}
+}
+
+// A runner speaks of its own job alone.
+func TestJOB_07_ARunnerReportsNoQuestionOfAnotherJob(t *testing.T) {
+	b := newBench(t)
+	f := newFamily(b)
+	f.brother.report(api.RunnerReport{Approvals: []job.Approval{f.job.question("q1"), f.brother.question("q2")}})
+	if got := b.jobs.Approvals(); len(got) != 1 || got[0].ID != "q2" || got[0].Job != siblingName {
+		t.Errorf("there is %+v", got)
+	}
+	wantText(t, f.boss.mail(1)[0].Body, siblingName, "q2")
+}
+
+// What a runner wrote before it heard the answer asks nothing anew.
+func TestJOB_07_ALateReportAsksNothingAnew(t *testing.T) {
+	b := newBench(t)
+	boss := b.join("boss", "s1")
+	boss.mustSpawn("01", `{"prompt":"x","access":"ask"}`)
+	r := b.begun()
+	r.asks("q1")
+	boss.mail(1)
+	if err := boss.decide(first, "q1", "deny"); err != nil {
+		t.Fatal(err)
+	}
+	answer := r.orders()
+	if len(answer) != 1 || answer[0].Kind != api.OrderAnswer || answer[0].Decision != job.Deny {
+		t.Fatalf("the runner is told %+v", answer)
+	}
+	r.report(api.RunnerReport{Outcomes: []api.OrderOutcome{{ID: answer[0].ID}}})
+	r.asks("q1")
+	if got := b.jobs.Approvals(); len(got) != 1 || got[0].State != job.ApprovalAnswered {
+		t.Errorf("it is %+v", got)
+	}
+	boss.mail(0)
+	wantCode(t, "another answer", boss.decide(first, "q1", "allow"), bridge.Conflict)
+}

@@ -18,7 +18,11 @@ const leastABI = 3
 // Available reports whether the kernel has the floor; the error says what is
 // missing and is ErrUnavailable.
 func Available() error {
-	abi, err := llsys.LandlockGetABIVersion()
+	return enough(llsys.LandlockGetABIVersion())
+}
+
+// enough is Available for what the kernel says of its Landlock.
+func enough(abi int, err error) error {
 	if err != nil {
 		return fmt.Errorf("%w: the kernel has no Landlock (%w)", ErrUnavailable, err)
 	}
