@@ -11,8 +11,11 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"bridge/backend/proc"
 )
 
 // insideVar marks the process that runs inside the namespace.
@@ -27,7 +30,8 @@ func Isolated() bool { return os.Getenv(insideVar) == "1" }
 // namespace that holds nothing but a loopback and in a mount namespace whose /tmp
 // will be a temporary folder of its own, and returns its exit code. When it ends,
 // however it ends, every process that it left behind is killed by its id, and the
-// folder is removed. An error means that the system does not permit namespaces.
+// folder is removed. What it leaves when it ends by itself is named, and fails it. An
+// error means that the system does not permit namespaces.
 func Isolate() (code int, err error) {
 	dir, err := temporary()
 	if err != nil {
@@ -58,12 +62,24 @@ func Isolate() (code int, err error) {
 		cmd.Process.Kill() //nolint:errcheck // it may be at its end
 	}()
 	err = cmd.Wait()
-	killOrphans()
+	grace := lastGrace
+	if cmd.ProcessState.ExitCode() < 0 { // it was ended, and could not tidy up
+		grace = 0
+	}
+	left := proc.EndAllBelow(grace)
 	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
 		return 0, fmt.Errorf("running in namespaces: %w", err)
 	}
-	return cmd.ProcessState.ExitCode(), nil
+	code = cmd.ProcessState.ExitCode()
+	if len(left) > 0 && code >= 0 {
+		fmt.Printf("left behind: %d processes\n\t%s\n", len(left), strings.Join(left, "\n\t"))
+		code = max(code, 1)
+	}
+	return code, nil
 }
+
+// lastGrace is how long what is about to end may take for that.
+const lastGrace = 10 * time.Second
 
 // maxTemporary is the most bytes in the name of a folder for homes that leaves
 // enough for the names of the sockets in them: 107 is what the system allows.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,30 @@ func TestARunHasATemporaryFolderOfItsOwn(t *testing.T) {
 	must(t, err)
 	if len(before) != len(after) {
 		t.Errorf("/tmp holds %v, held %v", after, before)
+	}
+}
+
+// What a test leaves running is named, ended, and fails it: neither is it hidden by the
+// namespaces, nor by a parent that has gone.
+func TestWhatATestLeavesRunningIsNamed(t *testing.T) {
+	if !realcli.Isolated() {
+		t.Skipf("SKIPPED, this run is not isolated: %v", unusable)
+	}
+	const within = "BRIDGE_TEST_LEAVES"
+	if os.Getenv(within) == "1" { // the run within the run
+		must(t, exec.CommandContext(t.Context(), "sh", "-c", "setsid sleep 6000.25 &").Run())
+		return
+	}
+	self, err := os.Executable()
+	must(t, err)
+	again := exec.CommandContext(soon(t), self, "-test.run=^"+t.Name()+"$", "-test.v")
+	again.Env = append(slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "BRIDGE_TEST_ISOLATED=") }), within+"=1")
+	output, err := again.CombinedOutput()
+	if again.ProcessState.ExitCode() != 1 || !regexp.MustCompile(`(?m)^left behind: 1 processes\n\t\d+: sleep 6000.25$`).Match(output) {
+		t.Errorf("the run within: %v\n%s", err, output)
+	}
+	if found, _ := exec.CommandContext(t.Context(), "pgrep", "-f", "sleep 6000.25").Output(); len(found) > 0 {
+		t.Errorf("it runs on: %s", found)
 	}
 }
 

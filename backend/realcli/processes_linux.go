@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"bridge/backend/proc"
 )
 
 // Close kills every process that runs in this home, detached ones included,
@@ -52,21 +50,6 @@ func (h *Home) Processes() []int {
 		}
 	}
 	return pids
-}
-
-// killOrphans kills and reaps every process below this one: what outlived its
-// parent is its child now. Killing one can set its children free, so it goes on
-// until there is none.
-func killOrphans() {
-	for {
-		left, _ := proc.Below(os.Getpid()) // what cannot be listed now is there in the next round
-		for _, one := range left {
-			unix.Kill(one.PID, unix.SIGKILL) //nolint:errcheck // it may have ended by itself
-		}
-		if _, err := unix.Wait4(-1, nil, 0, nil); errors.Is(err, unix.ECHILD) {
-			return
-		}
-	}
 }
 
 // processes are the ids of all there are.

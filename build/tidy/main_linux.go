@@ -59,7 +59,7 @@ func run(argv []string, grace time.Duration) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if left := leave(time.Now().Add(grace)); len(left) > 0 {
+	if left := proc.EndAllBelow(grace); len(left) > 0 {
 		fmt.Printf("left behind: %d processes\n\t%s\n", len(left), strings.Join(left, "\n\t"))
 		code = max(code, 1)
 	}
@@ -83,35 +83,4 @@ func reap(main int) (code int, err error) {
 			return status.ExitStatus(), nil
 		}
 	}
-}
-
-// leave waits until no process is left below this one. At the end of its patience it ends
-// those that are, and names them.
-func leave(until time.Time) (left []string) {
-	for {
-		switch pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); {
-		case errors.Is(err, unix.ECHILD): // and who has no children has nobody below
-			return left
-		case pid > 0:
-			continue
-		}
-		if time.Now().After(until) {
-			found, err := proc.Below(os.Getpid())
-			if err != nil {
-				return append(left, err.Error())
-			}
-			for _, one := range found {
-				left = append(left, fmt.Sprintf("%d: %s", one.PID, commandLine(one.PID)))
-				_ = unix.Kill(one.PID, unix.SIGKILL) // it may have ended by itself
-			}
-			until = time.Now().Add(time.Second) // for those that they start meanwhile
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-// commandLine is what a process was started with.
-func commandLine(pid int) string {
-	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
-	return strings.ReplaceAll(strings.TrimRight(string(line), "\x00"), "\x00", " ")
 }

@@ -1,0 +1,43 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// EndAllBelow waits until no process is left below this one, which has to be the parent of
+// orphans (PR_SET_CHILD_SUBREAPER), and takes leave of each as it ends. After grace it ends
+// those that are left, and names them by id and command line.
+func EndAllBelow(grace time.Duration) (ended []string) {
+	for until := time.Now().Add(grace); ; {
+		switch pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); {
+		case errors.Is(err, unix.ECHILD): // and who has no children has nobody below
+			return ended
+		case pid > 0:
+			continue
+		}
+		if time.Now().After(until) {
+			found, err := Below(os.Getpid())
+			if err != nil {
+				return append(ended, err.Error())
+			}
+			for _, one := range found {
+				ended = append(ended, fmt.Sprintf("%d: %s", one.PID, commandLine(one.PID)))
+				_ = unix.Kill(one.PID, unix.SIGKILL) // it may have ended by itself
+			}
+			until = time.Now().Add(time.Second) // for those that they start meanwhile
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// commandLine is what a process was started with.
+func commandLine(pid int) string {
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
+	return strings.ReplaceAll(strings.TrimRight(string(line), "\x00"), "\x00", " ")
+}
