@@ -301,7 +301,8 @@ const withoutC = "CGO_ENABLED=0"
 // which the race detector makes many times slower, or in other processes, where
 // it sees nothing. They run without it.
 var slowUnderRace = []string{
-	"bridge/backend/faults", "bridge/backend/maintain", "bridge/backend/sharing", "bridge/backend/soak", "bridge/backend/store", "bridge/cmd/bridge",
+	"bridge/backend/faults", "bridge/backend/gitwork", "bridge/backend/maintain", "bridge/backend/sharing", "bridge/backend/soak", "bridge/backend/store",
+	"bridge/build", "bridge/cmd/bridge",
 }
 
 // sqliteUnwatched leaves SQLite itself, translated from C, out of what the race

@@ -9,6 +9,7 @@ import (
 	"bridge/backend/agent/driver/drivertest"
 	"bridge/backend/bridge"
 	"bridge/backend/job"
+	"bridge/backend/trial"
 )
 
 // acpBench is the real opencode as any agent that speaks the Agent Client Protocol.
@@ -37,10 +38,11 @@ func (b acpBench) Spec(t *testing.T) job.Spec {
 }
 
 // What the port promises holds for a real agent behind the protocol.
-func TestJOB_24_ARealACPAgent(t *testing.T) { drivertest.TestRealAgain(t, newACPBench) }
+func TestJOB_24_ARealACPAgent(t *testing.T) { drivertest.TestRealMain(t, newACPBench) }
 
 // Above the real floor it can change only what its job may.
 func TestJOB_24_AccessOfARealACPAgent(t *testing.T) {
+	trial.Long(t, "a real agent is tried with every access")
 	self, err := os.Executable()
 	must(t, err)
 	drivertest.Access(t, newACPBench, []string{self, "probe-sandbox"}, map[job.Access]job.Floor{
@@ -50,7 +52,8 @@ func TestJOB_24_AccessOfARealACPAgent(t *testing.T) {
 
 // A provider's failure comes through the protocol as an outcome of its own.
 func TestJOB_24_WhyARealACPAgentFailed(t *testing.T) {
-	drivertest.Faults(t, newACPBench, mainFaults(map[drivertest.Fault]job.EndReason{
+	trial.Long(t, "a provider fails in each way")
+	drivertest.Faults(t, newACPBench, map[drivertest.Fault]job.EndReason{
 		drivertest.Unauthorized: job.EndAuth, drivertest.Empty: job.EndEmpty, drivertest.Refusal: job.EndRefusal,
-	}))
+	})
 }

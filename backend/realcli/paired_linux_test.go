@@ -24,20 +24,23 @@ import (
 )
 
 // TestRealAgentsWorkForAPairedPC is the acceptance of jobs on paired PCs: a real claude
-// in one home has a real codex and a real opencode in another home work in a repository
-// that is allowed there (RMT-08, RMT-16, RMT-17, RMT-19).
+// in one home has a real codex, and in a long run a real opencode, in another home work in
+// a repository that is allowed there (RMT-08, RMT-16, RMT-17, RMT-19).
 func TestRealAgentsWorkForAPairedPC(t *testing.T) {
-	workElsewhere(t, (*world).pairWith, "codex", "opencode")
+	workElsewhere(t, (*world).pairWith, kindsElsewhere()...)
 }
 
-// TestHUB_04_ARealAgentWorksForAPCOfTheTeam has the same done over a real hub: by codex,
-// and in a long run by opencode, too.
-func TestHUB_04_ARealAgentWorksForAPCOfTheTeam(t *testing.T) {
-	kinds := []string{"codex"}
+// kindsElsewhere are those that work on another PC.
+func kindsElsewhere() []string {
 	if trial.IsLong() {
-		kinds = append(kinds, "opencode")
+		return []string{"codex", "opencode"}
 	}
-	workElsewhere(t, (*world).teamUpWith, kinds...)
+	return []string{"codex"}
+}
+
+// TestHUB_04_ARealAgentWorksForAPCOfTheTeam has the same done over a real hub.
+func TestHUB_04_ARealAgentWorksForAPCOfTheTeam(t *testing.T) {
+	workElsewhere(t, (*world).teamUpWith, kindsElsewhere()...)
 }
 
 // TestHUB_07_ARealAgentsWorkOutlivesANodeOfItsHub: three nodes, and the one that the

@@ -25,7 +25,7 @@ type way int
 const (
 	aside  way = iota // in a long run
 	onIt              // in every run, for it is on the way that a job takes
-	inMain            // in every run, also where a second protocol leads to the same CLI
+	inMain            // in every run, with every CLI and protocol
 )
 
 // Case is one promise of the port.
@@ -62,9 +62,8 @@ func Test(t *testing.T, bench func(t *testing.T) Bench) { cases(t, bench, aside)
 // that a job takes.
 func TestReal(t *testing.T, bench func(t *testing.T) Bench) { realCases(t, bench, onIt) }
 
-// TestRealAgain is TestReal for a CLI that is driven in another way by another test: only
-// the main way is tried in every run.
-func TestRealAgain(t *testing.T, bench func(t *testing.T) Bench) { realCases(t, bench, inMain) }
+// TestRealMain is TestReal with only the main way in every run.
+func TestRealMain(t *testing.T, bench func(t *testing.T) Bench) { realCases(t, bench, inMain) }
 
 func realCases(t *testing.T, bench func(t *testing.T) Bench, least way) {
 	if trial.IsLong() {
