@@ -100,6 +100,7 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("HOME", filepath.Join(env.WorkDir, "user"))
 	env.Setenv("BRIDGE_HOME", filepath.Join(env.WorkDir, "h"))
 	env.Setenv("BRIDGE_PORT", "0")
+	env.Setenv("SHELL", filepath.Join(env.WorkDir, "no-shell")) // else that of whoever runs this says where programs are
 	program, err := exec.LookPath("bridge-hook")
 	if err != nil {
 		return err
