@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -104,7 +103,7 @@ func runMCP(cmd *cobra.Command, a *App, register api.Register, delegate, asks bo
 // in it, their tools say so.
 func jobsAllowed(home config.Home, getenv func(string) string) (allowed bool, agents []string) {
 	settings, err := home.Settings(getenv)
-	return err == nil && (settings.Jobs.Enabled || settings.Jobs.Problem() != nil), slices.Sorted(maps.Keys(settings.ACP))
+	return err == nil && (settings.Jobs.Enabled || settings.Jobs.Problem() != nil), settings.ACPNames()
 }
 
 // byHand reports whether no installation wrote the entry that started this program: one

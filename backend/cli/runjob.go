@@ -120,9 +120,8 @@ func (a *App) fitJob(home config.Home, spec job.Spec) (job.Spec, error) {
 	}
 	spec.Env = append(jobEnvironment(spec, settings.Jobs, a.Getenv), spec.Env...)
 	delegates := spec.Depth < settings.Jobs.Limits().Depth()
-	_, acp := jobsAllowed(home, a.Getenv)
 	spec.Bridge = job.MCPServer{
-		Command: self, Args: []string{"mcp", "--agent", string(spec.Kind), "--home", home.Dir()}, Tools: mcpserver.ToolsOfJob(delegates, acp),
+		Command: self, Args: []string{"mcp", "--agent", string(spec.Kind), "--home", home.Dir()}, Tools: mcpserver.ToolsOfJob(delegates, settings.ACPNames()),
 	}
 	if delegates {
 		spec.Bridge.Args = append(spec.Bridge.Args, "--delegate")

@@ -3,7 +3,9 @@ package config
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +53,9 @@ func (h Home) Settings(getenv func(string) string) (Settings, error) {
 
 // Bin returns the configured program of kind, or "" for the one on PATH.
 func (s Settings) Bin(kind bridge.AgentKind) string { return s.Agents[kind].Bin }
+
+// ACPNames are the agents of agents.acp, sorted.
+func (s Settings) ACPNames() []string { return slices.Sorted(maps.Keys(s.ACP)) }
 
 func apply(config Config, getenv func(string) string) Settings {
 	config.Port = number(getenv("BRIDGE_PORT"), 65535, config.Port)

@@ -12,8 +12,16 @@ import (
 
 // EndAllBelow waits until no process is left below this one, which has to be the parent of
 // orphans (PR_SET_CHILD_SUBREAPER), and takes leave of each as it ends. After grace it ends
-// those that are left, and names them by id and command line.
-func EndAllBelow(grace time.Duration) (ended []string) {
+// those that are left. What it returns names them by id and command line, a line each
+// behind the first; it is "" where there were none.
+func EndAllBelow(grace time.Duration) string {
+	if ended := endAllBelow(grace); len(ended) > 0 {
+		return fmt.Sprintf("left behind: %d processes\n\t%s\n", len(ended), strings.Join(ended, "\n\t"))
+	}
+	return ""
+}
+
+func endAllBelow(grace time.Duration) (ended []string) {
 	for until := time.Now().Add(grace); ; {
 		switch pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); {
 		case errors.Is(err, unix.ECHILD): // and who has no children has nobody below

@@ -71,8 +71,8 @@ func Isolate() (code int, err error) {
 		return 0, fmt.Errorf("running in namespaces: %w", err)
 	}
 	code = cmd.ProcessState.ExitCode()
-	if len(left) > 0 && code >= 0 {
-		fmt.Printf("left behind: %d processes\n\t%s\n", len(left), strings.Join(left, "\n\t"))
+	if left != "" && code >= 0 {
+		fmt.Print(left)
 		code = max(code, 1)
 	}
 	return code, nil

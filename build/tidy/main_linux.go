@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
@@ -59,8 +58,8 @@ func run(argv []string, grace time.Duration) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if left := proc.EndAllBelow(grace); len(left) > 0 {
-		fmt.Printf("left behind: %d processes\n\t%s\n", len(left), strings.Join(left, "\n\t"))
+	if left := proc.EndAllBelow(grace); left != "" {
+		fmt.Print(left)
 		code = max(code, 1)
 	}
 	return code, nil
