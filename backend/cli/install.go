@@ -17,25 +17,33 @@ import (
 // installer connects the agent CLIs of this PC and takes that back.
 type installer struct {
 	*App
-	yes bool
+	yes  bool
+	jobs *bool // whether sessions may start agents unasked; nil for as it is
 }
 
 func installCommand(a *App) *cobra.Command {
-	i := installer{App: a}
+	i, jobs := installer{App: a}, false
 	cmd := &cobra.Command{
 		Use: "install [KIND...]", Short: "Connect the agent CLIs found on this PC, after showing every change",
-		Example: "  bridge install\n  bridge install claude codex --yes",
+		Example: "  bridge install\n  bridge install claude codex --yes\n  bridge install --allow-jobs",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kinds, err := parseKinds(args)
 			if err != nil {
 				return err
 			}
+			if cmd.Flags().Changed(allowJobs) {
+				i.jobs = &jobs
+			}
 			return i.install(cmd.Context(), kinds)
 		},
 	}
 	cmd.Flags().BoolVar(&i.yes, "yes", false, "make the changes without asking")
+	cmd.Flags().BoolVar(&jobs, allowJobs, false, "let sessions start and steer agents on this PC without asking you; --"+allowJobs+"=false takes that back")
 	return cmd
 }
+
+// allowJobs is the flag by which sessions may start agents without a question (JOB-26).
+const allowJobs = "allow-jobs"
 
 func uninstallCommand(a *App) *cobra.Command {
 	i := installer{App: a}
@@ -81,7 +89,7 @@ func (i installer) install(ctx context.Context, asked []bridge.AgentKind) error 
 	var plans []setup.Plan
 	failed := false
 	for _, kind := range kinds {
-		plan, err := i.agents(home).Plan(ctx, kind)
+		plan, err := i.agents(home).Plan(ctx, kind, i.jobs)
 		switch {
 		case bridge.CodeOf(err) == bridge.NotFound && len(asked) == 0:
 			fmt.Fprintf(i.Stdout, "%s: not found on this PC, skipped\n", kind)

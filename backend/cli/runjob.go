@@ -111,6 +111,9 @@ func (a *App) fitJob(home config.Home, spec job.Spec) (job.Spec, error) {
 	if err = cmp.Or(err, settings.Jobs.Problem()); err != nil {
 		return spec, err
 	}
+	if err = settings.Jobs.Limits().CheckAccess(spec.Access); err != nil { // as config.json says now
+		return spec, err
+	}
 	if spec, err = agent.Fit(spec, settings, a.Getenv); err != nil {
 		return spec, err
 	}

@@ -13,6 +13,7 @@ import (
 	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/report"
 	"bridge/backend/config"
+	"bridge/backend/connect"
 	"bridge/backend/dashboard/runs"
 	"bridge/backend/dashboard/shape"
 	"bridge/backend/ipc"
@@ -34,6 +35,8 @@ type statusReport struct {
 	// Storage is how the storage stands at a quick look; null when none was
 	// possible.
 	Storage *check.QuickStatus `json:"storage"`
+	// Agents are the agent CLIs that are connected.
+	Agents []connect.Standing `json:"agents"`
 }
 
 func statusCommand(a *App) *cobra.Command {
@@ -62,7 +65,8 @@ func statusCommand(a *App) *cobra.Command {
 			}
 			full := statusReport{Running: true, Needs: waiting, Broker: status, Home: home.Dir(), Jobs: runs.ListOf(api.Runs{Jobs: going}).Runs}
 			storage := lookAtStorage(cmd.Context(), a, home, &full)
-			return a.print(full, report.Status(status, home.Dir(), storage+report.Jobs(going)+report.Needs(waiting), a.Now()))
+			full.Agents, _ = a.agents(home).Standings() // what cannot be read is told by `bridge doctor`
+			return a.print(full, report.Status(status, home.Dir(), storage+report.Agents(full.Agents)+report.Jobs(going)+report.Needs(waiting), a.Now()))
 		},
 	})
 }
@@ -96,7 +100,8 @@ func statusOffline(ctx context.Context, a *App, home config.Home) error {
 	}
 	full := statusReport{Home: home.Dir(), Broker: api.Status{Peers: []api.Peer{}}, Jobs: []shape.Run{}}
 	storage := lookAtStorage(ctx, a, home, &full)
-	text := fmt.Sprintf("No broker runs for %s.\nA session starts one by itself; `bridge serve` or `bridge open` do too.\n%s", home.Dir(), storage)
+	full.Agents, _ = a.agents(home).Standings() // what cannot be read is told by `bridge doctor`
+	text := fmt.Sprintf("No broker runs for %s.\nA session starts one by itself; `bridge serve` or `bridge open` do too.\n%s%s", home.Dir(), storage, report.Agents(full.Agents))
 	if err := a.print(full, text); err != nil {
 		return err
 	}

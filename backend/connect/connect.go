@@ -44,20 +44,26 @@ type Agent struct {
 	// entries that somebody took out, hooks that are not trusted. Connecting it
 	// again mends that.
 	Missing []string `json:"missing"`
+	// Jobs is set where its sessions may start agents on this PC without a question.
+	Jobs bool `json:"jobs"`
 }
 
 // List looks for every kind of agent CLI. It starts each that it finds, for its
 // version, and so takes a second or two.
 func (a Agents) List(ctx context.Context) []Agent {
-	connected, err := a.Connected()
+	standings, err := a.Standings()
 	if err != nil {
-		connected = nil // they are then shown as not connected
+		standings = nil // they are then shown as not connected
 	}
 	kinds := bridge.Kinds()
 	list := make([]Agent, len(kinds))
 	var looks sync.WaitGroup
 	for i, kind := range kinds {
-		looks.Go(func() { list[i] = a.look(ctx, kind, slices.Contains(connected, kind)) })
+		looks.Go(func() {
+			at := slices.IndexFunc(standings, func(s Standing) bool { return s.Kind == kind })
+			list[i] = a.look(ctx, kind, at >= 0)
+			list[i].Jobs = at >= 0 && standings[at].Jobs
+		})
 	}
 	looks.Wait()
 	return list
@@ -82,7 +88,7 @@ func (a Agents) look(ctx context.Context, kind bridge.AgentKind, connected bool)
 
 // missing says what connecting a connected agent again would change.
 func (a Agents) missing(ctx context.Context, kind bridge.AgentKind, found agent.Found) []string {
-	plan, err := a.plan(ctx, kind, found)
+	plan, err := a.plan(ctx, kind, found, nil)
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -95,8 +101,9 @@ func (a Agents) missing(ctx context.Context, kind bridge.AgentKind, found agent.
 
 // Plan works out how to connect the CLI of kind. It changes nothing; its code is
 // NotFound where there is no such CLI and Conflict where somebody else's entry
-// is in the way.
-func (a Agents) Plan(ctx context.Context, kind bridge.AgentKind) (setup.Plan, error) {
+// is in the way. jobs says whether its sessions may start agents on this PC without a
+// question (JOB-26); nil leaves that as it is.
+func (a Agents) Plan(ctx context.Context, kind bridge.AgentKind, jobs *bool) (setup.Plan, error) {
 	if err := a.allowed(); err != nil {
 		return setup.Plan{}, err
 	}
@@ -104,10 +111,10 @@ func (a Agents) Plan(ctx context.Context, kind bridge.AgentKind) (setup.Plan, er
 	if err != nil {
 		return setup.Plan{}, err
 	}
-	return a.plan(ctx, kind, found)
+	return a.plan(ctx, kind, found, jobs)
 }
 
-func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Found) (setup.Plan, error) {
+func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Found, jobs *bool) (setup.Plan, error) {
 	program, err := a.program()
 	if err != nil {
 		return setup.Plan{}, err
@@ -116,7 +123,7 @@ func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Fou
 	if err != nil {
 		return setup.Plan{}, bridge.Errorf(bridge.Invalid, "there is no user home folder: set HOME")
 	}
-	in := setup.Input{Home: userHome, Env: a.Getenv, Bridge: program, Hook: hookProgram(program), State: a.state(), CLI: found}
+	in := setup.Input{Home: userHome, Env: a.Getenv, Bridge: program, Hook: hookProgram(program), State: a.state(), CLI: found, Jobs: jobs}
 	if !a.Home.IsDefault() {
 		in.BridgeHome = a.Home.Dir()
 	}
@@ -133,6 +140,30 @@ func (a Agents) PlanRemoval(kind bridge.AgentKind) (setup.Plan, error) {
 
 // Connected lists the kinds that are connected to this home.
 func (a Agents) Connected() ([]bridge.AgentKind, error) { return setup.Installed(a.state()) }
+
+// Standing is a connected agent CLI, and whether its sessions may start agents on this
+// PC without a question (JOB-26).
+type Standing struct {
+	Kind bridge.AgentKind `json:"kind"`
+	Jobs bool             `json:"jobs"`
+}
+
+// Standings lists the agent CLIs that are connected. It starts none.
+func (a Agents) Standings() ([]Standing, error) {
+	kinds, err := a.Connected()
+	if err != nil {
+		return nil, err
+	}
+	allowed, err := setup.JobsAllowed(a.state())
+	if err != nil {
+		return nil, err
+	}
+	list := []Standing{}
+	for _, kind := range kinds {
+		list = append(list, Standing{kind, slices.Contains(allowed, kind)})
+	}
+	return list, nil
+}
 
 // Apply carries a plan out, all of it or nothing. The home is made when this is
 // the first use.

@@ -53,7 +53,7 @@ func TestMSG_11_ARefusalKeepsPlansFromBeingMade(t *testing.T) {
 	a := agentsIn(t, t.TempDir())
 	a.Refusal = "this home goes away"
 	for name, plan := range map[string]func() error{
-		"connect":    func() error { _, err := a.Plan(t.Context(), bridge.Claude); return err },
+		"connect":    func() error { _, err := a.Plan(t.Context(), bridge.Claude, nil); return err },
 		"disconnect": func() error { _, err := a.PlanRemoval(bridge.Claude); return err },
 	} {
 		if err := plan(); bridge.CodeOf(err) != bridge.Conflict || err.Error() != a.Refusal {

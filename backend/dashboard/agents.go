@@ -67,7 +67,7 @@ func (a *agents) show(w http.ResponseWriter, r *http.Request) error {
 func agentShape(a connect.Agent) shape.Agent {
 	return shape.Agent{
 		Kind: a.Kind, Found: a.Found, Path: a.Path, Version: a.Version,
-		Connected: a.Connected, Detail: a.Detail, Refused: a.Refused, Missing: a.Missing,
+		Connected: a.Connected, Jobs: a.Jobs, Detail: a.Detail, Refused: a.Refused, Missing: a.Missing,
 	}
 }
 
@@ -77,6 +77,9 @@ func agentShape(a connect.Agent) shape.Agent {
 type changeRequest struct {
 	Consent bool   `json:"consent"`
 	Digest  string `json:"digest"`
+	// Jobs says, of connecting, whether its sessions may start agents on this PC without
+	// a question; null leaves that as it is.
+	Jobs *bool `json:"jobs"`
 }
 
 // connect answers POST /api/agents/<kind>/connect.
@@ -89,17 +92,20 @@ func (a *agents) disconnect(w http.ResponseWriter, r *http.Request) error {
 	return a.change(w, r, a.planRemoval)
 }
 
-func (a *agents) plan(ctx context.Context, kind bridge.AgentKind) (setup.Plan, error) {
-	return a.of.Plan(ctx, kind)
+func (a *agents) plan(ctx context.Context, kind bridge.AgentKind, request changeRequest) (setup.Plan, error) {
+	return a.of.Plan(ctx, kind, request.Jobs)
 }
 
-func (a *agents) planRemoval(_ context.Context, kind bridge.AgentKind) (setup.Plan, error) {
+func (a *agents) planRemoval(_ context.Context, kind bridge.AgentKind, request changeRequest) (setup.Plan, error) {
+	if request.Jobs != nil {
+		return setup.Plan{}, bridge.Errorf(bridge.Invalid, "jobs says how an agent is connected: leave it out to disconnect one")
+	}
 	return a.of.PlanRemoval(kind)
 }
 
 // change shows a change, or makes exactly the one that was shown: the plan
 // is rebuilt and must have the digest that the owner saw.
-func (a *agents) change(w http.ResponseWriter, r *http.Request, plan func(context.Context, bridge.AgentKind) (setup.Plan, error)) error {
+func (a *agents) change(w http.ResponseWriter, r *http.Request, plan func(context.Context, bridge.AgentKind, changeRequest) (setup.Plan, error)) error {
 	kind, err := bridge.ParseKind(r.PathValue("kind"))
 	if err != nil {
 		return bridge.Errorf(bridge.NotFound, "there is no agent CLI of the kind %q", r.PathValue("kind"))
@@ -118,7 +124,7 @@ func (a *agents) change(w http.ResponseWriter, r *http.Request, plan func(contex
 		return bridge.Errorf(bridge.Conflict, "another agent is being connected: wait until that is done")
 	}
 	defer a.changing.Unlock()
-	planned, err := plan(r.Context(), kind)
+	planned, err := plan(r.Context(), kind, request)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (a toldAgents) List(context.Context) []connect.Agent {
 	return a.list()
 }
 
-func (toldAgents) Plan(context.Context, bridge.AgentKind) (setup.Plan, error) {
+func (toldAgents) Plan(context.Context, bridge.AgentKind, *bool) (setup.Plan, error) {
 	return setup.Plan{}, bridge.Errorf(bridge.NotFound, "it is not on this PC")
 }
 
@@ -170,7 +170,7 @@ type slowAgents struct {
 	held, release chan struct{}
 }
 
-func (a slowAgents) Plan(context.Context, bridge.AgentKind) (setup.Plan, error) {
+func (a slowAgents) Plan(context.Context, bridge.AgentKind, *bool) (setup.Plan, error) {
 	close(a.held)
 	<-a.release
 	return setup.Plan{Kind: bridge.Claude}, nil
@@ -211,5 +211,61 @@ func TestDSK_06_AgentsAreLookedAtAgainWhenTheListIsOld(t *testing.T) {
 		if looks != step.looks {
 			t.Errorf("%s: looked %d times, want %d", step.name, looks, step.looks)
 		}
+	}
+}
+
+// The owner's word that sessions may start agents goes through the same consent, holds
+// when the agent is connected again, and is taken back.
+func TestJOB_26_TheSwitchOnThePage(t *testing.T) {
+	w, settings := withClaude(t)
+	const path = "/api/agents/claude/connect"
+	allowed := func() bool {
+		t.Helper()
+		w.clock.Advance(agentsAge)
+		for _, one := range decode[shape.Agents](t, w.get("/api/agents")).Agents {
+			if one.Kind == bridge.Claude {
+				return one.Jobs
+			}
+		}
+		t.Fatal("there is no claude")
+		return false
+	}
+	in := func() bool {
+		t.Helper()
+		text, err := os.ReadFile(settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(text), "mcp__bridge__spawn_codex")
+	}
+	consent := func(jobs string) {
+		t.Helper()
+		shown := decode[shape.Change](t, w.post(path, `{`+strings.TrimSuffix(jobs, ",")+`}`))
+		decode[shape.Change](t, w.post(path, `{`+jobs+`"consent":true,"digest":"`+shown.Digest+`"}`))
+	}
+	consent("")
+	if allowed() || in() {
+		t.Error("a new connection lets sessions start agents")
+	}
+	shown := decode[shape.Change](t, w.post(path, `{"jobs":true}`))
+	if len(shown.Edits) != 1 || !strings.Contains(shown.Edits[0].Adds, setup.JobsConsent) {
+		t.Errorf("the owner is shown %+v", shown.Edits)
+	}
+	refused(t, "consent to another change", w.post(path, `{"consent":true,"digest":"`+shown.Digest+`"}`), http.StatusConflict)
+	if allowed() || in() {
+		t.Error("sessions start agents before the owner says so")
+	}
+	consent(`"jobs":true,`)
+	if !allowed() || !in() {
+		t.Error("the owner's word does not hold")
+	}
+	consent("")
+	if !allowed() || !in() {
+		t.Error("it does not hold when the agent is connected again")
+	}
+	refused(t, "together with a removal", w.post("/api/agents/claude/disconnect", `{"jobs":true}`), http.StatusBadRequest)
+	consent(`"jobs":false,`)
+	if allowed() || in() {
+		t.Error("it is not taken back")
 	}
 }

@@ -179,7 +179,7 @@ type Agents interface {
 	// request.
 	List(ctx context.Context) []connect.Agent
 	// Plan and PlanRemoval change nothing; Apply does what a plan says.
-	Plan(ctx context.Context, kind bridge.AgentKind) (setup.Plan, error)
+	Plan(ctx context.Context, kind bridge.AgentKind, jobs *bool) (setup.Plan, error)
 	PlanRemoval(kind bridge.AgentKind) (setup.Plan, error)
 	Apply(plan setup.Plan) error
 	// Refused says why nothing may be connected from here, "" where it may.

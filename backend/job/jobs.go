@@ -42,8 +42,8 @@ func NewRegistry(limits Limits, jobs []Job) *Registry {
 // SetLimits takes what the owner says now. What runs goes on.
 func (r *Registry) SetLimits(limits Limits) { r.limits = limits }
 
-// checkAccess refuses what the owner allows no job.
-func (l Limits) checkAccess(access Access) error {
+// CheckAccess refuses what the owner allows no job.
+func (l Limits) CheckAccess(access Access) error {
 	if l.MaxAccess == "" || slices.Index(accessLevels, access) <= slices.Index(accessLevels, l.MaxAccess) {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (r *Registry) Spawn(request Request, name string, by Caller, at time.Time) 
 		return Job{}, bridge.Errorf(bridge.Conflict, "there is a job named %s already", name)
 	}
 	job := newJob(request, name, by, at)
-	if err := r.limits.checkAccess(job.Access); err != nil {
+	if err := r.limits.CheckAccess(job.Access); err != nil {
 		return Job{}, err
 	}
 	if by.IsJob {

@@ -168,9 +168,9 @@ func (r *Registry) Message(name, body string, settings Settings, at time.Time) (
 func (r *Registry) mayHave(job *Job, body string, settings Settings) error {
 	switch {
 	case settings.Access != "":
-		return r.limits.checkAccess(settings.Access)
+		return r.limits.CheckAccess(settings.Access)
 	case body != "" && job.State.IsEnded():
-		return r.limits.checkAccess(job.Access)
+		return r.limits.CheckAccess(job.Access)
 	}
 	return nil
 }

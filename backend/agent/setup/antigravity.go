@@ -48,10 +48,10 @@ func connectAntigravity(_ context.Context, in Input, _ *installed) (layout, erro
 	settings := document{
 		path:    filepath.Join(in.Home, ".gemini", "antigravity-cli", "settings.json"),
 		format:  jsonFile{},
-		adds:    "Lets sessions use Bridge's own tools " + whatIsAsked + ".",
+		adds:    "Lets sessions use Bridge's own tools " + in.whatIsAsked() + ".",
 		verdict: in.verdict,
 	}
-	for _, tool := range FreeTools() {
+	for _, tool := range in.unasked() {
 		settings.parts = append(settings.parts, part{Path: []string{"permissions", "allow"}, Element: true, Value: encode("mcp(" + antigravityServer + "/" + tool + ")")})
 	}
 	want.documents = append(want.documents, settings)

@@ -117,6 +117,7 @@ type manifest struct {
 type installed struct {
 	Bridge     string          `json:"bridge"` // the binary that the entries name
 	CLIVersion string          `json:"cliVersion,omitempty"`
+	Jobs       bool            `json:"jobs,omitempty"` // sessions use AskedTools without a question
 	Files      []installedFile `json:"files"`
 	Dirs       []string        `json:"dirs,omitempty"` // folders made for them, outermost first
 }
@@ -196,6 +197,8 @@ func (i *installed) files() []installedFile {
 	}
 	return i.Files
 }
+
+func (i *installed) allowsJobs() bool { return i != nil && i.Jobs }
 
 func (i *installed) dirs() []string {
 	if i == nil {

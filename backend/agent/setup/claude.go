@@ -28,7 +28,7 @@ func connectClaude(_ context.Context, in Input, before *installed) (layout, erro
 	settings := document{
 		path:    filepath.Join(folder, "settings.json"),
 		format:  jsonFile{},
-		adds:    "Adds hooks that tell Bridge when a session starts, works, asks for permission and stops and that bring it its mail, and lets the session use Bridge's own tools " + whatIsAsked + " (permissions.allow: mcp__bridge__<tool>).",
+		adds:    "Adds hooks that tell Bridge when a session starts, works, asks for permission and stops and that bring it its mail, and lets the session use Bridge's own tools " + in.whatIsAsked() + " (permissions.allow: mcp__bridge__<tool>).",
 		verdict: in.verdict,
 	}
 	for _, hook := range []struct {
@@ -61,7 +61,7 @@ func connectClaude(_ context.Context, in Input, before *installed) (layout, erro
 		waiting.AsyncRewake = true
 		settings.parts = append(settings.parts, part{Path: []string{"hooks", "Stop"}, Element: true, Value: encode(hookGroup{Hooks: []hookEntry{waiting}})})
 	}
-	for _, tool := range FreeTools() {
+	for _, tool := range in.unasked() {
 		settings.parts = append(settings.parts, part{Path: []string{"permissions", "allow"}, Element: true, Value: encode("mcp__bridge__" + tool)})
 	}
 	server := mcpServer{Type: "stdio", Command: in.Bridge, Args: in.mcpArgs(bridge.Claude, true), Env: map[string]string{}, AlwaysLoad: true}

@@ -87,13 +87,13 @@ func (in Input) codexConfig(path string) document {
 	doc := document{path: path, format: tomlFile{}, adds: "Adds the MCP server bridge.", verdict: in.verdict}
 	if chooses {
 		server["default_tools_approval_mode"] = "prompt"
-		doc.adds = "Adds the MCP server bridge, whose tools run " + whatIsAsked + "."
+		doc.adds = "Adds the MCP server bridge, whose tools run " + in.whatIsAsked() + "."
 	}
 	doc.parts = []part{{Path: []string{"mcp_servers", "bridge"}, Value: encode(server)}}
 	if !chooses {
 		return doc
 	}
-	for _, tool := range FreeTools() {
+	for _, tool := range in.unasked() {
 		doc.parts = append(doc.parts, part{
 			Path:   []string{"mcp_servers", "bridge", "tools", tool},
 			Value:  encode(map[string]string{"approval_mode": "approve"}),

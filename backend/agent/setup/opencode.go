@@ -42,7 +42,7 @@ func connectOpenCode(_ context.Context, in Input, before *installed) (layout, er
 	config := document{
 		path:    opencodeConfig(folder),
 		format:  jsonFile{},
-		adds:    "Adds the MCP server bridge, whose tools run " + whatIsAsked + ".",
+		adds:    "Adds the MCP server bridge, whose tools run " + in.whatIsAsked() + ".",
 		verdict: in.verdict,
 		parts: []part{{Path: []string{"mcp", "bridge"}, Value: encode(opencodeServer{
 			Type: "local", Command: append([]string{in.Bridge}, in.mcpArgs(bridge.OpenCode, true)...), Enabled: true, Timeout: 3_600_000,
@@ -102,8 +102,12 @@ func (in Input) opencodeAsks(path string) (asks []part, note string) {
 	if _, isObject := present.Permission.(map[string]any); present.Permission != nil && !isObject {
 		return nil, fmt.Sprintf("Your opencode has one rule for all tools (permission: %v), which holds for those of Bridge that start or steer the work of another agent, too.", present.Permission)
 	}
+	rule := "ask"
+	if in.allowsJobs {
+		rule = "allow"
+	}
 	for _, tool := range AskedTools() {
-		asks = append(asks, part{Path: []string{"permission", "bridge_" + tool}, Value: encode("ask")})
+		asks = append(asks, part{Path: []string{"permission", "bridge_" + tool}, Value: encode(rule)})
 	}
 	return asks, ""
 }

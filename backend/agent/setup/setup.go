@@ -49,6 +49,11 @@ type Input struct {
 	State      string              // <bridge home>/install: the copies and the manifest
 	CLI        agent.Found         // the CLI, as Detect found it
 	OS         string              // runtime.GOOS when ""
+	// Jobs says whether sessions may use AskedTools without a question; nil for what
+	// an earlier installation was told.
+	Jobs *bool
+
+	allowsJobs bool
 }
 
 func (in Input) windows() bool { return in.OS == "windows" || in.OS == "" && runtime.GOOS == "windows" }
@@ -133,11 +138,15 @@ func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, er
 		return Plan{}, err
 	}
 	before := m.Kinds[kind]
+	in.allowsJobs = before.allowsJobs()
+	if in.Jobs != nil {
+		in.allowsJobs = *in.Jobs
+	}
 	want, err := connect(ctx, in, before)
 	if err != nil {
 		return Plan{}, fmt.Errorf("connecting %s: %w", kind, err)
 	}
-	plan := Plan{Kind: kind, Notes: want.notes, state: in.State, next: &installed{Bridge: in.Bridge, CLIVersion: in.CLI.Version}}
+	plan := Plan{Kind: kind, Notes: want.notes, state: in.State, next: &installed{Bridge: in.Bridge, CLIVersion: in.CLI.Version, Jobs: in.allowsJobs}}
 	plan.next.Dirs = before.dirs()
 	if agent.Tried(kind) != "" { // else the notes say so
 		plan.Doubt = in.CLI.Note
@@ -184,6 +193,22 @@ func Installed(state string) ([]bridge.AgentKind, error) {
 	var kinds []bridge.AgentKind
 	for _, kind := range bridge.Kinds() {
 		if m.Kinds[kind] != nil {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds, nil
+}
+
+// JobsAllowed lists the kinds whose sessions may use AskedTools without a question,
+// according to the manifest.
+func JobsAllowed(state string) ([]bridge.AgentKind, error) {
+	m, err := readManifest(state)
+	if err != nil {
+		return nil, err
+	}
+	var kinds []bridge.AgentKind
+	for _, kind := range bridge.Kinds() {
+		if m.Kinds[kind].allowsJobs() {
 			kinds = append(kinds, kind)
 		}
 	}

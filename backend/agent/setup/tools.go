@@ -27,5 +27,22 @@ func AskedTools() []string {
 	return asked
 }
 
+// unasked are the tools that a session may use without a question.
+func (in Input) unasked() []string {
+	if in.allowsJobs {
+		return append(FreeTools(), AskedTools()...)
+	}
+	return FreeTools()
+}
+
 // whatIsAsked is the part of an install's text that says so.
-const whatIsAsked = "without asking, but for those that start or steer the work of another agent (spawn_*, ask_*, message_subagent, cancel_subagent, handoff_subagents, max_subagents)"
+func (in Input) whatIsAsked() string {
+	const steering = "those that start or steer the work of another agent (spawn_*, ask_*, message_subagent, cancel_subagent, handoff_subagents, max_subagents)"
+	if in.allowsJobs {
+		return "without asking, also " + steering + ". " + JobsConsent
+	}
+	return "without asking, but for " + steering
+}
+
+// JobsConsent is what a person allows with the tools of AskedTools.
+const JobsConsent = "Sessions may start agents on this PC without asking you"

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tailscale/hujson"
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
@@ -207,5 +208,84 @@ func TestMSG_11_AnOlderCodexIsNotOfferedWhatItCannotAskAbout(t *testing.T) {
 		if mode, args, tools := codexServer(p); mode != "" || slices.Contains(args, "--asks") || len(tools) > 0 {
 			t.Errorf("codex %q: the mode is %q, the arguments are %q, the tools %v", version, mode, args, tools)
 		}
+	}
+}
+
+// By the owner's word sessions start agents without a question, in each CLI's own terms.
+// That holds until the next word, and all of it is taken back to the byte.
+func TestJOB_26_TheOwnerLetsSessionsStartAgents(t *testing.T) {
+	yes, no := true, false
+	eachKind(t, func(p *person, kind bridge.AgentKind) {
+		p.in.CLI.Version = map[bridge.AgentKind]string{bridge.Codex: codexToolApproval}[kind]
+		before := p.tree()
+		asked := func(what string, want bool) {
+			p.Helper()
+			allowed, err := JobsAllowed(p.in.State)
+			if err != nil || slices.Contains(allowed, kind) == want {
+				p.Errorf("%s: the manifest allows %v (%v)", what, allowed, err)
+			}
+			for _, tool := range AskedTools() {
+				if got := isAsked(p, kind, tool); got != want {
+					p.Errorf("%s: about %s it asks: %v", what, tool, got)
+				}
+			}
+		}
+		p.install(kind)
+		asked("new", true)
+		p.in.Jobs = &yes
+		plan := p.install(kind)
+		if !slices.ContainsFunc(plan.Edits, func(e Edit) bool { return strings.Contains(e.Adds, JobsConsent) }) {
+			p.Errorf("the plan does not say what it means: %+v", plan.Edits)
+		}
+		asked("allowed", false)
+		p.in.Jobs = nil
+		if plan := p.install(kind); !plan.Empty() {
+			p.Errorf("once more changes %+v", plan.Edits)
+		}
+		asked("once more", false)
+		p.in.Jobs = &no
+		p.install(kind)
+		asked("taken back", true)
+		p.in.Jobs = &yes
+		p.install(kind)
+		p.uninstall(kind)
+		if diff := cmp.Diff(before, p.tree()); diff != "" {
+			p.Errorf("an uninstall leaves (-before +after)\n%s", diff)
+		}
+		p.in.Jobs = nil
+		p.install(kind)
+		asked("after an uninstall", true)
+	})
+}
+
+// isAsked reports whether the CLI's settings have it ask before a tool.
+func isAsked(p *person, kind bridge.AgentKind, tool string) bool {
+	p.Helper()
+	switch kind {
+	case bridge.Claude:
+		return !slices.Contains(allowed(p), "mcp__bridge__"+tool)
+	case bridge.Codex:
+		mode, _, tools := codexServer(p)
+		return mode == "prompt" && tools[tool] != "approve"
+	case bridge.OpenCode:
+		files, err := filepath.Glob(filepath.Join(p.in.Home, ".config", "opencode", "opencode.json*"))
+		if err != nil || len(files) == 0 {
+			p.Fatal("opencode has no settings")
+		}
+		text, err := os.ReadFile(files[len(files)-1])
+		if err != nil {
+			p.Fatal(err)
+		}
+		standard, err := hujson.Standardize(text)
+		if err != nil {
+			p.Fatal(err)
+		}
+		var config struct{ Permission map[string]any }
+		if err := json.Unmarshal(standard, &config); err != nil {
+			p.Fatal(err)
+		}
+		return config.Permission["bridge_"+tool] == "ask"
+	default:
+		return !strings.Contains(p.get(".gemini/antigravity-cli/settings.json"), `"mcp(`+antigravityServer+`/`+tool+`)"`)
 	}
 }

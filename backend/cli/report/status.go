@@ -9,6 +9,7 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
+	"bridge/backend/connect"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
 	"bridge/backend/maintain/check"
@@ -39,6 +40,26 @@ func Status(s api.Status, home, more string, now time.Time) string {
 		if p.Problem != "" {
 			fmt.Fprintf(&b, "\n  ! %s: %s\n", p.Name, p.Detail)
 		}
+	}
+	return b.String()
+}
+
+// Agents says of those that are connected whether they ask before they start agents.
+func Agents(connected []connect.Standing) string {
+	var asking, starting []string
+	for _, one := range connected {
+		if one.Jobs {
+			starting = append(starting, string(one.Kind))
+		} else {
+			asking = append(asking, string(one.Kind))
+		}
+	}
+	var b strings.Builder
+	if len(asking) > 0 {
+		fmt.Fprintf(&b, "Agents     %s: asks you before a session starts agents on this PC   (bridge install --allow-jobs)\n", strings.Join(asking, ", "))
+	}
+	if len(starting) > 0 {
+		fmt.Fprintf(&b, "Agents     %s: sessions may start agents on this PC without asking you   (bridge install --allow-jobs=false)\n", strings.Join(starting, ", "))
 	}
 	return b.String()
 }

@@ -21,6 +21,8 @@ type Agent struct {
 	// Missing says what of a connected agent is not in place any more, or not yet.
 	// Connecting it again mends that.
 	Missing []string `json:"missing"`
+	// Jobs is set where its sessions may start agents on this PC without a question.
+	Jobs bool `json:"jobs"`
 }
 
 // Change is the answer: what would be changed, or was.

@@ -600,6 +600,8 @@ export interface AgentFound {
   refused: string;
   /** What of a connected one is not in place, each a sentence. */
   missing: string[];
+  /** Its sessions may start agents on this PC without a question. */
+  jobs: boolean;
 }
 
 export interface Agents {
@@ -1038,11 +1040,11 @@ export const api = {
   hours: () => call<{ hours: Hour[] }>('/api/activity/hours'),
   agents: () => call<Agents>('/api/agents'),
   /** Without a digest it shows what would be changed; with one it is consent to exactly that. */
-  changeAgent: (kind: string, change: 'connect' | 'disconnect', digest?: string) =>
-    post<AgentChange>(
-      `/api/agents/${encode(kind)}/${change}`,
-      digest === undefined ? {} : { consent: true, digest },
-    ),
+  changeAgent: (kind: string, change: 'connect' | 'disconnect', jobs?: boolean, digest?: string) =>
+    post<AgentChange>(`/api/agents/${encode(kind)}/${change}`, {
+      ...(jobs === undefined ? {} : { jobs }),
+      ...(digest === undefined ? {} : { consent: true, digest }),
+    }),
   settings: () => call<Settings>('/api/settings'),
   /** Answers with all settings after the change. */
   changeSettings: (change: SettingsChange) => post<Settings>('/api/settings', change, 'PUT'),

@@ -437,6 +437,7 @@ const agents = v.object({
       detail: v.string(),
       refused: v.string(),
       missing: v.array(v.string()),
+      jobs: v.boolean(),
     }),
   ),
   command: v.string(),

@@ -9,6 +9,8 @@ import type { Sign } from '../../ui/signs';
 export interface Change {
   agent: AgentFound;
   does: 'connect' | 'disconnect';
+  /** Whether its sessions may start agents without a question; undefined leaves that as it is. */
+  jobs?: boolean | undefined;
   /** Null while it is worked out. */
   shown: AgentChange | null;
   problem: string;
@@ -32,12 +34,12 @@ class AgentsHere {
   }
 
   /** Works the change out and shows it. */
-  async look(agent: AgentFound, does: Change['does']): Promise<void> {
+  async look(agent: AgentFound, does: Change['does'], jobs?: boolean): Promise<void> {
     this.done = '';
-    this.change = { agent, does, shown: null, problem: '', making: false };
+    this.change = { agent, does, jobs, shown: null, problem: '', making: false };
     const { change } = this;
     try {
-      change.shown = await api.changeAgent(agent.kind, does);
+      change.shown = await api.changeAgent(agent.kind, does, jobs);
     } catch (error) {
       change.problem = sentenceOf(error);
     }
@@ -54,11 +56,8 @@ class AgentsHere {
     change.making = true;
     change.problem = '';
     try {
-      await api.changeAgent(change.agent.kind, change.does, change.shown.digest);
-      this.done =
-        change.does === 'connect'
-          ? `${change.agent.kind} is connected. Sessions that run already need a restart.`
-          : `${change.agent.kind} is disconnected. Your messages and decisions are kept.`;
+      await api.changeAgent(change.agent.kind, change.does, change.jobs, change.shown.digest);
+      this.done = doneWords(change);
       if (this.change === change) this.change = null;
     } catch (error) {
       change.problem = sentenceOf(error);
@@ -66,6 +65,14 @@ class AgentsHere {
     }
     await this.load();
   }
+}
+
+function doneWords({ agent, does, jobs }: Change): string {
+  if (does === 'disconnect') return `${agent.kind} is disconnected. Your messages and decisions are kept.`;
+  const again = 'Sessions that run already need a restart.';
+  if (jobs === true) return `Sessions of ${agent.kind} may start agents without asking you. ${again}`;
+  if (jobs === false) return `${agent.kind} asks you before its sessions start agents. ${again}`;
+  return `${agent.kind} is connected. ${again}`;
 }
 
 function sentenceOf(error: unknown): string {
