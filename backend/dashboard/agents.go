@@ -64,6 +64,23 @@ func (a *agents) show(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
+// connected answers GET /api/agents/connected: which agent CLIs are connected, and whether
+// their sessions may start agents without a question. It starts none of them.
+func (a *agents) connected(w http.ResponseWriter, _ *http.Request) error {
+	list := shape.Connected{Agents: []shape.Standing{}}
+	if a.of == nil {
+		return exchange.WriteJSON(w, list)
+	}
+	standings, err := a.of.Standings()
+	if err != nil {
+		return err
+	}
+	for _, one := range standings {
+		list.Agents = append(list.Agents, shape.Standing(one))
+	}
+	return exchange.WriteJSON(w, list)
+}
+
 func agentShape(a connect.Agent) shape.Agent {
 	return shape.Agent{
 		Kind: a.Kind, Found: a.Found, Path: a.Path, Version: a.Version,

@@ -28,6 +28,10 @@ func (a toldAgents) List(context.Context) []connect.Agent {
 	return a.list()
 }
 
+func (toldAgents) Standings() ([]connect.Standing, error) {
+	return []connect.Standing{{Kind: bridge.Claude}, {Kind: bridge.Codex, Jobs: true}}, nil
+}
+
 func (toldAgents) Plan(context.Context, bridge.AgentKind, *bool) (setup.Plan, error) {
 	return setup.Plan{}, bridge.Errorf(bridge.NotFound, "it is not on this PC")
 }
@@ -222,13 +226,15 @@ func TestJOB_26_TheSwitchOnThePage(t *testing.T) {
 	allowed := func() bool {
 		t.Helper()
 		w.clock.Advance(agentsAge)
-		for _, one := range decode[shape.Agents](t, w.get("/api/agents")).Agents {
-			if one.Kind == bridge.Claude {
-				return one.Jobs
-			}
+		quick := decode[shape.Connected](t, w.get("/api/agents/connected")).Agents
+		if len(quick) != 1 || quick[0].Kind != bridge.Claude {
+			t.Fatalf("connected are %+v", quick)
 		}
-		t.Fatal("there is no claude")
-		return false
+		listed := claudeOf(t, w).Jobs
+		if quick[0].Jobs != listed {
+			t.Errorf("the list says %v, what a session's page asks %v", listed, quick[0].Jobs)
+		}
+		return listed
 	}
 	in := func() bool {
 		t.Helper()
@@ -242,6 +248,9 @@ func TestJOB_26_TheSwitchOnThePage(t *testing.T) {
 		t.Helper()
 		shown := decode[shape.Change](t, w.post(path, `{`+strings.TrimSuffix(jobs, ",")+`}`))
 		decode[shape.Change](t, w.post(path, `{`+jobs+`"consent":true,"digest":"`+shown.Digest+`"}`))
+	}
+	if none := w.get("/api/agents/connected").body; strings.TrimSpace(none) != `{"agents":[]}` {
+		t.Errorf("before one is connected: %s", none)
 	}
 	consent("")
 	if allowed() || in() {

@@ -178,6 +178,8 @@ type Agents interface {
 	// List looks for every kind. It may take its time; its context ends with the
 	// request.
 	List(ctx context.Context) []connect.Agent
+	// Standings lists those that are connected, and is quick.
+	Standings() ([]connect.Standing, error)
 	// Plan and PlanRemoval change nothing; Apply does what a plan says.
 	Plan(ctx context.Context, kind bridge.AgentKind, jobs *bool) (setup.Plan, error)
 	PlanRemoval(kind bridge.AgentKind) (setup.Plan, error)

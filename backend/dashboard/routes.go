@@ -60,6 +60,7 @@ func (d *Dashboard) table() []route {
 		{http.MethodPost, "/api/messages", guard.Mutation, d.chats.messageAny},
 		{http.MethodGet, "/api/messages/{id}", guard.Read, d.messages.show},
 		{http.MethodGet, "/api/agents", guard.Read, d.agents.show},
+		{http.MethodGet, "/api/agents/connected", guard.Read, d.agents.connected},
 		{http.MethodPost, "/api/agents/{kind}/connect", guard.Mutation, d.agents.connect},
 		{http.MethodPost, "/api/agents/{kind}/disconnect", guard.Mutation, d.agents.disconnect},
 		{http.MethodGet, "/api/settings", guard.Read, d.settings.show},

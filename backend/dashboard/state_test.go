@@ -100,21 +100,22 @@ func (w *world) mark(stage bridge.Stage, id, recipient string, at int64, evidenc
 func TestTheShapesAreThoseOfTheGoldenFiles(t *testing.T) {
 	w := furnished(t)
 	for name, path := range map[string]string{
-		"state":     "/api/state",
-		"messages":  "/api/messages?peer=claude-app",
-		"message":   "/api/messages/m1",
-		"archive":   "/api/archive/messages",
-		"decisions": "/api/decisions",
-		"history":   "/api/decisions/db/history",
-		"agents":    "/api/agents",
-		"run":       "/api/runs/" + ended,
-		"run-log":   "/api/runs/" + working + "?from=9",
-		"approvals": "/api/approvals",
-		"questions": "/api/questions",
-		"activity":  "/api/activity?since=0",
-		"hours":     "/api/activity/hours",
-		"models":    "/api/models",
-		"usage":     "/api/usage",
+		"state":            "/api/state",
+		"messages":         "/api/messages?peer=claude-app",
+		"message":          "/api/messages/m1",
+		"archive":          "/api/archive/messages",
+		"decisions":        "/api/decisions",
+		"history":          "/api/decisions/db/history",
+		"agents":           "/api/agents",
+		"agents-connected": "/api/agents/connected",
+		"run":              "/api/runs/" + ended,
+		"run-log":          "/api/runs/" + working + "?from=9",
+		"approvals":        "/api/approvals",
+		"questions":        "/api/questions",
+		"activity":         "/api/activity?since=0",
+		"hours":            "/api/activity/hours",
+		"models":           "/api/models",
+		"usage":            "/api/usage",
 	} {
 		golden(t, name, w.get(path).body)
 	}

@@ -6,6 +6,7 @@ import { violations } from './axe';
 import { open } from './dashboard';
 import { test } from './fresh';
 import { overlaps } from './overlaps';
+import { shot } from './shot';
 
 test('DSK-06 the guide connects a found agent after showing the exact change', async ({ fresh }) => {
   const { page, home } = fresh;
@@ -39,6 +40,56 @@ test('DSK-06 the guide connects a found agent after showing the exact change', a
   await page.getByRole('dialog').getByRole('button', { name: 'Disconnect', exact: true }).click();
   await expect(row).toContainText('not connected');
   expect(await readFile(settings, 'utf8')).toBe(before);
+});
+
+test('JOB-26 the owner lets sessions start agents, and takes it back; a session’s page says which holds', async ({
+  fresh,
+}) => {
+  const { page, home } = fresh;
+  const settings = join(home, '.claude', 'settings.json');
+  await fresh.begin('--agent', 'claude', '--name', 'one', '--cwd', home, '--session', 's1');
+  const onItsPage = async (words: string) => {
+    await open(page, 'sessions/one');
+    await page.getByText('Diagnostics').click();
+    await expect(page.locator('dt', { hasText: 'Starting agents' }).locator('+ dd')).toHaveText(words);
+    await shot(page, 'session-starting');
+    await open(page, 'settings');
+  };
+  await onItsPage('as its own settings say');
+  const row = page.getByRole('listitem').filter({ has: page.locator('strong', { hasText: 'claude' }) });
+  await row.getByRole('button', { name: 'Connect… claude' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Connect', exact: true }).click();
+  await expect(row.locator('[data-sign]')).toHaveAttribute('data-sign', 'good');
+  await onItsPage('asks you first');
+
+  await row.getByRole('button', { name: 'Let it start agents… claude' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Let sessions of claude start agents?' });
+  await expect(dialog).toContainText('Sessions may start agents on this PC without asking you.');
+  await expect(dialog.getByRole('region', { name: `Change of ${settings}` })).toContainText(
+    'mcp__bridge__spawn_codex',
+  );
+  expect(await violations(page)).toEqual([]);
+  await shot(page, 'agents-allow');
+  await dialog.getByRole('button', { name: 'Not now' }).click();
+  expect(await readFile(settings, 'utf8')).not.toContain('mcp__bridge__spawn_codex');
+
+  await row.getByRole('button', { name: 'Let it start agents… claude' }).click();
+  await dialog.getByRole('button', { name: 'Allow', exact: true }).click();
+  await expect(row).toContainText('Sessions may start agents on this PC without asking you.');
+  expect(await readFile(settings, 'utf8')).toContain('mcp__bridge__spawn_codex');
+  await shot(page, 'agents-allowed');
+  await page.setViewportSize({ width: 360, height: 800 });
+  await drawn(page);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+  expect(await page.evaluate(overlaps)).toEqual([]);
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await onItsPage('on this PC without asking you');
+
+  await row.getByRole('button', { name: 'Ask me again… claude' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Ask me again', exact: true }).click();
+  await expect(row).not.toContainText('without asking you');
+  expect(await readFile(settings, 'utf8')).not.toContain('mcp__bridge__spawn_codex');
+  await onItsPage('asks you first');
 });
 
 test('DSK-06 a file that changed while it was shown is not overwritten', async ({ fresh }) => {

@@ -25,6 +25,18 @@ type Agent struct {
 	Jobs bool `json:"jobs"`
 }
 
+// Connected is the answer of GET /api/agents/connected.
+type Connected struct {
+	Agents []Standing `json:"agents"`
+}
+
+// Standing is a connected agent CLI.
+type Standing struct {
+	Kind bridge.AgentKind `json:"kind"`
+	// Jobs is set where its sessions may start agents on this PC without a question.
+	Jobs bool `json:"jobs"`
+}
+
 // Change is the answer: what would be changed, or was.
 type Change struct {
 	Kind   bridge.AgentKind `json:"kind"`

@@ -9,7 +9,7 @@ package shape
 // written.
 type Answer interface {
 	State | Activity | Hours | Messages | Message | Archive | Search | Decisions | History | Chat | Receipt | Sent |
-		Agents | Change | Settings | Report | Drills | Sizes | Tasks | Progress | Done | Error |
+		Agents | Connected | Change | Settings | Report | Drills | Sizes | Tasks | Progress | Done | Error |
 		RunDetail | RunLog | Approvals | Approval | Prompting | AnsweredBefore | Said |
 		RunDiff | Finished | Conflicting | Models | Usage |
 		Network | Paired | NetworkPlan | NetworkLists | Needs | Questions | Question | QuestionBefore | Rules | TakenBack

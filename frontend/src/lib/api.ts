@@ -604,6 +604,13 @@ export interface AgentFound {
   jobs: boolean;
 }
 
+/** A connected agent CLI. */
+export interface AgentStanding {
+  kind: string;
+  /** Its sessions may start agents on this PC without a question. */
+  jobs: boolean;
+}
+
 export interface Agents {
   agents: AgentFound[];
   /** Connects them from a terminal. */
@@ -1039,6 +1046,8 @@ export const api = {
   /** The last 24, the oldest first; counted once a minute. */
   hours: () => call<{ hours: Hour[] }>('/api/activity/hours'),
   agents: () => call<Agents>('/api/agents'),
+  /** Those that are connected; unlike `agents` it starts none of them. */
+  agentsConnected: () => call<{ agents: AgentStanding[] }>('/api/agents/connected'),
   /** Without a digest it shows what would be changed; with one it is consent to exactly that. */
   changeAgent: (kind: string, change: 'connect' | 'disconnect', jobs?: boolean, digest?: string) =>
     post<AgentChange>(`/api/agents/${encode(kind)}/${change}`, {

@@ -10,6 +10,7 @@ import type {
   AgentChange,
   AgentModels,
   Agents,
+  AgentStanding,
   AgentUsage,
   Approval,
   ArchiveMessage,
@@ -444,6 +445,11 @@ const agents = v.object({
   refused: v.string(),
 }) satisfies v.GenericSchema<unknown, Agents>;
 
+const standing = v.object({
+  kind: v.string(),
+  jobs: v.boolean(),
+}) satisfies v.GenericSchema<unknown, AgentStanding>;
+
 const change = v.object({
   kind: v.string(),
   done: v.boolean(),
@@ -722,6 +728,7 @@ describe('the server answers as the page expects', () => {
     ['history.json', v.object({ topic: v.string(), decisions: v.array(decision) })],
     ['archive.json', v.object({ messages: v.array(archived) })],
     ['agents.json', agents],
+    ['agents-connected.json', v.object({ agents: v.array(standing) })],
     ['agent-change.json', change],
     ['works.json', works],
     ['sizes.json', sizes],

@@ -1,7 +1,7 @@
 // The agent CLIs of this computer: found, connected, and the change that
 // connecting one makes. What is shown is what is consented to, by its digest.
 
-import { api, type AgentChange, type AgentFound, type Agents } from '../../lib/api';
+import { api, type AgentChange, type AgentFound, type Agents, type AgentStanding } from '../../lib/api';
 import { Loaded } from '../../lib/loaded.svelte';
 import type { Sign } from '../../ui/signs';
 
@@ -20,6 +20,7 @@ export interface Change {
 
 class AgentsHere {
   readonly found = new Loaded<Agents>();
+  readonly connected = new Loaded<{ agents: AgentStanding[] }>();
   /** The change that is looked at, else null. */
   change: Change | null = $state(null);
   /** What was done last, in a sentence. */
@@ -31,6 +32,11 @@ class AgentsHere {
 
   async load(): Promise<void> {
     await this.found.load(api.agents);
+  }
+
+  /** Whether sessions of kind may start agents without a question; null where that is not known. */
+  startsAgents(kind: string): boolean | null {
+    return this.connected.value?.agents.find((one) => one.kind === kind)?.jobs ?? null;
   }
 
   /** Works the change out and shows it. */
