@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/cpu"
@@ -68,6 +69,7 @@ type Home struct {
 	Bin  string   // first on PATH
 	Tmp  string   // TMPDIR, beside HOME: codex refuses one above it
 	More []string // more of the environment, NAME=value
+	Less []string // names of what of it no process gets
 
 	clis  CLIs
 	model *FakeModel
@@ -170,7 +172,7 @@ const openCodeModels = ".config/opencode-models.json"
 // Env is the whole environment of every process in the home: what each CLI
 // needs to find the model and to leave the network alone.
 func (h *Home) Env() []string {
-	return append([]string{
+	env := append([]string{
 		"HOME=" + h.Dir,
 		"PATH=" + h.Bin + ":/usr/local/bin:/usr/bin:/bin",
 		"TMPDIR=" + h.Tmp,
@@ -193,6 +195,10 @@ func (h *Home) Env() []string {
 		"OPENCODE_MODELS_PATH=" + filepath.Join(h.Dir, openCodeModels),
 		"npm_config_offline=true",
 	}, h.More...)
+	return slices.DeleteFunc(env, func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return slices.Contains(h.Less, name)
+	})
 }
 
 // claudeSeed answers what an interactive claude asks a newcomer.

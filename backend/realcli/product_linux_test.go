@@ -21,19 +21,24 @@ import (
 	"bridge/backend/realcli"
 )
 
-// install puts the product on the PATH, connects the CLIs to it as a person
-// would and serves it in the foreground until the test ends.
+// install connects the CLIs and serves the product in the foreground until the test ends.
 func (w *world) install() {
+	w.Helper()
+	w.connect()
+	w.serve()
+}
+
+// connect puts the product on the PATH and connects the CLIs to it as a person would.
+func (w *world) connect() {
 	w.Helper()
 	product, err := product()
 	must(w.T, err)
 	for _, program := range []string{"bridge", "bridge-hook"} {
 		must(w.T, os.Link(filepath.Join(product, program), filepath.Join(w.home.Bin, program)))
 	}
-	w.home.More = []string{"BRIDGE_LOG_LEVEL=debug"}
+	w.home.More = append(w.home.More, "BRIDGE_LOG_LEVEL=debug")
 	w.Logf("bridge install --yes:\n%s", w.bridge("install", "--yes"))
 	w.logs = append(w.logs, filepath.Join(w.home.Dir, ".bridge", "logs", "bridge.log"))
-	w.serve()
 }
 
 // product is the folder with the programs under test, beside the homes that link
