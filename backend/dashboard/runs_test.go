@@ -72,6 +72,7 @@ func (t toldJobs) Detail(name string) (jobs.Detail, error) {
 				Base: "3f6c1f0", Head: "3f6c1f0", Files: []runs.Changed{{Path: "notes.md", Status: "added", Added: 3}},
 				Commands: []runs.Command{{Command: "rg -n listen", Exit: &exit}}, Tokens: 910, DurationMs: 58_211, Layer: "own",
 			}, fixedTime)
+			envelope.Variables = []string{"HOME", "OPENAI_API_KEY"}
 			detail.Result = &envelope
 		}
 		return detail, nil

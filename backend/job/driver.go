@@ -6,6 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"bridge/backend/bridge"
@@ -109,6 +112,20 @@ type Spec struct {
 	ToolLevelOnly bool
 	// ACP is what is known of an agent of the kind ACP.
 	ACP ACPAgent
+}
+
+// Variables are the names of Env that stand in the job's environment, sorted.
+func (s Spec) Variables() []string {
+	names := map[string]bool{}
+	for _, pair := range s.Env {
+		name, _, has := strings.Cut(pair, "=")
+		if has {
+			names[name] = true
+		} else {
+			delete(names, name)
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // ACPAgent is what the owner's config says of an agent that speaks the Agent Client

@@ -28,11 +28,13 @@ const (
 // the CLI that take their time run beside it and post what came of them.
 type drive struct {
 	*runner
-	run      job.Run
-	watch    *runs.Watch
-	saw      evidence
-	posts    chan func()   // to be done by the loop
-	finished chan struct{} // closed when the loop takes no more
+	run   job.Run
+	watch *runs.Watch
+	saw   evidence
+	// variables are the names of what the job's environment has of its owner's.
+	variables []string
+	posts     chan func()   // to be done by the loop
+	finished  chan struct{} // closed when the loop takes no more
 
 	questions map[string]*job.Approval    // by the question's id, those of the CLI that are open
 	orders    map[string]api.OrderOutcome // what became of each
@@ -77,6 +79,9 @@ func (d *drive) begin(ctx context.Context) error {
 	spec, err := d.Fit(d.driverSpec())
 	if err != nil {
 		return err
+	}
+	if !spec.Unlinked { // what another PC's job has stays here
+		d.variables = spec.Variables()
 	}
 	if err := d.note(Entry{Kind: EntryPrompt, ID: d.spec.PromptID, Text: d.spec.Prompt}); err != nil {
 		return err

@@ -235,6 +235,9 @@ func TestRMT_09_AFolderToWhichALinkLeadsByNowIsNotWorkedIn(t *testing.T) {
 			}
 		}
 		envelope := b.run()
+		if envelope.Variables != nil {
+			t.Errorf("%s: another PC is told of the variables here: %q", name, envelope.Variables)
+		}
 		_, err := os.Stat(filepath.Join(elsewhere, "made"))
 		if (envelope.State == job.Finished) == swapped || err == nil || swapped && !strings.Contains(envelope.Error, "a link leads elsewhere") {
 			t.Errorf("%s: it is %s with %q, and elsewhere %v", name, envelope.State, envelope.Error, err)

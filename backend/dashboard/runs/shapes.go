@@ -99,13 +99,16 @@ func detailShape(d jobs.Detail) shape.RunDetail {
 	case d.Result != nil:
 		detail.Result = resultShape(*d.Result)
 	case d.Problem != "":
-		detail.Result = &shape.RunResult{Status: d.Status, Error: d.Problem, Evidence: evidenceShape(runs.Evidence{})}
+		detail.Result = &shape.RunResult{Status: d.Status, Error: d.Problem, Evidence: evidenceShape(runs.Evidence{}), Variables: []string{}}
 	}
 	return detail
 }
 
 func resultShape(e runs.Envelope) *shape.RunResult {
-	return &shape.RunResult{Status: e.State, Text: e.Result, Error: e.Error, At: moment(int64(e.WrittenAt)), Evidence: evidenceShape(e.Evidence)}
+	return &shape.RunResult{
+		Status: e.State, Text: e.Result, Error: e.Error, At: moment(int64(e.WrittenAt)),
+		Evidence: evidenceShape(e.Evidence), Variables: shape.List(e.Variables),
+	}
 }
 
 func evidenceShape(e runs.Evidence) shape.Evidence {

@@ -80,6 +80,8 @@ type RunResult struct {
 	Error    string    `json:"error"` // why there is no answer, or it cannot be read; "" where there is one
 	At       *int64    `json:"at"`
 	Evidence Evidence  `json:"evidence"`
+	// Variables are the names of what the job's environment had of its owner's.
+	Variables []string `json:"variables"`
 }
 
 // Evidence is what the runner saw itself.

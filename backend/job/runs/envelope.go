@@ -33,8 +33,11 @@ type Envelope struct {
 	Branch    string        `json:"branch,omitempty"`
 	Workdir   string        `json:"workdir,omitempty"`
 	Evidence  Evidence      `json:"evidence"`
-	WrittenAt job.Millis    `json:"writtenAt"`
-	Host      string        `json:"host,omitempty"` // the paired PC that it came from, which sets none
+	// Variables are the names of what the job's environment had of its owner's, sorted
+	// (JOB-28); none of a job that came from another PC.
+	Variables []string   `json:"variables,omitempty"`
+	WrittenAt job.Millis `json:"writtenAt"`
+	Host      string     `json:"host,omitempty"` // the paired PC that it came from, which sets none
 }
 
 // Evidence is what the runner saw itself, beside what the agent says (JOB-15).

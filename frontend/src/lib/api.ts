@@ -289,6 +289,8 @@ export interface RunResult {
   error: string;
   at: number | null;
   evidence: Evidence;
+  /** The names of what its environment had of its owner's. */
+  variables: string[];
 }
 
 /** What became of the owner's words to a job; `delivery` is null where there were none. */

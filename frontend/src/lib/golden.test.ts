@@ -229,6 +229,7 @@ const runDetail = v.object({
         ended: v.string(),
         layer: v.string(),
       }),
+      variables: v.array(v.string()),
     }),
   ),
 }) satisfies v.GenericSchema<unknown, RunDetail>;
