@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -141,13 +142,35 @@ func isProgram(path string) bool {
 	return err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode().Perm()&0o111 != 0)
 }
 
+// argv is how a program is started. A text that does not say by what is one for the shell,
+// as it is for every shell: an opencode whose install script npm did not run is such a
+// text, and says what to do.
+func argv(path string, args ...string) []string {
+	command := append([]string{path}, args...)
+	if runtime.GOOS == "windows" {
+		return command
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return command // starting it says what is wrong
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	begin := make([]byte, 128)
+	n, _ := io.ReadFull(file, begin)
+	if n == 0 || bytes.HasPrefix(begin, []byte("#!")) || bytes.IndexByte(begin[:n], 0) >= 0 {
+		return command
+	}
+	return append([]string{"/bin/sh"}, command...)
+}
+
 // inspect asks the CLI for its version. One that does not answer is found all
 // the same.
 func inspect(ctx context.Context, kind bridge.AgentKind, path string) Found {
 	found := Found{Path: path, Note: versionNote(kind, "")}
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--version")
+	command := argv(path, "--version")
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.WaitDelay = time.Second
 	var out bytes.Buffer
 	cmd.Stdout = &out

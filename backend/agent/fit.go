@@ -23,7 +23,7 @@ func Fit(spec job.Spec, settings config.Settings, getenv func(string) string) (j
 		if bridge.CodeOf(err) == bridge.NotFound {
 			err = bridge.Errorf(bridge.NotFound, "%w; it was looked for in %s", err, getenv("PATH"))
 		}
-		spec.Command = []string{program}
+		spec.Command = argv(program)
 		return spec, err
 	}
 	name := spec.ACP.Name
@@ -38,7 +38,7 @@ func Fit(spec job.Spec, settings config.Settings, getenv func(string) string) (j
 	if !found {
 		return spec, bridge.Errorf(bridge.NotFound, "%s is not on this PC: agents.acp.%s names %s, which is no program", name, name, own.Command)
 	}
-	spec.Command = append([]string{program}, own.Args...)
+	spec.Command = argv(program, own.Args...)
 	for _, variable := range own.Env {
 		if value := getenv(variable); value != "" {
 			spec.Env = append(spec.Env, variable+"="+value)

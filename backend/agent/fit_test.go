@@ -3,6 +3,7 @@ package agent
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +40,33 @@ func TestJOB_24_AnACPAgentIsWhatTheOwnerWrote(t *testing.T) {
 	}
 	if _, err := Fit(job.Spec{Kind: bridge.Antigravity}, settings, env); bridge.CodeOf(err) != bridge.NotFound || !strings.Contains(err.Error(), "agy is not on PATH") {
 		t.Errorf("a kind that is not there: %v", err)
+	}
+}
+
+// What is started is what a shell would start.
+func TestJOB_27_AProgramIsStartedAsAShellDoesIt(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there a program is known by its name")
+	}
+	path := filepath.Join(t.TempDir(), "opencode")
+	env := func(name string) string { return map[string]string{"BRIDGE_OPENCODE_BIN": path}[name] }
+	for text, want := range map[string][]string{
+		"#!/bin/sh\necho 1.18.33\n": {path},
+		"echo 1.18.33\n":            {"/bin/sh", path},
+		"\x7fELF\x02\x01\x01\x00ab": {path},
+		"":                          {path},
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Fit(job.Spec{Kind: bridge.OpenCode}, config.Settings{}, env)
+		if err != nil || !slices.Equal(got.Command, want) {
+			t.Errorf("%q is started by %q (%v), want %q", text, got.Command, err, want)
+		}
+		found, err := Detect(t.Context(), bridge.OpenCode, Lookup{Env: env})
+		if tells := strings.Contains(text, "echo"); err != nil || tells != (found.Version == "1.18.33") {
+			t.Errorf("%q: its version is %q (%v)", text, found.Version, err)
+		}
 	}
 }
 

@@ -345,7 +345,7 @@ func callTool(ctx context.Context, c *client.Client, tool, arguments string, out
 
 // job-named VARIABLE: keeps the name of the job that the last output tells of.
 func jobNamed(ts *testscript.TestScript, _ bool, args []string) {
-	name := regexp.MustCompile(`claude-(job|ask)-[0-9a-f]{8}`).FindString(ts.ReadFile("stdout"))
+	name := regexp.MustCompile(`(claude|opencode)-(job|ask)-[0-9a-f]{8}`).FindString(ts.ReadFile("stdout"))
 	if name == "" {
 		ts.Fatalf("the last output tells of no job")
 	}
