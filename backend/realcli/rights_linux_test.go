@@ -1,10 +1,13 @@
 package realcli_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,9 +68,9 @@ func TestJOB_26_RealSessionsAskBeforeTheyStartAgents(t *testing.T) {
 			before := content(t, settings)
 			w.install()
 			name := kind + "-p"
-			w.model.Script("work", realcli.Say("the-work-is-done"))
 			spawns := func(one asker, script string) {
-				w.model.Script(script, realcli.Call(one.tool+"spawn_codex", map[string]any{"prompt": "play script:work"}), realcli.Say("said-after-"+script))
+				w.model.Script(script+"-work", realcli.Say(script+"-is-worked-on"))
+				w.model.Script(script, realcli.Call(one.tool+"spawn_codex", map[string]any{"prompt": "play script:" + script + "-work"}), realcli.Say("said-after-"+script))
 				w.prompt(one, script)
 			}
 
@@ -90,6 +93,16 @@ func TestJOB_26_RealSessionsAskBeforeTheyStartAgents(t *testing.T) {
 					w.Errorf("a job was made:\n%s", said)
 				}
 			})
+			w.step("allowed there it is", func(w *world) {
+				spawns(asking, "spawns-again")
+				must(w.T, asking.terminal.Until(soon(w.T), "the CLI's own question", asking.dialog))
+				w.press(asking.terminal, "Enter", "end of the question", func(screen string) bool { return !asking.dialog(screen) })
+				if r := w.request("the answer to spawn_codex", asks("spawns-again", 1)); jobName.FindString(last(r)) == "" {
+					w.Errorf("its model reads %s", last(r))
+				}
+				w.request("the result", holds("spawns-again-is-worked-on"))
+				w.idle(name)
+			})
 			must(t, asking.terminal.Close(soon(t)))
 
 			w.step("by the owner's word it starts one without a question", func(w *world) {
@@ -100,7 +113,7 @@ func TestJOB_26_RealSessionsAskBeforeTheyStartAgents(t *testing.T) {
 				if r := w.request("the answer to spawn_codex", asks("starts", 1)); jobName.FindString(last(r)) == "" {
 					w.Errorf("its model reads %s", last(r))
 				}
-				w.request("the result", holds("the-work-is-done"))
+				w.request("the result", holds("starts-is-worked-on"))
 				w.idle(kind + "-q")
 				must(w.T, allowed.terminal.Close(soon(w.T)))
 			})
@@ -109,6 +122,55 @@ func TestJOB_26_RealSessionsAskBeforeTheyStartAgents(t *testing.T) {
 				t.Errorf("%s was\n%s\nand is\n%s", how.settings, before, after)
 			}
 		})
+	}
+}
+
+// mode is a way in which a session without a terminal says what it may do.
+type mode struct {
+	kind  string
+	flags []string
+	all   bool // it has said itself that everything runs, its shell without a sandbox too
+	none  bool // it starts nothing, whatever is allowed
+}
+
+var modes = []mode{
+	{kind: "claude", flags: []string{"--permission-mode", "manual"}},
+	{kind: "claude", flags: []string{"--permission-mode", "acceptEdits"}},
+	{kind: "claude", flags: []string{"--permission-mode", "plan"}, none: true},
+	{kind: "claude", flags: []string{"--permission-mode", "dontAsk"}},
+	{kind: "codex", flags: []string{"--sandbox", "read-only"}},
+	{kind: "codex", flags: []string{"--sandbox", "workspace-write"}},
+	{kind: "codex", flags: []string{"--sandbox", "danger-full-access"}, all: true},
+	{kind: "opencode"},
+}
+
+// Whatever mode a session runs in, it starts an agent by the owner's word alone, and none
+// with more access than the owner allows any job.
+func TestJOB_26_NoModeOfASessionIsARight(t *testing.T) {
+	trial.Long(t, "each CLI is started in each of its modes")
+	w := newWorld(t, "p")
+	must(t, w.home.Append(".bridge/config.json", `{"jobs": {"maxAccess": "ask"}}`))
+	w.install()
+	run := map[string]func(ctx context.Context, dir, prompt string, args ...string) (string, error){
+		"claude": w.home.Claude, "codex": w.home.Codex, "opencode": w.home.OpenCode,
+	}
+	for _, allowed := range []bool{false, true} {
+		w.bridge("install", fmt.Sprintf("--allow-jobs=%v", allowed), "--yes")
+		for _, mode := range modes {
+			for _, access := range []string{"read", "ask", "edit"} {
+				script := strings.Join(append([]string{mode.kind, access, fmt.Sprint(allowed)}, mode.flags...), "-")
+				w.model.Script(script, realcli.Call(agents[mode.kind].tool+"spawn_codex", map[string]any{"prompt": "hello", "access": access}), realcli.Say("said"))
+				out, err := run[mode.kind](soon(t), w.home.Project("p"), "play script:"+script, mode.flags...)
+				told := "" // opencode ends where nobody is there to ask
+				if all := w.model.Requests(); slices.ContainsFunc(all, asks(script, 1)) {
+					told = last(all[slices.IndexFunc(all, asks(script, 1))])
+				}
+				want := (allowed || mode.all) && !mode.none && access != "edit"
+				if started := jobName.MatchString(told); started != want {
+					t.Errorf("%s: a job is started: %v, want %v; its model reads %s; it said (%v) %s", script, started, want, told, err, out)
+				}
+			}
+		}
 	}
 }
 
