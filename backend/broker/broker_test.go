@@ -28,6 +28,7 @@ import (
 	"bridge/backend/session"
 	"bridge/backend/store"
 	"bridge/backend/store/transfer"
+	"bridge/backend/trial"
 )
 
 // bench is one broker on a real store and a real socket, which a test may end
@@ -218,14 +219,11 @@ func (b *bench) stage(messageID string) bridge.Stage {
 	return row.Stage()
 }
 
-// patience is how long anything may take before a test gives up.
-const patience = time.Minute
-
 // eventually waits for a condition that another goroutine of the broker brings
 // about.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
 	defer cancel()
 	for !done() {
 		select {

@@ -17,6 +17,7 @@ import (
 	"bridge/backend/mail"
 	"bridge/backend/reach"
 	"bridge/backend/session"
+	"bridge/backend/trial"
 )
 
 // codex puts a program in codex's place: it appends the message of every queue
@@ -29,7 +30,7 @@ func (b *bench) codex(script string) (arrived func() []string) {
 	if err := os.WriteFile(bin, []byte("#!/bin/sh\nprintf '%s\\036' \"$5\" >> "+log+"\n"+script+"\n"), 0o700); err != nil { //nolint:forbidigo // a test's program
 		b.t.Fatal(err)
 	}
-	b.queue = agent.Queue{Bin: bin, Timeout: patience}
+	b.queue = agent.Queue{Bin: bin, Timeout: trial.Patience}
 	return func() []string {
 		raw, err := os.ReadFile(log)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"bridge/backend/ipc/api"
 	"bridge/backend/proc"
 	"bridge/backend/session"
+	"bridge/backend/trial"
 )
 
 // childrenOf waits until the broker shows the children of a session so, one line
@@ -23,7 +24,7 @@ func (b *bench) childrenOf(name, want string) api.Peer {
 	b.t.Helper()
 	changes, stop := b.broker.Watch()
 	defer stop()
-	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(b.t.Context(), trial.Patience)
 	defer cancel()
 	for {
 		peers, err := b.broker.Peers(ctx)

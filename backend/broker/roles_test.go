@@ -11,6 +11,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
+	"bridge/backend/trial"
 )
 
 // everyRole is written out: a new role is decided here for every operation.
@@ -104,7 +105,7 @@ func TestJOB_11_EveryOperationIsOpenToItsRolesAlone(t *testing.T) {
 		client := b.dial(role)
 		for op, roles := range operationRoles {
 			t.Run(fmt.Sprintf("JOB-11 %s as %s", op, role), func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
 				defer cancel()
 				var answer json.RawMessage
 				err := client.Call(ctx, op, api.Empty{}, &answer)

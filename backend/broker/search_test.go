@@ -8,12 +8,13 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
+	"bridge/backend/trial"
 )
 
 // finds asks until the index has everything and returns topics and snippets.
 func (p peer) finds(args api.SearchArgs) []string {
 	p.b.t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(trial.Patience); ; {
 		result, err := p.SearchHistory(p.b.t.Context(), args)
 		if err == nil && result.Behind == 0 {
 			found := []string{}

@@ -14,6 +14,7 @@ import (
 	"bridge/backend/session"
 	"bridge/backend/store"
 	"bridge/backend/store/transfer"
+	"bridge/backend/trial"
 )
 
 // status is the answer without its times, which must lie within the test's own.
@@ -24,7 +25,7 @@ func (p peer) status(messageID string) []api.SentStage {
 		p.b.t.Fatalf("%s asks for %s: %+v, %v", p.Name, messageID, answer, err)
 	}
 	for i, r := range answer.Recipients {
-		if age := p.b.now().Sub(time.UnixMilli(r.At)); age < -time.Second || age > patience {
+		if age := p.b.now().Sub(time.UnixMilli(r.At)); age < -time.Second || age > trial.Patience {
 			p.b.t.Errorf("%s was %s at %v", r.Name, r.Stage, time.UnixMilli(r.At))
 		}
 		answer.Recipients[i].At = 0

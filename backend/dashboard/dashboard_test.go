@@ -28,6 +28,7 @@ import (
 	"bridge/backend/reach"
 	"bridge/backend/session"
 	"bridge/backend/store"
+	"bridge/backend/trial"
 )
 
 const testSecret config.Secret = "0123456789abcdef0123456789abcdef"
@@ -421,13 +422,10 @@ func (w *world) append(message bridge.Message, to ...string) {
 	w.broker.changed()
 }
 
-// patience is how long anything may take before a test gives up.
-const patience = time.Minute
-
 // eventually polls until ok or the deadline.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(trial.Patience)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

@@ -18,6 +18,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/chat"
 	"bridge/backend/ipc/api"
+	"bridge/backend/trial"
 )
 
 // openEvents opens a stream and returns its lines as they come.
@@ -44,7 +45,7 @@ func openEvents(t *testing.T, w *world) (<-chan string, *http.Response) {
 // awaitLine reads until the wanted line comes.
 func awaitLine(t *testing.T, lines <-chan string, want string) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(trial.Patience)
 	for {
 		select {
 		case line, open := <-lines:
@@ -122,7 +123,7 @@ func TestCloseEndsTheStreamsAndRefusesNewOnes(t *testing.T) {
 	if err := w.board.Close(); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.After(patience)
+	deadline := time.After(trial.Patience)
 	for open := true; open; {
 		select {
 		case _, open = <-lines:
@@ -301,7 +302,7 @@ func TestASlowClientIsDropped(t *testing.T) {
 	if err := w.request(http.MethodGet, "/api/events", "").Write(conn); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(trial.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := io.ReadAll(conn); err != nil {

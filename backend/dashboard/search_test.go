@@ -15,12 +15,13 @@ import (
 	"bridge/backend/decision"
 	"bridge/backend/search"
 	"bridge/backend/store"
+	"bridge/backend/trial"
 )
 
 // found asks for words until the index has everything.
 func (w *world) found(query string) shape.Search {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(trial.Patience); ; {
 		answer := w.get("/api/search?" + query)
 		if answer.status != http.StatusServiceUnavailable { // the index is being opened
 			if wire := decode[shape.Search](w.t, answer); wire.Behind == 0 {

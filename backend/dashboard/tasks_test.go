@@ -17,6 +17,7 @@ import (
 	"bridge/backend/maintain"
 	"bridge/backend/maintain/check"
 	"bridge/backend/store"
+	"bridge/backend/trial"
 )
 
 // kept is a world over a real home with a store in it, cared for by a real
@@ -56,7 +57,7 @@ func kept(t *testing.T, change ...func(*maintain.Maintenance)) (*world, config.H
 // ended waits for the newest work to end.
 func (w *world) ended() shape.Task {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(trial.Patience); time.Now().Before(deadline); {
 		tasks := decode[shape.Tasks](w.t, w.get("/api/storage/work"))
 		if tasks.Running == nil && len(tasks.Ended) > 0 {
 			return tasks.Ended[0]
@@ -209,7 +210,7 @@ func TestDSK_06_OneWorkAtATimeWithItsProgressInTheEvents(t *testing.T) {
 // openStream opens the event stream, which ends after a while.
 func (w *world) openStream(t *testing.T) *bufio.Scanner {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(t.Context(), trial.Patience)
 	t.Cleanup(stop)
 	response, err := w.server.Client().Do(w.request(http.MethodGet, "/api/events", "").WithContext(ctx))
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
+	"bridge/backend/trial"
 )
 
 // The homes of two paired PCs, in one folder.
@@ -83,7 +84,7 @@ func freePort(t *testing.T) int {
 // until asks again until it is so.
 func (b *broker) until(what string, is func(ctx context.Context) bool) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -15,6 +15,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
+	"bridge/backend/trial"
 )
 
 // oldJob is a job that goes to the archive as soon as a broker looks.
@@ -143,7 +144,7 @@ func archiveUnder(t *testing.T, home string, judge func(*traced, call) verdict, 
 		return judge(program, c)
 	}, output, output, "serve", "--port", "0", "--home", home)
 	close(begun)
-	deadline, tick := time.After(patience), time.NewTicker(5*time.Millisecond)
+	deadline, tick := time.After(trial.Patience), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for !archived(home) {
 		select {
@@ -159,7 +160,7 @@ func archiveUnder(t *testing.T, home string, judge func(*traced, call) verdict, 
 	_ = unix.Kill(program.cmd.Process.Pid, unix.SIGTERM) // it may have ended
 	select {
 	case <-program.ended:
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatal("it does not end")
 	}
 }

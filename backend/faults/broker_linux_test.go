@@ -20,6 +20,7 @@ import (
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/maintain/check"
+	"bridge/backend/trial"
 )
 
 // broker is a real `bridge serve` under trace, with two sessions.
@@ -57,7 +58,7 @@ func serve(t *testing.T, home string, judge func(call) verdict) *broker {
 	case <-b.output.said:
 	case <-b.ended:
 		t.Fatalf("serve ended: %s", &b.output.text)
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatal("serve is not ready")
 	}
 	b.alice, b.bob = b.join("alice"), b.join("bob")
@@ -66,7 +67,7 @@ func serve(t *testing.T, home string, judge func(call) verdict) *broker {
 
 func (b *broker) join(name string) *ipc.Client {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 	defer cancel()
 	home := homeAt(b.T, b.home)
 	token, err := home.ExistingToken()
@@ -106,7 +107,7 @@ func (b *broker) send(id string) bool {
 // inbox takes all that waits for bob.
 func (b *broker) inbox() map[string]int {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 	defer cancel()
 	seen := map[string]int{}
 	for {
@@ -144,7 +145,7 @@ func (b *broker) terminate() {
 	}
 	select {
 	case <-b.ended:
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		b.Error("serve does not end")
 	}
 }

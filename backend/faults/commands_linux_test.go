@@ -19,9 +19,6 @@ import (
 	"bridge/backend/trial"
 )
 
-// patience bounds every command: none may hang because of a disk.
-const patience = trial.Patience
-
 // work is one of the doctor's, or what the daemon has done by itself.
 type work struct {
 	name string
@@ -115,7 +112,7 @@ func (w work) meets(t *testing.T, p *plan, made string) bool {
 	program := start(t, home, p.judge, &text, &text, append(w.args, "--home", home)...)
 	select {
 	case <-program.ended:
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatalf("%s at %d: it hangs", p.name, p.n)
 	}
 	if len(p.touched) == 0 {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"bridge/backend/trial"
 )
 
 // leftLog is what is left of a lost store, and nowhere else.
@@ -89,12 +91,12 @@ func serveAnew(t *testing.T, home string, judge func(call) verdict) (text string
 		serves = true
 		_ = unix.Kill(program.cmd.Process.Pid, unix.SIGTERM) // it may just have ended
 	case <-program.ended:
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatal("it neither serves nor ends")
 	}
 	select {
 	case <-program.ended:
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatal("it does not end")
 	}
 	return output.text.String(), serves

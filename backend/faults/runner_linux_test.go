@@ -14,6 +14,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
+	"bridge/backend/trial"
 )
 
 const runnersJob = "claude-job-0000000b"
@@ -115,7 +116,7 @@ func runUnder(t *testing.T, p *plan, n int, home string) (met, answered bool) {
 		}
 		return v
 	}, output, output, "run-job", folder, "--home", home)
-	deadline, tick := time.After(patience), time.NewTicker(5*time.Millisecond)
+	deadline, tick := time.After(trial.Patience), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for told := false; ; {
 		select {
@@ -155,7 +156,7 @@ func checkRun(t *testing.T, what, home, work string) (answered bool) {
 	id := runs.ResultID(runnersJob, 1)
 	for range 2 {
 		b := serve(t, home, func(call) verdict { return verdict{} })
-		deadline, tick := time.After(patience), time.NewTicker(5*time.Millisecond)
+		deadline, tick := time.After(trial.Patience), time.NewTicker(5*time.Millisecond)
 		for closed := false; !closed; {
 			select {
 			case <-tick.C:

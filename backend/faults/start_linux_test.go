@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"bridge/backend/trial"
 )
 
 // TestMSG_01_VER_02_FaultsWhileABrokerStarts lets writes and syncs fail while a
@@ -52,12 +54,12 @@ func startUnder(t *testing.T, p *plan, n int, home string) bool {
 		serves = true
 		_ = unix.Kill(program.cmd.Process.Pid, unix.SIGTERM) // it may just have ended
 	case <-program.ended:
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Errorf("%s at %d: it neither serves nor ends", p.name, n)
 	}
 	select {
 	case <-program.ended:
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatalf("%s at %d: it does not end", p.name, n)
 	}
 	if p.met() == 0 {

@@ -18,12 +18,9 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
+	"bridge/backend/trial"
 	"bridge/backend/wire"
 )
-
-// patience bounds every wait of these tests: it passes only when something is
-// broken.
-const patience = time.Minute
 
 // childDials makes the test binary a process that only dials (another user's).
 const childDials = "IPC_TEST_DIAL"
@@ -181,7 +178,7 @@ func within[T any](t testing.TB, what string, c <-chan T) T {
 	select {
 	case value := <-c:
 		return value
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatalf("%s did not come", what)
 		panic("unreachable")
 	}
@@ -201,7 +198,7 @@ func (r *running) raw(t testing.TB) *line {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() }) // a test may have closed it
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(trial.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	return &line{t: t, conn: conn, reader: bufio.NewReader(conn)}

@@ -11,6 +11,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
+	"bridge/backend/trial"
 )
 
 // keep runs k until the test ends or stop is called.
@@ -29,7 +30,7 @@ func keep(t *testing.T, link *Reconnector) (stop func()) {
 
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -249,7 +250,7 @@ func TestDialPatientlyWaitsForABrokerThatStarts(t *testing.T) {
 	}
 	connected := make(chan error, 1)
 	go func() {
-		client, err := DialPatiently(t.Context(), target, Hello{}, patience)
+		client, err := DialPatiently(t.Context(), target, Hello{}, trial.Patience)
 		if err == nil {
 			err = client.Close()
 		}

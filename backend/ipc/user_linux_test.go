@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/trial"
 	"bridge/backend/wire"
 )
 
@@ -28,7 +29,7 @@ func dialAsChild(socket string) int {
 		return 1
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(trial.Patience)); err != nil {
 		fmt.Println(err)
 		return 1
 	}

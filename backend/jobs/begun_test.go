@@ -13,6 +13,7 @@ import (
 	"bridge/backend/job"
 	"bridge/backend/orphans"
 	"bridge/backend/proc"
+	"bridge/backend/trial"
 )
 
 // rewind has the book say what a broker had written that died while it began run n.
@@ -152,7 +153,7 @@ func TestJOB_02_ADeadRunnerOfAnEarlierRunIsNotThisOnes(t *testing.T) {
 		if one.Run != 2 || one.Host != nil {
 			t.Errorf("as its next runner is started it has %+v", one.Host)
 		}
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatal("it is not continued")
 	}
 }

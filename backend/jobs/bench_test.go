@@ -31,7 +31,6 @@ import (
 
 const (
 	testToken = "a-token-of-sufficient-length"
-	patience  = trial.Patience
 )
 
 // bench is a broker with jobs on a real store and a real socket, which a test may
@@ -264,14 +263,14 @@ func (s session) mail(want int) []api.InboxMessage {
 // eventually waits for what sends no signal.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(trial.Patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !done() {
 		select {
 		case <-deadline.C:
-			t.Fatalf("%s: not within %s", what, patience)
+			t.Fatalf("%s: not within %s", what, trial.Patience)
 		case <-tick.C:
 		}
 	}
@@ -291,7 +290,7 @@ func (b *bench) started() *runner {
 	select {
 	case folder := <-b.starts:
 		return b.runnerIn(folder)
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		b.t.Fatal("no runner was started")
 		return nil
 	}
@@ -365,7 +364,7 @@ func (r *runner) finish(words string) {
 // orders waits for orders.
 func (r *runner) orders() []api.Order {
 	r.b.t.Helper()
-	ctx, cancel := context.WithTimeout(r.b.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.b.t.Context(), trial.Patience)
 	defer cancel()
 	orders, err := r.RunnerWait(ctx)
 	if err != nil {

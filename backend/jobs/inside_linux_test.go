@@ -18,6 +18,7 @@ import (
 	"bridge/backend/job"
 	"bridge/backend/sandbox"
 	leases "bridge/backend/session"
+	"bridge/backend/trial"
 )
 
 // The test's own program is also a runner, what runs inside its job, and a
@@ -67,7 +68,7 @@ func testInside(raw string) int {
 	if json.Unmarshal([]byte(raw), &in) != nil {
 		return 1
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 	defer cancel()
 	answers := map[string]string{}
 	for name, try := range in.ways() {

@@ -132,16 +132,13 @@ func (p *pc) await(other *pc, up bool) remote.Status {
 	}
 }
 
-// patience bounds every wait; it is no measure of speed.
-const patience = trial.Patience
-
 // next waits for what comes next; what names it where nothing does.
 func next[T any](t *testing.T, what string, from <-chan T) T {
 	t.Helper()
 	select {
 	case came := <-from:
 		return came
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatalf("waited for %s, and nothing came", what)
 		panic("unreachable")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/remote"
+	"bridge/backend/trial"
 	"bridge/backend/wire"
 )
 
@@ -105,7 +106,7 @@ func nextChange(a, b *pc, what string) {
 	select {
 	case <-a.changed:
 	case <-b.changed:
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		a.t.Fatalf("waited for %s, and nothing changed", what)
 	}
 }
@@ -212,7 +213,7 @@ func TestRMT_02_OnlyPairedKeysAreLetIn(t *testing.T) {
 			conn, err := tls.Dial("tcp", b.address(), tt.config)
 			if err == nil { // the server's verdict on us comes after our handshake
 				defer conn.Close()
-				_ = conn.SetReadDeadline(time.Now().Add(patience))
+				_ = conn.SetReadDeadline(time.Now().Add(trial.Patience))
 				_, err = conn.Read(make([]byte, 1))
 			}
 			if (err == nil) != tt.in {
@@ -235,7 +236,7 @@ func TestRMT_02_AResumedSessionOpensNothing(t *testing.T) {
 			return false, err
 		}
 		defer conn.Close()
-		_ = conn.SetReadDeadline(time.Now().Add(patience))
+		_ = conn.SetReadDeadline(time.Now().Add(trial.Patience))
 		_, err = conn.Read(make([]byte, 1)) // takes any ticket in, too
 		return conn.ConnectionState().DidResume, err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
+	"bridge/backend/trial"
 )
 
 func TestMSG_03_AnIdComesBackAsItWasWritten(t *testing.T) {
@@ -236,7 +237,7 @@ func TestMSG_10_AHostThatReadsNothingKeepsNoProcess(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("serve: %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatal("the session does not end while its host does not read")
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
+	"bridge/backend/trial"
 )
 
 // endsWith is a runner that ends at once with those words, and is gone then.
@@ -102,7 +103,7 @@ func TestJOB_01_WhoGivesUpAnAskHasItsResultAsMail(t *testing.T) {
 	w.call(3, "ask_codex", `{"prompt":"Count.","cwd":"/"}`)
 	select {
 	case <-begun:
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatal("no runner was started")
 	}
 	w.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)

@@ -12,6 +12,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/store"
+	"bridge/backend/trial"
 )
 
 // TestMSG_12_SendStatusTellsASessionWhatBecameOfItsMail goes through the tool as
@@ -33,7 +34,7 @@ func TestMSG_12_SendStatusTellsASessionWhatBecameOfItsMail(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask := fmt.Sprintf(`{"message_id":%q}`, sent.ID)
-	began := time.Now().Add(-patience).UnixMilli()
+	began := time.Now().Add(-trial.Patience).UnixMilli()
 	check := func(call int, stage, evidence string) {
 		t.Helper()
 		w.call(call, "send_status", ask)

@@ -16,6 +16,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/store"
+	"bridge/backend/trial"
 )
 
 // wire is a host that speaks to one session's server line by line, with a real
@@ -75,9 +76,6 @@ func openOn(t *testing.T, b brokertest.Running, opts Options) *wire {
 	return w
 }
 
-// patience is how long anything may take before a test gives up.
-const patience = time.Minute
-
 // close ends the host's side and waits for the server to end.
 func (w *wire) close() {
 	w.in.Close()
@@ -87,7 +85,7 @@ func (w *wire) close() {
 			w.t.Errorf("the server ended with %v", err)
 		}
 		w.ended <- nil
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		w.t.Fatal("the server did not end with its input")
 	}
 }
@@ -102,7 +100,7 @@ func (w *wire) say(line string) {
 // next waits for the next line that fits.
 func (w *wire) next(what string, fits func(map[string]any) bool) map[string]any {
 	w.t.Helper()
-	late := time.After(patience)
+	late := time.After(trial.Patience)
 	for {
 		select {
 		case line, ok := <-w.lines:
@@ -166,7 +164,7 @@ func (w *wire) send(body string) string {
 // reaches waits until a message is at a stage.
 func (w *wire) reaches(id string, stage bridge.Stage) {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(trial.Patience); ; <-time.After(5 * time.Millisecond) {
 		row, err := w.db.Find(w.t.Context(), id)
 		if err == nil && row.Stage() == stage {
 			return

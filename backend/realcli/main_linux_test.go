@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"bridge/backend/realcli"
+	"bridge/backend/trial"
 )
 
 // TestMain moves the whole run into a network namespace of its own, so that
@@ -106,7 +107,7 @@ func newWorld(t *testing.T, projects ...string) *world {
 
 // close shows what is needed to understand a failure, then ends everything.
 func (w *world) close() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), trial.Patience)
 	defer cancel()
 	if w.Failed() {
 		for _, terminal := range w.terminals {

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"bridge/backend/realcli"
+	"bridge/backend/trial"
 )
 
 // install connects the CLIs and serves the product in the foreground until the test ends.
@@ -218,7 +219,7 @@ func (d *dashboard) state(t *testing.T, ctx context.Context) (s state, raw []byt
 // says that something changed. So a stage that is shown without an event fails.
 func (w *world) shown(what string, fits func(state) bool) state {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.Context(), trial.Patience)
 	defer cancel()
 	events := w.page.get(w.T, ctx, "/api/events")
 	defer events.Body.Close()

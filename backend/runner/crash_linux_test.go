@@ -25,6 +25,7 @@ import (
 	"bridge/backend/orphans"
 	"bridge/backend/proc"
 	"bridge/backend/sandbox"
+	"bridge/backend/trial"
 )
 
 // testRunJob is a runner's process: test-run-job HOME FOLDER SOCKET STEP. It kills
@@ -40,7 +41,7 @@ func testRunJob(args []string) int {
 	reconnector := &ipc.Reconnector{Target: ipc.Target{Socket: socket, Token: testToken}, Hello: ipc.Hello{Role: api.RoleRunner, PID: os.Getpid(), Version: "test"}}
 	go reconnector.Run(ctx)
 	o := testOptions(home, folder)
-	o.Broker, o.Patience = Link(reconnector), patience
+	o.Broker, o.Patience = Link(reconnector), trial.Patience
 	o.At = func(at Step) {
 		if at == step {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -129,7 +130,7 @@ func (b *bench) process(socket string, step Step) (code int, out string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	ctx, cancel := context.WithTimeout(b.Context(), trial.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, "test-run-job", b.home, b.folder, socket, string(step))
 	var output strings.Builder
@@ -378,7 +379,7 @@ func TestJOB_06_ACancelledJobLeavesNoProcess(t *testing.T) {
 	}
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatal("the job did not end")
 	}
 	if left, err := sandbox.Left(mark, nil); err != nil || len(left) > 0 {

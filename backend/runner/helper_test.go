@@ -42,9 +42,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience bounds every wait; it is no measure of speed.
-const patience = trial.Patience
-
 const jobName = "claude-job-0a1b2c3d"
 
 // bench is a home with one job in it.
@@ -65,12 +62,12 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	home := t.TempDir()
-	b := &bench{T: t, home: home, folder: filepath.Join(home, "jobs", jobName), work: t.TempDir(), broker: newMemory(), wait: patience}
+	b := &bench{T: t, home: home, folder: filepath.Join(home, "jobs", jobName), work: t.TempDir(), broker: newMemory(), wait: trial.Patience}
 	if err := os.MkdirAll(b.folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // a test that fails leaves nothing either
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 		defer cancel()
 		if err := sandbox.End(ctx, sandbox.Mark{Job: jobName, Token: b.token()}, nil); err != nil {
 			t.Error(err)
@@ -214,7 +211,7 @@ func (b *bench) ended(done <-chan error) {
 		if err != nil {
 			b.Fatalf("Run: %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		b.Fatal("the run did not end")
 	}
 }
@@ -280,7 +277,7 @@ func (m *memory) heard() int {
 // until waits for a report that fits, of those that came and those that come.
 func (m *memory) until(b *bench, what string, fits func(api.RunnerReport) bool) api.RunnerReport {
 	b.Helper()
-	limit := time.After(patience)
+	limit := time.After(trial.Patience)
 	for seen := 0; ; {
 		m.mu.Lock()
 		reports, more := m.reports, m.more

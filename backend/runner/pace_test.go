@@ -15,6 +15,7 @@ import (
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
+	"bridge/backend/trial"
 )
 
 // player is a driver whose agent does what a test says, in the test's own time.
@@ -318,7 +319,7 @@ func TestARunnerThatIsToldToEndLeavesNoResult(t *testing.T) {
 		if err == nil {
 			t.Error("it says that all is well")
 		}
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatal("it did not end")
 	}
 	found, err := Look(b.folder)

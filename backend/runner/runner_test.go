@@ -15,6 +15,7 @@ import (
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
 	"bridge/backend/orphans"
+	"bridge/backend/trial"
 )
 
 func TestJOB_03_AJobRunsFromItsSpecToItsEnvelope(t *testing.T) {
@@ -54,7 +55,7 @@ func TestJOB_03_AResultIsToldAgainAndTheJobNeverRunsTwice(t *testing.T) {
 		}
 	}
 	first := b.run()
-	b.broker, b.wait, b.at = newMemory(), patience, nil
+	b.broker, b.wait, b.at = newMemory(), trial.Patience, nil
 	second := b.run()
 	if first.MessageID != second.MessageID || first.WrittenAt != second.WrittenAt {
 		t.Errorf("the envelopes are %+v and %+v", first, second)
@@ -235,7 +236,7 @@ func TestJOB_02_TheRunOutlivesTheBroker(t *testing.T) {
 	case <-concluded:
 	case err := <-done:
 		t.Fatalf("the run ended without a broker's word: %v", err)
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatal("the run did not end")
 	}
 	before := len(b.broker.hellos)
@@ -270,7 +271,7 @@ func TestJOB_06_ARunWhoseHomeIsGoneEnds(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "is gone") {
 			t.Errorf("the run ended with %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatal("the run goes on")
 	}
 	if left := slices.DeleteFunc(agent, func(p job.Process) bool { return !orphans.Runs(p) }); len(left) > 0 {

@@ -25,6 +25,7 @@ import (
 	"bridge/backend/job"
 	"bridge/backend/proc"
 	"bridge/backend/sandbox"
+	"bridge/backend/trial"
 )
 
 // The test's own program is also the runner and `bridge sandbox-exec`.
@@ -43,8 +44,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-const patience = time.Minute
 
 func run(t *testing.T, rules sandbox.Rules, script string) (string, error) {
 	t.Helper()
@@ -245,7 +244,7 @@ func runner(args []string) int {
 	line, _ := json.Marshal([]job.Process{{PID: cmd.Process.Pid, Identity: identity, Role: "cli"}})
 	fmt.Println(string(line))
 	bufio.NewReader(os.Stdin).ReadString('\n') //nolint:errcheck // the end of the input is a sign, too
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 	defer cancel()
 	// Without identity and mark, only what was adopted is left to go by.
 	if err := sandbox.End(ctx, sandbox.Mark{}, nil); err != nil {
@@ -288,7 +287,7 @@ func startRunner(t *testing.T, token string) *started {
 		t.Fatalf("the runner said %q, %v", line, err)
 	}
 	// What starts them comes and goes: they are counted themselves.
-	for deadline := time.Now().Add(patience); len(s.below) < sleepers; s.below = sleeping(t, cmd.Process.Pid) {
+	for deadline := time.Now().Add(trial.Patience); len(s.below) < sleepers; s.below = sleeping(t, cmd.Process.Pid) {
 		if time.Now().After(deadline) {
 			t.Fatalf("only %v of %d sleep", s.below, sleepers)
 		}
@@ -367,7 +366,7 @@ func TestJOB_06_AnotherProcessEndsWhatADeadRunnerLeft(t *testing.T) {
 	if left := living(s.below); len(left) != len(s.below) {
 		t.Fatalf("of %v only %v outlived the runner: the test proves nothing", s.below, left)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
 	defer cancel()
 	mark := sandbox.Mark{Job: "codex-job-1", Token: "secret-b"}
 	if err := sandbox.End(ctx, mark, s.known); err != nil {
@@ -497,7 +496,7 @@ func TestRMT_09_TheFloorIsTakenWhereNoLinkLeads(t *testing.T) {
 		}
 	}()
 	ran := 0
-	for deadline := time.Now().Add(patience); ran < 40 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(trial.Patience); ran < 40 && time.Now().Before(deadline); {
 		if out, _ := run(t, sandbox.Rules{Unlinked: []string{place}}, "echo ran; echo x > "+place+"/named"); strings.HasPrefix(out, "ran") {
 			ran++
 		}

@@ -21,6 +21,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/session"
+	"bridge/backend/trial"
 )
 
 // These tests drive the built desktop app: BRIDGE_DESKTOP_BIN names it, with
@@ -132,7 +133,7 @@ func (p *program) ends(t *testing.T) {
 	t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatal("the program does not end")
 	}
 	if p.err != nil {
@@ -625,7 +626,7 @@ func TestSTO_17_TheAppMakesNoStoreInALostOnesPlace(t *testing.T) {
 		app := d.app()
 		select {
 		case <-app.ended:
-		case <-time.After(patience):
+		case <-time.After(trial.Patience):
 			t.Fatal("it does not end")
 		}
 		if app.cmd.ProcessState.ExitCode() != 3 || !strings.Contains(sentence, " is lost: ") || !strings.HasSuffix(app.output.String(), "bridge-desktop: "+sentence) {

@@ -21,13 +21,10 @@ import (
 	"bridge/backend/trial"
 )
 
-// patience is how long anything may take before a test gives up.
-const patience = trial.Patience
-
 // until polls for a condition.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(trial.Patience); time.Now().Before(deadline); {
 		if holds() {
 			return
 		}
@@ -168,7 +165,12 @@ const (
 
 func newBus(t *testing.T, withTray bool) *bus {
 	t.Helper()
-	daemon := exec.Command("dbus-daemon", "--session", "--nofork", "--print-address=1")
+	folder, err := os.MkdirTemp("", "bus") // not t.TempDir: that one may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) }) //nolint:errcheck // what is left is temporary
+	daemon := exec.Command("dbus-daemon", "--session", "--nofork", "--print-address=1", "--address=unix:path="+filepath.Join(folder, "bus"))
 	printed, err := daemon.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -29,9 +29,6 @@ import (
 
 const runsMain = "BRIDGE_HUB_TEST_MAIN"
 
-// patience bounds every wait; it is no measure of speed.
-const patience = trial.Patience
-
 func TestMain(m *testing.M) {
 	if os.Getenv(runsMain) != "" {
 		main()
@@ -85,7 +82,7 @@ func (h *hub) start(port, natsPort string) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	late := time.AfterFunc(patience, func() { _ = h.cmd.Process.Signal(syscall.SIGQUIT) }) // it says what it is at
+	late := time.AfterFunc(trial.Patience, func() { _ = h.cmd.Process.Signal(syscall.SIGQUIT) }) // it says what it is at
 	line, err := bufio.NewReader(out).ReadString('\n')
 	late.Stop()
 	_, h.address, _ = strings.Cut(strings.TrimSpace(line), "PCs join at ")
@@ -198,7 +195,7 @@ func (s *sender) run(ctx context.Context, js jetstream.JetStream, to string, wor
 // takeAll takes what waits in a PC's inbox until nothing does, by what each said.
 func (p *pc) takeAll(t *testing.T, js jetstream.JetStream) map[string]int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
 	defer cancel()
 	consumer, err := js.Consumer(ctx, subject.MessageStream("crew"), subject.Consumer(p.identity.ID))
 	if err != nil {
@@ -243,7 +240,7 @@ func TestHUB_05_AKilledHubLosesNothingThatItAcknowledged(t *testing.T) {
 		for range 100 {
 			select {
 			case <-s.count:
-			case <-time.After(patience):
+			case <-time.After(trial.Patience):
 				t.Fatal("nothing is acknowledged any more")
 			}
 		}
@@ -280,7 +277,7 @@ func TestHUB_03_CommandsOfTheTeam(t *testing.T) {
 	}
 	select {
 	case <-closed:
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Error("bert is still connected")
 	}
 	if out := run(t, h.home, "status"); !strings.Contains(out, "Hub of the team crew, node hub-1") || !strings.Contains(out, "0 of 1 PCs are up") {

@@ -79,7 +79,7 @@ func (n *nodes) leader() (node int) {
 func (f *traffic) keeps(js jetstream.JetStream, from, to *pc, what string) {
 	f.t.Helper()
 	at := subject.Subject{Team: "crew", From: from.identity.ID, To: to.identity.ID, Sort: subject.Message}.String()
-	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(f.t.Context(), trial.Patience)
 	defer cancel()
 	for i := range kept {
 		id := fmt.Sprintf("%s %d", what, i)
@@ -103,7 +103,7 @@ const kept = 30
 // goes sees a PC say something durable to another one, at whichever node it is.
 func (w *watcher) goes(to *pc) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), trial.Patience)
 	defer cancel()
 	for {
 		err := w.hub.Inbox.Store(ctx, to.identity.ID, remote.Frame{Type: "x"})

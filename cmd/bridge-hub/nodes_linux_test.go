@@ -64,7 +64,7 @@ func (n *nodes) start(i int) { n.hubs[i].start("4779", "4780") }
 // its streams have no leader. It asks as the commands do, without a program for each time.
 func (n *nodes) ask(asked int, will func(context.Context, *server.Client) error) {
 	n.t.Helper()
-	ctx, cancel := context.WithTimeout(n.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(n.t.Context(), trial.Patience)
 	defer cancel()
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
@@ -250,7 +250,7 @@ func (f *traffic) tell() {
 // until waits until it is so; something must happen all the time.
 func (f *traffic) until(what string, is func() bool) {
 	f.t.Helper()
-	silent := time.NewTimer(patience)
+	silent := time.NewTimer(trial.Patience)
 	defer silent.Stop()
 	for {
 		f.mu.Lock()
@@ -261,7 +261,7 @@ func (f *traffic) until(what string, is func() bool) {
 		}
 		select {
 		case <-f.came:
-			silent.Reset(patience)
+			silent.Reset(trial.Patience)
 		case <-silent.C:
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -331,7 +331,7 @@ func (p *pc) watch(t *testing.T) *watcher {
 // says it, hub-1 for example.
 func (w *watcher) at(but string) string {
 	w.t.Helper()
-	late := time.After(patience)
+	late := time.After(trial.Patience)
 	for {
 		if state := w.hub.State(); state.Up && state.Server != but {
 			return state.Server

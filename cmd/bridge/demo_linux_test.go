@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"bridge/backend/trial"
 )
 
 // shown is a `bridge demo` in a folder of its own for what is temporary.
@@ -24,7 +26,7 @@ type shown struct {
 
 func showDemo(t *testing.T, flags ...string) *shown {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*trial.Patience)
 	t.Cleanup(cancel)
 	s := &shown{cmd: exec.CommandContext(ctx, "bridge", append([]string{"demo", "--no-open"}, flags...)...), folder: shortDir(t)}
 	s.cmd.Env = append(os.Environ(), "TMPDIR="+s.folder)
@@ -43,7 +45,7 @@ func showDemo(t *testing.T, flags ...string) *shown {
 // waitFor returns once a file of the demo's is there.
 func (s *shown) waitFor(t *testing.T, pattern string) string {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-time.After(time.Millisecond) {
+	for deadline := time.Now().Add(trial.Patience); time.Now().Before(deadline); <-time.After(time.Millisecond) {
 		found, err := filepath.Glob(filepath.Join(s.folder, "bridge-demo-*", pattern))
 		if err != nil {
 			t.Fatal(err)

@@ -53,7 +53,7 @@ func (m *onMachine) serve() {
 	if err != nil {
 		m.Fatal(err)
 	}
-	late := time.AfterFunc(patience, func() { _ = m.cmd.Process.Kill() })
+	late := time.AfterFunc(trial.Patience, func() { _ = m.cmd.Process.Kill() })
 	defer late.Stop()
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		_ = m.cmd.Wait()
@@ -74,7 +74,7 @@ func (m *onMachine) await(what string, is func() bool) {
 	m.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	for late := time.After(patience); !is(); {
+	for late := time.After(trial.Patience); !is(); {
 		select {
 		case <-again.C:
 		case <-late:
@@ -234,7 +234,7 @@ func (f *five) whole() {
 
 func (m *onMachine) awaitHub(what string, is func(server.Status) bool) {
 	m.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(trial.Patience); ; {
 		said, err := exec.CommandContext(m.Context(), "bridge-hub", "status", "--json", "--home", m.home).Output() //nolint:gosec // a program of this test
 		var status server.Status
 		if err == nil && json.Unmarshal(said, &status) == nil && is(status) {

@@ -36,7 +36,7 @@ type ran struct {
 
 func runBridge(t *testing.T, env []string, stdin string, args ...string) ran {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bridge", args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -105,7 +105,7 @@ func usedHome(t *testing.T, home string) {
 // answer, "" when the server ended before, and how the server ended.
 func askMCP(t *testing.T, home string) (answer string, how ran) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bridge", "mcp", "--agent", "claude", "--name", "alpha", "--session", "h1", "--cwd", "/", "--home", home)
 	var stderr bytes.Buffer
@@ -514,7 +514,7 @@ func TestMSG_03_ServerEndsWithItsHost(t *testing.T) {
 		if err != nil {
 			t.Errorf("mcp ended with %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Error("mcp waits on although its host has gone")
 		_ = cmd.Process.Kill()
 	}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"bridge/backend/trial"
 )
 
 // hubAccount makes the hub's account, as its package does, and a home for it that
@@ -148,7 +150,7 @@ func (s hubService) hub(args ...string) string {
 // shows waits until the hub's status holds a text.
 func (s hubService) shows(text string) {
 	s.Helper()
-	for deadline := time.Now().Add(patience); ; <-time.After(50 * time.Millisecond) {
+	for deadline := time.Now().Add(trial.Patience); ; <-time.After(50 * time.Millisecond) {
 		output, _ := s.asHub("status").CombinedOutput() // it may not be up yet
 		if strings.Contains(string(output), text) {
 			return

@@ -13,12 +13,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"bridge/backend/trial"
 )
 
 // waitForFile returns once the file is there.
 func waitForFile(t *testing.T, path string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(trial.Patience); time.Now().Before(deadline); {
 		if _, err := os.Lstat(path); err == nil {
 			return
 		}

@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/jwt/v2"
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
+
+	"bridge/backend/trial"
 )
 
 // natsServer runs a NATS server of a team's own, as its configuration file says, until it
@@ -28,7 +30,7 @@ func natsServer(config, at string) error {
 		return err
 	}
 	server.Start()
-	if !server.ReadyForConnections(patience) {
+	if !server.ReadyForConnections(trial.Patience) {
 		return errors.New("the NATS server does not come up")
 	}
 	if err := os.WriteFile(at+".tmp", []byte(server.ClientURL()), 0o600); err != nil {

@@ -165,14 +165,11 @@ func exitCode(err error) int {
 	}
 }
 
-// patience is how long a test waits for what must come.
-const patience = trial.Patience
-
 // await CODE COMMAND...: repeats the command until it exits with that code.
 func await(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(trial.Patience)
 	for {
 		got := exitCode(ts.Exec(args[1], args[2:]...))
 		if got == want {
@@ -207,7 +204,7 @@ func term(ts *testscript.TestScript, _ bool, _ []string) {
 func endBroker(ts *testscript.TestScript, _ bool, _ []string) {
 	home := ts.Getenv("BRIDGE_HOME")
 	endBrokers(filepath.Dir(home))
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(trial.Patience)
 	for {
 		if _, err := brokerOf("--home", home); err != nil {
 			return
@@ -298,7 +295,7 @@ func session(args []string, output io.Writer) error {
 	if at < 0 {
 		return errors.New("usage: session FLAGS -- TOOL JSON ...")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 	defer cancel()
 	c, err := client.NewStdioMCPClient("bridge", nil, append([]string{"mcp"}, args[:at]...)...)
 	if err != nil {
@@ -362,7 +359,7 @@ func openPage(file string, output io.Writer) error {
 	if err != nil {
 		return err
 	}
-	browser := http.Client{Jar: jar, Timeout: patience}
+	browser := http.Client{Jar: jar, Timeout: trial.Patience}
 	address, err := url.Parse(strings.TrimSpace(string(link)))
 	if err != nil {
 		return err

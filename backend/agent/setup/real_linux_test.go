@@ -22,9 +22,6 @@ import (
 	"bridge/backend/trial"
 )
 
-// patience bounds one real CLI run on a busy machine.
-const patience = trial.Patience
-
 // world is a home with the real CLIs, the model behind them, and the stand-in
 // under a path with spaces and a quote.
 type world struct {
@@ -78,7 +75,7 @@ func newWorld(t *testing.T, kind bridge.AgentKind) *world {
 }
 
 func (w *world) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 	defer cancel()
 	if w.Failed() {
 		log, _ := os.ReadFile(w.log)
@@ -100,7 +97,7 @@ func must(t *testing.T, err error) {
 }
 
 func (w *world) soon() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 	w.Cleanup(cancel)
 	return ctx
 }

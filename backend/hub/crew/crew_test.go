@@ -28,8 +28,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var clock = time.Now //nolint:forbidigo // of real connections
 
-const patience = trial.Patience
-
 // ownServer is a NATS server that knows the owner's key.
 type ownServer struct {
 	t      *testing.T
@@ -71,7 +69,7 @@ func (s *ownServer) resume() {
 	}
 	s.server = server
 	server.Start()
-	if !server.ReadyForConnections(patience) {
+	if !server.ReadyForConnections(trial.Patience) {
 		s.t.Fatal("the server does not come up")
 	}
 	s.port = server.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert,errcheck // it listens on tcp

@@ -37,8 +37,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var clock = time.Now //nolint:forbidigo // of real connections
 
-const patience = trial.Patience
-
 func identity(t *testing.T) link.Identity {
 	t.Helper()
 	made, err := link.OpenIdentity(t.TempDir())
@@ -88,7 +86,7 @@ func run(t *testing.T, config string) (url string) {
 	}
 	t.Cleanup(func() { server.Shutdown(); server.WaitForShutdown() })
 	server.Start()
-	if !server.ReadyForConnections(patience) {
+	if !server.ReadyForConnections(trial.Patience) {
 		t.Fatal("the server does not come up")
 	}
 	return server.ClientURL()

@@ -14,6 +14,7 @@ import (
 	teamhub "bridge/backend/hub"
 	"bridge/backend/hub/subject"
 	"bridge/backend/remote"
+	"bridge/backend/trial"
 )
 
 // client is a PC as Bridge itself is one.
@@ -70,7 +71,7 @@ func TestHUB_08_TheHubTellsOfAPCThatBreaksOff(t *testing.T) {
 	team, changed := anna.client()
 	sees := func(up bool) {
 		t.Helper()
-		late := time.After(patience)
+		late := time.After(trial.Patience)
 		for {
 			status, err := team.Of(bert.identity.ID)
 			if err == nil && status.Up == up {

@@ -19,6 +19,7 @@ import (
 	teamhub "bridge/backend/hub"
 	"bridge/backend/hub/subject"
 	"bridge/backend/remote"
+	"bridge/backend/trial"
 )
 
 // smallDisk is a file system of its own for a hub's home.
@@ -93,7 +94,7 @@ func (w *talker) run(ctx context.Context, from *teamhub.Hub, to string) {
 
 func (w *talker) await(t *testing.T, what string, is func(acked int, said []string) bool) {
 	t.Helper()
-	late := time.After(patience)
+	late := time.After(trial.Patience)
 	for {
 		w.mu.Lock()
 		done := is(w.acked, w.said)
@@ -183,7 +184,7 @@ func (w *talker) check(t *testing.T, to *pc) {
 	}
 	upTo := 0 // the first that was not there yet
 	for upTo < w.acked {
-		msg, err := consumer.Next(jetstream.FetchMaxWait(patience))
+		msg, err := consumer.Next(jetstream.FetchMaxWait(trial.Patience))
 		if err != nil {
 			t.Fatalf("%d of %d came: %v", upTo, w.acked, err)
 		}

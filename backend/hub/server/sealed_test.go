@@ -11,6 +11,7 @@ import (
 
 	"bridge/backend/hub/box"
 	"bridge/backend/hub/subject"
+	"bridge/backend/trial"
 )
 
 // TestHUB_02_TheRosterIsTheHubsAlone: a PC can have the engine write its answers into the
@@ -121,7 +122,7 @@ func (j *journal) length() int {
 // awaitAfter waits for words beyond the first so many bytes of the log.
 func (j *journal) awaitAfter(t *testing.T, start int, words string) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(trial.Patience)
 	for {
 		j.mu.Lock()
 		text, changed := j.text.String()[start:], j.changed

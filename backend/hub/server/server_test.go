@@ -21,9 +21,6 @@ import (
 	"bridge/backend/trial"
 )
 
-// patience bounds every wait; it is no measure of speed.
-const patience = trial.Patience
-
 // journal is a log that can be waited for.
 type journal struct {
 	mu      sync.Mutex
@@ -44,7 +41,7 @@ func (j *journal) Write(line []byte) (int, error) {
 // await waits for a line that has all the words.
 func (j *journal) await(t *testing.T, words ...string) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(trial.Patience)
 	for {
 		j.mu.Lock()
 		text, changed := j.text.String(), j.changed
@@ -179,7 +176,7 @@ func (p *pc) options() []nats.Option {
 	p.errs, p.closed = errs, closed
 	return []nats.Option{
 		nats.Secure(link.Pinned(p.member.Hub)), nats.TLSHandshakeFirst(), nats.Nkey(key, pair.Sign), nats.CustomInboxPrefix(subject.InboxPrefix(p.identity.ID)),
-		nats.Timeout(patience), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { errs <- err }),
+		nats.Timeout(trial.Patience), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { errs <- err }),
 		nats.ClosedHandler(func(*nats.Conn) { close(closed) }),
 		nats.NoReconnect(),
 	}
@@ -212,7 +209,7 @@ func next[T any](t *testing.T, what string, from <-chan T) T {
 	select {
 	case came := <-from:
 		return came
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatalf("waited for %s, and nothing came", what)
 		panic("unreachable")
 	}
@@ -220,7 +217,7 @@ func next[T any](t *testing.T, what string, from <-chan T) T {
 
 // send publishes a durable message.
 func (p *pc) send(to *pc, body string) error {
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(p.t.Context(), trial.Patience)
 	defer cancel()
 	_, err := p.js.Publish(ctx, p.subject(to, subject.Message), []byte(body))
 	return err
@@ -229,7 +226,7 @@ func (p *pc) send(to *pc, body string) error {
 // take fetches messages out of the PC's own inbox and acknowledges them.
 func (p *pc) take(count int) []jetstream.Msg {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(p.t.Context(), trial.Patience)
 	defer cancel()
 	consumer, err := p.js.Consumer(ctx, subject.MessageStream("crew"), subject.Consumer(p.identity.ID))
 	if err != nil {
@@ -237,7 +234,7 @@ func (p *pc) take(count int) []jetstream.Msg {
 	}
 	var taken []jetstream.Msg
 	for len(taken) < count {
-		batch, err := consumer.Fetch(count-len(taken), jetstream.FetchMaxWait(patience))
+		batch, err := consumer.Fetch(count-len(taken), jetstream.FetchMaxWait(trial.Patience))
 		if err != nil {
 			p.t.Fatal(err)
 		}

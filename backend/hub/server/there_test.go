@@ -12,6 +12,7 @@ import (
 	teamhub "bridge/backend/hub"
 	"bridge/backend/hub/subject"
 	"bridge/backend/remote"
+	"bridge/backend/trial"
 )
 
 // asks has a PC ask who is there, and the answer go to that subject.
@@ -53,7 +54,7 @@ func (p *pc) hears(at string) *nats.Subscription {
 
 func nextOf(t *testing.T, sub *nats.Subscription) *nats.Msg {
 	t.Helper()
-	msg, err := sub.NextMsg(patience)
+	msg, err := sub.NextMsg(trial.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestHUB_02_LinesCountAsTheyAreSigned(t *testing.T) {
 	team, changed := anna.client()
 	await := func(what string, is func() bool) {
 		t.Helper()
-		late := time.After(patience)
+		late := time.After(trial.Patience)
 		for !is() {
 			select {
 			case <-changed:
@@ -244,7 +245,7 @@ func TestHUB_08_AHubThatComesBackKnowsWhoIsThere(t *testing.T) {
 	}
 	await := func(what string, is func() bool) {
 		t.Helper()
-		late := time.After(patience)
+		late := time.After(trial.Patience)
 		for again := time.NewTicker(20 * time.Millisecond); !is(); {
 			select {
 			case <-changedA:
