@@ -104,7 +104,6 @@ func needs() []need {
 	return []need{
 		{"a browser for the tests of the page", browsers(), []string{"chromium", "fonts-dejavu-core"}},
 		{"git", []string{"git"}, []string{"git"}},
-		{"a terminal that the agent CLIs run in", []string{"tmux"}, []string{"tmux"}},
 		{"a screen for the tests of the desktop app", []string{"Xvfb"}, []string{"xvfb"}},
 		{"a session bus for the same", []string{"dbus-daemon"}, []string{"dbus"}},
 		{"a network of their own for the agent CLIs", []string{"ip"}, []string{"iproute2"}},

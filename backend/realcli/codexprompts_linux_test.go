@@ -44,7 +44,7 @@ func TestNED_02_PromptsOfARealCodex(t *testing.T) {
 		w.makes(one, "made-4")
 		w.card("touch made-4", "open", isOpen)
 		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
-		must(w.T, one.terminal.Keys(soon(w.T), "Escape"))
+		must(w.T, one.terminal.Type(realcli.Escape))
 		w.card("touch made-4", "answered at the terminal", is("withdrawn", "answered"))
 		if w.made("made-4") {
 			w.Error("it ran")
@@ -79,7 +79,7 @@ func TestNED_02_PromptsOfARealCodexAloneAreOnlyTold(t *testing.T) {
 
 	w.step("NED-02 the terminal allows", func(w *world) {
 		told(w, "made-1")
-		w.press(codex, "Enter", "end of the dialog", has("said-after-made-1"))
+		w.press(codex, realcli.Return, "end of the dialog", has("said-after-made-1"))
 		w.card("touch made-1", "allowed at the terminal", is("withdrawn", "allowed"))
 		if !w.made("made-1") {
 			w.Error("it did not run")
@@ -89,7 +89,7 @@ func TestNED_02_PromptsOfARealCodexAloneAreOnlyTold(t *testing.T) {
 
 	w.step("NED-02 the terminal breaks off", func(w *world) {
 		told(w, "made-2")
-		must(w.T, codex.Keys(soon(w.T), "Escape"))
+		must(w.T, codex.Type(realcli.Escape))
 		w.card("touch made-2", "turned down", is("withdrawn", "stopped"))
 		if w.made("made-2") {
 			w.Error("it ran")
@@ -100,7 +100,7 @@ func TestNED_02_PromptsOfARealCodexAloneAreOnlyTold(t *testing.T) {
 	w.step("NED-02 the broker dies while it waits", func(w *world) {
 		told(w, "made-3")
 		must(w.T, w.page.kill())
-		w.press(codex, "Enter", "end of the dialog", has("said-after-made-3"))
+		w.press(codex, realcli.Return, "end of the dialog", has("said-after-made-3"))
 		if !w.made("made-3") {
 			w.Error("it did not run")
 		}
@@ -127,9 +127,8 @@ func TestNED_02_ARealCodexIsLeftAloneUntilItsOwnerLooks(t *testing.T) {
 		if card.ID == before.ID {
 			w.Errorf("it is the card %s of the broker that died", card.ID)
 		}
-		screen, err := codex.Screen(soon(w.T))
-		if err != nil || !one.dialog(screen) || w.made("made-1") {
-			w.Errorf("left alone (%v), it ran is %t:\n%s", err, w.made("made-1"), screen)
+		if screen := codex.Screen(); !one.dialog(screen) || w.made("made-1") {
+			w.Errorf("left alone, it ran is %t:\n%s", w.made("made-1"), screen)
 		}
 		w.decides(card, "allow", "")
 		w.after("made-1")
@@ -153,7 +152,7 @@ func TestNED_02_ARealCodexIsLeftAloneUntilItsOwnerLooks(t *testing.T) {
 			}
 		}
 		w.card("touch made-2", "open, once a page is", isOpen)
-		w.press(codex, "Enter", "end of the dialog", has("said-after-made-2")) // no page is open
+		w.press(codex, realcli.Return, "end of the dialog", has("said-after-made-2")) // no page is open
 		w.card("touch made-2", "allowed at the terminal", is("withdrawn", "allowed"))
 		w.bridge("needs", "--away", "on")
 		w.idle(one.name)
@@ -181,7 +180,7 @@ func TestNED_02_ARealCodexIsLeftAloneUntilItsOwnerLooks(t *testing.T) {
 		isChange := func(a approval) bool { return a.What == "apply_patch" && a.OnlyTold != "" }
 		w.card("", "told", isChange) // a change is shown only to who listened when it began
 		must(w.T, codex.Until(soon(w.T), "the dialog", has("Would you like to make the following edits")))
-		w.press(codex, "Enter", "end of the dialog", has("said-after-changed-1"))
+		w.press(codex, realcli.Return, "end of the dialog", has("said-after-changed-1"))
 		w.card("", "allowed at the terminal", func(a approval) bool { return isChange(a) && is("withdrawn", "allowed")(a) })
 		if !w.made("changed-1") {
 			w.Error("nothing was changed")

@@ -78,7 +78,7 @@ func TestAProgramThatCannotStartIsNotWaitedFor(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(w.home.Bin, "failing"), []byte("#!/bin/sh\necho 'loading'\nread line\necho 'Error: the folder is not mine'\nexit 1\n"), 0o700))
 	for name, wait := range map[string]func(terminal *realcli.Terminal) error{
 		"its screen": func(terminal *realcli.Terminal) error {
-			must(t, terminal.Keys(soon(t), "Enter"))
+			must(t, terminal.Type(realcli.Return))
 			return terminal.Until(soon(t), "ready", func(screen string) bool { return strings.Contains(screen, "ready") })
 		},
 		"a prompt": func(terminal *realcli.Terminal) error { return terminal.Prompt(soon(t), "hello") },

@@ -1,6 +1,7 @@
 package realcli_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,30 +43,28 @@ func claudeAsks(args ...string) []string {
 	return append([]string{"claude", "--permission-mode", "manual", "--allowedTools", "mcp__bridge"}, args...)
 }
 
-// keys presses keys and waits until the screen shows what comes of them.
-func (w *world) keys(claude *realcli.Terminal, shows string, keys ...string) {
+// types types a line and waits until the screen shows it.
+func (w *world) types(claude *realcli.Terminal, line string) {
 	w.Helper()
-	must(w.T, claude.Keys(soon(w.T), keys...))
-	must(w.T, claude.Until(soon(w.T), shows, func(screen string) bool { return strings.Contains(screen, shows) }))
+	must(w.T, claude.Type(line))
+	must(w.T, claude.Until(soon(w.T), line, has(line)))
 }
 
 // press presses a key, again while the screen does not show what is wanted: a
 // claude may swallow one that comes too early.
 func (w *world) press(claude *realcli.Terminal, key, what string, fits func(screen string) bool) {
 	w.Helper()
-	again := time.NewTicker(500 * time.Millisecond)
-	defer again.Stop()
 	for ctx := soon(w.T); ; {
-		must(w.T, claude.Keys(ctx, key))
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			w.Fatalf("%s brings no %s", key, what)
-		}
-		screen, err := claude.Screen(ctx)
-		must(w.T, err)
-		if fits(screen) {
+		must(w.T, claude.Type(key))
+		short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+		err := claude.Until(short, what, fits)
+		timedOut := short.Err() != nil
+		cancel()
+		if err == nil {
 			return
+		}
+		if !timedOut || ctx.Err() != nil {
+			w.Fatalf("%q brings no %s: %v", key, what, err)
 		}
 	}
 }
@@ -74,8 +73,8 @@ func (w *world) press(claude *realcli.Terminal, key, what string, fits func(scre
 func (w *world) goes(claude *realcli.Terminal, name, command string) {
 	w.Helper()
 	before := w.peer(name).SessionID
-	w.keys(claude, command, "-l", command)
-	must(w.T, claude.Keys(soon(w.T), "Enter"))
+	w.types(claude, command)
+	must(w.T, claude.Type(realcli.Return))
 	w.shown("another conversation after "+command, func(s state) bool {
 		p := s.peer(name)
 		return p.SessionID != before && p.State == "idle" && p.Transport == "mod"
@@ -157,7 +156,7 @@ func TestClaudesModEntersTheOwnersWords(t *testing.T) {
 		w.prompt(claude, "busy")
 		must(w.T, w.model.AtGate(soon(w.T), "busy-ends"))
 		w.shown("claude to be busy", func(s state) bool { return s.peer("claude-p").State == "busy" })
-		w.keys(claude, draft, "-l", draft)
+		w.types(claude, draft)
 		answer := w.write("claude-p", words{Body: text})
 		if !strings.Contains(answer.Detail, "when the turn has ended") {
 			w.Errorf("the answer says %q", answer.Detail)
@@ -173,7 +172,7 @@ func TestClaudesModEntersTheOwnersWords(t *testing.T) {
 		}
 		w.done("claude-p", text, answer)
 		must(w.T, claude.Until(soon(w.T), "the draft", func(screen string) bool { return strings.Contains(screen, draft) }))
-		must(w.T, claude.Keys(soon(w.T), "C-u"))
+		must(w.T, claude.Type(realcli.ControlU))
 		must(w.T, claude.Until(soon(w.T), "an empty composer", func(screen string) bool { return !strings.Contains(screen, draft) }))
 	})
 
@@ -184,12 +183,10 @@ func TestClaudesModEntersTheOwnersWords(t *testing.T) {
 		w.prompt(claude, "asks")
 		must(w.T, claude.Until(soon(w.T), "the question", func(screen string) bool { return strings.Contains(screen, "Do you want to proceed?") }))
 		answer := w.write("claude-p", words{Body: text})
-		screen, err := claude.Screen(soon(w.T))
-		must(w.T, err)
-		if !strings.Contains(screen, "Do you want to proceed?") {
+		if screen := claude.Screen(); !strings.Contains(screen, "Do you want to proceed?") {
 			w.Errorf("the question is gone:\n%s", screen)
 		}
-		w.press(claude, "Enter", "no question", func(screen string) bool { return !strings.Contains(screen, "Do you want to proceed?") })
+		w.press(claude, realcli.Return, "no question", func(screen string) bool { return !strings.Contains(screen, "Do you want to proceed?") })
 		r := w.request("the words after the turn", holds(text))
 		w.entered(r, text)
 		if r.Count("shell-42") != 1 {
@@ -200,10 +197,10 @@ func TestClaudesModEntersTheOwnersWords(t *testing.T) {
 
 	w.step("CHT-20 plan mode stays", func(w *world) {
 		planning := func(screen string) bool { return strings.Contains(screen, "plan mode on") }
-		w.press(claude, "BTab", "plan mode", planning)
+		w.press(claude, realcli.ShiftTab, "plan mode", planning)
 		w.enters("claude-p", "What is the plan?")
 		must(w.T, claude.Until(soon(w.T), "plan mode", planning))
-		w.press(claude, "BTab", "manual mode", func(screen string) bool { return strings.Contains(screen, "manual mode on") })
+		w.press(claude, realcli.ShiftTab, "manual mode", func(screen string) bool { return strings.Contains(screen, "manual mode on") })
 	})
 
 	w.step("CHT-20 what claude would run as a command comes as mail, and the answer says why", func(w *world) {
@@ -278,8 +275,8 @@ func TestClaudesModEntersTheOwnersWords(t *testing.T) {
 		if r1.Session == r2.Session || r1.Count("for the second")+r2.Count("for the first") != 0 {
 			w.Errorf("they came into %s and %s", r1.Session, r2.Session)
 		}
-		w.keys(other, "/exit", "-l", "/exit")
-		must(w.T, other.Keys(soon(w.T), "Enter"))
+		w.types(other, "/exit")
+		must(w.T, other.Type(realcli.Return))
 		w.shown("the one that left to be gone", func(s state) bool { return s.peer("claude-p-2").ID == "" })
 		w.enters("claude-p", "Are you still there?")
 		must(w.T, other.Close(soon(w.T)))

@@ -130,8 +130,8 @@ func (g gates) isHeld(name, text string) {
 func (g gates) types(w *world, claude *realcli.Terminal, script string) {
 	w.Helper()
 	line := "this holds its turn back, script:" + script
-	w.keys(claude, line, "-l", line)
-	w.press(claude, "Enter", "prompt", func(screen string) bool { return strings.Contains(screen, "esc to interrupt") })
+	w.types(claude, line)
+	w.press(claude, realcli.Return, "prompt", func(screen string) bool { return strings.Contains(screen, "esc to interrupt") })
 }
 
 // queued brings words into claude's own queue behind a turn that a person began at
@@ -177,7 +177,7 @@ func TestClaudesModInTrouble(t *testing.T) {
 	w.step("CHT-20 Esc drops it: mail again with the reason, and never a prompt", func(w *world) {
 		const text = "queued and dropped"
 		answer := g.queued(w, claude, text, "escaped")
-		must(w.T, claude.Keys(soon(w.T), "Escape"))
+		must(w.T, claude.Type(realcli.Escape))
 		w.shown("the reason", func(s state) bool {
 			return strings.Contains(s.message(text).to("claude-p").evidence("woken"), "removed from the queue")
 		})
@@ -185,7 +185,7 @@ func TestClaudesModInTrouble(t *testing.T) {
 			w.Errorf("dropped, the receipt says %s", got)
 		}
 		w.model.Open("escaped-ends")
-		must(w.T, claude.Keys(soon(w.T), "C-u")) // claude puts the broken-off prompt back
+		must(w.T, claude.Type(realcli.ControlU)) // claude puts the broken-off prompt back
 		w.afterwards(claude, "after-esc")        // its hooks show what waits
 		w.consumed(text)
 		w.idle("claude-p")

@@ -390,10 +390,10 @@ func TestOwnerReachesClaude(t *testing.T) {
 
 	w.step("CHT-03 after /clear it is still reached, and by one hook", func(w *world) {
 		const text = "Are you still there?"
-		must(w.T, claude.Keys(soon(w.T), "-l", "/clear"))
+		must(w.T, claude.Type("/clear"))
 		must(w.T, claude.Until(soon(w.T), "/clear", func(screen string) bool { return strings.Contains(screen, "/clear") }))
 		before := w.peer("claude-p").SessionID
-		must(w.T, claude.Keys(soon(w.T), "Enter"))
+		must(w.T, claude.Type(realcli.Return))
 		w.shown("the new conversation", func(s state) bool { p := s.peer("claude-p"); return p.SessionID != before && p.State == "idle" })
 		since := time.Now()
 		answer := w.write("claude-p", words{Body: text})
@@ -422,7 +422,7 @@ func TestOwnerReachesClaude(t *testing.T) {
 		w.prompt(claude, "broken-off")
 		must(w.T, w.model.AtGate(soon(w.T), "never-comes"))
 		w.shown("claude to be busy", func(s state) bool { return s.peer("claude-p").State == "busy" })
-		must(w.T, claude.Keys(soon(w.T), "Escape"))
+		must(w.T, claude.Type(realcli.Escape))
 		since := time.Now()
 		answer := w.write("claude-p", words{Body: text})
 		r := w.arrives(since, "the owner's words after a broken-off turn", holds(text))

@@ -160,7 +160,7 @@ func (w *world) answeredOrNot(one asker, turnedDown func(w *world)) {
 		w.makes(one, "made-3")
 		w.card("touch made-3", "open", isOpen)
 		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
-		w.press(one.terminal, "Enter", "end of the dialog", func(screen string) bool { return strings.Contains(screen, "said-after-made-3") })
+		w.press(one.terminal, realcli.Return, "end of the dialog", func(screen string) bool { return strings.Contains(screen, "said-after-made-3") })
 		w.after("made-3")
 		w.card("touch made-3", "allowed at the terminal", is("withdrawn", "allowed"))
 		if !w.made("made-3") {
@@ -176,7 +176,7 @@ func (w *world) answeredOrNot(one asker, turnedDown func(w *world)) {
 		w.card("touch made-5", "open", isOpen)
 		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
 		must(w.T, w.page.kill())
-		w.press(one.terminal, "Enter", "end of the dialog", func(screen string) bool { return strings.Contains(screen, "said-after-made-5") })
+		w.press(one.terminal, realcli.Return, "end of the dialog", func(screen string) bool { return strings.Contains(screen, "said-after-made-5") })
 		w.after("made-5")
 		if !w.made("made-5") {
 			w.Error("it did not run")
@@ -196,7 +196,7 @@ func TestNED_02_PromptsOfARealClaude(t *testing.T) {
 		w.makes(one, "made-4")
 		w.card("touch made-4", "open", isOpen)
 		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
-		must(w.T, one.terminal.Keys(soon(w.T), "Escape"))
+		must(w.T, one.terminal.Type(realcli.Escape))
 		w.card("touch made-4", "over", func(a approval) bool {
 			return a.State == "withdrawn" && (a.Elsewhere == "stopped" || a.Elsewhere == "answered")
 		})
@@ -219,7 +219,7 @@ func TestNED_02_PromptsOfARealOpenCode(t *testing.T) {
 		w.makes(one, "made-4")
 		w.card("touch made-4", "open", isOpen)
 		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
-		w.press(one.terminal, "Escape", "end of the dialog", func(screen string) bool { return !one.dialog(screen) })
+		w.press(one.terminal, realcli.Escape, "end of the dialog", func(screen string) bool { return !one.dialog(screen) })
 		w.card("touch made-4", "refused at the terminal", is("withdrawn", "refused"))
 		if w.made("made-4") {
 			w.Error("it ran")
@@ -284,7 +284,7 @@ func (w *world) choosesOrNot(one asker, several, refusal string) {
 		asks(w, "asked-3")
 		w.card("Which of asked-3?", "open", isOpen)
 		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
-		must(w.T, one.terminal.Keys(soon(w.T), "Escape"))
+		must(w.T, one.terminal.Type(realcli.Escape))
 		w.card("Which of asked-3?", "over", func(a approval) bool {
 			return a.State == "withdrawn" && a.Elsewhere != "unclear" && a.Elsewhere != "allowed"
 		})

@@ -87,7 +87,7 @@ func TestJOB_26_RealSessionsAskBeforeTheyStartAgents(t *testing.T) {
 			w.step("its own question comes before an agent is started, and denied there nothing is", func(w *world) {
 				spawns(asking, "spawns")
 				must(w.T, asking.terminal.Until(soon(w.T), "the CLI's own question", asking.dialog))
-				w.press(asking.terminal, "Escape", "end of the question", func(screen string) bool { return !asking.dialog(screen) })
+				w.press(asking.terminal, realcli.Escape, "end of the question", func(screen string) bool { return !asking.dialog(screen) })
 				w.idle(name)
 				if said := w.bridge("runs", "--all"); strings.Contains(said, "-job-") {
 					w.Errorf("a job was made:\n%s", said)
@@ -96,7 +96,7 @@ func TestJOB_26_RealSessionsAskBeforeTheyStartAgents(t *testing.T) {
 			w.step("allowed there it is", func(w *world) {
 				spawns(asking, "spawns-again")
 				must(w.T, asking.terminal.Until(soon(w.T), "the CLI's own question", asking.dialog))
-				w.press(asking.terminal, "Enter", "end of the question", func(screen string) bool { return !asking.dialog(screen) })
+				w.press(asking.terminal, realcli.Return, "end of the question", func(screen string) bool { return !asking.dialog(screen) })
 				if r := w.request("the answer to spawn_codex", asks("spawns-again", 1)); jobName.FindString(last(r)) == "" {
 					w.Errorf("its model reads %s", last(r))
 				}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,168 +67,14 @@ func (h *Home) OpenCode(ctx context.Context, dir, prompt string, args ...string)
 	return h.Run(ctx, dir, prompt, "opencode", append([]string{"run", "--format", "json"}, args...)...)
 }
 
-// pollEvery is how often a screen is looked at: a terminal has no event for it, and each
-// look is a process.
-const pollEvery = 100 * time.Millisecond
-
-// Terminal is an interactive program in a tmux session of its own server.
-type Terminal struct {
-	home   *Home
-	name   string
-	socket string
-}
-
-// Open starts the program in a terminal. The name is unique in the home.
-func (h *Home) Open(ctx context.Context, name, dir string, argv ...string) (*Terminal, error) {
-	t := &Terminal{home: h, name: name, socket: filepath.Join(h.Root, "tmux-"+name)}
-	args := []string{"new-session", "-d", "-x", "160", "-y", "50", "-c", dir, "--", filepath.Join(h.Bin, argv[0])}
-	if _, err := t.tmux(ctx, append(args, argv[1:]...)...); err != nil {
-		return nil, fmt.Errorf("opening %s: %w", name, err)
-	}
-	if _, err := t.tmux(ctx, "set-option", "-g", "remain-on-exit", "on"); err != nil {
-		return nil, fmt.Errorf("opening %s: %w", name, err)
-	}
-	return t, nil
-}
-
-// Name is the terminal's name in the home.
-func (t *Terminal) Name() string { return t.name }
-
-// tmux runs one tmux command on the terminal's own server.
-func (t *Terminal) tmux(ctx context.Context, args ...string) (string, error) {
-	tmux, err := exec.LookPath("tmux")
-	if err != nil {
-		return "", fmt.Errorf("terminals need tmux: %w", err)
-	}
-	return t.home.Run(ctx, t.home.Dir, "", tmux, append([]string{"-S", t.socket, "-f", "/dev/null"}, args...)...)
-}
-
-// Close ends the terminal and the program in it.
-func (t *Terminal) Close(ctx context.Context) error {
-	_, err := t.tmux(ctx, "kill-server")
-	return err
-}
-
-// Screen is what the terminal shows, with what scrolled off and without the
-// empty lines.
-func (t *Terminal) Screen(ctx context.Context) (string, error) {
-	screen, _, err := t.look(ctx)
-	return screen, err
-}
-
-// look tells what the terminal shows and, when the program in it has ended, with which
-// exit code: "" while it runs, or while tmux does not know.
-func (t *Terminal) look(ctx context.Context) (screen, code string, err error) {
-	raw, err := t.tmux(ctx, "capture-pane", "-p", "-J", "-S", "-200", ";", "display-message", "-p", "#{pane_dead} #{pane_dead_status}")
-	if err != nil {
-		return "", "", err
-	}
-	lines := slices.Collect(strings.Lines(raw))
-	dead, code, _ := strings.Cut(strings.TrimSpace(lines[len(lines)-1]), " ")
-	var b strings.Builder
-	for _, line := range lines[:len(lines)-1] {
-		if line = strings.TrimRight(line, " \n"); line != "" {
-			b.WriteString(line + "\n")
-		}
-	}
-	if dead == "1" && code == "" { // tmux missed how it ended: the end of another child has it look
-		_, _ = t.tmux(ctx, "run-shell", "true") // and if not, so does the next one
-	}
-	return b.String(), code, nil
-}
-
-// ended is an error with what the program said at its end, nil while it runs and
-// after it ended well.
-func (t *Terminal) ended(ctx context.Context) error {
-	screen, code, err := t.look(ctx)
-	if err != nil {
-		return nil //nolint:nilerr // nobody knows that it has ended
-	}
-	return t.failure(screen, code)
-}
-
-func (t *Terminal) failure(screen, code string) error {
-	if code == "" || code == "0" {
-		return nil
-	}
-	if at := strings.Index(strings.ToLower(screen), "error: "); at >= 0 {
-		screen = screen[at:]
-	}
-	return fmt.Errorf("%s has ended with exit code %s: %s", t.name, code, screen)
-}
-
-// Until waits for the screen to show something, or for the program to fail.
-func (t *Terminal) Until(ctx context.Context, what string, fits func(screen string) bool) error {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		screen, code, err := t.look(ctx)
-		if err == nil && fits(screen) {
-			return nil
-		}
-		if failed := t.failure(screen, code); failed != nil {
-			return failed
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s to show %s: %w\n%s", t.name, what, ctx.Err(), screen)
-		}
-	}
-}
-
-// Keys presses keys by tmux's names: Enter, Escape, C-c.
-func (t *Terminal) Keys(ctx context.Context, keys ...string) error {
-	_, err := t.tmux(ctx, append([]string{"send-keys"}, keys...)...)
-	return err
-}
-
-// Prompt types one line and submits it. A CLI may take an Enter that follows
-// typed text too closely as a part of a paste, so it is pressed until the model
-// is asked: that is when the prompt counts.
-func (t *Terminal) Prompt(ctx context.Context, line string) error {
-	if _, err := t.tmux(ctx, "send-keys", "-l", line); err != nil {
-		return fmt.Errorf("typing into %s: %w", t.name, err)
-	}
-	if err := t.Until(ctx, "what was typed", func(screen string) bool { return strings.Contains(screen, line) }); err != nil {
-		return err
-	}
-	asked := make(chan error, 1)
-	go func() {
-		_, err := t.home.model.Wait(ctx, "the prompt "+line, func(r Request) bool {
-			return !r.Aux && strings.Contains(r.Text(), line)
-		})
-		asked <- err
-	}()
-	again := time.NewTicker(5 * pollEvery)
-	defer again.Stop()
-	for {
-		if err := t.ended(ctx); err != nil {
-			return err
-		}
-		if err := t.Keys(ctx, "Enter"); err != nil {
-			return fmt.Errorf("submitting to %s: %w", t.name, err)
-		}
-		select {
-		case err := <-asked:
-			return err
-		case <-again.C:
-		}
-	}
-}
-
-// OpenCodeTerminal is an interactive opencode. What is typed into it may open a
-// popup, so prompts go through the HTTP interface of the same live session.
-type OpenCodeTerminal struct {
-	*Terminal
-	openCode
-}
-
 // openCode is an opencode by its HTTP interface.
 type openCode struct {
 	home *Home
 	url  string
 }
+
+// pollEvery is how often a server is asked whether it is up.
+const pollEvery = 100 * time.Millisecond
 
 // OpenCodeServer is one session of an opencode that nobody looks at.
 type OpenCodeServer struct {
@@ -302,21 +147,6 @@ func (o openCode) prompted(ctx context.Context, line string) error {
 	return err
 }
 
-// OpenOpenCode starts an interactive opencode that serves its interface on a
-// free port of 127.0.0.1.
-func (h *Home) OpenOpenCode(ctx context.Context, name, dir string, args ...string) (*OpenCodeTerminal, error) {
-	address, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	argv := append([]string{"opencode", "--hostname", "127.0.0.1", "--port", strconv.Itoa(address.Port)}, args...)
-	terminal, err := h.Open(ctx, name, dir, argv...)
-	if err != nil {
-		return nil, err
-	}
-	return &OpenCodeTerminal{terminal, openCode{h, "http://" + address.String()}}, nil
-}
-
 // freeAddress is a port of 127.0.0.1 that nobody has at the moment.
 func freeAddress() (*net.TCPAddr, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -325,20 +155,6 @@ func freeAddress() (*net.TCPAddr, error) {
 	}
 	address, _ := listener.Addr().(*net.TCPAddr)
 	return address, listener.Close()
-}
-
-// Prompt puts one line into the composer and submits it.
-func (o *OpenCodeTerminal) Prompt(ctx context.Context, line string) error {
-	if err := o.post(ctx, "/tui/append-prompt", mustJSON(object{"text": line})); err != nil {
-		return err
-	}
-	if err := o.Until(ctx, "what was typed", func(screen string) bool { return strings.Contains(screen, line) }); err != nil {
-		return err
-	}
-	if err := o.post(ctx, "/tui/submit-prompt", "{}"); err != nil {
-		return err
-	}
-	return o.prompted(ctx, line)
 }
 
 func (o openCode) post(ctx context.Context, path, body string) error {
