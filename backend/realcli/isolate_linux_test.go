@@ -47,6 +47,35 @@ func TestARunHasATemporaryFolderOfItsOwn(t *testing.T) {
 	}
 }
 
+// Each test of a run is tried, by itself, and one that fails fails the whole.
+func TestApartTriesEachTestAndGivesOneVerdict(t *testing.T) {
+	if !realcli.Isolated() {
+		t.Skipf("SKIPPED, this run is not isolated: %v", unusable)
+	}
+	self, err := os.Executable()
+	must(t, err)
+	for _, c := range []struct{ name, run, clis, verdict string }{
+		{"both pass", "^(TestModelPlaysScripts|TestModelToleratesOtherRequests)$", os.Getenv("BRIDGE_TEST_CLIS"), "PASS"},
+		{"one fails", "^(TestModelPlaysScripts|TestAProgramThatCannotStartIsNotWaitedFor)$", "/nowhere", "FAIL"},
+		{"none is there", "^(TestNobody|TestNothing)$", os.Getenv("BRIDGE_TEST_CLIS"), "PASS"},
+	} {
+		again := exec.CommandContext(soon(t), self, "-test.run="+c.run, "-test.v")
+		again.Env = append(slices.DeleteFunc(os.Environ(), func(pair string) bool {
+			return strings.HasPrefix(pair, "BRIDGE_TEST_ISOLATED=") || strings.HasPrefix(pair, "BRIDGE_TEST_APART=")
+		}), "BRIDGE_REQUIRE_CLIS=1", "BRIDGE_TEST_CLIS="+c.clis)
+		output, err := again.CombinedOutput()
+		said := string(output)
+		if verdicts := regexp.MustCompile(`(?m)^(PASS|FAIL)$`).FindAllString(said, -1); (err == nil) != (c.verdict == "PASS") || len(verdicts) != 1 || verdicts[0] != c.verdict {
+			t.Errorf("%s: the run ended with %v and says %v, want %s once:\n%s", c.name, err, verdicts, c.verdict, said)
+		}
+		for _, test := range regexp.MustCompile(`Test\w+`).FindAllString(c.run, -1) {
+			if c.name != "none is there" && strings.Count(said, "--- PASS: "+test+" ")+strings.Count(said, "--- FAIL: "+test+" ") != 1 {
+				t.Errorf("%s: %s was not tried once:\n%s", c.name, test, said)
+			}
+		}
+	}
+}
+
 // What a test leaves running is named, ended, and fails it: neither is it hidden by the
 // namespaces, nor by a parent that has gone.
 func TestWhatATestLeavesRunningIsNamed(t *testing.T) {
