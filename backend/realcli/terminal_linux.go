@@ -62,8 +62,10 @@ func (h *Home) Open(ctx context.Context, name, dir string, argv ...string) (*Ter
 // show draws what the program writes until nobody can write any more.
 func (t *Terminal) show() {
 	piece := make([]byte, 32<<10)
+	var commands oscCommands
 	for {
 		n, err := t.tty.Read(piece)
+		commands.asASCII(piece[:n])
 		t.mu.Lock()
 		_, _ = t.screen.Write(piece[:n])
 		close(t.changed)
@@ -72,6 +74,29 @@ func (t *Terminal) show() {
 		if err != nil {
 			return
 		}
+	}
+}
+
+// oscCommands are what a program says to the terminal beside what is shown (OSC), such as
+// its title. The emulator takes a byte of a title's "✳" for the command's end and shows the
+// rest, so that they are given to it without such letters.
+type oscCommands struct {
+	inside bool
+	escape bool // the byte before was one
+}
+
+// asASCII changes the next piece of what the program writes in place.
+func (o *oscCommands) asASCII(piece []byte) {
+	for i, b := range piece {
+		switch {
+		case o.escape && b == ']':
+			o.inside = true
+		case o.inside && (b == '\a' || o.escape && b == '\\'):
+			o.inside = false
+		case o.inside && b >= 0x80:
+			piece[i] = '?'
+		}
+		o.escape = b == '\x1b'
 	}
 }
 
