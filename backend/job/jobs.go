@@ -137,11 +137,8 @@ func (r *Registry) nest(job *Job, request Request, by Caller) error {
 	if parent.Depth >= r.limits.Depth() {
 		return bridge.Errorf(bridge.Denied, "jobs delegate %d deep at most: do this part yourself", r.limits.Depth())
 	}
-	if slices.Index(accessLevels, job.Access) > slices.Index(accessLevels, parent.Access) {
-		return bridge.Errorf(bridge.Denied, "a job with access %s can delegate no job with access %s", parent.Access, job.Access)
-	}
-	if job.Access != AccessRead && !by.Inside {
-		return bridge.Errorf(bridge.Denied, "a job can delegate changes within its own folder only")
+	if err := parent.mayGive(job.Access, by.Inside); err != nil {
+		return err
 	}
 	if request.Host != "" {
 		return bridge.Errorf(bridge.Denied, "a job can delegate on this PC only")
@@ -156,6 +153,32 @@ func (r *Registry) nest(job *Job, request Request, by Caller) error {
 		job.BudgetUSD = parent.BudgetUSD
 	}
 	job.Parent, job.Depth, job.Root, job.RootID = parent.Name, parent.Depth+1, parent.Root, parent.RootID
+	return nil
+}
+
+// mayGive refuses more access than the job has itself, and changes out of its folder.
+func (j *Job) mayGive(access Access, inside bool) error {
+	if slices.Index(accessLevels, access) > slices.Index(accessLevels, j.Access) {
+		return bridge.Errorf(bridge.Denied, "a job with access %s can delegate no job with access %s", j.Access, access)
+	}
+	if access != AccessRead && !inside {
+		return bridge.Errorf(bridge.Denied, "a job can delegate changes within its own folder only")
+	}
+	return nil
+}
+
+// CheckTurn refuses what a job says to one below it where the turn that comes of it would
+// reach further than a job that it gives now (JOB-22).
+func (r *Registry) CheckTurn(control Control, by Caller) error {
+	job, above := r.jobs[control.Job], r.jobs[by.Name]
+	switch {
+	case !by.IsJob || job == nil || above == nil:
+		return nil
+	case control.Settings.Access != "":
+		return above.mayGive(control.Settings.Access, by.Inside)
+	case control.Message != "" && job.State.IsEnded():
+		return above.mayGive(job.Access, by.Inside)
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,6 +112,46 @@ func TestJOB_22_AJobHandsOnWorkWithinItsBounds(t *testing.T) {
 	wantCode(t, "slots of its own", err, bridge.Denied)
 	_, err = f.inJob.HandOff(t.Context(), api.HandoffArgs{ID: "h", Handoff: job.Handoff{To: "other", All: true}})
 	wantCode(t, "a hand-off", err, bridge.Denied)
+}
+
+// TestJOB_22_NoWordsRaiseAJobAboveTheOneThatGaveIt: what a job may not give at first it
+// may not give by a later word either. Whoever is no job is bounded by the owner alone.
+func TestJOB_22_NoWordsRaiseAJobAboveTheOneThatGaveIt(t *testing.T) {
+	const fartherName = "codex-job-00000005"
+	b := newBench(t)
+	f := newFamily(b)
+	f.inJob.mustSpawn("05", `{"prompt":"x","cwd":"`+t.TempDir()+`"}`)
+	f.child.finish("done")
+	for i, test := range []struct {
+		what, name, words string
+		by                session
+		access            job.Access
+		code              bridge.Code
+	}{
+		{"more than its own", childName, "", f.inJob, job.AccessEdit, bridge.Denied},
+		{"more than its own with words", childName, "go on", f.inJob, job.AccessEdit, bridge.Denied},
+		{"changes in another folder", fartherName, "", f.inJob, job.AccessAsk, bridge.Denied},
+		{"reading in another folder", fartherName, "", f.inJob, job.AccessRead, ""},
+		{"a session gives it less", jobName, "", f.boss, job.AccessRead, ""},
+		{"words begin a turn with more", childName, "go on", f.inJob, "", bridge.Denied},
+		{"a session gives it as much as before", jobName, "", f.boss, job.AccessAsk, ""},
+		{"less than its own", childName, "", f.inJob, job.AccessRead, ""},
+		{"as much as its own again", childName, "go on", f.inJob, job.AccessAsk, ""},
+		{"more by a session", jobName, "", f.boss, job.AccessEdit, ""},
+	} {
+		before := b.entry(test.name)["access"]
+		_, err := test.by.JobMessage(t.Context(), api.JobMessageArgs{
+			ID: fmt.Sprintf("words-%d", i), Args: job.MessageArgs{Job: test.name, Message: test.words, Access: string(test.access)},
+		})
+		wantCode(t, test.what, err, test.code)
+		want := any(string(test.access))
+		if test.code != "" || test.access == "" {
+			want = before
+		}
+		if got := b.entry(test.name)["access"]; got != want {
+			t.Errorf("%s: its access is %v, want %v", test.what, got, want)
+		}
+	}
 }
 
 // TestJOB_22_ATreeSharesItsPlaces: whoever waits keeps its own, so that no job waits in

@@ -242,24 +242,41 @@ func (j *asks) message(ctx context.Context, conn *ipc.Conn, args api.JobMessageA
 	if err != nil {
 		return api.JobMessaged{}, err
 	}
+	by, err := j.opts.Broker.Asker(ctx, conn, args.Caller)
+	if err != nil {
+		return api.JobMessaged{}, err
+	}
 	if control.ApprovalID != "" { // it may have been passed up to somebody who does not steer the job
-		by, err := j.opts.Broker.Asker(ctx, conn, args.Caller)
-		if err != nil {
-			return api.JobMessaged{}, err
-		}
 		if _, is := j.away.Approval(control.ApprovalID); is {
 			return j.away.Decide(ctx, by, control)
 		}
 		return j.decide(control, by)
 	}
-	_, err = j.controlled(ctx, conn, args.Caller, args.Args.Job)
+	one, err := j.controlled(ctx, conn, args.Caller, args.Args.Job)
 	if err == nil {
 		err = bridge.CheckID("the message's id", args.ID)
+	}
+	if err == nil {
+		err = checkTurn(j, by, one, control)
 	}
 	if err != nil {
 		return api.JobMessaged{}, err
 	}
 	return j.Say(args.ID, control)
+}
+
+// checkTurn refuses a job what it could not give anew: see job.Registry.CheckTurn.
+func checkTurn(j *asks, by broker.Asker, one job.Job, control job.Control) error {
+	if by.Job == "" {
+		return nil
+	}
+	caller, err := j.place(by, &job.Request{Cwd: one.Workdir})
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.book.CheckTurn(control, caller)
 }
 
 func (j *asks) decide(control job.Control, by broker.Asker) (api.JobMessaged, error) {
