@@ -106,6 +106,9 @@ func TestJOB_22_AQuestionIsPassedUpWhileItIsOpen(t *testing.T) {
 	if err := approval.PassUp("alice", noon); err == nil {
 		t.Error("it was passed to whom it is put already")
 	}
+	if err := approval.PassUp(approval.Job, noon); err == nil {
+		t.Error("it was passed to the job that asks")
+	}
 	if err := approval.PassUp("you", noon.Add(10*time.Minute)); err == nil || approval.State != ApprovalExpired {
 		t.Errorf("after its time: %v, %s", err, approval.State)
 	}

@@ -177,8 +177,34 @@ func TestJOB_05_OneWriterForEachSession(t *testing.T) {
 		t.Errorf("%q started", got)
 	}
 	apply(t, r, named(1), Lose(1, noon))
+	if _, err := r.Spawn(again, named(4), session("alice"), noon); bridge.CodeOf(err) != bridge.Conflict {
+		t.Errorf("a second writer beside one in line: %v", err)
+	}
 	if got := namesOf(r.StartNext(noon)); !slices.Equal(got, []string{named(2)}) {
 		t.Errorf("after it was free %q started", got)
+	}
+}
+
+// TestJOB_05_ATurnBeginsWithNoMoreThanTheOwnerAllows: words for one that runs, or stands
+// in line, begin none.
+func TestJOB_05_ATurnBeginsWithNoMoreThanTheOwnerAllows(t *testing.T) {
+	for _, tt := range []struct {
+		state    State
+		words    string
+		settings Settings
+		code     bridge.Code
+	}{
+		{Finished, "more", Settings{}, bridge.Denied},
+		{Finished, "more", Settings{Access: AccessAsk}, ""},
+		{Finished, "", Settings{Title: "new"}, ""},
+		{Running, "more", Settings{}, ""},
+		{Running, "", Settings{Access: AccessEdit}, bridge.Denied},
+		{Queued, "more", Settings{}, ""},
+	} {
+		r := NewRegistry(Limits{MaxAccess: AccessAsk}, []Job{{Name: named(1), State: tt.state, Run: 1, Access: AccessEdit}})
+		if _, err := r.Message(named(1), tt.words, tt.settings, noon); bridge.CodeOf(err) != tt.code {
+			t.Errorf("%q with %+v to one that is %s: %v", tt.words, tt.settings, tt.state, err)
+		}
 	}
 }
 
@@ -224,6 +250,7 @@ func TestJOB_22_WhatIsDelegatedReachesNoFurther(t *testing.T) {
 		{"the same access", begin(1, func(j *Job) { j.Access = AccessRead }), request(AccessRead), jobCaller(named(1)), true},
 		{"changes elsewhere", begin(1, nil), request(AccessEdit), Caller{Name: named(1), IsJob: true}, false},
 		{"reading elsewhere", begin(1, nil), request(AccessRead), Caller{Name: named(1), IsJob: true}, true},
+		{"RMT-05 a job of a paired PC delegates", begin(1, func(j *Job) { j.PC = "id-desk" }), request(AccessRead), jobCaller(named(1)), false},
 		{"another PC", begin(1, nil), with(func(r *Request) { r.Host = "desk" }), jobCaller(named(1)), false},
 		{"an ended job delegates", begin(1, func(j *Job) { j.State = Finished }), request(AccessRead), jobCaller(named(1)), false},
 		{"nobody delegates", begin(1, nil), request(AccessRead), jobCaller(named(9)), false},
@@ -246,9 +273,12 @@ func TestJOB_22_WhatIsDelegatedReachesNoFurther(t *testing.T) {
 	if _, err := deep.Spawn(request(AccessRead), named(7), jobCaller(named(1)), noon); err != nil {
 		t.Errorf("a third level of three: %v", err)
 	}
-	cheap := begin(1, func(j *Job) { j.BudgetUSD = 2 })
-	if job, err := cheap.Spawn(request(AccessRead), named(7), jobCaller(named(1)), noon); err != nil || job.BudgetUSD != 2 || job.Depth != 2 || job.RootID != "id-alice" || job.Parent != named(1) {
-		t.Errorf("nested: %+v, %v", job, err)
+	for asked, want := range map[float64]float64{0: 2, 1: 1, 2: 2, 5: 2} {
+		cheap := begin(1, func(j *Job) { j.BudgetUSD = 2 })
+		job, err := cheap.Spawn(with(func(r *Request) { r.BudgetUSD = asked }), named(7), jobCaller(named(1)), noon)
+		if err != nil || job.BudgetUSD != want || job.Depth != 2 || job.RootID != "id-alice" || job.Parent != named(1) {
+			t.Errorf("nested with a budget of %v: %+v, %v", asked, job, err)
+		}
 	}
 }
 
@@ -485,6 +515,28 @@ func TestCancel(t *testing.T) {
 	if job := r.StartNext(noon)[0]; job.CancelAsked {
 		t.Error("the next run begins cancelled")
 	}
+	apply(t, r, named(1), End(2, answered, noon))
+	_, err = r.Message(named(1), "what is not wanted any more", Settings{}, noon)
+	must(t, err)
+	_, err = r.Cancel(named(1), noon)
+	must(t, err)
+	_, err = r.Message(named(1), "what is", Settings{}, noon)
+	must(t, err)
+	if job := r.StartNext(noon)[0]; !slices.Equal(job.QueuedMessages, []string{"what is"}) {
+		t.Errorf("after it was taken out of the line it is told %q", job.QueuedMessages)
+	}
+}
+
+func TestJOB_16_WhatIsCancelledAtALimitWaitsForItsEndNoMore(t *testing.T) {
+	for _, state := range endedStates {
+		r := NewRegistry(Limits{}, []Job{{Name: named(1), State: state, Run: 1, LimitUntil: MillisOf(noon)}})
+		if all, err := r.Cancel(named(1), noon); err != nil || len(all) != 0 {
+			t.Errorf("%s: %+v, %v", state, all, err)
+		}
+		if job, _ := r.Get(named(1)); job.State != state || job.CancelAsked != (state == Limit) {
+			t.Errorf("%s is %s, and is cancelled: %t", state, job.State, job.CancelAsked)
+		}
+	}
 }
 
 func TestJobsOfAnotherPCTakeNoSlotHere(t *testing.T) {
@@ -498,6 +550,9 @@ func TestJobsOfAnotherPCTakeNoSlotHere(t *testing.T) {
 	spawn(t, r, 2, 1)
 	if got := namesOf(r.StartNext(noon)); !slices.Equal(got, []string{named(2)}) {
 		t.Errorf("%q started", got)
+	}
+	if limit, running, queued := r.Slots("id-alice"); limit != 1 || running != 1 || queued != 0 {
+		t.Errorf("%d of %d run, and %d wait", running, limit, queued)
 	}
 	if _, err := r.Spawn(request(AccessRead), named(1), session("alice"), noon); bridge.CodeOf(err) != bridge.Conflict {
 		t.Errorf("the same name again: %v", err)

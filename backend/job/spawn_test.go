@@ -142,6 +142,9 @@ func TestJOB_12_GrantsAreExactAndClosedByDefault(t *testing.T) {
 		{"*", nil, false},
 		{"pc/alice", []string{"alice"}, false},
 	}
+	if MaySend("", "", nil) {
+		t.Error("who works for nobody that is known may send to no name")
+	}
 	for _, tt := range tests {
 		if got := MaySend(tt.to, "boss", tt.grants); got != tt.want {
 			t.Errorf("MaySend(%q, boss, %q) = %v, want %v", tt.to, tt.grants, got, tt.want)
