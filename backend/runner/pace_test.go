@@ -22,6 +22,10 @@ import (
 type player struct {
 	events chan job.Event
 	once   sync.Once
+	// takes holds each message back and leaves the end until they are closed; nil holds
+	// nothing. With deaf its turn goes on when it is interrupted.
+	takes, leaves chan struct{}
+	deaf          bool
 
 	mu       sync.Mutex // guards what follows
 	messages []string
@@ -51,6 +55,9 @@ func (p *player) ends(end job.TurnEnded) {
 func (p *player) Events() <-chan job.Event { return p.events }
 
 func (p *player) Message(_ context.Context, message job.Message) error {
+	if p.takes != nil {
+		<-p.takes
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -72,11 +79,16 @@ func (p *player) Interrupt(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stops++
-	p.ends(job.TurnEnded{Why: job.EndInterrupted})
+	if !p.deaf {
+		p.ends(job.TurnEnded{Why: job.EndInterrupted})
+	}
 	return nil
 }
 
 func (p *player) Close(context.Context) error {
+	if p.leaves != nil {
+		<-p.leaves
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
@@ -159,6 +171,30 @@ func TestJOB_16_AProvidersTroubleIsTriedAgainThreeTimes(t *testing.T) {
 	})
 }
 
+// Its time is up while the provider is left in peace: nothing is tried before somebody
+// says so, and then it is.
+func TestJOB_17_AStopTakesTheNextTryAway(t *testing.T) {
+	played(t, func(s *runs.SpecFile) { s.TimeoutSec = 60 }, func(b *bench, p *player, done <-chan error) {
+		time.Sleep(50 * time.Second)
+		p.ends(job.TurnEnded{Why: job.EndProvider, Status: 500})
+		b.waitsFor(job.ForRetry)
+		time.Sleep(time.Hour)
+		b.waitsFor(job.ForTime)
+		if heard := p.heard(); len(heard) > 0 {
+			b.Errorf("it was tried again all the same: %q", heard)
+		}
+		if refused := b.broker.order(b, api.Order{ID: "g1", Kind: api.OrderGoOn, By: "owner"}); refused != nil {
+			b.Fatal(refused)
+		}
+		synctest.Wait()
+		if heard := p.heard(); !slices.Equal(heard, []string{job.GoOn}) || b.state().State != job.Running {
+			b.Errorf("it went on with %q and is %s", heard, b.state().State)
+		}
+		p.ends(job.TurnEnded{Why: job.EndAnswer, Text: "done"})
+		b.ended(done)
+	})
+}
+
 // A limit is never waited out: the run ends and says until when.
 func TestJOB_16_AUsageLimitThatTheAgentWaitsOutEndsTheRun(t *testing.T) {
 	played(t, func(*runs.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
@@ -217,6 +253,71 @@ func TestJOB_17_OverItsBudgetOrTimeOrSenseTheRunPausesAndAsks(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The word that a run may go on counts once, also before its turn has ended.
+func TestJOB_17_OneWordLetsAStoppedRunGoOn(t *testing.T) {
+	played(t, func(s *runs.SpecFile) { s.BudgetUSD = 1 }, func(b *bench, p *player, done <-chan error) {
+		p.deaf = true
+		p.says(job.Usage{CostUSD: 1.5, CostKnown: true})
+		b.waitsFor(job.ForBudget)
+		b.broker.give(api.Order{ID: "g1", Kind: api.OrderGoOn, By: "owner"})
+		synctest.Wait()
+		if refused := b.broker.order(b, api.Order{ID: "g2", Kind: api.OrderGoOn, By: "boss"}); refused == nil || refused.Code != bridge.Conflict {
+			b.Errorf("a second word: %v", refused)
+		}
+		p.ends(job.TurnEnded{Why: job.EndInterrupted})
+		if refused := b.broker.order(b, api.Order{ID: "g1", Kind: api.OrderGoOn, By: "owner"}); refused != nil {
+			b.Errorf("the first one: %v", refused)
+		}
+		synctest.Wait()
+		p.ends(job.TurnEnded{Why: job.EndAnswer, Text: "done"})
+		b.ended(done)
+		if words := b.entries(EntryGoOn); len(words) != 1 || words[0].By != "owner" {
+			b.Errorf("the journal has the words %+v", words)
+		}
+	})
+}
+
+// Words that are on their way when the turn ends begin another one.
+func TestJOB_05_ARunWaitsForWordsOnTheirWay(t *testing.T) {
+	played(t, func(*runs.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
+		p.takes = make(chan struct{})
+		b.broker.give(api.Order{ID: "m1", Kind: api.OrderMessage, Text: "and this"})
+		synctest.Wait()
+		p.ends(job.TurnEnded{Why: job.EndAnswer, Text: "the first"})
+		synctest.Wait()
+		close(p.takes)
+		synctest.Wait()
+		if heard := p.heard(); !slices.Equal(heard, []string{"and this"}) {
+			b.Fatalf("the agent heard %q", heard)
+		}
+		p.ends(job.TurnEnded{Why: job.EndAnswer, Text: "the second"})
+		b.ended(done)
+		if envelope := b.envelope(); envelope.State != job.Finished || envelope.Result != "the second" {
+			b.Errorf("the envelope says %+v", envelope)
+		}
+	})
+}
+
+// While the agent ends its run takes no words any more, and its end still.
+func TestJOB_06_ACancellationWhileTheAgentEndsCounts(t *testing.T) {
+	played(t, func(*runs.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
+		p.leaves = make(chan struct{})
+		p.ends(job.TurnEnded{Why: job.EndRefusal, Message: "no"})
+		synctest.Wait()
+		for kind, code := range map[api.OrderKind]bridge.Code{api.OrderMessage: bridge.Unavailable, api.OrderGoOn: bridge.Unavailable, api.OrderCancel: ""} {
+			refused := b.broker.order(b, api.Order{ID: string(kind), Kind: kind, Text: "more", By: "boss"})
+			if (refused == nil) != (code == "") || refused != nil && refused.Code != code {
+				b.Errorf("%s while it ends: %v", kind, refused)
+			}
+		}
+		close(p.leaves)
+		b.ended(done)
+		if envelope := b.envelope(); envelope.State != job.Cancelled {
+			b.Errorf("the envelope says %+v", envelope)
+		}
+	})
 }
 
 // Of what is silent nothing is stopped: a long command is silent, too.

@@ -255,6 +255,47 @@ func TestRMT_09_ACheckoutIsMadeWhereTheSpecSays(t *testing.T) {
 	}
 }
 
+// What stands where the worktree of a job would be is taken over only where it is that of
+// a runner which died: the job's own branch, of the repository that it works on.
+func TestJOB_08_AnotherCheckoutInTheWayIsNotTakenOver(t *testing.T) {
+	for what, lay := range map[string]func(b *bench, path string){
+		"on a branch of its own": func(b *bench, path string) { b.git(b.work, "worktree", "add", "-q", "-b", "mine", path) },
+		"of another repository": func(b *bench, path string) {
+			b.git(b.home, "clone", "-q", b.work, path)
+			b.git(path, "checkout", "-q", "-b", "bridge/"+jobName)
+		},
+		"without a repository": func(b *bench, path string) {
+			if err := os.MkdirAll(path, 0o700); err != nil {
+				b.Fatal(err)
+			}
+		},
+	} {
+		t.Run("JOB-08 "+what, func(t *testing.T) {
+			b := newBench(t)
+			b.repository()
+			repository, err := b.options().Git.Repository(t.Context(), b.work)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path, _, err := repository.PlaceOf(jobName, filepath.Join(b.home, "worktrees"))
+			if err == nil {
+				err = os.MkdirAll(filepath.Dir(path), 0o700)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			lay(b, path)
+			b.spec("do echo two > made\nsay done", func(s *runs.SpecFile) { s.Worktree = &job.Worktree{} })
+			if envelope := b.run(); envelope.State != job.Failed || envelope.Ended != job.EndedNotStarted {
+				t.Errorf("the envelope says %+v", envelope)
+			}
+			if b.exists(filepath.Join(path, "made")) {
+				t.Error("the job worked there")
+			}
+		})
+	}
+}
+
 // repository makes the folder of the job a checkout with one commit.
 func (b *bench) repository() {
 	b.Helper()
