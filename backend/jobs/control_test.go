@@ -191,7 +191,39 @@ func TestJOB_11_ARunnerSpeaksForItsOwnRunAlone(t *testing.T) {
 	wantCode(t, "a report without a hello", err, bridge.Denied)
 	_, err = stranger.RunnerWait(t.Context())
 	wantCode(t, "a wait without a hello", err, bridge.Denied)
+	r.connect(api.RunnerReport{})
+	r.work()
+	later := r.state(job.Waiting)
+	later.Run, later.Wait, later.Session = 2, &job.Wait{For: job.ForBudget}, "another"
+	if got := r.report(api.RunnerReport{State: later, Result: &api.RunnerResult{Run: 2, State: job.Finished}}); got.Taken {
+		t.Error("the result of a run that was not begun is taken")
+	}
+	if e := b.entry(first); b.state(first) != job.Running || e["sessionId"] != "thread-"+first {
+		t.Errorf("after the state of another run it is %v", e)
+	}
 	s.mail(0)
+}
+
+// A runner that comes again is told everything on its new connection, and nothing on the
+// one that it had.
+func TestJOB_05_OrdersGoToTheLastConnectionAlone(t *testing.T) {
+	b := newBench(t)
+	s := b.join("boss", "s1")
+	s.mustSpawn("01", `{"prompt":"x"}`)
+	r := b.started()
+	r.connect(api.RunnerReport{})
+	r.work()
+	before := r.Client
+	r.connect(api.RunnerReport{})
+	if _, err := s.say(first, "words"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := before.RunnerWait(t.Context()); bridge.CodeOf(err) != bridge.Conflict {
+		t.Fatalf("its earlier connection is told %+v, %v", got, err)
+	}
+	if got := r.orders(); len(got) != 1 || got[0].Text != "words" {
+		t.Errorf("its orders are %+v", got)
+	}
 }
 
 func TestJOB_09_SlotsAreGivenFirstInFirstOut(t *testing.T) {

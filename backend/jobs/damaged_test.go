@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -164,6 +165,10 @@ func TestJOB_02_ARunnerWhoseSpecIsDamagedComesAgain(t *testing.T) {
 	hello := api.RunnerHello{Job: first, Run: 1, Token: r.spec.Token}
 	_, err := client.RunnerHello(t.Context(), hello)
 	wantCode(t, "with a damaged spec", err, bridge.Storage)
+	for _, token := range []string{"", "guess"} { // its secret is in there, and no other is as good
+		_, err := b.dial(api.RoleSession).Register(t.Context(), api.Register{Kind: bridge.Codex, Name: first, SessionID: "s2", Runner: true, JobToken: token, Cwd: "/"})
+		wantCode(t, fmt.Sprintf("a session with the secret %q", token), err, bridge.Unauthorized)
+	}
 	restore()
 	if _, err := client.RunnerHello(t.Context(), hello); err != nil {
 		t.Errorf("mended: %v", err)

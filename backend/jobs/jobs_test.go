@@ -584,6 +584,38 @@ func TestJOB_06_ACancelledJob(t *testing.T) {
 	}
 }
 
+// Who was to be ended and came to an end of his own goes on with no words, also where
+// they came before.
+func TestJOB_06_ACancelledJobGoesOnWithNoWords(t *testing.T) {
+	for what, outcomes := range map[string][]api.OrderOutcome{
+		"the runner says that they came too late": {{ID: "say-l", Error: bridge.Errorf(bridge.Unavailable, "it has ended")}},
+		"the runner never heard them":             nil,
+	} {
+		t.Run("JOB-06 "+what, func(t *testing.T) {
+			b := newBench(t)
+			s := b.join("boss", "s1")
+			s.mustSpawn("01", `{"prompt":"x"}`)
+			r := b.started()
+			r.connect(api.RunnerReport{})
+			r.work()
+			if _, err := s.say(first, "late words"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.JobCancel(t.Context(), api.JobArgs{Job: first}); err != nil {
+				t.Fatal(err)
+			}
+			report := r.end(answered, "12")
+			report.Outcomes = outcomes
+			r.report(report)
+			wantText(t, s.mail(1)[0].Body, "12")
+			b.jobs.look()
+			if got := b.entry(first); b.state(first) != job.Finished || got["run"] != 1.0 || got["delivered"] != true {
+				t.Errorf("it is %v", got)
+			}
+		})
+	}
+}
+
 // What a restore ended has no envelope: one is written, and the supervisor hears once.
 func TestSTO_08_AJobThatARestoreEndedIsToldOnce(t *testing.T) {
 	b := newBench(t)

@@ -110,6 +110,27 @@ func TestNED_04_FromNowOnIsAnsweredBeforeAnybodyIsAsked(t *testing.T) {
 	}
 }
 
+// A rule allows nothing any more to a job that is to end.
+func TestNED_04_JOB_06_ACancelledJobIsAllowedNothing(t *testing.T) {
+	b := newBench(t)
+	s := b.join("boss", "s1")
+	r := working(b, s)
+	r.wants("q1", "go test ./a")
+	if _, err := b.jobs.AnswerFromNowOn("q1", prefixWish); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.JobCancel(t.Context(), api.JobArgs{Job: first}); err != nil {
+		t.Fatal(err)
+	}
+	r.wants("q2", "go test ./b")
+	if got := b.approval("q2"); got.State != job.ApprovalAsked {
+		t.Errorf("what it asks then: %+v", got)
+	}
+	if slices.ContainsFunc(r.orders(), func(o api.Order) bool { return o.Approval == "q2" }) || b.live()[0].Uses != 0 {
+		t.Errorf("its runner has an answer, by %+v", b.live()[0])
+	}
+}
+
 func TestNED_04_OnceStaysOnceAndALateRuleIsNone(t *testing.T) {
 	b := newBench(t)
 	s := b.join("boss", "s1")

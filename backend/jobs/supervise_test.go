@@ -296,6 +296,12 @@ func TestJOB_16_WhoWaitsForALimitOutlivesTheBroker(t *testing.T) {
 			_, err := s.JobCancel(s.b.t.Context(), api.JobArgs{Job: first})
 			return err
 		}, 1},
+		"the owner has landed its work": {func(b *bench, _ session) error {
+			b.down()
+			b.rewrite(first, func(e map[string]any) { e["landing"] = job.Landing{Action: "merge", State: job.LandingDone, Run: 1} })
+			b.up()
+			return nil
+		}, 1},
 		"the owner allows no jobs": {func(b *bench, _ session) error {
 			b.allow(func(o *config.Jobs) { o.Enabled = false })
 			return nil
