@@ -116,6 +116,17 @@ func TestJOB_07_TheQuestionOfADeadRunnerIsWithdrawn(t *testing.T) {
 	}
 }
 
+// While a runner lives its questions are its own to close, also behind its result.
+func TestJOB_07_TheQuestionOfALivingRunnerIsItsOwn(t *testing.T) {
+	b := newBench(t)
+	r := working(b, b.join("boss", "s1"))
+	r.wants("q1", "make")
+	r.finish("done")
+	if got, err := b.jobs.files.ReadApproval("q1"); err != nil || got.State != job.ApprovalAsked {
+		t.Errorf("it is %s, %v", got.State, err)
+	}
+}
+
 func TestJOB_11_NobodyElseSteersAJob(t *testing.T) {
 	b := newBench(t)
 	boss := b.join("boss", "s1")
@@ -223,6 +234,29 @@ func TestJOB_05_OrdersGoToTheLastConnectionAlone(t *testing.T) {
 	}
 	if got := r.orders(); len(got) != 1 || got[0].Text != "words" {
 		t.Errorf("its orders are %+v", got)
+	}
+}
+
+// What a session has set for its own jobs stays, also where a job of it is refused then.
+func TestJOB_09_ARefusedJobTakesNoSlotsAway(t *testing.T) {
+	b := prepared(t)
+	b.allow(func(o *config.Jobs) { o.MaxJobs, o.MaxAccess = 1, job.AccessRead })
+	b.up()
+	s := b.join("boss", "s1")
+	if _, err := s.JobSlots(t.Context(), api.JobSlotsArgs{Limit: 2}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.spawn("03", `{"prompt":"x","access":"edit"}`)
+	wantCode(t, "more access than the owner allows", err, bridge.Denied)
+	if got, err := s.JobSlots(t.Context(), api.JobSlotsArgs{}); err != nil || got.Limit != 2 {
+		t.Fatalf("its slots then are %+v, %v", got, err)
+	}
+	s.mustSpawn("01", `{"prompt":"x"}`)
+	s.mustSpawn("02", `{"prompt":"x"}`)
+	b.started()
+	b.started()
+	if got, err := s.JobSlots(t.Context(), api.JobSlotsArgs{}); err != nil || got.Running != 2 {
+		t.Errorf("its slots are %+v, %v", got, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -352,5 +353,40 @@ func TestJOB_11_ARunnerThatRunsIsNobodyElse(t *testing.T) {
 	real.cmd.Wait() //nolint:errcheck // it has ended
 	if err := hello(); err != nil {
 		t.Errorf("after its end: %v", err)
+	}
+}
+
+// An agent that calls the owner's command sees its own jobs, and what those ask.
+func TestJOB_11_AnAgentSeesWhatItsOwnJobsAsk(t *testing.T) {
+	b := newBench(t)
+	s, other := b.join("boss", "s1"), b.join("other", "s2")
+	r := working(b, s)
+	r.wants("q1", "make")
+	other.mustSpawn("02", `{"prompt":"x","access":"ask"}`)
+	theirs := b.begun()
+	theirs.wants("q2", "make")
+	seen := func() (names, asked []string) {
+		got, err := b.dial(api.RoleOwner).Runs(t.Context(), api.RunsArgs{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range got.Jobs {
+			names = append(names, one.Job)
+		}
+		for _, one := range got.Approvals {
+			asked = append(asked, one.ID)
+		}
+		slices.Sort(names)
+		return names, asked
+	}
+	if names, asked := seen(); !slices.Equal(names, []string{first, second}) || len(asked) != 2 {
+		t.Errorf("the owner sees %q, and what is asked as %q", names, asked)
+	}
+	agent := b.dial(api.RoleSession) // from now on this process is below that session's agent
+	if _, err := agent.Register(t.Context(), api.Register{Kind: bridge.Claude, Name: "other", SessionID: "s2", Cwd: b.home.Dir(), AgentPID: os.Getppid(), HostKnown: true}); err != nil {
+		t.Fatal(err)
+	}
+	if names, asked := seen(); !slices.Equal(names, []string{second}) || !slices.Equal(asked, []string{"q2"}) {
+		t.Errorf("the agent sees %q, and what is asked as %q", names, asked)
 	}
 }
