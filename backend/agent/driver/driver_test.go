@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ func spec(access job.Access) job.Spec {
 		Job: "claude-job-1", Token: "the-secret", Kind: bridge.Claude, Command: []string{"/cli"}, Folder: "/folder", StateFolder: "/state",
 		Prompt: job.Message{ID: "1", Text: "the-prompt"}, Access: access, Model: "--dangerously-skip-permissions", Note: "-n", Title: "$(touch x)",
 		Effort: "high", Bridge: job.MCPServer{Command: "/bridge", Args: []string{"mcp"}, Env: []string{"KEY=the-secret"}},
+		Hooks: json.RawMessage(`{"Stop":[]}`),
 	}
 }
 
@@ -32,6 +34,7 @@ func TestJOB_13_ClaudesCommandLineHoldsValuesOnly(t *testing.T) {
 		for _, want := range []string{
 			"--permission-mode=" + mode, "--model=--dangerously-skip-permissions", "--append-system-prompt=-n", "--name=$(touch x)",
 			"--strict-mcp-config", "--setting-sources=", "--permission-prompt-tool=stdio", "--session-id=s", "--allowedTools=mcp__bridge",
+			`--settings={"hooks":{"Stop":[]}}`,
 		} {
 			if !strings.Contains(line, "\n"+want+"\n") {
 				t.Errorf("%s: no argument %s in\n%s", access, want, line)
@@ -43,7 +46,8 @@ func TestJOB_13_ClaudesCommandLineHoldsValuesOnly(t *testing.T) {
 	}
 }
 
-// Without a floor a reading opencode has no shell at all.
+// Without a floor a reading opencode has no shell at all; one that asks has no children,
+// which would not ask.
 func TestJOB_13_OpenCodeReadsWithoutAShell(t *testing.T) {
 	last := func(rules []openCodeRule, permission string) string {
 		action := ""
@@ -55,19 +59,22 @@ func TestJOB_13_OpenCodeReadsWithoutAShell(t *testing.T) {
 		return action
 	}
 	tests := []struct {
-		access           job.Access
-		floor            job.Floor
-		bash, edit, read string
+		access                 job.Access
+		floor                  job.Floor
+		bash, edit, read, task string
 	}{
-		{job.AccessRead, job.FloorNone, "deny", "deny", "allow"},
-		{job.AccessRead, job.FloorSandbox, "allow", "deny", "allow"},
-		{job.AccessAsk, job.FloorNone, "ask", "ask", "ask"},
-		{job.AccessEdit, job.FloorSandbox, "allow", "allow", "allow"},
+		{job.AccessRead, job.FloorNone, "deny", "deny", "allow", "deny"},
+		{job.AccessRead, job.FloorSandbox, "allow", "deny", "allow", "deny"},
+		{job.AccessAsk, job.FloorNone, "ask", "ask", "ask", "deny"},
+		{job.AccessEdit, job.FloorSandbox, "allow", "allow", "allow", "allow"},
 	}
 	for _, tt := range tests {
 		rules := openCodeRules(tt.access, tt.floor)
 		if bash, edit, read := last(rules, "bash"), last(rules, "edit"), last(rules, "read"); bash != tt.bash || edit != tt.edit || read != tt.read {
 			t.Errorf("%s on %s: bash %s, edit %s, read %s; want %+v", tt.access, tt.floor, bash, edit, read, tt)
+		}
+		if task := last(rules, "task"); task != tt.task {
+			t.Errorf("%s on %s: a child %s, want %s", tt.access, tt.floor, task, tt.task)
 		}
 		if out := last(rules, "external_directory"); out == "allow" {
 			t.Errorf("%s on %s: outside of the folder is allowed", tt.access, tt.floor)
@@ -165,5 +172,43 @@ func TestStartRefuses(t *testing.T) {
 	}
 	if _, err := For("other"); bridge.CodeOf(err) != bridge.Unsupported {
 		t.Errorf("a kind without a driver: %v", err)
+	}
+}
+
+// What codex's own sandbox holds is what the job may do: nothing but its own and the
+// temporary folder is written, and there is no network.
+func TestJOB_14_WhatACodexTurnMayDo(t *testing.T) {
+	tests := map[job.Access]struct{ policy, sandbox string }{
+		job.AccessRead: {"never", `{"type":"readOnly"}`},
+		job.AccessAsk:  {"untrusted", `{"type":"dangerFullAccess"}`},
+		job.AccessEdit: {"on-request", `{"excludeSlashTmp":true,"excludeTmpdirEnvVar":true,"networkAccess":false,"type":"workspaceWrite","writableRoots":["TMP","/also"]}`},
+	}
+	for access, want := range tests {
+		s := spec(access)
+		s.Writable = []string{"/also"}
+		c := &codex{spec: s}
+		sandbox := strings.Replace(want.sandbox, "TMP", filepath.ToSlash(run.Temporary(s)), 1)
+		if got := strings.ReplaceAll(run.AsJSON(c.sandboxPolicy()), `\\`, "/"); c.policy() != want.policy || got != sandbox {
+			t.Errorf("%s: %s in %s, want %s in %s", access, c.policy(), got, want.policy, sandbox)
+		}
+	}
+}
+
+// Only a floor lets agy go without its own rules.
+func TestJOB_13_AntigravityKeepsItsRulesWithoutAFloor(t *testing.T) {
+	tests := []struct {
+		access job.Access
+		floor  job.Floor
+		free   bool
+	}{
+		{job.AccessRead, job.FloorSandbox, false},
+		{job.AccessRead, job.FloorNone, false},
+		{job.AccessEdit, job.FloorNone, false},
+		{job.AccessEdit, job.FloorSandbox, true},
+	}
+	for _, tt := range tests {
+		if free := slices.Contains(antigravityArgv(spec(tt.access), tt.floor), "--dangerously-skip-permissions"); free != tt.free {
+			t.Errorf("%s on %s: without rules is %v, want %v", tt.access, tt.floor, free, tt.free)
+		}
 	}
 }

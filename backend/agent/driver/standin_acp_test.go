@@ -3,6 +3,7 @@ package driver_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -31,10 +32,12 @@ type acpStand struct {
 	model  string
 	prompt json.RawMessage // the request whose turn runs
 	asked  int
+
+	answered map[string]bool // by the listener alone
 }
 
 func acpFront(a *agent, _ []string) front {
-	return &acpStand{agent: a, mode: "auto", model: "small"}
+	return &acpStand{agent: a, mode: "auto", model: "small", answered: map[string]bool{}}
 }
 
 func set(variable string) bool { return os.Getenv(variable) != "" }
@@ -63,6 +66,10 @@ func (a *acpStand) listen() {
 			panic(err)
 		}
 		if line.Method == "" {
+			if id := string(line.ID); a.answered[id] {
+				panic("request " + id + " was answered before")
+			}
+			a.answered[string(line.ID)] = true
 			if line.Result.Outcome.Outcome != "cancelled" {
 				a.verdicts <- verdict{allow: line.Result.Outcome.OptionID == "yes"}
 			}
@@ -219,7 +226,7 @@ func (a *acpStand) turnEnded(fault drivertest.Fault, words string) {
 		return
 	default: // no fault of the model
 	}
-	a.tell(object{"sessionUpdate": "usage_update", "used": 15, "size": 1000, "cost": object{"amount": 0.01, "currency": "USD"}})
+	a.tell(object{"sessionUpdate": "usage_update", "used": 15, "size": 1000, "cost": object{"amount": 0.01 * float64(a.played), "currency": "USD"}})
 	say(object{"jsonrpc": "2.0", "id": id, "result": object{"stopReason": reason, "usage": object{"inputTokens": 10, "outputTokens": 5, "totalTokens": 15}}})
 }
 
@@ -327,4 +334,27 @@ func TestJOB_06_AnACPAgentThatEndsWithoutAWordWhenStopped(t *testing.T) {
 	if end := drivertest.Until[job.TurnEnded](j, nil); end.Why != job.EndInterrupted {
 		t.Errorf("the turn ended with %+v, want it interrupted", end)
 	}
+}
+
+func (a *acpStand) child() {
+	say(object{"jsonrpc": "2.0", "method": "session/update", "params": object{"sessionId": "child", "update": object{
+		"sessionUpdate": "agent_message_chunk", "content": object{"type": "text", "text": "of-a-child"},
+	}}})
+}
+
+// A stop takes back the questions that are open, and no answer that was given.
+func TestJOB_07_AnAnswerToAnACPAgentIsSentOnce(t *testing.T) {
+	bench := newStage(job.ACP)(t)
+	bench.Script("touch", drivertest.Step{Run: "true"}, drivertest.Step{Say: "never", Gate: "held"})
+	j := drivertest.Begin(t, bench, "touch")
+	question := drivertest.Until[job.Asked](j, nil).Question
+	err := errors.Join(j.Run.Answer(t.Context(), job.Answer{Question: question.ID, Allow: true}),
+		bench.AtGate(t.Context(), "held"), j.Run.Interrupt(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end := drivertest.Until[job.TurnEnded](j, nil); end.Why != job.EndInterrupted {
+		t.Errorf("the turn ended with %+v, want it interrupted", end)
+	}
+	bench.Open("held")
 }

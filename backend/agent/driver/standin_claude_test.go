@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"testing"
 	"time"
 
 	"bridge/backend/agent/driver/drivertest"
+	"bridge/backend/bridge"
+	"bridge/backend/job"
 )
 
 // claudeStand speaks as `claude -p` with JSON lines does; the lines are cut to
@@ -125,13 +128,17 @@ func (c *claudeStand) stepEnded(id string, end stepEnd) {
 func (c *claudeStand) turnEnded(fault drivertest.Fault, words string) {
 	result := object{
 		"type": "result", "subtype": "success", "is_error": fault != "" && fault != drivertest.Empty, "result": words, "stop_reason": "end_turn",
-		"terminal_reason": "completed", "queued_turn_count": len(c.messages), "total_cost_usd": 0.01,
+		"terminal_reason": "completed", "queued_turn_count": len(c.messages), "total_cost_usd": 0.01 * float64(c.played),
 		"usage": object{"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 2},
 	}
 	failed := func(kind string, status int) {
+		limit := object{"status": "rejected", "resetsAt": time.Now().Add(time.Hour).Unix()}
+		if set("STANDIN_CROWD") {
+			limit = object{}
+		}
 		c.assistant(object{"type": "text", "text": "API Error"}, object{
 			"error": kind, "is_api_error_message": true, "api_error_status": status,
-			"api_error_params": object{"rate_limit_info": object{"status": "rejected", "resetsAt": time.Now().Add(time.Hour).Unix()}},
+			"api_error_params": object{"rate_limit_info": limit},
 		})
 		result["terminal_reason"], result["api_error_status"], result["result"] = "api_error", status, "API Error"
 	}
@@ -142,6 +149,9 @@ func (c *claudeStand) turnEnded(fault drivertest.Fault, words string) {
 	case drivertest.Unauthorized:
 		failed("authentication_failed", 401)
 	case drivertest.UsageLimit:
+		if set("STANDIN_RETRIES") {
+			say(object{"type": "system", "subtype": "api_retry", "attempt": 1, "retry_delay_ms": 10, "error_status": 429, "error": "rate_limit"})
+		}
 		failed("rate_limit", 429)
 	case drivertest.ServerError:
 		say(object{"type": "system", "subtype": "api_retry", "attempt": 1, "retry_delay_ms": 10, "error_status": 500, "error": "server_error"})
@@ -161,4 +171,33 @@ func (c *claudeStand) junk() {
 	fmt.Println(`{"type":"assistant","message":"words where an object was"}`)
 	fmt.Println(`{"half":`)
 	fmt.Println(strings.Repeat("x", 1<<20))
+}
+
+func (c *claudeStand) child() {
+	c.assistant(object{"type": "text", "text": "of-a-child"}, object{"parent_tool_use_id": "t"})
+}
+
+// A 429 is a used-up account where it says when that is over, however often claude has
+// asked again, and a crowd where claude asked again and nobody says so.
+func TestJOB_16_WhatClaudesTooManyRequestsMean(t *testing.T) {
+	tests := map[string]struct {
+		env  []string
+		want job.EndReason
+	}{
+		"it did not ask again":                 {nil, job.EndLimit},
+		"it did not ask again, without a time": {[]string{"STANDIN_CROWD=1"}, job.EndLimit},
+		"it asked again, and a time is told":   {[]string{"STANDIN_RETRIES=1"}, job.EndLimit},
+		"it asked again, without a time":       {[]string{"STANDIN_RETRIES=1", "STANDIN_CROWD=1"}, job.EndOverload},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			bench := newStage(bridge.Claude)(t)
+			bench.Script("fault", drivertest.Step{Fault: drivertest.UsageLimit})
+			spec := bench.Spec(t)
+			spec.Prompt, spec.Env = drivertest.Prompt("fault"), append(spec.Env, tt.env...)
+			if end := drivertest.Until[job.TurnEnded](drivertest.Start(t, bench, spec), nil); end.Why != tt.want {
+				t.Errorf("the turn ended with %+v, want %s", end, tt.want)
+			}
+		})
+	}
 }

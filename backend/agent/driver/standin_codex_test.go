@@ -44,7 +44,7 @@ type codexSaid struct {
 		Input                                                 []struct{ Text string }
 		Command                                               []string
 	}
-	Result struct{ Decision string }
+	Result struct{ Decision, Action string }
 }
 
 func (c *codexStand) listen() {
@@ -73,7 +73,7 @@ func (c *codexStand) listen() {
 }
 
 func (c *codexStand) answered(line codexSaid) {
-	c.verdicts <- verdict{allow: line.Result.Decision == "accept"}
+	c.verdicts <- verdict{allow: line.Result.Decision == "accept" || line.Result.Action == "accept"}
 	say(object{"method": "serverRequest/resolved", "params": object{"threadId": codexThread, "requestId": line.ID}})
 }
 
@@ -160,8 +160,12 @@ func (c *codexStand) stepBegan(id, command string) {
 }
 
 // patchOf is what a command changes that says of itself to be a patch: "touch FILE #
-// patch", or "... # patch NEW" for one that it moves too; nil for any other.
+// patch", or "... # patch NEW" for one that it moves too; nil for any other. "... #
+// nameless" does not tell which files.
 func patchOf(command string) []object {
+	if strings.HasSuffix(command, " # nameless") {
+		return []object{}
+	}
 	did, moved, is := strings.Cut(command, " # patch")
 	if !is {
 		return nil
@@ -178,6 +182,10 @@ func (c *codexStand) asks(id, command string) {
 	c.asked++
 	request := c.asked
 	c.mu.Unlock()
+	if _, server, is := strings.Cut(command, " # server "); is {
+		say(object{"id": request, "method": "mcpServer/elicitation/request", "params": object{"threadId": codexThread, "serverName": server, "message": "May I?"}})
+		return
+	}
 	if patchOf(command) != nil {
 		say(object{"id": request, "method": "item/fileChange/requestApproval", "params": object{"threadId": codexThread, "itemId": id}})
 		return
@@ -222,8 +230,10 @@ func (c *codexStand) turnEnded(fault drivertest.Fault, words string) {
 		failed("contextWindowExceeded", "too long")
 	default: // no fault of the model
 	}
-	tokens := object{"totalTokens": 15, "inputTokens": 10, "outputTokens": 5, "cachedInputTokens": 2}
-	c.tell("thread/tokenUsage/updated", object{"tokenUsage": object{"total": tokens, "last": tokens, "modelContextWindow": 1000}})
+	tokensOf := func(turns int) object {
+		return object{"totalTokens": 15 * turns, "inputTokens": 10 * turns, "outputTokens": 5 * turns, "cachedInputTokens": 2 * turns}
+	}
+	c.tell("thread/tokenUsage/updated", object{"tokenUsage": object{"total": tokensOf(c.played), "last": tokensOf(1), "modelContextWindow": 1000}})
 	c.mu.Lock()
 	c.turn = ""
 	c.mu.Unlock()
@@ -249,7 +259,7 @@ func TestJOB_14_ACodexThatEditsChangesFilesOfItsFolderOnly(t *testing.T) {
 	in, out := func(name string) string { return filepath.Join(spec.Folder, name) }, func(name string) string { return filepath.Join(outside, name) }
 	bench.Script("patches", drivertest.Step{Run: "touch " + out("by-path") + " # patch"}, drivertest.Step{Run: "touch " + in("link/by-link") + " # patch"},
 		drivertest.Step{Run: "touch " + in("../"+filepath.Base(outside)+"/by-dots") + " # patch"}, drivertest.Step{Run: "touch " + in("moved") + " # patch " + out("moved")},
-		drivertest.Step{Run: "touch " + in("made") + " # patch"}, drivertest.Step{Say: "done"})
+		drivertest.Step{Run: "touch " + out("by-no-name") + " # nameless"}, drivertest.Step{Run: "touch " + in("made") + " # patch"}, drivertest.Step{Say: "done"})
 	spec.Prompt, spec.Access = drivertest.Prompt("patches"), job.AccessEdit
 	j := drivertest.Start(t, bench, spec)
 	question := drivertest.Until[job.Asked](j, nil).Question
@@ -267,8 +277,8 @@ func TestJOB_14_ACodexThatEditsChangesFilesOfItsFolderOnly(t *testing.T) {
 	if _, err := os.Stat(in("made")); err != nil {
 		t.Errorf("what was allowed was not written: %v", err)
 	}
-	if n := bench.Shown("Refused: this job may change files in its own folder only."); n != 4 {
-		t.Errorf("the model reads %d times why, want 4", n)
+	if n := bench.Shown("Refused: this job may change files in its own folder only."); n != 5 {
+		t.Errorf("the model reads %d times why, want 5", n)
 	}
 }
 
@@ -283,5 +293,38 @@ func TestJOB_14_ACommandOutsideOfCodexSandboxIsShownAsThat(t *testing.T) {
 		if question.Tool != want || question.Subject != "true" || said != (access == job.AccessEdit) {
 			t.Errorf("%s: it asks %+v", access, question)
 		}
+	}
+}
+
+func (c *codexStand) child() {
+	items := []object{{"type": "agentMessage", "id": "c", "text": "of-a-child"}}
+	say(object{"method": "item/completed", "params": object{"threadId": "child", "item": items[0]}})
+	say(object{"method": "turn/completed", "params": object{"threadId": "child", "turn": object{"id": "c", "status": "completed", "items": items}}})
+}
+
+// What codex asks for an MCP server is allowed unasked for Bridge's own alone.
+func TestJOB_07_OnlyBridgesOwnServerGoesUnaskedInCodex(t *testing.T) {
+	for server, asks := range map[string]bool{"bridge": false, "other": true, "bridge2": true, "": true} {
+		t.Run(server, func(t *testing.T) {
+			bench := newStage(bridge.Codex)(t)
+			bench.Script("tool", drivertest.Step{Run: "touch made # server " + server}, drivertest.Step{Say: "done"})
+			j := drivertest.Begin(t, bench, "tool")
+			for ended := false; !ended; {
+				switch event := drivertest.Until[job.Event](j, nil).(type) {
+				case job.Asked:
+					if question := event.Question; question.Kind != job.QuestionTool || question.Tool != server || question.Subject != "May I?" {
+						t.Errorf("it asks %+v", question)
+					}
+					if err := j.Run.Answer(t.Context(), job.Answer{Question: event.Question.ID}); err != nil {
+						t.Fatal(err)
+					}
+				case job.TurnEnded:
+					ended = true
+				}
+			}
+			if _, err := os.Stat(filepath.Join(j.Spec.Folder, "made")); (err == nil) == asks || len(drivertest.Of[job.Asked](j)) > 0 != asks {
+				t.Errorf("it ran: %v; %s", err == nil, drivertest.Kinds(j.All))
+			}
+		})
 	}
 }

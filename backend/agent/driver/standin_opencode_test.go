@@ -2,16 +2,22 @@ package driver_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"bridge/backend/agent/driver/drivertest"
+	"bridge/backend/bridge"
+	"bridge/backend/job"
 )
 
 // opencodeStand speaks as `opencode serve` does. With STANDIN_HANGS it lets the
@@ -43,8 +49,9 @@ func (o *opencodeStand) listen() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /global/health", o.health)
 	mux.HandleFunc("GET /event", o.listenTo)
-	mux.HandleFunc("POST /session", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("POST /session", func(w http.ResponseWriter, r *http.Request) {
 		o.session = opencodeSession
+		o.permit(r)
 		answer(w, object{"id": opencodeSession, "title": "t"})
 	})
 	mux.HandleFunc("GET /session/{id}", func(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +61,10 @@ func (o *opencodeStand) listen() {
 		}
 		answer(w, object{"id": o.session, "title": "t"})
 	})
-	mux.HandleFunc("PATCH /session/{id}", func(w http.ResponseWriter, _ *http.Request) { answer(w, object{}) })
+	mux.HandleFunc("PATCH /session/{id}", func(w http.ResponseWriter, r *http.Request) {
+		o.permit(r)
+		answer(w, object{})
+	})
 	mux.HandleFunc("POST /session/{id}/abort", func(w http.ResponseWriter, _ *http.Request) {
 		o.interrupt <- struct{}{}
 		answer(w, true)
@@ -245,4 +255,49 @@ func (o *opencodeStand) hangUp() {
 	o.broken = true
 	o.mu.Unlock()
 	o.emit(`{"type":"server.connected","properties":{}}`)
+}
+
+// permit keeps what the session may do, as the real one does.
+func (o *opencodeStand) permit(r *http.Request) {
+	raw, _ := io.ReadAll(r.Body)
+	os.WriteFile(filepath.Join(os.Getenv("HOME"), "permitted.json"), raw, 0o600) //nolint:errcheck // the test misses it
+}
+
+func (o *opencodeStand) child() {
+	for _, event := range []string{
+		`{"type":"message.updated","properties":{"sessionID":"ses_child","info":{"id":"msg_c","role":"assistant","finish":"stop"}}}`,
+		`{"type":"message.part.updated","properties":{"sessionID":"ses_child","part":{"id":"pc","type":"text","messageID":"msg_c","text":"of-a-child","time":{"end":1}}}}`,
+		`{"type":"session.idle","properties":{"sessionID":"ses_child"}}`,
+	} {
+		o.emit(event)
+	}
+}
+
+// A session that is continued may do what its new job may, not what the old one could.
+func TestJOB_13_AContinuedOpenCodeHasTheRulesOfItsNewJob(t *testing.T) {
+	bench := newStage(bridge.OpenCode)(t)
+	permitted := func(spec job.Spec) (rules []struct{ Permission, Action string }) {
+		home, _ := strings.CutPrefix(spec.Env[0], "HOME=")
+		raw, err := os.ReadFile(filepath.Join(home, "permitted.json"))
+		var body struct {
+			Permission []struct{ Permission, Action string }
+		}
+		if err := errors.Join(err, json.Unmarshal(raw, &body)); err != nil || len(body.Permission) == 0 {
+			t.Fatalf("what it may is %q, %v", raw, err)
+		}
+		return body.Permission
+	}
+	j := drivertest.Begin(t, bench, "first")
+	j.Drain()
+	j.Close()
+	if all := permitted(j.Spec)[0]; all.Permission != "*" || all.Action != "ask" {
+		t.Errorf("who is to ask begins with %+v", all)
+	}
+	spec := j.Spec
+	spec.Session, spec.Prompt = drivertest.Of[job.Opened](j)[0].Session, drivertest.Prompt("then")
+	spec.Access, spec.ToolLevelOnly = job.AccessRead, true
+	drivertest.Until[job.TurnEnded](drivertest.Start(t, bench, spec), nil)
+	if all := permitted(spec)[0]; all.Permission != "*" || all.Action != "deny" {
+		t.Errorf("who is to read goes on with %+v", all)
+	}
 }

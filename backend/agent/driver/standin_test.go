@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -113,6 +114,94 @@ func TestJOB_05_CodexIsToldAgainWhatCameTooLate(t *testing.T) {
 	j.Drain()
 	if n := bench.Shown("look-at-the-moon"); n != 1 {
 		t.Errorf("the model reads it %d times, want 1", n)
+	}
+}
+
+// What was done to a turn says nothing of the next one.
+func TestJOB_15_AnEndIsOfItsOwnTurn(t *testing.T) {
+	tests := map[string]struct {
+		first drivertest.Step
+		then  drivertest.Fault
+		want  job.EndReason
+	}{
+		"JOB-06 after an interrupt": {drivertest.Step{Say: "never", Gate: "held"}, drivertest.ServerError, job.EndProvider},
+		"JOB-07 after a refusal":    {drivertest.Step{Run: "touch made"}, drivertest.Empty, job.EndEmpty},
+	}
+	for _, kind := range kinds {
+		for name, tt := range tests {
+			t.Run(string(kind)+" "+name, func(t *testing.T) {
+				bench := newStage(kind)(t)
+				bench.Script("first", tt.first, drivertest.Step{Say: "done"})
+				bench.Script("then", drivertest.Step{Fault: tt.then})
+				j := drivertest.Begin(t, bench, "first")
+				var err error
+				if tt.first.Gate != "" {
+					err = errors.Join(bench.AtGate(t.Context(), tt.first.Gate), j.Run.Interrupt(t.Context()))
+				} else {
+					question := drivertest.Until[job.Asked](j, nil).Question
+					err = j.Run.Answer(t.Context(), job.Answer{Question: question.ID})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				drivertest.Until[job.TurnEnded](j, nil)
+				j.Drain()
+				if err := j.Run.Message(t.Context(), drivertest.Prompt("then")); err != nil {
+					t.Fatal(err)
+				}
+				if end := drivertest.Until[job.TurnEnded](j, nil); end.Why != tt.want {
+					t.Errorf("the turn ended with %+v, want %s", end, tt.want)
+				}
+				if tt.first.Gate != "" {
+					bench.Open(tt.first.Gate)
+				}
+			})
+		}
+	}
+}
+
+// What two turns used is the sum of both, each counted once: some CLIs tell it by turn
+// and some from the start.
+func TestJOB_15_WhatTwoTurnsUsed(t *testing.T) {
+	cost := map[bridge.AgentKind]float64{bridge.Claude: 0.02, bridge.OpenCode: 0.02, job.ACP: 0.02} // codex tells none
+	for _, kind := range kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			bench := newStage(kind)(t)
+			bench.Script("one", drivertest.Step{Say: "first"})
+			bench.Script("two", drivertest.Step{Say: "second"})
+			j := drivertest.Begin(t, bench, "one")
+			j.Drain()
+			if err := j.Run.Message(t.Context(), drivertest.Prompt("two")); err != nil {
+				t.Fatal(err)
+			}
+			drivertest.Until[job.TurnEnded](j, nil)
+			all := drivertest.Of[job.Usage](j)
+			used := all[len(all)-1]
+			if used.Output != 10 || math.Abs(used.CostUSD-cost[kind]) > 1e-9 || used.CostKnown != (cost[kind] > 0) {
+				t.Errorf("usage = %+v, want 10 out for %v", used, cost[kind])
+			}
+		})
+	}
+}
+
+// What an agent's own agents say and end is no part of its answer.
+func TestJOB_15_WhatAChildSaysIsNotTheAnswer(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			bench := newStage(kind)(t)
+			bench.Script("answer", drivertest.Step{Say: "forty-two"})
+			spec := bench.Spec(t)
+			spec.Prompt, spec.Env = drivertest.Prompt("answer"), append(spec.Env, "STANDIN_CHILD=1")
+			j := drivertest.Start(t, bench, spec)
+			end := drivertest.Until[job.TurnEnded](j, nil)
+			j.Drain()
+			if ends := drivertest.Of[job.TurnEnded](j); end.Why != job.EndAnswer || end.Text != "forty-two" || len(ends) != 1 {
+				t.Errorf("the turns ended with %+v, want one that says forty-two", ends)
+			}
+			if texts := drivertest.Of[job.Text](j); len(texts) != 1 || texts[0].Text != "forty-two" {
+				t.Errorf("it says %+v", texts)
+			}
+		})
 	}
 }
 
@@ -273,6 +362,7 @@ type agent struct {
 	script    string
 	step      int
 	steps     int
+	played    int // turns so far
 	messages  chan message
 	verdicts  chan verdict
 	interrupt chan struct{}
@@ -290,7 +380,11 @@ func standIn(front func(a *agent, args []string) front, args []string) {
 		os.Exit(0)
 	}()
 	for m := range a.messages {
+		a.played++
 		a.front.turnBegan()
+		if parent, has := a.front.(interface{ child() }); has && set("STANDIN_CHILD") {
+			parent.child()
+		}
 		a.turn(m)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"bridge/backend/bridge"
 	"bridge/backend/job"
@@ -19,7 +20,7 @@ func TestJOB_13_TheEnvironmentIsMinimal(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "of-the-runner")
 	t.Setenv("BRIDGE_HOME", "of-the-runner")
 	s := job.Spec{Job: "claude-job-1", Token: "the-secret", StateFolder: "/state"}
-	s.Env = []string{"LISTED=1", "BRIDGE_JOB=other", "BRIDGE_JOB_TOKEN=other", "TMPDIR=/elsewhere", "broken", "=broken"}
+	s.Env = []string{"LISTED=1", "BRIDGE_JOB=other", "BRIDGE_JOB_TOKEN=other", "TMPDIR=/elsewhere", "OF_THE_KIND=other", "broken", "=broken"}
 	env := Environment(s, "OF_THE_KIND=1")
 	for name, want := range map[string]string{
 		"HOME": "/home", "LISTED": "1", "OF_THE_KIND": "1", "BRIDGE_JOB": "claude-job-1", "BRIDGE_JOB_TOKEN": "the-secret",
@@ -143,5 +144,27 @@ func TestCallsThatAreNotAnswered(t *testing.T) {
 	read.Close() //nolint:errcheck // that is the case
 	if err := p.Send(t.Context(), []byte("x")); !errors.Is(err, job.ErrEnded) {
 		t.Errorf("to a process that reads no more: %v, want ErrEnded", err)
+	}
+}
+
+// What is told of a CLI's standard error is its end, as text, wherever that is cut.
+func TestJOB_15_TheEndOfStandardErrorIsText(t *testing.T) {
+	for name, written := range map[string][]string{
+		"little":               {"its last words"},
+		"no text":              {"\xff\xfe its last words"},
+		"cut in a letter":      {strings.Repeat("é", maxStderr), "its last words."},
+		"cut in another":       {strings.Repeat("é", maxStderr), "its last words"},
+		"letters in two parts": {"\xc3", "\xa9 its last words"},
+	} {
+		var kept tail
+		for _, part := range written {
+			if n, err := kept.Write([]byte(part)); n != len(part) || err != nil {
+				t.Errorf("%s: Write = %d, %v", name, n, err)
+			}
+		}
+		// What stands for a broken letter is three bytes long.
+		if got := kept.String(); !utf8.ValidString(got) || len(got) > maxStderr+2 || !strings.Contains(got, "its last words") {
+			t.Errorf("%s: %d bytes are told: %q", name, len(got), got[max(0, len(got)-100):])
+		}
 	}
 }
