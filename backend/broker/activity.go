@@ -48,16 +48,23 @@ func (p *activity) consumeHanded(ctx context.Context, s *session.Session, eviden
 		p.Unlock()
 		return nil
 	}
-	handovers, hosts := box.Handovers(), p.HostsLocked(id)
+	handovers := box.Handovers()
+	hosts, come := p.HostsLocked(id)
 	p.Unlock()
-	here := wake.Running(hosts)
-	marks, err := p.opts.DB.ConsumeHanded(ctx, id, at, at, evidence, here.FollowOn)
+	here, awaited := wake.Running(hosts, come), false
+	marks, err := p.opts.DB.ConsumeHanded(ctx, id, at, at, evidence, func(handed mail.Fact) bool {
+		awaits := here.Await(handed)
+		awaited = awaited || awaits
+		return awaits || here.FollowOn(handed)
+	})
 	if err != nil {
 		return err
 	}
-	p.Lock()
-	box.Consumed(handovers)
-	p.Unlock()
+	if !awaited {
+		p.Lock()
+		box.Consumed(handovers)
+		p.Unlock()
+	}
 	if len(marks) > 0 {
 		p.changed()
 	}
@@ -92,10 +99,10 @@ func (p *activity) offerAgain(ctx context.Context, s *session.Session, all bool)
 		p.Unlock()
 		return nil
 	}
-	hosts := p.HostsLocked(id)
+	hosts, come := p.HostsLocked(id)
 	kind, folder, host, cwd := s.Kind, s.CLIDataDir, s.SessionID, s.Cwd
 	p.Unlock()
-	here := wake.Running(hosts)
+	here := wake.Running(hosts, come)
 	handed, err := p.opts.DB.Handed(ctx, id, handedScan)
 	lost := slices.DeleteFunc(handed, func(d mail.Delivery) bool {
 		return d.Handed.Via.InQueue() || d.Handed.Via == mail.ViaMod || !d.Handed.Happened() || !all && !here.FollowOn(d.Handed)

@@ -11,6 +11,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
+	"bridge/backend/proc"
 	"bridge/backend/session"
 )
 
@@ -255,6 +256,35 @@ func requireStage(t *testing.T, b *bench, message string, want ...bridge.Stage) 
 	}
 	row, _ := b.db.Find(t.Context(), message)
 	t.Fatalf("it is %s, want one of %s: %+v", got, want, row.Deliveries)
+}
+
+// After a broker's death the server of a process that has ended may reach the next broker
+// before that of the process which was handed the mail, and goes on: what that one saw is
+// neither shown to it again, nor read by the other.
+func TestMSG_06_AProcessThatIsYetToComeKeepsItsMail(t *testing.T) {
+	goesOn := proc.Name(os.Getpid()).Name
+	if goesOn == "" {
+		t.Skip("this system does not name processes for good")
+	}
+	for _, h := range handings {
+		t.Run(h.name, func(t *testing.T) {
+			b := newBench(t)
+			first := b.host(h.kind, goesOn, "")
+			sent := b.ownerSends(first)
+			h.hand(b, first)
+			b.restart()
+			b.host(h.kind, "1:boot:100", "")
+			if h.name != "wake hook" && h.name != "channel" { // those are judged by the steps of a turn
+				b.hook(session.HookCall{Kind: h.kind, Event: session.EventTool, SessionID: "s1"}, true)
+			}
+			requireStage(t, b, sent, bridge.StageHanded)
+			again := b.host(h.kind, goesOn, "")
+			if got := again.read(); len(got) != 0 {
+				t.Errorf("the process that saw it is offered %q", got)
+			}
+			requireStage(t, b, sent, bridge.StageConsumed)
+		})
+	}
 }
 
 // TestMSG_06_AKeptReceiptNamesTheProcess: neither broker nor host heard more.

@@ -10,6 +10,10 @@ package mail
 
 // Processes are the host processes that are part of a session now.
 type Processes struct {
+	// Expected reports of a process by its name that it goes on and may still come: after
+	// a broker's death the connection of an earlier one may be quicker. Nil expects none.
+	Expected func(name string) bool
+
 	names map[string]bool
 	since int64 // when the first of them began, Unix epoch milliseconds; 0 for not known
 }
@@ -26,11 +30,17 @@ func (p *Processes) Add(name string, since int64) {
 	p.names[name] = true
 }
 
+// Await reports whether mail was handed to a process that is expected: neither has it been
+// read so far, nor is it to be shown to anybody else.
+func (p *Processes) Await(handed Fact) bool {
+	return handed.Process != "" && !p.names[""] && !p.names[handed.Process] && p.Expected != nil && p.Expected(handed.Process)
+}
+
 // FollowOn reports whether mail was handed to a process that came before these. Of a
 // hand-over by an older program only the time is known.
 func (p *Processes) FollowOn(handed Fact) bool {
 	if handed.Process == "" || p.names[""] {
 		return p.since != 0 && handed.At < p.since
 	}
-	return !p.names[handed.Process]
+	return !p.names[handed.Process] && !p.Await(handed)
 }

@@ -3,6 +3,8 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -39,6 +41,13 @@ func (p Named) Ended() bool {
 	}
 	identity, err := Identity(p.PID)
 	return errors.Is(err, ErrGone) || err == nil && p.Name != "" && p.Name != nameOf(p.PID, identity)
+}
+
+// Lives reports whether the process of that name goes on; one of another system does not.
+func Lives(name string) bool {
+	id, _, _ := strings.Cut(name, ":")
+	pid, err := strconv.Atoi(id)
+	return err == nil && pid > 0 && Name(pid).Name == name
 }
 
 // startSlack is how exactly a system tells when a process began.

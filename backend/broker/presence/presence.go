@@ -139,14 +139,17 @@ func (p *Presence) Arrivals(s *session.Session) (<-chan struct{}, bool) {
 	return box.Arrived(), true
 }
 
-// HostsLocked are the host processes that the session's connections belong to.
-func (p *Presence) HostsLocked(id string) (hosts []proc.Named) {
+// HostsLocked are the host processes that the session's connections belong to; come are
+// the names of those of all connections.
+func (p *Presence) HostsLocked(id string) (hosts []proc.Named, come map[string]bool) {
+	come = map[string]bool{}
 	for _, l := range p.Conns {
+		come[l.Host.Name] = true
 		if l.Sessions[id] {
 			hosts = append(hosts, l.Host)
 		}
 	}
-	return hosts
+	return hosts, come
 }
 
 // TargetOf is the session as decisions see it.

@@ -5,8 +5,10 @@ import (
 	"bridge/backend/proc"
 )
 
-// Running are those of the host processes that have not ended: it asks the system.
-func Running(hosts []proc.Named) (here mail.Processes) {
+// Running are those of the host processes that have not ended: it asks the system. One that
+// goes on and has not come yet is expected.
+func Running(hosts []proc.Named, come map[string]bool) (here mail.Processes) {
+	here.Expected = func(name string) bool { return !come[name] && proc.Lives(name) }
 	for _, host := range hosts {
 		if !host.Ended() {
 			here.Add(host.Name, host.Since)
