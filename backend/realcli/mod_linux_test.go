@@ -54,9 +54,15 @@ func (w *world) types(claude *realcli.Terminal, line string) {
 // claude may swallow one that comes too early.
 func (w *world) press(claude *realcli.Terminal, key, what string, fits func(screen string) bool) {
 	w.Helper()
+	w.again(claude, 500*time.Millisecond, what, fits, func() { must(w.T, claude.Type(key)) })
+}
+
+// again does something until the screen shows what is wanted, each time after a while.
+func (w *world) again(claude *realcli.Terminal, every time.Duration, what string, fits func(screen string) bool, do func()) {
+	w.Helper()
 	for ctx := soon(w.T); ; {
-		must(w.T, claude.Type(key))
-		short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+		do()
+		short, cancel := context.WithTimeout(ctx, every)
 		err := claude.Until(short, what, fits)
 		timedOut := short.Err() != nil
 		cancel()
@@ -64,7 +70,7 @@ func (w *world) press(claude *realcli.Terminal, key, what string, fits func(scre
 			return
 		}
 		if !timedOut || ctx.Err() != nil {
-			w.Fatalf("%q brings no %s: %v", key, what, err)
+			w.Fatal(err)
 		}
 	}
 }
@@ -252,17 +258,9 @@ func TestClaudesModEntersTheOwnersWords(t *testing.T) {
 	})
 
 	w.step("CHT-20 a module that is written anew goes on", func(w *world) {
-		again := time.NewTicker(5 * time.Second) // claude was seen to overlook one
-		defer again.Stop()
-		w.changeModule(func(module string) string { return module + "// a newer one\n" })
-		must(w.T, claude.Until(soon(w.T), "the reload", func(screen string) bool {
-			select {
-			case <-again.C:
-				w.changeModule(func(module string) string { return module + "// a newer one\n" })
-			default:
-			}
-			return strings.Contains(screen, "bridge: reloaded")
-		}))
+		w.again(claude, 5*time.Second, "the reload", has("bridge: reloaded"), func() { // claude was seen to overlook one
+			w.changeModule(func(module string) string { return module + "// a newer one\n" })
+		})
 		w.modThere("claude-p")
 		w.enters("claude-p", "Did you notice?")
 	})

@@ -73,7 +73,7 @@ type openCode struct {
 	url  string
 }
 
-// pollEvery is how often a server is asked whether it is up.
+// pollEvery is how often something is looked at that tells of no change.
 const pollEvery = 100 * time.Millisecond
 
 // OpenCodeServer is one session of an opencode that nobody looks at.

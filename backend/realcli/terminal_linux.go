@@ -180,8 +180,11 @@ func (t *Terminal) failure() error {
 	return fmt.Errorf("%s has ended with exit code %d: %s", t.name, t.code, screen)
 }
 
-// Until waits for the screen to show something, or for the program to fail.
+// Until waits for the screen to show something, or for the program to fail. fits is asked
+// when the screen changes, and from time to time for what it asks besides.
 func (t *Terminal) Until(ctx context.Context, what string, fits func(screen string) bool) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
 	done := t.done
 	for {
 		screen, changed := t.look()
@@ -193,6 +196,7 @@ func (t *Terminal) Until(ctx context.Context, what string, fits func(screen stri
 		}
 		select {
 		case <-changed:
+		case <-tick.C:
 		case <-done:
 			done = nil // it has ended well, and may have left somebody who writes
 		case <-ctx.Done():

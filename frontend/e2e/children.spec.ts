@@ -222,5 +222,7 @@ test('CHT-19 MSG-11 a session says why its queue refused and which versions were
   await expect(page.getByText('too old to know the command')).toBeVisible();
   await expect(page.getByText('older than 0.160.1')).toBeVisible();
   await page.getByText('Diagnostics').click();
-  await expect(page.locator('main dd').nth(3)).toHaveText('0.150.0; tried with 0.160.1 to 0.169.0');
+  await expect(page.locator('main dt', { hasText: 'Agent CLI' }).locator('+ dd')).toHaveText(
+    '0.150.0; tried with 0.160.1 to 0.169.0',
+  );
 });
