@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"bridge/backend/trial"
 )
@@ -33,6 +34,21 @@ type notes struct {
 	slow     []slow
 }
 
+// add takes in what another part of the stage says.
+func (n *notes) add(more notes) {
+	n.skips = append(n.skips, more.skips...)
+	n.failures = append(n.failures, more.failures...)
+	n.flaky = append(n.flaky, more.flaky...)
+	n.slow = append(n.slow, more.slow...)
+}
+
+// goCall is one `go test`.
+type goCall struct {
+	env    []string // NAME=value, added to the environment
+	args   []string // packages, and flags with their values
+	yields bool     // its tests let those of other lanes have the processors first
+}
+
 // goTest runs `go test` and prints what that prints without -v: a line for each
 // package, and all that a failed test said. What was skipped is noted. Programs are
 // linked in half the time without what only a debugger reads, and the stage vet has
@@ -42,25 +58,83 @@ type notes struct {
 // Tests that failed are tried again when the others are done, each by itself and at
 // most tries times.
 func (p project) goTest(ctx context.Context, tries int, env []string, args ...string) error {
-	s := step{env: env, name: "go", args: append([]string{"test", "-vet=off", "-ldflags=-w"}, args...)}
-	if p.tidy != "" {
-		s.args = append(s.args, "-exec="+p.tidy)
-	}
-	if p.once {
-		s.args = append(s.args, "-count=1")
-	}
-	if p.long { // the last limit counts
-		s.env, s.args = append(slices.Clone(env), trial.Env+"=1"), append(s.args, "-timeout="+longLimit.String())
-	}
+	return p.goTestLanes(ctx, tries, []goCall{{env: env, args: args}})
+}
+
+// goTestLanes is goTest for several calls: those of a lane one after the other, and the
+// lanes beside each other.
+func (p project) goTestLanes(ctx context.Context, tries int, lanes ...[]goCall) error {
 	begin := p.failures()
-	_, err := p.goTestOnce(ctx, s)
-	return p.secondLook(ctx, err, begin, tries, func(p project, f failure) error {
+	said, failed := make([]notes, len(lanes)), make([]error, len(lanes))
+	output := &together{to: p.output}
+	var running sync.WaitGroup
+	for i, calls := range lanes {
+		p := p
+		p.output = output
+		if p.notes != nil {
+			p.notes = &said[i]
+		}
+		running.Go(func() {
+			for _, call := range calls {
+				failed[i] = errors.Join(failed[i], p.goTestNoted(ctx, p.goStep(call)))
+			}
+		})
+	}
+	running.Wait()
+	if p.notes != nil {
+		for _, more := range said {
+			p.notes.add(more)
+		}
+	}
+	return p.secondLook(ctx, errors.Join(failed...), begin, tries, func(p project, f failure) error {
 		tests, err := p.goTestOnce(ctx, f.alone)
 		if err == nil && tests.passes == 0 { // skipped, or not found
 			return errors.New("it did not run")
 		}
 		return err
 	})
+}
+
+// goStep is a call as it is run here.
+func (p project) goStep(call goCall) step {
+	s := step{env: call.env, name: "go", args: append([]string{"test", "-vet=off", "-ldflags=-w"}, call.args...)}
+	if p.tidy != "" {
+		tidy := "-exec=" + p.tidy
+		if call.yields {
+			tidy += " -nice=5"
+		}
+		s.args = append(s.args, tidy)
+	}
+	if p.once {
+		s.args = append(s.args, "-count=1")
+	}
+	if p.long { // the last limit counts
+		s.env, s.args = append(slices.Clone(call.env), trial.Env+"=1"), append(s.args, "-timeout="+longLimit.String())
+	}
+	return s
+}
+
+// goTestNoted is goTestOnce for a call that, when it fails without a word of a test,
+// must be among the failures: others beside it may be tried again and pass.
+func (p project) goTestNoted(ctx context.Context, s step) error {
+	begin := p.failures()
+	_, err := p.goTestOnce(ctx, s)
+	if err != nil && p.failures() == begin {
+		p.fail(failure{test: "go test", said: err.Error(), alone: s, final: true})
+	}
+	return err
+}
+
+// together takes what several write at once, each piece as a whole.
+type together struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (t *together) Write(text []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.to.Write(text)
 }
 
 // goTestOnce runs a `go test` and reads its events.
@@ -284,11 +358,13 @@ func (o *testReport) open(pkg string) []string {
 }
 
 func (o *testReport) print(said []string) {
+	var whole strings.Builder // another lane may be printing, too
 	for _, text := range said {
 		if !strings.HasPrefix(text, "=== ") && text != "PASS\n" {
-			fmt.Fprint(o.out, text)
+			whole.WriteString(text)
 		}
 	}
+	fmt.Fprint(o.out, whole.String())
 }
 
 // end prints what is left of a run that was cut off.

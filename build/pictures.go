@@ -15,7 +15,7 @@ func runPictures(ctx context.Context, p project, args []string) error {
 	if err := buildBridge(ctx, p); err != nil {
 		return err
 	}
-	browser, err := findBrowser()
+	browser, err := findBrowser(true)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -34,19 +36,19 @@ type stage struct {
 // stages are all checks there are, in the order in which they run.
 func stages() []stage {
 	return []stage{
-		{name: "tools", budget: 5, prepares: true, run: installNeeds},
+		{name: "tools", budget: 15, prepares: true, run: installNeeds},
 		{name: "page", budget: 20, prepares: true, run: func(ctx context.Context, p project) error { return runPage(ctx, p, nil) }},
-		{name: "vet", budget: 60, after: []string{"page"}, run: vet},
-		{name: "go", budget: 450, after: []string{"page"}, run: goTests},
+		{name: "vet", budget: 120, after: []string{"page"}, run: vet},
+		{name: "go", budget: 420, after: []string{"page"}, run: goTests},
 		{name: "page-check", budget: 15, after: []string{"page"}, run: pageScript("check")},
 		{name: "page-lint", budget: 20, after: []string{"page"}, run: pageScript("lint")},
 		{name: "page-unit", budget: 25, after: []string{"page"}, run: func(ctx context.Context, p project) error { return p.vitest(ctx) }},
-		{name: "binary", budget: 15, prepares: true, after: []string{"page"}, run: buildBridge},
-		{name: "package", budget: 40, after: []string{"page"}, run: packageTests},
-		{name: "desktop", budget: 60, after: []string{"tools", "binary"}, run: desktopTests},
-		{name: "browser", budget: 250, after: []string{"tools", "binary"}, run: browserTests},
+		{name: "binary", budget: 5, prepares: true, after: []string{"page"}, run: buildBridge},
+		{name: "package", budget: 45, after: []string{"page"}, run: packageTests},
+		{name: "desktop", budget: 100, after: []string{"tools", "binary"}, run: desktopTests},
+		{name: "browser", budget: 190, after: []string{"tools", "binary"}, run: browserTests},
 		{name: "clis", budget: 20, prepares: true, after: []string{"tools"}, run: func(ctx context.Context, p project) error { return runCLIs(ctx, p, nil) }},
-		{name: "real-clis", budget: 220, after: []string{"clis", "binary"}, run: realCLITests},
+		{name: "real-clis", budget: 205, after: []string{"clis", "binary"}, run: realCLITests},
 	}
 }
 
@@ -298,10 +300,10 @@ func buildTidy(ctx context.Context, p project) (program string, err error) {
 const withoutC = "CGO_ENABLED=0"
 
 // slowUnderRace are the packages whose tests spend their time inside SQLite,
-// which the race detector makes many times slower, or in other processes, where
-// it sees nothing. They run without it.
+// which the race detector makes many times slower, or in other processes or the
+// compiler's own packages, where it sees nothing. They run without it.
 var slowUnderRace = []string{
-	"bridge/backend/faults", "bridge/backend/gitwork", "bridge/backend/maintain", "bridge/backend/sharing", "bridge/backend/soak", "bridge/backend/store",
+	"bridge/backend/archtest", "bridge/backend/faults", "bridge/backend/gitwork", "bridge/backend/maintain", "bridge/backend/sharing", "bridge/backend/soak", "bridge/backend/store",
 	"bridge/build", "bridge/cmd/bridge",
 }
 
@@ -310,10 +312,11 @@ var slowUnderRace = []string{
 // driver around it is watched.
 const sqliteUnwatched = "-gcflags=modernc.org/sqlite/lib=-race=false"
 
-// beside is how many packages are tested at once where most of them wait as long as they
-// work. Those that start many processes are among the others: go takes as many of them as
-// there are processors.
-var beside = "-p=" + strconv.Itoa(runtime.NumCPU()+1)
+// startProcesses are the packages whose tests start many processes: they run one at a
+// time, for beside each other they would make each other stumble. The longest come first.
+var startProcesses = []string{
+	"bridge/cmd/bridge", "bridge/backend/soak", "bridge/backend/faults", "bridge/backend/gitwork", "bridge/backend/agent/driver", "bridge/backend/runner",
+}
 
 // goTests runs the tests of every package that needs no agent CLI, with the
 // race detector where there is a C compiler for it and it is worth its time.
@@ -323,27 +326,57 @@ func goTests(ctx context.Context, p project) error {
 		return err
 	}
 	packages = p.withoutUnchanged(packages)
+	if !canWatch() {
+		p.skip("every package", "the race detector did not watch: it needs gcc, and another system than Windows")
+	}
+	others := slices.DeleteFunc(slices.Clone(packages), func(name string) bool { return slices.Contains(startProcesses, name) })
+	alone := slices.DeleteFunc(slices.Clone(startProcesses), func(name string) bool { return !slices.Contains(packages, name) })
+	first := p.goCalls(1, alone)
+	slices.Reverse(first) // what is compiled for the race detector, the other lane compiles meanwhile
+	return p.goTestLanes(ctx, 2, first, p.goCalls(max(2, runtime.NumCPU()), others))
+}
+
+// goCalls are the calls that test packages, so many at once: those that the race detector
+// watches, and the others. Where there are several at once they let those go first that run
+// alone, one after the other, and take the longest.
+func (p project) goCalls(atOnce int, packages []string) (calls []goCall) {
 	var watched, plain []string
 	for _, name := range packages {
-		if onPath("gcc") && runtime.GOOS != "windows" && !slices.Contains(slowUnderRace, name) {
+		if canWatch() && !slices.Contains(slowUnderRace, name) && p.hasRaces(name) {
 			watched = append(watched, name)
 		} else {
 			plain = append(plain, name)
 		}
 	}
-	// What fails in the one half says nothing of the other.
-	var failed error
-	if !onPath("gcc") || runtime.GOOS == "windows" {
-		p.skip("every package", "the race detector did not watch: it needs gcc, and another system than Windows")
-	}
 	if len(watched) > 0 {
-		failed = p.goTest(ctx, 2, []string{"CGO_ENABLED=1", trial.QuickExit}, append([]string{"-race", sqliteUnwatched, packageLimit, beside}, watched...)...)
+		flags := []string{"-race", sqliteUnwatched, packageLimit, "-p=" + strconv.Itoa(atOnce)}
+		calls = append(calls, goCall{env: []string{"CGO_ENABLED=1", trial.QuickExit}, args: append(flags, watched...), yields: atOnce > 1})
 	}
 	if len(plain) > 0 {
-		failed = errors.Join(failed, p.goTest(ctx, 2, []string{withoutC}, append([]string{packageLimit}, plain...)...))
+		flags := []string{packageLimit, "-p=" + strconv.Itoa(atOnce)}
+		calls = append(calls, goCall{env: []string{withoutC}, args: append(flags, plain...), yields: atOnce > 1})
 	}
-	return failed
+	return calls
 }
+
+// canWatch reports whether the race detector can be had.
+func canWatch() bool { return onPath("gcc") && runtime.GOOS != "windows" }
+
+// hasRaces reports whether something can run beside something else in a package or its
+// tests, as far as their own files say: a race is told nowhere else.
+func (p project) hasRaces(name string) bool {
+	files, err := filepath.Glob(p.at(strings.TrimPrefix(name, "bridge/"), "*.go"))
+	for _, file := range files {
+		text, unread := os.ReadFile(file)
+		if err = errors.Join(err, unread); beside.Match(text) {
+			return true
+		}
+	}
+	return err != nil || len(files) == 0
+}
+
+// beside is what code says that has something run beside itself, or is made for that.
+var beside = regexp.MustCompile(`(?m)^\s*go (func\b|[\w.]+\()|\.(Go|Parallel)\(|^\s*(\w+ )?"(sync|net|testing/synctest|golang.org/x/sync|bridge/backend/brokertest)["/]`)
 
 // packages lists the packages whose tests need no agent CLI and those whose
 // tests do.
@@ -378,7 +411,7 @@ func pageScript(name string) func(context.Context, project) error {
 
 // browserTests drives the page of the real binary in a real browser.
 func browserTests(ctx context.Context, p project) error {
-	browser, err := findBrowser()
+	browser, err := findBrowser(p.long)
 	if err != nil {
 		return err
 	}
@@ -409,12 +442,15 @@ func realCLITests(ctx context.Context, p project) error {
 	if _, err := buildHub(ctx, p); err != nil { // beside bridge, for a job across a team
 		return err
 	}
-	// One package at a time: each runs as many of its tests at once as there are processors.
 	env := []string{withoutC, "BRIDGE_TEST_BIN=" + p.binary(), "BRIDGE_TEST_CLIS=" + p.at(".cache", "clis")}
 	if runtime.GOOS == "linux" {
 		env = append(env, "BRIDGE_REQUIRE_CLIS=1")
 	}
-	return p.goTest(ctx, 1, env, append([]string{cliLimit, "-count=1", "-p=1"}, packages...)...)
+	var lanes [][]goCall
+	for _, name := range packages { // the one with most of them runs as many at once as there are processors
+		lanes = append(lanes, []goCall{{env: env, args: []string{cliLimit, "-count=1", name}}})
+	}
+	return p.goTestLanes(ctx, 1, lanes...)
 }
 
 // runSoak builds the binary, kills it under load and lets its writes and syncs

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,5 +50,36 @@ func TestProcessesThatAreLeftBehindAreNamed(t *testing.T) {
 				t.Errorf("it runs on: %s", found)
 			}
 		})
+	}
+}
+
+// Tests that yield, and what they start, let others have the processors first.
+func TestTestsThatYieldAreNice(t *testing.T) {
+	tidy := filepath.Join(t.TempDir(), "tidy")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tidy, "./tidy").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	own, err := exec.CommandContext(t.Context(), "nice").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	niceness, err := strconv.Atoi(strings.TrimSpace(string(own)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for more, yields := range map[int]bool{0: false, 5: true} {
+		var output bytes.Buffer
+		p := project{root: t.TempDir(), output: &output, notes: &notes{}, tidy: tidy}
+		write(t, p.root, map[string]string{
+			"go.mod":    "module bridge\n\ngo 1.25\n",
+			"a_test.go": "package a\n\nimport (\n\t\"os/exec\"\n\t\"testing\"\n)\n\nfunc TestA(t *testing.T) {\n\tout, _ := exec.Command(\"nice\").Output()\n\tt.Errorf(\"nice %s\", out)\n}\n",
+		})
+		if err := p.goTestLanes(t.Context(), 0, []goCall{{env: noCgo, args: []string{"."}, yields: yields}}); err == nil {
+			t.Error("goTestLanes = nil although a test failed")
+		}
+		want := fmt.Sprintf("nice %d\n", niceness+more)
+		if !strings.Contains(output.String(), want) {
+			t.Errorf("yields %t: the tests do not say %q:\n%s", yields, want, &output)
+		}
 	}
 }

@@ -1,6 +1,6 @@
 // Command tidy runs a program of tests for `go test -exec` and fails when that leaves
-// processes behind: `tidy [-grace TIME] PROGRAM [ARGUMENT …]`. Whatever loses its parent below
-// it becomes its child, so none can hide.
+// processes behind: `tidy [-grace TIME] [-nice N] PROGRAM [ARGUMENT …]`. Whatever loses its
+// parent below it becomes its child, so none can hide.
 package main
 
 import (
@@ -21,12 +21,13 @@ import (
 
 func main() {
 	grace := flag.Duration("grace", 20*time.Second, "how `long` what is about to end may take for that")
+	nice := flag.Int("nice", 0, "by so `much` let others have the processors first")
 	flag.Parse()
 	if flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "Usage: tidy [-grace TIME] PROGRAM [ARGUMENT …]")
+		fmt.Fprintln(os.Stderr, "Usage: tidy [-grace TIME] [-nice N] PROGRAM [ARGUMENT …]")
 		os.Exit(2)
 	}
-	code, err := run(flag.Args(), *grace)
+	code, err := run(flag.Args(), *grace, *nice)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tidy:", err)
 		os.Exit(1)
@@ -36,8 +37,17 @@ func main() {
 
 // run runs a program to its end. Then it waits until what the program left has ended, or
 // names and ends it.
-func run(argv []string, grace time.Duration) (code int, err error) {
-	runtime.LockOSThread() // Pdeathsig follows the thread
+func run(argv []string, grace time.Duration, nice int) (code int, err error) {
+	runtime.LockOSThread() // Pdeathsig and niceness follow the thread
+	if nice > 0 {
+		own, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // 20 less the niceness
+		if err == nil {
+			err = unix.Setpriority(unix.PRIO_PROCESS, 0, 20-own+nice)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("letting others go first: %w", err)
+		}
+	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("becoming the parent of orphans: %w", err)
 	}
