@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 
+	"bridge/backend/bridge"
 	"bridge/backend/proc"
 )
 
@@ -81,12 +82,11 @@ func Login(getenv func(string) string) string {
 	return ""
 }
 
-// commandLine is what a shell reads as these words: each of them in single quotes, which
-// all shells know.
+// commandLine is what a shell reads as these words.
 func commandLine(words []string) string {
 	var quoted []string
 	for _, word := range words {
-		quoted = append(quoted, "'"+strings.ReplaceAll(word, "'", `'\''`)+"'")
+		quoted = append(quoted, bridge.QuotePOSIX(word))
 	}
 	return strings.Join(quoted, " ")
 }

@@ -1,4 +1,5 @@
 import { gzipSync } from 'node:zlib';
+import { type Response } from '@playwright/test';
 import { expect, open, test } from './dashboard';
 
 /** What the page may weigh: everything that it loads to show itself, compressed. */
@@ -8,12 +9,15 @@ test('DSK-06 the page weighs less than 180 kB and loads nothing from elsewhere',
   const bodies: Promise<Buffer>[] = [];
   const elsewhere: string[] = [];
   const origin = new URL((await page.request.get('/')).url()).origin;
-  page.on('response', (response) => {
+  const note = (response: Response): void => {
     const url = new URL(response.url());
     if (url.origin !== origin && url.protocol !== 'data:') elsewhere.push(response.url());
     else if (url.pathname === '/' || url.pathname.startsWith('/assets/')) bodies.push(response.body());
-  });
+  };
+  page.on('response', note);
   await open(page, 'overview');
+  await page.waitForLoadState('load');
+  page.off('response', note); // what comes later would be read when the test has ended
   const files = await Promise.all(bodies);
   const weight = files.reduce((sum, body) => sum + gzipSync(body).length, 0);
   expect(files.length).toBeGreaterThanOrEqual(3);
