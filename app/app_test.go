@@ -22,6 +22,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/trial"
 )
 
 func noEnv(string) string { return "" }
@@ -233,7 +234,7 @@ func TestDSK_01_AnUnusableHomeIsSaidAndTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.retry()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(trial.Patience)
 	for {
 		if _, err := l.ticket(t.Context()); err == nil {
 			break

@@ -11,6 +11,7 @@ import (
 	"bridge/backend/chat"
 	"bridge/backend/ipc/api"
 	"bridge/backend/session"
+	"bridge/backend/trial"
 )
 
 // What the page shows before the owner sends is what the broker answers after it,
@@ -90,7 +91,7 @@ func TestCHT_03_CHT_17_ThePageIsToldThatAWakeHookCameAndLeft(t *testing.T) {
 	told := func(what string) {
 		select {
 		case <-changes:
-		case <-time.After(time.Minute):
+		case <-time.After(trial.Patience):
 			t.Fatalf("nothing tells the page of %q", what)
 		}
 		if got := b.peerNamed("p").Reach.Owner; !strings.Contains(got, what) {

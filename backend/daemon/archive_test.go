@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bridge/backend/trial"
 )
 
 // A damaged archive.db is a finding, and the page goes on.
@@ -54,7 +56,7 @@ func TestSTO_15_TheStateIsToldWithADamagedArchive(t *testing.T) {
 	var state struct {
 		Storage struct{ Errors *int }
 	}
-	deadline := time.After(time.Minute)
+	deadline := time.After(trial.Patience)
 	for get(d.URL()+"/api/state", &state); state.Storage.Errors == nil || *state.Storage.Errors == 0; get(d.URL()+"/api/state", &state) {
 		select {
 		case <-deadline:

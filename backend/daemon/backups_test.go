@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"bridge/backend/trial"
 )
 
 // backups is what a daemon was asked to start.
@@ -30,7 +32,7 @@ func TestSTO_10_TheDaemonBacksUpOnlyWhenAskedTo(t *testing.T) {
 			if tt.want {
 				select {
 				case <-asked:
-				case <-time.After(time.Minute):
+				case <-time.After(trial.Patience):
 					t.Error("no backup was started")
 				}
 			}

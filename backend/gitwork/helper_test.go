@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"bridge/backend/disk"
+	"bridge/backend/trial"
 )
 
 const job = "codex-job-0a1b2c3d"
@@ -91,7 +91,7 @@ func (w *world) commit(dir, message string) string {
 }
 
 func (w *world) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), trial.Patience)
 	w.t.Cleanup(cancel)
 	return ctx
 }

@@ -17,6 +17,7 @@ import (
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
 	"bridge/backend/prompt"
+	"bridge/backend/trial"
 )
 
 // codexTells runs codex's hook to its end, as the program is called.
@@ -37,7 +38,7 @@ func codexTells(t *testing.T, home config.Home, event, more string) (said string
 func newCodex(t *testing.T, threads bool) *asking {
 	t.Helper()
 	b := brokertest.Serve(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
 	t.Cleanup(cancel)
 	if _, err := b.Home.UpdateConfig(func(c *config.Config) error { c.AnswerPrompts = prompt.Always; return nil }); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/job"
 	"bridge/backend/prompt"
+	"bridge/backend/trial"
 )
 
 // openCodeAsking is a plugin whose session's owner answers prompts, with no page open:
@@ -55,7 +56,7 @@ func (p plugin) answer() host.PluginAnswer {
 // shown waits until the prompt of that command is so.
 func shownCard(t *testing.T, b brokertest.Running, command, what string, fits func(job.Approval) bool) job.Approval {
 	t.Helper()
-	for ends := time.Now().Add(30 * time.Second); ; {
+	for ends := time.Now().Add(trial.Patience); ; {
 		for _, one := range b.Prompts.Approvals() {
 			if one.Detail == command && fits(one) {
 				return one

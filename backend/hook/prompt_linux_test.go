@@ -40,7 +40,7 @@ const conversation = "11111111-2222-4333-8444-555555555555"
 // newAsking is a session whose owner answers prompts from the page, which is open.
 func newAsking(t *testing.T, mode prompt.Mode) *asking {
 	b := brokertest.Serve(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
 	t.Cleanup(cancel)
 	if _, err := b.Home.UpdateConfig(func(c *config.Config) error { c.AnswerPrompts = mode; return nil }); err != nil {
 		t.Fatal(err)

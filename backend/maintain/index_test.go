@@ -15,6 +15,7 @@ import (
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/search"
 	"bridge/backend/store"
+	"bridge/backend/trial"
 )
 
 // indexed has the home's store keep its search index until it has everything,
@@ -30,7 +31,7 @@ func indexed(t *testing.T, c Maintenance, word string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(trial.Patience); time.Now().Before(deadline); {
 		hits, behind, err := db.SearchWords(t.Context(), store.WordQuery{Words: words, Kinds: search.Kinds(), Limit: 100})
 		if err == nil && behind == 0 {
 			return len(hits)

@@ -17,6 +17,7 @@ import (
 	"bridge/backend/job"
 	"bridge/backend/prompt"
 	"bridge/backend/session"
+	"bridge/backend/trial"
 )
 
 // Fifty prompts of sixteen sessions at once, each held by a connection of its own as a
@@ -29,7 +30,7 @@ func TestNED_02_FiftyPromptsAtOnceEachGetTheirOwnAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Page.Store(true)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
 	defer cancel()
 	hostID := func(i int) string { return fmt.Sprintf("11111111-2222-4333-8444-%012d", i%sessions) }
 	for i := range sessions {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bridge/backend/realcli"
+	"bridge/backend/trial"
 )
 
 // codexAsks has codex ask before it runs a command outside of its sandbox.
@@ -108,6 +109,7 @@ func TestNED_02_PromptsOfARealCodexAloneAreOnlyTold(t *testing.T) {
 }
 
 func TestNED_02_ARealCodexIsLeftAloneUntilItsOwnerLooks(t *testing.T) {
+	trial.Long(t, "the prompts of a codex are tried in two other tests, and this waits")
 	w := newWorld(t, "p")
 	w.codexAsks()
 	must(t, w.home.UseCodexDaemon())

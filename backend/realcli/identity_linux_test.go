@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bridge/backend/realcli"
+	"bridge/backend/trial"
 )
 
 // session is an interactive session, whatever its kind.
@@ -54,11 +55,21 @@ var sessionCases = []sessionCase{
 	},
 }
 
+// oneOfEach skips a kind that a short run tries elsewhere: it tries one kind here, and every
+// kind's sessions and children in the tests of how the owner reaches them.
+func oneOfEach(t *testing.T, c sessionCase) {
+	t.Helper()
+	if c.kind != sessionCases[0].kind {
+		trial.Long(t, "each kind is started twice")
+	}
+}
+
 // TestRealChildrenLeaveMailAlone: what a native child does, calls of the mail
 // tools included, never takes the mail of its session (MSG-06).
 func TestRealChildrenLeaveMailAlone(t *testing.T) {
 	for _, c := range sessionCases {
 		t.Run("MSG-06 "+c.kind, func(t *testing.T) {
+			oneOfEach(t, c)
 			const mail = "For the main session alone."
 			w := newWorld(t, "p")
 			w.install()
@@ -103,6 +114,7 @@ func TestRealChildrenLeaveMailAlone(t *testing.T) {
 func TestRealSessionKeepsItsIdentity(t *testing.T) {
 	for _, c := range sessionCases {
 		t.Run("MSG-05 DEC-12 "+c.kind, func(t *testing.T) {
+			oneOfEach(t, c)
 			const mail, rule = "Written while you were away.", "Tabs, not spaces."
 			w := newWorld(t, "p")
 			w.install()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,18 @@ func (w *world) withoutMod() {
 func (w *world) modThere(name string) {
 	w.Helper()
 	w.shown("the mod of "+name, func(s state) bool { return s.peer(name).Transport == "mod" })
+}
+
+// modChildren are the processes by which claude's modules hear of the owner's words: each
+// has one for its conversation.
+func (w *world) modChildren() (pids []int) {
+	for _, pid := range w.home.Processes() {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
+		if strings.Contains(string(line), "\x00plugin\x00claude\x00--session\x00") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // entered checks that the request shows the text once, as the user's own prompt.
@@ -258,8 +271,14 @@ func TestClaudesModEntersTheOwnersWords(t *testing.T) {
 	})
 
 	w.step("CHT-20 a module that is written anew goes on", func(w *world) {
+		before := w.modChildren()
 		w.again(claude, 5*time.Second, "the reload", has("bridge: reloaded"), func() { // claude was seen to overlook one
 			w.changeModule(func(module string) string { return module + "// a newer one\n" })
+		})
+		// What the module of before is given in its last moment comes as mail.
+		w.shown("the newer module's own child", func(state) bool {
+			now := w.modChildren()
+			return len(now) > 0 && !slices.ContainsFunc(now, func(pid int) bool { return slices.Contains(before, pid) })
 		})
 		w.modThere("claude-p")
 		w.enters("claude-p", "Did you notice?")

@@ -417,6 +417,7 @@ func TestOwnerReachesClaude(t *testing.T) {
 
 	// It comes last, for claude puts the broken-off prompt back into its input.
 	w.step("CHT-03 a turn that a person broke off does not hold it up", func(w *world) {
+		trial.Long(w.T, "claude tells of it late")
 		const text = "Never mind, what about the tests?"
 		w.model.Script("broken-off", claudeShell.After("never-comes"), realcli.Say("worked"))
 		w.prompt(claude, "broken-off")
@@ -664,6 +665,7 @@ type brokenCase struct {
 // TestOwnerAndABrokenCodex: whatever becomes of the queue command, the owner is
 // told the truth and the session gets no second copy.
 func TestOwnerAndABrokenCodex(t *testing.T) {
+	trial.Long(t, "a broken codex is waited for")
 	w := newWorld(t, "p")
 	w.install()
 	codex := w.open("codex", "p", "›", realcli.CodexCommand()...)

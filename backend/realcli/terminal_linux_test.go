@@ -17,7 +17,8 @@ func TestATerminalShowsWhatIsDrawn(t *testing.T) {
 		"lines that scroll off":                  {strings.Repeat(`x\r\n`, 60) + "end", strings.Repeat("x\n", 60) + "end\n"},
 		"the other screen":                       {`here\033[?1049hthere\033[?1049l`, "here\n"},
 	} {
-		terminal, err := w.home.Open(soon(t), strings.ReplaceAll(name, " ", "-"), w.home.Dir, "/usr/bin/printf", c.writes)
+		// Without an echo, as programs that ask a terminal have it: the answer is no text to be shown.
+		terminal, err := w.home.Open(soon(t), strings.ReplaceAll(name, " ", "-"), w.home.Dir, "/bin/sh", "-c", `stty -echo && exec /usr/bin/printf "$1"`, "sh", c.writes)
 		must(t, err)
 		must(t, terminal.Until(soon(t), c.want, func(screen string) bool { return screen == c.want }))
 		must(t, terminal.Close(soon(t)))

@@ -25,6 +25,7 @@ import (
 	"bridge/backend/jobs"
 	"bridge/backend/peering/peeringtest"
 	"bridge/backend/remote"
+	"bridge/backend/trial"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -154,7 +155,7 @@ func (d *desk) askAs(supervisor, request string) (remote.Value, error) {
 			d.t.Fatalf("the answer is to %s, not to %s", response.Rid, rid)
 		}
 		return response.Value, response.Err
-	case <-time.After(time.Minute):
+	case <-time.After(trial.Patience):
 		d.t.Fatal("no answer")
 		return remote.Value{}, nil
 	}
@@ -242,7 +243,7 @@ func TestHUB_03_TheJobsOfAPCThatIsGoneEnd(t *testing.T) {
 		d.executor.Look()
 		ends := func(name string) {
 			t.Helper()
-			again, late := time.NewTicker(5*time.Millisecond), time.After(time.Minute)
+			again, late := time.NewTicker(5*time.Millisecond), time.After(trial.Patience)
 			defer again.Stop()
 			for !asked(name) {
 				select {

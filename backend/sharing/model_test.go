@@ -12,6 +12,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/peering/peeringtest"
 	"bridge/backend/remote"
+	"bridge/backend/trial"
 )
 
 // crossing is what a test knows of messages of one PC to the other.
@@ -113,7 +114,7 @@ func TestRMT_21_WhateverHappensEachMessageCrossesOnceInItsOrder(t *testing.T) {
 			p.mu.Unlock()
 		}
 		relink(true, laptop, desk)
-		limit := time.Now().Add(2 * time.Minute)
+		limit := time.Now().Add(trial.Patience)
 		for _, w := range ways {
 			for _, id := range w.sent {
 				for done := false; !done; {

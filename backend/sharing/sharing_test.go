@@ -633,7 +633,7 @@ func breakOff(t *testing.T, n int, after, breaksLaptop bool) (broke bool) {
 	}
 	until := func(what string, is func() bool) {
 		t.Helper()
-		limit := time.Now().Add(time.Minute)
+		limit := time.Now().Add(trial.Patience)
 		for done := false; !done; {
 			within(func() { done = is() })
 			if time.Now().After(limit) {

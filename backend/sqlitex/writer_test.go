@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/trial"
 )
 
 // openWords opens a database of words, and closes it with the test.
@@ -82,7 +83,7 @@ func hold(t *testing.T, w *Writer) (release func()) {
 
 func await(t *testing.T, holds func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(time.Minute)
+	deadline := time.NewTimer(trial.Patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bridge/backend/bridge"
+	"bridge/backend/trial"
 )
 
 // TestMSG_04_AFullDiskAcknowledgesNothing fills a small file system of its own.
@@ -114,7 +115,7 @@ func requireStorage(t testing.TB, err error) {
 // await polls a condition until it holds.
 func await(t testing.TB, holds func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(time.Minute)
+	deadline := time.NewTimer(trial.Patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

@@ -19,6 +19,7 @@ import (
 	"bridge/backend/decision"
 	"bridge/backend/search"
 	"bridge/backend/store/transfer"
+	"bridge/backend/trial"
 )
 
 // openIndexed opens a store with its search index beside it.
@@ -68,7 +69,7 @@ func wordIDs(t testing.TB, db *DB, q WordQuery) []string {
 
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); {
+	for deadline := time.Now().Add(trial.Patience); !is(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"bridge/backend/trial"
 )
 
 // The plugin's own tests, with a stand-in for opencode and one for our process.
@@ -27,7 +28,7 @@ func TestOpenCodePlugin(t *testing.T) {
 	if err := os.WriteFile(plugin, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, node, filepath.Join("testdata", "plugin_test.mjs"), plugin, dir).CombinedOutput()
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/hub/box"
 	"bridge/backend/link"
+	"bridge/backend/trial"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -81,7 +82,7 @@ func (h *hub) end(t *testing.T) error {
 	case err := <-h.ended:
 		return err
 	case <-t.Context().Done():
-	case <-time.After(time.Minute):
+	case <-time.After(trial.Patience):
 	}
 	t.Fatal("the hub never came to an end")
 	return nil
@@ -239,7 +240,7 @@ func answering(t *testing.T, config func() *tls.Config, says string) string {
 			if err != nil {
 				return
 			}
-			_ = conn.SetDeadline(time.Now().Add(time.Minute))
+			_ = conn.SetDeadline(time.Now().Add(trial.Patience))
 			if _, err := conn.Write([]byte(says)); err == nil && says != "" { // a TLS one shakes hands first
 				_, _ = io.Copy(io.Discard, conn)
 			}

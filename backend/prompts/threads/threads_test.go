@@ -28,6 +28,7 @@ import (
 	"bridge/backend/prompt"
 	"bridge/backend/prompts"
 	"bridge/backend/session"
+	"bridge/backend/trial"
 )
 
 const (
@@ -115,7 +116,7 @@ type codexStand struct {
 // newCodexStand serves a socket, and a watcher that looks at it.
 func newCodexStand(t *testing.T, o *owner) *codexStand {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
 	t.Cleanup(cancel)
 	c := &codexStand{T: t, owner: o, ctx: ctx, refuses: map[string]bool{}, before: map[string]string{}, stands: `{"type":"idle"}`, heard: make(chan struct{})}
 	socket := appserver.Socket(o.folder)
@@ -449,7 +450,7 @@ func TestNED_02_WhatIsAnsweredInCodexEndsTheCardWithoutAWord(t *testing.T) {
 			card := c.state(job.ApprovalAsked, "")
 			tt.end(c)
 			first := func(card job.Approval) bool { return card.State == job.ApprovalWithdrawn && card.Elsewhere == tt.how }
-			until := time.Now().Add(30 * time.Second)
+			until := time.Now().Add(trial.Patience)
 			for !slices.ContainsFunc(c.desk.Approvals(), first) {
 				if time.Now().After(until) || !ipc.Pause(t.Context(), time.Millisecond) {
 					t.Fatalf("the cards are %+v, want one %s", c.desk.Approvals(), tt.how)
@@ -480,9 +481,11 @@ func TestNED_02_AnAnswerBehindTheTerminalsIsNotSentToCodex(t *testing.T) {
 	c.mu.Lock()
 	c.before["turn/steer"] = resolved(7)
 	c.mu.Unlock()
-	c.asks(command(7, ""), command(8, ""))
+	c.asks(command(7, ""))
+	c.card("the first", func(job.Approval) bool { return len(c.desk.Approvals()) == 1 })
+	c.says(command(8, ""))
 	c.card("the second", func(job.Approval) bool { return len(c.desk.Approvals()) == 2 })
-	for _, card := range c.desk.Approvals() {
+	for _, card := range c.desk.Approvals() { // with the first, codex is told something
 		c.gives(card, job.Deny, "no")
 	}
 	c.until("the other's answer", isAnswer)

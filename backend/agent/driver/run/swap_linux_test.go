@@ -16,6 +16,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/job"
 	"bridge/backend/sandbox"
+	"bridge/backend/trial"
 )
 
 // TestMain makes this program `bridge sandbox-exec` as well.
@@ -79,7 +80,7 @@ func TestRMT_09_AFolderThatIsSwappedForALinkGainsNothing(t *testing.T) {
 			spec.Folder, spec.Unlinked, spec.StateFolder = place, true, t.TempDir()
 			began, refused := 0, 0
 			// Many are refused, for the link is there half of the time; both have to be seen.
-			for deadline := time.Now().Add(time.Minute); began < 40 || refused == 0; {
+			for deadline := time.Now().Add(trial.Patience); began < 40 || refused == 0; {
 				// It writes where it is, and where its folder's name leads.
 				if launched(t, spec, "echo x > made; echo x > "+place+"/named") {
 					began++
@@ -139,7 +140,7 @@ func launched(t *testing.T, spec job.Spec, script string) bool {
 		t.Fatal(err)
 	}
 	go io.Copy(io.Discard, p.stdout) //nolint:errcheck // it ends with the process
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
 	defer cancel()
 	select {
 	case <-p.Ended():
