@@ -154,7 +154,7 @@ func argv(path string, args ...string) []string {
 	if err != nil {
 		return command // starting it says what is wrong
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close()
 	begin := make([]byte, 128)
 	n, _ := io.ReadFull(file, begin)
 	if n == 0 || bytes.HasPrefix(begin, []byte("#!")) || bytes.IndexByte(begin[:n], 0) >= 0 {

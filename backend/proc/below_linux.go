@@ -22,14 +22,16 @@ func EndAllBelow(grace time.Duration) string {
 }
 
 func endAllBelow(grace time.Duration) (ended []string) {
-	for until := time.Now().Add(grace); ; {
+	for late := time.After(grace); ; {
 		switch pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); {
 		case errors.Is(err, unix.ECHILD): // and who has no children has nobody below
 			return ended
 		case pid > 0:
 			continue
 		}
-		if time.Now().After(until) {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-late:
 			found, err := Below(os.Getpid())
 			if err != nil {
 				return append(ended, err.Error())
@@ -38,9 +40,8 @@ func endAllBelow(grace time.Duration) (ended []string) {
 				ended = append(ended, fmt.Sprintf("%d: %s", one.PID, commandLine(one.PID)))
 				_ = unix.Kill(one.PID, unix.SIGKILL) // it may have ended by itself
 			}
-			until = time.Now().Add(time.Second) // for those that they start meanwhile
+			late = time.After(time.Second) // for those that they start meanwhile
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 

@@ -7,7 +7,6 @@ package shellenv
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -19,10 +18,6 @@ import (
 
 // Timeout is how long a shell may take (JOB-28).
 const Timeout = 5 * time.Second
-
-// most is how many bytes an environment may have with all that the shell's own files print
-// around it: more is not read.
-const most = 8 << 20
 
 // Question is what is asked.
 type Question struct {
@@ -92,30 +87,4 @@ func Print(to io.Writer, mark string, environ []string) error {
 	b.WriteString(mark + "\x00")
 	_, err := to.Write(b.Bytes())
 	return err
-}
-
-// errSilent is that of a shell that has ended and did not run what it was asked to.
-var errSilent = errors.New("it ended without telling")
-
-// between reads what stands between the marks.
-func between(from io.Reader, mark string) ([]string, error) {
-	var said []byte
-	sign := []byte(mark + "\x00")
-	for buffer := make([]byte, 32<<10); ; {
-		n, err := from.Read(buffer)
-		said = append(said, buffer[:n]...)
-		if _, behind, begun := bytes.Cut(said, sign); begun {
-			if whole, _, ended := bytes.Cut(behind, sign); ended {
-				return strings.Split(strings.TrimSuffix(string(whole), "\x00"), "\x00"), nil
-			}
-		}
-		switch {
-		case len(said) > most:
-			return nil, fmt.Errorf("it printed more than %d MiB", most>>20)
-		case errors.Is(err, io.EOF):
-			return nil, errSilent
-		case err != nil:
-			return nil, err
-		}
-	}
 }

@@ -3,10 +3,12 @@
 package shellenv
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +19,10 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/proc"
 )
+
+// most is how many bytes an environment may have with all that the shell's own files print
+// around it: more is not read.
+const most = 8 << 20
 
 // ask starts the shell as a terminal does, as a login shell and an interactive one, for
 // keys stand in the files of either. It has no terminal, and no input.
@@ -36,7 +42,7 @@ func ask(ctx context.Context, q Question) ([]string, error) {
 	cmd.Env, cmd.Dir, cmd.Stdout = append(q.Environ, Asking+"=1"), q.Home, write
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
-	write.Close() //nolint:errcheck // nothing was written by us
+	write.Close()
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +65,7 @@ func ask(ctx context.Context, q Question) ([]string, error) {
 		if killed := proc.KillTree(cmd.Process.Pid); killed != nil && !errors.Is(killed, proc.ErrGone) {
 			err = errors.Join(err, killed)
 		}
-		<-ended
+		<-ended //nolint:errcheck // it was killed
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("it did not answer within %s", Timeout)
@@ -89,4 +95,30 @@ func commandLine(words []string) string {
 		quoted = append(quoted, bridge.QuotePOSIX(word))
 	}
 	return strings.Join(quoted, " ")
+}
+
+// errSilent is that of a shell that has ended and did not run what it was asked to.
+var errSilent = errors.New("it ended without telling")
+
+// between reads what stands between the marks.
+func between(from io.Reader, mark string) ([]string, error) {
+	var said []byte
+	sign := []byte(mark + "\x00")
+	for buffer := make([]byte, 32<<10); ; {
+		n, err := from.Read(buffer)
+		said = append(said, buffer[:n]...)
+		if _, behind, begun := bytes.Cut(said, sign); begun {
+			if whole, _, ended := bytes.Cut(behind, sign); ended {
+				return strings.Split(strings.TrimSuffix(string(whole), "\x00"), "\x00"), nil
+			}
+		}
+		switch {
+		case len(said) > most:
+			return nil, fmt.Errorf("it printed more than %d MiB", most>>20)
+		case errors.Is(err, io.EOF):
+			return nil, errSilent
+		case err != nil:
+			return nil, err
+		}
+	}
 }
