@@ -301,28 +301,35 @@ const takeOverPatience = 10 * time.Second
 
 const takeOverPause = 20 * time.Millisecond
 
-// takeOver takes the place of a background broker, which is asked to leave. A
-// broker that holds the election and is not to be reached is about to end, or
-// has just begun: it is looked at again.
+// takeOver takes the place of a background broker, which is asked to leave, and so is
+// another one that a session starts as soon as that has left. A broker that holds the
+// election and is not to be reached is about to end, or has just begun: it is looked at
+// again.
 func (d *Daemon) takeOver(ctx context.Context) (*sqlitex.Lock, error) {
 	if d.opts.Host == broker.HostBackground {
 		return nil, bridge.Errorf(bridge.Conflict, "another broker already serves this home")
 	}
 	ctx, cancel := context.WithTimeout(ctx, takeOverPatience)
 	defer cancel()
-	for asked := false; ; {
+	var asked *ipc.Client // a broker that is to leave, while it is there
+	for {
 		lock, err := sqlitex.AcquireLock(ctx, d.opts.Home.BrokerLock())
 		if !errors.Is(err, sqlitex.ErrLocked) {
 			return lock, err
 		}
-		if !asked {
+		if asked == nil {
 			if asked, err = d.askToRetire(ctx); err != nil {
 				return nil, err
 			}
+			if asked != nil {
+				defer asked.Close()
+			}
+		} else if isClosed(asked.Done()) {
+			asked = nil // another one has the home meanwhile
 		}
 		switch {
 		case ipc.Pause(ctx, takeOverPause):
-		case asked:
+		case asked != nil:
 			return nil, bridge.Errorf(bridge.Conflict, "another broker serves this home and did not make room")
 		default:
 			return nil, bridge.Errorf(bridge.Conflict, "another broker holds this home but does not answer")
@@ -330,24 +337,31 @@ func (d *Daemon) takeOver(ctx context.Context) (*sqlitex.Lock, error) {
 	}
 }
 
-// askToRetire asks the broker that serves the home to leave, and reports whether
-// it was there to be asked.
-func (d *Daemon) askToRetire(ctx context.Context) (asked bool, err error) {
+func isClosed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// askToRetire asks the broker that serves the home to leave. The connection lasts as long
+// as that broker; it is nil where none was there to be asked.
+func (d *Daemon) askToRetire(ctx context.Context) (asked *ipc.Client, err error) {
 	client, err := d.dialBroker(ctx, 0)
 	switch {
 	case errors.Is(err, ipc.ErrSilent):
-		return false, bridge.WithCause(bridge.Conflict, err, "another broker holds this home: "+err.Error())
+		return nil, bridge.WithCause(bridge.Conflict, err, "another broker holds this home: "+err.Error())
 	case bridge.CodeOf(err) == bridge.Unavailable, bridge.CodeOf(err) == bridge.NotFound: // the latter: it makes the token yet
-		return false, nil
+		return nil, nil
 	case err != nil:
-		return false, bridge.WithCause(bridge.Conflict, err, "another broker holds this home but does not answer")
+		return nil, bridge.WithCause(bridge.Conflict, err, "another broker holds this home but does not answer")
 	}
-	defer client.Close()
-	err = client.Retire(ctx)
-	if bridge.CodeOf(err) == bridge.Unavailable {
-		err = nil // it was gone before its answer was out
+	if err := client.Retire(ctx); err != nil && bridge.CodeOf(err) != bridge.Unavailable { // that is gone before its answer is out
+		return nil, errors.Join(err, client.Close())
 	}
-	return true, err
+	return client, nil
 }
 
 // dialBroker connects to the broker that serves this home, or will within

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
@@ -178,6 +180,66 @@ func TestMSG_01_TakeOver(t *testing.T) {
 	}
 	again.Close()
 	end(t, d)
+}
+
+// briefly holds the election for several background brokers, one after the other: each is
+// there at once when the one before it leaves.
+type briefly struct {
+	server  *ipc.Server
+	retired chan struct{}
+}
+
+func (briefly) Connected(*ipc.Conn) (ipc.Welcome, error) { return ipc.Welcome{Version: "test"}, nil }
+func (briefly) Disconnected(*ipc.Conn)                   {}
+
+func (b briefly) Handle(_ context.Context, _ *ipc.Conn, op string, _ json.RawMessage) (any, error) {
+	if op == api.OpRetire.Name {
+		b.retired <- struct{}{}
+	}
+	return api.Empty{}, nil
+}
+
+// Sessions start a background broker as soon as one has left: it is asked to leave, too,
+// and so is the next.
+func TestMSG_01_TheNextBackgroundBrokerIsAskedToLeaveToo(t *testing.T) {
+	home := newHome(t)
+	end(t, start(t, options(home, "serve"))) // which leaves the token
+	token, err := home.ExistingToken()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := sqlitex.AcquireLock(t.Context(), home.BrokerLock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		var failed error
+		for range 3 {
+			socket, err := ipc.Listen(home.Socket())
+			if err != nil {
+				failed = errors.Join(failed, err)
+				break
+			}
+			one := briefly{retired: make(chan struct{}, 1)}
+			one.server = ipc.NewServer(string(token), one, slog.New(slog.DiscardHandler))
+			serving := make(chan error, 1)
+			go func() { serving <- one.server.Serve(socket) }()
+			select {
+			case <-one.retired:
+			case <-time.After(trial.Patience):
+				failed = errors.Join(failed, errors.New("nobody asked it to leave"))
+			}
+			failed = errors.Join(failed, socket.Close())
+			one.server.Close()
+			failed = errors.Join(failed, <-serving)
+		}
+		ended <- errors.Join(failed, lock.Release())
+	}()
+	end(t, start(t, options(home, "serve")))
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A broker that holds the election and takes no calls any more, or none yet, is
