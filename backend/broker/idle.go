@@ -15,7 +15,8 @@ type idleness struct{ *core }
 // lookIdle asks claude's own registry about a session that its hooks left at
 // work: a turn that a person breaks off ends without any hook, seen with claude
 // 2.1.329, and would count as running until the person writes again. The registry
-// is believed where it is newer than the session's last sign.
+// is believed where it is newer than the session's last sign, and asked once more a little
+// later.
 func (p *idleness) lookIdle(s *session.Session) {
 	p.Lock()
 	doubtful := p.Boxes[s.ID] != nil && s.Busy && s.Kind == bridge.Claude && s.CLIDataDir != "" && s.SessionID != ""
@@ -24,18 +25,37 @@ func (p *idleness) lookIdle(s *session.Session) {
 	if !doubtful {
 		return
 	}
-	p.rest(s, host, clidata.ClaudeIdleSince(folder, pid, host))
+	if since := clidata.ClaudeIdleSince(folder, pid, host); p.rest(s, host, since) {
+		p.soon(p.opts.Pace.Doubt, func(context.Context) { p.goOn(s, host, since, clidata.ClaudeBusySince(folder, pid, host)) })
+	}
 }
 
 // rest notes that the session is idle since then, unless it has shown a sign after that.
-func (p *idleness) rest(s *session.Session, host string, since int64) {
+func (p *idleness) rest(s *session.Session, host string, since int64) bool {
 	p.Lock()
 	defer p.Unlock()
-	if box := p.Boxes[s.ID]; box != nil && s.Busy && s.SessionID == host && since > box.LastActive() {
-		p.setBusyLocked(s, false)
-		box.Signal()
-		p.changed()
+	box := p.Boxes[s.ID]
+	if box == nil || !s.Busy || s.SessionID != host || since <= box.LastActive() {
+		return false
 	}
+	p.setBusyLocked(s, false)
+	box.Signal()
+	p.changed()
+	return true
+}
+
+// goOn takes back that the session is idle: a slow claude writes down the end of a turn
+// when the hook of the next one has run, and then that it is busy, with no hook to come
+// until the model answers.
+func (p *idleness) goOn(s *session.Session, host string, idle, busy int64) {
+	p.Lock()
+	defer p.Unlock()
+	box := p.Boxes[s.ID]
+	if box == nil || s.Busy || s.SessionID != host || busy < idle || box.LastActive() >= idle {
+		return
+	}
+	p.setBusyLocked(s, true)
+	p.changed()
 }
 
 // turnEnded takes a word of claude's mod that a turn has ended. A stop hook has told so

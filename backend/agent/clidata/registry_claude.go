@@ -42,6 +42,17 @@ func ClaudeIdleSince(folder string, pid int, sessionID string) int64 {
 	return entry.StatusUpdatedAt
 }
 
+// ClaudeBusySince returns since when claude itself says that a session of its process pid
+// is in a turn, also one that waits for its user, Unix epoch milliseconds, 0 when it does
+// not.
+func ClaudeBusySince(folder string, pid int, sessionID string) int64 {
+	entry, known := readClaudeEntry(folder, pid, sessionID)
+	if !known || entry.Status != "busy" && entry.Status != "waiting" {
+		return 0
+	}
+	return entry.StatusUpdatedAt
+}
+
 // ClaudeWaits reports whether claude says that a dialog of its process pid stands on
 // the screen and waits for its user; known is false where it says nothing of itself.
 func ClaudeWaits(folder string, pid int, sessionID string) (waits, known bool) {
