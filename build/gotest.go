@@ -101,7 +101,7 @@ func (p project) goStep(call goCall) step {
 	if p.tidy != "" {
 		tidy := "-exec=" + p.tidy
 		if call.yields {
-			tidy += " -nice=2"
+			tidy += " -nice=5"
 		}
 		s.args = append(s.args, tidy)
 	}

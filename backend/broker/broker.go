@@ -243,16 +243,32 @@ func (b *Broker) index() map[string]operation {
 		index[row.Name] = b.delegated(row)
 	}
 	for _, row := range api.QuestionOperations() {
-		index[row.Name] = b.asked(row)
+		index[row.Name] = servedBy(func() elsewhere { return b.questions }, row, errNoQuestions)
 	}
 	for _, row := range api.PromptOperations() {
-		index[row.Name] = prompted(b, row)
+		index[row.Name] = servedBy(func() elsewhere { return b.prompts }, row, errNoPrompts)
 	}
 	index[api.OpApprove.Name] = approving(b)
 	for _, row := range api.NetworkOperations() {
 		index[row.Name] = b.networked(row)
 	}
 	return index
+}
+
+// elsewhere serves operations in the broker's process that are another package's.
+type elsewhere interface {
+	Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error)
+}
+
+// servedBy is an operation that is served elsewhere: by what is there before anybody connects,
+// or by nobody.
+func servedBy(there func() elsewhere, row api.Row, never error) operation {
+	return operation{Row: row, serve: func(ctx context.Context, l *link, args json.RawMessage) (any, error) {
+		if p := there(); p != nil {
+			return p.Handle(ctx, l.Conn, row.Name, args)
+		}
+		return nil, never
+	}}
 }
 
 // serve has a typed method serve an operation. A caller of a newer version may

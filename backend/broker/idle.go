@@ -25,37 +25,30 @@ func (p *idleness) lookIdle(s *session.Session) {
 	if !doubtful {
 		return
 	}
-	if since := clidata.ClaudeIdleSince(folder, pid, host); p.rest(s, host, since) {
-		p.soon(p.opts.Pace.Doubt, func(context.Context) { p.goOn(s, host, since, clidata.ClaudeBusySince(folder, pid, host)) })
+	since := clidata.ClaudeIdleSince(folder, pid, host)
+	if p.believe(s, host, false, since) {
+		// A slow claude writes down the end of a turn when the hook of the next one has run,
+		// and then that it is busy, with no hook to come until the model answers.
+		p.soon(p.opts.Pace.Doubt, func(context.Context) {
+			if clidata.ClaudeBusySince(folder, pid, host) >= since {
+				p.believe(s, host, true, since)
+			}
+		})
 	}
 }
 
-// rest notes that the session is idle since then, unless it has shown a sign after that.
-func (p *idleness) rest(s *session.Session, host string, since int64) bool {
+// believe notes what claude says of the session, unless it has shown a sign after that.
+func (p *idleness) believe(s *session.Session, host string, busy bool, since int64) bool {
 	p.Lock()
 	defer p.Unlock()
 	box := p.Boxes[s.ID]
-	if box == nil || !s.Busy || s.SessionID != host || since <= box.LastActive() {
+	if box == nil || s.Busy == busy || s.SessionID != host || since <= box.LastActive() {
 		return false
 	}
-	p.setBusyLocked(s, false)
+	p.setBusyLocked(s, busy)
 	box.Signal()
 	p.changed()
 	return true
-}
-
-// goOn takes back that the session is idle: a slow claude writes down the end of a turn
-// when the hook of the next one has run, and then that it is busy, with no hook to come
-// until the model answers.
-func (p *idleness) goOn(s *session.Session, host string, idle, busy int64) {
-	p.Lock()
-	defer p.Unlock()
-	box := p.Boxes[s.ID]
-	if box == nil || s.Busy || s.SessionID != host || busy < idle || box.LastActive() >= idle {
-		return
-	}
-	p.setBusyLocked(s, true)
-	p.changed()
 }
 
 // turnEnded takes a word of claude's mod that a turn has ended. A stop hook has told so
@@ -69,7 +62,7 @@ func (p *idleness) turnEnded(s *session.Session) {
 		return
 	}
 	if _, known := clidata.ClaudeWaits(folder, pid, host); !known {
-		p.rest(s, host, math.MaxInt64)
+		p.believe(s, host, false, math.MaxInt64)
 		return
 	}
 	p.lookIdle(s)

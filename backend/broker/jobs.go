@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"encoding/json"
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
@@ -13,7 +12,7 @@ import (
 
 // Delegated serves the operations of delegated jobs in the broker's process.
 type Delegated interface {
-	Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error)
+	elsewhere
 	// JobOf names the running job that a process is part of, "" for none. The error
 	// refuses a process of which nobody can tell.
 	JobOf(pid int) (string, error)
@@ -31,12 +30,7 @@ func (b *Broker) Delegate(jobs Delegated) { b.jobs = jobs }
 // delegated is an operation that the jobs serve. Where there are none, a runner keeps
 // its result until a broker comes that has.
 func (b *Broker) delegated(row api.Row) operation {
-	return operation{Row: row, serve: func(ctx context.Context, l *link, args json.RawMessage) (any, error) {
-		if b.jobs == nil {
-			return nil, errNoJobs
-		}
-		return b.jobs.Handle(ctx, l.Conn, row.Name, args)
-	}}
+	return servedBy(func() elsewhere { return b.jobs }, row, errNoJobs)
 }
 
 // insideOf names the job that a new connection comes from the inside of, "" for none.

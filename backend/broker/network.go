@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 )
 
 // Network serves the owner's operations about other PCs in the broker's process.
-type Network interface {
-	Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error)
-}
+type Network interface{ elsewhere }
 
 // Reach has the network serve what belongs to it, before anybody connects.
 func (b *Broker) Reach(network Network) { b.network = network }

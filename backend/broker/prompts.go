@@ -13,7 +13,7 @@ import (
 // Prompts serves the operations about permission prompts of interactive sessions in the
 // broker's process.
 type Prompts interface {
-	Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error)
+	elsewhere
 	// Has reports whether an approval of that id is one of them.
 	Has(id string) bool
 	// Heard is told each hook and plugin call of a known session.
@@ -25,14 +25,7 @@ type Prompts interface {
 // Prompt has prompts serve what belongs to them, before anybody connects.
 func (b *Broker) Prompt(prompts Prompts) { b.prompts = prompts }
 
-func prompted(b *Broker, row api.Row) operation {
-	return operation{Row: row, serve: func(ctx context.Context, l *link, args json.RawMessage) (any, error) {
-		if b.prompts == nil {
-			return nil, bridge.Errorf(bridge.Unsupported, "this Bridge does not answer prompts of sessions")
-		}
-		return b.prompts.Handle(ctx, l.Conn, row.Name, args)
-	}}
-}
+var errNoPrompts = bridge.Errorf(bridge.Unsupported, "this Bridge does not answer prompts of sessions")
 
 // approving is the owner's answer by command: to a prompt of a session, else to what a
 // job asks.

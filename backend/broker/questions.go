@@ -2,30 +2,19 @@ package broker
 
 import (
 	"context"
-	"encoding/json"
 
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 )
 
 // Questions serves the operations about what sessions ask their owner in the broker's
 // process.
-type Questions interface {
-	Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error)
-}
+type Questions interface{ elsewhere }
 
 // Ask has questions serve what belongs to them, before anybody connects.
 func (b *Broker) Ask(questions Questions) { b.questions = questions }
 
-func (b *Broker) asked(row api.Row) operation {
-	return operation{Row: row, serve: func(ctx context.Context, l *link, args json.RawMessage) (any, error) {
-		if b.questions == nil {
-			return nil, bridge.Errorf(bridge.Unavailable, "questions.db cannot be used: `bridge doctor` says why")
-		}
-		return b.questions.Handle(ctx, l.Conn, row.Name, args)
-	}}
-}
+var errNoQuestions = bridge.Errorf(bridge.Unavailable, "questions.db cannot be used: `bridge doctor` says why")
 
 // IsStored reports whether a message of that id was ever stored.
 func (b *Broker) IsStored(ctx context.Context, messageID string) (bool, error) {
