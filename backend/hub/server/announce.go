@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -17,8 +18,9 @@ func (s *Server) announce(ctx context.Context, pc string, member subject.Member)
 		return err
 	}
 	s.mu.Lock()
-	number := max(s.said[pc]+1, s.opts.Now().UnixNano())
-	s.said[pc] = number
+	said := s.said[pc]
+	number := max(said.newest+1, s.opts.Now().UnixNano())
+	s.said[pc] = words{newest: number, unheard: append(said.unheard, number)}
 	s.mu.Unlock()
 	at := subject.BucketKey(subject.RosterBucket(s.opts.Settings.Team), pc)
 	value, err := subject.Seal(s.keys.identity.Sign, at, number, body)
@@ -32,7 +34,15 @@ func (s *Server) announce(ctx context.Context, pc string, member subject.Member)
 	return err
 }
 
-// read is what an entry of the roster says, where it is the hub's newest word.
+// words are what the hub has said to the team about a PC, by their numbers.
+type words struct {
+	newest  int64   // of all nodes
+	unheard []int64 // this node's own, oldest first, that it has not heard itself say
+}
+
+// read is what an entry of the roster says, where it is the hub's newest word. An older one
+// of this node's own, on its way, is right too: the newest comes behind it. Were that put
+// right, two on their way would follow each other for good.
 func (s *Server) read(pc, at string, data []byte) (member subject.Member, err error) {
 	body, number, err := subject.Open(s.ID(), at, data)
 	if err == nil {
@@ -43,10 +53,13 @@ func (s *Server) read(pc, at string, data []byte) (member subject.Member, err er
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if number < s.said[pc] {
+	said := s.said[pc]
+	own := slices.Index(said.unheard, number)
+	if own < 0 && number < said.newest {
 		return subject.Member{}, bridge.Errorf(bridge.Conflict, "it is older than what the hub has said since")
 	}
-	s.said[pc] = number // by another node, where it is new
+	// By another node, where it is new.
+	s.said[pc] = words{newest: max(said.newest, number), unheard: said.unheard[own+1:]}
 	return member, nil
 }
 

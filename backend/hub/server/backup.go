@@ -215,7 +215,7 @@ func Restore(ctx context.Context, folder string, home Home) error {
 	if err != nil {
 		return err
 	}
-	s := &Server{opts: Options{Home: home, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, lock: lock, said: map[string]int64{}} //nolint:forbidigo // no time is stored
+	s := &Server{opts: Options{Home: home, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, lock: lock, said: map[string]words{}} //nolint:forbidigo // no time is stored
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	defer s.Close()
 	return s.restore(ctx, folder, b)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,45 @@ func TestHUB_02_TheRosterIsTheHubsAlone(t *testing.T) {
 		if member, err := subject.ParseMember(body); err == nil && member == (subject.Member{Name: "anna", Box: box.Text(anna.identity.Key())}) {
 			return
 		}
+	}
+}
+
+// TestHUB_02_WhatIsPutRightIsPutRightOnce: a PC that has the engine write over an entry many
+// times, one right after the other, does not have the hub follow its own words for good.
+func TestHUB_02_WhatIsPutRightIsPutRightOnce(t *testing.T) {
+	h := openHub(t, nil)
+	eve, anna := h.join("eve"), h.join("anna")
+	roster := subject.RosterBucket("crew")
+	own := subject.BucketKey(subject.PresenceBucket("crew"), eve.identity.ID)
+	if _, err := eve.js.Publish(t.Context(), own, []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	over := func(pc string) {
+		ask := "$JS.API.DIRECT.GET." + subject.BucketStream(subject.PresenceBucket("crew")) + "." + own
+		if err := eve.conn.PublishRequest(ask, subject.BucketKey(roster, pc), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newest := func() uint64 {
+		stream, err := h.js.Stream(t.Context(), subject.BucketStream(roster))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stream.CachedInfo().State.LastSeq
+	}
+	before := newest()
+	const forged, looks = 20, 5
+	for range forged {
+		over(anna.identity.ID)
+	}
+	for i := range looks { // each is put right after what came before it
+		stranger := strings.Repeat(strconv.Itoa(i), 64)
+		over(stranger)
+		h.log.await(t, "key="+stranger)
+	}
+	// Each was written, and put right once; the last may be on its way.
+	if all := newest() - before; all > 2*(forged+looks) || all < 2*(forged+looks)-1 {
+		t.Errorf("%d entries written over gave %d words in the roster", forged+looks, all)
 	}
 }
 

@@ -68,7 +68,7 @@ type Server struct {
 
 	mu         sync.Mutex
 	invitation *link.Invitation
-	said       map[string]int64 // the number of the newest word to the team about a PC, by identity
+	said       map[string]words // to the team, about each PC, by identity
 
 	tasks   sync.WaitGroup
 	life    context.Context //nolint:containedctx // of what it does by itself
@@ -106,7 +106,7 @@ func Open(ctx context.Context, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: opts, lock: lock, since: opts.Now(), said: map[string]int64{}, refusals: make(refusals, 256)}
+	s := &Server{opts: opts, lock: lock, since: opts.Now(), said: map[string]words{}, refusals: make(refusals, 256)}
 	s.room = &room{s: s}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	if err := s.start(ctx); err != nil {

@@ -220,7 +220,8 @@ func (b *board) catchUp(ctx context.Context) error {
 	return err
 }
 
-// readAll reads a bucket. PCs wait meanwhile, so no request to the engine waits long.
+// readAll reads what a bucket had when it began: what comes meanwhile is heard, and might
+// never end. PCs wait, so no request to the engine waits long.
 func (b *board) readAll(ctx context.Context, bucket string, each func(pc string, msg *jetstream.RawStreamMsg)) error {
 	once := b.opts.Settings.once
 	var stream jetstream.Stream
@@ -231,7 +232,8 @@ func (b *board) readAll(ctx context.Context, bucket string, each func(pc string,
 	if err != nil {
 		return err
 	}
-	for from := uint64(1); ; {
+	last := stream.CachedInfo().State.LastSeq
+	for from := uint64(1); from <= last; {
 		var msg *jetstream.RawStreamMsg
 		err := once(ctx, func(ctx context.Context) (err error) {
 			msg, err = stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject.BucketKey(bucket, "*")))
@@ -248,6 +250,7 @@ func (b *board) readAll(ctx context.Context, bucket string, each func(pc string,
 		}
 		from = msg.Sequence + 1
 	}
+	return nil
 }
 
 // mend reads the buckets again where words were missed.

@@ -1,12 +1,14 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"bridge/backend/bridge"
 	teamhub "bridge/backend/hub"
@@ -288,5 +290,28 @@ func TestHUB_07_ANodeThatWasCutOffReadsWhatItMissed(t *testing.T) {
 		if line := b.lines[anna.identity.ID]; (line != nil) != look.reads {
 			t.Errorf("with the routes %v it knows of anna %+v", look.routes, line)
 		}
+	}
+}
+
+// TestHUB_07_ReadingWhoIsThereEnds: also where PCs say something faster than it is read.
+func TestHUB_07_ReadingWhoIsThereEnds(t *testing.T) {
+	h := openHub(t, nil)
+	roster := subject.RosterBucket("crew")
+	for _, name := range []string{"anna", "bert"} {
+		h.enrol(name)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var read []string
+	err := (&board{Server: h.Server}).readAll(ctx, roster, func(pc string, msg *jetstream.RawStreamMsg) {
+		if read = append(read, pc); len(read) > 20 {
+			cancel()
+		}
+		if _, err := h.js.Publish(ctx, msg.Subject, msg.Data); err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+	})
+	if err != nil || len(read) != 2 {
+		t.Errorf("of two PCs it read %d entries (%v)", len(read), err)
 	}
 }
