@@ -312,6 +312,7 @@ func (d *Daemon) takeOver(ctx context.Context) (*sqlitex.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, takeOverPatience)
 	defer cancel()
 	var asked *ipc.Client // a broker that is to leave, while it is there
+	defer func() { drop(asked) }()
 	for {
 		lock, err := sqlitex.AcquireLock(ctx, d.opts.Home.BrokerLock())
 		if !errors.Is(err, sqlitex.ErrLocked) {
@@ -321,10 +322,8 @@ func (d *Daemon) takeOver(ctx context.Context) (*sqlitex.Lock, error) {
 			if asked, err = d.askToRetire(ctx); err != nil {
 				return nil, err
 			}
-			if asked != nil {
-				defer asked.Close()
-			}
 		} else if isClosed(asked.Done()) {
+			drop(asked)
 			asked = nil // another one has the home meanwhile
 		}
 		switch {
@@ -334,6 +333,13 @@ func (d *Daemon) takeOver(ctx context.Context) (*sqlitex.Lock, error) {
 		default:
 			return nil, bridge.Errorf(bridge.Conflict, "another broker holds this home but does not answer")
 		}
+	}
+}
+
+// drop lets go of a connection, if there is one. Whoever is at its other end ends.
+func drop(client *ipc.Client) {
+	if client != nil {
+		_ = client.Close()
 	}
 }
 
