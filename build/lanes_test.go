@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,6 +94,31 @@ func TestPackagesThatStartProcessesAreThere(t *testing.T) {
 		}
 		if slices.Contains(startProcesses[:i], name) {
 			t.Errorf("%s is there twice", name)
+		}
+	}
+}
+
+// Every package is tested once, and those that start processes one at a time: but in a long
+// run the one that mostly waits has a lane of its own.
+func TestEveryPackageIsInOneLane(t *testing.T) {
+	packages := append([]string{"bridge/backend/link", "bridge/backend/decision"}, startProcesses...)
+	for long, want := range map[bool]int{false: 2, true: 3} {
+		lanes := project{root: "..", long: long}.lanes(packages)
+		var tested []string
+		for _, calls := range lanes {
+			for _, call := range calls {
+				for _, arg := range call.args {
+					if strings.HasPrefix(arg, "bridge/") {
+						tested = append(tested, arg)
+					}
+				}
+				if starts := slices.ContainsFunc(call.args, func(arg string) bool { return slices.Contains(startProcesses, arg) }); starts != slices.Contains(call.args, "-p=1") || starts == call.yields {
+					t.Errorf("long %v: called with %q, yields %v", long, call.args, call.yields)
+				}
+			}
+		}
+		if diff := cmp.Diff(slices.Sorted(slices.Values(packages)), slices.Sorted(slices.Values(tested))); diff != "" || len(lanes) != want {
+			t.Errorf("long %v: %d lanes; %s", long, len(lanes), diff)
 		}
 	}
 }

@@ -312,10 +312,13 @@ var slowUnderRace = []string{
 // driver around it is watched.
 const sqliteUnwatched = "-gcflags=modernc.org/sqlite/lib=-race=false"
 
+// soak is the package that kills brokers, runners and sessions under load.
+const soak = "bridge/backend/soak"
+
 // startProcesses are the packages whose tests start many processes: they run one at a
 // time, for beside each other they would make each other stumble. The longest come first.
 var startProcesses = []string{
-	"bridge/cmd/bridge", "bridge/backend/soak", "bridge/backend/faults", "bridge/backend/gitwork", "bridge/backend/agent/driver", "bridge/backend/runner",
+	"bridge/cmd/bridge", soak, "bridge/backend/faults", "bridge/backend/gitwork", "bridge/backend/agent/driver", "bridge/backend/runner",
 }
 
 // goTests runs the tests of every package that needs no agent CLI, with the
@@ -329,11 +332,22 @@ func goTests(ctx context.Context, p project) error {
 	if !canWatch() {
 		p.skip("every package", "the race detector did not watch: it needs gcc, and another system than Windows")
 	}
-	others := slices.DeleteFunc(slices.Clone(packages), func(name string) bool { return slices.Contains(startProcesses, name) })
-	alone := slices.DeleteFunc(slices.Clone(startProcesses), func(name string) bool { return !slices.Contains(packages, name) })
+	return p.goTestLanes(ctx, 2, p.lanes(packages)...)
+}
+
+// lanes are the calls that test packages, those of a lane one after the other.
+func (p project) lanes(packages []string) (lanes [][]goCall) {
+	only := func(all, some []string, in bool) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(some, name) != in })
+	}
+	alone := only(startProcesses, packages, true)
+	if p.long { // for most of its hour it waits for what it has killed
+		lanes = append(lanes, p.goCalls(1, only(alone, []string{soak}, true)))
+		alone = only(alone, []string{soak}, false)
+	}
 	first := p.goCalls(1, alone)
 	slices.Reverse(first) // what is compiled for the race detector, the other lane compiles meanwhile
-	return p.goTestLanes(ctx, 2, first, p.goCalls(max(2, runtime.NumCPU()), others))
+	return append(lanes, first, p.goCalls(max(2, runtime.NumCPU()), only(packages, startProcesses, false)))
 }
 
 // goCalls are the calls that test packages, so many at once: those that the race detector
