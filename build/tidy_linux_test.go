@@ -1,14 +1,20 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"bridge/backend/trial"
 )
 
 // What a package's tests leave running makes them fail, by name, and is ended; no other
@@ -51,6 +57,39 @@ func TestProcessesThatAreLeftBehindAreNamed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A run that is ended leaves none of its tests running, nor what they started.
+func TestTestsEndWithTheirRun(t *testing.T) {
+	tidy := filepath.Join(t.TempDir(), "tidy")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tidy, "./tidy").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	read, written, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	// The pipe ends when the last one that holds it has ended.
+	run := exec.CommandContext(t.Context(), "sh", "-c", tidy+" sh -c 'setsid sleep 6000 & echo begun; sleep 6000'; exit")
+	run.Stdout = written
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := written.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(read)
+	if line, err := lines.ReadString('\n'); line != "begun\n" {
+		t.Fatalf("the tests say %q, %v", line, err)
+	}
+	if err := errors.Join(run.Process.Kill(), read.SetReadDeadline(time.Now().Add(trial.Patience))); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(lines); err != nil {
+		t.Errorf("they run on: %v (%q)", err, rest)
+	}
+	_ = run.Wait() // it was killed
 }
 
 // Tests that yield, and what they start, let others have the processors first.

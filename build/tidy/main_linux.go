@@ -1,6 +1,7 @@
 // Command tidy runs a program of tests for `go test -exec` and fails when that leaves
 // processes behind: `tidy [-grace TIME] [-nice N] PROGRAM [ARGUMENT …]`. Whatever loses its
-// parent below it becomes its child, so none can hide.
+// parent below it becomes its child, so none can hide. When go itself is ended, so are the
+// tests.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -59,6 +61,14 @@ func run(argv []string, grace time.Duration, nice int) (code int, err error) {
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
+	var abandoned atomic.Bool
+	if parent, err := unix.PidfdOpen(os.Getppid(), 0); err == nil { // Linux knows it since 5.3
+		go func() {
+			awaitEnd(parent)
+			abandoned.Store(true)
+			_ = cmd.Process.Kill() // it may be at its end
+		}()
+	}
 	go func() {
 		for s := range signals {
 			_ = cmd.Process.Signal(s) // it may be at its end
@@ -68,11 +78,23 @@ func run(argv []string, grace time.Duration, nice int) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	if abandoned.Load() { // nobody waits for what is about to end
+		grace = 0
+	}
 	if left := proc.EndAllBelow(grace); left != "" {
 		fmt.Print(left)
 		code = max(code, 1)
 	}
 	return code, nil
+}
+
+// awaitEnd waits until the process that a descriptor stands for has ended.
+func awaitEnd(pidfd int) {
+	for {
+		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, -1); !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
 }
 
 // reap waits for a process, and meanwhile takes leave of each orphan that ends: who looks
