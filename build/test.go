@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"bridge/backend/trial"
@@ -29,7 +31,8 @@ type stage struct {
 	name     string
 	budget   int // seconds that it may take from cold caches on two quiet cores; a long run takes more
 	after    []string
-	prepares bool // what others need; it tests nothing
+	lane     string // neighbours with a lane run beside those of another lane, where one alone would leave processors idle
+	prepares bool   // what others need; it tests nothing
 	run      func(ctx context.Context, p project) error
 }
 
@@ -40,14 +43,14 @@ func stages() []stage {
 		{name: "page", budget: 20, prepares: true, run: func(ctx context.Context, p project) error { return runPage(ctx, p, nil) }},
 		{name: "vet", budget: 120, after: []string{"page"}, run: vet},
 		{name: "go", budget: 420, after: []string{"page"}, run: goTests},
-		{name: "page-check", budget: 15, after: []string{"page"}, run: pageScript("check")},
-		{name: "page-lint", budget: 20, after: []string{"page"}, run: pageScript("lint")},
-		{name: "page-unit", budget: 25, after: []string{"page"}, run: func(ctx context.Context, p project) error { return p.vitest(ctx) }},
-		{name: "binary", budget: 5, prepares: true, after: []string{"page"}, run: buildBridge},
-		{name: "package", budget: 45, after: []string{"page"}, run: packageTests},
+		{name: "page-check", budget: 15, after: []string{"page"}, lane: "page", run: pageScript("check")},
+		{name: "page-lint", budget: 20, after: []string{"page"}, lane: "page", run: pageScript("lint")},
+		{name: "page-unit", budget: 25, after: []string{"page"}, lane: "page", run: func(ctx context.Context, p project) error { return p.vitest(ctx) }},
+		{name: "binary", budget: 5, prepares: true, after: []string{"page"}, lane: "programs", run: buildBridge},
+		{name: "package", budget: 45, after: []string{"page"}, lane: "programs", run: packageTests},
+		{name: "clis", budget: 20, prepares: true, after: []string{"tools"}, lane: "programs", run: func(ctx context.Context, p project) error { return runCLIs(ctx, p, nil) }},
 		{name: "desktop", budget: 100, after: []string{"tools", "binary"}, run: desktopTests},
 		{name: "browser", budget: 190, after: []string{"tools", "binary"}, run: browserTests},
-		{name: "clis", budget: 20, prepares: true, after: []string{"tools"}, run: func(ctx context.Context, p project) error { return runCLIs(ctx, p, nil) }},
 		{name: "real-clis", budget: 205, after: []string{"clis", "binary"}, run: realCLITests},
 	}
 }
@@ -118,9 +121,43 @@ func runStages(ctx context.Context, p project, chosen []stage, limit time.Durati
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the whole run came to its limit of %s", limit))
 	defer cancel()
 	var results []result
-	for _, stage := range chosen {
-		results = append(results, perform(ctx, p, stage, results))
+	for len(chosen) > 0 {
+		n := 1
+		for chosen[0].lane != "" && n < len(chosen) && chosen[n].lane != "" {
+			n++
+		}
+		results = append(results, performLanes(ctx, p, chosen[:n], results)...)
+		chosen = chosen[n:]
 	}
+	return results
+}
+
+// performLanes performs stages, those of one lane in their order. Where there are several
+// lanes, what a stage prints comes when it has ended.
+func performLanes(ctx context.Context, p project, stages []stage, before []result) []result {
+	lanes := map[string][]int{}
+	for i, s := range stages {
+		lanes[s.lane] = append(lanes[s.lane], i)
+	}
+	results := make([]result, len(stages))
+	output := &together{to: p.output}
+	var running sync.WaitGroup
+	for _, lane := range lanes {
+		running.Go(func() {
+			before := slices.Clone(before)
+			for _, i := range lane {
+				var printed bytes.Buffer
+				p := p
+				if len(lanes) > 1 {
+					p.output = &printed
+				}
+				results[i] = perform(ctx, p, stages[i], before)
+				before = append(before, results[i])
+				_, _ = output.Write(printed.Bytes()) // as all that is printed
+			}
+		})
+	}
+	running.Wait()
 	return results
 }
 
@@ -158,6 +195,7 @@ func choose(all []stage, names []string) ([]stage, error) {
 type result struct {
 	name    string
 	budget  int // seconds
+	began   time.Time
 	took    time.Duration
 	err     error
 	skipped string // why it did not run
@@ -183,7 +221,7 @@ func perform(ctx context.Context, p project, s stage, before []result) result {
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 	}
-	return result{name: s.name, budget: s.budget, took: time.Since(began), err: err, ending: printed.lines(), notes: said}
+	return result{name: s.name, budget: s.budget, began: began, took: time.Since(began), err: err, ending: printed.lines(), notes: said}
 }
 
 // ending keeps the last lines of what is written to it.
@@ -219,7 +257,7 @@ func summarize(output io.Writer, results []result) error {
 	printSkips(output, results)
 	printFailures(output, results, endLines-len(results)-2-goCommandLines-1)
 	passed, failed, flaky := 0, 0, 0
-	took, budget := 0.0, 0
+	budget := 0
 	for _, r := range results {
 		word, why := "ok", ""
 		switch {
@@ -234,10 +272,10 @@ func summarize(output io.Writer, results []result) error {
 			failed++
 		}
 		flaky += len(byCommand(r.notes.flaky))
-		took, budget = took+r.took.Seconds(), budget+r.budget
+		budget += r.budget
 		printTimed(output, word, r.name, r.took.Seconds(), r.budget, why)
 	}
-	printTimed(output, "all", "", took, budget, "")
+	printTimed(output, "all", "", whole(results).Seconds(), budget, "")
 	fmt.Fprintf(output, "stages: %d passed, %d failed\n", passed, failed)
 	switch {
 	case failed > 0:
@@ -246,6 +284,20 @@ func summarize(output io.Writer, results []result) error {
 		return fmt.Errorf("%d tests are flaky: more than %d are a defect", flaky, mostFlaky)
 	}
 	return nil
+}
+
+// whole is how long stages took together, of which some ran beside others.
+func whole(results []result) time.Duration {
+	var first, last time.Time
+	for _, r := range results {
+		if first.IsZero() || r.began.Before(first) && !r.began.IsZero() {
+			first = r.began
+		}
+		if end := r.began.Add(r.took); end.After(last) {
+			last = end
+		}
+	}
+	return last.Sub(first)
 }
 
 // printTimed prints a line of the summary, with the seconds that something took beside
