@@ -13,7 +13,7 @@ import (
 // and count as delivered only then.
 func TestAChannelThatClaudeDropsLosesNothing(t *testing.T) {
 	w := newWorld(t, "p")
-	w.install()
+	w.install("claude")
 	w.withoutMod()
 	flag := []string{"--dangerously-load-development-channels", "server:bridge"}
 	claude := w.open("claude", "p", "❯", append(realcli.ClaudeCommand("bridge"), flag...)...)

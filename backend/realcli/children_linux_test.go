@@ -17,7 +17,7 @@ func TestChildrenFromBefore(t *testing.T) {
 	for _, c := range sessionCases {
 		t.Run("CHT-10 "+c.kind, func(t *testing.T) {
 			w := newWorld(t, "p")
-			w.install()
+			w.install(c.kind)
 			session := c.open(w, c.kind)
 			before := w.meet(session, c.name())
 			w.model.Script("parent", c.child, c.shell.After("parent-steps"), c.shell.After("parent-goes-on"), realcli.Say("parent done"))

@@ -15,7 +15,7 @@ func TestOwnerReachesCodexesOfOneDaemon(t *testing.T) {
 	trial.Long(t, "two codexes share a server, and one of them ends")
 	w := newWorld(t, "p")
 	must(t, w.home.UseCodexDaemon())
-	w.install()
+	w.install("codex")
 	names := []string{"codex-p", "codex-p-2"}
 	terminals := map[string]*realcli.Terminal{}
 	for _, name := range names { // both wait for a prompt before either has one

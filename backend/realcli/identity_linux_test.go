@@ -72,7 +72,7 @@ func TestRealChildrenLeaveMailAlone(t *testing.T) {
 			oneOfEach(t, c)
 			const mail = "For the main session alone."
 			w := newWorld(t, "p")
-			w.install()
+			w.install(c.kind)
 			w.withoutMod() // it would wait for the end of the turn
 			session := c.open(w, c.kind)
 			w.meet(session, c.name())
@@ -117,7 +117,7 @@ func TestRealSessionKeepsItsIdentity(t *testing.T) {
 			oneOfEach(t, c)
 			const mail, rule = "Written while you were away.", "Tabs, not spaces."
 			w := newWorld(t, "p")
-			w.install()
+			w.install(c.kind)
 			w.withoutMod() // the mail is to wait for the prompt
 			session := c.open(w, c.kind)
 			before := w.meet(session, c.name())

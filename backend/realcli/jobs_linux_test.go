@@ -61,7 +61,7 @@ func (w *world) letSpawn() {
 func TestAJobsResultWakesItsSupervisor(t *testing.T) {
 	w := newWorld(t, "p")
 	w.allowJobs()
-	w.install()
+	w.install("claude", "codex")
 	claude := w.open("claude", "p", "❯", realcli.ClaudeCommand("bridge")...)
 	w.meet(claude, "claude-p")
 	w.model.Script("work", realcli.Call("exec_command", map[string]any{"cmd": "echo shell-$((40+2))"}), realcli.Say("the-tests-pass"))

@@ -145,7 +145,7 @@ func (w *world) peerSends(to, text string) {
 // TestClaudesModEntersTheOwnersWords: one claude through a working day.
 func TestClaudesModEntersTheOwnersWords(t *testing.T) {
 	w := newWorld(t, "p")
-	w.install()
+	w.install("claude")
 	claude := w.open("claude", "p", "❯", claudeAsks()...)
 	first := w.meet(claude, "claude-p").SessionID
 	w.modThere("claude-p")

@@ -155,7 +155,7 @@ func (g gates) queued(w *world, claude *realcli.Terminal, text, script string) o
 func TestClaudesModInTrouble(t *testing.T) {
 	trial.Long(t, "the real claude is brought into one trouble after the other")
 	w := newWorld(t, "p")
-	w.install()
+	w.install("claude")
 	g := w.gated()
 	claude := w.open("claude", "p", "❯", claudeAsks()...)
 	w.meet(claude, "claude-p")

@@ -145,7 +145,7 @@ func long(chars int) string {
 func TestOwnerReachesCodex(t *testing.T) {
 	w := newWorld(t, "p")
 	must(t, w.home.UseCodexDaemon())
-	w.install()
+	w.install("codex")
 	codex := w.open("codex", "p", "›", "codex")
 	w.meet(codex, "codex-p")
 
@@ -292,7 +292,7 @@ func (w *world) waitsOnce() {
 // TestOwnerReachesClaude: without Bridge's mod, as an older claude is reached.
 func TestOwnerReachesClaude(t *testing.T) {
 	w := newWorld(t, "p")
-	w.install()
+	w.install("claude")
 	w.withoutMod()
 	claude := w.open("claude", "p", "❯", realcli.ClaudeCommand("bridge")...)
 	w.meet(claude, "claude-p")
@@ -450,7 +450,7 @@ func (w *world) peer(name string) peer {
 // person from ending.
 func TestHeadlessClaudeEnds(t *testing.T) {
 	w := newWorld(t, "p")
-	w.install()
+	w.install("claude")
 	w.model.Script("short", claudeShell, realcli.Say("all-said"))
 	since := time.Now()
 	calls := filepath.Join(w.home.Root, "mod-calls")
@@ -476,7 +476,7 @@ func TestHeadlessClaudeEnds(t *testing.T) {
 // TestOwnerReachesOpenCode: the plugin carries the owner's words.
 func TestOwnerReachesOpenCode(t *testing.T) {
 	w := newWorld(t, "p")
-	w.install()
+	w.install("opencode")
 	opencode := w.openOpenCode("opencode", "p")
 	w.meet(opencode, "opencode-p")
 
@@ -552,7 +552,7 @@ func TestOwnerAndNativeChildren(t *testing.T) {
 		t.Run("CHT-10 CHT-11 "+c.kind, func(t *testing.T) {
 			const forChild, note = "You there, child, hurry.", "Tell the child to hurry."
 			w := newWorld(t, "p")
-			w.install()
+			w.install(c.kind)
 			session := c.open(w, c.kind)
 			w.meet(session, c.name())
 			w.model.Script("parent", c.child, c.shell.After("parent-steps"), c.shell.After("parent-goes-on"), realcli.Say("parent done"))
@@ -612,7 +612,7 @@ func TestHookTextArrivesWhole(t *testing.T) {
 	for _, c := range sessionCases[:2] {
 		t.Run("MSG-04 "+c.kind, func(t *testing.T) {
 			w := newWorld(t, "p")
-			w.install()
+			w.install(c.kind)
 			w.withoutMod() // the owner's words are to come by the hooks
 			session := c.open(w, c.kind)
 			w.meet(session, c.name())
@@ -667,7 +667,7 @@ type brokenCase struct {
 func TestOwnerAndABrokenCodex(t *testing.T) {
 	trial.Long(t, "a broken codex is waited for")
 	w := newWorld(t, "p")
-	w.install()
+	w.install("codex")
 	codex := w.open("codex", "p", "›", realcli.CodexCommand()...)
 	w.meet(codex, "codex-p")
 	must(t, w.page.stop())

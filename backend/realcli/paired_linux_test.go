@@ -112,8 +112,8 @@ func (w *world) allows(desk *world) {
 	desk.network("desk", map[string]any{
 		"enabled": true, "allowRoots": []string{desk.home.Project("work")}, "agents": []string{"codex", "opencode"}, "allowPeers": []string{"laptop"},
 	})
-	w.install()
-	desk.install()
+	w.install("claude")
+	desk.install(kindsElsewhere()...)
 }
 
 // network sets how this home links with others, and whose jobs it does.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,8 +24,15 @@ import (
 )
 
 // install connects the CLIs and serves the product in the foreground until the test ends.
-func (w *world) install() {
+// Named are those that are on the PC, where it is not all of them: each one that is there is
+// started for its version, and an opencode takes a second of a processor for that.
+func (w *world) install(clis ...string) {
 	w.Helper()
+	for _, name := range []string{"claude", "codex", "opencode"} {
+		if len(clis) > 0 && !slices.Contains(clis, name) {
+			must(w.T, os.Remove(filepath.Join(w.home.Bin, name)))
+		}
+	}
 	w.connect()
 	w.serve()
 }

@@ -186,7 +186,7 @@ func (w *world) answeredOrNot(one asker, turnedDown func(w *world)) {
 
 func TestNED_02_PromptsOfARealClaude(t *testing.T) {
 	w := newWorld(t, "p")
-	w.install()
+	w.install("claude")
 	w.keepsPrompts()
 	claude := w.open("claude", "p", "❯", claudeAsks()...)
 	w.meet(claude, "claude-p")
@@ -209,7 +209,7 @@ func TestNED_02_PromptsOfARealClaude(t *testing.T) {
 func TestNED_02_PromptsOfARealOpenCode(t *testing.T) {
 	w := newWorld(t, "p")
 	must(t, w.home.Edit(".config/opencode/opencode.json", func(settings map[string]any) { settings["permission"] = map[string]any{"bash": "ask"} }))
-	w.install()
+	w.install("opencode")
 	w.keepsPrompts()
 	opencode := w.openOpenCode("opencode", "p")
 	w.meet(opencode, "opencode-p")
@@ -293,7 +293,7 @@ func (w *world) choosesOrNot(one asker, several, refusal string) {
 
 func TestNED_02_QuestionsOfARealClaudesModel(t *testing.T) {
 	w := newWorld(t, "p")
-	w.install()
+	w.install("claude")
 	w.keepsPrompts()
 	claude := w.open("claude", "p", "❯", claudeAsks()...)
 	w.meet(claude, "claude-p")
@@ -302,7 +302,7 @@ func TestNED_02_QuestionsOfARealClaudesModel(t *testing.T) {
 
 func TestNED_02_QuestionsOfARealOpenCodesModel(t *testing.T) {
 	w := newWorld(t, "p")
-	w.install()
+	w.install("opencode")
 	w.keepsPrompts()
 	opencode := w.openOpenCode("opencode", "p")
 	w.meet(opencode, "opencode-p")
@@ -313,7 +313,7 @@ func TestNED_02_QuestionsOfARealOpenCodesModel(t *testing.T) {
 // anything after it yet.
 func TestNED_02_ARealClaudeProvesAnAnswerWithinTheTurn(t *testing.T) {
 	w := newWorld(t, "p")
-	w.install()
+	w.install("claude")
 	w.keepsPrompts()
 	claude := w.open("claude", "p", "❯", claudeAsks()...)
 	w.meet(claude, "claude-p")

@@ -15,7 +15,7 @@ import (
 // wakes nobody. The standby then wakes the session, and it sees them once.
 func TestAStandbyWakesClaude(t *testing.T) {
 	w := newWorld(t, "p")
-	w.install()
+	w.install("claude")
 	w.withoutMod()
 	must(t, w.home.Edit(".claude/settings.json", func(settings map[string]any) {
 		for _, group := range settings["hooks"].(map[string]any)["Stop"].([]any) {
@@ -56,7 +56,7 @@ func TestAStandbyWakesClaude(t *testing.T) {
 // shown by a hook as well.
 func TestAPersonComesBeforeTheWake(t *testing.T) {
 	w := newWorld(t, "p")
-	w.install()
+	w.install("claude")
 	w.withoutMod()
 	gate := filepath.Join(t.TempDir(), "gate")
 	must(t, syscall.Mkfifo(gate, 0o600))
@@ -105,7 +105,7 @@ func TestAPersonComesBeforeTheWake(t *testing.T) {
 // one with a screen is.
 func TestOwnerReachesAServedOpenCode(t *testing.T) {
 	w := newWorld(t, "p")
-	w.install()
+	w.install("opencode")
 	opencode, err := w.home.ServeOpenCode(soon(t), w.home.Project("p"))
 	must(t, err)
 	t.Cleanup(func() { opencode.Close(t.Context()) }) //nolint:errcheck // Close of the home kills what is left
