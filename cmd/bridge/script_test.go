@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -297,6 +298,10 @@ func session(args []string, output io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 	defer cancel()
+	// An interrupted session ends its server first: one left behind would start a broker
+	// again when the script's have been ended.
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
 	c, err := client.NewStdioMCPClient("bridge", nil, append([]string{"mcp"}, args[:at]...)...)
 	if err != nil {
 		return err
