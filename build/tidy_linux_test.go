@@ -17,13 +17,20 @@ import (
 	"bridge/backend/trial"
 )
 
-// What a package's tests leave running makes them fail, by name, and is ended; no other
-// try mends it. What ends by itself soon is no matter.
-func TestProcessesThatAreLeftBehindAreNamed(t *testing.T) {
+// builtTidy is the program that ends what tests leave.
+func builtTidy(t *testing.T) string {
+	t.Helper()
 	tidy := filepath.Join(t.TempDir(), "tidy")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tidy, "./tidy").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return tidy
+}
+
+// What a package's tests leave running makes them fail, by name, and is ended; no other
+// try mends it. What ends by itself soon is no matter.
+func TestProcessesThatAreLeftBehindAreNamed(t *testing.T) {
+	tidy := builtTidy(t)
 	for name, tt := range map[string]struct{ start, grace, left string }{
 		"its child":                {`"sleep", "6000.PID1"`, "10ms", "sleep 6000.PID1"},
 		"one whose parent is gone": {`"sh", "-c", "sleep 6000.PID2 & exit"`, "10ms", "sleep 6000.PID2"},
@@ -61,10 +68,7 @@ func TestProcessesThatAreLeftBehindAreNamed(t *testing.T) {
 
 // A run that is ended leaves none of its tests running, nor what they started.
 func TestTestsEndWithTheirRun(t *testing.T) {
-	tidy := filepath.Join(t.TempDir(), "tidy")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tidy, "./tidy").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	tidy := builtTidy(t)
 	read, written, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -94,10 +98,7 @@ func TestTestsEndWithTheirRun(t *testing.T) {
 
 // Tests that yield, and what they start, let others have the processors first.
 func TestTestsThatYieldAreNice(t *testing.T) {
-	tidy := filepath.Join(t.TempDir(), "tidy")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tidy, "./tidy").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	tidy := builtTidy(t)
 	own, err := exec.CommandContext(t.Context(), "nice").Output()
 	if err != nil {
 		t.Fatal(err)
