@@ -364,8 +364,11 @@ var slowUnderRace = []string{
 // driver around it is watched.
 const sqliteUnwatched = "-gcflags=modernc.org/sqlite/lib=-race=false"
 
-// soak is the package that kills brokers, runners and sessions under load.
-const soak = "bridge/backend/soak"
+// The packages that kill under load: brokers, runners and sessions, and the nodes of a hub.
+const (
+	soak       = "bridge/backend/soak"
+	threeNodes = "bridge/cmd/bridge-hub"
+)
 
 // startProcesses are the packages whose tests start many processes: they run one at a
 // time, for beside each other they would make each other stumble. The longest come first.
@@ -393,13 +396,16 @@ func (p project) lanes(packages []string) (lanes [][]goCall) {
 		return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(some, name) != in })
 	}
 	alone := only(startProcesses, packages, true)
-	if p.long { // for most of its hour it waits for what it has killed
-		lanes = append(lanes, p.goCalls(1, only(alone, []string{soak}, true)))
-		alone = only(alone, []string{soak}, false)
+	others := only(packages, startProcesses, false)
+	if p.long { // for most of their hour they wait for what they have killed
+		for _, name := range only([]string{soak, threeNodes}, packages, true) {
+			lanes = append(lanes, p.goCalls(1, []string{name}))
+		}
+		alone, others = only(alone, []string{soak}, false), only(others, []string{threeNodes}, false)
 	}
 	first := p.goCalls(1, alone)
 	slices.Reverse(first) // what is compiled for the race detector, the other lane compiles meanwhile
-	return append(lanes, first, p.goCalls(max(2, runtime.NumCPU()), only(packages, startProcesses, false)))
+	return append(lanes, first, p.goCalls(max(2, runtime.NumCPU()), others))
 }
 
 // goCalls are the calls that test packages, so many at once: those that the race detector
