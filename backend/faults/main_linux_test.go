@@ -39,7 +39,7 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	if program = os.Getenv("BRIDGE_TEST_BIN"); program != "" {
-		return m.Run()
+		return trial.Away(m)
 	}
 	dir, err := os.MkdirTemp("", "faults-bin")
 	if err != nil {
@@ -52,7 +52,7 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "building bridge: %v\n%s", err, out)
 		return 1
 	}
-	return m.Run()
+	return trial.Away(m)
 }
 
 // stride is how many calls are passed over between two that fail: in a long run every

@@ -25,6 +25,7 @@ import (
 	"bridge/backend/runner"
 	"bridge/backend/sandbox"
 	"bridge/backend/store"
+	"bridge/backend/trial"
 )
 
 // startsEnv names the file to which an agent of a job adds a line when it begins: the
@@ -155,7 +156,9 @@ func waitAtSteps(t *testing.T) {
 // stepped builds that program, once.
 var stepped = sync.OnceValues(func() (binary string, err error) {
 	binary = filepath.Join(folder, "stepped", "bridge")
-	if out, err := exec.Command("go", "build", "-o", binary, "./testdata/bridge").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", binary, "./testdata/bridge")
+	build.Env = trial.Environ
+	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return binary, nil

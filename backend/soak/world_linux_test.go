@@ -28,6 +28,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/store"
+	"bridge/backend/trial"
 )
 
 const (
@@ -72,7 +73,7 @@ func run(m *testing.M) int {
 	defer os.RemoveAll(folder)
 	program = os.Getenv("BRIDGE_TEST_BIN")
 	if program != "" {
-		return m.Run()
+		return trial.Away(m)
 	}
 	program = filepath.Join(folder, "bridge")
 	args := []string{"build", "-o", program}
@@ -83,7 +84,7 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "building bridge: %v\n%s", err, out)
 		return 1
 	}
-	return m.Run()
+	return trial.Away(m)
 }
 
 // world is one home with its sessions.

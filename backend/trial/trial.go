@@ -6,6 +6,7 @@ package trial
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -73,6 +74,30 @@ func Long(t testing.TB, why string) {
 	if Times(t) == 0 {
 		t.Skipf("in a long run only (%s=1): %s", Env, why)
 	}
+}
+
+// Environ is the environment in which the tests were started: the go command finds its
+// caches by it.
+var Environ = os.Environ()
+
+// Away runs the tests of a package that starts whole programs, away from the home folder of
+// whoever runs them: a broker has the login shell tell its environment, and reads the
+// settings of agents. They meet an empty one.
+func Away(m interface{ Run() int }) (code int) {
+	home, err := os.MkdirTemp("", "bridge-home")
+	if err == nil {
+		defer os.RemoveAll(home)
+		variable := "HOME"
+		if runtime.GOOS == "windows" {
+			variable = "USERPROFILE"
+		}
+		err = os.Setenv(variable, home)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
 }
 
 // Within tells that something took longer than it may on a machine with nothing else to

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"os"
 	"testing"
 	"time"
 )
@@ -41,6 +42,34 @@ func TestTheKnobTakesPositiveNumbersAlone(t *testing.T) {
 		if _, err := parse(text); (err == nil) != ok {
 			t.Errorf("%s=%q: %v", Env, text, err)
 		}
+	}
+}
+
+// tests are what a package has, as one function.
+type tests func() int
+
+func (t tests) Run() int { return t() }
+
+func TestTestsRunWhereTheHomeFolderIsEmpty(t *testing.T) {
+	before, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", before) // which are put back
+	t.Setenv("USERPROFILE", before)
+	var during string
+	code := Away(tests(func() int {
+		during, err = os.UserHomeDir()
+		if entries, failed := os.ReadDir(during); err != nil || failed != nil || len(entries) > 0 || during == before {
+			t.Errorf("home is %q with %v: %v, %v", during, entries, err, failed)
+		}
+		return 3
+	}))
+	if code != 3 {
+		t.Errorf("code %d", code)
+	}
+	if _, err := os.Lstat(during); !os.IsNotExist(err) {
+		t.Errorf("%s is left: %v", during, err)
 	}
 }
 
