@@ -80,7 +80,7 @@ const watchPace = 100 * time.Millisecond
 
 func (a *App) watch(ctx context.Context, client *ipc.Client, name string) error {
 	var log strings.Builder
-	asked := ""
+	asked, doubted := "", ""
 	for next := int64(0); ; {
 		piece, err := client.RunLog(ctx, api.RunLogArgs{Job: name, From: next})
 		if err != nil {
@@ -95,6 +95,11 @@ func (a *App) watch(ctx context.Context, client *ipc.Client, name string) error 
 		if wait := piece.View.Wait; wait != nil && wait.For == job.ForApproval && wait.ID != asked {
 			asked = wait.ID
 			fmt.Fprintf(a.Stderr, "bridge: it waits for an answer: bridge approve %s\n", asked)
+		}
+		if doubt := piece.View.Doubt; doubt != doubted { // of a job on another PC
+			if doubted = doubt; doubt != "" {
+				fmt.Fprintf(a.Stderr, "bridge: %s\n", doubt)
+			}
 		}
 		switch {
 		case next < piece.Size:

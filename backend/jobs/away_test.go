@@ -21,6 +21,7 @@ import (
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
 	"bridge/backend/jobs/landing"
+	"bridge/backend/jobs/record"
 	"bridge/backend/peering"
 	"bridge/backend/peering/peeringtest"
 	"bridge/backend/remote"
@@ -582,27 +583,60 @@ func TestRMT_18_TheLogIsReadFromThereAndKeptHere(t *testing.T) {
 		if got != want || next != int64(len(want)) {
 			t.Fatalf("%d bytes were read, up to %d, of %d", len(got), next, len(want))
 		}
-		file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
-		if err == nil {
-			_, err = file.WriteString("the end")
+		add := func(more string) {
+			t.Helper()
+			file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
+			if err == nil {
+				_, err = file.WriteString(more)
+			}
+			if err != nil || file.Close() != nil {
+				t.Fatal(err)
+			}
 		}
-		if err != nil || file.Close() != nil {
-			t.Fatal(err)
+		add("more")
+		later := time.Now().Add(time.Second) // it asks once a second
+		p.laptop.setNow(func() time.Time { return later })
+		if got, next = read(next); got != "more" {
+			t.Errorf("then it reads %q", got)
 		}
-		p.laptop.setNow(func() time.Time { return time.Now().Add(time.Second) }) // it asks once a second
-		if more, _ := read(next); more != "the end" {
-			t.Errorf("then it reads %q", more)
+		for i, end := range []string{"", " and the end"} {
+			add(end)
+			if got, _ := read(next); got != "" {
+				t.Errorf("%d: in the same second it reads %q", i, got)
+			}
 		}
 		r.finish("Done.")
 		p.boss.mail(1)
+		if last, _ := read(next); last != " and the end" { // and when the run has ended
+			t.Errorf("after the end it reads %q", last)
+		}
 		p.ends[0].Cut()
 		p.laptop.setNow(func() time.Time { return time.Now().Add(time.Hour) })
-		if all, _ := read(0); all != want+"the end" {
+		if all, _ := read(0); all != want+"more and the end" {
 			t.Errorf("without a link %d bytes are read", len(all))
 		}
 		if _, err := p.laptop.jobs.ReadLog(first, 1<<40); bridge.CodeOf(err) != bridge.Invalid {
 			t.Errorf("from behind its end: %v", err)
 		}
+	})
+}
+
+// Who watches a job sees it through a link that is down for a moment, also before
+// anything of its log was read.
+func TestRMT_18_ALogIsWaitedForWithoutALink(t *testing.T) {
+	overBoth(t, func(t *testing.T, p *twoPCs) {
+		p.working()
+		p.ends[0].Cut()
+		if log, err := p.laptop.jobs.ReadLog(first, 0); err != nil || log != (record.Log{}) {
+			t.Errorf("of a job that goes on %+v is read, %v", log, err)
+		}
+	})
+	overBoth(t, func(t *testing.T, p *twoPCs) {
+		p.working().finish("Done.")
+		p.boss.mail(1)
+		p.ends[0].Cut()
+		_, err := p.laptop.jobs.ReadLog(first, 0)
+		wantCode(t, "of one that has ended, of which nothing was read,", err, bridge.Unavailable)
 	})
 }
 

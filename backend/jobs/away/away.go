@@ -74,12 +74,12 @@ type Jobs struct {
 	link atomic.Pointer[Link]
 	book Book
 
-	reading sync.Mutex           // held while a log is read on another PC
-	readAt  map[string]time.Time // when each had nothing more; guarded by reading
+	reading sync.Mutex          // held while a log is read on another PC
+	readAt  map[string]lastRead // of each; guarded by reading
 }
 
 // New has them. They are reached once Reach was called.
-func New(opts Options) *Jobs { return &Jobs{opts: opts, readAt: map[string]time.Time{}} }
+func New(opts Options) *Jobs { return &Jobs{opts: opts, readAt: map[string]lastRead{}} }
 
 // Reach has jobs given to paired PCs. Before, there are none.
 func (j *Jobs) Reach(link Link) {

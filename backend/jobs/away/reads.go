@@ -16,14 +16,23 @@ import (
 
 const (
 	// readPause is how long what was read of a log on another PC is taken for all that
-	// there is: however many look, its PC is asked once a second.
+	// there is: however many look, its PC is asked once a second, and once more when the
+	// run has ended.
 	readPause = time.Second
 	// maxDiffBytes bounds what a diff of another PC may hold.
 	maxDiffBytes = 32 << 20
 )
 
+// lastRead is when a log had nothing more, and what was known of its job then.
+type lastRead struct {
+	at    time.Time
+	run   int
+	ended bool
+}
+
 // ReadLog reads on in the log of a job on another PC. What was read stays here, so that
-// it can be read without its PC, too.
+// it can be read without its PC, too. While the job goes on, a link that is down is no
+// error: what is missing comes later.
 func (j *Jobs) ReadLog(ctx context.Context, one job.Job, from int64) (record.Log, error) {
 	j.reading.Lock()
 	defer j.reading.Unlock()
@@ -34,17 +43,19 @@ func (j *Jobs) ReadLog(ctx context.Context, one job.Job, from int64) (record.Log
 			err = bridge.Errorf(bridge.Invalid, "from must be 0, for nothing of it was read yet")
 		}
 	}
-	if err != nil || here.Next < here.Size || j.opts.Now().Sub(j.readAt[one.Name]) < readPause {
+	last, present := j.readAt[one.Name], lastRead{at: j.opts.Now(), run: one.Run, ended: one.State.IsEnded()}
+	paused := present.at.Sub(last.at) < readPause && last.run == present.run && last.ended == present.ended
+	if err != nil || here.Next < here.Size || paused {
 		return here, err
 	}
 	value, err := j.ask(ctx, one, remote.Request{Operation: remote.ReadLog, From: here.Size}, nil)
 	if err != nil {
-		if here.Size > 0 { // this much is known
+		if here.Size > 0 || !present.ended && bridge.CodeOf(err) == bridge.Unavailable { // this much is known
 			return here, nil
 		}
 		return here, err
 	}
-	j.readAt[one.Name] = j.opts.Now()
+	j.readAt[one.Name] = present
 	if len(value.Part.Data) > 0 {
 		if err := j.opts.Files.AppendLog(one.Name, value.Part.Data); err != nil {
 			return here, err
