@@ -157,7 +157,7 @@ func archiveUnder(t *testing.T, home string, judge func(*traced, call) verdict, 
 		}
 		break
 	}
-	_ = unix.Kill(program.cmd.Process.Pid, unix.SIGTERM) // it may have ended
+	program.signal(unix.SIGTERM)
 	select {
 	case <-program.ended:
 	case <-time.After(trial.Patience):
@@ -194,7 +194,7 @@ func TestSTO_07_ABrokerThatDiesInTheArchiveOfAJob(t *testing.T) {
 		archiveUnder(t, home, func(p *traced, c call) verdict {
 			if seen++; seen == n {
 				killed = c.path
-				_ = unix.Kill(p.cmd.Process.Pid, unix.SIGKILL)
+				p.signal(unix.SIGKILL)
 			}
 			return verdict{}
 		}, nothing)

@@ -140,7 +140,7 @@ func servedHome(t *testing.T) string {
 
 func (b *broker) terminate() {
 	b.Helper()
-	if err := errors.Join(b.alice.Close(), b.bob.Close(), unix.Kill(b.cmd.Process.Pid, unix.SIGTERM)); err != nil {
+	if err := errors.Join(b.alice.Close(), b.bob.Close(), b.cmd.Process.Signal(unix.SIGTERM)); err != nil {
 		b.Error(err)
 	}
 	select {
@@ -259,7 +259,7 @@ func TestMSG_04_ARefusedMessageIsNotBelievedLater(t *testing.T) {
 			first = serve(t, home, func(c call) verdict {
 				v := p.judge(c)
 				if v.refused != 0 && tt.die {
-					_ = unix.Kill(first.cmd.Process.Pid, unix.SIGKILL) // it stands before the call
+					first.signal(unix.SIGKILL) // it stands before the call
 				}
 				disk.saw(c, v)
 				return v

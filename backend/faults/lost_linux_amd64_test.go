@@ -89,7 +89,7 @@ func serveAnew(t *testing.T, home string, judge func(call) verdict) (text string
 	select {
 	case <-output.said:
 		serves = true
-		_ = unix.Kill(program.cmd.Process.Pid, unix.SIGTERM) // it may just have ended
+		program.signal(unix.SIGTERM)
 	case <-program.ended:
 	case <-time.After(trial.Patience):
 		t.Fatal("it neither serves nor ends")

@@ -123,7 +123,7 @@ func runUnder(t *testing.T, p *plan, n int, home string) (met, answered bool) {
 		case <-tick.C:
 			if envelope, err := os.ReadFile(filepath.Join(folder, "envelope.json")); err == nil && len(envelope) > 0 && !told {
 				told = true
-				_ = unix.Kill(runner.cmd.Process.Pid, unix.SIGTERM) // nobody is there to take it
+				runner.signal(unix.SIGTERM) // nobody is there to take it
 			}
 			continue
 		case <-runner.ended:

@@ -52,7 +52,7 @@ func startUnder(t *testing.T, p *plan, n int, home string) bool {
 	select {
 	case <-output.said:
 		serves = true
-		_ = unix.Kill(program.cmd.Process.Pid, unix.SIGTERM) // it may just have ended
+		program.signal(unix.SIGTERM)
 	case <-program.ended:
 	case <-time.After(trial.Patience):
 		t.Errorf("%s at %d: it neither serves nor ends", p.name, n)

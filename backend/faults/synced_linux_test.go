@@ -215,7 +215,7 @@ func TestSTO_14_WhatABrokerPublishesIsSynced(t *testing.T) {
 	if !b.send("m1") {
 		t.Fatal("not sent")
 	}
-	_ = unix.Kill(b.cmd.Process.Pid, unix.SIGTERM) // it may just have ended
+	b.signal(unix.SIGTERM)
 	<-b.ended
 	seen.check(t, map[string]map[string]uint64{}, names(t, home), ".storage-users", "logs")
 }

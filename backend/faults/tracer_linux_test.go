@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -192,9 +193,13 @@ func position(thread int, fd uint64) (at int64) {
 }
 
 func (p *traced) kill() {
-	_ = unix.Kill(p.cmd.Process.Pid, unix.SIGKILL) // it may have ended
+	p.signal(unix.SIGKILL)
 	<-p.ended
 }
+
+// signal sends the program a signal. Where it has ended nobody gets it: another process
+// may have its number by then.
+func (p *traced) signal(how unix.Signal) { _ = p.cmd.Process.Signal(how) }
 
 // plan refuses calls by their number.
 type plan struct {
@@ -252,5 +257,15 @@ func plans() []*plan {
 		{name: "the disk is full", refused: unix.ENOSPC, lasting: true},
 		{name: "a short write, then the disk is full", refused: unix.ENOSPC, lasting: true, half: true},
 		{name: "the disk is read-only", refused: unix.EROFS, lasting: true},
+	}
+}
+
+// A test that kills thousands of programs signals each once more at its end. By then the
+// numbers of those that have ended may be other processes'.
+func TestASignalToAProgramThatHasEndedReachesNobody(t *testing.T) {
+	p := start(t, t.TempDir(), func(call) verdict { return verdict{} }, nil, nil, "version")
+	<-p.ended
+	if err := p.cmd.Process.Signal(unix.SIGKILL); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("a signal after its end: %v", err)
 	}
 }
