@@ -351,12 +351,12 @@ func buildTidy(ctx context.Context, p project) (program string, err error) {
 // then.
 const withoutC = "CGO_ENABLED=0"
 
-// slowUnderRace are the packages whose tests spend their time inside SQLite,
-// which the race detector makes many times slower, or in other processes or the
-// compiler's own packages, where it sees nothing. They run without it.
+// slowUnderRace are the packages whose tests spend their time inside SQLite or the
+// engine of a hub, which the race detector makes many times slower, or in other processes
+// or the compiler's own packages, where it sees nothing. They run without it.
 var slowUnderRace = []string{
 	"bridge/backend/archtest", "bridge/backend/faults", "bridge/backend/gitwork", "bridge/backend/maintain", "bridge/backend/sharing", "bridge/backend/soak", "bridge/backend/store",
-	"bridge/build", "bridge/cmd/bridge",
+	"bridge/build", "bridge/cmd/bridge", threeNodes,
 }
 
 // sqliteUnwatched leaves SQLite itself, translated from C, out of what the race
@@ -395,14 +395,15 @@ func (p project) lanes(packages []string) (lanes [][]goCall) {
 	only := func(all, some []string, in bool) []string {
 		return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(some, name) != in })
 	}
-	alone := only(startProcesses, packages, true)
-	others := only(packages, startProcesses, false)
-	if p.long { // for most of their hour they wait for what they have killed
-		for _, name := range only([]string{soak, threeNodes}, packages, true) {
+	alone, others := only(startProcesses, packages, true), only(packages, startProcesses, false)
+	waits := only([]string{soak, threeNodes}, packages, true) // most of their time, for what they have killed
+	if p.long {
+		for _, name := range waits {
 			lanes = append(lanes, p.goCalls(1, []string{name}))
 		}
-		alone, others = only(alone, []string{soak}, false), only(others, []string{threeNodes}, false)
+		alone, others = only(alone, waits, false), only(others, waits, false)
 	}
+	others = append(only(others, waits, true), only(others, waits, false)...) // which work meanwhile
 	first := p.goCalls(1, alone)
 	slices.Reverse(first) // what is compiled for the race detector, the other lane compiles meanwhile
 	return append(lanes, first, p.goCalls(max(2, runtime.NumCPU()), others))
