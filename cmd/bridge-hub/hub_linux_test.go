@@ -151,8 +151,11 @@ func (p *pc) connect(t *testing.T, options ...nats.Option) (*nats.Conn, jetstrea
 	if err != nil {
 		t.Fatal(err)
 	}
-	options = append(options, nats.Secure(link.Pinned(p.member.Hub)), nats.TLSHandshakeFirst(), nats.Nkey(key, pair.Sign),
-		nats.CustomInboxPrefix(subject.InboxPrefix(p.identity.ID)), nats.Timeout(15*time.Second), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.PingInterval(2*time.Second))
+	options = append([]nats.Option{
+		nats.Secure(link.Pinned(p.member.Hub)), nats.TLSHandshakeFirst(), nats.Nkey(key, pair.Sign), nats.CustomInboxPrefix(subject.InboxPrefix(p.identity.ID)),
+		nats.Timeout(15 * time.Second), nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond), nats.PingInterval(2 * time.Second),
+		nats.IgnoreAuthErrorAbort(), // as a PC: a node that was wiped knows nobody at first
+	}, options...)
 	conn, err := nats.Connect(strings.Join(p.member.URLs, ","), options...)
 	if err != nil {
 		t.Fatal(err)
