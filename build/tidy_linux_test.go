@@ -69,29 +69,34 @@ func TestProcessesThatAreLeftBehindAreNamed(t *testing.T) {
 // A run that is ended leaves none of its tests running, nor what they started.
 func TestTestsEndWithTheirRun(t *testing.T) {
 	tidy := builtTidy(t)
-	read, written, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
+	pipe := func() (read, written *os.File) {
+		t.Helper()
+		read, written, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = errors.Join(read.Close(), written.Close()) }) // they may be closed
+		return read, written
 	}
-	defer read.Close()
-	// The pipe ends when the last one that holds it has ended.
+	says, output := pipe()
+	lives, life := pipe() // it ends when the last process that holds it has ended
 	run := exec.CommandContext(t.Context(), "sh", "-c", tidy+" sh -c 'setsid sleep 6000 & echo begun; sleep 6000'; exit")
-	run.Stdout = written
+	run.Stdout, run.ExtraFiles = output, []*os.File{life}
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := written.Close(); err != nil {
+	if err := errors.Join(output.Close(), life.Close()); err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewReader(read)
-	if line, err := lines.ReadString('\n'); line != "begun\n" {
+	if line, err := bufio.NewReader(says).ReadString('\n'); line != "begun\n" {
 		t.Fatalf("the tests say %q, %v", line, err)
 	}
-	if err := errors.Join(run.Process.Kill(), read.SetReadDeadline(time.Now().Add(trial.Patience))); err != nil {
+	// With the run ends who reads what its tests say.
+	if err := errors.Join(says.Close(), run.Process.Kill(), lives.SetReadDeadline(time.Now().Add(trial.Patience))); err != nil {
 		t.Fatal(err)
 	}
-	if rest, err := io.ReadAll(lines); err != nil {
-		t.Errorf("they run on: %v (%q)", err, rest)
+	if _, err := io.ReadAll(lives); err != nil {
+		t.Errorf("they run on: %v", err)
 	}
 	_ = run.Wait() // it was killed
 }

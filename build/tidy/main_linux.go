@@ -58,6 +58,7 @@ func run(argv []string, grace time.Duration, nice int) (code int, err error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // who reads what is said may have ended: all is ended all the same
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
