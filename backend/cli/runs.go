@@ -80,7 +80,7 @@ const watchPace = 100 * time.Millisecond
 
 func (a *App) watch(ctx context.Context, client *ipc.Client, name string) error {
 	var log strings.Builder
-	asked, doubted := "", ""
+	told := ""
 	for next := int64(0); ; {
 		piece, err := client.RunLog(ctx, api.RunLogArgs{Job: name, From: next})
 		if err != nil {
@@ -92,15 +92,14 @@ func (a *App) watch(ctx context.Context, client *ipc.Client, name string) error 
 		} else if _, err := fmt.Fprint(a.Stdout, piece.Text); err != nil {
 			return err
 		}
-		if wait := piece.View.Wait; wait != nil && wait.For == job.ForApproval && wait.ID != asked {
-			asked = wait.ID
-			fmt.Fprintf(a.Stderr, "bridge: it waits for an answer: bridge approve %s\n", asked)
+		said := piece.View.Doubt // of a job on another PC
+		if wait := piece.View.Wait; wait != nil && wait.For == job.ForApproval {
+			said = "it waits for an answer: bridge approve " + wait.ID
 		}
-		if doubt := piece.View.Doubt; doubt != doubted { // of a job on another PC
-			if doubted = doubt; doubt != "" {
-				fmt.Fprintf(a.Stderr, "bridge: %s\n", doubt)
-			}
+		if said != told && said != "" {
+			fmt.Fprintf(a.Stderr, "bridge: %s\n", said)
 		}
+		told = said
 		switch {
 		case next < piece.Size:
 			continue
