@@ -86,7 +86,7 @@ var Environ = os.Environ()
 func Away(m interface{ Run() int }) (code int) {
 	home, err := os.MkdirTemp("", "bridge-home")
 	if err == nil {
-		defer os.RemoveAll(home)
+		defer func() { _ = os.RemoveAll(home) }()
 		variable := "HOME"
 		if runtime.GOOS == "windows" {
 			variable = "USERPROFILE"
