@@ -18,16 +18,18 @@ var promises = regexp.MustCompile(`^bridge/backend/(faults|gitwork|maintain|soak
 	`|^bridge/backend/runner Test(\w+_)?JOB_0[36]_` +
 	`| Test\w*(Kill|Crash|Dies|Died|Lost|Loses|Twice|ExactlyOnce|Restore|Migrat)| Test\w*Once(/|$)`)
 
-// secondLook tries again what failed since begin, each by itself and at most tries
-// times. What passes then is flaky: it is named at the end of the run, and does not
-// make it fail. It returns err unless all of its failures were of that kind.
+// secondLook tries again what failed since begin, each by itself and at most tries times,
+// while no other lane of stages is at work. What passes then is flaky: it is named at the
+// end of the run, and does not make it fail. It returns err unless all of its failures were
+// of that kind.
 func (p project) secondLook(ctx context.Context, err error, begin, tries int, again func(project, failure) error) error {
 	if err == nil || p.notes == nil || p.once {
 		return err
 	}
 	failed := slices.Clone(p.notes.failures[begin:])
 	passed := map[string]bool{}
-	if open := byCommand(failed); len(byCommand(p.notes.flaky))+len(open) <= mostFlaky {
+	lookAgain := func() {
+		open := byCommand(failed)
 		for _, name := range slices.Sorted(maps.Keys(open)) {
 			f := open[name]
 			for try := 0; !f.final && !passed[name] && try < tries && ctx.Err() == nil; try++ {
@@ -39,6 +41,9 @@ func (p project) secondLook(ctx context.Context, err error, begin, tries int, ag
 				f.final = slices.ContainsFunc(alone.notes.failures, func(f failure) bool { return f.final })
 			}
 		}
+	}
+	if few := len(byCommand(p.notes.flaky))+len(byCommand(failed)) <= mostFlaky; few && slices.ContainsFunc(failed, func(f failure) bool { return !f.final }) {
+		p.working.byItself(lookAgain)
 	}
 	p.notes.failures = p.notes.failures[:begin]
 	for _, f := range failed {

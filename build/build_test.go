@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"bridge/backend/trial"
 )
 
 func TestPicturesTakeNoArguments(t *testing.T) {
@@ -261,55 +259,6 @@ stages: 2 passed, 3 failed
 	}
 	if err := summarize(&output, results[:1]); err != nil {
 		t.Errorf("summarize of what passed = %v", err)
-	}
-}
-
-// Stages of two lanes run beside each other, those of one lane in their order, and others
-// when these have ended. What each prints stays together.
-func TestStagesOfTwoLanesRunBesideEachOther(t *testing.T) {
-	var output bytes.Buffer
-	p := project{root: t.TempDir(), output: &output}
-	here, there := make(chan bool), make(chan bool)
-	ran := 0
-	all := []stage{
-		{name: "first", run: func(context.Context, project) error { ran++; return nil }},
-		{name: "a", lane: "one", after: []string{"first"}, run: func(ctx context.Context, p project) error {
-			p.say("a begins")
-			close(here)
-			select { // the other lane is at work
-			case <-there:
-			case <-ctx.Done():
-			}
-			p.say("a ends")
-			return ctx.Err()
-		}},
-		{name: "b", lane: "two", run: func(ctx context.Context, p project) error {
-			p.say("b begins")
-			select {
-			case <-here:
-			case <-ctx.Done():
-			}
-			close(there)
-			p.say("b fails")
-			return errors.New("it broke")
-		}},
-		{name: "after-a", lane: "one", after: []string{"a"}, run: func(context.Context, project) error { ran++; return nil }},
-		{name: "after-b", lane: "two", after: []string{"b"}, run: func(context.Context, project) error { ran = 100; return nil }},
-		{name: "last", after: []string{"after-a"}, run: func(context.Context, project) error { ran++; return nil }},
-		{name: "alone", lane: "one", after: []string{"after-b"}, run: func(context.Context, project) error { ran = 100; return nil }},
-	}
-	var got []string
-	for _, r := range runStages(t.Context(), p, all, trial.Patience) {
-		got = append(got, fmt.Sprintf("%s %t %s", r.name, r.err == nil, r.skipped))
-	}
-	want := []string{"first true ", "a true ", "b false ", "after-a true ", "after-b true needs b", "last true ", "alone true needs after-b"}
-	if diff := cmp.Diff(want, got); diff != "" || ran != 3 {
-		t.Errorf("%d ran to their end: %s\n%s", ran, diff, &output)
-	}
-	for _, words := range []string{"==> [a]\n==> a begins\n==> a ends\n", "==> [b]\n==> b begins\n==> b fails\n"} {
-		if !strings.Contains(output.String(), words) {
-			t.Errorf("it does not say %q together:\n%s", words, &output)
-		}
 	}
 }
 

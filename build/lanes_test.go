@@ -2,13 +2,21 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/trial"
 )
 
 // Lanes are one stage: what is flaky in one of them excuses nothing in another, and all of
@@ -156,5 +164,118 @@ func program(t *testing.T, path string) {
 	write(t, filepath.Dir(path), map[string]string{filepath.Base(path): "#!/bin/sh\n"})
 	if err := os.Chmod(path, 0o700); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
+	}
+}
+
+// Stages of two lanes run beside each other, those of one lane in their order and behind
+// those of the other that they build on, and others when these have ended. What each prints
+// stays together.
+func TestStagesOfTwoLanesRunBesideEachOther(t *testing.T) {
+	var output bytes.Buffer
+	p := project{root: t.TempDir(), output: &output}
+	here, there := make(chan bool), make(chan bool)
+	ran := 0
+	all := []stage{
+		{name: "first", run: func(context.Context, project) error { ran++; return nil }},
+		{name: "a", lane: "one", after: []string{"first"}, run: func(ctx context.Context, p project) error {
+			p.say("a begins")
+			close(here)
+			select { // the other lane is at work
+			case <-there:
+			case <-ctx.Done():
+			}
+			p.say("a ends")
+			return ctx.Err()
+		}},
+		{name: "b", lane: "two", run: func(ctx context.Context, p project) error {
+			p.say("b begins")
+			select {
+			case <-here:
+			case <-ctx.Done():
+			}
+			close(there)
+			p.say("b fails")
+			return errors.New("it broke")
+		}},
+		{name: "after-a", lane: "one", after: []string{"a"}, run: func(context.Context, project) error { ran++; return nil }},
+		{name: "after-b", lane: "two", after: []string{"b"}, run: func(context.Context, project) error { ran = 100; return nil }},
+		{name: "after-both", lane: "one", after: []string{"a", "b"}, run: func(context.Context, project) error { ran = 100; return nil }},
+		{name: "after-a-there", lane: "two", after: []string{"after-a"}, run: func(context.Context, project) error { ran++; return nil }},
+		{name: "last", after: []string{"after-a"}, run: func(context.Context, project) error { ran++; return nil }},
+		{name: "alone", lane: "one", after: []string{"after-b"}, run: func(context.Context, project) error { ran = 100; return nil }},
+	}
+	var got []string
+	for _, r := range runStages(t.Context(), p, all, trial.Patience) {
+		got = append(got, fmt.Sprintf("%s %t %s", r.name, r.err == nil, r.skipped))
+	}
+	want := []string{"first true ", "a true ", "b false ", "after-a true ", "after-b true needs b", "after-both true needs b", "after-a-there true ", "last true ", "alone true needs after-b"}
+	if diff := cmp.Diff(want, got); diff != "" || ran != 4 {
+		t.Errorf("%d ran to their end: %s\n%s", ran, diff, &output)
+	}
+	for _, words := range []string{"==> [a]\n==> a begins\n==> a ends\n", "==> [b]\n==> b begins\n==> b fails\n"} {
+		if !strings.Contains(output.String(), words) {
+			t.Errorf("it does not say %q together:\n%s", words, &output)
+		}
+	}
+}
+
+// What failed beside another lane is tried again when that has ended, or waits for the same.
+func TestASecondLookIsAloneAmongTheLanes(t *testing.T) {
+	p := project{root: t.TempDir(), output: io.Discard}
+	var busy atomic.Int64
+	looks := func(name string) func(context.Context, project) error {
+		return func(ctx context.Context, p project) error {
+			busy.Add(1)
+			defer busy.Add(-1)
+			p.fail(failure{test: "pkg " + name, alone: step{name: name}})
+			busy.Add(-1)
+			err := p.secondLook(ctx, errors.New("failed"), 0, 2, func(project, failure) error {
+				if n := busy.Add(1); n != 1 {
+					t.Errorf("%s is tried again beside %d others", name, n-1)
+				}
+				defer busy.Add(-1)
+				return nil
+			})
+			busy.Add(1)
+			return err
+		}
+	}
+	works := func(context.Context, project) error {
+		busy.Add(1)
+		defer busy.Add(-1)
+		runtime.Gosched()
+		return nil
+	}
+	for range 200 {
+		results := runStages(t.Context(), p, []stage{
+			{name: "a", lane: "one", run: looks("a")},
+			{name: "b", lane: "two", run: works},
+			{name: "c", lane: "two", after: []string{"a"}, run: looks("c")},
+			{name: "d", lane: "one", run: works},
+			{name: "e", lane: "two", run: works},
+			{name: "f", lane: "one", after: []string{"e"}, run: looks("f")},
+		}, trial.Patience)
+		for _, r := range results {
+			if want := strings.Contains("acf", r.name); r.err != nil || len(r.notes.flaky) > 0 != want {
+				t.Fatalf("%s ends with %v, flaky %v", r.name, r.err, r.notes.flaky)
+			}
+		}
+	}
+}
+
+// What stages of two lanes may take together is what the longer one may.
+func TestTheBudgetOfLanesIsTheLongerOnes(t *testing.T) {
+	results := []result{
+		{budget: 1}, {lane: "a", budget: 10}, {lane: "b", budget: 20}, {lane: "a", budget: 15}, {budget: 100}, {lane: "b", budget: 1000},
+	}
+	if got := wholeBudget(results); got != 1126 {
+		t.Errorf("%d s, want 1126", got)
+	}
+	var all []result
+	for _, s := range stages() {
+		all = append(all, result{lane: s.lane, budget: s.budget})
+	}
+	if got := wholeBudget(all); got != 1200 {
+		t.Errorf("all stages may take %d s, and 20 minutes are what they may", got)
 	}
 }

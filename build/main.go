@@ -107,6 +107,8 @@ type project struct {
 	tidy string
 	// once has what fails not tried again, and takes no result from an earlier run.
 	once bool
+	// working, when set, are the lanes of stages that are at work.
+	working *workers
 }
 
 // openProject finds the checkout around the working folder.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -15,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"bridge/backend/trial"
@@ -29,7 +27,7 @@ const realCLIs = "bridge/backend/realcli"
 // have passed.
 type stage struct {
 	name     string
-	budget   int // seconds that it may take from cold caches on two quiet cores; a long run takes more
+	budget   int // seconds that it may take from cold caches on two quiet cores, beside those of other lanes; a long run takes more
 	after    []string
 	lane     string // neighbours with a lane run beside those of another lane, where one alone would leave processors idle
 	prepares bool   // what others need; it tests nothing
@@ -43,15 +41,15 @@ func stages() []stage {
 		{name: "page", budget: 20, prepares: true, run: func(ctx context.Context, p project) error { return runPage(ctx, p, nil) }},
 		{name: "vet", budget: 120, after: []string{"page"}, run: vet},
 		{name: "go", budget: 420, after: []string{"page"}, run: goTests},
-		{name: "page-check", budget: 15, after: []string{"page"}, lane: "page", run: pageScript("check")},
-		{name: "page-lint", budget: 20, after: []string{"page"}, lane: "page", run: pageScript("lint")},
-		{name: "page-unit", budget: 25, after: []string{"page"}, lane: "page", run: func(ctx context.Context, p project) error { return p.vitest(ctx) }},
+		{name: "page-check", budget: 20, after: []string{"page"}, lane: "page", run: pageScript("check")},
+		{name: "page-lint", budget: 30, after: []string{"page"}, lane: "page", run: pageScript("lint")},
+		{name: "page-unit", budget: 35, after: []string{"page"}, lane: "page", run: func(ctx context.Context, p project) error { return p.vitest(ctx) }},
 		{name: "binary", budget: 5, prepares: true, after: []string{"page"}, lane: "programs", run: buildBridge},
-		{name: "package", budget: 45, after: []string{"page"}, lane: "programs", run: packageTests},
-		{name: "clis", budget: 20, prepares: true, after: []string{"tools"}, lane: "programs", run: func(ctx context.Context, p project) error { return runCLIs(ctx, p, nil) }},
-		{name: "desktop", budget: 100, after: []string{"tools", "binary"}, run: desktopTests},
-		{name: "browser", budget: 190, after: []string{"tools", "binary"}, run: browserTests},
-		{name: "real-clis", budget: 205, after: []string{"clis", "binary"}, run: realCLITests},
+		{name: "package", budget: 60, after: []string{"page"}, lane: "programs", run: packageTests},
+		{name: "clis", budget: 40, prepares: true, after: []string{"tools"}, lane: "programs", run: func(ctx context.Context, p project) error { return runCLIs(ctx, p, nil) }},
+		{name: "desktop", budget: 130, after: []string{"tools", "binary"}, lane: "programs", run: desktopTests},
+		{name: "browser", budget: 350, after: []string{"tools", "binary"}, lane: "page", run: browserTests},
+		{name: "real-clis", budget: 390, after: []string{"clis", "binary"}, lane: "programs", run: realCLITests},
 	}
 }
 
@@ -132,35 +130,6 @@ func runStages(ctx context.Context, p project, chosen []stage, limit time.Durati
 	return results
 }
 
-// performLanes performs stages, those of one lane in their order. Where there are several
-// lanes, what a stage prints comes when it has ended.
-func performLanes(ctx context.Context, p project, stages []stage, before []result) []result {
-	lanes := map[string][]int{}
-	for i, s := range stages {
-		lanes[s.lane] = append(lanes[s.lane], i)
-	}
-	results := make([]result, len(stages))
-	output := &together{to: p.output}
-	var running sync.WaitGroup
-	for _, lane := range lanes {
-		running.Go(func() {
-			before := slices.Clone(before)
-			for _, i := range lane {
-				var printed bytes.Buffer
-				p := p
-				if len(lanes) > 1 {
-					p.output = &printed
-				}
-				results[i] = perform(ctx, p, stages[i], before)
-				before = append(before, results[i])
-				_, _ = output.Write(printed.Bytes()) // as all that is printed
-			}
-		})
-	}
-	running.Wait()
-	return results
-}
-
 // choose returns the named stages and all that they build on, in order; every
 // stage when none is named.
 func choose(all []stage, names []string) ([]stage, error) {
@@ -194,6 +163,7 @@ func choose(all []stage, names []string) ([]stage, error) {
 // result is how a stage went.
 type result struct {
 	name    string
+	lane    string
 	budget  int // seconds
 	began   time.Time
 	took    time.Duration
@@ -209,7 +179,7 @@ func perform(ctx context.Context, p project, s stage, before []result) result {
 	}
 	for _, earlier := range before {
 		if slices.Contains(s.after, earlier.name) && (earlier.err != nil || earlier.skipped != "") {
-			return result{name: s.name, budget: s.budget, skipped: "needs " + earlier.name}
+			return result{name: s.name, lane: s.lane, budget: s.budget, skipped: "needs " + earlier.name}
 		}
 	}
 	p.say("[%s]", s.name)
@@ -221,7 +191,7 @@ func perform(ctx context.Context, p project, s stage, before []result) result {
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 	}
-	return result{name: s.name, budget: s.budget, began: began, took: time.Since(began), err: err, ending: printed.lines(), notes: said}
+	return result{name: s.name, lane: s.lane, budget: s.budget, began: began, took: time.Since(began), err: err, ending: printed.lines(), notes: said}
 }
 
 // ending keeps the last lines of what is written to it.
@@ -257,7 +227,6 @@ func summarize(output io.Writer, results []result) error {
 	printSkips(output, results)
 	printFailures(output, results, endLines-len(results)-2-goCommandLines-1)
 	passed, failed, flaky := 0, 0, 0
-	budget := 0
 	for _, r := range results {
 		word, why := "ok", ""
 		switch {
@@ -272,10 +241,9 @@ func summarize(output io.Writer, results []result) error {
 			failed++
 		}
 		flaky += len(byCommand(r.notes.flaky))
-		budget += r.budget
 		printTimed(output, word, r.name, r.took.Seconds(), r.budget, why)
 	}
-	printTimed(output, "all", "", whole(results).Seconds(), budget, "")
+	printTimed(output, "all", "", whole(results).Seconds(), wholeBudget(results), "")
 	fmt.Fprintf(output, "stages: %d passed, %d failed\n", passed, failed)
 	switch {
 	case failed > 0:

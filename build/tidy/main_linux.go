@@ -59,11 +59,12 @@ func run(argv []string, grace time.Duration, nice int) (code int, err error) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // who reads what is said may have ended: all is ended all the same
+	parent, unknown := unix.PidfdOpen(os.Getppid(), 0)      // Linux knows it since 5.3; before the start, for it may end right then
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
 	var abandoned atomic.Bool
-	if parent, err := unix.PidfdOpen(os.Getppid(), 0); err == nil { // Linux knows it since 5.3
+	if unknown == nil {
 		go func() {
 			awaitEnd(parent)
 			abandoned.Store(true)
