@@ -110,6 +110,12 @@ func (m *mate) start() *mate {
 		},
 	})
 	m.sharing.Run()
+	if m.shares { // what it decides before it takes part stays here
+		m.await("its part in the team's decisions", func() bool {
+			place, err := m.db.Remote().TeamPlace(context.Background())
+			return err == nil && place.Stream != ""
+		})
+	}
 	return m
 }
 
