@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -43,9 +44,9 @@ type window struct {
 
 	mu     sync.Mutex      // guards below
 	ctx    context.Context //nolint:containedctx // Wails' handle of the window, nil before its first page
-	url    string          // the address of the last broker's dashboard
+	url    string          // the address of the last broker's dashboard, empty before it is known
+	opened string          // the address of the dashboard that the boot page has led to, empty before
 	wanted bool            // it shall be shown as soon as it is there
-	booted bool            // the dashboard was opened: the boot page is gone
 	place  string          // where in the dashboard the boot page shall lead
 }
 
@@ -72,23 +73,32 @@ func (w *window) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), bootPatience)
 	defer cancel()
 	ticket, err := w.link.ticket(ctx)
-	answer := booted{URL: ticket + w.leave(err == nil)}
+	answer := booted{}
 	if err != nil {
-		answer = booted{Problem: err.Error()}
+		answer.Problem = err.Error()
+	} else {
+		answer.URL = ticket + w.leave(ticket)
 	}
 	out.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(out).Encode(answer) // as above
 }
 
-// leave notes that the dashboard is opened now, and returns where in it.
-func (w *window) leave(opened bool) (place string) {
+// leave notes that the dashboard is opened now by that ticket, and returns where in it.
+func (w *window) leave(ticket string) (place string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !opened {
+	w.opened = addressOf(ticket)
+	place, w.place = w.place, ""
+	return place
+}
+
+// addressOf is the dashboard that a link leads to.
+func addressOf(link string) string {
+	parsed, err := url.Parse(link)
+	if err != nil {
 		return ""
 	}
-	place, w.place, w.booted = w.place, "", true
-	return place
+	return parsed.Scheme + "://" + parsed.Host
 }
 
 // run shows the window until the app ends. It must be called on the main
@@ -134,6 +144,7 @@ func (w *window) loaded(ctx context.Context) {
 	wanted := w.wanted
 	w.mu.Unlock()
 	runtime.WindowExecJS(ctx, linksOutside)
+	w.catchUp()
 	if !first {
 		return
 	}
@@ -168,7 +179,7 @@ func (w *window) handle() context.Context {
 // "#/storage", when one is given.
 func (w *window) show(place string) {
 	w.mu.Lock()
-	ctx, booted := w.ctx, w.booted
+	ctx, booted := w.ctx, w.opened != ""
 	w.wanted = true
 	if !booted && place != "" {
 		w.place = place // the boot page leads there
@@ -188,17 +199,26 @@ func (w *window) show(place string) {
 // that serves it at another address the boot page asks anew. One that comes back
 // at the same address is the page's own business, which keeps what is being
 // written there.
-func (w *window) follow(url string) {
-	if url == "" {
+func (w *window) follow(address string) {
+	if address == "" {
 		return
 	}
 	w.mu.Lock()
-	moved := w.booted && w.url != url
-	w.url = url
-	if moved {
-		w.booted = false
-	}
+	w.url = address
+	w.mu.Unlock()
+	w.catchUp()
+}
+
+// catchUp leads a window whose dashboard is no longer the broker's back to the boot page.
+// One that is not there yet does so with its first page: Wails ends a process that asks it
+// for something without its handle.
+func (w *window) catchUp() {
+	w.mu.Lock()
 	ctx := w.ctx
+	moved := ctx != nil && w.opened != "" && w.url != "" && w.opened != w.url
+	if moved {
+		w.opened = ""
+	}
 	w.mu.Unlock()
 	if moved {
 		runtime.WindowReloadApp(ctx)
