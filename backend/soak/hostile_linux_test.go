@@ -270,6 +270,17 @@ func TestRMT_13_AReplayedSpawnStartsOneRunner(t *testing.T) {
 		found := (&ruin{world: two.pcs[0].world}).jobs(func(one job.Job) bool { return one.Name == name && one.State.IsEnded() })
 		return len(found) == 1
 	})
+	state := request(t, remote.State, name, nil)
+	two.pcs[0].await("the broker says so, too", settle, func() bool { // it reads it a moment later
+		if _, err := h.tls.Write(state); err != nil {
+			t.Fatal(err)
+		}
+		response, err := h.answer()
+		if err != nil || response.Err != nil && bridge.CodeOf(response.Err) != bridge.Busy {
+			t.Fatalf("the state is answered %+v, %v", response, err)
+		}
+		return response.Err == nil && response.Value.State.Status.IsEnded()
+	})
 	_ = h.raw.Close()
 	again := ask(two.greet()) // the same bytes on another link, when it is over
 	if len(states) != 9 || len(again) == 0 || again[0] != job.Finished {
