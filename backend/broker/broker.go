@@ -17,6 +17,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/broker/feed"
 	"bridge/backend/broker/presence"
+	"bridge/backend/broker/serving"
 	"bridge/backend/broker/wake"
 	"bridge/backend/chat"
 	"bridge/backend/config"
@@ -59,7 +60,7 @@ type Pace = wake.Pace
 // Broker serves one home: it joins the parts and answers the local link.
 type Broker struct {
 	*core
-	operations map[string]operation
+	operations map[string]serving.Operation
 }
 
 var _ ipc.Handler = (*Broker)(nil)
@@ -174,22 +175,14 @@ func (b *Broker) Handle(ctx context.Context, conn *ipc.Conn, op string, args jso
 	if !ok {
 		return nil, bridge.Errorf(bridge.Invalid, "unknown operation %q", op)
 	}
-	if err := asked.CheckCaller(conn.Hello().Role); err != nil {
-		return nil, err
-	}
 	l := b.Link(conn)
 	if l == nil {
 		return nil, bridge.Errorf(bridge.Unavailable, "the connection has ended")
 	}
-	if inside := b.JobBehind(l); inside != "" {
-		if err := asked.CheckJob(inside); err != nil {
-			return nil, err
-		}
+	if err := asked.Check(conn.Hello().Role, b.JobBehind(l)); err != nil {
+		return nil, err
 	}
-	result, err := asked.serve(ctx, l, args)
-	if err != nil && ctx.Err() != nil {
-		return nil, bridge.WithCause(bridge.Unavailable, err, "the caller has given up")
-	}
+	result, err := asked.Answer(ctx, l, args)
 	return result, b.explain(op, err)
 }
 
@@ -203,39 +196,33 @@ func (b *Broker) explain(op string, err error) error {
 	return err
 }
 
-// operation is one row of ipc/api's table and the method that serves it.
-type operation struct {
-	api.Row
-	serve func(ctx context.Context, l *link, args json.RawMessage) (any, error)
-}
-
 // index is what this broker serves, by name.
-func (b *Broker) index() map[string]operation {
-	index := map[string]operation{}
-	for _, o := range []operation{
-		serve(api.OpRegister, b.sessions.register),
-		serve(api.OpLeave, b.sessions.leave),
-		serve(api.OpAutoWake, b.sessions.autoWake),
-		serve(api.OpHook, b.hooks.hook),
-		serve(api.OpAck, b.leases.ack),
-		serve(api.OpNack, b.leases.nack),
-		serve(api.OpSend, b.messages.send),
-		serve(api.OpSent, b.messages.sendStatus),
-		serve(api.OpInbox, b.inbox.inbox),
-		serve(api.OpWait, b.inbox.wait),
-		serve(api.OpSearch, b.history.searchHistory),
-		serve(api.OpDecide, b.decisions.decide),
-		serve(api.OpDecisions, b.decisions.decisions),
-		serve(api.OpPeers, b.status.peers),
-		serve(api.OpStatus, b.status.status),
-		serve(api.OpNeeds, b.needs),
-		serve(api.OpWakeWait, b.wakeHooks.wakeWait),
-		serve(api.OpTake, b.channels.take),
-		serve(api.OpMod, b.mods.modWait),
-		serve(api.OpModReport, b.mods.modReport),
-		serve(api.OpSubscribe, b.subscribe),
-		serve(api.OpTicket, b.ticket),
-		serve(api.OpRetire, b.retire),
+func (b *Broker) index() map[string]serving.Operation {
+	index := map[string]serving.Operation{}
+	for _, o := range []serving.Operation{
+		serving.By(api.OpRegister, b.sessions.register),
+		serving.By(api.OpLeave, b.sessions.leave),
+		serving.By(api.OpAutoWake, b.sessions.autoWake),
+		serving.By(api.OpHook, b.hooks.hook),
+		serving.By(api.OpAck, b.leases.ack),
+		serving.By(api.OpNack, b.leases.nack),
+		serving.By(api.OpSend, b.messages.send),
+		serving.By(api.OpSent, b.messages.sendStatus),
+		serving.By(api.OpInbox, b.inbox.inbox),
+		serving.By(api.OpWait, b.inbox.wait),
+		serving.By(api.OpSearch, b.history.searchHistory),
+		serving.By(api.OpDecide, b.decisions.decide),
+		serving.By(api.OpDecisions, b.decisions.decisions),
+		serving.By(api.OpPeers, b.status.peers),
+		serving.By(api.OpStatus, b.status.status),
+		serving.By(api.OpNeeds, b.needs),
+		serving.By(api.OpWakeWait, b.wakeHooks.wakeWait),
+		serving.By(api.OpTake, b.channels.take),
+		serving.By(api.OpMod, b.mods.modWait),
+		serving.By(api.OpModReport, b.mods.modReport),
+		serving.By(api.OpSubscribe, b.subscribe),
+		serving.By(api.OpTicket, b.ticket),
+		serving.By(api.OpRetire, b.retire),
 	} {
 		index[o.Name] = o
 	}
@@ -243,45 +230,16 @@ func (b *Broker) index() map[string]operation {
 		index[row.Name] = b.delegated(row)
 	}
 	for _, row := range api.QuestionOperations() {
-		index[row.Name] = servedBy(func() elsewhere { return b.questions }, row, errNoQuestions)
+		index[row.Name] = serving.ByPart(func() serving.Part { return b.questions }, row, errNoQuestions)
 	}
 	for _, row := range api.PromptOperations() {
-		index[row.Name] = servedBy(func() elsewhere { return b.prompts }, row, errNoPrompts)
+		index[row.Name] = serving.ByPart(func() serving.Part { return b.prompts }, row, errNoPrompts)
 	}
 	index[api.OpApprove.Name] = approving(b)
 	for _, row := range api.NetworkOperations() {
 		index[row.Name] = b.networked(row)
 	}
 	return index
-}
-
-// elsewhere serves operations in the broker's process that are another package's.
-type elsewhere interface {
-	Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error)
-}
-
-// servedBy is an operation that is served elsewhere: by what is there before anybody connects,
-// or by nobody.
-func servedBy(there func() elsewhere, row api.Row, never error) operation {
-	return operation{Row: row, serve: func(ctx context.Context, l *link, args json.RawMessage) (any, error) {
-		if p := there(); p != nil {
-			return p.Handle(ctx, l.Conn, row.Name, args)
-		}
-		return nil, never
-	}}
-}
-
-// serve has a typed method serve an operation. A caller of a newer version may
-// say more than this broker understands: an upgrade beside a running broker must
-// not shut its sessions out. What changes a meaning changes ipc.Protocol.
-func serve[A, R any](op api.Op[A, R], method func(context.Context, *link, A) (R, error)) operation {
-	return operation{Row: op.Row, serve: func(ctx context.Context, l *link, raw json.RawMessage) (any, error) {
-		var args A
-		if err := bridge.DecodeAdditive(raw, bridge.MaxFrameBytes, &args); err != nil {
-			return nil, err
-		}
-		return method(ctx, l, args)
-	}}
 }
 
 // What the process that holds the broker asks of it.

@@ -12,6 +12,8 @@ import (
 // idleness is the part that asks about sessions that their hooks left at work.
 type idleness struct{ *core }
 
+const doubting point = "a session that claude called idle is looked at again"
+
 // lookIdle asks claude's own registry about a session that its hooks left at
 // work: a turn that a person breaks off ends without any hook, seen with claude
 // 2.1.329, and would count as running until the person writes again. The registry
@@ -30,6 +32,7 @@ func (p *idleness) lookIdle(s *session.Session) {
 		// A slow claude writes down the end of a turn when the hook of the next one has run,
 		// and then that it is busy, with no hook to come until the model answers.
 		p.soon(p.opts.Pace.Doubt, func(context.Context) {
+			p.at(doubting)
 			if clidata.ClaudeBusySince(folder, pid, host) >= since {
 				p.believe(s, host, true, since)
 			}

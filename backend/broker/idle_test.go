@@ -17,9 +17,9 @@ import (
 // tells, and the words that wait for the end of that turn wake the session.
 func TestCHT_03_ABrokenOffTurnDoesNotHoldUpTheOwnersWords(t *testing.T) {
 	const agentPID = 4242
-	setup := func(t *testing.T, doubt time.Duration) (b *bench, app peer, registry func(status string, at time.Time)) {
+	setup := func(t *testing.T, step func(point)) (b *bench, app peer, registry func(status string, at time.Time)) {
 		b = newBench(t)
-		b.pace = Pace{Doubt: doubt}
+		b.pace, b.step = Pace{Doubt: time.Millisecond}, step
 		b.restart()
 		store := t.TempDir()
 		if err := os.Mkdir(filepath.Join(store, "sessions"), 0o700); err != nil {
@@ -42,7 +42,7 @@ func TestCHT_03_ABrokenOffTurnDoesNotHoldUpTheOwnersWords(t *testing.T) {
 		return peers[0].State
 	}
 	t.Run("it is broken off after the words came", func(t *testing.T) {
-		b, app, registry := setup(t, time.Millisecond)
+		b, app, registry := setup(t, nil)
 		registry("busy", time.Now())
 		waiting := b.wakeHook(false)
 		eventually(t, "the hook waits", func() bool { return b.waits(app.ID, false) })
@@ -56,7 +56,7 @@ func TestCHT_03_ABrokenOffTurnDoesNotHoldUpTheOwnersWords(t *testing.T) {
 		}
 	})
 	t.Run("it was broken off before", func(t *testing.T) {
-		b, app, registry := setup(t, time.Millisecond)
+		b, app, registry := setup(t, nil)
 		registry("idle", time.Now().Add(time.Minute))
 		outcome := b.chat(chat.Request{Session: app.ID, Body: "the owner's words"})
 		if got := state(b); got != "idle" || !strings.Contains(outcome.Detail, "wake hook") {
@@ -64,7 +64,12 @@ func TestCHT_03_ABrokenOffTurnDoesNotHoldUpTheOwnersWords(t *testing.T) {
 		}
 	})
 	t.Run("the registry told the end of the turn before, late", func(t *testing.T) {
-		b, app, registry := setup(t, time.Second)
+		written := make(chan struct{})
+		b, app, registry := setup(t, func(at point) {
+			if at == doubting {
+				<-written
+			}
+		})
 		late := time.Now().Add(time.Minute)
 		registry("idle", late)
 		b.chat(chat.Request{Session: app.ID, Body: "the owner's words"})
@@ -72,10 +77,11 @@ func TestCHT_03_ABrokenOffTurnDoesNotHoldUpTheOwnersWords(t *testing.T) {
 			t.Errorf("at first the session is %s", got)
 		}
 		registry("busy", late.Add(time.Millisecond)) // before it is asked again
+		close(written)
 		eventually(t, "the turn goes on", func() bool { return state(b) == "busy" })
 	})
 	t.Run("the registry is behind the hooks", func(t *testing.T) {
-		b, app, registry := setup(t, time.Millisecond)
+		b, app, registry := setup(t, nil)
 		registry("idle", time.Now().Add(-time.Minute))
 		b.chat(chat.Request{Session: app.ID, Body: "the owner's words"})
 		if got := state(b); got != "busy" {

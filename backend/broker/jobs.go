@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"bridge/backend/bridge"
+	"bridge/backend/broker/serving"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
@@ -12,7 +13,7 @@ import (
 
 // Delegated serves the operations of delegated jobs in the broker's process.
 type Delegated interface {
-	elsewhere
+	serving.Part
 	// JobOf names the running job that a process is part of, "" for none. The error
 	// refuses a process of which nobody can tell.
 	JobOf(pid int) (string, error)
@@ -29,8 +30,8 @@ func (b *Broker) Delegate(jobs Delegated) { b.jobs = jobs }
 
 // delegated is an operation that the jobs serve. Where there are none, a runner keeps
 // its result until a broker comes that has.
-func (b *Broker) delegated(row api.Row) operation {
-	return servedBy(func() elsewhere { return b.jobs }, row, errNoJobs)
+func (b *Broker) delegated(row api.Row) serving.Operation {
+	return serving.ByPart(func() serving.Part { return b.jobs }, row, errNoJobs)
 }
 
 // insideOf names the job that a new connection comes from the inside of, "" for none.

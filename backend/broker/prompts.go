@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"bridge/backend/bridge"
+	"bridge/backend/broker/serving"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/session"
@@ -13,7 +14,7 @@ import (
 // Prompts serves the operations about permission prompts of interactive sessions in the
 // broker's process.
 type Prompts interface {
-	elsewhere
+	serving.Part
 	// Has reports whether an approval of that id is one of them.
 	Has(id string) bool
 	// Heard is told each hook and plugin call of a known session.
@@ -29,14 +30,14 @@ var errNoPrompts = bridge.Errorf(bridge.Unsupported, "this Bridge does not answe
 
 // approving is the owner's answer by command: to a prompt of a session, else to what a
 // job asks.
-func approving(b *Broker) operation {
+func approving(b *Broker) serving.Operation {
 	ofJob := b.delegated(api.OpApprove.Row)
-	return operation{Row: ofJob.Row, serve: func(ctx context.Context, l *link, raw json.RawMessage) (any, error) {
+	return serving.Operation{Row: ofJob.Row, Serve: func(ctx context.Context, l *link, raw json.RawMessage) (any, error) {
 		var args api.ApproveArgs
 		if b.prompts != nil && bridge.DecodeAdditive(raw, bridge.MaxFrameBytes, &args) == nil && b.prompts.Has(args.Approval) {
 			return b.prompts.Handle(ctx, l.Conn, ofJob.Name, raw)
 		}
-		return ofJob.serve(ctx, l, raw)
+		return ofJob.Serve(ctx, l, raw)
 	}}
 }
 

@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"bridge/backend/bridge"
+	"bridge/backend/broker/serving"
 	"bridge/backend/ipc/api"
 )
 
 // Questions serves the operations about what sessions ask their owner in the broker's
 // process.
-type Questions interface{ elsewhere }
+type Questions interface{ serving.Part }
 
 // Ask has questions serve what belongs to them, before anybody connects.
 func (b *Broker) Ask(questions Questions) { b.questions = questions }

@@ -4,15 +4,16 @@ import (
 	"context"
 	"testing"
 
+	"bridge/backend/broker/serving"
 	"bridge/backend/ipc/api"
 	"bridge/backend/session"
 )
 
 func TestMSG_01_ACallerOfANewerVersionIsServed(t *testing.T) {
-	operation := serve(api.Op[session.HookCall, string]{}, func(_ context.Context, _ *link, call session.HookCall) (string, error) {
+	operation := serving.By(api.Op[session.HookCall, string]{}, func(_ context.Context, _ *link, call session.HookCall) (string, error) {
 		return call.SessionID, nil
 	})
-	got, err := operation.serve(t.Context(), nil, []byte(`{"sessionId":"s1","whatComesNext":{"more":true}}`))
+	got, err := operation.Serve(t.Context(), nil, []byte(`{"sessionId":"s1","whatComesNext":{"more":true}}`))
 	if err != nil || got != "s1" {
 		t.Errorf("a hook of a newer version is answered with %v, %v", got, err)
 	}
