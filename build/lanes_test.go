@@ -197,10 +197,19 @@ func TestStagesOfTwoLanesRunBesideEachOther(t *testing.T) {
 			p.say("b fails")
 			return errors.New("it broke")
 		}},
-		{name: "after-a", lane: "one", after: []string{"a"}, run: func(context.Context, project) error { ran++; return nil }},
+		{name: "after-a", lane: "one", after: []string{"a"}, run: func(_ context.Context, p project) error {
+			p.working.byItself(func() { ran++ }) // the other lane does nothing but wait for this
+			return nil
+		}},
 		{name: "after-b", lane: "two", after: []string{"b"}, run: func(context.Context, project) error { ran = 100; return nil }},
 		{name: "after-both", lane: "one", after: []string{"a", "b"}, run: func(context.Context, project) error { ran = 100; return nil }},
-		{name: "after-a-there", lane: "two", after: []string{"after-a"}, run: func(context.Context, project) error { ran++; return nil }},
+		{name: "after-a-there", lane: "two", after: []string{"after-a"}, run: func(context.Context, project) error {
+			if ran != 2 {
+				return fmt.Errorf("it begins when %d of 2 stages before it have ended", ran)
+			}
+			ran++
+			return nil
+		}},
 		{name: "last", after: []string{"after-a"}, run: func(context.Context, project) error { ran++; return nil }},
 		{name: "alone", lane: "one", after: []string{"after-b"}, run: func(context.Context, project) error { ran = 100; return nil }},
 	}
