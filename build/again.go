@@ -18,6 +18,9 @@ var promises = regexp.MustCompile(`^bridge/backend/(faults|gitwork|maintain|soak
 	`|^bridge/backend/runner Test(\w+_)?JOB_0[36]_` +
 	`| Test\w*(Kill|Crash|Dies|Died|Lost|Loses|Twice|ExactlyOnce|Restore|Migrat)| Test\w*Once(/|$)`)
 
+// pagePromises are the same among the tests of the page in a browser, by their titles.
+var pagePromises = regexp.MustCompile(`\b(killed|crashe[sd]|die[sd]|lost|loses|twice|exactly once|restored?|restores|migrated)\b| once$`)
+
 // secondLook tries again what failed since begin, each by itself and at most tries times,
 // while no other lane of stages is at work. What passes then is flaky: it is named at the
 // end of the run, and does not make it fail. It returns err unless all of its failures were

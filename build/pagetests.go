@@ -156,7 +156,7 @@ func (r playwrightReport) failures(env []string) (all []failure) {
 					place := fmt.Sprintf("e2e/%s:%d", spec.File, spec.Line)
 					name := strings.Join(append(titles[1:], spec.Title), " › ") // the first title is the file
 					all = append(all, failure{
-						test: place + " " + name, said: brief(said),
+						test: place + " " + name, said: brief(said), final: pagePromises.MatchString(name),
 						alone: step{dir: "frontend", env: env, name: "npx", args: []string{"playwright", "test", "--workers=1", place}},
 					})
 				}

@@ -54,6 +54,16 @@ func TestReportsOfThePagesTestsNameWhatFailed(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	for title, final := range map[string]bool{
+		"DSK-06 a killed broker is told, and the page comes back": true, "away mode: a broker that dies leaves it to the terminal": true,
+		"a question reaches its session once": true, "a message is lost": true, "nothing comes twice": true, "the store is restored": true,
+		"50 prompts at once are in order": false, "a link comes up once both want it": false, "the skilled reader": false, "notices are closed": false,
+	} {
+		browser.Suites[0].Suites[0].Specs[0].Title = title
+		if all := browser.failures(nil); len(all) != 1 || all[0].final != final {
+			t.Errorf("%q fails: final %v", title, !final)
+		}
+	}
 	outside := playwrightReport{Errors: []playwrightError{{"\x1b[31mNo tests\x1b[39m found"}}}.failures(nil)
 	if len(outside) != 1 || outside[0].said != "No tests found" || !outside[0].final {
 		t.Errorf("an error outside of tests: %+v", outside)
