@@ -98,6 +98,9 @@ func pageSum(frontend string) (string, error) {
 
 func checkNode(ctx context.Context) error {
 	output, err := exec.CommandContext(ctx, "node", "--version").Output()
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // the run was ended: that says nothing of Node
+	}
 	if err != nil {
 		return fmt.Errorf("Node.js %d.%d or newer is needed to build the page: install it and try again (%w)", minNode[0], minNode[1], err)
 	}
