@@ -157,7 +157,7 @@ func TestChooseBringsWhatAStageBuildsOn(t *testing.T) {
 		t.Errorf("without names: %s, %v", names(all), err)
 	}
 	chosen, err := choose(stages(), []string{"real-clis"})
-	if want := "tools page binary clis real-clis"; err != nil || names(chosen) != want {
+	if want := "tools clis page binary real-clis"; err != nil || names(chosen) != want {
 		t.Errorf("real-clis = %q, %v; want %q", names(chosen), err, want)
 	}
 	if _, err := choose(stages(), []string{"go", "nonsense"}); !errors.As(err, new(badArgument)) {

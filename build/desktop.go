@@ -20,14 +20,11 @@ func runDesktop(ctx context.Context, p project, _ []string) error {
 
 // buildDesktop builds the app alone; the page must be there.
 func buildDesktop(ctx context.Context, p project) error {
-	switch runtime.GOOS {
-	case "linux":
-		if err := p.windowLibraries(ctx); err != nil {
-			return err
-		}
-	case "windows":
-	default:
+	if runtime.GOOS != "linux" && runtime.GOOS != "windows" {
 		return errors.New("the desktop app is built on Linux and Windows; `bridge open` shows the dashboard in a browser")
+	}
+	if err := p.windowLibraries(ctx); err != nil {
+		return err
 	}
 	return p.compile(ctx, desktopApp(p.desktopBinary()), "./cmd/bridge-desktop")
 }

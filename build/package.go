@@ -169,9 +169,9 @@ func tool(name string, args ...string) []string {
 	return append([]string{"tool", "-modfile=build/tools/go.mod", name}, args...)
 }
 
-// windowLibraries installs what the app's window is built with on Linux.
+// windowLibraries installs what the app's window is built with, which Linux alone has not got.
 func (p project) windowLibraries(ctx context.Context) error {
-	if exec.CommandContext(ctx, "pkg-config", "--exists", "gtk+-3.0", "webkit2gtk-4.1").Run() == nil && onPath("gcc") {
+	if runtime.GOOS != "linux" || exec.CommandContext(ctx, "pkg-config", "--exists", "gtk+-3.0", "webkit2gtk-4.1").Run() == nil && onPath("gcc") {
 		return nil
 	}
 	if !onPath("apt-get") {

@@ -37,19 +37,20 @@ type stage struct {
 // stages are all checks there are, in the order in which they run.
 func stages() []stage {
 	return []stage{
-		{name: "tools", budget: 15, prepares: true, run: installNeeds},
-		{name: "page", budget: 20, prepares: true, run: func(ctx context.Context, p project) error { return runPage(ctx, p, nil) }},
-		{name: "vet", budget: 120, after: []string{"page"}, run: vet},
-		{name: "go", budget: 420, after: []string{"page"}, run: goTests},
+		{name: "tools", budget: 30, prepares: true, lane: "fetched", run: installNeeds},
+		{name: "libraries", budget: 100, prepares: true, after: []string{"tools"}, lane: "fetched", run: func(ctx context.Context, p project) error { return p.windowLibraries(ctx) }},
+		{name: "clis", budget: 50, prepares: true, after: []string{"tools"}, lane: "fetched", run: func(ctx context.Context, p project) error { return runCLIs(ctx, p, nil) }},
+		{name: "page", budget: 30, prepares: true, lane: "compiled", run: func(ctx context.Context, p project) error { return runPage(ctx, p, nil) }},
+		{name: "vet", budget: 170, after: []string{"page"}, lane: "compiled", run: vet},
+		{name: "go", budget: 590, after: []string{"page"}, run: goTests},
 		{name: "page-check", budget: 20, after: []string{"page"}, lane: "page", run: pageScript("check")},
 		{name: "page-lint", budget: 30, after: []string{"page"}, lane: "page", run: pageScript("lint")},
 		{name: "page-unit", budget: 35, after: []string{"page"}, lane: "page", run: func(ctx context.Context, p project) error { return p.vitest(ctx) }},
-		{name: "binary", budget: 5, prepares: true, after: []string{"page"}, lane: "programs", run: buildBridge},
-		{name: "package", budget: 60, after: []string{"page"}, lane: "programs", run: packageTests},
-		{name: "clis", budget: 40, prepares: true, after: []string{"tools"}, lane: "programs", run: func(ctx context.Context, p project) error { return runCLIs(ctx, p, nil) }},
-		{name: "desktop", budget: 130, after: []string{"tools", "binary"}, lane: "programs", run: desktopTests},
-		{name: "browser", budget: 350, after: []string{"tools", "binary"}, lane: "page", run: browserTests},
-		{name: "real-clis", budget: 390, after: []string{"clis", "binary"}, lane: "programs", run: realCLITests},
+		{name: "binary", budget: 10, prepares: true, after: []string{"page"}, lane: "programs", run: buildBridge},
+		{name: "package", budget: 65, after: []string{"page"}, lane: "page", run: packageTests},
+		{name: "desktop", budget: 90, after: []string{"libraries", "binary"}, lane: "programs", run: desktopTests},
+		{name: "browser", budget: 260, after: []string{"tools", "binary"}, lane: "page", run: browserTests},
+		{name: "real-clis", budget: 300, after: []string{"clis", "binary"}, lane: "programs", run: realCLITests},
 	}
 }
 
