@@ -9,18 +9,16 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
+	"bridge/backend/cli/report"
 	"bridge/backend/config"
 	"bridge/backend/maintain"
 	"bridge/backend/maintain/archive"
 	"bridge/backend/maintain/check"
-	"bridge/backend/maintain/inventory"
 )
 
 // doctorFlags are what `bridge doctor` was asked to do; at most one of the
@@ -149,15 +147,15 @@ func (d doctor) run(ctx context.Context, snapshot string) error {
 }
 
 func (d doctor) check(ctx context.Context) error {
-	report, err := d.maintenance.Doctor().Check(ctx)
+	found, err := d.maintenance.Doctor().Check(ctx)
 	d.progress.end()
 	if err != nil {
 		return err
 	}
-	if err := d.print(report, reportText(report, d.maintenance, d.Now())); err != nil {
+	if err := d.print(found, report.Doctor(found, d.maintenance, d.Now())); err != nil {
 		return err
 	}
-	if !report.OK {
+	if !found.OK {
 		return &outcome.ReportedError{Code: outcome.Failed}
 	}
 	return nil
@@ -259,42 +257,4 @@ func (d doctor) archive(ctx context.Context) error {
 		return err
 	}
 	return d.print(done, fmt.Sprintf("Archived: %s.\n", bridge.Counted(done.Messages, "message")))
-}
-
-// reportText is the report for people: the verdict first, then what to do.
-func reportText(r check.Report, c maintain.Maintenance, now time.Time) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Storage in %s: %s\n", c.Home.Dir(), r.Summary().Words())
-	for _, finding := range r.Findings {
-		mark := "!"
-		if finding.Severity == check.Error {
-			mark = "✗"
-		}
-		fmt.Fprintf(&b, "\n %s %s: %s [%s]\n   %s\n   → %s\n", mark, finding.Severity, finding.Path, finding.Code, finding.Detail, finding.Code.Hint())
-	}
-	b.WriteString("\n")
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, schema := range r.Schema {
-		fmt.Fprintf(table, "  %s\tschema %d of %d\n", schema.Path, schema.Actual, schema.Expected)
-	}
-	fmt.Fprintf(table, "  size\t%s in %d places\n", bridge.Size(r.TotalBytes), len(r.Sizes))
-	fmt.Fprintf(table, "  backups\t%s\n", backupsText(r, now))
-	fmt.Fprintf(table, "  last proven restore\t%s\n", testText(c, now))
-	_ = table.Flush() // a strings.Builder never fails
-	return b.String()
-}
-
-func backupsText(r check.Report, now time.Time) string {
-	if len(r.Backups) == 0 {
-		return "none yet; make one with `bridge doctor --backup`"
-	}
-	return fmt.Sprintf("%d, the newest made %s: %s", len(r.Backups), bridge.Ago(r.Backups[0].CreatedAt, now), r.Backups[0].Path)
-}
-
-func testText(c maintain.Maintenance, now time.Time) string {
-	result, ok := inventory.LastPassed(c.Home.Backups())
-	if !ok {
-		return "none; prove one with `bridge doctor --drill`"
-	}
-	return fmt.Sprintf("%s, of %s", bridge.Ago(result.At, now), result.Snapshot)
 }
