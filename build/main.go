@@ -32,7 +32,7 @@ func tasks() []task {
 		{"demo", "build and show a throw-away Bridge with scripted sessions; arguments go to `bridge demo`", runDemo},
 		{"pictures", "make the README's pictures of the page, docs/pictures, from the demo", runPictures},
 		{"lint", "check style and mistakes in Go and in the page", runLint},
-		{"cross", "build bin/bridge-<system>-<processor>, and bridge-hook beside it, for every supported system", runCross},
+		{"cross", "build bin/bridge-<system>-<processor>, and the programs beside it, for every supported system", runCross},
 		{"desktop", "build bin/bridge-desktop, the app with window and tray; installs its window's libraries when missing", runDesktop},
 		{"package", "build the installers into bin/: deb, rpm and a Windows setup; `package linux` or `package windows` for some", runPackage},
 		{"clis", "install the agent CLIs, at the versions that the tests drive, into .cache/clis", runCLIs},

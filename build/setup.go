@@ -46,6 +46,7 @@ func (p project) windowsPrograms(ctx context.Context, r release, built string) e
 	}{
 		{"bridge", "cli", "Bridge", target{}},
 		{"bridge-hook", "cli", "Bridge for the hooks of agents", target{}},
+		{"bridge-worker", "cli", "Bridge beside agents", target{}},
 		{"bridge-desktop", "gui", "Bridge on the desktop", target{
 			tags: "desktop,production", ldflags: "-H windowsgui", env: []string{"CGO_ENABLED=1", "CC=x86_64-w64-mingw32-gcc"},
 		}},

@@ -26,5 +26,9 @@ const (
 	// the longest JSON escapes, with room for the envelope.
 	MaxFrameBytes = 4 << 20
 
+	// StoreVersion is the newest schema step of bridge.db that this build knows. It stands
+	// here for those who write beside a store without opening it.
+	StoreVersion = 9
+
 	MaxWait = 110 * time.Second // contract: wait_for_message timeout_sec
 )

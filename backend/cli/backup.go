@@ -14,6 +14,7 @@ import (
 	"bridge/backend/maintain"
 	"bridge/backend/maintain/snapshot"
 	"bridge/backend/proc"
+	"bridge/backend/worker"
 )
 
 // backupWorker is the hidden command that the daemon runs beside itself.
@@ -38,7 +39,7 @@ func backUpMessages(ctx context.Context, a *App) error {
 	if err != nil {
 		return err
 	}
-	log, closeLog := a.openLog(home)
+	log, closeLog := worker.OpenLog(home, a.Getenv)
 	defer closeLog()
 	ask, hangUp := brokerAnswer(ctx, a, home)
 	defer hangUp()

@@ -81,7 +81,7 @@ func (a *App) root() *cobra.Command {
 		needsCommand(a), answerCommand(a), rulesCommand(a), runsCommand(a), watchCommand(a), approveCommand(a),
 		installCommand(a), uninstallCommand(a), demoCommand(a), demoAgentCommand(a), mcpCommand(a), hookCommand(a),
 		pluginCommand(a), doctorCommand(a), serviceCommand(a), retireCommand(a), versionCommand(a), backupWorkerCommand(a),
-		runJobCommand(a), sandboxExecCommand(a), printEnvCommand(a),
+		runJobCommand(a), sandboxExecCommand(a), printEnvCommand(a), checkHomeCommand(a),
 	)
 	return root
 }

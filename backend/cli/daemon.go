@@ -18,12 +18,13 @@ import (
 	"bridge/backend/daemon"
 	"bridge/backend/proc"
 	"bridge/backend/shellenv"
+	"bridge/backend/worker"
 )
 
 // Daemon is how this build puts a daemon together, for a program that hosts one
 // itself: everything but host, port and idle time is set. closeLog ends its log.
 func (a *App) Daemon(home config.Home) (options daemon.Options, closeLog func()) {
-	log, closeLog := a.openLog(home)
+	log, closeLog := worker.OpenLog(home, a.Getenv)
 	return a.wired(daemon.Options{}, home, log), closeLog
 }
 
@@ -47,7 +48,7 @@ func (a *App) wired(options daemon.Options, home config.Home, log *slog.Logger) 
 
 // startRunner starts the process that drives one delegated job.
 func (a *App) startRunner(home config.Home, folder string, env []string) (*proc.Detached, error) {
-	program, err := programOr(a.Program)
+	program, err := a.workerProgram()
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/daemon"
 	"bridge/backend/ipc"
+	"bridge/backend/worker"
 )
 
 func demoCommand(a *App) *cobra.Command {
@@ -97,7 +98,7 @@ func (d demoRun) serve(ctx context.Context, home config.Home, project string) (e
 			return unlessEnded(ctx, err)
 		}
 	}
-	log, closeLog := d.openLog(home)
+	log, closeLog := worker.OpenLog(home, d.Getenv)
 	defer closeLog()
 	agents := d.agents(home)
 	agents.Refusal = "this is a demo whose home goes away: run `bridge install` to connect your agents to your own"

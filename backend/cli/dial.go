@@ -2,32 +2,16 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"time"
 
 	"bridge/backend/bridge"
-	"bridge/backend/cli/demo"
 	"bridge/backend/config"
-	"bridge/backend/daemon"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
-	"bridge/backend/proc"
 	"bridge/backend/sandbox"
+	"bridge/backend/worker"
 )
-
-// target is the address of the home's broker; the home and its token are made
-// when this is the first use.
-func (a *App) target(home config.Home) (ipc.Target, error) {
-	if err := home.Ensure(); err != nil {
-		return ipc.Target{}, err
-	}
-	token, err := home.Token()
-	if err != nil {
-		return ipc.Target{}, err
-	}
-	return ipc.Target{Socket: home.Socket(), Token: string(token)}, nil
-}
 
 // onlyOwner refuses what was started within a job; the broker looks at the process
 // tree, too.
@@ -36,35 +20,6 @@ func (a *App) onlyOwner(does string) error {
 		return bridge.Errorf(bridge.Denied, "only the owner %s: this was asked for from within %s", does, name)
 	}
 	return nil
-}
-
-// startBackground starts a broker that outlives this process. Where none can
-// run, it says why and starts nothing; nor is one started in a demo's home, which goes
-// away with the demo. Within a delegated job it starts none: the
-// end of the job, which ends all its processes, would end the broker, too.
-func (a *App) startBackground(home config.Home) ipc.Starter {
-	return func() (<-chan struct{}, error) {
-		if name := a.Getenv(sandbox.JobVariable); name != "" {
-			return nil, bridge.Errorf(bridge.Unavailable, "no broker is running for this home, and %s, a delegated job, starts none", name)
-		}
-		if demo.IsHome(home) {
-			return nil, bridge.Errorf(bridge.Denied, "no broker is running for %s: it is the home of a demo, which has ended", home.Dir())
-		}
-		if err := daemon.Check(context.Background(), home, a.Getenv); err != nil {
-			return nil, err
-		}
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("find this program: %w", err)
-		}
-		started, err := proc.StartDetached(proc.Command{
-			Path: self, Args: []string{"serve", "--background", "--home", home.Dir()}, Dir: home.Dir(), LogFile: home.Log() + ".start",
-		})
-		if err != nil {
-			return nil, bridge.Errorf(bridge.Storage, "a broker could not be started: %w", err)
-		}
-		return started.Done(), nil
-	}
 }
 
 // brokerPatience bounds how long a command waits for the broker's first answer.
@@ -95,7 +50,7 @@ func (a *App) dialOwner(ctx context.Context, start bool) (*ipc.Client, config.Ho
 // targetOf makes the home only for a command that may start a broker.
 func (a *App) targetOf(home config.Home, create bool) (ipc.Target, error) {
 	if create {
-		return a.target(home)
+		return worker.Target(home)
 	}
 	token, err := home.ExistingToken()
 	if bridge.CodeOf(err) == bridge.NotFound {

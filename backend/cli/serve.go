@@ -19,6 +19,7 @@ import (
 	"bridge/backend/daemon"
 	"bridge/backend/maintain"
 	"bridge/backend/maintain/check"
+	"bridge/backend/worker"
 )
 
 // defaultIdleExit is how long a background broker stays when nothing needs it.
@@ -88,7 +89,7 @@ func (a *App) serve(ctx context.Context, options daemon.Options) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	log, closeLog := a.openLog(home)
+	log, closeLog := worker.OpenLog(home, a.Getenv)
 	defer closeLog()
 	options = a.wired(options, home, log)
 	running, err := a.startBroker(ctx, options)

@@ -6,6 +6,7 @@ package config
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"os"
 	"os/user"
 	"path/filepath"
 	"runtime"
@@ -181,6 +182,15 @@ func quoteWord(word string) string {
 		return `"` + word + `"` // which is in no path there
 	}
 	return word
+}
+
+// DemoMark is the file by which a home is that of `bridge demo`.
+const DemoMark = "demo"
+
+// IsDemo reports whether that is the home of a demo, which goes away with the demo.
+func IsDemo(h Home) bool {
+	_, err := os.Lstat(h.at(DemoMark))
+	return err == nil
 }
 
 func (h Home) at(names ...string) string {

@@ -10,13 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"bridge/backend/agent"
 	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
+	"bridge/backend/proc"
 )
 
 // Agents are the agent CLIs of this computer, as far as one home goes.
@@ -123,7 +123,7 @@ func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Fou
 	if err != nil {
 		return setup.Plan{}, bridge.Errorf(bridge.Invalid, "there is no user home folder: set HOME")
 	}
-	in := setup.Input{Home: userHome, Env: a.Getenv, Bridge: program, Hook: hookProgram(program), State: a.state(), CLI: found, Jobs: jobs}
+	in := setup.Input{Home: userHome, Env: a.Getenv, Bridge: program, Hook: proc.Beside(program, "bridge", "bridge-hook"), State: a.state(), CLI: found, Jobs: jobs}
 	if !a.Home.IsDefault() {
 		in.BridgeHome = a.Home.Dir()
 	}
@@ -203,23 +203,6 @@ func (a Agents) program() (string, error) {
 		return "", fmt.Errorf("find this program: %w", err)
 	}
 	return self, nil
-}
-
-// hookProgram is bridge-hook, which every package has beside the bridge program;
-// "" where it is missing, as beside a program that was built alone.
-func hookProgram(program string) string {
-	places := []string{program}
-	if target, err := filepath.EvalSymlinks(program); err == nil && target != program {
-		places = append(places, target)
-	}
-	for _, place := range places {
-		folder, name := filepath.Split(place)
-		hook := filepath.Join(folder, strings.Replace(name, "bridge", "bridge-hook", 1))
-		if info, err := os.Stat(hook); err == nil && info.Mode().IsRegular() && hook != place {
-			return hook
-		}
-	}
-	return ""
 }
 
 // state is the folder of the home that holds the copies and the manifest of what

@@ -2,14 +2,11 @@
 
 package hook
 
-import (
-	"os"
-	"syscall"
-)
+import "bridge/backend/proc"
 
 // become runs program in this one's place, so that for the host nothing changes.
 // It returns only when that cannot be done.
 func become(program string, args []string) (code int, done bool) {
-	_ = syscall.Exec(program, append([]string{program}, args...), os.Environ()) // whoever cannot be run is done without
+	_ = proc.Replace(program, args) // whoever cannot be run is done without
 	return 0, false
 }

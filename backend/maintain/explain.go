@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"bridge/backend/maintain/lease"
+	"bridge/backend/maintain/check"
 )
 
 // Task names something that is done with a home when the owner asks for it.
@@ -50,7 +50,7 @@ func (m Maintenance) Explain(task Task, set string) string {
 		return fmt.Sprintf("This puts the files of a full snapshot (%s) in the place of the present ones in %s. What is there now is kept in a recovery set first.", set, m.Home.Dir())
 	case TaskMerge:
 		explains := fmt.Sprintf("This brings back the messages of a backup of messages (%s) that are missing in %s. Nothing that is there is changed, and a copy of it is kept in a recovery set first.", set, m.Home.Dir())
-		if how := lease.MissingStore(context.Background(), m.Home, true); how != "" {
+		if how := check.MissingStore(context.Background(), m.Home, true); how != "" {
 			explains += fmt.Sprintf(" The store %s, so an empty one is made for them: decisions do not come back.", how)
 		}
 		return explains

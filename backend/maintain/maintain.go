@@ -14,6 +14,7 @@
 package maintain
 
 import (
+	"context"
 	"time"
 
 	"bridge/backend/config"
@@ -45,7 +46,10 @@ type Maintenance struct {
 
 // Worker is who does this work.
 func (m Maintenance) Worker() lease.Worker {
-	return lease.Worker{Home: m.Home, Program: m.Program, Now: m.Now, OnProgress: m.OnProgress, Step: m.step}
+	return lease.Worker{
+		Home: m.Home, Program: m.Program, Now: m.Now, OnProgress: m.OnProgress, Step: m.step,
+		NoStore: func() bool { return check.MissingStore(context.Background(), m.Home, false) != "" },
+	}
 }
 
 // Snapshots makes sets of copies of the home.

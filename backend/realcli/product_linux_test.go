@@ -42,7 +42,7 @@ func (w *world) connect() {
 	w.Helper()
 	product, err := product()
 	must(w.T, err)
-	for _, program := range []string{"bridge", "bridge-hook"} {
+	for _, program := range programs {
 		must(w.T, os.Link(filepath.Join(product, program), filepath.Join(w.home.Bin, program)))
 	}
 	w.home.More = append(w.home.More, "BRIDGE_LOG_LEVEL=debug")
@@ -54,8 +54,15 @@ func (w *world) connect() {
 // to them.
 var product = sync.OnceValues(func() (string, error) {
 	folder := os.TempDir()
-	return folder, errors.Join(bring(filepath.Join(folder, "bridge")), bring(filepath.Join(folder, "bridge-hook")))
+	var failed error
+	for _, program := range programs {
+		failed = errors.Join(failed, bring(filepath.Join(folder, program)))
+	}
+	return folder, failed
 })
+
+// programs lie beside each other, as every package has them.
+var programs = []string{"bridge", "bridge-hook", "bridge-worker"}
 
 // bring puts a program there, unless it is: the one beside what BRIDGE_TEST_BIN names, else
 // it is built.

@@ -34,6 +34,7 @@ import (
 	"bridge/backend/hub/command"
 	"bridge/backend/ipc/api"
 	"bridge/backend/trial"
+	"bridge/backend/worker"
 )
 
 // TestMain makes the test binary the programs of the scripts: bridge itself, an
@@ -41,8 +42,10 @@ import (
 func TestMain(m *testing.M) {
 	programs := map[string]func(){
 		"bridge": main,
-		// The program of cmd/bridge-hook, beside bridge as every package has it.
+		// The programs of cmd/bridge-hook and cmd/bridge-worker, beside bridge as every package
+		// has them.
 		"bridge-hook":   func() { os.Exit(hook.Main(version, time.Now)) },
+		"bridge-worker": func() { os.Exit(worker.Main(version, time.Now)) },
 		"bridge-hub":    func() { os.Exit(hubMain()) }, // that of cmd/bridge-hub
 		"laterhub":      func() { exitWith(laterHub()) },
 		"nats-server":   func() { exitWith(natsServer(os.Args[1], os.Args[2])) },
@@ -50,7 +53,7 @@ func TestMain(m *testing.M) {
 		"nats-operator": func() { exitWith(natsOperator(os.Stdout, os.Args[1:]...)) },
 		"session":       func() { exitWith(session(os.Args[1:], os.Stdout)) },
 		"mute":          func() { exitWith(mute(os.Args[1])) },
-		"worker":        func() { exitWith(worker()) },
+		"worker":        func() { exitWith(writingWorker()) },
 		// visit FILE: opens the launch link in that file, as a browser does.
 		"visit":    func() { exitWith(openPage(os.Args[1], os.Stdout)) },
 		"scripted": func() { standin.Run(os.Args[1:]) }, // an agent that does what its prompt says

@@ -13,7 +13,7 @@ import (
 
 // worker speaks as `claude -p` with JSON lines does: what it is told is a script for a
 // shell, and what that prints is its answer.
-func worker() error {
+func writingWorker() error {
 	session := "worker"
 	for _, arg := range os.Args {
 		for _, flag := range []string{"--session-id=", "--resume="} {

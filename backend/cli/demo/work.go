@@ -83,12 +83,6 @@ func Prepare(home config.Home) error {
 	return disk.WriteAtomic(mark(home.Dir()), []byte("This is the home of a demo: it goes when the demo ends.\n"), 0o600)
 }
 
-// IsHome reports whether that is the home of a demo.
-func IsHome(home config.Home) bool {
-	_, err := os.Lstat(mark(home.Dir()))
-	return err == nil
-}
-
 // Keep makes the demo's home in that folder one as any other.
 func Keep(home string) error {
 	err := os.Remove(mark(home))
@@ -98,7 +92,7 @@ func Keep(home string) error {
 	return err
 }
 
-func mark(home string) string { return filepath.Join(home, "demo") }
+func mark(home string) string { return filepath.Join(home, config.DemoMark) }
 
 // PrepareJobs makes the demo's project, a git repository, and settings for its home in
 // which jobs may run and the stand-in, this very program, is an agent. It reports false

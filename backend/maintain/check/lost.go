@@ -53,12 +53,12 @@ type Loss struct {
 func FindLoss(ctx context.Context, home config.Home) (lost *Loss, has bool) {
 	writers, err := lease.Live(home)
 	live := err != nil || len(writers) > 0
-	for how := lease.MissingStore(ctx, home, live); ; {
+	for how := MissingStore(ctx, home, live); ; {
 		if how == "" {
 			return nil, true
 		}
 		signs, before := signsOf(ctx, home, live, how), how
-		if how = lease.MissingStore(ctx, home, live); how != before {
+		if how = MissingStore(ctx, home, live); how != before {
 			continue
 		}
 		if len(signs) == 0 {
@@ -163,7 +163,7 @@ func signsOf(ctx context.Context, home config.Home, live bool, how string) []str
 
 // strayLogs are the logs that cannot be those of what is in the store's place: the
 // making of a first store, cut off, leaves the others.
-var strayLogs = map[string][]string{lease.StoreGone: {"-wal", "-journal"}, lease.StoreEmpty: {"-wal"}}
+var strayLogs = map[string][]string{StoreGone: {"-wal", "-journal"}, StoreEmpty: {"-wal"}}
 
 // signFiles are files and folders that only work with a store leaves, as patterns
 // in the home.

@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,9 +15,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/disk"
-	"bridge/backend/maintain/inventory"
 	"bridge/backend/proc"
-	"bridge/backend/store/schema"
 )
 
 // Holder is the content of a lease and of the maintenance lock: which process
@@ -43,7 +40,7 @@ type Holder struct {
 const maxHolderBytes = 64 << 10
 
 func (w Worker) self(what string) Holder {
-	own := Holder{PID: os.Getpid(), Program: w.Program, What: what, Since: w.Now().UnixMilli(), Schema: schema.Version, JSON: SharedForm}
+	own := Holder{PID: os.Getpid(), Program: w.Program, What: what, Since: w.Now().UnixMilli(), Schema: bridge.StoreVersion, JSON: SharedForm}
 	if identity, err := proc.Identity(own.PID); err == nil {
 		own.Identity = identity // without one the number alone must do
 	}
@@ -85,7 +82,7 @@ func (w Worker) Register() (*Lease, error) {
 		return nil, err
 	}
 	own := w.self("")
-	own.NoStore = MissingStore(context.Background(), w.Home, false) != ""
+	own.NoStore = w.NoStore != nil && w.NoStore()
 	data, err := own.bytes()
 	if err != nil {
 		return nil, err
@@ -261,7 +258,7 @@ func (w Worker) Exclusively(what string, beside bool, work func() error) error {
 	err = w.Files().WriteNew(w.Home.MaintenanceLock(), data, disk.PrivateFile)
 	if errors.Is(err, fs.ErrExist) {
 		found, there := ReadLock(w.Home)
-		if !there && inventory.IsMissing(w.Home.MaintenanceLock()) {
+		if _, err := os.Lstat(w.Home.MaintenanceLock()); !there && errors.Is(err, fs.ErrNotExist) {
 			return bridge.Errorf(bridge.Denied, "other maintenance of this home has just ended: try again")
 		}
 		return lockRefusal(w.Home, found)

@@ -2,7 +2,9 @@ package lease
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,9 +14,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/disk"
-	"bridge/backend/maintain/inventory"
 	"bridge/backend/proc"
-	"bridge/backend/store/schema"
 )
 
 // JSONVersion is the newest form of jobs.json and its like, which is the field's.
@@ -62,7 +62,7 @@ func OlderPrograms(home config.Home) (Older, error) {
 		}
 	}
 	entries, err := os.ReadDir(home.StorageCapabilities())
-	if err != nil && !inventory.IsGone(err) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return older, fmt.Errorf("list the programs of this home: %w", err)
 	}
 	for _, entry := range entries {
@@ -76,11 +76,11 @@ func OlderPrograms(home config.Home) (Older, error) {
 
 // add counts a live program if it is older.
 func (o *Older) add(version, jsonForm int, who string) {
-	if version >= schema.Version && jsonForm >= SharedForm {
+	if version >= bridge.StoreVersion && jsonForm >= SharedForm {
 		return
 	}
 	o.Programs = append(o.Programs, who)
-	if version < schema.Version && (o.Schema == 0 || version < o.Schema) {
+	if version < bridge.StoreVersion && (o.Schema == 0 || version < o.Schema) {
 		o.Schema = version
 	}
 	if jsonForm < SharedForm && (o.JSON == 0 || jsonForm < o.JSON) {
@@ -92,7 +92,7 @@ func (o *Older) add(version, jsonForm int, who string) {
 func (o *Older) look(pid int, path string) {
 	var record capability
 	data, err := disk.ReadLimited(path, maxHolderBytes)
-	if inventory.IsGone(err) || !proc.Alive(pid) {
+	if errors.Is(err, fs.ErrNotExist) || !proc.Alive(pid) {
 		return
 	}
 	if err != nil || json.Unmarshal(data, &record) != nil {
@@ -115,10 +115,11 @@ func (o *Older) look(pid int, path string) {
 // for.
 func WhileDeferred(home config.Home, err error) error {
 	older, lookErr := OlderPrograms(home)
-	if bridge.CodeOf(err) != bridge.Unsupported || lookErr != nil || older.Schema == 0 {
+	var told *bridge.Error
+	if !errors.As(err, &told) || told.Code != bridge.Unsupported || lookErr != nil || older.Schema == 0 {
 		return err
 	}
-	return bridge.WithCause(bridge.Unsupported, err, inventory.ShortErr(err)+"; its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
+	return bridge.WithCause(bridge.Unsupported, err, told.Message+"; its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
 }
 
 // ApplyPending does the writes to JSON stores that waited until older programs

@@ -1,8 +1,8 @@
 // Package lease keeps those who work on one home out of each other's way: a lease
 // says that a process writes, the maintenance lock says that maintenance does, and
 // both name a process, so that those of the dead are told apart. It also knows
-// which live programs are older than this build, and whether there is a store to
-// write to.
+// which live programs are older than this build. It opens no database, so that a
+// process that needs none links none.
 package lease
 
 import (
@@ -20,6 +20,9 @@ type Worker struct {
 	// Program says in leases and locks who works, as "bridge doctor".
 	Program string
 	Now     func() time.Time
+	// NoStore, when set, reports whether the home has no store yet. Who only writes what a
+	// broker with a store gave it need not look.
+	NoStore func() bool
 	// OnProgress, when set, hears how far long work is: what, done of all bytes or rows.
 	OnProgress func(what string, done, all int64)
 	// Step, when set, is told each step before it happens; an error makes the step

@@ -5,13 +5,17 @@
 // two rows are the same, and the lists that are derived from them.
 package schema
 
-import "embed"
+import (
+	"embed"
+
+	"bridge/backend/bridge"
+)
 
 //go:embed *.sql
 var files embed.FS
 
 // Version is the number of the newest schema step this build knows.
-const Version = 9
+const Version = bridge.StoreVersion
 
 // ArchiveVersion is the schema version of the message archive, archive.db.
 const ArchiveVersion = 1

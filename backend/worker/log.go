@@ -1,4 +1,4 @@
-package cli
+package worker
 
 import (
 	"errors"
@@ -19,11 +19,11 @@ const (
 	logKept      = 3
 )
 
-// openLog opens the home's rotated log. Nothing is written, and no folder made,
-// before the first line.
-func (a *App) openLog(home config.Home) (*slog.Logger, func()) {
+// OpenLog opens the home's rotated log, which every program of Bridge's writes. Nothing is
+// written, and no folder made, before the first line.
+func OpenLog(home config.Home, getenv func(string) string) (*slog.Logger, func()) {
 	level := slog.LevelInfo
-	if settings, err := home.Settings(a.Getenv); err == nil {
+	if settings, err := home.Settings(getenv); err == nil {
 		level = settings.LogLevel
 	}
 	file := &logFile{home: home, Logger: lumberjack.Logger{Filename: home.Log(), MaxSize: logMegabytes, MaxBackups: logKept}}

@@ -1,4 +1,4 @@
-package lease
+package check
 
 import (
 	"context"

@@ -1,9 +1,10 @@
-package cli
+package worker
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -11,12 +12,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"bridge/backend/agent"
 	"bridge/backend/agent/driver"
 	"bridge/backend/agent/driver/run"
 	"bridge/backend/bridge"
+	"bridge/backend/cli/outcome"
 	"bridge/backend/config"
 	"bridge/backend/disk"
 	"bridge/backend/gitwork"
@@ -33,29 +35,30 @@ import (
 // it. The next broker finds the envelope by itself.
 const resultPatience = 10 * time.Minute
 
-func runJobCommand(a *App) *cobra.Command {
-	return &cobra.Command{
-		Use: "run-job FOLDER", Short: "Drive one delegated job; the broker starts this", Hidden: true, Args: exactArgs(1),
-		Example: "  bridge run-job ~/.bridge/jobs/codex-job-0a1b2c3d",
-		RunE:    func(cmd *cobra.Command, args []string) error { return runJob(cmd.Context(), a, args[0]) },
+// SandboxExec is the command that puts the floor under a program and becomes it (JOB-14).
+const SandboxExec = "sandbox-exec"
+
+// RunJob drives one delegated job: FOLDER is the job's.
+func RunJob(*pflag.FlagSet) Run {
+	return func(ctx context.Context, p Program, args []string) error {
+		if len(args) != 1 {
+			return &outcome.UsageError{Err: fmt.Errorf("run-job is about the folder of one job, and was given %q", args)}
+		}
+		return p.runJob(ctx, args[0])
 	}
 }
 
 // runJob is the process of a job's runner: what a job leaves behind falls to it. Its
 // lease keeps a restore or a fix away while it writes.
-func runJob(ctx context.Context, a *App, folder string) (err error) {
-	home, err := a.home()
+func (p Program) runJob(ctx context.Context, folder string) (err error) {
+	if folder, err = jobFolder(p.Home, folder); err != nil {
+		return err
+	}
+	target, err := Target(p.Home)
 	if err != nil {
 		return err
 	}
-	if folder, err = jobFolder(home, folder); err != nil {
-		return err
-	}
-	target, err := a.target(home)
-	if err != nil {
-		return err
-	}
-	held, err := lease.Worker{Home: home, Program: "bridge run-job", Now: a.Now}.Register()
+	held, err := lease.Worker{Home: p.Home, Program: "bridge run-job", Now: p.Now}.Register()
 	if err != nil {
 		return err
 	}
@@ -65,13 +68,13 @@ func runJob(ctx context.Context, a *App, folder string) (err error) {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	log, closeLog := a.openLog(home)
+	log, closeLog := OpenLog(p.Home, p.Getenv)
 	defer closeLog()
-	reconnector := &ipc.Reconnector{Target: target, Hello: ipc.Hello{Role: api.RoleRunner, PID: os.Getpid(), Version: a.Version}}
+	reconnector := &ipc.Reconnector{Target: target, Hello: ipc.Hello{Role: api.RoleRunner, PID: os.Getpid(), Version: p.Version}}
 	linked, unlink := context.WithCancel(context.WithoutCancel(ctx))
 	defer unlink()
 	go reconnector.Run(linked)
-	err = runner.Run(ctx, a.runnerOptions(home, folder, reconnector, log))
+	err = runner.Run(ctx, p.runnerOptions(folder, reconnector, log))
 	if err != nil {
 		log.Error("the job could not be driven to its end", "job", filepath.Base(folder), "err", err)
 	}
@@ -90,47 +93,43 @@ func jobFolder(home config.Home, folder string) (string, error) {
 	return folder, nil
 }
 
-func (a *App) runnerOptions(home config.Home, folder string, reconnector *ipc.Reconnector, log *slog.Logger) runner.Options {
+func (p Program) runnerOptions(folder string, reconnector *ipc.Reconnector, log *slog.Logger) runner.Options {
 	git, err := gitwork.New(os.Environ())
 	if err != nil {
 		git = nil // a worktree is refused then, with a sentence
 	}
-	settings, _ := home.Settings(a.Getenv) // fitJob says what is wrong with them
+	settings, _ := p.Home.Settings(p.Getenv) // fitJob says what is wrong with them
 	return runner.Options{
-		Folder: folder, Logs: filepath.Join(home.Dir(), "runs"), Approvals: filepath.Join(home.Dir(), "approvals"),
-		Worktrees: home.Worktrees(), Driver: driver.For,
-		Fit: func(spec job.Spec) (job.Spec, error) { return a.fitJob(home, spec) },
+		Folder: folder, Logs: filepath.Join(p.Home.Dir(), "runs"), Approvals: filepath.Join(p.Home.Dir(), "approvals"),
+		Worktrees: p.Home.Worktrees(), Driver: driver.For,
+		Fit: p.fitJob,
 		Git: git, SetUp: settings.Jobs.SetUp,
-		Broker: runner.Link(reconnector), Patience: resultPatience, Now: a.Now, Log: log, At: a.RunnerAt,
+		Broker: runner.Link(reconnector), Patience: resultPatience, Now: p.Now, Log: log, At: p.At,
 	}
 }
 
 // fitJob adds what this PC and its settings say about a job.
-func (a *App) fitJob(home config.Home, spec job.Spec) (job.Spec, error) {
-	settings, err := home.Settings(a.Getenv)
+func (p Program) fitJob(spec job.Spec) (job.Spec, error) {
+	settings, err := p.Home.Settings(p.Getenv)
 	if err = cmp.Or(err, settings.Jobs.Problem()); err != nil {
 		return spec, err
 	}
 	if err = settings.Jobs.Limits().CheckAccess(spec.Access); err != nil { // as config.json says now
 		return spec, err
 	}
-	if spec, err = agent.Fit(spec, settings, a.Getenv); err != nil {
+	if spec, err = agent.Fit(spec, settings, p.Getenv); err != nil {
 		return spec, err
 	}
-	self, err := programOr(a.Program)
-	if err != nil {
-		return spec, err
-	}
-	spec.Env = append(jobEnvironment(spec, settings.Jobs, a.Getenv), spec.Env...)
+	spec.Env = append(jobEnvironment(spec, settings.Jobs, p.Getenv), spec.Env...)
 	delegates := spec.Depth < settings.Jobs.Limits().Depth()
 	spec.Bridge = job.MCPServer{
-		Command: self, Args: []string{"mcp", "--agent", string(spec.Kind), "--home", home.Dir()}, Tools: mcpserver.ToolsOfJob(delegates, settings.ACPNames()),
+		Command: p.Own, Args: []string{"mcp", "--agent", string(spec.Kind), "--home", p.Home.Dir()}, Tools: mcpserver.ToolsOfJob(delegates, settings.ACPNames()),
 	}
 	if delegates {
 		spec.Bridge.Args = append(spec.Bridge.Args, "--delegate")
 	}
 	if sandbox.Available() == nil {
-		spec.Sandbox = []string{self, "sandbox-exec"}
+		spec.Sandbox = []string{p.Own, SandboxExec}
 	}
 	return spec, nil
 }
@@ -148,18 +147,4 @@ func jobEnvironment(spec job.Spec, settings config.Jobs, getenv func(string) str
 		}
 	}
 	return env
-}
-
-// sandboxExecCommand puts the floor under a program and becomes it (JOB-14).
-func sandboxExecCommand(_ *App) *cobra.Command {
-	return &cobra.Command{
-		Use: "sandbox-exec [--writable=FOLDER]... [--no-network] -- PROGRAM [ARGUMENT]...", Short: "Run a program that can write nowhere else", Hidden: true,
-		Example: "  bridge sandbox-exec --writable=/tmp/job -- /usr/bin/make test", DisableFlagParsing: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
-				return cmd.Help()
-			}
-			return sandbox.Main(args, os.Environ())
-		},
-	}
 }

@@ -1,6 +1,7 @@
-package cli
+package worker
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/signal"
@@ -10,13 +11,14 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"bridge/backend/agent"
 	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
 	"bridge/backend/config"
+	"bridge/backend/connect"
 	"bridge/backend/hook"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
@@ -26,46 +28,71 @@ import (
 	"bridge/backend/sandbox"
 )
 
-func mcpCommand(a *App) *cobra.Command {
-	var kindFlag string
-	var delegate, asks bool
-	register := api.Register{}
-	cmd := &cobra.Command{
-		Use: "mcp --agent KIND", Short: "Be the MCP server of one session, on standard input and output",
-		Example: "  bridge mcp --agent codex\n  bridge mcp --agent claude --name reviewer --cwd /home/me/api", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if kindFlag == "" {
-				return &outcome.UsageError{Err: errors.New("--agent KIND is missing: claude, codex, opencode or antigravity")}
-			}
-			kind, err := parseKind(kindFlag, a.Getenv)
-			if err != nil {
-				return err
-			}
-			if register.Name == "" {
-				register.Name = a.Getenv("BRIDGE_NAME")
-			}
-			if register.Name != "" {
-				if err := bridge.CheckName(register.Name); err != nil {
-					return err
-				}
-			}
-			register.Kind = kind
-			if name := a.Getenv(sandbox.JobVariable); job.IsName(name) {
-				register.Name, register.Runner, register.JobToken = name, true, a.Getenv(sandbox.TokenVariable)
-			}
-			identify(a.Getenv, &register)
-			return runMCP(cmd, a, register, delegate, asks)
-		},
+// mcpFlags are those of `bridge mcp`.
+type mcpFlags struct {
+	kind           string
+	delegate, asks bool
+	register       api.Register
+}
+
+// MCP is the MCP server of one session, on standard input and output.
+func MCP(flags *pflag.FlagSet) Run {
+	var f mcpFlags
+	flags.StringVar(&f.kind, "agent", "", "agent kind: claude, codex, opencode or antigravity")
+	flags.StringVar(&f.register.Name, "name", "", "session name (default <agent>-<project folder>)")
+	flags.StringVar(&f.register.SessionID, "session", "", "the agent's own session id, when known")
+	flags.BoolVar(&f.delegate, "delegate", false, "let the delegated job that this session is hand on work of its own")
+	flags.BoolVar(&f.asks, setup.AsksFlag, false, "the agent was told to ask before the tools that start or steer the work of another one")
+	for _, internal := range []string{"delegate", setup.AsksFlag} {
+		_ = flags.MarkHidden(internal) // it exists
 	}
-	cmd.Flags().StringVar(&kindFlag, "agent", "", "agent kind: claude, codex, opencode or antigravity")
-	cmd.Flags().StringVar(&register.Name, "name", "", "session name (default <agent>-<project folder>)")
-	cmd.Flags().StringVar(&register.SessionID, "session", "", "the agent's own session id, when known")
-	cmd.Flags().BoolVar(&delegate, "delegate", false, "let the delegated job that this session is hand on work of its own")
-	_ = cmd.Flags().MarkHidden("delegate") // it exists
-	cmd.Flags().BoolVar(&asks, setup.AsksFlag, false, "the agent was told to ask before the tools that start or steer the work of another one")
-	_ = cmd.Flags().MarkHidden(setup.AsksFlag) // it exists
-	cmd.Flags().StringVar(&register.Cwd, "cwd", "", "project folder (default: where the agent runs)")
-	return cmd
+	flags.StringVar(&f.register.Cwd, "cwd", "", "project folder (default: where the agent runs)")
+	return func(ctx context.Context, p Program, _ []string) error {
+		if err := f.complete(p.Getenv); err != nil {
+			return err
+		}
+		return f.run(ctx, p)
+	}
+}
+
+// complete fills in what the environment tells, and refuses what is wrong.
+func (f *mcpFlags) complete(getenv func(string) string) (err error) {
+	if f.kind == "" {
+		return &outcome.UsageError{Err: errors.New("--agent KIND is missing: claude, codex, opencode or antigravity")}
+	}
+	if f.register.Kind, err = parseKind(f.kind, getenv); err != nil {
+		return err
+	}
+	if f.register.Name == "" {
+		f.register.Name = getenv("BRIDGE_NAME")
+	}
+	if f.register.Name != "" {
+		if err := bridge.CheckName(f.register.Name); err != nil {
+			return err
+		}
+	}
+	if name := getenv(sandbox.JobVariable); job.IsName(name) {
+		f.register.Name, f.register.Runner, f.register.JobToken = name, true, getenv(sandbox.TokenVariable)
+	}
+	identify(getenv, &f.register)
+	return nil
+}
+
+func (f *mcpFlags) run(ctx context.Context, p Program) error {
+	target, err := Target(p.Home)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log, closeLog := OpenLog(p.Home, p.Getenv)
+	defer closeLog()
+	jobs, agents := jobsAllowed(p.Home, p.Getenv)
+	return mcpserver.Run(ctx, mcpserver.Options{
+		Register: f.register, Target: target, Start: p.StartBroker(), Journal: ipc.Journal{Dir: p.Home.ReadJournal()},
+		Version: p.Version, Now: p.Now, Log: log, HostLives: sameProcess(f.register.AgentPID),
+		Jobs: jobs && (f.delegate || !f.register.Runner && (f.asks || p.byHand(f.register.Kind))), ACP: agents, Job: p.Getenv(sandbox.JobVariable), JobToken: p.Getenv(sandbox.TokenVariable),
+	}, p.Stdin, p.Stdout)
 }
 
 // parseKind reads the kind of a session. An agent of the kind ACP has one only while
@@ -75,27 +102,6 @@ func parseKind(flag string, getenv func(string) string) (bridge.AgentKind, error
 		return job.ACP, nil
 	}
 	return bridge.ParseKind(flag)
-}
-
-func runMCP(cmd *cobra.Command, a *App, register api.Register, delegate, asks bool) error {
-	home, err := a.home()
-	if err != nil {
-		return err
-	}
-	target, err := a.target(home)
-	if err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	log, closeLog := a.openLog(home)
-	defer closeLog()
-	jobs, agents := jobsAllowed(home, a.Getenv)
-	return mcpserver.Run(ctx, mcpserver.Options{
-		Register: register, Target: target, Start: a.startBackground(home), Journal: ipc.Journal{Dir: home.ReadJournal()},
-		Version: a.Version, Now: a.Now, Log: log, HostLives: sameProcess(register.AgentPID),
-		Jobs: jobs && (delegate || !register.Runner && (asks || a.byHand(home, register.Kind))), ACP: agents, Job: a.Getenv(sandbox.JobVariable), JobToken: a.Getenv(sandbox.TokenVariable),
-	}, a.Stdin, a.Stdout)
 }
 
 // jobsAllowed says whether the owner lets sessions hand work on, and to which agents of
@@ -109,8 +115,8 @@ func jobsAllowed(home config.Home, getenv func(string) string) (allowed bool, ag
 // byHand reports whether no installation wrote the entry that started this program: one
 // of before the agents were told to ask (setup.AskedTools) lets them use every tool
 // without a question. Where that cannot be read, it may be one.
-func (a *App) byHand(home config.Home, kind bridge.AgentKind) bool {
-	connected, err := a.agents(home).Connected()
+func (p Program) byHand(kind bridge.AgentKind) bool {
+	connected, err := connect.Agents{Home: p.Home, Getenv: p.Getenv}.Connected()
 	return err == nil && !slices.Contains(connected, kind)
 }
 

@@ -1,0 +1,25 @@
+package proc
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Beside is the program called name in the folder of the one called own, whose path is
+// program, as packages put them down; "" where it is missing, as beside a program that was
+// built alone.
+func Beside(program, own, name string) string {
+	places := []string{program}
+	if target, err := filepath.EvalSymlinks(program); err == nil && target != program {
+		places = append(places, target)
+	}
+	for _, place := range places {
+		folder, base := filepath.Split(place)
+		found := filepath.Join(folder, strings.Replace(base, own, name, 1))
+		if info, err := os.Stat(found); err == nil && info.Mode().IsRegular() && found != place {
+			return found
+		}
+	}
+	return ""
+}

@@ -1,0 +1,164 @@
+// Package worker is what runs beside an agent for as long as that does: the MCP server of
+// its session, the companion of its plugin, and the runner of a delegated job with the
+// floor under that one's agent. There are as many of them as there are agents, so they have
+// a program of their own, `bridge-worker`, which links no database, no dashboard and no
+// network of other PCs. `bridge` has the same commands and becomes that program where it
+// lies beside, as every package puts it.
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"bridge/backend/bridge"
+	"bridge/backend/cli/outcome"
+	"bridge/backend/config"
+	"bridge/backend/ipc"
+	"bridge/backend/proc"
+	"bridge/backend/runner"
+	"bridge/backend/sandbox"
+)
+
+// Name is the program's.
+const Name = "bridge-worker"
+
+// Program is one run of a program that works beside an agent. All fields are required but
+// At.
+type Program struct {
+	Home    config.Home
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Getenv  func(string) string
+	Now     func() time.Time
+	Version string
+	// Own is the path of the program that an agent is told to start: this one.
+	Own string
+	// Console is that of bridge, which is started as the broker.
+	Console string
+	// CheckHome says in one sentence what would keep a broker from serving the home.
+	CheckHome func(context.Context, config.Home) error
+	// At is told each step of a job that this program drives. For tests that end it there.
+	At func(runner.Step)
+}
+
+// Run is what a command does with its arguments, those that are no flags.
+type Run func(ctx context.Context, p Program, args []string) error
+
+// Commands are what a worker does, by name: each binds its flags and returns what runs then.
+func Commands() map[string]func(*pflag.FlagSet) Run {
+	return map[string]func(*pflag.FlagSet) Run{"mcp": MCP, "plugin": Plugin, "run-job": RunJob}
+}
+
+// Main is the whole program. It returns the exit code.
+func Main(version string, now func() time.Time) int {
+	err := perform(context.Background(), os.Args[1:], version, now)
+	if err != nil {
+		outcome.Report(os.Stdout, os.Stderr, "bridge", false, err)
+	}
+	return outcome.Code(err)
+}
+
+func perform(ctx context.Context, args []string, version string, now func() time.Time) error {
+	if len(args) > 0 && args[0] == SandboxExec {
+		return sandbox.Main(args[1:], os.Environ())
+	}
+	var bind func(*pflag.FlagSet) Run
+	if len(args) > 0 {
+		bind = Commands()[args[0]]
+	}
+	if bind == nil {
+		return &outcome.UsageError{Err: fmt.Errorf("%s is started by Bridge itself; its commands are those of `bridge`", Name)}
+	}
+	flags := pflag.NewFlagSet(args[0], pflag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the error says it
+	homeFlag := flags.String("home", "", "")
+	command := bind(flags)
+	if err := flags.Parse(args[1:]); err != nil {
+		return &outcome.UsageError{Err: err}
+	}
+	home, err := config.ResolveHome(*homeFlag, os.Getenv)
+	if err != nil {
+		return err
+	}
+	own, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	p := Program{Home: home, Stdin: os.Stdin, Stdout: os.Stdout, Getenv: os.Getenv, Now: now, Version: version, Own: own}
+	p.Console = proc.Beside(own, Name, "bridge")
+	p.CheckHome = p.askConsole
+	return command(ctx, p, flags.Args())
+}
+
+// Problem is what `bridge check-home` prints: what would keep a broker from serving a home.
+type Problem struct {
+	Code  bridge.Code `json:"code,omitempty"`
+	Error string      `json:"error,omitempty"` // empty where nothing would
+}
+
+// CheckHome is the command that prints it.
+const CheckHome = "check-home"
+
+// askConsole has bridge look at the home: this program could not look into the store.
+func (p Program) askConsole(ctx context.Context, home config.Home) error {
+	if p.Console == "" {
+		return bridge.Errorf(bridge.Unavailable, "no broker is running for this home, and bridge is not beside %s to start one", p.Own)
+	}
+	ask := exec.CommandContext(ctx, p.Console, CheckHome, "--home", home.Dir()) //nolint:gosec // the program beside this one
+	ask.Stderr = io.Discard
+	said, err := ask.Output()
+	var problem Problem
+	if err = errors.Join(err, json.Unmarshal(said, &problem)); err != nil {
+		return bridge.Errorf(bridge.Storage, "a broker could not be started: %s %s: %w", p.Console, CheckHome, err)
+	}
+	if problem.Error != "" {
+		return bridge.Errorf(problem.Code, "%s", problem.Error)
+	}
+	return nil
+}
+
+// Target is the address of the home's broker; the home and its token are made
+// when this is the first use.
+func Target(home config.Home) (ipc.Target, error) {
+	if err := home.Ensure(); err != nil {
+		return ipc.Target{}, err
+	}
+	token, err := home.Token()
+	if err != nil {
+		return ipc.Target{}, err
+	}
+	return ipc.Target{Socket: home.Socket(), Token: string(token)}, nil
+}
+
+// StartBroker starts a broker that outlives this process. Where none can
+// run, it says why and starts nothing; nor is one started in a demo's home, which goes
+// away with the demo. Within a delegated job it starts none: the
+// end of the job, which ends all its processes, would end the broker, too.
+func (p Program) StartBroker() ipc.Starter {
+	return func() (<-chan struct{}, error) {
+		if name := p.Getenv(sandbox.JobVariable); name != "" {
+			return nil, bridge.Errorf(bridge.Unavailable, "no broker is running for this home, and %s, a delegated job, starts none", name)
+		}
+		if config.IsDemo(p.Home) {
+			return nil, bridge.Errorf(bridge.Denied, "no broker is running for %s: it is the home of a demo, which has ended", p.Home.Dir())
+		}
+		if err := p.CheckHome(context.Background(), p.Home); err != nil {
+			return nil, err
+		}
+		started, err := proc.StartDetached(proc.Command{
+			Path: p.Console, Args: []string{"serve", "--background", "--home", p.Home.Dir()}, Dir: p.Home.Dir(), LogFile: p.Home.Log() + ".start",
+		})
+		if err != nil {
+			return nil, bridge.Errorf(bridge.Storage, "a broker could not be started: %w", err)
+		}
+		return started.Done(), nil
+	}
+}
