@@ -5,6 +5,7 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 	"time"
 
 	"bridge/backend/worker"
@@ -13,4 +14,7 @@ import (
 // version is set by the build: -ldflags "-X main.version=…".
 var version = "0.29.16"
 
-func main() { os.Exit(worker.Main(version, time.Now)) }
+func main() {
+	debug.FreeOSMemory() // what packages have used to get ready, most of it a library's own schemas
+	os.Exit(worker.Main(version, time.Now))
+}
