@@ -112,7 +112,7 @@ func (p Program) askConsole(ctx context.Context, home config.Home) error {
 	if p.Console == "" {
 		return bridge.Errorf(bridge.Unavailable, "no broker is running for this home, and bridge is not beside %s to start one", p.Own)
 	}
-	ask := exec.CommandContext(ctx, p.Console, CheckHome, "--home", home.Dir()) //nolint:gosec // the program beside this one
+	ask := exec.CommandContext(ctx, p.Console, CheckHome, "--home", home.Dir())
 	ask.Stderr = io.Discard
 	said, err := ask.Output()
 	var problem Problem
