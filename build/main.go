@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -42,7 +43,7 @@ func tasks() []task {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := untilEnded(context.Background())
 	err := dispatch(ctx, os.Args[1:], os.Stdout)
 	stop()
 	var exit *exec.ExitError
@@ -60,6 +61,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "build:", err)
 		os.Exit(1)
 	}
+}
+
+// untilEnded lasts until somebody ends this program, by its keys or as a service does:
+// what it has started ends with it.
+func untilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 }
 
 // errUsage says that the usage was printed.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -99,6 +100,22 @@ func TestTestsEndWithTheirRun(t *testing.T) {
 		t.Errorf("they run on: %v", err)
 	}
 	_ = run.Wait() // it was killed
+}
+
+// A run is ended by its keys, and as a service is.
+func TestARunIsEndedByEitherSignal(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		ctx, stop := untilEnded(t.Context())
+		if err := syscall.Kill(os.Getpid(), s); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(trial.Patience):
+			t.Errorf("it runs on after %s", s)
+		}
+		stop()
+	}
 }
 
 // Tests that yield, and what they start, let others have the processors first.
