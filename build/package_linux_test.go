@@ -102,14 +102,14 @@ func TestDSK_05_InstallingUpgradingAndRemovingLeaveTheOwnersData(t *testing.T) {
 	first := m.serve()
 	m.session("peers", nil)
 	m.hook()
-	m.worker()
+	m.workers()
 	m.bridge("send", "alpha", "kept over the upgrade")
 	m.dpkg("--install", deb(t, newer))
 	m.bridge("status") // the old one goes on
 	first.end(t)
 	second := m.serve()
 	m.hook()
-	m.worker()
+	m.workers()
 	if inbox := m.session("inbox", nil); !strings.Contains(inbox, "kept over the upgrade") {
 		t.Errorf("after the upgrade: %s", inbox)
 	}
@@ -294,16 +294,18 @@ func (m scratch) hook() {
 	}
 }
 
-// worker looks for the program that runs beside agents, which nobody types.
-func (m scratch) worker() {
+// workers looks for the programs that run beside agents, which nobody types.
+func (m scratch) workers() {
 	m.t.Helper()
-	cmd := exec.CommandContext(m.t.Context(), filepath.Join(m.root, "usr/lib/bridge/bridge-worker"))
-	cmd.Env = m.env()
-	if output, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(output), "is started by Bridge itself") {
-		m.t.Errorf("bridge-worker: %q, %v", output, err)
-	}
-	if _, err := os.Lstat(filepath.Join(m.root, "usr/bin/bridge-worker")); !errors.Is(err, os.ErrNotExist) {
-		m.t.Errorf("bridge-worker is on the PATH (%v)", err)
+	for _, name := range []string{"bridge-mcp", "bridge-worker"} {
+		cmd := exec.CommandContext(m.t.Context(), filepath.Join(m.root, "usr/lib/bridge", name))
+		cmd.Env = m.env()
+		if output, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(output), name+" is started by Bridge itself") {
+			m.t.Errorf("%s: %q, %v", name, output, err)
+		}
+		if _, err := os.Lstat(filepath.Join(m.root, "usr/bin", name)); !errors.Is(err, os.ErrNotExist) {
+			m.t.Errorf("%s is on the PATH (%v)", name, err)
+		}
 	}
 }
 

@@ -139,8 +139,10 @@ func executable(name, system string) string {
 
 // consolePrograms are built together and lie beside each other wherever Bridge
 // is: the agents are told to start the second for their hooks, and the first becomes the
-// third beside them.
-func consolePrograms() []string { return []string{"bridge", "bridge-hook", "bridge-worker"} }
+// others beside them.
+func consolePrograms() []string {
+	return []string{"bridge", "bridge-hook", "bridge-mcp", "bridge-worker"}
+}
 
 // buildBridge builds the page, when needed, and the console programs.
 func buildBridge(ctx context.Context, p project) error {

@@ -46,7 +46,8 @@ func (p project) windowsPrograms(ctx context.Context, r release, built string) e
 	}{
 		{"bridge", "cli", "Bridge", target{}},
 		{"bridge-hook", "cli", "Bridge for the hooks of agents", target{}},
-		{"bridge-worker", "cli", "Bridge beside agents", target{}},
+		{"bridge-mcp", "cli", "Bridge beside a session", target{}},
+		{"bridge-worker", "cli", "Bridge beside a job", target{}},
 		{"bridge-desktop", "gui", "Bridge on the desktop", target{
 			tags: "desktop,production", ldflags: "-H windowsgui", env: []string{"CGO_ENABLED=1", "CC=x86_64-w64-mingw32-gcc"},
 		}},

@@ -40,21 +40,29 @@ func TestTheProgramOfHooksLinksNothingHeavy(t *testing.T) {
 	}
 }
 
-// workerMustNot is what the program beside agents may not be made of: there is one for each
+// besideAgentsNot is what no program beside agents may be made of: there is one for each
 // session and each job.
-var workerMustNot = []string{
+var besideAgentsNot = []string{
 	"modernc.org/sqlite", "database/sql", "github.com/nats-io/nats.go", "github.com/spf13/cobra",
 	backendPath + "store", backendPath + "sqlitex", backendPath + "broker", backendPath + "dashboard", backendPath + "daemon", backendPath + "hub", backendPath + "cli",
 }
 
-func TestTheProgramBesideAgentsLinksNothingHeavy(t *testing.T) {
-	linked := linkedInto(module(t), "cmd/bridge-worker")
-	if linked[backendPath+"runner"] == "" || linked[backendPath+"mcpserver"] == "" {
-		t.Fatalf("only %d packages found: the walk is broken", len(linked))
-	}
-	for _, name := range workerMustNot {
-		if by := linked[name]; by != "" {
-			t.Errorf("bridge-worker links %s, for %s imports it", name, by)
+func TestTheProgramsBesideAgentsLinkNothingHeavy(t *testing.T) {
+	for program, tt := range map[string]struct {
+		needs string
+		not   []string
+	}{
+		"bridge-mcp":    {"mcpserver", []string{backendPath + "runner", backendPath + "agent/driver", backendPath + "gitwork"}},
+		"bridge-worker": {"runner", []string{backendPath + "mcpserver", "github.com/mark3labs/mcp-go/mcp", "github.com/mark3labs/mcp-go/server"}},
+	} {
+		linked := linkedInto(module(t), "cmd/"+program)
+		if linked[backendPath+tt.needs] == "" {
+			t.Fatalf("%s: only %d packages found: the walk is broken", program, len(linked))
+		}
+		for _, name := range append(tt.not, besideAgentsNot...) {
+			if by := linked[name]; by != "" {
+				t.Errorf("%s links %s, for %s imports it", program, name, by)
+			}
 		}
 	}
 }
@@ -85,7 +93,7 @@ func linkedInto(sources []source, folder string) map[string]string {
 func TestHUB_01_NoOtherProgramHoldsTheHubsServer(t *testing.T) {
 	sources := module(t)
 	const engine = "github.com/nats-io/nats-server/v2/server"
-	for _, program := range []string{"cmd/bridge", "cmd/bridge-hook", "cmd/bridge-worker", "cmd/bridge-desktop"} {
+	for _, program := range []string{"cmd/bridge", "cmd/bridge-hook", "cmd/bridge-mcp", "cmd/bridge-worker", "cmd/bridge-desktop"} {
 		for name, by := range linkedInto(sources, program) {
 			if name == backendPath+"hub/server" || strings.HasPrefix(name, "github.com/nats-io/nats-server") {
 				t.Errorf("%s links %s, for %s imports it", program, name, by)

@@ -59,7 +59,7 @@ var layers = map[string]int{
 	// Doors, what opens them, and the way in.
 	"dashboard/exchange": 38, "dashboard/activity": 39, "dashboard/guard": 39, "dashboard/storage": 39, "dashboard/runs": 39, "dashboard/network": 39, "dashboard/queue": 39,
 	"dashboard": 40, "mcpserver": 40, "hook": 40,
-	"worker": 44, "daemon": 45,
+	"worker": 43, "worker/mcp": 44, "worker/runjob": 44, "daemon": 45,
 	"cli/demo": 48, "cli/service": 48, "cli/pairs": 48, "cli/report": 48, "cli": 50,
 	// Tests only: no product package may import these.
 	"trial": 100, "archtest": 100, "brokertest": 100, "realcli": 100, "agent/driver/drivertest": 100, "agent/driver/standin": 100, "peering/peeringtest": 100, "hub/hubtest": 100,

@@ -48,12 +48,12 @@ func (a *App) wired(options daemon.Options, home config.Home, log *slog.Logger) 
 
 // startRunner starts the process that drives one delegated job.
 func (a *App) startRunner(home config.Home, folder string, env []string) (*proc.Detached, error) {
-	program, err := a.workerProgram()
+	program, err := programOr(a.Program)
 	if err != nil {
 		return nil, err
 	}
 	return proc.StartDetached(proc.Command{
-		Path: program, Args: []string{"run-job", folder, "--home", home.Dir()}, Env: env, Dir: home.Dir(), LogFile: filepath.Join(folder, "runner.log"),
+		Path: besideOr(worker.RunnerName, program), Args: []string{"run-job", folder, "--home", home.Dir()}, Env: env, Dir: home.Dir(), LogFile: filepath.Join(folder, "runner.log"),
 	})
 }
 

@@ -1,12 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
@@ -15,70 +15,63 @@ import (
 	"bridge/backend/proc"
 	"bridge/backend/sandbox"
 	"bridge/backend/worker"
+	"bridge/backend/worker/mcp"
+	"bridge/backend/worker/runjob"
 )
 
-// What runs beside an agent is a program of its own where one lies beside this one. Here
-// are its commands as a person finds them.
+// What runs beside an agent has programs of its own where they lie beside this one. Here are
+// their commands as a person finds them.
 
 func mcpCommand(a *App) *cobra.Command {
-	return a.besideAgent(worker.MCP, &cobra.Command{
+	return a.besideAgent(worker.MCPName, mcp.Serve, &cobra.Command{
 		Use: "mcp --agent KIND", Short: "Be the MCP server of one session, on standard input and output",
 		Example: "  bridge mcp --agent codex\n  bridge mcp --agent claude --name reviewer --cwd /home/me/api", Args: noArgs,
 	})
 }
 
 func pluginCommand(a *App) *cobra.Command {
-	return a.besideAgent(worker.Plugin, &cobra.Command{
+	return a.besideAgent(worker.MCPName, mcp.Plugin, &cobra.Command{
 		Use: "plugin KIND", Short: "Serve an agent's plugin, as JSON lines on standard input and output", Hidden: true,
 		Example: "  bridge plugin opencode", Args: exactArgs(1),
 	})
 }
 
 func runJobCommand(a *App) *cobra.Command {
-	return a.besideAgent(worker.RunJob, &cobra.Command{
+	return a.besideAgent(worker.RunnerName, runjob.Command(a.RunnerAt), &cobra.Command{
 		Use: "run-job FOLDER", Short: "Drive one delegated job; the broker starts this", Hidden: true, Args: exactArgs(1),
 		Example: "  bridge run-job ~/.bridge/jobs/codex-job-0a1b2c3d",
 	})
 }
 
-// besideAgent has cmd be that command of a worker: by its own program where it is there,
-// else by this one.
-func (a *App) besideAgent(bind func(*pflag.FlagSet) worker.Run, cmd *cobra.Command) *cobra.Command {
+// besideAgent has cmd be that command of the program called name: by that one where it is
+// there, else by this one.
+func (a *App) besideAgent(name string, bind worker.Command, cmd *cobra.Command) *cobra.Command {
 	run := bind(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		home, err := a.home()
 		if err != nil {
 			return err
 		}
-		own, err := a.workerProgram()
+		self, err := programOr("")
 		if err != nil {
 			return err
 		}
-		if self, err := os.Executable(); err == nil && own != self && a.Program == "" {
-			_ = proc.Replace(own, a.Args) // it returns where that cannot be done: then it is done here
+		program := cmp.Or(a.Program, self)
+		if other := besideOr(name, program); a.Program == "" && other != self {
+			_ = proc.Replace(other, a.Args) // it returns where that cannot be done: then it is done here
 		}
-		p := worker.Program{
+		return run(cmd.Context(), worker.Program{
 			Home: home, Stdin: a.Stdin, Stdout: a.Stdout, Getenv: a.Getenv, Now: a.Now, Version: a.Version,
-			Own: own, CheckHome: a.checkHome, At: a.RunnerAt,
-		}
-		if p.Console, err = programOr(""); err != nil {
-			return err
-		}
-		return run(cmd.Context(), p, args)
+			Own: besideOr(worker.RunnerName, program), Server: besideOr(worker.MCPName, program), Console: self, CheckHome: a.checkHome,
+		}, args)
 	}
 	return cmd
 }
 
-// workerProgram is the program that agents and brokers start for what runs beside an agent.
-func (a *App) workerProgram() (string, error) {
-	program, err := programOr(a.Program)
-	if err != nil {
-		return "", err
-	}
-	if beside := proc.Beside(program, "bridge", worker.Name); beside != "" {
-		return beside, nil
-	}
-	return program, nil
+// besideOr is the program of that name beside bridge, which is at path program, and bridge
+// itself where it is missing: it has the same commands.
+func besideOr(name, program string) string {
+	return cmp.Or(proc.Beside(program, "bridge", name), program)
 }
 
 // startBackground starts a broker that outlives this process.
@@ -115,7 +108,7 @@ func checkHomeCommand(a *App) *cobra.Command {
 // sandboxExecCommand puts the floor under a program and becomes it (JOB-14).
 func sandboxExecCommand(_ *App) *cobra.Command {
 	return &cobra.Command{
-		Use: worker.SandboxExec + " [--writable=FOLDER]... [--no-network] -- PROGRAM [ARGUMENT]...", Short: "Run a program that can write nowhere else", Hidden: true,
+		Use: runjob.SandboxExec + " [--writable=FOLDER]... [--no-network] -- PROGRAM [ARGUMENT]...", Short: "Run a program that can write nowhere else", Hidden: true,
 		Example: "  bridge sandbox-exec --writable=/tmp/job -- /usr/bin/make test", DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {

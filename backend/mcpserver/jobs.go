@@ -15,16 +15,6 @@ import (
 	"bridge/backend/session"
 )
 
-// ToolsOfJob names the tools within a delegated job, which delegates or does not; acp
-// are the agents that the owner has beside the known kinds.
-func ToolsOfJob(delegates bool, acp []string) (names []string) {
-	s := &Server{opts: Options{Job: "a job", Jobs: delegates, ACP: acp}}
-	for _, t := range s.tools() {
-		names = append(names, t.tool.Name)
-	}
-	return names
-}
-
 // jobTools are the tools about delegated jobs: of a job itself, and of whoever may hand
 // work on.
 func (s *Server) jobTools() (tools []tool) {

@@ -223,17 +223,31 @@ func (r *scripted) finishes(words string) {
 }
 
 func TestJOB_20_AJobHasItsOwnToolsAlone(t *testing.T) {
-	names := func(s *Server) (names []string) {
-		for _, t := range s.tools() {
+	names := func(options Options) (names []string) {
+		for _, t := range (&Server{opts: options}).tools() {
 			names = append(names, t.tool.Name)
 		}
 		return names
 	}
-	inside := strings.Join(names(&Server{opts: Options{Job: "codex-job-00000001"}}), " ")
-	if inside != "peers send send_status inbox wait_for_message decisions search_history report_progress" {
-		t.Errorf("a job has %s", inside)
+	for _, tt := range []struct {
+		delegates bool
+		acp       []string
+		further   string
+	}{
+		{},
+		{acp: []string{"goose"}}, // it delegates nothing
+		{delegates: true, further: " spawn_claude ask_claude spawn_codex ask_codex spawn_opencode ask_opencode spawn_antigravity ask_antigravity message_subagent cancel_subagent"},
+		{delegates: true, acp: []string{"goose"}, further: " spawn_claude ask_claude spawn_codex ask_codex spawn_opencode ask_opencode spawn_antigravity ask_antigravity spawn_acp ask_acp message_subagent cancel_subagent"},
+	} {
+		want := "peers send send_status inbox wait_for_message decisions search_history report_progress" + tt.further
+		if inside := strings.Join(names(Options{Job: "codex-job-00000001", Jobs: tt.delegates, ACP: tt.acp}), " "); inside != want {
+			t.Errorf("%+v: a job has %s", tt, inside)
+		}
+		if told := strings.Join(job.Tools(tt.delegates, len(tt.acp) > 0), " "); told != want {
+			t.Errorf("%+v: its CLI is told of %s", tt, told)
+		}
 	}
-	if outside := strings.Join(names(&Server{opts: Options{Jobs: true}}), " "); strings.Contains(outside, "report_progress") || !strings.Contains(outside, "ask_claude") {
+	if outside := strings.Join(names(Options{Jobs: true}), " "); strings.Contains(outside, "report_progress") || !strings.Contains(outside, "ask_claude") {
 		t.Errorf("a session has %s", outside)
 	}
 }

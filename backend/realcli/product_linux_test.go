@@ -62,7 +62,7 @@ var product = sync.OnceValues(func() (string, error) {
 })
 
 // programs lie beside each other, as every package has them.
-var programs = []string{"bridge", "bridge-hook", "bridge-worker"}
+var programs = []string{"bridge", "bridge-hook", "bridge-mcp", "bridge-worker"}
 
 // bring puts a program there, unless it is: the one beside what BRIDGE_TEST_BIN names, else
 // it is built.

@@ -1,12 +1,12 @@
-// Package worker is what runs beside an agent for as long as that does: the MCP server of
-// its session, the companion of its plugin, and the runner of a delegated job with the
-// floor under that one's agent. There are as many of them as there are agents, so they have
-// a program of their own, `bridge-worker`, which links no database, no dashboard and no
-// network of other PCs. `bridge` has the same commands and becomes that program where it
-// lies beside, as every package puts it.
+// Package worker is what the programs have in common that run beside an agent for as long
+// as that does: `bridge-mcp` (package mcp) and `bridge-worker` (package runjob). There are as
+// many of them as there are agents, so they link no database, no dashboard and no network of
+// other PCs, and neither what only the other one is made of. `bridge` has the same commands
+// and becomes these programs where they lie beside, as every package puts them.
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,15 +23,17 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/ipc"
 	"bridge/backend/proc"
-	"bridge/backend/runner"
 	"bridge/backend/sandbox"
 )
 
-// Name is the program's.
-const Name = "bridge-worker"
+// The names of the programs.
+const (
+	MCPName    = "bridge-mcp"    // the MCP server of a session, the companion of its plugin
+	RunnerName = "bridge-worker" // the runner of a delegated job, the floor under its agent
+)
 
 // Program is one run of a program that works beside an agent. All fields are required but
-// At.
+// Server, which a runner alone has.
 type Program struct {
 	Home    config.Home
 	Stdin   io.Reader
@@ -39,43 +41,42 @@ type Program struct {
 	Getenv  func(string) string
 	Now     func() time.Time
 	Version string
-	// Own is the path of the program that an agent is told to start: this one.
+	// Own is this program's path.
 	Own string
+	// Server is the path of the program that a job's agent is told to start as its MCP server.
+	Server string
 	// Console is that of bridge, which is started as the broker.
 	Console string
 	// CheckHome says in one sentence what would keep a broker from serving the home.
 	CheckHome func(context.Context, config.Home) error
-	// At is told each step of a job that this program drives. For tests that end it there.
-	At func(runner.Step)
 }
 
 // Run is what a command does with its arguments, those that are no flags.
 type Run func(ctx context.Context, p Program, args []string) error
 
-// Commands are what a worker does, by name: each binds its flags and returns what runs then.
-func Commands() map[string]func(*pflag.FlagSet) Run {
-	return map[string]func(*pflag.FlagSet) Run{"mcp": MCP, "plugin": Plugin, "run-job": RunJob}
+// Command is one command of such a program: it binds its flags and returns what runs then.
+type Command func(*pflag.FlagSet) Run
+
+// Main is the whole program of that name, which has these commands. It returns the exit code.
+func Main(name, version string, now func() time.Time, commands map[string]Command) int {
+	return Ended(perform(context.Background(), name, os.Args[1:], version, now, commands))
 }
 
-// Main is the whole program. It returns the exit code.
-func Main(version string, now func() time.Time) int {
-	err := perform(context.Background(), os.Args[1:], version, now)
+// Ended reports how a program's run ended, and returns its exit code.
+func Ended(err error) int {
 	if err != nil {
 		outcome.Report(os.Stdout, os.Stderr, "bridge", false, err)
 	}
 	return outcome.Code(err)
 }
 
-func perform(ctx context.Context, args []string, version string, now func() time.Time) error {
-	if len(args) > 0 && args[0] == SandboxExec {
-		return sandbox.Main(args[1:], os.Environ())
-	}
-	var bind func(*pflag.FlagSet) Run
+func perform(ctx context.Context, name string, args []string, version string, now func() time.Time, commands map[string]Command) error {
+	var bind Command
 	if len(args) > 0 {
-		bind = Commands()[args[0]]
+		bind = commands[args[0]]
 	}
 	if bind == nil {
-		return &outcome.UsageError{Err: fmt.Errorf("%s is started by Bridge itself; its commands are those of `bridge`", Name)}
+		return &outcome.UsageError{Err: fmt.Errorf("%s is started by Bridge itself; its commands are those of `bridge`", name)}
 	}
 	flags := pflag.NewFlagSet(args[0], pflag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error says it
@@ -93,7 +94,8 @@ func perform(ctx context.Context, args []string, version string, now func() time
 		return fmt.Errorf("find this program: %w", err)
 	}
 	p := Program{Home: home, Stdin: os.Stdin, Stdout: os.Stdout, Getenv: os.Getenv, Now: now, Version: version, Own: own}
-	p.Console = proc.Beside(own, Name, "bridge")
+	p.Console = proc.Beside(own, name, "bridge")
+	p.Server = cmp.Or(proc.Beside(own, name, MCPName), p.Console)
 	p.CheckHome = p.askConsole
 	return command(ctx, p, flags.Args())
 }

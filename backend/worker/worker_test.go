@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
@@ -19,14 +22,12 @@ func TestAWrongCommandLineIsRefused(t *testing.T) {
 	for _, tt := range []struct{ name, line, want string }{
 		{"none", "", "is started by Bridge itself"},
 		{"one that only bridge has", "serve", "is started by Bridge itself"},
-		{"an unknown flag", "mcp --agnet codex", "unknown flag: --agnet"},
-		{"no kind", "mcp", "--agent KIND is missing"},
-		{"no job", "run-job", "the folder of one job"},
-		{"two kinds", "plugin claude codex", "one kind of agent"},
+		{"an unknown flag", "count --tow 2", "unknown flag: --tow"},
+		{"what the command itself refuses", "count", "--to is missing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv("BRIDGE_HOME", filepath.Join(t.TempDir(), "h"))
-			err := perform(t.Context(), strings.Fields(tt.line), "test", time.Now)
+			err := perform(t.Context(), "bridge-count", strings.Fields(tt.line), "test", time.Now, map[string]Command{"count": count})
 			if outcome.Code(err) != outcome.Usage || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("it is answered with %v", err)
 			}
@@ -34,6 +35,16 @@ func TestAWrongCommandLineIsRefused(t *testing.T) {
 				t.Errorf("a home was made: %v", err)
 			}
 		})
+	}
+}
+
+func count(flags *pflag.FlagSet) Run {
+	to := flags.Int("to", 0, "")
+	return func(context.Context, Program, []string) error {
+		if *to == 0 {
+			return &outcome.UsageError{Err: errors.New("--to is missing")}
+		}
+		return nil
 	}
 }
 

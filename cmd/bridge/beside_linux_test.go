@@ -31,7 +31,7 @@ func TestMSG_01_ASessionsServerBecomesTheProgramBesideAgents(t *testing.T) {
 		t.Fatalf("it answers %q, %v", line, err)
 	}
 	called, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid))
-	if words := strings.Split(string(called), "\x00"); err != nil || filepath.Base(words[0]) != worker.Name || words[1] != "mcp" {
+	if words := strings.Split(string(called), "\x00"); err != nil || filepath.Base(words[0]) != worker.MCPName || words[1] != "mcp" {
 		t.Errorf("it runs as %q, %v", words, err)
 	}
 	if err := errors.Join(input.Close(), cmd.Wait()); err != nil {

@@ -34,7 +34,8 @@ import (
 	"bridge/backend/hub/command"
 	"bridge/backend/ipc/api"
 	"bridge/backend/trial"
-	"bridge/backend/worker"
+	mcpprogram "bridge/backend/worker/mcp"
+	"bridge/backend/worker/runjob"
 )
 
 // TestMain makes the test binary the programs of the scripts: bridge itself, an
@@ -42,10 +43,11 @@ import (
 func TestMain(m *testing.M) {
 	programs := map[string]func(){
 		"bridge": main,
-		// The programs of cmd/bridge-hook and cmd/bridge-worker, beside bridge as every package
-		// has them.
+		// The programs of cmd/bridge-hook, bridge-mcp and bridge-worker, beside bridge as every
+		// package has them.
 		"bridge-hook":   func() { os.Exit(hook.Main(version, time.Now)) },
-		"bridge-worker": func() { os.Exit(worker.Main(version, time.Now)) },
+		"bridge-mcp":    func() { os.Exit(mcpprogram.Main(version, time.Now)) },
+		"bridge-worker": func() { os.Exit(runjob.Main(version, time.Now)) },
 		"bridge-hub":    func() { os.Exit(hubMain()) }, // that of cmd/bridge-hub
 		"laterhub":      func() { exitWith(laterHub()) },
 		"nats-server":   func() { exitWith(natsServer(os.Args[1], os.Args[2])) },

@@ -1,4 +1,6 @@
-package worker
+// Package runjob is the runner of one delegated job and the floor under its agent, and the
+// program `bridge-worker` that does nothing else.
+package runjob
 
 import (
 	"cmp"
@@ -26,9 +28,9 @@ import (
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
 	"bridge/backend/maintain/lease"
-	"bridge/backend/mcpserver"
 	"bridge/backend/runner"
 	"bridge/backend/sandbox"
+	"bridge/backend/worker"
 )
 
 // resultPatience is for how long a runner offers its result where no broker takes
@@ -38,23 +40,40 @@ const resultPatience = 10 * time.Minute
 // SandboxExec is the command that puts the floor under a program and becomes it (JOB-14).
 const SandboxExec = "sandbox-exec"
 
-// RunJob drives one delegated job: FOLDER is the job's.
-func RunJob(*pflag.FlagSet) Run {
-	return func(ctx context.Context, p Program, args []string) error {
-		if len(args) != 1 {
-			return &outcome.UsageError{Err: fmt.Errorf("run-job is about the folder of one job, and was given %q", args)}
+// Main is the whole program. It returns the exit code.
+func Main(version string, now func() time.Time) int {
+	if len(os.Args) > 1 && os.Args[1] == SandboxExec {
+		return worker.Ended(sandbox.Main(os.Args[2:], os.Environ()))
+	}
+	return worker.Main(worker.RunnerName, version, now, map[string]worker.Command{"run-job": Command(nil)})
+}
+
+// Command drives one delegated job: FOLDER is the job's. at is told each of its steps; nil
+// for nobody. For tests that end it there.
+func Command(at func(runner.Step)) worker.Command {
+	return func(*pflag.FlagSet) worker.Run {
+		return func(ctx context.Context, p worker.Program, args []string) error {
+			if len(args) != 1 {
+				return &outcome.UsageError{Err: fmt.Errorf("run-job is about the folder of one job, and was given %q", args)}
+			}
+			return program{p, at}.drive(ctx, args[0])
 		}
-		return p.runJob(ctx, args[0])
 	}
 }
 
-// runJob is the process of a job's runner: what a job leaves behind falls to it. Its
+// program is a run of this program.
+type program struct {
+	worker.Program
+	at func(runner.Step)
+}
+
+// drive is the process of a job's runner: what a job leaves behind falls to it. Its
 // lease keeps a restore or a fix away while it writes.
-func (p Program) runJob(ctx context.Context, folder string) (err error) {
+func (p program) drive(ctx context.Context, folder string) (err error) {
 	if folder, err = jobFolder(p.Home, folder); err != nil {
 		return err
 	}
-	target, err := Target(p.Home)
+	target, err := worker.Target(p.Home)
 	if err != nil {
 		return err
 	}
@@ -68,7 +87,7 @@ func (p Program) runJob(ctx context.Context, folder string) (err error) {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	log, closeLog := OpenLog(p.Home, p.Getenv)
+	log, closeLog := worker.OpenLog(p.Home, p.Getenv)
 	defer closeLog()
 	reconnector := &ipc.Reconnector{Target: target, Hello: ipc.Hello{Role: api.RoleRunner, PID: os.Getpid(), Version: p.Version}}
 	linked, unlink := context.WithCancel(context.WithoutCancel(ctx))
@@ -93,7 +112,7 @@ func jobFolder(home config.Home, folder string) (string, error) {
 	return folder, nil
 }
 
-func (p Program) runnerOptions(folder string, reconnector *ipc.Reconnector, log *slog.Logger) runner.Options {
+func (p program) runnerOptions(folder string, reconnector *ipc.Reconnector, log *slog.Logger) runner.Options {
 	git, err := gitwork.New(os.Environ())
 	if err != nil {
 		git = nil // a worktree is refused then, with a sentence
@@ -104,12 +123,12 @@ func (p Program) runnerOptions(folder string, reconnector *ipc.Reconnector, log 
 		Worktrees: p.Home.Worktrees(), Driver: driver.For,
 		Fit: p.fitJob,
 		Git: git, SetUp: settings.Jobs.SetUp,
-		Broker: runner.Link(reconnector), Patience: resultPatience, Now: p.Now, Log: log, At: p.At,
+		Broker: runner.Link(reconnector), Patience: resultPatience, Now: p.Now, Log: log, At: p.at,
 	}
 }
 
 // fitJob adds what this PC and its settings say about a job.
-func (p Program) fitJob(spec job.Spec) (job.Spec, error) {
+func (p program) fitJob(spec job.Spec) (job.Spec, error) {
 	settings, err := p.Home.Settings(p.Getenv)
 	if err = cmp.Or(err, settings.Jobs.Problem()); err != nil {
 		return spec, err
@@ -122,8 +141,11 @@ func (p Program) fitJob(spec job.Spec) (job.Spec, error) {
 	}
 	spec.Env = append(jobEnvironment(spec, settings.Jobs, p.Getenv), spec.Env...)
 	delegates := spec.Depth < settings.Jobs.Limits().Depth()
+	if p.Server == "" {
+		return spec, bridge.Errorf(bridge.Unavailable, "the job would have no tools: %s is not beside %s", worker.MCPName, p.Own)
+	}
 	spec.Bridge = job.MCPServer{
-		Command: p.Own, Args: []string{"mcp", "--agent", string(spec.Kind), "--home", p.Home.Dir()}, Tools: mcpserver.ToolsOfJob(delegates, settings.ACPNames()),
+		Command: p.Server, Args: []string{"mcp", "--agent", string(spec.Kind), "--home", p.Home.Dir()}, Tools: job.Tools(delegates, len(settings.ACPNames()) > 0),
 	}
 	if delegates {
 		spec.Bridge.Args = append(spec.Bridge.Args, "--delegate")

@@ -1,4 +1,4 @@
-package worker
+package mcp
 
 import (
 	"context"
@@ -10,17 +10,18 @@ import (
 	"bridge/backend/cli/outcome"
 	"bridge/backend/hook"
 	"bridge/backend/ipc/api"
+	"bridge/backend/worker"
 )
 
 // Plugin serves the plugin or mod of an agent, as JSON lines on standard input and output:
 // KIND is the agent's.
-func Plugin(flags *pflag.FlagSet) Run {
+func Plugin(flags *pflag.FlagSet) worker.Run {
 	var mod api.ModWait
 	var report bool
 	flags.StringVar(&mod.SessionID, "session", "", "claude's conversation")
 	flags.BoolVar(&mod.Busy, "busy", false, "a turn is under way in it")
 	flags.BoolVar(&report, "report", false, "pass one report of claude's mod on, from standard input")
-	return func(ctx context.Context, p Program, args []string) error {
+	return func(ctx context.Context, p worker.Program, args []string) error {
 		if len(args) != 1 {
 			return &outcome.UsageError{Err: fmt.Errorf("plugin is about one kind of agent, and was given %q", args)}
 		}
@@ -28,11 +29,11 @@ func Plugin(flags *pflag.FlagSet) Run {
 		if err != nil {
 			return err
 		}
-		target, err := Target(p.Home)
+		target, err := worker.Target(p.Home)
 		if err != nil {
 			return err
 		}
-		log, closeLog := OpenLog(p.Home, p.Getenv)
+		log, closeLog := worker.OpenLog(p.Home, p.Getenv)
 		defer closeLog()
 		options := hook.Options{Home: p.Home, Version: p.Version, CLIDataDir: hook.CLIDataDir(kind, p.Getenv), Now: p.Now, Log: log}
 		switch {

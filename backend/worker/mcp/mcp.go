@@ -1,4 +1,6 @@
-package worker
+// Package mcp is what runs beside a session: its MCP server and the companion of its
+// agent's plugin, and the program `bridge-mcp` that does nothing else.
+package mcp
 
 import (
 	"context"
@@ -10,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -26,7 +29,13 @@ import (
 	"bridge/backend/mcpserver"
 	"bridge/backend/proc"
 	"bridge/backend/sandbox"
+	"bridge/backend/worker"
 )
+
+// Main is the whole program. It returns the exit code.
+func Main(version string, now func() time.Time) int {
+	return worker.Main(worker.MCPName, version, now, map[string]worker.Command{"mcp": Serve, "plugin": Plugin})
+}
 
 // mcpFlags are those of `bridge mcp`.
 type mcpFlags struct {
@@ -35,8 +44,8 @@ type mcpFlags struct {
 	register       api.Register
 }
 
-// MCP is the MCP server of one session, on standard input and output.
-func MCP(flags *pflag.FlagSet) Run {
+// Serve is the MCP server of one session, on standard input and output.
+func Serve(flags *pflag.FlagSet) worker.Run {
 	var f mcpFlags
 	flags.StringVar(&f.kind, "agent", "", "agent kind: claude, codex, opencode or antigravity")
 	flags.StringVar(&f.register.Name, "name", "", "session name (default <agent>-<project folder>)")
@@ -47,7 +56,7 @@ func MCP(flags *pflag.FlagSet) Run {
 		_ = flags.MarkHidden(internal) // it exists
 	}
 	flags.StringVar(&f.register.Cwd, "cwd", "", "project folder (default: where the agent runs)")
-	return func(ctx context.Context, p Program, _ []string) error {
+	return func(ctx context.Context, p worker.Program, _ []string) error {
 		if err := f.complete(p.Getenv); err != nil {
 			return err
 		}
@@ -78,20 +87,20 @@ func (f *mcpFlags) complete(getenv func(string) string) (err error) {
 	return nil
 }
 
-func (f *mcpFlags) run(ctx context.Context, p Program) error {
-	target, err := Target(p.Home)
+func (f *mcpFlags) run(ctx context.Context, p worker.Program) error {
+	target, err := worker.Target(p.Home)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	log, closeLog := OpenLog(p.Home, p.Getenv)
+	log, closeLog := worker.OpenLog(p.Home, p.Getenv)
 	defer closeLog()
 	jobs, agents := jobsAllowed(p.Home, p.Getenv)
 	return mcpserver.Run(ctx, mcpserver.Options{
 		Register: f.register, Target: target, Start: p.StartBroker(), Journal: ipc.Journal{Dir: p.Home.ReadJournal()},
 		Version: p.Version, Now: p.Now, Log: log, HostLives: sameProcess(f.register.AgentPID),
-		Jobs: jobs && (f.delegate || !f.register.Runner && (f.asks || p.byHand(f.register.Kind))), ACP: agents, Job: p.Getenv(sandbox.JobVariable), JobToken: p.Getenv(sandbox.TokenVariable),
+		Jobs: jobs && (f.delegate || !f.register.Runner && (f.asks || byHand(p, f.register.Kind))), ACP: agents, Job: p.Getenv(sandbox.JobVariable), JobToken: p.Getenv(sandbox.TokenVariable),
 	}, p.Stdin, p.Stdout)
 }
 
@@ -115,7 +124,7 @@ func jobsAllowed(home config.Home, getenv func(string) string) (allowed bool, ag
 // byHand reports whether no installation wrote the entry that started this program: one
 // of before the agents were told to ask (setup.AskedTools) lets them use every tool
 // without a question. Where that cannot be read, it may be one.
-func (p Program) byHand(kind bridge.AgentKind) bool {
+func byHand(p worker.Program, kind bridge.AgentKind) bool {
 	connected, err := connect.Agents{Home: p.Home, Getenv: p.Getenv}.Connected()
 	return err == nil && !slices.Contains(connected, kind)
 }

@@ -1,0 +1,77 @@
+package runjob
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"bridge/backend/bridge"
+	"bridge/backend/cli/outcome"
+	"bridge/backend/config"
+	"bridge/backend/job"
+	"bridge/backend/worker"
+)
+
+func nothing(string) string { return "" }
+
+func aHome(t *testing.T) config.Home {
+	t.Helper()
+	home, err := config.ResolveHome(filepath.Join(t.TempDir(), "h"), nothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
+func TestJOB_07_WhatIsNoJobOfTheHomeIsRefused(t *testing.T) {
+	home, elsewhere := aHome(t), filepath.Join(t.TempDir(), "jobs", "codex-job-0a1b2c3d")
+	if err := os.MkdirAll(elsewhere, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"none", nil, outcome.Usage, "the folder of one job"},
+		{"two", []string{"a", "b"}, outcome.Usage, "the folder of one job"},
+		{"one that is not there", []string{filepath.Join(home.Dir(), "jobs", "codex-job-0a1b2c3d")}, outcome.Failed, "there is no such job"},
+		{"one of another home", []string{elsewhere}, outcome.Usage, "is no job of the home"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := Command(nil)(pflag.NewFlagSet("t", pflag.ContinueOnError))(t.Context(), worker.Program{Home: home, Getenv: nothing}, tt.args)
+			if outcome.Code(err) != tt.code || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("it is answered with %v (%d)", err, outcome.Code(err))
+			}
+			if _, err := os.Stat(home.Dir()); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("a home was made: %v", err)
+			}
+		})
+	}
+}
+
+// A job whose agent could reach nobody is not begun.
+func TestAJobWithoutItsToolsIsNotBegun(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the stand-in for claude is a shell script")
+	}
+	home, folder := aHome(t), t.TempDir()
+	script := []byte("#!/bin/sh\necho '2.1.329 (Claude Code)'\n")
+	if err := errors.Join(home.Ensure(), os.WriteFile(filepath.Join(folder, "claude"), script, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	getenv := func(name string) string { return map[string]string{"PATH": folder}[name] }
+	for server, want := range map[string]string{"": "bridge-mcp is not beside /programs/bridge-worker", "/programs/bridge-mcp": ""} {
+		p := program{worker.Program{Home: home, Getenv: getenv, Own: "/programs/bridge-worker", Server: server}, nil}
+		spec, err := p.fitJob(job.Spec{Kind: bridge.Claude, Access: job.AccessRead})
+		if want == "" && (err != nil || spec.Bridge.Command != server) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("with %q it is given %q, %v", server, spec.Bridge.Command, err)
+		}
+	}
+}

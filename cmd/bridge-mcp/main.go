@@ -1,0 +1,19 @@
+// Command bridge-mcp is what runs beside a session: its MCP server and the companion of its
+// agent's plugin. Bridge starts it; what it does a person can start as `bridge mcp`.
+package main
+
+import (
+	"os"
+	"runtime/debug"
+	"time"
+
+	"bridge/backend/worker/mcp"
+)
+
+// version is set by the build: -ldflags "-X main.version=…".
+var version = "0.29.16"
+
+func main() {
+	debug.FreeOSMemory() // what packages have used to get ready, most of it a library's own schemas
+	os.Exit(mcp.Main(version, time.Now))
+}
