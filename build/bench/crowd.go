@@ -94,7 +94,7 @@ func chatter(ctx context.Context, server *rpc, to string, late time.Duration) er
 	for {
 		select {
 		case <-ticker.C:
-			if err := server.call("send", map[string]any{"to": to, "message": body}); err != nil {
+			if err := server.send(to); err != nil {
 				return err
 			}
 		case <-ctx.Done():

@@ -147,6 +147,11 @@ func (h *host) wake(ctx context.Context, reply api.WakeReply) error {
 	if err := h.hooks.Ack(ctx, api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaWakeHook}); err != nil {
 		return err
 	}
+	return h.turn(ctx)
+}
+
+// turn begins and ends.
+func (h *host) turn(ctx context.Context) error {
 	for _, call := range []session.HookCall{hookCall(session.EventPrompt, "UserPromptSubmit"), hookCall(session.EventStop, "Stop")} {
 		if _, err := h.hooks.Hook(ctx, call); err != nil {
 			return err

@@ -166,6 +166,11 @@ func (r *rpc) request(method string, params any) (json.RawMessage, error) {
 	}
 }
 
+// send sends a message by the tool.
+func (r *rpc) send(to string) error {
+	return r.call("send", map[string]any{"to": to, "message": body})
+}
+
 // call runs a tool and fails when the tool does.
 func (r *rpc) call(tool string, args map[string]any) error {
 	raw, err := r.request("tools/call", map[string]any{"name": tool, "arguments": args})

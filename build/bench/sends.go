@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	_ "modernc.org/sqlite" // the raw baseline
 
 	"bridge/backend/bridge"
+	"bridge/backend/hook"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 )
@@ -57,44 +59,104 @@ func (l *lab) sends(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.stop()) }()
-	api, err := b.session(ctx, "api", "target")
+	rawRate, err := l.oneSends(ctx, b)
 	if err != nil {
 		return err
 	}
-	mcp, err := b.mcp(ctx, "tool")
-	if err != nil {
-		return err
-	}
-	defer mcp.close()
-	rounds, per := 8, 250
-	if l.quick {
-		rounds = 3
-	}
-	var rawTimes, apiTimes, toolTimes times
-	var rawRate float64
-	for range rounds {
-		taken, rate, err := l.raw(ctx, per)
-		if err != nil {
-			return err
-		}
-		rawTimes, rawRate = append(rawTimes, taken...), max(rawRate, rate)
-		if apiTimes, err = repeat(apiTimes, per, func() error { return sendTo(ctx, api[0], "target") }); err != nil {
-			return err
-		}
-		if toolTimes, err = repeat(toolTimes, per, func() error {
-			return mcp.call("send", map[string]any{"to": "target", "message": body})
-		}); err != nil {
-			return err
-		}
-	}
-	rawP50 := rawTimes.at(0.5)
-	l.add(row{what: "raw single-row FULL commit", measured: rawP50.String() + " p50", value: 1})
-	l.add(row{what: "durable send, local API, 1 client", measured: apiTimes.at(0.5).String() + " p50", value: ratio(apiTimes.at(0.5), rawP50), goal: "<= 1.3 x raw", bound: 1.3})
-	l.add(row{what: "durable send, MCP tool call", measured: toolTimes.at(0.5).String() + " p50", value: ratio(toolTimes.at(0.5), rawP50), goal: "<= 2 x raw", bound: 2})
 	if err := l.together(ctx, b, rawRate); err != nil {
 		return err
 	}
 	return l.toolsTogether(ctx, b, rawRate)
+}
+
+// oneSends measures one client. The recipients are a connection of this process, a session
+// as it is, with a server process of its own, and one whose wake hook waits.
+func (l *lab) oneSends(ctx context.Context, b *running) (rawRate float64, err error) {
+	clients, err := b.session(ctx, "api", "target")
+	if err != nil {
+		return 0, err
+	}
+	tool, err := b.mcp(ctx, "tool")
+	if err != nil {
+		return 0, err
+	}
+	defer tool.close()
+	live, err := b.mcp(ctx, "live")
+	if err != nil {
+		return 0, err
+	}
+	defer live.close()
+	rounds, per := 8, 250
+	if l.quick {
+		rounds = 3
+	}
+	var raw, atAPI, byTool, toLive, pings times
+	for range rounds {
+		taken, rate, err := l.raw(ctx, per)
+		if err != nil {
+			return 0, err
+		}
+		raw, rawRate = append(raw, taken...), max(rawRate, rate)
+		for _, one := range []struct {
+			taken *times
+			work  func() error
+		}{
+			{&atAPI, func() error { return sendTo(ctx, clients[0], "target") }},
+			{&byTool, func() error { return tool.send("target") }},
+			{&toLive, func() error { return tool.send("live") }},
+			{&pings, func() error { _, err := tool.request("ping", map[string]any{}); return err }},
+		} {
+			if *one.taken, err = repeat(*one.taken, per, one.work); err != nil {
+				return 0, err
+			}
+		}
+	}
+	waking, err := b.sendsThatWake(ctx, tool, rounds*4)
+	if err != nil {
+		return 0, err
+	}
+	rawP50, ping := raw.at(0.5), pings.at(0.5)
+	l.add(row{what: "raw single-row FULL commit", measured: rawP50.String() + " p50", value: 1})
+	l.add(row{what: "durable send, local API, 1 client", measured: atAPI.at(0.5).String() + " p50", value: ratio(atAPI.at(0.5), rawP50), goal: "<= 1.3 x raw", bound: 1.3})
+	l.add(row{what: "durable send, MCP tool call", measured: byTool.at(0.5).String() + " p50", value: ratio(byTool.at(0.5), rawP50), goal: "<= 2 x raw", bound: 2})
+	l.add(row{what: "a ping of a session's MCP server", measured: ping.String() + " p50", value: ratio(ping, rawP50)})
+	l.add(row{
+		what: "durable send, MCP tool call, to a live server", measured: toLive.at(0.5).String() + " p50",
+		value: ratio(toLive.at(0.5)-ping, rawP50), goal: "<= 1.5 x raw, and a ping", bound: 1.5,
+	})
+	l.add(row{what: "the same, p99", measured: toLive.at(0.99).String(), value: millis(toLive.at(0.99)), goal: "< 3 ms", bound: 3})
+	l.add(row{what: "the same, to a session whose wake hook waits", measured: waking.at(0.5).String() + " p50", value: ratio(waking.at(0.5)-ping, rawP50)})
+	return rawRate, nil
+}
+
+// sendsThatWake measures sends to an idle session whose wake hook waits, each by a hook
+// process of its own, which has to end as one that begins a turn.
+func (b *running) sendsThatWake(ctx context.Context, tool *rpc, n int) (taken times, err error) {
+	h, err := b.idleHost(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for range n {
+		cmd := exec.CommandContext(ctx, filepath.Join(filepath.Dir(b.lab.binary), "bridge-hook"), "claude", "Wake", "--home", b.home.Dir())
+		cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"Stop"}`, hostSession, b.lab.dir))
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+		_, err := settled(ctx, cmd.Process.Pid) // then it waits
+		if err == nil {
+			taken, err = repeat(taken, 1, func() error { return tool.send("host") })
+		}
+		if err != nil {
+			_ = cmd.Process.Kill() // it would wait for hours
+		}
+		if ended := cmd.Wait(); err != nil || cmd.ProcessState.ExitCode() != hook.ExitWake {
+			return nil, errors.Join(err, ended, fmt.Errorf("the wake hook ended with %d", cmd.ProcessState.ExitCode()))
+		}
+		if err := h.turn(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return taken, nil
 }
 
 func repeat(taken times, n int, work func() error) (times, error) {
@@ -174,7 +236,7 @@ func (l *lab) toolsTogether(ctx context.Context, b *running, rawRate float64) er
 	for i, server := range servers {
 		running.Go(func() {
 			_, problems[i] = repeat(nil, per, func() error {
-				return server.call("send", map[string]any{"to": "target", "message": body})
+				return server.send("target")
 			})
 		})
 	}
