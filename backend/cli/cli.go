@@ -16,7 +16,6 @@ import (
 	"bridge/backend/cli/outcome"
 	"bridge/backend/config"
 	"bridge/backend/hook"
-	"bridge/backend/runner"
 )
 
 // App is one run of the program: what it takes from outside, and what its commands
@@ -33,9 +32,6 @@ type App struct {
 	// Program is the console binary that agents and workers are told to start; ""
 	// for this very program.
 	Program string
-	// RunnerAt is told each step of a job that this program drives; nil for nobody. For
-	// tests that end it there.
-	RunnerAt func(runner.Step)
 
 	homeFlag string
 	json     bool

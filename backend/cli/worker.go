@@ -37,7 +37,7 @@ func pluginCommand(a *App) *cobra.Command {
 }
 
 func runJobCommand(a *App) *cobra.Command {
-	return a.besideAgent(worker.RunnerName, runjob.Command(a.RunnerAt), &cobra.Command{
+	return a.besideAgent(worker.RunnerName, runjob.Command, &cobra.Command{
 		Use: "run-job FOLDER", Short: "Drive one delegated job; the broker starts this", Hidden: true, Args: exactArgs(1),
 		Example: "  bridge run-job ~/.bridge/jobs/codex-job-0a1b2c3d",
 	})

@@ -13,7 +13,7 @@ import (
 	"bridge/backend/trial"
 )
 
-var program string // the real binary
+var program string // the real binary, with those that lie beside it
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == diskPart {
@@ -47,11 +47,12 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "bridge")
-	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/bridge").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", dir, "../../cmd/bridge", "../../cmd/bridge-mcp", "../../cmd/bridge-worker")
+	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building bridge: %v\n%s", err, out)
 		return 1
 	}
+	program = filepath.Join(dir, "bridge")
 	return trial.Away(m)
 }
 

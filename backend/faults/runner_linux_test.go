@@ -15,6 +15,7 @@ import (
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
 	"bridge/backend/trial"
+	"bridge/backend/worker"
 )
 
 const runnersJob = "claude-job-0000000b"
@@ -104,7 +105,7 @@ func runUnder(t *testing.T, p *plan, n int, home string) (met, answered bool) {
 	failed := []string{}
 	p.arm(n)
 	output := &ready{said: make(chan struct{})}
-	runner := start(t, home, func(c call) verdict {
+	runner := startOf(t, filepath.Join(filepath.Dir(program), worker.RunnerName), home, func(c call) verdict {
 		if !ofRunner(home, c.path) {
 			return verdict{}
 		}

@@ -26,6 +26,7 @@ import (
 	"bridge/backend/sandbox"
 	"bridge/backend/store"
 	"bridge/backend/trial"
+	"bridge/backend/worker"
 )
 
 // startsEnv names the file to which an agent of a job adds a line when it begins: the
@@ -141,7 +142,7 @@ func newRuin(t *testing.T) *ruin {
 	return r
 }
 
-// waitAtSteps has the program of this test be one whose runners wait at their steps.
+// waitAtSteps has this test use programs whose runners wait at their steps.
 func waitAtSteps(t *testing.T) {
 	t.Helper()
 	binary, err := stepped()
@@ -153,15 +154,24 @@ func waitAtSteps(t *testing.T) {
 	t.Cleanup(func() { program = usual })
 }
 
-// stepped builds that program, once.
+// stepped puts these programs down, once: such a bridge-worker, and the others as they are.
 var stepped = sync.OnceValues(func() (binary string, err error) {
-	binary = filepath.Join(folder, "stepped", "bridge")
-	build := exec.Command("go", "build", "-o", binary, "./testdata/bridge")
+	to := filepath.Join(folder, "stepped")
+	build := exec.Command("go", "build", "-o", filepath.Join(to, worker.RunnerName), "./testdata/worker")
 	build.Env = trial.Environ
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
-	return binary, nil
+	for _, name := range []string{"bridge", worker.MCPName} {
+		data, err := os.ReadFile(filepath.Join(filepath.Dir(program), name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), data, 0o700)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(to, "bridge"), nil
 })
 
 // take counts one kill; false when there were enough.

@@ -45,7 +45,7 @@ const (
 )
 
 var (
-	program string // the real binary
+	program string // the real binary, with those that lie beside it
 	folder  string // of the binaries that tests build
 )
 
@@ -75,15 +75,16 @@ func run(m *testing.M) int {
 	if program != "" {
 		return trial.Away(m)
 	}
-	program = filepath.Join(folder, "bridge")
-	args := []string{"build", "-o", program}
+	args := []string{"build", "-o", folder}
 	if os.Getenv("BRIDGE_SOAK_RACE") != "" {
 		args = append(args, "-race")
 	}
-	if out, err := exec.Command("go", append(args, "../../cmd/bridge")...).CombinedOutput(); err != nil {
+	args = append(args, "../../cmd/bridge", "../../cmd/bridge-mcp", "../../cmd/bridge-worker")
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building bridge: %v\n%s", err, out)
 		return 1
 	}
+	program = filepath.Join(folder, "bridge")
 	return trial.Away(m)
 }
 

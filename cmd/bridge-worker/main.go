@@ -12,4 +12,4 @@ import (
 // version is set by the build: -ldflags "-X main.version=…".
 var version = "0.29.16"
 
-func main() { os.Exit(runjob.Main(version, time.Now)) }
+func main() { os.Exit(runjob.Main(version, time.Now, nil)) }

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 		// package has them.
 		"bridge-hook":   func() { os.Exit(hook.Main(version, time.Now)) },
 		"bridge-mcp":    func() { os.Exit(mcpprogram.Main(version, time.Now)) },
-		"bridge-worker": func() { os.Exit(runjob.Main(version, time.Now)) },
+		"bridge-worker": func() { os.Exit(runjob.Main(version, time.Now, nil)) },
 		"bridge-hub":    func() { os.Exit(hubMain()) }, // that of cmd/bridge-hub
 		"laterhub":      func() { exitWith(laterHub()) },
 		"nats-server":   func() { exitWith(natsServer(os.Args[1], os.Args[2])) },

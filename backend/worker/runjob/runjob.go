@@ -40,17 +40,19 @@ const resultPatience = 10 * time.Minute
 // SandboxExec is the command that puts the floor under a program and becomes it (JOB-14).
 const SandboxExec = "sandbox-exec"
 
-// Main is the whole program. It returns the exit code.
-func Main(version string, now func() time.Time) int {
+// Main is the whole program. It returns the exit code. at is told each step of the job; nil
+// for nobody. For tests that end it there.
+func Main(version string, now func() time.Time, at func(runner.Step)) int {
 	if len(os.Args) > 1 && os.Args[1] == SandboxExec {
 		return worker.Ended(sandbox.Main(os.Args[2:], os.Environ()))
 	}
-	return worker.Main(worker.RunnerName, version, now, map[string]worker.Command{"run-job": Command(nil)})
+	return worker.Main(worker.RunnerName, version, now, map[string]worker.Command{"run-job": command(at)})
 }
 
-// Command drives one delegated job: FOLDER is the job's. at is told each of its steps; nil
-// for nobody. For tests that end it there.
-func Command(at func(runner.Step)) worker.Command {
+// Command drives one delegated job: FOLDER is the job's.
+func Command(flags *pflag.FlagSet) worker.Run { return command(nil)(flags) }
+
+func command(at func(runner.Step)) worker.Command {
 	return func(*pflag.FlagSet) worker.Run {
 		return func(ctx context.Context, p worker.Program, args []string) error {
 			if len(args) != 1 {

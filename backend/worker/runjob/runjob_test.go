@@ -45,7 +45,7 @@ func TestJOB_07_WhatIsNoJobOfTheHomeIsRefused(t *testing.T) {
 		{"one of another home", []string{elsewhere}, outcome.Usage, "is no job of the home"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := Command(nil)(pflag.NewFlagSet("t", pflag.ContinueOnError))(t.Context(), worker.Program{Home: home, Getenv: nothing}, tt.args)
+			err := Command(pflag.NewFlagSet("t", pflag.ContinueOnError))(t.Context(), worker.Program{Home: home, Getenv: nothing}, tt.args)
 			if outcome.Code(err) != tt.code || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("it is answered with %v (%d)", err, outcome.Code(err))
 			}

@@ -1,11 +1,9 @@
-// Command bridge is the one of cmd/bridge whose runners wait at a step of their run
-// where the prompt has a line "at STEP", so that something can be killed just there:
-// the file at-RUN-STEP in the job's folder says that it is reached, and it goes on when
-// go-RUN-STEP is there.
+// Command worker is cmd/bridge-worker, but waits at a step of its run where the prompt has a
+// line "at STEP", so that something can be killed just there: the file at-RUN-STEP in the
+// job's folder says that it is reached, and it goes on when go-RUN-STEP is there.
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,20 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/cli"
 	"bridge/backend/runner"
-	"bridge/frontend"
+	"bridge/backend/worker/runjob"
 )
 
 func main() {
-	app := &cli.App{
-		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Getenv: os.Getenv, Now: time.Now, Page: frontend.Page(), Version: "soak",
-	}
-	if len(os.Args) > 2 && os.Args[1] == "run-job" {
-		app.RunnerAt = func(at runner.Step) { wait(os.Args[2], at) }
-	}
-	os.Exit(app.Run(context.Background()))
+	os.Exit(runjob.Main("soak", time.Now, func(at runner.Step) { wait(os.Args[2], at) }))
 }
 
 // wait waits at a step that the prompt of the run names.
