@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -48,7 +47,7 @@ func (a *App) wired(options daemon.Options, home config.Home, log *slog.Logger) 
 
 // startRunner starts the process that drives one delegated job.
 func (a *App) startRunner(home config.Home, folder string, env []string) (*proc.Detached, error) {
-	program, err := programOr(a.Program)
+	program, err := proc.ProgramOr(a.Program)
 	if err != nil {
 		return nil, err
 	}
@@ -57,25 +56,13 @@ func (a *App) startRunner(home config.Home, folder string, env []string) (*proc.
 	})
 }
 
-// programOr is the path of the program that is named, of this one where none is.
-func programOr(named string) (string, error) {
-	if named != "" {
-		return named, nil
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find this program: %w", err)
-	}
-	return program, nil
-}
-
 // ownerEnvironment is the environment of the owner's own terminal, with what this process
 // was told of Bridge (JOB-28). Where the login shell does not tell it, it is that of this
 // process, and the log says why.
 func ownerEnvironment(program string, log *slog.Logger) []string {
 	bridges := slices.DeleteFunc(os.Environ(), func(pair string) bool { return !strings.HasPrefix(pair, "BRIDGE_") })
 	own := run.Inherited("", os.Environ())
-	program, err := programOr(program)
+	program, err := proc.ProgramOr(program)
 	if err == nil {
 		home, _ := os.UserHomeDir() // the shell says what it thinks of none
 		var told []string

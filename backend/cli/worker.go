@@ -52,7 +52,7 @@ func (a *App) besideAgent(name string, bind worker.Command, cmd *cobra.Command) 
 		if err != nil {
 			return err
 		}
-		self, err := programOr("")
+		self, err := proc.ProgramOr("")
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func besideOr(name, program string) string {
 
 // startBackground starts a broker that outlives this process.
 func (a *App) startBackground(home config.Home) ipc.Starter {
-	console, err := programOr("")
+	console, err := proc.ProgramOr("")
 	if err != nil {
 		return func() (<-chan struct{}, error) { return nil, err }
 	}

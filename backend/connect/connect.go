@@ -6,7 +6,6 @@ package connect
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -115,7 +114,7 @@ func (a Agents) Plan(ctx context.Context, kind bridge.AgentKind, jobs *bool) (se
 }
 
 func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Found, jobs *bool) (setup.Plan, error) {
-	program, err := a.program()
+	program, err := proc.ProgramOr(a.Program)
 	if err != nil {
 		return setup.Plan{}, err
 	}
@@ -177,7 +176,7 @@ func (a Agents) Apply(plan setup.Plan) error {
 // CommandLine is what a person types to run the program on this home: its path,
 // the words, and --home where that is not the default one.
 func (a Agents) CommandLine(words ...string) string {
-	program, err := a.program()
+	program, err := proc.ProgramOr(a.Program)
 	if err != nil {
 		program = "bridge"
 	}
@@ -192,17 +191,6 @@ func (a Agents) allowed() error {
 		return nil
 	}
 	return bridge.Errorf(bridge.Conflict, "%s", a.Refusal)
-}
-
-func (a Agents) program() (string, error) {
-	if a.Program != "" {
-		return a.Program, nil
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find this program: %w", err)
-	}
-	return self, nil
 }
 
 // state is the folder of the home that holds the copies and the manifest of what

@@ -15,6 +15,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/host"
+	"bridge/backend/proc"
 	"bridge/backend/session"
 )
 
@@ -31,9 +32,9 @@ type Program struct {
 	Version string
 	// Note is Options.Note for the home that the arguments name.
 	Note func(ctx context.Context, home config.Home, log *slog.Logger, call session.HookCall) string
-	// LongForm is the path of the bridge program that can read the store, for a
+	// LongForm finds the bridge program that can read the store, "" for none, for a
 	// program without Note: a session's start, which is rare, is handed to it whole.
-	LongForm string
+	LongForm func() string
 }
 
 // exitUsage is the exit code of a command line that no host writes (contract:
@@ -52,8 +53,8 @@ func (p Program) Run(ctx context.Context) int {
 		fmt.Fprintf(p.Stderr, "bridge: %s\n", err)
 		return exitUsage
 	}
-	if p.LongForm != "" && host.IsStart(words[1]) {
-		if code, done := become(p.LongForm, append([]string{"hook"}, p.Args...)); done {
+	if p.LongForm != nil && host.IsStart(words[1]) {
+		if code, done := become(p.LongForm(), append([]string{"hook"}, p.Args...)); done {
 			return code
 		} // it is not there: the session goes without its note, but not without its mail
 	}
@@ -98,23 +99,17 @@ func isThere(path string) bool {
 func Main(version string, now func() time.Time) int {
 	return Program{
 		Name: "bridge-hook", Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Getenv: os.Getenv, Now: now, Version: version, LongForm: beside(),
+		Getenv: os.Getenv, Now: now, Version: version, LongForm: longForm,
 	}.Run(context.Background())
 }
 
-// beside is the console program in this one's folder, where every package puts
-// it: bridge beside bridge-hook.
-func beside() string {
-	self, err := os.Executable()
+// longForm is the console program beside this one, "" where it is missing.
+func longForm() string {
+	own, err := proc.ProgramOr("")
 	if err != nil {
 		return ""
 	}
-	folder, name := filepath.Split(self)
-	long := strings.Replace(name, "bridge-hook", "bridge", 1)
-	if long == name {
-		return "" // somebody gave it another name: it must not call itself
-	}
-	return filepath.Join(folder, long)
+	return proc.Beside(own, "bridge-hook", "bridge")
 }
 
 // takeHome splits --home off, which may stand anywhere.

@@ -1,10 +1,23 @@
 package proc
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 )
+
+// ProgramOr is the path of the program that is named, of this one where none is.
+func ProgramOr(named string) (string, error) {
+	if named != "" {
+		return named, nil
+	}
+	own, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find this program: %w", err)
+	}
+	return own, nil
+}
 
 // Beside is the program called name in the folder of the one called own, whose path is
 // program, as packages put them down; "" where it is missing, as beside a program that was

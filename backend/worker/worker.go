@@ -89,9 +89,9 @@ func perform(ctx context.Context, name string, args []string, version string, no
 	if err != nil {
 		return err
 	}
-	own, err := os.Executable()
+	own, err := proc.ProgramOr("")
 	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
+		return err
 	}
 	p := Program{Home: home, Stdin: os.Stdin, Stdout: os.Stdout, Getenv: os.Getenv, Now: now, Version: version, Own: own}
 	p.Console = proc.Beside(own, name, "bridge")
