@@ -72,10 +72,14 @@ func dropUnmade(temp string) error {
 }
 
 // DropEmpty takes a database away again that its maker could put nothing in: an
-// empty one would stand for a loss. It returns why that failed.
+// empty one would stand for a loss. So would its journal alone, which a disk that fails
+// leaves: it goes first. It returns why that failed.
 func DropEmpty(path string, failure error) error {
 	if info, err := os.Lstat(path); failure == nil || err != nil || info.Size() > 0 {
 		return failure
+	}
+	if err := os.Remove(path + "-journal"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(failure, err)
 	}
 	return errors.Join(failure, os.Remove(path))
 }
