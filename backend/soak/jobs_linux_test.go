@@ -592,21 +592,48 @@ func (l *life) envelope(number int) (envelope runs.Envelope, err error) {
 }
 
 // jobs are those of jobs.json that are wanted.
-func (r *ruin) jobs(wanted func(job.Job) bool) (found []job.Job) {
-	data, err := os.ReadFile(filepath.Join(r.home.Dir(), "jobs.json"))
-	if err != nil {
-		return nil
-	}
-	file, err := job.DecodeFile(data)
-	if err != nil {
-		r.Errorf("jobs.json: %v", err)
-	}
-	for _, one := range file.Jobs {
+func (w *world) jobs(wanted func(job.Job) bool) (found []job.Job) {
+	w.registry.Lock()
+	defer w.registry.Unlock()
+	for _, one := range w.registry.read(w) {
 		if wanted(one) {
 			found = append(found, one)
 		}
 	}
 	return found
+}
+
+// registry is jobs.json as it was read last: many look into it all the time, and it is
+// replaced as a whole where it changes. What was just written when it was read is read
+// again: the next one may look the same to the file system's clock.
+type registry struct {
+	sync.Mutex
+	file os.FileInfo // nil where it is read again
+	jobs []job.Job
+}
+
+func (r *registry) read(w *world) []job.Job {
+	path := filepath.Join(w.home.Dir(), "jobs.json")
+	file, err := os.Stat(path) // before it is read: what is newer is read again
+	if err != nil {
+		return nil
+	}
+	if r.file != nil && os.SameFile(r.file, file) && r.file.ModTime().Equal(file.ModTime()) {
+		return r.jobs
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	decoded, err := job.DecodeFile(data)
+	if err != nil {
+		w.Errorf("jobs.json: %v", err)
+	}
+	r.file, r.jobs = nil, decoded.Jobs
+	if time.Since(file.ModTime()) > 100*time.Millisecond {
+		r.file = file
+	}
+	return r.jobs
 }
 
 // over is the end of a life: all its runs are told, once, and its work is there.

@@ -77,11 +77,6 @@ func (g *guest) has(id string) bool {
 	return g.shown[id] > 0
 }
 
-// jobsOf are the jobs that a PC's registry has.
-func (p *pc) jobs(wanted func(job.Job) bool) []job.Job {
-	return (&ruin{world: p.world}).jobs(wanted)
-}
-
 // trouble is what happens in one round.
 type trouble struct {
 	name string

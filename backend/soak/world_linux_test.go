@@ -95,6 +95,8 @@ type world struct {
 	dir    string
 	actors []*actor
 
+	registry registry // of its jobs
+
 	stop        context.Context // ends the load
 	decideEvery time.Duration   // paces the decisions of one session
 	running     sync.WaitGroup
