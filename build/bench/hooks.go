@@ -122,19 +122,33 @@ func (l *lab) emptyProgram(ctx context.Context) (string, error) {
 	return program, nil
 }
 
-// waitingHook measures claude's hook that waits in the background to wake an idle
-// session, once it waits: then the broker knows of it.
+// wakeHook starts claude's hook that waits in the background to wake an idle session.
+// It returns once the hook waits, of which the broker knows then, with what it weighs.
+func (b *running) wakeHook(ctx context.Context, program string, args ...string) (cmd *exec.Cmd, weight float64, err error) {
+	cmd = exec.CommandContext(ctx, program, append(args, "claude", "Wake", "--home", b.home.Dir())...)
+	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"Stop"}`, hostSession, b.lab.dir))
+	if err := cmd.Start(); err != nil {
+		return nil, 0, err
+	}
+	if weight, err = settled(ctx, cmd.Process.Pid); err != nil {
+		endHook(cmd)
+	}
+	return cmd, weight, err
+}
+
+// endHook ends a hook that would wait for hours.
+func endHook(cmd *exec.Cmd) {
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // killed
+}
+
+// waitingHook measures what such a hook weighs.
 func (l *lab) waitingHook(ctx context.Context, b *running, programs hookPrograms) error {
-	input := fmt.Sprintf(`{"session_id":"`+hostSession+`","cwd":%q,"hook_event_name":"Stop"}`, l.dir)
 	weigh := func(program string, args ...string) (float64, error) {
-		cmd := exec.CommandContext(ctx, program, append(args, "claude", "Wake", "--home", b.home.Dir())...)
-		cmd.Stdin = strings.NewReader(input)
-		if err := cmd.Start(); err != nil {
-			return 0, err
+		cmd, weight, err := b.wakeHook(ctx, program, args...)
+		if err == nil {
+			endHook(cmd)
 		}
-		weight, err := settled(ctx, cmd.Process.Pid)
-		_ = cmd.Process.Kill() // it waits for hours
-		_ = cmd.Wait()         // killed
 		return weight, err
 	}
 	short, err := weigh(programs.hook)

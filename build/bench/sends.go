@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -137,20 +136,16 @@ func (b *running) sendsThatWake(ctx context.Context, tool *rpc, n int) (taken ti
 		return nil, err
 	}
 	for range n {
-		cmd := exec.CommandContext(ctx, filepath.Join(filepath.Dir(b.lab.binary), "bridge-hook"), "claude", "Wake", "--home", b.home.Dir())
-		cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"Stop"}`, hostSession, b.lab.dir))
-		if err := cmd.Start(); err != nil {
+		cmd, _, err := b.wakeHook(ctx, filepath.Join(filepath.Dir(b.lab.binary), "bridge-hook"))
+		if err != nil {
 			return nil, err
 		}
-		_, err := settled(ctx, cmd.Process.Pid) // then it waits
-		if err == nil {
-			taken, err = repeat(taken, 1, func() error { return tool.send("host") })
+		if taken, err = repeat(taken, 1, func() error { return tool.send("host") }); err != nil {
+			endHook(cmd)
+			return nil, err
 		}
-		if err != nil {
-			_ = cmd.Process.Kill() // it would wait for hours
-		}
-		if ended := cmd.Wait(); err != nil || cmd.ProcessState.ExitCode() != hook.ExitWake {
-			return nil, errors.Join(err, ended, fmt.Errorf("the wake hook ended with %d", cmd.ProcessState.ExitCode()))
+		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != hook.ExitWake {
+			return nil, errors.Join(err, fmt.Errorf("the wake hook ended with %d", cmd.ProcessState.ExitCode()))
 		}
 		if err := h.turn(ctx); err != nil {
 			return nil, err
