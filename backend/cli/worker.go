@@ -62,7 +62,7 @@ func (a *App) besideAgent(name string, bind worker.Command, cmd *cobra.Command) 
 		}
 		return run(cmd.Context(), worker.Program{
 			Home: home, Stdin: a.Stdin, Stdout: a.Stdout, Getenv: a.Getenv, Now: a.Now, Version: a.Version,
-			Own: besideOr(worker.RunnerName, program), Server: besideOr(worker.MCPName, program), Console: self, CheckHome: a.checkHome,
+			Own: besideOr(worker.RunnerName, program), Console: self, CheckHome: a.checkHome,
 		}, args)
 	}
 	return cmd

@@ -6,7 +6,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,8 +31,7 @@ const (
 	RunnerName = "bridge-worker" // the runner of a delegated job, the floor under its agent
 )
 
-// Program is one run of a program that works beside an agent. All fields are required but
-// Server, which a runner alone has.
+// Program is one run of a program that works beside an agent. All fields are required.
 type Program struct {
 	Home    config.Home
 	Stdin   io.Reader
@@ -43,8 +41,6 @@ type Program struct {
 	Version string
 	// Own is this program's path.
 	Own string
-	// Server is the path of the program that a job's agent is told to start as its MCP server.
-	Server string
 	// Console is that of bridge, which is started as the broker.
 	Console string
 	// CheckHome says in one sentence what would keep a broker from serving the home.
@@ -95,7 +91,6 @@ func perform(ctx context.Context, name string, args []string, version string, no
 	}
 	p := Program{Home: home, Stdin: os.Stdin, Stdout: os.Stdout, Getenv: os.Getenv, Now: now, Version: version, Own: own}
 	p.Console = proc.Beside(own, name, "bridge")
-	p.Server = cmp.Or(proc.Beside(own, name, MCPName), p.Console)
 	p.CheckHome = p.askConsole
 	return command(ctx, p, flags.Args())
 }

@@ -28,6 +28,7 @@ import (
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
 	"bridge/backend/maintain/lease"
+	"bridge/backend/proc"
 	"bridge/backend/runner"
 	"bridge/backend/sandbox"
 	"bridge/backend/worker"
@@ -143,11 +144,12 @@ func (p program) fitJob(spec job.Spec) (job.Spec, error) {
 	}
 	spec.Env = append(jobEnvironment(spec, settings.Jobs, p.Getenv), spec.Env...)
 	delegates := spec.Depth < settings.Jobs.Limits().Depth()
-	if p.Server == "" {
+	server := cmp.Or(proc.Beside(p.Own, worker.RunnerName, worker.MCPName), p.Console)
+	if server == "" {
 		return spec, bridge.Errorf(bridge.Unavailable, "the job would have no tools: %s is not beside %s", worker.MCPName, p.Own)
 	}
 	spec.Bridge = job.MCPServer{
-		Command: p.Server, Args: []string{"mcp", "--agent", string(spec.Kind), "--home", p.Home.Dir()}, Tools: job.Tools(delegates, len(settings.ACPNames()) > 0),
+		Command: server, Args: []string{"mcp", "--agent", string(spec.Kind), "--home", p.Home.Dir()}, Tools: job.Tools(delegates, len(settings.ACPNames()) > 0),
 	}
 	if delegates {
 		spec.Bridge.Args = append(spec.Bridge.Args, "--delegate")

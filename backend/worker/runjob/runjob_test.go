@@ -56,22 +56,37 @@ func TestJOB_07_WhatIsNoJobOfTheHomeIsRefused(t *testing.T) {
 	}
 }
 
-// A job whose agent could reach nobody is not begun.
+// A job whose agent could reach nobody is not begun; bridge serves where it stands alone.
 func TestAJobWithoutItsToolsIsNotBegun(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the stand-in for claude is a shell script")
 	}
 	home, folder := aHome(t), t.TempDir()
 	script := []byte("#!/bin/sh\necho '2.1.329 (Claude Code)'\n")
-	if err := errors.Join(home.Ensure(), os.WriteFile(filepath.Join(folder, "claude"), script, 0o700)); err != nil {
+	whole, alone := filepath.Join(folder, "whole"), filepath.Join(folder, "alone")
+	for _, dir := range []string{whole, alone} {
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, worker.RunnerName), nil, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := filepath.Join(whole, worker.MCPName)
+	if err := errors.Join(home.Ensure(), os.WriteFile(filepath.Join(folder, "claude"), script, 0o700), os.WriteFile(server, nil, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	getenv := func(name string) string { return map[string]string{"PATH": folder}[name] }
-	for server, want := range map[string]string{"": "bridge-mcp is not beside /programs/bridge-worker", "/programs/bridge-mcp": ""} {
-		p := program{worker.Program{Home: home, Getenv: getenv, Own: "/programs/bridge-worker", Server: server}, nil}
-		spec, err := p.fitJob(job.Spec{Kind: bridge.Claude, Access: job.AccessRead})
-		if want == "" && (err != nil || spec.Bridge.Command != server) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("with %q it is given %q, %v", server, spec.Bridge.Command, err)
-		}
+	tests := []struct{ name, dir, console, server, refused string }{
+		{"beside its server", whole, "", server, ""},
+		{"beside both", whole, "/programs/bridge", server, ""},
+		{"with bridge elsewhere", alone, "/programs/bridge", "/programs/bridge", ""},
+		{"alone", alone, "", "", "bridge-mcp is not beside " + filepath.Join(alone, worker.RunnerName)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := program{worker.Program{Home: home, Getenv: getenv, Own: filepath.Join(tt.dir, worker.RunnerName), Console: tt.console}, nil}
+			spec, err := p.fitJob(job.Spec{Kind: bridge.Claude, Access: job.AccessRead})
+			if (err == nil) != (tt.refused == "") || err != nil && !strings.Contains(err.Error(), tt.refused) || spec.Bridge.Command != tt.server {
+				t.Errorf("it is given %q, %v", spec.Bridge.Command, err)
+			}
+		})
 	}
 }
