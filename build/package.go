@@ -61,7 +61,7 @@ func (p project) release(ctx context.Context) (release, error) {
 	if err != nil {
 		return release{}, err
 	}
-	for _, program := range []string{"bridge-hook", "bridge-mcp", "bridge-worker", "bridge-hub", "bridge-desktop"} {
+	for _, program := range append(consolePrograms()[1:], "bridge-hub", "bridge-desktop") {
 		if other, err := p.versionOf(program); err != nil || other != version {
 			return release{}, errors.Join(fmt.Errorf("cmd/bridge is version %s, cmd/%s %q", version, program, other), err)
 		}

@@ -5,8 +5,6 @@ package faults
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"bridge/backend/agent/driver/standin"
@@ -38,21 +36,15 @@ func run(m *testing.M) int {
 	if err := os.Setenv("BRIDGE_PORT", "0"); err != nil { // the default port is the developer's own
 		panic(err)
 	}
-	if program = os.Getenv("BRIDGE_TEST_BIN"); program != "" {
-		return trial.Away(m)
-	}
 	dir, err := os.MkdirTemp("", "faults-bin")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		program, err = trial.Product(dir)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-o", dir, "../../cmd/bridge", "../../cmd/bridge-mcp", "../../cmd/bridge-worker")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building bridge: %v\n%s", err, out)
-		return 1
-	}
-	program = filepath.Join(dir, "bridge")
 	return trial.Away(m)
 }
 

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,7 +41,7 @@ func (w *world) connect() {
 	w.Helper()
 	product, err := product()
 	must(w.T, err)
-	for _, program := range programs {
+	for _, program := range trial.Programs {
 		must(w.T, os.Link(filepath.Join(product, program), filepath.Join(w.home.Bin, program)))
 	}
 	w.home.More = append(w.home.More, "BRIDGE_LOG_LEVEL=debug")
@@ -55,14 +54,11 @@ func (w *world) connect() {
 var product = sync.OnceValues(func() (string, error) {
 	folder := os.TempDir()
 	var failed error
-	for _, program := range programs {
+	for _, program := range trial.Programs {
 		failed = errors.Join(failed, bring(filepath.Join(folder, program)))
 	}
 	return folder, failed
 })
-
-// programs lie beside each other, as every package has them.
-var programs = []string{"bridge", "bridge-hook", "bridge-mcp", "bridge-worker"}
 
 // bring puts a program there, unless it is: the one beside what BRIDGE_TEST_BIN names, else
 // it is built.
@@ -78,10 +74,7 @@ func bring(to string) error {
 		}
 		return os.WriteFile(to, raw, 0o700)
 	}
-	if out, err := exec.Command("go", "build", "-o", to, "../../cmd/"+program).CombinedOutput(); err != nil {
-		return fmt.Errorf("building %s: %w\n%s", program, err, out)
-	}
-	return nil
+	return trial.Build(to, "bridge/cmd/"+program)
 }
 
 // serve starts `bridge serve` and signs in with the launch link that it prints.

@@ -157,12 +157,13 @@ func waitAtSteps(t *testing.T) {
 // stepped puts these programs down, once: such a bridge-worker, and the others as they are.
 var stepped = sync.OnceValues(func() (binary string, err error) {
 	to := filepath.Join(folder, "stepped")
-	build := exec.Command("go", "build", "-o", filepath.Join(to, worker.RunnerName), "./testdata/worker")
-	build.Env = trial.Environ
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
+	if err := trial.Build(filepath.Join(to, worker.RunnerName), "./testdata/worker"); err != nil {
+		return "", err
 	}
-	for _, name := range []string{"bridge", worker.MCPName} {
+	for _, name := range trial.Programs {
+		if name == worker.RunnerName {
+			continue
+		}
 		data, err := os.ReadFile(filepath.Join(filepath.Dir(program), name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(to, name), data, 0o700)

@@ -65,26 +65,19 @@ func run(m *testing.M) int {
 	if err := os.Setenv("BRIDGE_PORT", "0"); err != nil { // the default port is the developer's own
 		panic(err)
 	}
+	var flags []string
+	if os.Getenv("BRIDGE_SOAK_RACE") != "" {
+		flags = append(flags, "-race")
+	}
 	var err error
-	if folder, err = os.MkdirTemp("", "soak-bin"); err != nil {
+	if folder, err = os.MkdirTemp("", "soak-bin"); err == nil {
+		defer os.RemoveAll(folder)
+		program, err = trial.Product(folder, flags...)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(folder)
-	program = os.Getenv("BRIDGE_TEST_BIN")
-	if program != "" {
-		return trial.Away(m)
-	}
-	args := []string{"build", "-o", folder}
-	if os.Getenv("BRIDGE_SOAK_RACE") != "" {
-		args = append(args, "-race")
-	}
-	args = append(args, "../../cmd/bridge", "../../cmd/bridge-mcp", "../../cmd/bridge-worker")
-	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building bridge: %v\n%s", err, out)
-		return 1
-	}
-	program = filepath.Join(folder, "bridge")
 	return trial.Away(m)
 }
 

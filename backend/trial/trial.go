@@ -4,8 +4,11 @@
 package trial
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"testing"
@@ -79,6 +82,33 @@ func Long(t testing.TB, why string) {
 // Environ is the environment in which the tests were started: the go command finds its
 // caches by it.
 var Environ = os.Environ()
+
+// Programs are those that lie beside each other in every package of the product, bridge first.
+var Programs = []string{"bridge", "bridge-hook", "bridge-mcp", "bridge-worker"}
+
+// Product is the path of the bridge that tests of whole programs run, with the others beside
+// it: of the one that BRIDGE_TEST_BIN names, else of one that is built into folder, with
+// flags for the go command.
+func Product(folder string, flags ...string) (path string, err error) {
+	if path = os.Getenv("BRIDGE_TEST_BIN"); path != "" {
+		return path, nil
+	}
+	for _, program := range Programs {
+		flags = append(flags, "bridge/cmd/"+program)
+	}
+	return filepath.Join(folder, Programs[0]), Build(folder, flags...)
+}
+
+// Build has the go command build to a file or into a folder that is there; args are
+// packages, and flags before them.
+func Build(to string, args ...string) error {
+	build := exec.CommandContext(context.Background(), "go", append([]string{"build", "-o", to}, args...)...)
+	build.Env = Environ
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %q: %w\n%s", args, err, out)
+	}
+	return nil
+}
 
 // Away runs the tests of a package that starts whole programs, away from the home folder of
 // whoever runs them: a broker has the login shell tell its environment, and reads the
