@@ -185,6 +185,32 @@ type HistoryRow struct {
 	Deliveries     []Delivery
 }
 
+// Newest merges two lists, the newest first, up to limit rows; the order within each
+// stays, even where a clock jumped.
+func Newest(a, b []HistoryRow, limit int) []HistoryRow {
+	merged := make([]HistoryRow, 0, min(limit, len(a)+len(b)))
+	for len(merged) < limit && len(a)+len(b) > 0 {
+		if len(a) == 0 || len(b) > 0 && b[0].CreatedAt > a[0].CreatedAt {
+			a, b = b, a
+		}
+		merged, a = append(merged, a[0]), a[1:]
+	}
+	return merged
+}
+
+// With is the row with the deliveries of another part of it that it lacks, in a list of
+// its own.
+func (r HistoryRow) With(other HistoryRow) HistoryRow {
+	r.Deliveries = slices.Clone(r.Deliveries)
+	for _, delivery := range other.Deliveries {
+		has := slices.ContainsFunc(r.Deliveries, func(d Delivery) bool { return d.Recipient == delivery.Recipient })
+		if !has {
+			r.Deliveries = append(r.Deliveries, delivery)
+		}
+	}
+	return r
+}
+
 // Stage returns the least advanced stage over the row's deliveries: a message
 // to several sessions is answered only when all of them did. Of a row without
 // deliveries nothing is known but that it is stored.

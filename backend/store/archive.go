@@ -43,7 +43,7 @@ func (r *Reader) joinArchive(ctx context.Context, limit int, own []mail.HistoryR
 		has[row.ID] = true
 	}
 	old = slices.DeleteFunc(old, func(row mail.HistoryRow) bool { return has[row.ID] })
-	return r.whole(ctx, archive, newestOf(own, old, limit))
+	return r.whole(ctx, archive, mail.Newest(own, old, limit))
 }
 
 // whole gives each row the deliveries of both stores: which one a delivery is in
@@ -60,7 +60,7 @@ func (r *Reader) whole(ctx context.Context, archive *Reader, rows []mail.History
 	for i, row := range rows {
 		rows[i] = archived[row.ID]
 		if mine, has := own[row.ID]; has {
-			rows[i] = joined(mine, archived[row.ID])
+			rows[i] = mine.With(archived[row.ID])
 		}
 	}
 	return rows, r.read(ctx, func(v view) error { return v.cross(ctx, rows) })
@@ -80,30 +80,6 @@ func (r *Reader) byID(ctx context.Context, rows []mail.HistoryRow) (map[string]m
 		byID[row.ID] = row
 	}
 	return byID, err
-}
-
-// newestOf merges two lists, the newest first; the order within each stays,
-// even where a clock jumped.
-func newestOf(a, b []mail.HistoryRow, limit int) []mail.HistoryRow {
-	merged := make([]mail.HistoryRow, 0, min(limit, len(a)+len(b)))
-	for len(merged) < limit && len(a)+len(b) > 0 {
-		if len(a) == 0 || len(b) > 0 && b[0].CreatedAt > a[0].CreatedAt {
-			a, b = b, a
-		}
-		merged, a = append(merged, a[0]), a[1:]
-	}
-	return merged
-}
-
-// joined adds the deliveries of the archived part that the other part lacks.
-func joined(row, archived mail.HistoryRow) mail.HistoryRow {
-	for _, delivery := range archived.Deliveries {
-		has := slices.ContainsFunc(row.Deliveries, func(d mail.Delivery) bool { return d.Recipient == delivery.Recipient })
-		if !has {
-			row.Deliveries = append(row.Deliveries, delivery)
-		}
-	}
-	return row
 }
 
 // archive returns the reader of the archive beside the store, nil where there

@@ -13,6 +13,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/mail"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/kept"
 	"bridge/backend/store/schema"
 )
 
@@ -41,7 +42,7 @@ func (d *DB) append(ctx context.Context, msgs []bridge.Message, beside func(*sql
 	if err := checkSend(msgs); err != nil {
 		return nil, false, err
 	}
-	err = d.writer.Do(ctx, func(t *sqlitex.Tx) (err error) {
+	err = d.writer.DoFor(ctx, func() []kept.Touch { return kept.Sent(msgs...) }, func(t *sqlitex.Tx) (err error) {
 		rows, fresh, err = appendSend(t, msgs)
 		if err == nil && fresh {
 			err = beside(t)
@@ -229,7 +230,13 @@ func (r *Reader) Recent(ctx context.Context, limit int) ([]mail.HistoryRow, erro
 
 // recent is Recent without the archive.
 func (r *Reader) recent(ctx context.Context, limit int) ([]mail.HistoryRow, error) {
-	return r.history(ctx, func(v view) ([]sqlitex.Stamp, error) { return v.newest(ctx, limit) })
+	return r.looks.Recent(func(kept func(id string) bool) (newest []sqlitex.Stamp, missing []mail.HistoryRow, err error) {
+		missing, err = r.history(ctx, func(v view) (_ []sqlitex.Stamp, err error) {
+			newest, err = v.newest(ctx, limit)
+			return slices.DeleteFunc(slices.Clone(newest), func(s sqlitex.Stamp) bool { return kept(s.ID) }), err
+		})
+		return newest, missing, err
+	})
 }
 
 // newest names the newest messages of this store, the newest first.
@@ -389,28 +396,38 @@ const everyRecipient = `WITH RECURSIVE recipients (name) AS (
 	UNION ALL
 	SELECT (SELECT min(recipient) FROM messages WHERE recipient > name) FROM recipients WHERE name IS NOT NULL)`
 
-// UnreadCounts returns the number of unread messages of every recipient that
-// has some.
-func (r *Reader) UnreadCounts(ctx context.Context) (counts map[string]int, err error) {
-	err = r.read(ctx, func(v view) error {
-		counts = map[string]int{}
-		if !v.layout.messages {
-			return nil
-		}
-		rows, err := v.Query(ctx, everyRecipient+`
-			SELECT name, (SELECT count(*) FROM messages WHERE recipient = name AND read_at IS NULL) AS unread
-			FROM recipients WHERE name IS NOT NULL AND unread > 0`)
-		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-			var recipient string
-			var count int
-			if err := rows.Scan(&recipient, &count); err != nil {
-				return err
-			}
-			counts[recipient] = count
-			return nil
+// UnreadCounts counts the unread messages of every recipient that has some.
+func (r *Reader) UnreadCounts(ctx context.Context) (map[string]int, error) {
+	return r.looks.Unread(func(of []string) (counts map[string]int, err error) {
+		err = r.read(ctx, func(v view) (err error) {
+			counts, err = v.unreadCounts(ctx, of)
+			return err
 		})
+		return counts, err
 	})
-	return counts, err
+}
+
+// unreadCounts is UnreadCounts of some recipients, of all of them (nil).
+func (v view) unreadCounts(ctx context.Context, of []string) (map[string]int, error) {
+	counts := map[string]int{}
+	if !v.layout.messages {
+		return counts, nil
+	}
+	recipients, args := everyRecipient, []any{}
+	if of != nil {
+		list, _ := json.Marshal(of) // it always can be
+		recipients, args = "WITH recipients (name) AS (SELECT value FROM json_each(?1))", []any{string(list)}
+	}
+	rows, err := v.Query(ctx, recipients+`
+		SELECT name, (SELECT count(*) FROM messages WHERE recipient = name AND read_at IS NULL) AS unread
+		FROM recipients WHERE name IS NOT NULL AND unread > 0`, args...)
+	return counts, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
+		var recipient string
+		var count int
+		err := rows.Scan(&recipient, &count)
+		counts[recipient] = count
+		return err
+	})
 }
 
 // history returns the messages that pick chooses, in its order, with all their

@@ -6,6 +6,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/sqlitex"
+	"bridge/backend/store/kept"
 )
 
 // Peer is what the store knows of a session that was here.
@@ -23,7 +24,7 @@ func (d *DB) SavePeer(ctx context.Context, peer Peer) error {
 	if peer.ID == "" || peer.Name == "" {
 		return bridge.Errorf(bridge.Invalid, "a peer needs an id and a name")
 	}
-	return d.writer.Do(ctx, func(t *sqlitex.Tx) error { return savePeer(t, peer) })
+	return d.writer.DoFor(ctx, func() []kept.Touch { return []kept.Touch{{Peer: peer.ID}} }, func(t *sqlitex.Tx) error { return savePeer(t, peer) })
 }
 
 func savePeer(t *sqlitex.Tx, peer Peer) error {
@@ -66,12 +67,14 @@ func upsert(t *sqlitex.Tx, update, insert string, args ...any) error {
 // Peers returns every peer that was here, the one seen last first. Identities
 // of the field's own form, a JSON array that describes a process, are no peer
 // ids and are passed over.
-func (r *Reader) Peers(ctx context.Context) (peers []Peer, err error) {
-	err = r.read(ctx, func(v view) (err error) {
-		peers, err = peersOf(ctx, v)
-		return err
+func (r *Reader) Peers(ctx context.Context) ([]Peer, error) {
+	return r.looks.Peers(func() (peers []Peer, err error) {
+		err = r.read(ctx, func(v view) (err error) {
+			peers, err = peersOf(ctx, v)
+			return err
+		})
+		return peers, err
 	})
-	return peers, err
 }
 
 func peersOf(ctx context.Context, v view) ([]Peer, error) {

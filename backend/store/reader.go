@@ -8,6 +8,7 @@ import (
 
 	"bridge/backend/sqlitex"
 	"bridge/backend/store/fulltext"
+	"bridge/backend/store/kept"
 	"bridge/backend/store/schema"
 	"bridge/backend/store/upgrade"
 )
@@ -23,6 +24,7 @@ type Reader struct {
 	file *sqlitex.ReadOnly
 
 	index *fulltext.Index // nil where none is kept
+	looks kept.Looks[Peer]
 
 	archiveMu sync.Mutex
 	archived  *Reader // of the archive beside the store; nil until history needs it

@@ -3,9 +3,9 @@
 // peers. DB is the one writer of a home: it has the schema brought up to date
 // (upgrade), groups the writes of concurrent callers into one synced commit
 // (sqlitex.Writer), and returns only when that commit is durable. A search index
-// in history.db follows it (fulltext). Reader reads beside it, or with no broker
-// at all, and has no method that writes. It also moves mail that is too old to the
-// archived messages.
+// in history.db follows it (fulltext), and what the page asks for at each look is kept
+// (kept). Reader reads beside it, or with no broker at all, and has no method that writes.
+// It also moves mail that is too old to the archived messages.
 package store
 
 import (
@@ -17,6 +17,7 @@ import (
 
 	"bridge/backend/sqlitex"
 	"bridge/backend/store/fulltext"
+	"bridge/backend/store/kept"
 	"bridge/backend/store/schema"
 	"bridge/backend/store/upgrade"
 )
@@ -42,7 +43,7 @@ type Options struct {
 // owns the election lock (sqlitex.AcquireLock). Its methods may be called concurrently.
 type DB struct {
 	*Reader
-	writer  *sqlitex.Writer
+	writer  kept.Writer
 	now     func() time.Time
 	version int    // of the schema in force
 	sidecar string // the sidecar of a store that keeps its schema, "" for none
@@ -75,13 +76,13 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 // openDB opens a store that is ready.
 func openDB(ctx context.Context, path string, is upgrade.Ready, opts Options) (*DB, error) {
 	sidecar := is.Sidecar
-	writer, err := sqlitex.OpenWriter(ctx, path, upgrade.Attach(sidecar), schema.FollowMessages, opts.Log)
+	file, err := sqlitex.OpenWriter(ctx, path, upgrade.Attach(sidecar), schema.FollowMessages, opts.Log)
 	if err != nil {
 		return nil, err
 	}
 	notices := insertMessage
 	if sidecar != "" {
-		err = writer.Do(ctx, func(t *sqlitex.Tx) error {
+		err = file.Do(ctx, func(t *sqlitex.Tx) error {
 			inSidecar, err := t.Exists(decisionsInSidecar)
 			if err == nil && inSidecar {
 				notices = insertOutbox
@@ -93,12 +94,13 @@ func openDB(ctx context.Context, path string, is upgrade.Ready, opts Options) (*
 		})
 	}
 	if err == nil {
-		err = writer.Do(ctx, schema.CatchUp)
+		err = file.Do(ctx, schema.CatchUp)
 	}
 	if err != nil {
-		return nil, errors.Join(err, writer.Close())
+		return nil, errors.Join(err, file.Close())
 	}
 	reader := &Reader{path: path, own: true, file: sqlitex.NewReadOnly(path, upgrade.Attach(sidecar), true)}
+	writer := reader.looks.Follow(file, sidecar == "") // else older programs write, too
 	return &DB{Reader: reader, writer: writer, now: opts.Now, version: is.Version, sidecar: sidecar, notices: notices}, nil
 }
 

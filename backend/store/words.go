@@ -140,7 +140,7 @@ func (r *Reader) named(ctx context.Context, ids []string) (map[string]mail.Histo
 	}
 	for id, row := range archived {
 		if mine, has := found[id]; has {
-			row = joined(mine, row)
+			row = mine.With(row)
 		}
 		found[id] = row
 	}
