@@ -8,6 +8,7 @@ import (
 	"bridge/backend/decision"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
+	"bridge/backend/mail"
 	"bridge/backend/remote"
 	"bridge/backend/session"
 	"bridge/backend/store"
@@ -62,14 +63,15 @@ func (p *pairMail) send(ctx context.Context, from bridge.Address, args api.SendA
 		return api.SendResult{}, err
 	}
 	_, fresh, err := p.opts.DB.Remote().Append(ctx, message, pc.ID)
-	if err == nil && fresh {
-		p.pairs.Waiting(pc.ID) // before all who look at what has changed
-		p.changed()
+	if err != nil || !fresh {
+		return p.result(ctx, message, err)
 	}
-	return p.result(ctx, message, err)
+	p.pairs.Waiting(pc.ID) // before all who look at what has changed
+	p.changed()
+	return sentAcross(mail.Delivery{Message: message, Remote: mail.Crossing{Host: host}}), nil
 }
 
-// result answers a send by what is stored of it.
+// result answers a send of before by what is stored of it.
 func (p *pairMail) result(ctx context.Context, message bridge.Message, err error) (api.SendResult, error) {
 	if err != nil {
 		return api.SendResult{}, err
@@ -78,8 +80,13 @@ func (p *pairMail) result(ctx context.Context, message bridge.Message, err error
 	if err != nil || len(row.Deliveries) == 0 {
 		return api.SendResult{}, err
 	}
-	_, fact := row.Deliveries[0].Reached()
-	return api.SendResult{ID: row.ID, ConversationID: row.ConversationID, Recipients: []api.Recipient{{Name: message.Recipient, Note: fact.Evidence}}}, nil
+	return sentAcross(row.Deliveries[0]), nil
+}
+
+// sentAcross is what a sender is told of its message to a session of a paired PC.
+func sentAcross(d mail.Delivery) api.SendResult {
+	_, fact := d.Reached()
+	return api.SendResult{ID: d.ID, ConversationID: d.ConversationID, Recipients: []api.Recipient{{Name: d.Recipient, Note: fact.Evidence}}}
 }
 
 // TakeFrom stores letters from a paired PC, in their order and in one commit, for the

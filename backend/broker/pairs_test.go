@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"time"
 
@@ -41,7 +42,13 @@ func TestRMT_21_MailThatWaitsForAPairedPCExpiresAndItsSenderSeesThat(t *testing.
 			b.broker.Share(onePC{desk})
 			from := b.join(api.Register{Name: "from", SessionID: "h1"})
 			sent := from.mustSend(api.SendArgs{To: "desk/api", Body: "in vain"})
-			from.wantStatus("before", sent.ID, api.SentStage{Name: "desk/api", Stage: "durable", Evidence: "accepted, durable, waiting for desk"})
+			const waits = "accepted, durable, waiting for desk"
+			for _, again := range []api.SendResult{sent, from.mustSend(api.SendArgs{To: "desk/api", Body: "in vain", MessageID: sent.ID, Again: true})} {
+				if want := (api.SendResult{ID: sent.ID, ConversationID: sent.ID, Recipients: []api.Recipient{{Name: "desk/api", Note: waits}}}); !reflect.DeepEqual(want, again) {
+					t.Errorf("the send answers %+v, want %+v", again, want)
+				}
+			}
+			from.wantStatus("before", sent.ID, api.SentStage{Name: "desk/api", Stage: "durable", Evidence: waits})
 			b.now = func() time.Time { return time.Now().Add(tt.after) }
 			b.restart()
 			b.broker.Share(onePC{desk})
