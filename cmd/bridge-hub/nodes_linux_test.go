@@ -60,24 +60,37 @@ func startNodes(t *testing.T, place func(home string) string) *nodes {
 
 func (n *nodes) start(i int) { n.hubs[i].start("4779", "4780") }
 
+// patienceWithNodes is for as long as the engine may take until its nodes agree: it sees only
+// after a while that one lags, and may have to send it everything more than once. On a
+// machine that does much else it was seen to take more than two minutes.
+const patienceWithNodes = 4 * trial.Patience
+
 // ask asks a node until its answer will do: one that has just come back may be asked while
 // its streams have no leader. It asks as the commands do, without a program for each time.
 func (n *nodes) ask(asked int, will func(context.Context, *server.Client) error) {
 	n.t.Helper()
-	ctx, cancel := context.WithTimeout(n.t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(n.t.Context(), patienceWithNodes)
 	defer cancel()
+	began := time.Now()
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
+	var why error // the last time, but for a try that the end of the patience broke off
 	for {
 		err := n.hubs[asked].askOnce(ctx, will)
 		if err == nil {
-			return
+			break
+		}
+		if why == nil || ctx.Err() == nil {
+			why = err
 		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			n.t.Fatalf("%s: %v", n.hubs[asked].more[1], err)
+			n.t.Fatalf("%s: %v", n.hubs[asked].more[1], why)
 		}
+	}
+	if took := time.Since(began); took > trial.Patience/4 {
+		n.t.Logf("%s: what was asked for came after %s; before that: %v", n.hubs[asked].more[1], took.Round(time.Millisecond), why)
 	}
 }
 
