@@ -367,10 +367,10 @@ func (p project) lanes(packages []string) (lanes [][]goCall) {
 	alone, others := only(startProcesses, packages, true), only(packages, startProcesses, false)
 	waits := only([]string{soak, threeNodes}, packages, true) // most of their time, for what they have killed
 	if p.long {
-		for _, name := range waits {
-			lanes = append(lanes, p.goCalls(1, []string{name}))
-		}
-		alone, others = only(alone, waits, false), only(others, waits, false)
+		// They kill for an hour each: one beside the others that start processes, one after them.
+		lanes = append(lanes, p.goCalls(1, only([]string{soak}, packages, true)))
+		alone = append(only(alone, waits, false), only([]string{threeNodes}, packages, true)...)
+		others = only(others, waits, false)
 	}
 	others = append(only(others, waits, true), only(others, waits, false)...) // which work meanwhile
 	first := p.goCalls(1, alone)
