@@ -16,7 +16,7 @@ const mostFlaky = 5
 // thousand runs is the defect that they look for.
 var promises = regexp.MustCompile(`^bridge/backend/(faults|gitwork|maintain|soak|store/(transfer|upgrade))[ /]` +
 	`|^bridge/backend/runner Test(\w+_)?JOB_0[36]_` +
-	`| Test\w*(Kill|Crash|Dies|Died|Lost|Loses|Twice|ExactlyOnce|Restore|Migrat)| Test\w*Once(/|$)`)
+	`| Test\w*(Kill|Crash|Dies|Died|Lost|Lose|Twice|ExactlyOnce|Restore|Migrat)| Test\w*Once(/|$)`)
 
 // pagePromises are the same among the tests of the page in a browser, by their titles.
 var pagePromises = regexp.MustCompile(`\b(killed|crashe[sd]|die[sd]|lost|loses|twice|exactly once|restored?|restores|migrated)\b| once$`)
