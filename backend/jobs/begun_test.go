@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"bridge/backend/disk"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
 	"bridge/backend/orphans"
@@ -100,7 +101,7 @@ func (b *bench) writeFile(folder, name string, encode func() ([]byte, error)) {
 	b.t.Helper()
 	data, err := encode()
 	if err == nil {
-		err = os.WriteFile(filepath.Join(folder, name), data, 0o600)
+		err = disk.WriteAtomic(filepath.Join(folder, name), data, disk.PrivateFile)
 	}
 	if err != nil {
 		b.t.Fatal(err)

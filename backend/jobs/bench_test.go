@@ -18,6 +18,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/broker"
 	"bridge/backend/config"
+	"bridge/backend/disk"
 	"bridge/backend/gitwork"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
@@ -339,13 +340,14 @@ func (r *runner) state(state job.State) *runs.StateFile {
 	return &runs.StateFile{Job: r.spec.Job, Run: r.spec.Run, State: state, Session: "thread-" + r.spec.Job, Model: "gpt", Step: "reads", Tokens: 7}
 }
 
-// end writes the envelope, and is what the runner reports then.
+// end writes the envelope as a runner does, never half of it: the broker may be reading
+// it. It returns what the runner reports then.
 func (r *runner) end(outcome job.Outcome, words string) api.RunnerReport {
 	r.b.t.Helper()
 	envelope := runs.NewEnvelope(r.spec.Job, r.spec.Run, outcome, words, runs.Evidence{Tokens: 42}, time.Now())
 	data, err := envelope.Encode()
 	if err == nil {
-		err = os.WriteFile(filepath.Join(r.folder, "envelope.json"), data, 0o600)
+		err = disk.WriteAtomic(filepath.Join(r.folder, "envelope.json"), data, disk.PrivateFile)
 	}
 	if err != nil {
 		r.b.t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
+	"bridge/backend/disk"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
@@ -331,7 +332,7 @@ func TestJOB_06_WhatADeadRunnerLeftIsEndedByIdentity(t *testing.T) {
 		}}
 		data, err := state.Encode()
 		if err == nil {
-			err = os.WriteFile(filepath.Join(folder, "state.json"), data, 0o600)
+			err = disk.WriteAtomic(filepath.Join(folder, "state.json"), data, disk.PrivateFile)
 		}
 		return pid, err
 	}

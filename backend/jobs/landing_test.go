@@ -209,7 +209,7 @@ func TestJOB_08_ARunnerThatDiedHasItsWorktreeInTheBook(t *testing.T) {
 	state := runs.StateFile{Job: first, Run: 1, State: job.Running, Worktree: &record, Runner: job.Process{PID: 1 << 22, Identity: "-:1"}}
 	data, err := state.Encode()
 	if err == nil {
-		err = os.WriteFile(filepath.Join(r.folder, "state.json"), data, 0o600) // it told nobody
+		err = disk.WriteAtomic(filepath.Join(r.folder, "state.json"), data, disk.PrivateFile) // it told nobody
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -568,7 +568,7 @@ func TestJOB_18_TheDiffOfAJobInTheOwnersFolderEndsWithIt(t *testing.T) {
 	state := runs.StateFile{Job: first, Run: 1, State: job.Finished, Base: head.Commit, BaseTree: tree, HeadTree: end}
 	data, err := state.Encode()
 	if err == nil {
-		err = os.WriteFile(filepath.Join(r.folder, "state.json"), data, 0o600)
+		err = disk.WriteAtomic(filepath.Join(r.folder, "state.json"), data, disk.PrivateFile)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
+	"bridge/backend/disk"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
 	"bridge/backend/rule"
@@ -33,7 +34,7 @@ func (r *runner) tells(approval job.Approval) {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 	}
 	if err == nil {
-		err = os.WriteFile(path, data, 0o600)
+		err = disk.WriteAtomic(path, data, disk.PrivateFile)
 	}
 	if err != nil {
 		r.b.t.Fatal(err)
