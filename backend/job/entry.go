@@ -118,6 +118,8 @@ type Mirror struct {
 	// HeardAt is when that PC was heard of the job last. Never is 0: nobody knows then
 	// whether it was started.
 	HeardAt Millis `json:"heardAt,omitempty"`
+	// UnknownAt is since when that PC has said that it knows no such job.
+	UnknownAt Millis `json:"unknownAt,omitempty"`
 	// ToldAt is when words went out to the ended job that were not answered: it may go on.
 	ToldAt  Millis `json:"toldAt,omitempty"`
 	Results int    `json:"results,omitempty"` // the last run whose result has come

@@ -332,6 +332,53 @@ func TestRMT_13_ASpawnThatNeverArrivedIsSettledAsNotStarted(t *testing.T) {
 	})
 }
 
+// mute is a way to a PC that never answers by itself.
+type mute struct{}
+
+func (mute) Know(string) (string, error) { return strings.Repeat("d", 64), nil }
+func (mute) Follow()                     {}
+func (mute) Ask(_ context.Context, _ string, request remote.Request, _ json.RawMessage) (remote.Value, error) {
+	return remote.Value{}, remote.ErrUnanswered("desk", request.Operation)
+}
+
+// TestRMT_13_WhatAPCDoesNotKnowForTwentySecondsWasNotStarted, however often the broker
+// here ends in these seconds.
+func TestRMT_13_WhatAPCDoesNotKnowForTwentySecondsWasNotStarted(t *testing.T) {
+	type said struct {
+		at      time.Duration
+		why     error
+		settled bool
+	}
+	none, denied := bridge.Errorf(bridge.NotFound, "x"), bridge.Errorf(bridge.Denied, "x")
+	silent := remote.ErrUnanswered("desk", remote.State)
+	for what, says := range map[string][]said{
+		"it never knows it":                 {{0, none, false}, {19_999 * time.Millisecond, none, false}, {30 * time.Second, silent, false}, {31 * time.Second, none, true}},
+		"to the very moment":                {{0, none, false}, {20 * time.Second, none, true}},
+		"it does not say so for a while":    {{0, none, false}, {10 * time.Second, denied, false}, {25 * time.Second, none, false}, {44 * time.Second, none, false}, {45 * time.Second, none, true}},
+		"the clock is set back in between":  {{time.Hour, none, false}, {0, none, false}, {19 * time.Second, none, false}, {20 * time.Second, none, true}},
+		"it says only that it is forbidden": {{0, denied, false}, {time.Hour, denied, false}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b, began := prepared(t), time.Now()
+			b.linked = func() { b.jobs.Away().Reach(mute{}) }
+			b.up()
+			b.join("boss", "s1").mustSpawn("01", `{"prompt":"Count.","host":"desk","cwd":"/x","access":"ask"}`)
+			for i, one := range says {
+				b.down()
+				b.setNow(func() time.Time { return began.Add(one.at) })
+				b.up()
+				if err := b.jobs.Away().HeardFrom(first, remote.Value{}, one.why); err != nil {
+					t.Fatal(err)
+				}
+				got, err := b.jobs.View(first)
+				if err != nil || got.Status.IsEnded() != one.settled || one.settled && got.Ended != job.EndedNotStarted {
+					t.Fatalf("after step %d it is %s, %s, %v", i, got.Status, got.Ended, err)
+				}
+			}
+		})
+	}
+}
+
 func TestRMT_12_OnlyItsOwnerSteersAJobAlsoAfterARestart(t *testing.T) {
 	overBoth(t, func(t *testing.T, p *twoPCs) {
 		r := p.working()

@@ -27,8 +27,7 @@ type known struct {
 	heardAt   time.Time
 	clock     int64 // of that PC, when it said what was heard last
 	results   int
-	refused   string    // why it tells nothing any more
-	unknown   time.Time // since when it does not know the job
+	refused   string // why it tells nothing any more
 	approvals map[string]job.Approval
 	asked     map[string]bool // whom this process has told of which
 }
@@ -67,7 +66,7 @@ func (b *Book) Heard(one job.Job, value remote.Value, at time.Time) (news News, 
 	if late := k.clock - value.State.Now; news.State.Run < one.Run || late > 0 && late < clockSlack.Milliseconds() {
 		return news, nil
 	}
-	k.heardAt, k.clock, k.results, k.refused, k.unknown = at, value.State.Now, news.State.Results, "", time.Time{}
+	k.heardAt, k.clock, k.results, k.refused = at, value.State.Now, news.State.Results, ""
 	news.Is, news.Asked = true, b.askLocked(k, one, value, at)
 	return news, nil
 }
@@ -120,23 +119,11 @@ func approvalOf(one job.Job, said job.Approval, shift time.Duration) job.Approva
 	}
 }
 
-// Unheard takes in why the PC of a job says nothing of it. unknown says for how long it
-// has known no such job; 0 is none.
-func (b *Book) Unheard(name string, why error, at time.Time) (unknown time.Duration) {
+// Refused takes in why the PC of a job tells nothing of it.
+func (b *Book) Refused(name string, why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	k := b.ofLocked(name)
-	switch code := bridge.CodeOf(why); {
-	case remote.IsUnanswered(why), code == bridge.Unavailable, code == bridge.Busy:
-		return 0
-	case code != bridge.NotFound:
-		k.refused, k.unknown = why.Error(), time.Time{}
-		return 0
-	}
-	if k.unknown.IsZero() {
-		k.unknown = at
-	}
-	return max(1, at.Sub(k.unknown))
+	b.ofLocked(name).refused = why.Error()
 }
 
 // Doubt says why what is shown of a job may not be its present state; "" is no doubt.
@@ -279,7 +266,7 @@ func moved(at job.Millis, by time.Duration) job.Millis {
 // to be durable at once.
 func Show(one *job.Job, s remote.JobState, at time.Time) (atOnce bool) {
 	before, mirror := *one, *one.Mirror
-	mirror.HeardAt, mirror.Branch, mirror.Step = job.Millis(at.UnixMilli()), s.Branch, s.Step
+	mirror.HeardAt, mirror.UnknownAt, mirror.Branch, mirror.Step = job.Millis(at.UnixMilli()), 0, s.Branch, s.Step
 	if s.Run > before.Run || at.Sub(mirror.ToldAt.Time()) >= remote.SpawnPatience { // else the words may be on their way
 		mirror.ToldAt = 0
 	}
@@ -302,7 +289,7 @@ func Show(one *job.Job, s remote.JobState, at time.Time) (atOnce bool) {
 	if one.Run > before.Run || !one.State.IsEnded() && before.State.IsEnded() {
 		one.CancelAsked = false
 	}
-	return before.Mirror.HeardAt == 0 || before.Mirror.ToldAt != mirror.ToldAt || one.State != before.State || one.Run != before.Run || one.ResultSent != before.ResultSent ||
+	return before.Mirror.HeardAt == 0 || before.Mirror.UnknownAt != 0 || before.Mirror.ToldAt != mirror.ToldAt || one.State != before.State || one.Run != before.Run || one.ResultSent != before.ResultSent ||
 		one.SessionID != before.SessionID || one.Workdir != before.Workdir || one.Mirror.Branch != before.Mirror.Branch
 }
 

@@ -136,26 +136,9 @@ func TestRMT_15_OfManyResultsTheLastOnesAreFetched(t *testing.T) {
 	}
 }
 
-func TestRMT_13_HowLongAPCKnowsNoSuchJob(t *testing.T) {
+func TestRMT_15_WhyAPCTellsNothingOfAJobIsShown(t *testing.T) {
 	var b Book
-	none := bridge.Errorf(bridge.NotFound, "x")
-	for i, tt := range []struct {
-		why  error
-		at   time.Duration
-		want time.Duration
-	}{
-		{none, 0, 1},
-		{none, 7 * time.Second, 7 * time.Second},
-		{remote.ErrUnanswered("desk", remote.State), 8 * time.Second, 0},
-		{none, 9 * time.Second, 9 * time.Second},
-		{bridge.Errorf(bridge.Denied, "no"), 10 * time.Second, 0},
-		{none, 11 * time.Second, 1},
-	} {
-		if got := b.Unheard(first, tt.why, start.Add(tt.at)); got != tt.want {
-			t.Errorf("step %d: %s, want %s", i, got, tt.want)
-		}
-	}
-	b.Unheard(first, bridge.Errorf(bridge.Denied, "jobs for laptop are not allowed here"), start)
+	b.Refused(first, bridge.Errorf(bridge.Denied, "jobs for laptop are not allowed here"))
 	one := given(first)
 	one.Mirror.HeardAt = job.Millis(start.UnixMilli())
 	if got := b.Doubt(one, start.Add(90*time.Second)); !strings.HasSuffix(got, ": jobs for laptop are not allowed here") {

@@ -93,20 +93,40 @@ func (j *Jobs) HeardFrom(name string, value remote.Value, why error) error {
 }
 
 // unheard takes why the PC of a job says nothing of it. What it still does not know
-// after the time in which a spawn is worked on it does not do.
+// after the time in which a spawn is worked on it does not do: that time is durable, else
+// a broker that ends again and again would never come to the end of it (RMT-13).
 func (j *Jobs) unheard(one job.Job, why error) error {
-	host, neverHeard := one.Remote.Host, one.Mirror.HeardAt == 0
-	if bridge.CodeOf(why) == bridge.Unauthorized {
+	host, now, since := one.Remote.Host, j.opts.Now(), one.Mirror.UnknownAt.Time()
+	switch code := bridge.CodeOf(why); {
+	case code == bridge.Unauthorized:
 		return j.lost(one, job.Outcome{State: job.Interrupted, Ended: job.EndedRunnerGone}, host+" is neither paired with this PC nor in its team any more: whether the job goes on there is not known here.")
-	}
-	unknown := j.book.Unheard(one.Name, why, j.opts.Now())
-	switch {
-	case unknown < remote.SpawnPatience:
+	case remote.IsUnanswered(why), code == bridge.Unavailable, code == bridge.Busy:
 		return nil
-	case neverHeard:
+	case code != bridge.NotFound:
+		j.book.Refused(one.Name, why)
+		return j.noteUnknown(one, 0)
+	case since.IsZero(), since.After(now): // or the clock was set back
+		return j.noteUnknown(one, job.MillisOf(now))
+	case now.Sub(since) < remote.SpawnPatience:
+		return nil
+	case one.Mirror.HeardAt == 0:
 		return j.lost(one, job.Outcome{State: job.Failed, Ended: job.EndedNotStarted}, host+" knows no such job: it was not started.")
 	}
 	return j.lost(one, job.Outcome{State: job.Interrupted, Ended: job.EndedRunnerGone}, host+" does not know this job any more.")
+}
+
+// noteUnknown keeps since when the PC of a job says that it knows no such job; 0 is that
+// it does not say so.
+func (j *Jobs) noteUnknown(one job.Job, since job.Millis) error {
+	if one.Mirror.UnknownAt == since {
+		return nil
+	}
+	return j.opts.Registry.Show(one.Name, func(present *job.Job) bool {
+		mirror := *present.Mirror
+		mirror.UnknownAt = since
+		present.Mirror = &mirror
+		return true
+	}, false)
 }
 
 // passNote has what a job says of its progress as a message, once (RMT-19). It wakes
