@@ -230,10 +230,10 @@ func (r *Reader) Recent(ctx context.Context, limit int) ([]mail.HistoryRow, erro
 
 // recent is Recent without the archive.
 func (r *Reader) recent(ctx context.Context, limit int) ([]mail.HistoryRow, error) {
-	return r.looks.Recent(func(kept func(id string) bool) (newest []sqlitex.Stamp, missing []mail.HistoryRow, err error) {
+	return r.looks.Recent(func(has func(id string) bool) (newest []sqlitex.Stamp, missing []mail.HistoryRow, err error) {
 		missing, err = r.history(ctx, func(v view) (_ []sqlitex.Stamp, err error) {
 			newest, err = v.newest(ctx, limit)
-			return slices.DeleteFunc(slices.Clone(newest), func(s sqlitex.Stamp) bool { return kept(s.ID) }), err
+			return slices.DeleteFunc(slices.Clone(newest), func(s sqlitex.Stamp) bool { return has(s.ID) }), err
 		})
 		return newest, missing, err
 	})

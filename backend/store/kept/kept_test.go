@@ -1,12 +1,19 @@
 package kept
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"bridge/backend/bridge"
 	"bridge/backend/mail"
 	"bridge/backend/sqlitex"
 )
@@ -124,6 +131,61 @@ func TestALookThatFailsTakesNothingAway(t *testing.T) {
 	if diff := cmp.Diff(want, []any{bodies, unread, peers}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// TestAWriteMayHaveTouchedMoreThanItSays has a write told as failed that is stored: its file
+// had no name when it was committed, and has one again when somebody looks.
+func TestAWriteMayHaveTouchedMoreThanItSays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "words.db")
+	err := sqlitex.CreateWhole(t.Context(), path, func(ctx context.Context, pool *sql.DB) error {
+		_, err := pool.ExecContext(ctx, "CREATE TABLE words (word TEXT)")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := sqlitex.OpenWriter(t.Context(), path, sqlitex.Attachment{}, func(*sqlitex.Tx) error { return nil }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	w := (&Looks[string]{}).Follow(file, true)
+	say := func(tx *sqlitex.Tx) error { _, err := tx.Exec("INSERT INTO words VALUES ('x')"); return err }
+	touched := func() []Touch { return []Touch{{Message: "m", Recipient: "r", Peer: "p"}} }
+	nameless := func(do func() error) func() error {
+		return func() error {
+			return errors.Join(os.Rename(path, path+".away"), refused(do()), os.Rename(path+".away", path))
+		}
+	}
+	for what, c := range map[string]struct {
+		do  func() error
+		all bool
+	}{
+		"it says what":       {func() error { return w.DoFor(t.Context(), touched, say) }, false},
+		"it says nothing":    {func() error { return w.Do(t.Context(), say) }, true},
+		"it fails":           {nameless(func() error { return w.DoFor(t.Context(), touched, say) }), true},
+		"it fails, and more": {nameless(func() error { return w.Do(t.Context(), say) }), true},
+	} {
+		for _, one := range []*changes{&w.messages, &w.recipients, &w.peers} {
+			one.take()
+		}
+		if err := c.do(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		for kind, one := range map[string]*changes{"m": &w.messages, "r": &w.recipients, "p": &w.peers} {
+			if names, all := one.take(); all != c.all || !all && !slices.Equal(names, []string{kind}) {
+				t.Errorf("%s: of %s %q are touched, all %v", what, kind, names, all)
+			}
+		}
+	}
+}
+
+// refused is nil where the store was said to be gone.
+func refused(err error) error {
+	if bridge.CodeOf(err) == bridge.Storage {
+		return nil
+	}
+	return fmt.Errorf("a write to a file without a name: %v", err) //nolint:errorlint // it may be nil
 }
 
 func TestMoreIsTouchedThanIsKeptApart(t *testing.T) {
