@@ -19,7 +19,7 @@ var promises = regexp.MustCompile(`^bridge/backend/(faults|gitwork|maintain|soak
 	`| Test\w*(Kill|Crash|Dies|Died|Lost|Lose|Twice|ExactlyOnce|Restore|Migrat)| Test\w*Once(/|$)`)
 
 // pagePromises are the same among the tests of the page in a browser, by their titles.
-var pagePromises = regexp.MustCompile(`\b(killed|crashe[sd]|die[sd]|lost|loses|twice|exactly once|restored?|restores|migrated)\b| once$`)
+var pagePromises = regexp.MustCompile(`\b(killed|crashe[sd]|die[sd]|lost|loses?|twice|exactly once|restored?|restores|migrated)\b| once$`)
 
 // secondLook tries again what failed since begin, each by itself and at most tries times,
 // while no other lane of stages is at work. What passes then is flaky: it is named at the

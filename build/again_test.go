@@ -219,6 +219,20 @@ func TestPromisesAreToldByPackageAndName(t *testing.T) {
 	}
 }
 
+func TestPromisesOfThePageAreToldByTitle(t *testing.T) {
+	for title, want := range map[string]bool{
+		"DSK-06 a killed broker is told, and the page comes back by itself": true,
+		"CHT-01 pages that are closed while they send lose no message":      true,
+		"CHT-01 a page that loses its broker sends nothing twice":           true,
+		"NED-02 an answer is given once":                                    true,
+		"DSK-06 the closed pane stays closed":                               false,
+	} {
+		if got := pagePromises.MatchString(title); got != want {
+			t.Errorf("%s is a promise: %v, want %v", title, got, want)
+		}
+	}
+}
+
 // The end of a log names all that failed, whatever else there is to say.
 func TestTheLast60LinesNameWhatFailed(t *testing.T) {
 	for _, n := range []int{1, 5, 20, 40, 90} {
