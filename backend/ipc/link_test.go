@@ -338,10 +338,10 @@ func TestMSG_10_AFloodIsBounded(t *testing.T) {
 	var now, most atomic.Int64
 	began := make(chan struct{}, 10_000)
 	r.on("block", func(ctx context.Context, _ *Conn, _ json.RawMessage) (any, error) {
-		if n := now.Add(1); n > most.Load() {
-			most.Store(n)
-		}
+		n := now.Add(1)
 		defer now.Add(-1)
+		for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
+		}
 		began <- struct{}{}
 		<-ctx.Done()
 		return nil, ctx.Err()
