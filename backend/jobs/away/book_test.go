@@ -91,6 +91,17 @@ func TestRMT_15_AnOlderAnswerTakesNothingBack(t *testing.T) {
 	}
 }
 
+func TestRMT_13_AJobThatIsHeardOfAgainIsKnown(t *testing.T) {
+	one := given(first)
+	one.Mirror.HeardAt, one.Mirror.UnknownAt = job.MillisOf(start), job.MillisOf(start)
+	if atOnce := Show(&one, *said(nil).State, start.Add(time.Second)); !atOnce || one.Mirror.UnknownAt != 0 {
+		t.Errorf("it is unknown since %d, durably changed at once %v", one.Mirror.UnknownAt, atOnce)
+	}
+	if atOnce := Show(&one, *said(nil).State, start.Add(2*time.Second)); atOnce {
+		t.Error("what changed nothing is written at once")
+	}
+}
+
 func TestRMT_16_ApprovalsBelongToTheJobThatAskedFirst(t *testing.T) {
 	var b Book
 	ask := func(name string, ids ...string) {

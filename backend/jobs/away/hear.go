@@ -121,12 +121,16 @@ func (j *Jobs) noteUnknown(one job.Job, since job.Millis) error {
 	if one.Mirror.UnknownAt == since {
 		return nil
 	}
-	return j.opts.Registry.Show(one.Name, func(present *job.Job) bool {
-		mirror := *present.Mirror
-		mirror.UnknownAt = since
-		present.Mirror = &mirror
-		return true
-	}, false)
+	return j.setMirror(one.Name, func(mirror *job.Mirror) { mirror.UnknownAt = since })
+}
+
+// setMirror changes durably what this PC keeps of a job of another one, beside what that
+// one says of it.
+func (j *Jobs) setMirror(name string, change func(*job.Mirror)) error {
+	return j.opts.Registry.Change(func(r *job.Registry) error {
+		_, err := r.Update(name, func(one *job.Job) { change(one.Mirror) })
+		return err
+	})
 }
 
 // passNote has what a job says of its progress as a message, once (RMT-19). It wakes

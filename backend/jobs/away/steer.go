@@ -3,7 +3,6 @@ package away
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"bridge/backend/bridge"
 	"bridge/backend/broker"
@@ -19,13 +18,13 @@ func (j *Jobs) Say(ctx context.Context, one job.Job, id string, control job.Cont
 		Job: one.Remote.Name, Message: control.Message, Title: control.Settings.Title, Model: control.Settings.Model,
 		Effort: control.Settings.Effort, Access: string(control.Settings.Access),
 	}
-	if err := j.noteTold(one, j.opts.Now()); err != nil {
+	if err := j.noteTold(one, job.MillisOf(j.opts.Now())); err != nil {
 		return api.JobMessaged{}, err
 	}
 	value, err := j.ask(ctx, one, remote.Request{Operation: remote.Control, Control: remote.ControlArgs{ID: id}}, args)
 	(*j.link.Load()).Follow()
 	if code := bridge.CodeOf(err); err != nil && code != bridge.Unavailable && code != bridge.Internal {
-		j.logged("note that words were refused", j.noteTold(one, time.Time{}))
+		j.logged("note that words were refused", j.noteTold(one, 0))
 	}
 	if err != nil {
 		return api.JobMessaged{}, err
@@ -39,22 +38,13 @@ func (j *Jobs) Say(ctx context.Context, one job.Job, id string, control job.Cont
 }
 
 // noteTold notes durably, before they go out, that an ended job is told words: whoever
-// dies before their answer, or never has it, goes on to ask what became of the job. The
-// zero time is a refusal.
-func (j *Jobs) noteTold(one job.Job, at time.Time) error {
+// dies before their answer, or never has it, goes on to ask what became of the job. 0 is
+// a refusal.
+func (j *Jobs) noteTold(one job.Job, at job.Millis) error {
 	if !one.State.IsEnded() {
 		return nil // it is followed
 	}
-	return j.opts.Registry.Change(func(r *job.Registry) error {
-		_, err := r.Update(one.Name, func(present *job.Job) {
-			mirror := *present.Mirror
-			if mirror.ToldAt = 0; !at.IsZero() {
-				mirror.ToldAt = job.Millis(at.UnixMilli())
-			}
-			present.Mirror = &mirror
-		})
-		return err
-	})
+	return j.setMirror(one.Name, func(mirror *job.Mirror) { mirror.ToldAt = at })
 }
 
 // Stop has the PC of a job end it. No process of this PC is touched (RMT-10).
