@@ -163,7 +163,7 @@ func (b *Broker) Import(ctx context.Context, pc remote.PC, revisions []decision.
 	if !tell {
 		return nil
 	}
-	current, _, err := b.opts.DB.Remote().Imported(ctx, pc.ID)
+	current, err := b.opts.DB.Remote().Imported(ctx, pc.ID)
 	if err != nil {
 		return err
 	}

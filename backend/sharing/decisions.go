@@ -2,7 +2,9 @@ package sharing
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"bridge/backend/bridge"
@@ -10,7 +12,7 @@ import (
 	"bridge/backend/remote"
 )
 
-// overlap is how far before the newest decision of another PC it is asked again, in
+// overlap is how far before what is known to be here another PC is asked again, in
 // milliseconds: its clock may have been put back since. What is here already is not
 // stored a second time.
 const overlap = 24 * 60 * 60 * 1000
@@ -21,6 +23,7 @@ type syncState struct {
 	said     int64 // the last decision that was recorded before this link, or told on it
 	asked    bool
 	answered bool
+	question flight // of a PC that has answered: where it does not, it is asked again
 	later    flight // they could not be stored: they are asked for again then
 }
 
@@ -34,22 +37,24 @@ func (p *pair) mayShare() bool {
 // decided here from then on. What was decided before, and what did not arrive, the
 // other PC asks for.
 func (p *pair) sendDecisions(ctx context.Context) error {
-	last, err := p.opts.DB.Remote().LastDecision(ctx)
-	if err != nil {
+	if due := p.sync.question; !due.again.IsZero() && !due.isOut(p.opts.Now()) {
+		p.sync.asked, p.sync.question = false, flight{}
+	}
+	last, err := p.mark(ctx)
+	if err != nil || !p.mayShare() {
 		return err
 	}
-	if !p.sync.looked {
-		p.sync.looked, p.sync.said = true, last
-	}
-	if !p.mayShare() {
-		return nil
-	}
-	if !p.sync.asked && !p.sync.later.isOut(p.opts.Now()) {
-		_, newest, err := p.opts.DB.Remote().Imported(ctx, p.pc.ID)
-		if err != nil {
+	if since := p.overrun.asked.Swap(nil); since != nil {
+		if err := p.answer(ctx, *since); err != nil {
 			return err
 		}
-		if err := p.ask(ctx, remote.Cursor{CreatedAt: max(newest-overlap, 0)}); err != nil {
+	}
+	if p.overrun.told.Swap(false) {
+		p.sync.asked = false
+		p.hold(&p.sync.later) // it may go on like that
+	}
+	if !p.sync.asked && !p.sync.later.isOut(p.opts.Now()) {
+		if err := p.ask(ctx, remote.Cursor{CreatedAt: max(p.upTo-overlap, 0)}); err != nil {
 			return err
 		}
 		p.sync.asked, p.sync.later.again = true, time.Time{}
@@ -74,7 +79,39 @@ func (p *pair) sendDecisions(ctx context.Context) error {
 	return nil
 }
 
+// mark returns the last decision that was recorded here. The first one on a link is where
+// telling begins: what was decided before is in each answer on it.
+func (p *pair) mark(ctx context.Context) (last int64, err error) {
+	last, err = p.opts.DB.Remote().LastDecision(ctx)
+	if err == nil && !p.sync.looked {
+		p.sync.looked, p.sync.said = true, last
+	}
+	return last, err
+}
+
+// overrun is what the frames were about that were dropped because too many waited: what
+// they told is asked for again, and what they asked is answered after the others.
+type overrun struct {
+	told  atomic.Bool
+	asked atomic.Pointer[remote.Cursor]
+}
+
+func (o *overrun) note(payload []byte, now int64) {
+	in, err := remote.ParseSync(payload, now)
+	switch {
+	case err != nil:
+		return
+	case in.Kind == remote.SyncRequest:
+		o.asked.Store(in.Since)
+	default:
+		o.told.Store(true)
+	}
+}
+
 func (p *pair) ask(ctx context.Context, since remote.Cursor) error {
+	if p.sync.answered {
+		p.begin(&p.sync.question)
+	}
 	return p.sendSync(ctx, remote.Sync{Kind: remote.SyncRequest, Since: &since})
 }
 
@@ -106,6 +143,9 @@ func (p *pair) takeSync(ctx context.Context, data []byte) error {
 // answer sends what comes after a place. A PC that asks may have been allowed to
 // answer just now: what it was asked before is asked again, if it never answered.
 func (p *pair) answer(ctx context.Context, since remote.Cursor) error {
+	if _, err := p.mark(ctx); err != nil {
+		return err
+	}
 	own, err := p.opts.DB.Remote().Shareable(ctx)
 	if err != nil {
 		return err
@@ -134,11 +174,17 @@ func (p *pair) answer(ctx context.Context, since remote.Cursor) error {
 // takeState keeps what another PC has decided and asks for the rest. The sessions
 // hear of it at the end: what an earlier part says a later one may replace.
 func (p *pair) takeState(ctx context.Context, in remote.Sync) error {
-	p.sync.answered = true
-	if err := p.keep(ctx, in.Decisions, !in.More); err != nil || !in.More {
+	p.sync.answered, p.sync.question = true, flight{}
+	err := p.keep(ctx, in.Decisions, !in.More)
+	if !p.sync.asked || len(in.Decisions) == 0 {
 		return err
 	}
-	return p.ask(ctx, in.Decisions[len(in.Decisions)-1].Cursor())
+	last := in.Decisions[len(in.Decisions)-1].Cursor()
+	p.upTo = last.CreatedAt
+	if in.More {
+		err = errors.Join(err, p.ask(ctx, last))
+	}
+	return err
 }
 
 func (p *pair) keep(ctx context.Context, decided []remote.Decided, tell bool) error {

@@ -14,7 +14,7 @@ const maxFrames = 16
 
 // pair is what goes on with one paired PC: one goroutine that takes its frames one
 // after the other and sends what waits for it. Its fields are that goroutine's own,
-// but for the channels.
+// but for the channels and what was overrun.
 type pair struct {
 	*Sharing
 	pc    remote.PC
@@ -22,10 +22,13 @@ type pair struct {
 	awake chan struct{} // capacity 1: look again
 	lay   chan storedMail
 
+	overrun overrun // of decisions
+
 	status   remote.Status // when it was last looked at
 	letters  flight        // letters that were sent and not answered
 	receipts flight        // receipts that were sent and not noted
 	sync     syncState
+	upTo     int64 // when the last decision was made there before which all are here; 0 at first
 	views    *views
 
 	atHub     int64     // since when the first letter lies at the hub; 0 where none does
@@ -138,7 +141,7 @@ func (p *pair) send(ctx context.Context, frameType string, payload []byte, err e
 // nothing.
 func (p *pair) nextTry() time.Duration {
 	next := time.Duration(0)
-	for _, f := range []flight{p.letters, p.receipts, p.sync.later, p.spooled} {
+	for _, f := range []flight{p.letters, p.receipts, p.sync.question, p.sync.later, p.spooled} {
 		if f.again.IsZero() {
 			continue
 		}

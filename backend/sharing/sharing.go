@@ -169,8 +169,8 @@ func FrameTypes() []string {
 }
 
 // Take takes a frame that came from a PC, as the transport has proved it. It does not
-// wait: what a PC sends faster than it is worked on is dropped, and whoever cares
-// sends it again.
+// wait: what a PC sends faster than it is worked on is dropped. Letters and receipts are
+// sent again, decisions asked for again.
 func (s *Sharing) Take(from remote.PC, frame remote.Frame) {
 	p := s.pair(remote.PC{ID: from.ID, Name: from.Name})
 	if p == nil {
@@ -179,6 +179,10 @@ func (s *Sharing) Take(from remote.PC, frame remote.Frame) {
 	select {
 	case p.in <- frame:
 	default:
+		if frame.Type == remote.DecisionsFrame {
+			p.overrun.note(frame.Payload, s.now())
+			p.wake()
+		}
 		err := bridge.Errorf(bridge.Busy, "it sends more than this PC keeps up with")
 		s.opts.Log.Warn("a frame of another PC was dropped", "peer", from.Name, "type", frame.Type, "err", err)
 		s.refused(from, frame.Type, err)

@@ -65,6 +65,7 @@ type pc struct {
 	trip   func(remote.Frame) (before, after bool) // of each frame that it sends: break off
 	broken chan struct{}                           // closed when it broke off
 	dead   atomic.Bool
+	held   sync.RWMutex // while it is locked, whoever asks the policy waits
 	cut    atomic.Bool  // no link is up
 	link   atomic.Int64 // counts the links that were
 
@@ -119,6 +120,8 @@ func (p *pc) deny(shares ...remote.Share) {
 }
 
 func (p *pc) policy() (remote.Policy, error) {
+	p.held.RLock()
+	defer p.held.RUnlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	shares := map[remote.Share][]string{}
@@ -764,18 +767,8 @@ func TestRMT_22_OnlyWhatBothOwnersAllow(t *testing.T) {
 		of[silent].deny(remote.ShareDecisions)
 		laptop.start()
 		desk.start()
-		record := func(p *pc, id string) {
-			_, _, err := p.db.RecordDecision(t.Context(), decision.Revision{
-				ID: id, Topic: id, Text: "x", Scope: decision.AllSessions(),
-				Author: bridge.Address{ID: "peer-docs", Name: "docs", Agent: bridge.Codex}, CreatedAt: p.now().UnixMilli(),
-			}, func(decision.Revision) []store.Notification { return nil })
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.broker.Changed()
-		}
-		record(laptop, "of-laptop")
-		record(desk, "of-desk")
+		laptop.decide("of-laptop")
+		desk.decide("of-desk")
 		laptop.write("fence", "api", desk) // all that was sent before it has come by then
 		laptop.awaitStage("fence", bridge.StageArrived)
 		desk.write("fence-2", "api", laptop)
@@ -787,10 +780,7 @@ func TestRMT_22_OnlyWhatBothOwnersAllow(t *testing.T) {
 		}
 		of[silent].everything(map[string]string{"laptop": "desk", "desk": "laptop"}[silent])
 		for _, p := range of {
-			p.await("the other's decision", func() bool {
-				all, err := p.db.Decisions(t.Context(), decision.Lookup{})
-				return err == nil && len(all) == 2
-			})
+			p.awaitDecisions(2)
 		}
 	}
 }

@@ -55,9 +55,8 @@ func importDecision(t *sqlitex.Tx, rev decision.Revision, pc string, now int64) 
 	return err
 }
 
-// Imported returns the current decisions that came from a paired PC, and when the
-// newest of all that came from it was made.
-func (d Remote) Imported(ctx context.Context, pc string) (current []decision.Revision, newest int64, err error) {
+// Imported returns the current decisions that came from a paired PC.
+func (d Remote) Imported(ctx context.Context, pc string) (current []decision.Revision, err error) {
 	from := map[string]bool{}
 	err = d.read(ctx, func(v view) error {
 		clear(from)
@@ -70,19 +69,15 @@ func (d Remote) Imported(ctx context.Context, pc string) (current []decision.Rev
 		})
 	})
 	if err != nil || len(from) == 0 {
-		return nil, 0, err
+		return nil, err
 	}
-	all, err := d.Decisions(ctx, decision.Lookup{History: true})
+	all, err := d.Decisions(ctx, decision.Lookup{})
 	for _, rev := range all {
-		if !from[rev.ID] {
-			continue
-		}
-		newest = max(newest, rev.CreatedAt)
-		if rev.Current {
+		if from[rev.ID] {
 			current = append(current, rev)
 		}
 	}
-	return current, newest, err
+	return current, err
 }
 
 // LastDecision counts the decisions that were ever recorded here, so that a change is
