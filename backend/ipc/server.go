@@ -237,7 +237,7 @@ type Conn struct {
 	raw     net.Conn
 	hello   Hello
 	peerPID int
-	pushes  chan envelope
+	pushes  chan *envelope  // pointers: a queue has room for 256, and most stay empty
 	ctx     context.Context //nolint:containedctx // the connection's own life
 	stop    context.CancelFunc
 
@@ -251,7 +251,7 @@ type Conn struct {
 }
 
 func newConn(raw net.Conn, peerPID int) *Conn {
-	conn := &Conn{raw: raw, peerPID: peerPID, pushes: make(chan envelope, pushQueue), requests: map[uint64]context.CancelFunc{}}
+	conn := &Conn{raw: raw, peerPID: peerPID, pushes: make(chan *envelope, pushQueue), requests: map[uint64]context.CancelFunc{}}
 	conn.ctx, conn.stop = context.WithCancel(context.Background())
 	return conn
 }
@@ -299,7 +299,7 @@ func (c *Conn) Push(name string, data any) {
 	c.pushMu.Lock()
 	defer c.pushMu.Unlock()
 	select {
-	case c.pushes <- envelope{Event: name, Data: raw}:
+	case c.pushes <- &envelope{Event: name, Data: raw}:
 	default:
 		c.lagged = true
 	}
@@ -309,7 +309,7 @@ func (c *Conn) pushLoop() {
 	for {
 		select {
 		case e := <-c.pushes:
-			if c.send(e) != nil {
+			if c.send(*e) != nil {
 				return
 			}
 			if c.caughtUp() && c.send(envelope{Event: EventLagged}) != nil {

@@ -43,7 +43,7 @@ const (
 
 // indexCacheKiB is what each connection to the index keeps of it: little, because
 // the broker is small and most questions touch other pages.
-const indexCacheKiB = 1024
+const indexCacheKiB = 500
 
 // indexReaders bounds how many questions are answered at once.
 const indexReaders = 4
