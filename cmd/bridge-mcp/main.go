@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 var version = "0.29.16"
 
 func main() {
-	debug.FreeOSMemory() // what packages have used to get ready, most of it a library's own schemas
+	runtime.GOMAXPROCS(1) // it passes words on: more would wake each other for every one of them
+	debug.FreeOSMemory()  // what packages have used to get ready, most of it a library's own schemas
 	os.Exit(mcp.Main(version, time.Now))
 }
