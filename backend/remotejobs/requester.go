@@ -54,7 +54,7 @@ type Requester struct {
 	mu       sync.Mutex // guards below
 	waiting  map[string]waiting
 	polled   map[string]time.Time // by job
-	polling  map[string]bool      // by PC
+	polling  map[string]polling   // by PC
 	partials map[string]partial   // by PC
 	gap      map[string]time.Time // by PC: when it was polled last
 
@@ -69,6 +69,12 @@ type waiting struct {
 	answer chan remote.Response // capacity 1
 }
 
+// polling is a poll under way: its answer comes on the link on which it was asked, if any.
+type polling struct {
+	since time.Time // when that link came up
+	drop  context.CancelFunc
+}
+
 // NewRequester makes one; Run begins to follow, Close ends it.
 func NewRequester(opts RequesterOptions) *Requester {
 	if opts.Pace == (Pace{}) {
@@ -76,7 +82,7 @@ func NewRequester(opts RequesterOptions) *Requester {
 	}
 	r := &Requester{
 		opts: opts, more: make(chan struct{}, 1), waiting: map[string]waiting{},
-		polled: map[string]time.Time{}, polling: map[string]bool{}, gap: map[string]time.Time{}, partials: map[string]partial{},
+		polled: map[string]time.Time{}, polling: map[string]polling{}, gap: map[string]time.Time{}, partials: map[string]partial{},
 	}
 	r.life, r.end = context.WithCancel(context.Background())
 	return r
@@ -192,6 +198,7 @@ func (r *Requester) follow() {
 	defer tick.Stop()
 	for {
 		wait := tick.C
+		r.dropEnded()
 		jobs := r.opts.Jobs.Followed()
 		if len(jobs) == 0 {
 			wait = nil // until there are some
@@ -208,6 +215,19 @@ func (r *Requester) follow() {
 	}
 }
 
+// dropEnded gives up the polls whose link has ended, so that they do not hold up the next
+// ones for as long as an answer may take.
+func (r *Requester) dropEnded() {
+	r.mu.Lock()
+	polls := maps.Clone(r.polling)
+	r.mu.Unlock()
+	for pc, poll := range polls {
+		if status, err := r.opts.Transport.Of(pc); err != nil || !status.Up || !status.Since.Equal(poll.since) {
+			poll.drop()
+		}
+	}
+}
+
 // due picks of each PC that can be asked the job that was asked for longest ago, where
 // it is time, and notes that it is asked for now.
 func (r *Requester) due(jobs []job.Job) []job.Job {
@@ -216,7 +236,7 @@ func (r *Requester) due(jobs []job.Job) []job.Job {
 	now, next := time.Now(), map[string]job.Job{} //nolint:forbidigo // of a pause, not of a record
 	for _, one := range jobs {
 		pc := one.Mirror.PC
-		if r.polling[pc] || now.Sub(r.gap[pc]) < r.opts.Pace.Gap || now.Sub(r.polled[one.Name]) < r.after(one) {
+		if _, is := r.polling[pc]; is || now.Sub(r.gap[pc]) < r.opts.Pace.Gap || now.Sub(r.polled[one.Name]) < r.after(one) {
 			continue
 		}
 		if before, has := next[pc]; !has || r.polled[one.Name].Before(r.polled[before.Name]) {
@@ -227,7 +247,8 @@ func (r *Requester) due(jobs []job.Job) []job.Job {
 		return !slices.ContainsFunc(jobs, func(one job.Job) bool { return one.Name == name })
 	})
 	for pc, one := range next {
-		r.polling[pc], r.gap[pc], r.polled[one.Name] = true, now, now
+		r.polling[pc] = polling{drop: func() {}}
+		r.gap[pc], r.polled[one.Name] = now, now
 	}
 	return slices.Collect(maps.Values(next))
 }
@@ -243,27 +264,33 @@ func (r *Requester) after(one job.Job) time.Duration {
 
 // poll asks for the state of a job, and fetches what came of it.
 func (r *Requester) poll(one job.Job) {
+	ctx, drop := context.WithCancel(r.life)
+	status, _ := r.opts.Transport.Of(one.Mirror.PC) // its error Ask has, too
+	r.mu.Lock()
+	r.polling[one.Mirror.PC] = polling{status.Since, drop}
+	r.mu.Unlock()
 	defer func() {
+		drop()
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.polling, one.Mirror.PC)
 	}()
-	value, err := r.Ask(r.life, one.Mirror.PC, remote.Request{Operation: remote.State, Job: one.Remote.Name, Peer: peerOf(one)}, nil)
+	value, err := r.Ask(ctx, one.Mirror.PC, remote.Request{Operation: remote.State, Job: one.Remote.Name, Peer: peerOf(one)}, nil)
 	if r.life.Err() != nil {
 		return
 	}
 	err = r.opts.Jobs.HeardFrom(one.Name, value, err)
 	for run := r.opts.Jobs.Missing(one.Name); err == nil && run > 0; run = r.opts.Jobs.Missing(one.Name) {
-		err = r.fetch(one, run)
+		err = r.fetch(ctx, one, run)
 	}
 	if err != nil && r.life.Err() == nil {
 		r.opts.Log.Warn("what a paired PC says of a job could not be taken", "host", one.Remote.Host, "job", one.Name, "err", err)
 	}
 }
 
-func (r *Requester) fetch(one job.Job, run int) error {
+func (r *Requester) fetch(ctx context.Context, one job.Job, run int) error {
 	request := remote.Request{Operation: remote.Control, Job: one.Remote.Name, Peer: peerOf(one), Control: remote.ControlArgs{Result: run}}
-	value, err := r.Ask(r.life, one.Mirror.PC, request, nil)
+	value, err := r.Ask(ctx, one.Mirror.PC, request, nil)
 	if code := bridge.CodeOf(err); code == bridge.NotFound || code == bridge.Storage { // it will not come any more
 		lost := runs.NewEnvelope(one.Name, run, job.Outcome{State: job.Failed, Ended: job.EndFailed}, "", runs.Evidence{}, time.Time{})
 		lost.Error = one.Remote.Host + " cannot tell what came of this run: " + err.Error()
@@ -276,7 +303,7 @@ func (r *Requester) fetch(one job.Job, run int) error {
 		return bridge.Errorf(bridge.Internal, "%s answered without the result of run %d", one.Remote.Host, run)
 	}
 	if value.ResultBytes > 0 && value.ResultBytes <= maxWholeBytes {
-		whole, err := r.whole(one, run)
+		whole, err := r.whole(ctx, one, run)
 		switch code := bridge.CodeOf(err); {
 		case err == nil:
 			value.Result = &whole
@@ -321,13 +348,13 @@ func (r *Requester) keep(one job.Job, p partial) {
 }
 
 // whole reads by parts a result that one frame does not carry.
-func (r *Requester) whole(one job.Job, run int) (result runs.Envelope, err error) {
+func (r *Requester) whole(ctx context.Context, one job.Job, run int) (result runs.Envelope, err error) {
 	host := one.Remote.Host
 	request := remote.Request{Operation: remote.ReadResult, Job: one.Remote.Name, Peer: peerOf(one), Control: remote.ControlArgs{Result: run}}
 	data := r.taken(one, run, &request.Of)
 	for {
 		request.From = int64(len(data))
-		value, err := r.Ask(r.life, one.Mirror.PC, request, nil)
+		value, err := r.Ask(ctx, one.Mirror.PC, request, nil)
 		if err != nil {
 			if bridge.CodeOf(err) == bridge.Unavailable { // it is read on from here
 				r.keep(one, partial{one.Name, run, request.Of, data})

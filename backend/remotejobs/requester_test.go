@@ -21,6 +21,7 @@ import (
 type far struct {
 	mu     sync.Mutex
 	asked  map[string][]time.Time                  // when, by job
+	since  time.Time                               // when the link came up
 	answer func(pc string, request remote.Request) // nil answers nothing
 }
 
@@ -43,7 +44,9 @@ func (f *far) SendBulk(ctx context.Context, pc string, frame remote.Frame) error
 }
 
 func (f *far) Of(pc string) (remote.Status, error) {
-	return remote.Status{PC: remote.PC{ID: pc, Name: pc}, Up: true, Release: "1.0", Capabilities: []string{remote.Capability}}, nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return remote.Status{PC: remote.PC{ID: pc, Name: pc}, Up: true, Since: f.since, Release: "1.0", Capabilities: []string{remote.Capability}}, nil
 }
 
 func (f *far) Status() []remote.Status { return nil }
@@ -104,6 +107,42 @@ func TestRMT_15_EachJobIsAskedForEveryTwoSecondsAndAPairBelowItsLimit(t *testing
 			})
 		})
 	}
+}
+
+func TestRMT_15_AJobIsAskedForAgainAsSoonAsItsLinkIsAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{asked: map[string][]time.Time{}, since: time.Now()}
+		jobs := running(1, 1)
+		r := NewRequester(RequesterOptions{Transport: f, Jobs: given{jobs}, Log: slog.New(slog.DiscardHandler)})
+		r.Run()
+		defer r.Close()
+		began := time.Now()
+		asked := func(want ...time.Duration) {
+			t.Helper()
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			at := f.asked[jobs[0].Name]
+			if len(at) != len(want) {
+				t.Fatalf("it was asked for %d times in %s, want %d", len(at), time.Since(began), len(want))
+			}
+			for i, want := range want {
+				if got := at[i].Sub(began); got < want || got > want+time.Second {
+					t.Errorf("it was asked for after %s, want %s", got, want)
+				}
+			}
+		}
+		<-time.After(3 * time.Second) // nothing answers
+		asked(0)
+		f.mu.Lock()
+		f.since = time.Now()
+		f.mu.Unlock()
+		<-time.After(time.Second)
+		asked(0, 3*time.Second)
+		<-time.After(8 * time.Second)
+		asked(0, 3*time.Second)
+		<-time.After(2 * time.Second)
+		asked(0, 3*time.Second, 13*time.Second)
+	})
 }
 
 func TestRMT_13_EachRequestWaitsAsLongAsItMay(t *testing.T) {
