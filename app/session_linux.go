@@ -25,6 +25,9 @@ type session struct {
 	places map[uint32]string // by notice
 }
 
+// bootAddress is where Wails serves the window's own page.
+const bootAddress = "wails://wails/"
+
 const (
 	noticeService = "org.freedesktop.Notifications"
 	noticePath    = "/org/freedesktop/Notifications"

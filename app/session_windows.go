@@ -8,6 +8,9 @@ import (
 	"bridge/backend/bridge"
 )
 
+// bootAddress is where Wails serves the window's own page.
+const bootAddress = "http://wails.localhost/"
+
 // session is the desktop session that this process runs in. Windows always has a
 // tray; notices are not shown there.
 type session struct{ clicks chan string }

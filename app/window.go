@@ -44,7 +44,7 @@ type window struct {
 
 	mu     sync.Mutex      // guards below
 	ctx    context.Context //nolint:containedctx // Wails' handle of the window, nil before its first page
-	url    string          // the address of the last broker's dashboard, empty before it is known
+	url    string          // the address of the present broker's dashboard, empty before it is known
 	opened string          // the address of the dashboard that the boot page has led to, empty before
 	wanted bool            // it shall be shown as soon as it is there
 	place  string          // where in the dashboard the boot page shall lead
@@ -70,6 +70,7 @@ func (w *window) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Has("retry") {
 		w.link.retry()
 	}
+	w.left()
 	ctx, cancel := context.WithTimeout(r.Context(), bootPatience)
 	defer cancel()
 	ticket, err := w.link.ticket(ctx)
@@ -83,11 +84,19 @@ func (w *window) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(out).Encode(answer) // as above
 }
 
+// left notes that the window shows the boot page: only that one asks.
+func (w *window) left() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.opened = ""
+}
+
 // leave notes that the dashboard is opened now by that ticket, and returns where in it.
 func (w *window) leave(ticket string) (place string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.opened = addressOf(ticket)
+	w.url = w.opened // the ticket is the broker's own word
 	place, w.place = w.place, ""
 	return place
 }
@@ -135,16 +144,30 @@ const linksOutside = `if (location.protocol === "http:") document.addEventListen
   fetch("/api/open", { method: "POST", headers: { "content-type": "application/json", "x-bridge": "1" }, body: JSON.stringify({ url: link.href }) });
 });`
 
+// deadPagePause keeps a page that fails again and again from being opened without end.
+const deadPagePause = time.Second
+
+// leaveDead leads away from a page that is none of Bridge's, like the one that says that a
+// connection was refused: a broker that ends while its page opens leaves the window there,
+// and nothing on it tries again. The dashboard of another broker is left at once. Pages of
+// Bridge carry data-bridge, the dashboard from when its program runs.
+func leaveDead(moved bool) string {
+	return fmt.Sprintf(`(() => {
+  const page = document.documentElement.dataset.bridge;
+  if (page === "boot" || page && !%t) return;
+  setTimeout(() => { location.href = %q; }, page ? 0 : %d);
+})();`, moved, bootAddress, deadPagePause.Milliseconds())
+}
+
 // loaded is called with each page that the window has loaded. Only from the first
 // one on does it do what it is told: before, Wails would undo that itself.
 func (w *window) loaded(ctx context.Context) {
 	w.mu.Lock()
 	first := w.ctx == nil
 	w.ctx = ctx
-	wanted := w.wanted
+	wanted, moved := w.wanted, w.moved()
 	w.mu.Unlock()
-	runtime.WindowExecJS(ctx, linksOutside)
-	w.catchUp()
+	runtime.WindowExecJS(ctx, linksOutside+leaveDead(moved))
 	if !first {
 		return
 	}
@@ -179,7 +202,7 @@ func (w *window) handle() context.Context {
 // "#/storage", when one is given.
 func (w *window) show(place string) {
 	w.mu.Lock()
-	ctx, booted := w.ctx, w.opened != ""
+	ctx, booted := w.ctx, w.opened != "" && !w.moved()
 	w.wanted = true
 	if !booted && place != "" {
 		w.place = place // the boot page leads there
@@ -195,32 +218,28 @@ func (w *window) show(place string) {
 	runtime.WindowShow(ctx)
 }
 
+// moved reports whether the window was led to the dashboard of a broker that is no longer
+// the one: it is on its way back to the boot page then, whose question ends this. mu is held.
+func (w *window) moved() bool {
+	return w.opened != "" && w.url != "" && w.opened != w.url
+}
+
 // follow keeps the window on the dashboard of the present broker: after a broker
 // that serves it at another address the boot page asks anew. One that comes back
 // at the same address is the page's own business, which keeps what is being
-// written there.
+// written there. A page of the old broker that is just opening may get in between:
+// loaded leads away from that. A window that is not there yet does so with its
+// first page, too: Wails ends a process that asks it for something without its handle.
 func (w *window) follow(address string) {
 	if address == "" {
 		return
 	}
 	w.mu.Lock()
+	ctx, known := w.ctx, w.url == address
 	w.url = address
+	moved := w.moved()
 	w.mu.Unlock()
-	w.catchUp()
-}
-
-// catchUp leads a window whose dashboard is no longer the broker's back to the boot page.
-// One that is not there yet does so with its first page: Wails ends a process that asks it
-// for something without its handle.
-func (w *window) catchUp() {
-	w.mu.Lock()
-	ctx := w.ctx
-	moved := ctx != nil && w.opened != "" && w.url != "" && w.opened != w.url
-	if moved {
-		w.opened = ""
-	}
-	w.mu.Unlock()
-	if moved {
+	if ctx != nil && moved && !known {
 		runtime.WindowReloadApp(ctx)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -518,6 +520,86 @@ func TestDSK_01_TheWindowSurvivesItsBroker(t *testing.T) {
 	second := d.broker(func(s api.Status) bool { return s.Host == "desktop" && s.PID == app.cmd.Process.Pid })
 	until(t, "the window shows the new dashboard", func() bool { return connections(t, second.URL) > 0 })
 	d.awaitPage(second.URL)
+}
+
+// A broker that dies while its page opens leaves the window at none of Bridge's pages:
+// "connection refused" is no place to stay, whatever address the next broker has.
+func TestDSK_01_TheWindowSurvivesABrokerThatDiesAsItsPageOpens(t *testing.T) {
+	for _, next := range []string{"at the same address", "at another address"} {
+		t.Run("DSK-01 the next one is "+next, func(t *testing.T) {
+			d := newDesk(t, true)
+			serve := d.bridge("serve")
+			first := d.broker(anyBroker)
+			if next == "at the same address" {
+				d.set("BRIDGE_PORT", first.URL[strings.LastIndex(first.URL, ":")+1:])
+			}
+			d.whenTold("/launch?key=", func() { // from here on it answers nobody
+				if err := serve.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+					t.Error(err)
+				}
+			})
+			app := d.app()
+			until(t, "its page opens", func() bool { return connections(t, first.URL) > 0 })
+			if err := serve.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			second := d.broker(func(s api.Status) bool { return s.PID == app.cmd.Process.Pid })
+			if same := second.URL == first.URL; same != (next == "at the same address") {
+				t.Fatalf("the next one is at %s, the first was at %s", second.URL, first.URL)
+			}
+			d.awaitPage(second.URL)
+			d.awaitStill()
+			before := d.screen.picture(t)
+			d.join("alpha")
+			until(t, "the page shows the new session", func() bool { return d.screen.changedPicture(t, before) })
+		})
+	}
+}
+
+// whenTold calls do when a broker's answer holds that text, before the answer arrives: it
+// stands between the home's socket and the broker, until the next broker takes the place.
+func (d *desk) whenTold(text string, do func()) {
+	d.t.Helper()
+	socket, moved := d.home.Socket(), d.home.Socket()+".moved"
+	if err := os.Rename(socket, moved); err != nil {
+		d.t.Fatal(err)
+	}
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	listener.(*net.UnixListener).SetUnlinkOnClose(false) // it may be another's by then
+	d.t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			broker, err := net.Dial("unix", moved)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			go func() {
+				_, _ = io.Copy(broker, client)
+				broker.Close()
+			}()
+			go func() {
+				defer client.Close()
+				answer := make([]byte, 1<<16) // more than what is looked for takes
+				for {
+					n, err := broker.Read(answer)
+					if bytes.Contains(answer[:n], []byte(text)) {
+						do()
+					}
+					if _, failed := client.Write(answer[:n]); err != nil || failed != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
 }
 
 // What a desktop may lack is said in one sentence and takes nothing else away.

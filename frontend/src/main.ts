@@ -5,6 +5,10 @@ import { theme } from './lib/theme.svelte';
 
 theme.start();
 
+// By this the native window tells that the page is here and not a browser's word
+// that it could not be opened.
+document.documentElement.dataset.bridge = 'dashboard';
+
 const target = document.getElementById('app');
 if (target === null) throw new Error('the page has no place for the app');
 mount(App, { target });

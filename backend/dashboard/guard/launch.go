@@ -11,7 +11,7 @@ import (
 // the new Strict cookie back. The place in the page that the link names is kept.
 const bounceScript = `location.replace("/"+location.hash)`
 
-const bouncePage = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Bridge</title></head>` +
+const bouncePage = `<!doctype html><html lang="en" data-bridge="launch"><head><meta charset="utf-8"><title>Bridge</title></head>` +
 	`<body><p><a href="/">Open Bridge</a></p><script>` + bounceScript + `</script></body></html>`
 
 // bouncePolicy allows exactly that script.
