@@ -97,11 +97,13 @@ func (f *mcpFlags) run(ctx context.Context, p worker.Program) error {
 	log, closeLog := worker.OpenLog(p.Home, p.Getenv)
 	defer closeLog()
 	jobs, agents := jobsAllowed(p.Home, p.Getenv)
+	input, restore := pollable(p.Stdin, p.Stdout, os.Stderr)
+	defer restore()
 	return mcpserver.Run(ctx, mcpserver.Options{
 		Register: f.register, Target: target, Start: p.StartBroker(), Journal: ipc.Journal{Dir: p.Home.ReadJournal()},
 		Version: p.Version, Now: p.Now, Log: log, HostLives: sameProcess(f.register.AgentPID),
 		Jobs: jobs && (f.delegate || !f.register.Runner && (f.asks || byHand(p, f.register.Kind))), ACP: agents, Job: p.Getenv(sandbox.JobVariable), JobToken: p.Getenv(sandbox.TokenVariable),
-	}, p.Stdin, p.Stdout)
+	}, input, p.Stdout)
 }
 
 // parseKind reads the kind of a session. An agent of the kind ACP has one only while
