@@ -53,7 +53,7 @@ func (d delivery) steps() []shape.Step {
 	steps := make([]shape.Step, len(facts))
 	for i, stage := range bridge.Stages() {
 		step := shape.Step{Stage: stage, Via: facts[i].Via, Evidence: facts[i].Evidence, Possible: true}
-		switch obstacle := d.neverWakes(); {
+		switch {
 		case facts[i].Happened():
 			step.At = &facts[i].At
 		case i < furthest:
@@ -62,8 +62,10 @@ func (d delivery) steps() []shape.Step {
 			step.Possible, step.Evidence = false, "it expired first"
 		case d.Stage() == bridge.StageRefused:
 			step.Possible, step.Evidence = false, d.Remote.Host+" refused it"
-		case stage == bridge.StageWoken && obstacle != "":
-			step.Possible, step.Evidence = false, obstacle
+		case stage == bridge.StageWoken:
+			if obstacle := d.neverWakes(); obstacle != "" {
+				step.Possible, step.Evidence = false, obstacle
+			}
 		}
 		steps[i] = step
 	}

@@ -106,7 +106,7 @@ func (s sentence) of(f Facts) string {
 }
 
 func (f Facts) fill(text string) string {
-	return strings.NewReplacer("{name}", f.Name, "{kind}", string(f.Kind)).Replace(text)
+	return strings.ReplaceAll(strings.ReplaceAll(text, "{kind}", string(f.Kind)), "{name}", f.Name)
 }
 
 // childRow is what a kind offers for native children.
