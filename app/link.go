@@ -174,6 +174,15 @@ func (l *link) ticket(ctx context.Context) (string, error) {
 	return client.Ticket(ctx)
 }
 
+// entry returns what to start the owner's browser with.
+func (l *link) entry(ctx context.Context) (string, error) {
+	client, err := l.reach(ctx)
+	if err != nil {
+		return "", err
+	}
+	return client.Entry(ctx)
+}
+
 // lookPatience bounds how long the facts wait for a broker or its answer.
 const lookPatience = 2 * time.Second
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
-	"bridge/backend/dashboard/guard"
 	"bridge/backend/ipc"
+	"bridge/backend/ipc/api"
 )
 
 // desktop is the running app.
@@ -221,11 +221,11 @@ func (d *desktop) withoutWindow(ctx context.Context) error {
 		return err
 	}
 	if d.tray == nil {
-		secret, err := d.opts.Daemon.Home.LaunchSecret()
+		link, err := client.LaunchLink(ctx, api.LaunchArgs{})
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(d.opts.Stdout, "bridge: ready %s%s\n", client.Welcome().URL, guard.LaunchPath(string(secret)))
+		fmt.Fprintf(d.opts.Stdout, "bridge: ready %s\n", link)
 		if client.Welcome().PID != os.Getpid() {
 			return nil
 		}
@@ -250,9 +250,9 @@ func (d *desktop) browse() {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), connectPatience)
 		defer cancel()
-		link, err := d.link.ticket(ctx)
+		entry, err := d.link.entry(ctx)
 		if err == nil {
-			err = d.opts.Daemon.OpenLink(context.Background(), link) // it may last as long as the browser
+			err = d.opts.Daemon.OpenLink(context.Background(), entry) // it may last as long as the browser
 		}
 		if err != nil {
 			d.storage.tell(func(known *Storage) { known.Result = "The browser could not be opened: " + err.Error() })

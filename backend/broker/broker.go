@@ -15,6 +15,7 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
+	"bridge/backend/broker/entry"
 	"bridge/backend/broker/feed"
 	"bridge/backend/broker/presence"
 	"bridge/backend/broker/serving"
@@ -38,7 +39,7 @@ type Options struct {
 	Host     string        // who hosts it: serve, background, desktop, service
 	Version  string        // of this build
 	URL      func() string // dashboard address without key, "" when none is served
-	Ticket   func() string // a one-time launch address, "" when none is served
+	Keys     entry.Keys    // of the dashboard
 	// Queue finds codex's queue command.
 	Queue func() (agent.Queue, error)
 	// CLI finds the program of a kind and its version; nil asks nobody.
@@ -221,9 +222,11 @@ func (b *Broker) index() map[string]serving.Operation {
 		serving.By(api.OpMod, b.mods.modWait),
 		serving.By(api.OpModReport, b.mods.modReport),
 		serving.By(api.OpSubscribe, b.subscribe),
-		serving.By(api.OpTicket, b.ticket),
 		serving.By(api.OpRetire, b.retire),
 	} {
+		index[o.Name] = o
+	}
+	for _, o := range entry.Operations(entry.Options{Keys: b.opts.Keys, URL: b.opts.URL, Presence: b.Presence}) {
 		index[o.Name] = o
 	}
 	for _, row := range api.DelegatedOperations() {
@@ -281,14 +284,6 @@ func (b *Broker) subscribe(_ context.Context, l *link, _ api.Empty) (api.Empty, 
 		b.feed.Subscribe(l.Conn)
 	}
 	return api.Empty{}, nil
-}
-
-func (b *Broker) ticket(context.Context, *link, api.Empty) (string, error) {
-	address := b.opts.Ticket()
-	if address == "" {
-		return "", bridge.Errorf(bridge.Unavailable, "this broker serves no dashboard; its log says why")
-	}
-	return address, nil
 }
 
 // HostBackground names the broker that a session started because none ran.

@@ -75,7 +75,7 @@ func (b *bench) start() {
 	}
 	b.broker, err = New(ctx, Options{
 		Home: b.home, Settings: func() (config.Settings, error) { return b.home.Settings(b.getenv) }, DB: b.db, Now: b.now, Log: log,
-		Host: "serve", Version: "test", URL: func() string { return "" }, Ticket: func() string { return "" }, Retire: func() {}, Queue: func() (agent.Queue, error) { return b.queue, nil }, CLI: b.cli, Pace: b.pace,
+		Host: "serve", Version: "test", URL: func() string { return "" }, Retire: func() {}, Queue: func() (agent.Queue, error) { return b.queue, nil }, CLI: b.cli, Pace: b.pace,
 		step: b.step,
 	})
 	if err != nil {

@@ -2,12 +2,13 @@ package broker
 
 import (
 	"bridge/backend/ipc"
+	"bridge/backend/job"
 )
 
 // anyJob are delegated jobs that believe everybody.
 type anyJob struct{ Delegated }
 
-func (anyJob) JobOf(int) (string, error)    { return "", nil }
-func (anyJob) Prove(string, string) error   { return nil }
-func (anyJob) MaySend(string, string) error { return nil }
-func (anyJob) Disconnected(*ipc.Conn)       {}
+func (anyJob) JobOf(job.Process) (string, error) { return "", nil }
+func (anyJob) Prove(string, string) error        { return nil }
+func (anyJob) MaySend(string, string) error      { return nil }
+func (anyJob) Disconnected(*ipc.Conn)            {}

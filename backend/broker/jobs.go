@@ -14,9 +14,9 @@ import (
 // Delegated serves the operations of delegated jobs in the broker's process.
 type Delegated interface {
 	serving.Part
-	// JobOf names the running job that a process is part of, "" for none. The error
-	// refuses a process of which nobody can tell.
-	JobOf(pid int) (string, error)
+	// JobOf returns the name of the running job that a process is part of, "" for none. It
+	// fails with Denied when nobody can tell.
+	JobOf(process job.Process) (string, error)
 	// Prove refuses whoever is not that job while it runs.
 	Prove(job, token string) error
 	// MaySend refuses a message of a job to whom it was not given (JOB-12).
@@ -42,7 +42,7 @@ func (b *Broker) insideOf(conn *ipc.Conn) (string, error) {
 	if b.jobs == nil {
 		return "", nil
 	}
-	name, err := b.jobs.JobOf(conn.PeerPID())
+	name, err := b.jobs.JobOf(conn.Peer())
 	if err == nil && name != "" && conn.Hello().Role != api.RoleSession {
 		err = bridge.Errorf(bridge.Denied, "this process is part of %s, a delegated job: it has Bridge's tools for jobs, and nothing else", name)
 	}

@@ -83,6 +83,8 @@ var operationRoles = map[string]string{
 	"take_back_rule":    "owner",
 	"subscribe":         "dashboard",
 	"ticket":            "session owner dashboard",
+	"entry":             "owner dashboard",
+	"launch":            "owner dashboard",
 	"retire":            "owner",
 }
 

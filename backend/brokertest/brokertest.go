@@ -58,7 +58,7 @@ func ServeJobs(t testing.TB, start func(folder string) (pid int, err error)) Run
 	}
 	b, err := broker.New(t.Context(), broker.Options{
 		Home: home, Settings: func() (config.Settings, error) { return home.Settings(noEnv) }, DB: db, Now: time.Now, Log: log, Host: "serve",
-		Version: "test", URL: func() string { return "" }, Ticket: func() string { return "" }, Retire: func() {},
+		Version: "test", URL: func() string { return "" }, Retire: func() {},
 		Queue: func() (agent.Queue, error) { return agent.Queue{}, nil },
 	})
 	if err != nil {

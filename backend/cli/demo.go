@@ -160,7 +160,7 @@ func (d demoRun) show(ctx context.Context, running *daemon.Daemon, cast demo.Cas
 	if _, err := fmt.Fprintf(d.Stdout, "bridge: ready %s\n", link); err != nil {
 		return fmt.Errorf("nobody reads what the demo prints: %w", err)
 	}
-	if !d.noOpen && openBrowser(ctx, link) != nil {
+	if !d.noOpen && d.browse(ctx, running) != nil {
 		fmt.Fprintln(d.Stdout, "Open the link above in a browser.")
 	}
 	if d.rounds > 0 {
@@ -208,4 +208,13 @@ func (d demoRun) end(dir string) error {
 		ipc.Pause(context.Background(), 100*time.Millisecond)
 	}
 	return err
+}
+
+// browse opens the demo's page in the browser.
+func (d demoRun) browse(ctx context.Context, running *daemon.Daemon) error {
+	entry, err := running.EntryURL()
+	if err != nil {
+		return err
+	}
+	return openBrowser(ctx, entry)
 }

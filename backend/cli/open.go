@@ -8,8 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"bridge/backend/bridge"
-	"bridge/backend/dashboard/guard"
+	"bridge/backend/ipc/api"
 )
 
 func openCommand(a *App) *cobra.Command {
@@ -21,11 +20,15 @@ func openCommand(a *App) *cobra.Command {
 				return err
 			}
 			defer client.Close()
-			link, err := client.Ticket(cmd.Context())
+			entry, err := client.Entry(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if err := openBrowser(cmd.Context(), link); err != nil {
+			if err := openBrowser(cmd.Context(), entry); err != nil {
+				link, err := client.Ticket(cmd.Context())
+				if err != nil {
+					return err
+				}
 				fmt.Fprintf(a.Stdout, "No browser could be started here. This link opens the dashboard once, within 30 seconds:\n%s\n", link)
 				return nil
 			}
@@ -35,7 +38,8 @@ func openCommand(a *App) *cobra.Command {
 	}
 }
 
-// openBrowser hands a link to the desktop.
+// openBrowser has the desktop open an address or a file. Other users of this computer
+// can read the command line, so the address must hold no key.
 func openBrowser(ctx context.Context, link string) error {
 	command := []string{"xdg-open"}
 	switch runtime.GOOS {
@@ -48,23 +52,22 @@ func openBrowser(ctx context.Context, link string) error {
 }
 
 func urlCommand(a *App) *cobra.Command {
-	return a.jsonFlag(&cobra.Command{
-		Use: "url", Short: "Print the dashboard's launch link", Example: "  bridge url", Args: noArgs,
+	renew := false
+	command := a.jsonFlag(&cobra.Command{
+		Use: "url", Short: "Print the dashboard's launch link", Example: "  bridge url\n  bridge url --new", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, home, err := a.dialOwner(cmd.Context(), true)
+			client, _, err := a.dialOwner(cmd.Context(), true)
 			if err != nil {
 				return err
 			}
 			defer client.Close()
-			secret, err := home.LaunchSecret()
+			link, err := client.LaunchLink(cmd.Context(), api.LaunchArgs{New: renew})
 			if err != nil {
 				return err
 			}
-			if client.Welcome().URL == "" {
-				return bridge.Errorf(bridge.Unavailable, "the broker serves no dashboard; %s says why", home.Log())
-			}
-			link := client.Welcome().URL + guard.LaunchPath(string(secret))
 			return a.print(map[string]string{"url": link}, link+"\n")
 		},
 	})
+	command.Flags().BoolVar(&renew, "new", false, "make a new link; end the old one and sign every browser out")
+	return command
 }

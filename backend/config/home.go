@@ -81,6 +81,10 @@ func (h Home) ConfigFile() string { return h.at("config.json") }
 // TokenFile holds the secret between this user's bridge processes (MSG-02).
 func (h Home) TokenFile() string { return h.at("token") }
 
+// EntryPage is the file that leads the owner's browser to the dashboard, for some
+// seconds, where the system does not tell whose a connection is.
+const EntryPage = "open.html"
+
 // LaunchSecretFile holds the dashboard's secret (AUT-01).
 func (h Home) LaunchSecretFile() string { return h.at("launch-secret") }
 

@@ -28,7 +28,6 @@ import (
 	"bridge/backend/dashboard"
 	"bridge/backend/dashboard/guard"
 	"bridge/backend/dashboard/queue"
-	"bridge/backend/dashboard/runs"
 	"bridge/backend/disk"
 	"bridge/backend/files"
 	"bridge/backend/gitwork"
@@ -48,6 +47,7 @@ import (
 	"bridge/backend/remotejobs"
 	"bridge/backend/rule"
 	"bridge/backend/rules"
+	"bridge/backend/sandbox"
 	"bridge/backend/sharing"
 	"bridge/backend/sqlitex"
 	"bridge/backend/store"
@@ -448,7 +448,7 @@ func (d *Daemon) startBroker(ctx context.Context) (err error) {
 		Version:    d.opts.Version,
 		HoldShared: d.older.JSON > 0,
 		URL:        d.URL,
-		Ticket:     func() string { return d.launch(d.tickets.Issue()) },
+		Keys:       keys{d},
 		Queue:      d.queue,
 		CLI:        d.cli,
 		Retire:     func() { d.once.Do(func() { close(d.retired) }) },
@@ -590,11 +590,7 @@ func (d *Daemon) startDashboard(context.Context) error {
 	if err != nil {
 		return err
 	}
-	var delegated runs.Jobs // a nil one of another type would not be nil
-	var inside func(net.Conn) (string, error)
-	if d.jobs != nil {
-		delegated, inside = d.jobs, d.jobs.JobOfConn
-	}
+	delegated, jobOf := delegatedJobs(d)
 	peers, lists := linked(d)
 	var asked queue.Questions
 	if d.questions != nil {
@@ -604,11 +600,13 @@ func (d *Daemon) startDashboard(context.Context) error {
 		Prompts:         d.prompts,
 		NetworkSettings: config.File{Home: d.opts.Home},
 		Secret:          d.opts.Home.LaunchSecret,
+		Browsers:        config.BrowsersFile{Home: d.opts.Home},
 		Tickets:         d.tickets,
 		Reader:          func(context.Context) (dashboard.Reader, error) { return d.db, nil },
 		Broker:          d.broker,
 		Jobs:            delegated,
-		Inside:          inside,
+		JobOf:           jobOf,
+		UserOf:          sandbox.SameUser,
 		Peering:         peers,
 		NetworkLists:    lists,
 		Agents:          d.agents(),
@@ -686,17 +684,6 @@ func (d *Daemon) startLink(context.Context) error {
 
 // URL is the dashboard's address, without its key.
 func (d *Daemon) URL() string { return "http://" + d.web.Addr().String() }
-
-func (d *Daemon) launch(key string) string { return d.URL() + guard.LaunchPath(key) }
-
-// LaunchURL opens the dashboard for whoever has it: it carries the secret.
-func (d *Daemon) LaunchURL() (string, error) {
-	secret, err := d.opts.Home.LaunchSecret()
-	if err != nil {
-		return "", err
-	}
-	return d.launch(string(secret)), nil
-}
 
 // Done is closed when the daemon wants to end by itself: it was asked to make
 // room, or nothing needs it any more. The caller then calls Close.

@@ -81,7 +81,7 @@ func benchServer(b *testing.B) (*liveBroker, *httptest.Server, func(string) *htt
 	})
 	server := httptest.NewServer(board)
 	b.Cleanup(func() { _ = board.Close(); server.Close() })
-	value, err := board.guard.CookieValue()
+	value, err := board.guard.NewCookie()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -42,7 +42,9 @@ type Options struct {
 	// Secret gives the launch secret. It is asked at every request, so that a
 	// replaced secret shuts out old cookies.
 	Secret func() (config.Secret, error)
-	// Tickets are the one-time keys that open the page beside the secret.
+	// Browsers keeps the cookies that are valid; nil keeps them in memory alone.
+	Browsers guard.BrowserStore
+	// Tickets are the keys that open the page.
 	Tickets *guard.Tickets
 	// Reader gives the store's read side. It is asked at every request and may
 	// return the same one each time; the dashboard never closes it. An error
@@ -58,9 +60,12 @@ type Options struct {
 	NetworkSettings network.Settings
 	// NetworkLists is what paired PCs show of themselves; nil where there are none.
 	NetworkLists func(context.Context) api.NetworkLists
-	// Inside names the delegated job that a connection comes from the inside of, "" for
-	// none; nil where there are none.
-	Inside func(net.Conn) (job string, err error)
+	// JobOf returns the name of the delegated job at the other end of a connection, "" for
+	// none; nil where there are no jobs.
+	JobOf func(net.Conn) (job string, err error)
+	// UserOf fails when a connection is not this user's, and reports whether the system
+	// tells; nil where it never does.
+	UserOf func(net.Conn) (known bool, err error)
 	// Agents finds the agent CLIs of this computer and connects them; nil where
 	// there are none to show.
 	Agents Agents
@@ -229,7 +234,7 @@ func New(opts Options) *Dashboard {
 	ctx, stop := context.WithCancel(context.Background())
 	from := &sources{open: opts.Reader, broker: opts.Broker, maxHops: opts.MaxHops, now: opts.Now}
 	d := &Dashboard{
-		guard:     guard.New(guard.Options{Secret: opts.Secret, Tickets: opts.Tickets, Inside: opts.Inside, Now: opts.Now}),
+		guard:     guard.New(guard.Options{Secret: opts.Secret, Browsers: opts.Browsers, Tickets: opts.Tickets, Job: opts.JobOf, User: opts.UserOf, Now: opts.Now}),
 		log:       opts.Log,
 		sources:   from,
 		messages:  messages{from},
@@ -283,6 +288,13 @@ func (d *Dashboard) follow(ctx context.Context, doctor storage.Doctor) {
 	} else {
 		d.events.alone = true
 	}
+}
+
+// EndCookies ends every cookie and every event stream: each browser needs a launch link
+// again.
+func (d *Dashboard) EndCookies() {
+	d.guard.EndCookies()
+	d.events.endStreams()
 }
 
 // Close stops maintenance that runs, ends every event stream and stops following

@@ -49,6 +49,7 @@ type world struct {
 	board   *Dashboard
 	server  *httptest.Server
 	tickets *guard.Tickets
+	cookie  string // of request; made once, when it is first needed
 	log     *logBuffer
 	clock   *clock
 }
@@ -122,7 +123,9 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 		c(&opts)
 	}
 	w.board = New(opts)
-	w.server = httptest.NewServer(w.board)
+	w.server = httptest.NewUnstartedServer(w.board)
+	w.server.Config.ConnContext = w.board.ConnContext
+	w.server.Start()
 	t.Cleanup(func() {
 		_ = w.board.Close()
 		w.server.Close()
@@ -141,11 +144,12 @@ func (w *world) request(method, path, body string, change ...func(*http.Request)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	value, err := w.board.guard.CookieValue()
-	if err != nil {
-		w.t.Fatal(err)
+	if w.cookie == "" {
+		if w.cookie, err = w.board.guard.NewCookie(); err != nil {
+			w.t.Fatal(err)
+		}
 	}
-	r.AddCookie(&http.Cookie{Name: guard.CookieName, Value: value})
+	r.AddCookie(&http.Cookie{Name: guard.CookieName, Value: w.cookie})
 	if guardFor(nil, r) == guard.Mutation {
 		r.Header.Set("x-bridge", "1")
 		r.Header.Set("Content-Type", "application/json")

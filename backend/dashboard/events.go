@@ -176,6 +176,16 @@ func (e *events) close() {
 	}
 }
 
+// endStreams ends all streams. Their pages ask again, and need a valid cookie then.
+func (e *events) endStreams() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for stream := range e.streams {
+		close(stream.closed)
+		delete(e.streams, stream)
+	}
+}
+
 // stream answers GET /api/events.
 func (e *events) stream(w http.ResponseWriter, r *http.Request) error {
 	stream, err := e.join()

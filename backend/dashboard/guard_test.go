@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -295,7 +296,7 @@ func TestEveryRouteRefusesOtherMethodsAndUnknownPathsAre404(t *testing.T) {
 
 func TestAUT_01_TheLaunchLinkGivesAStrictCookieAndABouncePage(t *testing.T) {
 	w := newWorld(t)
-	a := w.do(w.request(http.MethodGet, guard.LaunchPath(string(testSecret)), "", func(r *http.Request) { r.Header.Del("Cookie") }))
+	a := w.do(w.request(http.MethodGet, guard.LaunchPath(w.tickets.Link()), "", func(r *http.Request) { r.Header.Del("Cookie") }))
 	if a.status != http.StatusOK {
 		t.Fatalf("status %d, want 200: %s", a.status, a.body)
 	}
@@ -359,9 +360,9 @@ func TestAUT_01_WrongLaunchKeysAreRateLimited(t *testing.T) {
 		refused(t, fmt.Sprintf("wrong key %d", i), w.get(guard.LaunchPath("wrong")), http.StatusForbidden)
 	}
 	refused(t, "one more", w.get(guard.LaunchPath("wrong")), http.StatusTooManyRequests)
-	refused(t, "the right key meanwhile", w.get(guard.LaunchPath(string(testSecret))), http.StatusTooManyRequests)
+	refused(t, "the right key meanwhile", w.get(guard.LaunchPath(w.tickets.Link())), http.StatusTooManyRequests)
 	w.clock.Advance(time.Minute)
-	if a := w.get(guard.LaunchPath(string(testSecret))); a.status != http.StatusOK {
+	if a := w.get(guard.LaunchPath(w.tickets.Link())); a.status != http.StatusOK {
 		t.Errorf("a minute later: status %d, want 200", a.status)
 	}
 }
@@ -385,7 +386,7 @@ func TestAUT_03_NoSecretInLogsAnswersOrErrors(t *testing.T) {
 	}
 	ticket := w.tickets.Issue()
 	note(w.get(guard.LaunchPath(ticket)))
-	note(w.get(guard.LaunchPath(string(testSecret))))
+	note(w.get(guard.LaunchPath(w.tickets.Link())))
 	note(w.get("/launch?key=" + string(testSecret) + "&key=wrong"))
 	note(w.get("/api/state?key=" + string(testSecret)))
 	note(w.get("/api/messages?peer=x&before=" + string(testSecret)))
@@ -439,7 +440,7 @@ func TestEveryAnswerCarriesTheSecurityHeaders(t *testing.T) {
 		"Cross-Origin-Resource-Policy": "same-origin",
 		"Cache-Control":                "no-store",
 	}
-	for _, path := range []string{"/", "/assets/app.js", "/api/state", "/nowhere", guard.LaunchPath("wrong"), guard.LaunchPath(string(testSecret))} {
+	for _, path := range []string{"/", "/assets/app.js", "/api/state", "/nowhere", guard.LaunchPath("wrong"), guard.LaunchPath(w.tickets.Link())} {
 		a := w.get(path)
 		for name, value := range want {
 			if got := a.header.Get(name); got != value {
@@ -488,5 +489,122 @@ func TestThePageIsServedOrSaysHowToBuildIt(t *testing.T) {
 	}
 	if !bytes.Contains([]byte(unbuilt.get("/api/state").body), []byte(`"revision"`)) {
 		t.Error("without a page the API is gone too")
+	}
+}
+
+// keptBrowsers is a store of cookies that a broker leaves to the next one.
+type keptBrowsers struct{ list []config.Browser }
+
+func (k *keptBrowsers) Browsers() ([]config.Browser, error) { return slices.Clone(k.list), nil }
+
+func (k *keptBrowsers) SetBrowsers(list []config.Browser) error {
+	k.list = slices.Clone(list)
+	return nil
+}
+
+// What lies on the disk opens nothing: neither the launch secret nor the list of browsers
+// holds a key or a cookie.
+func TestSEC_01_NothingOnTheDiskOpensThePage(t *testing.T) {
+	stored := &keptBrowsers{}
+	w := newWorld(t, func(o *Options) { o.Browsers = stored })
+	refused(t, "the launch secret as a key", w.get(guard.LaunchPath(string(testSecret))), http.StatusForbidden)
+	if a := w.get("/api/state"); a.status != http.StatusOK {
+		t.Fatalf("with a cookie: status %d", a.status)
+	}
+	if len(stored.list) != 1 {
+		t.Fatalf("stored are %d browsers, want 1", len(stored.list))
+	}
+	for _, value := range []string{string(testSecret), stored.list[0].Hash} {
+		with := func(r *http.Request) { r.Header.Set("Cookie", guard.CookieName+"="+value) }
+		refused(t, "a stored value as a cookie", w.do(w.request(http.MethodGet, "/api/state", "", with)), http.StatusForbidden)
+	}
+	if strings.Contains(fmt.Sprint(stored.list), w.cookie) {
+		t.Error("the stored list holds the cookie itself")
+	}
+	next := newWorld(t, func(o *Options) { o.Browsers = stored })
+	next.cookie = w.cookie
+	if a := next.get("/api/state"); a.status != http.StatusOK {
+		t.Errorf("after a restart of the broker the cookie gets status %d, want 200", a.status)
+	}
+}
+
+func TestSEC_01_ACookieExpiresAndCanBeEnded(t *testing.T) {
+	day := 24 * time.Hour
+	for name, step := range map[string]struct {
+		every time.Duration // between two uses
+		last  time.Duration // it is still good
+	}{
+		"unused": {14*day - time.Second, 14*day - time.Second},
+		"used":   {13 * day, 78 * day},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if a := w.get("/api/state"); a.status != http.StatusOK {
+				t.Fatalf("at first: status %d", a.status)
+			}
+			for age := step.every; age <= step.last; age += step.every {
+				w.clock.Advance(step.every)
+				if a := w.get("/api/state"); a.status != http.StatusOK {
+					t.Fatalf("after %s: status %d, want 200", age, a.status)
+				}
+				if name == "unused" {
+					break
+				}
+			}
+			w.clock.Advance(14 * day)
+			refused(t, "two weeks later, or after ninety days", w.get("/api/state"), http.StatusForbidden)
+		})
+	}
+	t.Run("ended", func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.Now = time.Now }) // a stream's deadlines go by the real clock
+		stream := w.openStream(t)
+		w.board.EndCookies()
+		for stream.Scan() {
+		}
+		if err := stream.Err(); err != nil {
+			t.Errorf("the stream did not end well: %v", err)
+		}
+		refused(t, "an ended cookie", w.get("/api/state"), http.StatusForbidden)
+	})
+}
+
+// The command line of a browser is everybody's to read, so it is opened without a key:
+// once, within 30 seconds, and for this user alone.
+func TestSEC_01_ABrowserThatIsExpectedNeedsNoKey(t *testing.T) {
+	own, userErr := true, error(nil)
+	w := newWorld(t, func(o *Options) { o.UserOf = func(net.Conn) (bool, error) { return own, userErr } })
+	stranger := func(r *http.Request) { r.Header.Del("Cookie"); r.Close = true }
+	enter := func() answer { return w.do(w.request(http.MethodGet, guard.EntryPath, "", stranger)) }
+	refused(t, "nobody is expected", enter(), http.StatusForbidden)
+	w.tickets.Expect()
+	own = false
+	refused(t, "the system does not tell whose it is", enter(), http.StatusForbidden)
+	own, userErr = false, errors.New("it is user 1002")
+	refused(t, "another user", enter(), http.StatusForbidden)
+	refused(t, "another user with a link", w.do(w.request(http.MethodGet, guard.LaunchPath(w.tickets.Link()), "", stranger)), http.StatusForbidden)
+	refused(t, "another user with a cookie", w.do(w.request(http.MethodGet, "/api/state", "", func(r *http.Request) { r.Close = true })), http.StatusForbidden)
+	own, userErr = true, nil
+	if a := enter(); a.status != http.StatusOK || a.header.Get("Set-Cookie") == "" {
+		t.Fatalf("the expected browser gets status %d", a.status)
+	}
+	refused(t, "a second one", enter(), http.StatusForbidden)
+	w.tickets.Expect()
+	w.clock.Advance(30 * time.Second)
+	refused(t, "one that comes too late", enter(), http.StatusForbidden)
+}
+
+func TestSEC_01_ANewLinkEndsTheOldOneAndItsTickets(t *testing.T) {
+	w := newWorld(t)
+	link, ticket := w.tickets.Link(), w.tickets.Issue()
+	for range 2 {
+		if a := w.get(guard.LaunchPath(link)); a.status != http.StatusOK {
+			t.Fatalf("the link: status %d", a.status)
+		}
+	}
+	w.tickets.Renew()
+	refused(t, "the old link", w.get(guard.LaunchPath(link)), http.StatusForbidden)
+	refused(t, "a ticket of before", w.get(guard.LaunchPath(ticket)), http.StatusForbidden)
+	if a := w.get(guard.LaunchPath(w.tickets.Link())); a.status != http.StatusOK {
+		t.Errorf("the new link: status %d", a.status)
 	}
 }

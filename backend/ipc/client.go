@@ -157,7 +157,8 @@ func open(ctx context.Context, socket string) (*Client, error) {
 		waiting: map[uint64]chan envelope{},
 	}
 	client.Calls = api.NewCalls(client)
-	client.pid, _ = samePeer(conn) // 0 where the system does not tell
+	peer, _ := samePeer(conn)
+	client.pid = peer.PID // 0 where the system does not tell
 	return client, nil
 }
 

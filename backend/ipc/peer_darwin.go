@@ -6,14 +6,17 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"bridge/backend/job"
+	"bridge/backend/proc"
 )
 
 // samePeer returns the process at the other end, and an error when it belongs
-// to another user (MSG-02).
-func samePeer(conn net.Conn) (int, error) {
+// to another user (MSG-02). A process that has ended since has the identity goneIdentity.
+func samePeer(conn net.Conn) (job.Process, error) {
 	raw, err := conn.(*net.UnixConn).SyscallConn()
 	if err != nil {
-		return 0, fmt.Errorf("look at the socket: %w", err)
+		return job.Process{}, fmt.Errorf("look at the socket: %w", err)
 	}
 	var cred *unix.Xucred
 	var credErr error
@@ -23,13 +26,17 @@ func samePeer(conn net.Conn) (int, error) {
 			pid, credErr = unix.GetsockoptInt(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERPID)
 		}
 	}); err != nil {
-		return 0, fmt.Errorf("look at the socket: %w", err)
+		return job.Process{}, fmt.Errorf("look at the socket: %w", err)
 	}
 	if credErr != nil {
-		return 0, fmt.Errorf("ask who is at the other end: %w", credErr)
+		return job.Process{}, fmt.Errorf("ask who is at the other end: %w", credErr)
 	}
 	if int(cred.Uid) != os.Geteuid() {
-		return 0, fmt.Errorf("the caller is user %d, this home belongs to user %d", cred.Uid, os.Geteuid())
+		return job.Process{}, fmt.Errorf("the caller is user %d, this home belongs to user %d", cred.Uid, os.Geteuid())
 	}
-	return pid, nil
+	peer := job.Process{PID: pid, Identity: goneIdentity}
+	if identity, err := proc.Identity(pid); err == nil {
+		peer.Identity = identity
+	}
+	return peer, nil
 }

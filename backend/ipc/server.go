@@ -13,6 +13,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
+	"bridge/backend/job"
 	"bridge/backend/wire"
 )
 
@@ -92,13 +93,13 @@ func (s *Server) Close() {
 }
 
 func (s *Server) start(raw net.Conn) {
-	pid, err := samePeer(raw)
+	peer, err := samePeer(raw)
 	if err != nil {
 		s.log.Warn("a local connection of another user was refused", "err", err)
 		_ = raw.Close() // nothing was read from it
 		return
 	}
-	conn := newConn(raw, pid)
+	conn := newConn(raw, peer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -234,12 +235,12 @@ func (s *Server) handle(ctx context.Context, conn *Conn, e envelope) (result any
 
 // Conn is one authenticated connection as the broker sees it.
 type Conn struct {
-	raw     net.Conn
-	hello   Hello
-	peerPID int
-	pushes  chan *envelope  // pointers: a queue has room for 256, and most stay empty
-	ctx     context.Context //nolint:containedctx // the connection's own life
-	stop    context.CancelFunc
+	raw    net.Conn
+	hello  Hello
+	peer   job.Process
+	pushes chan *envelope  // pointers: a queue has room for 256, and most stay empty
+	ctx    context.Context //nolint:containedctx // the connection's own life
+	stop   context.CancelFunc
 
 	requestMu sync.Mutex
 	requests  map[uint64]context.CancelFunc // under way, by their ids
@@ -250,8 +251,8 @@ type Conn struct {
 	lagged bool // events were dropped since the queue was last empty
 }
 
-func newConn(raw net.Conn, peerPID int) *Conn {
-	conn := &Conn{raw: raw, peerPID: peerPID, pushes: make(chan *envelope, pushQueue), requests: map[uint64]context.CancelFunc{}}
+func newConn(raw net.Conn, peer job.Process) *Conn {
+	conn := &Conn{raw: raw, peer: peer, pushes: make(chan *envelope, pushQueue), requests: map[uint64]context.CancelFunc{}}
 	conn.ctx, conn.stop = context.WithCancel(context.Background())
 	return conn
 }
@@ -285,9 +286,17 @@ func (c *Conn) cancel(id uint64) {
 // Hello is what the connection said of itself; its token is gone.
 func (c *Conn) Hello() Hello { return c.hello }
 
-// PeerPID is the process at the other end as the system vouches for it, 0 where
-// the system cannot tell.
-func (c *Conn) PeerPID() int { return c.peerPID }
+// PeerPID returns the number of the process at the other end as the system vouches for
+// it, 0 where the system cannot tell.
+func (c *Conn) PeerPID() int { return c.peer.PID }
+
+// Peer returns the process at the other end, as it was when it connected, with its
+// identity: its number may be another's by now. It is empty where the system cannot tell.
+func (c *Conn) Peer() job.Process { return c.peer }
+
+// goneIdentity is the identity of a peer that had ended before it could be looked at. No
+// process has it.
+const goneIdentity = "gone"
 
 // Push queues an event without waiting. When the peer reads too slowly the
 // event is dropped, and the peer is told so by EventLagged.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/Microsoft/go-winio"
 	"golang.org/x/sys/windows"
+
+	"bridge/backend/job"
 )
 
 // Listen opens the home's named pipe for the current user alone.
@@ -30,4 +32,4 @@ func dial(ctx context.Context, name string) (net.Conn, error) {
 }
 
 // samePeer relies on the pipe's security descriptor, which admits one user.
-func samePeer(net.Conn) (int, error) { return 0, nil }
+func samePeer(net.Conn) (job.Process, error) { return job.Process{}, nil }

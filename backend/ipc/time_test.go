@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/job"
 )
 
 // piped serves one end of a pipe and returns the other: in a synctest bubble
@@ -21,7 +22,7 @@ func piped(t *testing.T, handler *fake) (l *line, ended chan struct{}) {
 	t.Cleanup(func() { _ = near.Close() }) // a test may have closed it
 	ended = make(chan struct{})
 	go func() {
-		server.serve(newConn(far, 0))
+		server.serve(newConn(far, job.Process{}))
 		close(ended)
 	}()
 	return &line{t: t, conn: near, reader: bufio.NewReader(near)}, ended

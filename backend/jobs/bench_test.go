@@ -155,8 +155,7 @@ func (b *bench) up() {
 	}
 	b.broker, err = broker.New(ctx, broker.Options{
 		Home: b.home, Settings: func() (config.Settings, error) { return b.home.Settings(func(string) string { return "" }) },
-		DB: b.db, Now: time.Now, Log: log, Host: "serve", Version: "test", URL: func() string { return "" },
-		Ticket: func() string { return "" }, Retire: func() {}, Queue: func() (agent.Queue, error) { return agent.Queue{}, nil },
+		DB: b.db, Now: time.Now, Log: log, Host: "serve", Version: "test", URL: func() string { return "" }, Retire: func() {}, Queue: func() (agent.Queue, error) { return agent.Queue{}, nil },
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"errors"
 	"net"
 
 	"bridge/backend/bridge"
@@ -11,23 +12,30 @@ import (
 // Whoever is inside a job speaks to Bridge as that job, or not at all: neither what a
 // process says of itself nor a secret that it can read makes it another (JOB-11).
 
-// JobOf names the running job that a process is part of, "" for none.
-func (j *core) JobOf(pid int) (string, error) {
-	name, err := j.trees.JobOf(pid)
+// JobOf returns the name of the running job that a process is part of, "" for none. It
+// fails with Denied when the process has ended.
+func (j *core) JobOf(process job.Process) (string, error) {
+	name, err := j.trees.JobOf(process)
 	return name, errNobody(err)
 }
 
-// JobOfConn is JobOf for the process at the other end of a TCP connection.
+// JobOfConn is JobOf for the process at the other end of a TCP connection. It also fails
+// with Denied when the connection is open in no process, or in more than one.
 func (j *core) JobOfConn(conn net.Conn) (string, error) {
 	name, err := j.trees.JobOfConn(conn)
 	return name, errNobody(err)
 }
 
 func errNobody(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, sandbox.ErrNoHolder):
+		return bridge.WithCause(bridge.Denied, err, "Bridge cannot tell which program opened this connection, so it is refused while a delegated job runs")
+	case errors.Is(err, sandbox.ErrManyHolders):
+		return bridge.WithCause(bridge.Denied, err, "more than one program has this connection open, so it is refused while a delegated job runs")
 	}
-	return bridge.WithCause(bridge.Denied, err, "the process that opened this connection is gone: while delegated jobs run, nobody can tell whose it was")
+	return bridge.WithCause(bridge.Denied, err, "the program that opened this connection has ended, so it is refused while a delegated job runs")
 }
 
 // Prove refuses whoever is not that job while it runs.

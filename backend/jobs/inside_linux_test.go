@@ -322,14 +322,17 @@ func TestJOB_11_AConnectionOfNobodyIsRefused(t *testing.T) {
 	b := prepared(t)
 	runners := b.realRunners()
 	b.up()
-	if _, err := b.jobs.JobOf(1 << 22); err != nil {
+	if _, err := b.jobs.JobOf(job.Process{PID: 1 << 22}); err != nil {
 		t.Errorf("where no job runs: %v", err)
 	}
 	b.join("boss", "s1").mustSpawn("01", `{"prompt":"x"}`)
 	<-runners
 	b.started()
-	eventually(t, "its runner to be known", func() bool { _, err := b.jobs.JobOf(1 << 22); return bridge.CodeOf(err) == bridge.Denied })
-	if name, err := b.jobs.JobOf(os.Getpid()); name != "" || err != nil {
+	eventually(t, "its runner to be known", func() bool {
+		_, err := b.jobs.JobOf(job.Process{PID: 1 << 22})
+		return bridge.CodeOf(err) == bridge.Denied
+	})
+	if name, err := b.jobs.JobOf(job.Process{PID: os.Getpid()}); name != "" || err != nil {
 		t.Errorf("a process outside of it is %q, %v", name, err)
 	}
 }

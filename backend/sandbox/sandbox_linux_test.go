@@ -38,6 +38,8 @@ func TestMain(m *testing.M) {
 		case "test-sockets":
 			trySockets()
 			os.Exit(0)
+		case "test-hold":
+			os.Exit(holdConnection(os.Args[2], os.Args[3]))
 		case "test-runner":
 			os.Exit(runner(os.Args[2:]))
 		}
@@ -413,7 +415,7 @@ func TestJOB_06_AStrangerIsNotEnded(t *testing.T) {
 // its parent and its mark.
 func TestJOB_11_AProcessOfAJobIsKnownByWhereItStands(t *testing.T) {
 	var trees sandbox.Trees
-	if name, err := trees.JobOf(1 << 22); name != "" || err != nil {
+	if name, err := trees.JobOf(job.Process{PID: 1 << 22}); name != "" || err != nil {
 		t.Errorf("where no job runs: %q, %v", name, err)
 	}
 	s, other := startRunner(t, "secret-d"), startRunner(t, "secret-of-another-job")
@@ -427,7 +429,7 @@ func TestJOB_11_AProcessOfAJobIsKnownByWhereItStands(t *testing.T) {
 	trees.Set(sandbox.Mark{Job: "codex-job-1", Token: "secret-d"}, runner(s), s.known)
 	of := func(pids []int) (names []string) {
 		for _, pid := range pids {
-			name, err := trees.JobOf(pid)
+			name, err := trees.JobOf(job.Process{PID: pid})
 			if err != nil {
 				t.Error(err)
 			}
@@ -442,7 +444,7 @@ func TestJOB_11_AProcessOfAJobIsKnownByWhereItStands(t *testing.T) {
 	if got := of(strangers); slices.Contains(got, "codex-job-1") {
 		t.Errorf("of others %v are %q", strangers, got)
 	}
-	if _, err := trees.JobOf(1 << 22); !errors.Is(err, proc.ErrGone) {
+	if _, err := trees.JobOf(job.Process{PID: 1 << 22}); !errors.Is(err, proc.ErrGone) {
 		t.Errorf("of one that is gone nobody can tell, and it says %v", err)
 	}
 	if err := s.cmd.Process.Kill(); err != nil {

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"bridge/backend/job"
 	"bridge/backend/proc"
@@ -47,18 +49,16 @@ func (t *Trees) Forget(name string) {
 // one process below the other.
 const maxDepth = 4096
 
-// JobOf names the job that a process is part of, "" for none. An error says that the
-// process is gone, so that nobody can tell: whoever asks must refuse it.
-func (t *Trees) JobOf(pid int) (string, error) {
+// JobOf returns the name of the job that a process is part of, "" for none. It fails
+// with [proc.ErrGone] when the process has ended, or its number was given to another
+// one: nobody can tell then, so the caller must refuse it.
+func (t *Trees) JobOf(process job.Process) (string, error) {
 	trees := t.all()
-	if len(trees) == 0 || pid <= 0 {
+	if len(trees) == 0 || process.PID <= 0 {
 		return "", nil
 	}
-	if !proc.Alive(pid) {
-		return "", fmt.Errorf("process %d: %w", pid, proc.ErrGone)
-	}
-	chain := []int{pid}
-	for _, above := range proc.Ancestors(pid, maxDepth) {
+	chain := []int{process.PID}
+	for _, above := range proc.Ancestors(process.PID, maxDepth) {
 		chain = append(chain, above.PID)
 	}
 	for _, tells := range []func(tree, []int) bool{tree.has, tree.marks} { // a mark may be another's
@@ -68,37 +68,98 @@ func (t *Trees) JobOf(pid int) (string, error) {
 			}
 		}
 	}
+	// Looked at last: until then the number was that process's.
+	if !proc.Alive(process.PID) || process.Identity != "" && !same(process) {
+		return "", fmt.Errorf("process %d: %w", process.PID, proc.ErrGone)
+	}
 	return "", nil
 }
 
-// JobOfConn names the job of the process at the other end of a TCP connection of this
-// computer, "" for none. Where the system does not tell whose it is, it is none. An
-// error says that whoever asked is gone.
+// socket is one end of a TCP connection, as the kernel tells of it.
+type socket struct {
+	user  int // the user who opened it
+	inode uint64
+}
+
+// Why JobOfConn refuses a connection.
+var (
+	// ErrOtherUser reports a connection of another user of this computer.
+	ErrOtherUser = errors.New("the connection is another user's")
+	// ErrNoHolder reports a connection that no process is known to have open.
+	ErrNoHolder = errors.New("no process has the connection open")
+	// ErrManyHolders reports a connection that several processes have open.
+	ErrManyHolders = errors.New("more than one process has the connection open")
+)
+
+const (
+	// holderLooks is how often the processes that have a connection open are looked for. A
+	// program that just starts another one shares its descriptors for some milliseconds.
+	holderLooks = 8
+	// holderPause is the time between two looks.
+	holderPause = 15 * time.Millisecond
+)
+
+// SameUser fails with [ErrOtherUser] when the process at the other end of a TCP
+// connection of this computer is another user's, the superuser excepted, who can do
+// everything anyway. known reports that the system says it is this very user's.
+func SameUser(conn net.Conn) (known bool, err error) {
+	peer, err := peerOf(conn)
+	me := os.Geteuid()
+	switch {
+	case err != nil:
+		return false, nil // the system does not tell, or nobody is there to read the answer
+	case peer.user == me:
+		return true, nil
+	case peer.user == 0:
+		return false, nil
+	}
+	return false, fmt.Errorf("%w: the caller is user %d, this home belongs to user %d", ErrOtherUser, peer.user, me)
+}
+
+// JobOfConn returns the name of the job at the other end of a TCP connection of this
+// computer, "" for none. While a job runs it fails with [ErrNoHolder] or
+// [ErrManyHolders] unless exactly one process of this user's has the connection open
+// (SEC-01). Where the system does not tell whose a connection is, JobOfConn returns "".
 func (t *Trees) JobOfConn(conn net.Conn) (string, error) {
 	if len(t.all()) == 0 {
 		return "", nil
 	}
-	pids, hidden, err := holdersOf(conn)
+	peer, err := peerOf(conn)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	for _, pid := range pids {
-		if name, err := t.JobOf(pid); err != nil || name != "" {
-			return name, err
+	if peer.user == 0 && os.Geteuid() != 0 {
+		return "", nil // no process of a job's is the superuser's, and those are not for us to look into
+	}
+	return t.jobOfSocket(peer)
+}
+
+// jobOfSocket returns the job of the process that has a socket open.
+func (t *Trees) jobOfSocket(peer socket) (string, error) {
+	for look := 1; ; look++ {
+		pids, err := holdersOf(peer)
+		if err != nil {
+			return "", err
+		}
+		for _, pid := range pids {
+			if name, err := t.JobOf(job.Process{PID: pid}); name != "" || err != nil && len(pids) == 1 {
+				return name, err
+			}
+		}
+		switch {
+		case len(pids) == 1 && peer.isHeldBy(pids[0]): // it was that process whose ancestors were read
+			return "", nil
+		case look < holderLooks:
+			time.Sleep(holderPause)
+		case len(pids) > 1:
+			return "", ErrManyHolders
+		default:
+			return "", ErrNoHolder
 		}
 	}
-	if len(pids) > 0 {
-		return "", nil
-	}
-	for _, pid := range hidden { // it may be any of these: no process of a job's gets out by hiding itself
-		if name, _ := t.JobOf(pid); name != "" {
-			return name, nil
-		}
-	}
-	return "", nil
 }
 
 func (t *Trees) all() []tree {

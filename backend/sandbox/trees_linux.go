@@ -2,94 +2,164 @@ package sandbox
 
 import (
 	"bufio"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-// holdersOf finds the processes that have the other end of a TCP connection of this
-// computer open. hidden are those whose open files this process may not see. An error
-// says that the other end is gone.
-func holdersOf(conn net.Conn) (pids, hidden []int, err error) {
-	socket, err := otherEnd(conn)
-	if err != nil {
-		return nil, nil, err
-	}
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil, nil, fmt.Errorf("find whose connection it is: %w", err)
-	}
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
-		switch has, err := hasOpen(pid, socket); {
-		case has:
-			pids = append(pids, pid)
-		case errors.Is(err, fs.ErrPermission):
-			hidden = append(hidden, pid)
-		}
-	}
-	return pids, hidden, nil
-}
+// errClosed reports that a connection's other end is closed.
+var errClosed = errors.New("the other end of the connection is closed")
 
-func hasOpen(pid int, socket string) (bool, error) {
-	folder := filepath.Join("/proc", strconv.Itoa(pid), "fd")
-	files, err := os.ReadDir(folder)
-	if err != nil {
-		return false, err
-	}
-	for _, file := range files {
-		if target, err := os.Readlink(filepath.Join(folder, file.Name())); err == nil && target == socket {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// otherEnd is the socket at the other end of a connection, as /proc names open files.
-func otherEnd(conn net.Conn) (string, error) {
+// peerOf returns the socket at the other end of a TCP connection of this computer, as
+// the kernel's tables tell of it. It fails with [errors.ErrUnsupported] where the
+// kernel has no such table or conn is no TCP connection, and when the other end is closed.
+func peerOf(conn net.Conn) (socket, error) {
 	here, isTCP := conn.LocalAddr().(*net.TCPAddr)
 	there, isToo := conn.RemoteAddr().(*net.TCPAddr)
 	if !isTCP || !isToo {
-		return "", errors.ErrUnsupported
+		return socket{}, errors.ErrUnsupported
 	}
-	from, to := fmt.Sprintf(":%04X", there.Port), fmt.Sprintf(":%04X", here.Port)
+	local, remote := addrPort(there), addrPort(here) // as the other end sees them
+	tables := 0
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		file, err := os.Open(table)
 		if err != nil {
 			continue // there is no such table on this computer
 		}
-		inode := findSocket(bufio.NewScanner(file), from, to)
+		tables++
+		found, ok := findSocket(bufio.NewScanner(file), local, remote)
 		_ = file.Close()
-		if inode != "" {
-			return "socket:[" + inode + "]", nil
+		if ok {
+			return found, nil
 		}
 	}
-	return "", errors.New("the other end of the connection is closed")
+	if tables == 0 {
+		return socket{}, errors.ErrUnsupported
+	}
+	return socket{}, errClosed
+}
+
+func addrPort(a *net.TCPAddr) netip.AddrPort {
+	at := a.AddrPort()
+	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 }
 
 // The columns of /proc/net/tcp (proc(5)).
 const (
 	tcpLocal  = 1
 	tcpRemote = 2
+	tcpUser   = 7
 	tcpInode  = 9
 )
 
-// findSocket finds the inode of the socket that is connected from one port to the
-// other. One that no process has open any more has the inode 0.
-func findSocket(lines *bufio.Scanner, from, to string) string {
+// findSocket finds the socket that is connected from one address to the other. One
+// that no process has open any more has the inode 0 and is not found.
+func findSocket(lines *bufio.Scanner, from, to netip.AddrPort) (socket, bool) {
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
-		if len(fields) > tcpInode && strings.HasSuffix(fields[tcpLocal], from) && strings.HasSuffix(fields[tcpRemote], to) && fields[tcpInode] != "0" {
-			return fields[tcpInode]
+		if len(fields) <= tcpInode || fields[tcpInode] == "0" {
+			continue
+		}
+		if parseAddr(fields[tcpLocal]) != from || parseAddr(fields[tcpRemote]) != to {
+			continue
+		}
+		user, userErr := strconv.Atoi(fields[tcpUser])
+		inode, inodeErr := strconv.ParseUint(fields[tcpInode], 10, 64)
+		if errors.Join(userErr, inodeErr) == nil {
+			return socket{user: user, inode: inode}, true
 		}
 	}
-	return ""
+	return socket{}, false
+}
+
+// parseAddr reads an address as /proc/net/tcp writes it: words of four bytes in the
+// processor's order, then the port. The zero address stands for one that is malformed.
+func parseAddr(text string) netip.AddrPort {
+	digits, port, ok := strings.Cut(text, ":")
+	raw, err := hex.DecodeString(digits)
+	number, portErr := strconv.ParseUint(port, 16, 16)
+	if !ok || err != nil || portErr != nil || len(raw)%4 != 0 {
+		return netip.AddrPort{}
+	}
+	for word := range slices.Chunk(raw, 4) {
+		slices.Reverse(word) // Bridge is built for little-endian processors alone
+	}
+	addr, ok := netip.AddrFromSlice(raw)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(addr.Unmap(), uint16(number))
+}
+
+// holdersOf returns the processes that have a socket open in one of their descriptor
+// tables. A process whose tables this one may not read is left out, and a descriptor
+// that is on its way between two processes is in no table.
+func holdersOf(s socket) ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("find whose connection it is: %w", err)
+	}
+	var pids []int
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && s.isHeldBy(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// isHeldBy reports whether a process has the socket open.
+func (s socket) isHeldBy(pid int) bool {
+	return hasOpen(pid, "socket:["+strconv.FormatUint(s.inode, 10)+"]")
+}
+
+// hasOpen reports whether a process has a file open. Each of its threads may have a
+// descriptor table of its own (unshare(2), CLONE_FILES), and the first thread may have
+// ended before the others.
+func hasOpen(pid int, name string) bool {
+	if tableHas(filepath.Join("/proc", strconv.Itoa(pid), "fd"), name) {
+		return true
+	}
+	tasks := filepath.Join("/proc", strconv.Itoa(pid), "task")
+	threads, err := os.ReadDir(tasks)
+	if err != nil {
+		return false
+	}
+	for _, thread := range threads {
+		tid, err := strconv.Atoi(thread.Name())
+		if err == nil && tid != pid && !sharesTable(pid, tid) && tableHas(filepath.Join(tasks, thread.Name(), "fd"), name) {
+			return true
+		}
+	}
+	return false
+}
+
+func tableHas(folder, name string) bool {
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(files, func(file os.DirEntry) bool {
+		target, err := os.Readlink(filepath.Join(folder, file.Name()))
+		return err == nil && target == name
+	})
+}
+
+// kcmpFiles is KCMP_FILES of kcmp(2).
+const kcmpFiles = 2
+
+// sharesTable reports whether two threads are known to have one descriptor table. A
+// kernel that does not tell has each table read.
+func sharesTable(pid, tid int) bool {
+	order, _, failed := unix.Syscall6(unix.SYS_KCMP, uintptr(pid), uintptr(tid), kcmpFiles, 0, 0, 0)
+	return failed == 0 && order == 0
 }

@@ -7,8 +7,14 @@ import (
 	"net"
 )
 
-// holdersOf knows nothing: this system does not tell whose a connection is.
-func holdersOf(net.Conn) (pids, hidden []int, err error) { return nil, nil, errors.ErrUnsupported }
+// peerOf fails with [errors.ErrUnsupported]: this system does not tell whose a connection is.
+func peerOf(net.Conn) (socket, error) { return socket{}, errors.ErrUnsupported }
+
+// holdersOf fails with [errors.ErrUnsupported], as peerOf does.
+func holdersOf(socket) ([]int, error) { return nil, errors.ErrUnsupported }
+
+// isHeldBy reports false: this system does not tell.
+func (socket) isHeldBy(int) bool { return false }
 
 // carries finds no mark: other processes' environments are not for us to read.
 func carries(int, Mark) bool { return false }

@@ -149,7 +149,7 @@ func (p *pc) start() *pc {
 	}
 	p.broker, err = broker.New(p.t.Context(), broker.Options{
 		Home: p.home, Settings: func() (config.Settings, error) { return p.home.Settings(func(string) string { return "" }) }, DB: p.db, Now: p.now, Log: log,
-		Host: "serve", Version: "test", URL: func() string { return "" }, Ticket: func() string { return "" }, Retire: func() {},
+		Host: "serve", Version: "test", URL: func() string { return "" }, Retire: func() {},
 		Queue: func() (agent.Queue, error) { return agent.Queue{}, nil },
 	})
 	if err != nil {

@@ -84,7 +84,7 @@ func (m *mate) start() *mate {
 	var err error
 	m.broker, err = broker.New(m.t.Context(), broker.Options{
 		Home: m.home, Settings: func() (config.Settings, error) { return m.home.Settings(func(string) string { return "" }) }, DB: m.db, Now: m.now, Log: log,
-		Host: "serve", Version: "test", URL: func() string { return "" }, Ticket: func() string { return "" }, Retire: func() {},
+		Host: "serve", Version: "test", URL: func() string { return "" }, Retire: func() {},
 		Queue: func() (agent.Queue, error) { return agent.Queue{}, nil },
 	})
 	if err != nil {

@@ -57,8 +57,9 @@ func TestMain(m *testing.M) {
 		"mute":          func() { exitWith(mute(os.Args[1])) },
 		"worker":        func() { exitWith(writingWorker()) },
 		// visit FILE: opens the launch link in that file, as a browser does.
-		"visit":    func() { exitWith(openPage(os.Args[1], os.Stdout)) },
-		"scripted": func() { standin.Run(os.Args[1:]) }, // an agent that does what its prompt says
+		"visit":       func() { exitWith(openPage(os.Args[1], os.Stdout)) },
+		"visithidden": func() { exitWith(openPageHidden(os.Args[1], os.Stdout)) },
+		"scripted":    func() { standin.Run(os.Args[1:]) }, // an agent that does what its prompt says
 		// hosted-by HOST: the broker of the home runs in such a process.
 		"hosted-by": func() { exitWith(hostedBy(os.Args[1])) },
 	}

@@ -5,16 +5,13 @@ package guard
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
 	"fmt"
 	"mime"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"bridge/backend/bridge"
@@ -34,23 +31,22 @@ const (
 	Stream               // server-sent events
 	Mutation             // changes something
 	Page                 // the page's files
-	Entry                // the launch link: the only way in without a cookie
+	Entry                // the launch link, which needs no cookie
 )
 
 // maxLaunchFailures bounds wrong keys per minute: ours, far above what a person
 // mistypes and far below what guessing would need.
 const maxLaunchFailures = 20
 
-// Guard is the only place that decides who may ask: Host, cookie, origin,
-// mutation header, content type and launch keys (seed 5.1, 5.2; rows AUT-01,
-// AUT-02, CHT-13).
+// Guard is the only place that decides who may ask: the connection's process, Host,
+// cookie, origin, mutation header, content type and launch keys (seed 5.1, 5.2; rows
+// AUT-01, AUT-02, CHT-13, SEC-01).
 type Guard struct {
-	secret   func() (config.Secret, error)
+	browsers browsers
 	tickets  *Tickets
 	failures *Window // wrong launch keys
-	// inside names the delegated job that a connection comes from the inside of; nil
-	// where there are no jobs.
-	inside func(net.Conn) (string, error)
+	job      func(net.Conn) (string, error)
+	user     func(net.Conn) (bool, error)
 }
 
 // Options says what a Guard works with. All fields are required unless the comment says
@@ -58,47 +54,71 @@ type Guard struct {
 type Options struct {
 	// Secret gives the launch secret. It is asked at every request.
 	Secret func() (config.Secret, error)
-	// Tickets are the one-time keys that open the page beside the secret.
+	// Browsers keeps the valid cookies; nil keeps them in memory alone.
+	Browsers BrowserStore
+	// Tickets are the keys that open the page.
 	Tickets *Tickets
-	// Inside names the delegated job that a connection comes from the inside of, "" for
-	// none; nil where there are none.
-	Inside func(net.Conn) (job string, err error)
-	Now    func() time.Time
+	// Job returns the name of the delegated job at the other end of a connection, "" for
+	// none; nil where there are no jobs.
+	Job func(net.Conn) (name string, err error)
+	// User fails when a connection is not this user's, and reports whether the system
+	// tells; nil where it never does.
+	User func(net.Conn) (known bool, err error)
+	Now  func() time.Time
 }
 
-// New returns a guard that lets nobody in yet.
+// New returns a guard that lets in the browsers that are stored.
 func New(opts Options) *Guard {
 	return &Guard{
-		secret: opts.Secret, tickets: opts.Tickets, inside: opts.Inside,
+		browsers: browsers{secret: opts.Secret, store: opts.Browsers, now: opts.Now},
+		tickets:  opts.Tickets, job: opts.Job, user: opts.User,
 		failures: NewWindow(opts.Now, maxLaunchFailures, time.Minute),
 	}
 }
 
-// insideKey is the key of an error in a request's context: why nothing that comes on
-// its connection is answered.
-type insideKey struct{}
+// caller is what is known of the process at the other end of a connection.
+type caller struct {
+	isOwn bool  // the system says that it is a process of this user's
+	err   error // why nothing that comes on the connection is answered; nil where it is
+}
 
-// ConnContext looks at a new connection. A delegated job runs as its owner and can
-// read whatever opens the page, so whose the connection is decides (JOB-11).
+// callerKey is the key of a func() caller in a request's context.
+type callerKey struct{}
+
+// ConnContext has each new connection looked at, at its first request. A delegated job
+// runs as its owner and can read what the owner can, so whose the connection is decides
+// (JOB-11).
 func (g *Guard) ConnContext(ctx context.Context, conn net.Conn) context.Context {
-	if g.inside == nil {
-		return ctx
+	return context.WithValue(ctx, callerKey{}, sync.OnceValue(func() caller { return g.callerOf(conn) }))
+}
+
+func (g *Guard) callerOf(conn net.Conn) (c caller) {
+	if g.user != nil {
+		if c.isOwn, c.err = g.user(conn); c.err != nil {
+			c.err = bridge.WithCause(bridge.Denied, c.err, "the dashboard is for the user who runs Bridge")
+			return c
+		}
 	}
-	name, err := g.inside(conn)
+	if g.job == nil {
+		return c
+	}
+	name, err := g.job(conn)
 	if err == nil && name != "" {
 		err = forbidden(fmt.Sprintf("this process is part of %s, a delegated job: the dashboard is for the owner alone", name))
 	}
-	if err == nil {
-		return ctx
-	}
-	return context.WithValue(ctx, insideKey{}, err)
+	c.err = err
+	return c
 }
 
-// Caller refuses what comes from inside a job.
-func (g *Guard) Caller(r *http.Request) error {
-	err, _ := r.Context().Value(insideKey{}).(error)
-	return err
+func callerIn(r *http.Request) caller {
+	if look, _ := r.Context().Value(callerKey{}).(func() caller); look != nil {
+		return look()
+	}
+	return caller{}
 }
+
+// Caller refuses what comes from inside a job or from another user. It fails with Denied.
+func (g *Guard) Caller(r *http.Request) error { return callerIn(r).err }
 
 // Host refuses every Host but the loopback names with the very port on which
 // the request came in: a name that a stranger's DNS points here is not ours.
@@ -125,36 +145,31 @@ func (g *Guard) Host(r *http.Request) error {
 	return nil
 }
 
-// Cookie refuses a request that no launch link was opened for.
+// Cookie refuses a request of a browser that no launch link was opened in, or so long
+// ago that its cookie has expired. It fails with Denied.
 func (g *Guard) Cookie(r *http.Request) error {
-	want, err := g.CookieValue()
-	if err != nil {
-		return err
-	}
 	// Cookies know no ports: another server on this host may have set one of
 	// the same name beside ours.
+	var values []string
 	for _, cookie := range r.CookiesNamed(CookieName) {
-		if subtle.ConstantTimeCompare([]byte(cookie.Value), []byte(want)) == 1 {
-			return nil
-		}
+		values = append(values, cookie.Value)
+	}
+	isValid, err := g.browsers.check(values[:min(len(values), maxCookies)])
+	if err != nil || isValid {
+		return err
 	}
 	return forbidden("this browser has no access yet: open the link that `bridge open` or `bridge url` gives")
 }
 
-// CookieValue derives the cookie from the secret, so that a stolen cookie does
-// not reveal it.
-func (g *Guard) CookieValue() (string, error) {
-	secret, err := g.secret()
-	if err != nil {
-		return "", bridge.WithCause(bridge.Internal, err, "the dashboard's secret cannot be read")
-	}
-	if secret == "" { // an empty key would make the cookie public knowledge
-		return "", bridge.Errorf(bridge.Internal, "the dashboard has no secret")
-	}
-	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte("cookie " + CookieName))
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), nil
-}
+// maxCookies bounds the cookies of our name that one request is looked at for.
+const maxCookies = 8
+
+// NewCookie returns the value of a new cookie, for a browser that opened a launch link.
+// It fails with Internal when the launch secret cannot be read.
+func (g *Guard) NewCookie() (string, error) { return g.browsers.open() }
+
+// EndCookies ends every cookie.
+func (g *Guard) EndCookies() { g.browsers.forget() }
 
 // Request applies what the route's kind asks for beyond Host and cookie.
 func (g *Guard) Request(k Kind, r *http.Request) error {
@@ -197,37 +212,31 @@ func sameOrigin(r *http.Request) error {
 	}
 }
 
-// admit checks a launch key and returns the cookie that it buys. A ticket is
-// used up by it.
+// admit checks a launch key and returns the cookie that it buys. It uses a ticket up.
+// Without a key it admits the browser that the owner has just asked for, where the
+// system says that the connection is the owner's.
 func (g *Guard) admit(r *http.Request) (*http.Cookie, error) {
 	switch r.Header.Get("Sec-Fetch-Dest") {
 	case "", "document":
 	default: // a picture or frame of another page must not spend our patience
 		return nil, forbidden("the launch link must be opened as a page")
 	}
-	value, err := g.CookieValue()
-	if err != nil {
+	if err := g.browsers.ready(); err != nil {
 		return nil, err
 	}
 	if g.failures.Full() {
 		return nil, bridge.Errorf(bridge.Busy, "too many wrong launch keys: try again in a minute")
 	}
-	secret, err := g.secret()
-	if err != nil {
-		return nil, bridge.WithCause(bridge.Internal, err, "the dashboard's secret cannot be read")
-	}
 	key := r.URL.Query().Get("key")
-	if !equalText(key, string(secret)) && !g.tickets.redeem(key) {
-		g.failures.Take()
-		return nil, forbidden("the launch link is wrong, used or too old: `bridge open` makes a new one")
+	if key == "" && callerIn(r).isOwn && g.tickets.redeemExpected() || g.tickets.redeem(key) {
+		value, err := g.browsers.open()
+		if err != nil {
+			return nil, err
+		}
+		return &http.Cookie{Name: CookieName, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}, nil //nolint:gosec // plain HTTP on loopback: a Secure cookie would not come back
 	}
-	return &http.Cookie{Name: CookieName, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}, nil //nolint:gosec // plain HTTP on loopback: a Secure cookie would not come back
-}
-
-// equalText compares in a time that tells neither content nor length.
-func equalText(a, b string) bool {
-	left, right := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return subtle.ConstantTimeCompare(left[:], right[:]) == 1
+	g.failures.Take()
+	return nil, forbidden("the launch link is wrong, used or too old: `bridge open` makes a new one, and `bridge url` prints one")
 }
 
 func forbidden(sentence string) error { return bridge.Errorf(bridge.Denied, "%s", sentence) }

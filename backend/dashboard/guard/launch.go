@@ -21,8 +21,8 @@ var bouncePolicy = func() string {
 		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }()
 
-// Launch answers GET /launch?key=…: it gives the cookie for the secret or a
-// ticket, and a page that replaces itself by / (contract, AUT-01).
+// Launch answers GET /launch with a cookie and a page that replaces itself by /
+// (contract, AUT-01). It fails with Denied for a wrong key, and with Busy after too many.
 func (g *Guard) Launch(w http.ResponseWriter, r *http.Request) error {
 	cookie, err := g.admit(r)
 	if err != nil {

@@ -15,13 +15,16 @@ const ticketLife = 30 * time.Second
 // maxTickets bounds the tickets that wait: the oldest gives way.
 const maxTickets = 64
 
-// Tickets are one-time keys of the dashboard: each opens it once within 30
-// seconds (AUT-04). They live in memory and end with the process.
+// Tickets are the keys of the dashboard. They live in memory and end with the process:
+// nobody finds one on the disk (SEC-01). A ticket opens the dashboard once within 30
+// seconds (AUT-04), the link's key as often as somebody has it.
 type Tickets struct {
 	now func() time.Time
 
-	mu   sync.Mutex // guards below
-	live []ticket   // oldest first
+	mu       sync.Mutex // guards below
+	live     []ticket   // oldest first
+	link     string
+	expected time.Time // until then a browser without a key is let in once
 }
 
 // ticket keeps a key's hash only: comparing hashes tells nothing of the key.
@@ -30,8 +33,39 @@ type ticket struct {
 	expires time.Time
 }
 
-// NewTickets returns an empty set.
-func NewTickets(now func() time.Time) *Tickets { return &Tickets{now: now} }
+// NewTickets returns a set with a link key and no ticket.
+func NewTickets(now func() time.Time) *Tickets { return &Tickets{now: now, link: rand.Text()} }
+
+// Link returns the key that opens the dashboard any number of times.
+func (t *Tickets) Link() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.link
+}
+
+// Renew replaces the link's key and ends all tickets.
+func (t *Tickets) Renew() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.live, t.link, t.expected = nil, rand.Text(), time.Time{}
+}
+
+// Expect lets one browser in without a key within 30 seconds, if the system says that
+// it is this user's: so no key stands on the command line that starts the browser.
+func (t *Tickets) Expect() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.expected = t.now().Add(ticketLife)
+}
+
+// redeemExpected reports whether a browser is expected, and expects none after it.
+func (t *Tickets) redeemExpected() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	isExpected := t.now().Before(t.expected)
+	t.expected = time.Time{}
+	return isExpected
+}
 
 // Issue makes a ticket.
 func (t *Tickets) Issue() string {
@@ -45,11 +79,14 @@ func (t *Tickets) Issue() string {
 	return key
 }
 
-// redeem uses a ticket up and reports whether it was good.
+// redeem reports whether a key is good. It uses a ticket up.
 func (t *Tickets) redeem(key string) bool {
 	hash := sha256.Sum256([]byte(key))
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if hash == sha256.Sum256([]byte(t.link)) {
+		return true
+	}
 	for i, issued := range t.live {
 		if issued.hash == hash {
 			t.live = append(t.live[:i], t.live[i+1:]...)
@@ -59,6 +96,8 @@ func (t *Tickets) redeem(key string) bool {
 	return false
 }
 
-// LaunchPath is the path and query under which a key, ticket or secret, opens
-// the dashboard.
-func LaunchPath(key string) string { return "/launch?key=" + url.QueryEscape(key) }
+// EntryPath is the path at which the dashboard lets a browser in.
+const EntryPath = "/launch"
+
+// LaunchPath returns the path and query under which a key opens the dashboard.
+func LaunchPath(key string) string { return EntryPath + "?key=" + url.QueryEscape(key) }

@@ -96,6 +96,8 @@ var (
 	OpSearch    = define[SearchArgs, SearchResult]("search_history", RoleSession)
 	OpAutoWake  = define[AutoWakeArgs, Empty]("auto_wake", RoleSession)
 	OpTicket    = define[Empty, string]("ticket", RoleSession, RoleOwner, RoleDashboard)
+	OpEntry     = define[Empty, string]("entry", RoleOwner, RoleDashboard)
+	OpLaunch    = define[LaunchArgs, string]("launch", RoleOwner, RoleDashboard)
 
 	// The owner's programs.
 	OpStatus    = define[Empty, Status]("status", RoleOwner, RoleDashboard)

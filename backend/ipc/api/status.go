@@ -51,6 +51,26 @@ func (c OwnerCalls) Ticket(ctx context.Context) (string, error) {
 	return OpTicket.Call(ctx, c.link, Empty{})
 }
 
+// Entry returns what to start the owner's browser with, an address or a file. It opens
+// the dashboard once, within 30 seconds, and holds no key (SEC-01). It fails with
+// Unavailable when the broker serves no dashboard.
+func (c OwnerCalls) Entry(ctx context.Context) (string, error) {
+	return OpEntry.Call(ctx, c.link, Empty{})
+}
+
+// LaunchArgs are the arguments of a launch link.
+type LaunchArgs struct {
+	// New ends the links, tickets and cookies that were given out before.
+	New bool `json:"new,omitempty"`
+}
+
+// LaunchLink returns an address that opens the dashboard any number of times, until the
+// broker ends or another call asks for a new one. It fails with Denied inside an agent's
+// session, and with Unavailable when the broker serves no dashboard.
+func (c OwnerCalls) LaunchLink(ctx context.Context, args LaunchArgs) (string, error) {
+	return OpLaunch.Call(ctx, c.link, args)
+}
+
 // Retire asks a background broker to make room for the caller's.
 func (c OwnerCalls) Retire(ctx context.Context) error {
 	_, err := OpRetire.Call(ctx, c.link, Empty{})

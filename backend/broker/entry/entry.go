@@ -1,0 +1,76 @@
+// Package entry serves the operations that give out the keys of the dashboard: tickets,
+// the launch link, and what to start the owner's browser with (AUT-04, SEC-01).
+package entry
+
+import (
+	"context"
+
+	"bridge/backend/bridge"
+	"bridge/backend/broker/presence"
+	"bridge/backend/broker/serving"
+	"bridge/backend/ipc/api"
+)
+
+// Keys makes the keys of a dashboard that is served.
+type Keys interface {
+	// Ticket returns an address that opens the dashboard once.
+	Ticket() string
+	// Entry returns an address or a file, without a key, that opens the dashboard once.
+	Entry() (string, error)
+	// LaunchLink returns an address that opens the dashboard any number of times. With
+	// renew it first ends every key that was given out.
+	LaunchLink(renew bool) (string, error)
+}
+
+// Options says what the operations work with. All fields are required.
+type Options struct {
+	Keys     Keys
+	URL      func() string // of the dashboard, "" where none is served
+	Presence *presence.Presence
+}
+
+// Operations returns what serves api.OpTicket, api.OpEntry and api.OpLaunch. Each fails
+// with Unavailable where no dashboard is served, and the latter two with Denied inside an
+// agent's session.
+func Operations(opts Options) []serving.Operation {
+	return []serving.Operation{
+		serving.By(api.OpTicket, opts.ticket),
+		serving.By(api.OpEntry, opts.entry),
+		serving.By(api.OpLaunch, opts.launchLink),
+	}
+}
+
+func (o Options) ticket(context.Context, *presence.Link, api.Empty) (string, error) {
+	if o.URL() == "" {
+		return "", errNoDashboard
+	}
+	return o.Keys.Ticket(), nil
+}
+
+func (o Options) entry(_ context.Context, l *presence.Link, _ api.Empty) (string, error) {
+	if err := o.check(l, "opens the dashboard in a browser"); err != nil {
+		return "", err
+	}
+	return o.Keys.Entry()
+}
+
+func (o Options) launchLink(_ context.Context, l *presence.Link, args api.LaunchArgs) (string, error) {
+	if err := o.check(l, "is given the dashboard's launch link"); err != nil {
+		return "", err
+	}
+	return o.Keys.LaunchLink(args.New)
+}
+
+// check refuses an agent's session what only the owner does, and everybody where no
+// dashboard is served.
+func (o Options) check(l *presence.Link, does string) error {
+	if s := o.Presence.AgentAbove(l.Conn.PeerPID()); s != nil {
+		return bridge.Errorf(bridge.Denied, "only the owner %s: this was asked for from within %s", does, s.Address().Name)
+	}
+	if o.URL() == "" {
+		return errNoDashboard
+	}
+	return nil
+}
+
+var errNoDashboard = bridge.Errorf(bridge.Unavailable, "this broker serves no dashboard; its log says why")
