@@ -81,6 +81,9 @@ type Approval struct {
 	Reason     string        `json:"answerReason,omitempty"`
 	PassedUp   []string      `json:"passedUp,omitempty"` // who had it before
 	Remote     *Remote       `json:"remote,omitempty"`   // which job on a paired PC asks
+	// LeavesSandbox says that the step may be done outside of the job's sandbox once it is
+	// allowed: only the owner of this PC can allow it (SEC-03).
+	LeavesSandbox bool `json:"leavesSandbox,omitempty"`
 
 	// Of the permission prompt of an interactive session, whose Job is "" and whose
 	// Session is its name: how it ended without an answer from here, why it cannot be
@@ -218,6 +221,15 @@ func (a *Approval) move(to ApprovalState, from ...ApprovalState) error {
 func (a Approval) Public() Approval {
 	a.PID, a.Port, a.Token = 0, 0, ""
 	return a
+}
+
+// CheckAnswer refuses to have a step that may leave the sandbox allowed by anybody but the
+// owner of this PC (SEC-03). It fails with Denied.
+func (a Approval) CheckAnswer(isOwner bool, decision Decision) error {
+	if a.LeavesSandbox && decision == Allow && !isOwner {
+		return bridge.Errorf(bridge.Denied, "this step may leave the job's sandbox: only the owner of the PC that runs %s can allow it, on the page or with `bridge approve`", a.Job)
+	}
+	return nil
 }
 
 // IsSettled reports whether nothing more comes of it.

@@ -165,7 +165,7 @@ type Access string
 // The access modes.
 const (
 	AccessRead Access = "read" // changes nothing
-	AccessAsk  Access = "ask"  // asks before each change
+	AccessAsk  Access = "ask"  // edits within its folder, and asks before each change
 	AccessEdit Access = "edit" // edits within its folder
 )
 
@@ -214,6 +214,9 @@ type Question struct {
 	Input   json.RawMessage // the tool's exact input, as far as the CLI gives it
 	Diff    string          // the change, where the CLI gives one
 	Choices []Choice        // of QuestionChoice alone
+	// LeavesSandbox says that what is asked about may be done outside of the job's sandbox
+	// once it is allowed.
+	LeavesSandbox bool
 }
 
 // QuestionKind tells what a question is about.

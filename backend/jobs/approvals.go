@@ -58,7 +58,8 @@ func (j *approvals) answerAgainLocked(r *run, approval *job.Approval) {
 }
 
 // put tells of each open question whom it is put to, once: whom the job answers to, or
-// whoever that one has passed it up to. Only an answer that names the question counts:
+// whoever that one has passed it up to. A step that may leave the sandbox is for the owner
+// alone, who sees it on the page (SEC-03). Only an answer that names the question counts:
 // plain words never do (JOB-07).
 func (j *approvals) put(ctx context.Context) error {
 	for _, open := range j.open() {
@@ -92,7 +93,7 @@ func (j *approvals) open() (list []openQuestion) {
 		for _, approval := range r.approvals {
 			one, has := j.book.Get(r.job)
 			to, some := j.book.AnswersTo(one, len(approval.PassedUp))
-			if has && some && approval.IsOpen(j.opts.Now()) && !r.asked[approval.ID+to.ID] {
+			if has && some && !approval.LeavesSandbox && approval.IsOpen(j.opts.Now()) && !r.asked[approval.ID+to.ID] {
 				list = append(list, openQuestion{r, one, approval, to})
 			}
 		}
@@ -138,6 +139,9 @@ func (j *approvals) answer(id string, by broker.Asker, decision job.Decision, re
 	r, approval, _, err := j.askedOfLocked(id, by)
 	if err == nil {
 		err = job.CheckDecision(by.Job != "", decision)
+	}
+	if err == nil {
+		err = approval.CheckAnswer(by.Owner && by.Address == bridge.OwnerAddress(), decision)
 	}
 	if err == nil {
 		err = approval.Answer(by.Address.Name, decision, reason, j.opts.Now())

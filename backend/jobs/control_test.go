@@ -35,6 +35,53 @@ func (r *runner) ask(state job.ApprovalState) {
 	r.tells(approval)
 }
 
+// askOutside asks as ask does, for a step that may leave the sandbox.
+func (r *runner) askOutside() {
+	r.b.t.Helper()
+	r.tells(job.NewApproval(job.Approval{
+		ID: "q1", Job: r.spec.Job, Run: 1, By: "boss", Kind: "command", What: "shell, outside the sandbox", Detail: "rm -rf build", LeavesSandbox: true,
+	}, time.Now()))
+}
+
+// A step that may leave the sandbox is put to nobody but the owner of this PC, and nobody
+// else can allow it. Whoever the job answers to can still deny it.
+func TestSEC_03_OnlyTheOwnerAllowsWhatLeavesTheSandbox(t *testing.T) {
+	for name, answer := range map[string]func(b *bench, s session) error{
+		"the owner": func(b *bench, _ session) error {
+			_, err := b.jobs.Answer("q1", job.Allow, "")
+			return err
+		},
+		"its supervisor denies": func(_ *bench, s session) error {
+			_, err := s.answer("deny")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			s := b.join("boss", "s1")
+			s.mustSpawn("01", `{"prompt":"x","access":"ask"}`)
+			r := b.started()
+			r.connect(api.RunnerReport{})
+			r.work()
+			r.askOutside()
+			if got := b.jobs.Approvals(); len(got) != 1 || !got[0].LeavesSandbox {
+				t.Fatalf("the owner is shown %+v", got)
+			}
+			_, err := s.answer("allow")
+			wantCode(t, "its supervisor allows", err, bridge.Denied)
+			by := bridge.Address{ID: "s-1", Name: "laptop/s-1"}
+			wantCode(t, "a paired PC allows", b.jobs.AnswerAs(by, "q1", job.Allow, ""), bridge.Denied)
+			if got := b.jobs.Approvals(); got[0].State != job.ApprovalAsked {
+				t.Errorf("after these it is %s", got[0].State)
+			}
+			if err := answer(b, s); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			s.mail(0) // nobody has asked it
+		})
+	}
+}
+
 func (s session) answer(decision string) (api.JobMessaged, error) {
 	return s.JobMessage(s.b.t.Context(), api.JobMessageArgs{Args: job.MessageArgs{Job: first, ApprovalID: "q1", Decision: decision, Reason: "too much"}})
 }

@@ -214,6 +214,23 @@ func TestRMT_16_AnAnswerReturnsWhenTheRunnerHasIt(t *testing.T) {
 	wantCode(t, "one that is gone", b.owned().Answer(t.Context(), first, laptop, "q1", job.Deny, ""), bridge.Conflict)
 }
 
+func TestSEC_03_APairedPCIsNotAskedAboutWhatLeavesTheSandbox(t *testing.T) {
+	b := newBench(t)
+	root := grounds(t)
+	if err := b.spawnPaired(laptop, first, root, root, func(r *job.Request) { r.Access = job.AccessAsk }); err != nil {
+		t.Fatal(err)
+	}
+	r := b.started()
+	r.connect(api.RunnerReport{})
+	r.work()
+	r.askOutside()
+	value, err := b.owned().State(first, laptop)
+	if err != nil || len(value.Approvals) > 0 {
+		t.Errorf("its owner is shown %+v, %v", value.Approvals, err)
+	}
+	wantCode(t, "it allows all the same", b.owned().Answer(t.Context(), first, laptop, "q1", job.Allow, ""), bridge.Denied)
+}
+
 func TestRMT_16_AnAnswerThatTheRunnerTook(t *testing.T) {
 	b := newBench(t)
 	root := grounds(t)

@@ -48,9 +48,11 @@ func (b *bench) Spec(t *testing.T) job.Spec {
 	must(t, os.MkdirAll(state, 0o700))
 	program, err := filepath.EvalSymlinks(filepath.Join(b.home.Bin, string(b.kind)))
 	must(t, err)
+	self, err := os.Executable()
+	must(t, err)
 	return job.Spec{
 		Job: string(b.kind) + "-job-" + strconv.Itoa(b.jobs), Token: rand.Text(), Kind: b.kind, Command: []string{program},
-		Folder: b.home.Project("p"), StateFolder: state, Access: job.AccessAsk, Env: b.home.Env(),
+		Folder: b.home.Project("p"), StateFolder: state, Access: job.AccessAsk, Env: b.home.Env(), Sandbox: []string{self, "probe-sandbox"},
 	}
 }
 

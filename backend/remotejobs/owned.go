@@ -222,7 +222,7 @@ func (o Owned) State(name string, owner remote.Peer) (remote.Value, error) {
 	}
 	value := remote.Value{State: &state, Alive: !one.State.IsEnded(), Approvals: []job.Approval{}}
 	for _, approval := range o.Jobs.Approvals() {
-		if approval.Job == name {
+		if approval.Job == name && !approval.LeavesSandbox { // that is for the owner of this PC
 			value.Approvals = append(value.Approvals, approval.Public())
 		}
 	}

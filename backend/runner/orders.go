@@ -223,6 +223,7 @@ func (d *drive) asked(question job.Question) {
 	approval := job.NewApproval(job.Approval{
 		ID: uuid.NewString(), Job: d.spec.Job, Run: d.spec.Run, Session: d.state.Session, Agent: string(d.spec.Kind), By: d.spec.Supervisor,
 		Kind: string(question.Kind), What: question.Tool, Detail: detailOf(question), Cwd: question.Folder, Why: question.Reason,
+		LeavesSandbox: question.LeavesSandbox,
 	}, d.Now())
 	d.questions[question.ID] = &approval
 	d.saw.choices[question.ID] = len(question.Choices)

@@ -37,9 +37,6 @@ const codexServer = "bridge"
 
 func startCodex(spec job.Spec) (*run.Run, error) {
 	floor := job.FloorOwn
-	if spec.Access == job.AccessAsk {
-		floor = job.FloorNone
-	}
 	env := run.Environment(spec)
 	home := env.Get("CODEX_HOME")
 	if home == "" {
@@ -91,7 +88,7 @@ func (c *codex) start(ctx context.Context, floor job.Floor) (job.Opened, error) 
 	}
 	probed := make(chan error, 1)
 	go func() { // beside the thread's start: both take their time, and nothing is said before both are done
-		if floor == job.FloorOwn && !c.spec.ToolLevelOnly {
+		if floor == job.FloorOwn && (!c.spec.ToolLevelOnly || c.spec.Unlinked) {
 			probed <- c.probe(ctx)
 		}
 		close(probed)
@@ -206,13 +203,11 @@ func (c *codex) policy() string {
 	return map[job.Access]string{job.AccessRead: "never", job.AccessAsk: "untrusted", job.AccessEdit: "on-request"}[c.spec.Access]
 }
 
-// sandboxPolicy says what a command may do that was not asked about. Who is asked about
-// every command gets no sandbox, for an allowed one would be tried in it first.
+// sandboxPolicy says what a command may do that nobody was asked about. Codex repeats an
+// allowed one outside of it where it failed inside.
 func (c *codex) sandboxPolicy() map[string]any {
 	switch c.spec.Access {
-	case job.AccessAsk:
-		return map[string]any{"type": "dangerFullAccess"}
-	case job.AccessEdit:
+	case job.AccessAsk, job.AccessEdit:
 		return map[string]any{
 			"type": "workspaceWrite", "writableRoots": c.writable(),
 			"networkAccess": false, "excludeSlashTmp": true, "excludeTmpdirEnvVar": true,
@@ -339,7 +334,7 @@ func (c *codex) decide(ctx context.Context, question job.Question, answer job.An
 	return c.Process.Send(ctx, []byte(line))
 }
 
-// mayChange reports whether an edit job may write all of these files. It has to be told
+// mayChange reports whether the job may write all of these files. It has to be told
 // which they are.
 func (c *codex) mayChange(paths []string) bool {
 	for _, path := range paths {
@@ -357,7 +352,7 @@ func (c *codex) mayChange(paths []string) bool {
 	return len(paths) > 0
 }
 
-// writable are the folders that an edit job may write besides its own.
+// writable are the folders that a job that edits may write besides its own.
 func (c *codex) writable() []string {
 	return append([]string{run.Temporary(c.spec)}, c.spec.Writable...)
 }

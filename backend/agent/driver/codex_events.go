@@ -246,8 +246,8 @@ type codexUserInput struct {
 	} `json:"questions"`
 }
 
-// onlyInFolder is why an edit job's change of a file elsewhere is refused, unasked: codex
-// writes it past its sandbox once it is allowed (JOB-14).
+// onlyInFolder is why a job's change of a file elsewhere is refused, unasked: codex writes
+// it past its sandbox once it is allowed (JOB-14).
 const onlyInFolder = "this job may change files in its own folder only."
 
 func (r *codexReader) asks(line appserver.Line) {
@@ -260,20 +260,25 @@ func (r *codexReader) asks(line appserver.Line) {
 		if question.Subject == "" {
 			question.Subject = r.steps[ask.Item].Command
 		}
+		question.LeavesSandbox = true
 		if r.spec.Access == job.AccessEdit { // within it, nothing is asked about
 			question.Tool = "shell, outside the sandbox"
 			question.Reason = strings.TrimSpace("It runs outside the sandbox: it may write anywhere and reach the network. " + ask.Reason)
+		} else { // under "untrusted" codex asks once, and then tries both
+			question.Tool = "shell, outside the sandbox if it fails inside"
+			question.Reason = strings.TrimSpace("If the sandbox stops this command, Codex repeats it outside: it may write anywhere and reach the network. " + ask.Reason)
 		}
 	case appserver.AsksChange:
 		question.Kind = job.QuestionEdit
 		question.Tool, question.Subject = r.steps[ask.Item].Subject()
 		question.Diff = r.steps[ask.Item].Diff()
-		if r.spec.Access == job.AccessEdit && !r.mayChange(r.steps[ask.Item].Paths()) {
+		if !r.mayChange(r.steps[ask.Item].Paths()) {
 			go r.decide(context.Background(), question, job.Answer{Reason: onlyInFolder}) //nolint:errcheck // the run's end is an event
 			return
 		}
 	case appserver.AsksServer:
 		question.Kind, question.Tool, question.Subject = job.QuestionTool, ask.Server, ask.Message
+		question.LeavesSandbox = true // codex's MCP servers have no sandbox
 		if ask.Server == codexServer {
 			r.respond(line.ID, map[string]any{"result": codexVerdict(question, job.Answer{Allow: true})})
 			return

@@ -180,7 +180,7 @@ func TestStartRefuses(t *testing.T) {
 func TestJOB_14_WhatACodexTurnMayDo(t *testing.T) {
 	tests := map[job.Access]struct{ policy, sandbox string }{
 		job.AccessRead: {"never", `{"type":"readOnly"}`},
-		job.AccessAsk:  {"untrusted", `{"type":"dangerFullAccess"}`},
+		job.AccessAsk:  {"untrusted", `{"excludeSlashTmp":true,"excludeTmpdirEnvVar":true,"networkAccess":false,"type":"workspaceWrite","writableRoots":["TMP","/also"]}`},
 		job.AccessEdit: {"on-request", `{"excludeSlashTmp":true,"excludeTmpdirEnvVar":true,"networkAccess":false,"type":"workspaceWrite","writableRoots":["TMP","/also"]}`},
 	}
 	for access, want := range tests {

@@ -250,7 +250,13 @@ func (c *codexStand) junk() {
 
 // Codex writes a patch that was allowed past its sandbox: what is outside is refused
 // before anybody is asked, and the model reads why.
-func TestJOB_14_ACodexThatEditsChangesFilesOfItsFolderOnly(t *testing.T) {
+func TestJOB_14_SEC_03_ACodexChangesFilesOfItsFolderOnly(t *testing.T) {
+	for _, access := range []job.Access{job.AccessEdit, job.AccessAsk} {
+		t.Run(string(access), func(t *testing.T) { codexChangesItsFolderOnly(t, access) })
+	}
+}
+
+func codexChangesItsFolderOnly(t *testing.T, access job.Access) {
 	bench := newStage(bridge.Codex)(t)
 	spec, outside := bench.Spec(t), t.TempDir()
 	if err := os.Symlink(outside, filepath.Join(spec.Folder, "link")); err != nil {
@@ -260,10 +266,10 @@ func TestJOB_14_ACodexThatEditsChangesFilesOfItsFolderOnly(t *testing.T) {
 	bench.Script("patches", drivertest.Step{Run: "touch " + out("by-path") + " # patch"}, drivertest.Step{Run: "touch " + in("link/by-link") + " # patch"},
 		drivertest.Step{Run: "touch " + in("../"+filepath.Base(outside)+"/by-dots") + " # patch"}, drivertest.Step{Run: "touch " + in("moved") + " # patch " + out("moved")},
 		drivertest.Step{Run: "touch " + out("by-no-name") + " # nameless"}, drivertest.Step{Run: "touch " + in("made") + " # patch"}, drivertest.Step{Say: "done"})
-	spec.Prompt, spec.Access = drivertest.Prompt("patches"), job.AccessEdit
+	spec.Prompt, spec.Access = drivertest.Prompt("patches"), access
 	j := drivertest.Start(t, bench, spec)
 	question := drivertest.Until[job.Asked](j, nil).Question
-	if question.Kind != job.QuestionEdit || question.Subject != in("made") {
+	if question.Kind != job.QuestionEdit || question.Subject != in("made") || question.LeavesSandbox {
 		t.Errorf("it asks about %+v", question)
 	}
 	if err := j.Run.Answer(t.Context(), job.Answer{Question: question.ID, Allow: true}); err != nil {
@@ -282,15 +288,17 @@ func TestJOB_14_ACodexThatEditsChangesFilesOfItsFolderOnly(t *testing.T) {
 	}
 }
 
-func TestJOB_14_ACommandOutsideOfCodexSandboxIsShownAsThat(t *testing.T) {
-	for access, want := range map[job.Access]string{job.AccessEdit: "shell, outside the sandbox", job.AccessAsk: "shell"} {
+func TestJOB_14_SEC_03_ACommandOutsideOfCodexSandboxIsShownAsThat(t *testing.T) {
+	for access, want := range map[job.Access]struct{ tool, reason string }{
+		job.AccessEdit: {"shell, outside the sandbox", "It runs outside the sandbox"},
+		job.AccessAsk:  {"shell, outside the sandbox if it fails inside", "Codex repeats it outside"},
+	} {
 		bench := newStage(bridge.Codex)(t)
 		bench.Script("touch", drivertest.Step{Run: "true"}, drivertest.Step{Say: "done"})
 		spec := bench.Spec(t)
 		spec.Prompt, spec.Access = drivertest.Prompt("touch"), access
 		question := drivertest.Until[job.Asked](drivertest.Start(t, bench, spec), nil).Question
-		said := strings.Contains(question.Reason, "runs outside the sandbox")
-		if question.Tool != want || question.Subject != "true" || said != (access == job.AccessEdit) {
+		if question.Tool != want.tool || question.Subject != "true" || !strings.Contains(question.Reason, want.reason) || !question.LeavesSandbox {
 			t.Errorf("%s: it asks %+v", access, question)
 		}
 	}

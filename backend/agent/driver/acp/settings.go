@@ -151,8 +151,8 @@ func (a *agent) setMode(ctx context.Context, s session) error {
 }
 
 // modeOf chooses the mode: the owner's for this access, or one that says by its name
-// that it fits; "" leaves the agent in its own, for the floor holds. Who is to ask
-// has nothing below it, so there a mode has to be known.
+// that it fits; "" leaves the agent in its own, for the floor holds. A job that is to ask
+// needs a mode that is known to ask.
 func (a *agent) modeOf(offered []string) (string, error) {
 	access, name := a.spec.Access, a.spec.ACP.Name
 	if own := a.spec.ACP.Modes[access]; own != "" {

@@ -405,7 +405,7 @@ func Access(t *testing.T, bench func(t *testing.T) Bench, sandbox []string, floo
 			t.Skip("its floor is its own")
 		}
 		spec := b.Spec(t)
-		spec.Prompt, spec.Access = Prompt("none"), job.AccessRead
+		spec.Prompt, spec.Access, spec.Sandbox = Prompt("none"), job.AccessRead, nil
 		if _, err := b.Driver().Start(t.Context(), spec); bridge.CodeOf(err) != bridge.Denied {
 			t.Errorf("Start: %v, want it denied", err)
 		}

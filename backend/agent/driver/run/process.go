@@ -36,14 +36,17 @@ const (
 // codex fails below a TMPDIR that holds its home.
 func Temporary(spec job.Spec) string { return filepath.Join(spec.StateFolder, "tmp") }
 
-// FloorOf says what lies below the CLI's own rules of a kind that has no sandbox
-// of its own (JOB-14). Denied where a job that needs a floor cannot have one.
+// FloorOf returns what lies below the CLI's own rules of a kind that has no sandbox of its
+// own (JOB-14, SEC-03): the system's sandbox where there is one. It fails with Denied when
+// a job that needs a sandbox cannot have one, as one of a paired PC always does.
 func FloorOf(spec job.Spec) (job.Floor, error) {
 	switch {
-	case spec.Access == job.AccessAsk:
-		return job.FloorNone, nil // whoever allows a command lets it run as it is
 	case len(spec.Sandbox) > 0:
 		return job.FloorSandbox, nil
+	case spec.Unlinked:
+		return "", bridge.Errorf(bridge.Denied, "a job of a paired PC needs a sandbox, and this system has none for %s", spec.Kind)
+	case spec.Access == job.AccessAsk:
+		return job.FloorNone, nil // each change is asked about
 	case spec.ToolLevelOnly, spec.Access == job.AccessEdit && spec.Kind == bridge.Claude:
 		return job.FloorNone, nil
 	}
@@ -76,7 +79,7 @@ func Launch(spec job.Spec, c Command) (*Process, error) {
 	}
 	if c.Floor == job.FloorSandbox {
 		rules := sandbox.Rules{Writable: append([]string{Temporary(spec)}, c.Writable...)}
-		if spec.Access == job.AccessEdit {
+		if spec.Access != job.AccessRead {
 			own := &rules.Writable
 			if spec.Unlinked {
 				own = &rules.Unlinked

@@ -89,7 +89,12 @@ func TestJOB_14_WhoMayGoWithoutAFloor(t *testing.T) {
 	}{
 		{name: "read under it", kind: bridge.Claude, spec: job.Spec{Access: job.AccessRead, Sandbox: []string{"/bridge"}}, want: job.FloorSandbox},
 		{name: "edit under it", kind: bridge.OpenCode, spec: job.Spec{Access: job.AccessEdit, Sandbox: []string{"/bridge"}}, want: job.FloorSandbox},
-		{name: "ask", kind: bridge.OpenCode, spec: job.Spec{Access: job.AccessAsk, Sandbox: []string{"/bridge"}}, want: job.FloorNone},
+		{name: "SEC-03 ask under it", kind: bridge.OpenCode, spec: job.Spec{Access: job.AccessAsk, Sandbox: []string{"/bridge"}}, want: job.FloorSandbox},
+		{name: "ask without", kind: bridge.OpenCode, spec: job.Spec{Access: job.AccessAsk}, want: job.FloorNone},
+		{name: "SEC-04 a paired PC's under it", kind: bridge.Claude, spec: job.Spec{Access: job.AccessAsk, Unlinked: true, Sandbox: []string{"/bridge"}}, want: job.FloorSandbox},
+		{name: "SEC-04 a paired PC's ask without", kind: bridge.Claude, spec: job.Spec{Access: job.AccessAsk, Unlinked: true}, code: bridge.Denied},
+		{name: "SEC-04 a paired PC's edit without", kind: bridge.Claude, spec: job.Spec{Access: job.AccessEdit, Unlinked: true}, code: bridge.Denied},
+		{name: "SEC-04 a paired PC's where the owner allows less", kind: bridge.Claude, spec: job.Spec{Access: job.AccessRead, Unlinked: true, ToolLevelOnly: true}, code: bridge.Denied},
 		{name: "read without", kind: bridge.Claude, spec: job.Spec{Access: job.AccessRead}, code: bridge.Denied},
 		{name: "opencode's edit without", kind: bridge.OpenCode, spec: job.Spec{Access: job.AccessEdit}, code: bridge.Denied},
 		{name: "claude's edit without", kind: bridge.Claude, spec: job.Spec{Access: job.AccessEdit}, want: job.FloorNone},
