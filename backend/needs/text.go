@@ -22,7 +22,7 @@ func Text(list []Item, now time.Time) string {
 			when += ", " + bridge.Span(time.UnixMilli(*item.Until).Sub(now)) + " left"
 		}
 		fmt.Fprintf(&b, "%s   (%s)\n%s", item.Headline(), when, item.what())
-		for _, line := range []string{bridge.OneLine(item.Place), item.Command()} {
+		for _, line := range []string{item.oneLine(item.Place), item.Command()} {
 			if line != "" {
 				fmt.Fprintf(&b, "  %s\n", line)
 			}
@@ -50,13 +50,16 @@ func (i Item) what() string {
 // quoteMark begins each line of what an agent asks.
 const quoteMark = "  | "
 
-// Headline is the title as one line for a terminal. Of an approval and a question it is
-// exactly what the agent calls it.
-func (i Item) Headline() string {
+// Headline is the title as one line for a terminal.
+func (i Item) Headline() string { return i.oneLine(i.Title) }
+
+// oneLine returns a text of the item as one line. Of an approval and a question it shows
+// all that is hidden.
+func (i Item) oneLine(text string) string {
 	if i.Sort == Approval || i.Sort == Question {
-		return bridge.VisibleExact(bridge.OneLine(i.Title))
+		return bridge.VisibleExact(bridge.OneLine(text))
 	}
-	return bridge.OneLine(i.Title)
+	return bridge.OneLine(text)
 }
 
 // Offers says in a line what can be chosen, "" where nothing is.
