@@ -127,9 +127,9 @@ func awaitText(t *testing.T, command, pattern string) string {
 
 // onTerminal runs a command on a terminal of its own, answers no to what it asks, and
 // returns all that the terminal was given.
-func onTerminal(t *testing.T, args ...string) string {
+func onTerminal(t *testing.T, program string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command("bridge", args...)
+	cmd := exec.Command(program, args...)
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 200})
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func onTerminal(t *testing.T, args ...string) string {
 		t.Fatal(err)
 	}
 	if !ended.Stop() {
-		t.Errorf("bridge %v did not end", args)
+		t.Errorf("%s %v did not end", program, args)
 	}
 	return strings.ReplaceAll(string(said), "\r\n", "\n")
 }
@@ -159,7 +159,7 @@ func TestSEC_06_NoCommandWritesWhatAnAgentHidToATerminal(t *testing.T) {
 	const nobody = "00000000-0000-7000-8000-000000000001"
 	commands := map[string][][]string{
 		"needs": {{}}, "runs": {{}, {"--all"}}, "status": {{}, {"--home", "/none" + misleading}}, "decisions": {{}, {"zz" + turned}, {misleading}},
-		"rules": {{}, {"--revoke", misleading}}, "files": {{}, {"--cancel", misleading}}, "network": {{}, {"--lists"}}, "team": {{}}, "version": {{}}, "url": {{}},
+		"rules": {{}, {"--take-back", misleading}}, "files": {{}, {"--cancel", misleading}}, "network": {{}, {"--lists"}}, "team": {{}}, "version": {{}}, "url": {{}},
 		"answer": {{nobody}, {misleading, "--option", misleading}}, "send": {{"boss", misleading}, {misleading, "words"}}, "send-file": {{misleading, "/none" + misleading}},
 		"finish": {{name}, {name, "--discard"}, {misleading}}, "doctor": {{}, {misleading}, {"--restore", "/none" + misleading}},
 		"install": {{}, {misleading}}, "uninstall": {{}, {misleading}}, "join": {{"localhost:1" + misleading}}, "leave": {{}}, "link": {{"localhost:1" + misleading}}, "unlink": {{misleading}},
@@ -182,7 +182,7 @@ func TestSEC_06_NoCommandWritesWhatAnAgentHidToATerminal(t *testing.T) {
 	for _, command := range order {
 		all := ""
 		for _, args := range commands[command] {
-			said := onTerminal(t, append([]string{command}, args...)...)
+			said := onTerminal(t, "bridge", append([]string{command}, args...)...)
 			plain := strings.ReplaceAll(said, "\r", "") // of a line that shows how far work is
 			if shown := bridge.Visible(plain); shown != plain || strings.Contains(said, "#\\x1b[2K\rls") {
 				t.Errorf("bridge %s %q writes to a terminal:\n%q", command, args, said)
@@ -198,13 +198,27 @@ func TestSEC_06_NoCommandWritesWhatAnAgentHidToATerminal(t *testing.T) {
 	}
 }
 
+// The other programs say what they were given, too, where somebody runs them by hand.
+func TestSEC_06_NoOtherProgramDoes(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	for _, words := range [][]string{
+		{"bridge-hub", "status", "--home", "/none" + misleading}, {"bridge-hub", "remove", misleading}, {"bridge-hub", "serve", "--team", misleading}, {"bridge-hub", misleading},
+		{"bridge-worker", misleading}, {"bridge-worker", "run-job", "/none" + misleading}, {"bridge-mcp", "--agent", misleading},
+	} {
+		said := onTerminal(t, words[0], words[1:]...)
+		if shown := bridge.Visible(said); shown != said || len(said) < 20 {
+			t.Errorf("%q writes to a terminal:\n%q", words, said)
+		}
+	}
+}
+
 // No line of what an agent says is taken for one of Bridge's, on a terminal and in a pipe.
 func TestSEC_06_NoRequestLooksLikeAnother(t *testing.T) {
 	name := deceivedHome(t)
 	asked(t, misleading+fake)
 	awaitText(t, "runs", `(?m)^  bridge approve`)
 	needs := awaitText(t, "needs", `(?m)^shop asks for permission`)
-	for _, text := range []string{needs, onTerminal(t, "needs"), runBridge(t, nil, "", "runs").stdout, onTerminal(t, "runs"), runBridge(t, nil, "", "status").stdout} {
+	for _, text := range []string{needs, onTerminal(t, "bridge", "needs"), runBridge(t, nil, "", "runs").stdout, onTerminal(t, "bridge", "runs"), runBridge(t, nil, "", "status").stdout} {
 		if regexp.MustCompile(`(?m)^\s*bridge approve 00000000`).MatchString(text) {
 			t.Errorf("a request fakes the command that approves another:\n%s", text)
 		}
@@ -232,7 +246,7 @@ func TestSEC_06_NoRequestLooksLikeAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 		piped := runBridge(t, nil, "", command, "--json").stdout
-		if terminal := onTerminal(t, command, "--json"); bridge.Visible(terminal) != terminal || !sameJSON(t, terminal[strings.Index(terminal, "{"):], piped) {
+		if terminal := onTerminal(t, "bridge", command, "--json"); bridge.Visible(terminal) != terminal || !sameJSON(t, terminal[strings.Index(terminal, "{"):], piped) {
 			t.Errorf("bridge %s --json says on a terminal\n%q\nand in a pipe\n%q", command, terminal, piped)
 		}
 	}

@@ -43,6 +43,7 @@ it('SEC-06 shows what is hidden in markdown, also what is written as an entity',
     '- a\u202eb',
   ])
     expect(markdown(text).textContent).toContain('a⟨U+202E⟩b');
+  expect(markdown('a\0b').textContent).toContain('a\\x00b'); // a parser makes another character of it
   expect(markdown('a\u202eb &#x200b;').textContent).not.toMatch(/[\u202e\u200b]/);
 });
 
