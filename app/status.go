@@ -125,7 +125,7 @@ func Describe(f Facts, now time.Time) Status {
 	}
 	status.Told = told(f, status.Needs)
 	status.State = state(f, status.Needs)
-	status.Words = words(f, status)
+	status.Words = bridge.VisibleLine(words(f, status))
 	if status.Live {
 		status.Address = elsewhere(f)
 	}

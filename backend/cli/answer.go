@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bridge/backend/bridge"
 	"bridge/backend/dashboard/shape"
 	"bridge/backend/ipc/api"
 )
@@ -46,5 +47,5 @@ func (a *App) answer(ctx context.Context, args api.AnswerQuestionArgs) error {
 	if !one.Carried {
 		told = "will be told"
 	}
-	return a.print(shape.QuestionOf(one), fmt.Sprintf("Answered: %s %s: %s\n", one.By.Name, told, one.Answer.Words()))
+	return a.print(shape.QuestionOf(one), fmt.Sprintf("Answered: %s %s: %s\n", bridge.OneLine(one.By.Name), told, bridge.OneLine(one.Answer.Words())))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
 	"bridge/backend/dashboard/runs"
 	"bridge/backend/ipc/api"
@@ -88,7 +89,7 @@ func (a *App) approve(ctx context.Context, args api.ApproveArgs) error {
 		for _, chosen := range approval.Answers {
 			answers = append(answers, strings.Join(chosen, ", "))
 		}
-		done = "Answered " + strings.Join(answers, "; ")
+		done = "Answered " + bridge.VisibleExact(bridge.OneLine(strings.Join(answers, "; ")))
 	case approval.Decision == job.Deny:
 		done = "Denied"
 	}

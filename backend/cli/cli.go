@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/cli/outcome"
+	"bridge/backend/cli/terminal"
 	"bridge/backend/config"
 	"bridge/backend/hook"
 )
@@ -42,6 +43,7 @@ func (a *App) Run(ctx context.Context) int {
 	if len(a.Args) > 0 && a.Args[0] == "hook" && !hook.AsksForHelp(a.Args) {
 		return a.runHook(ctx, a.Args[1:]) // the hosts wait for it: no flag parser is built
 	}
+	a.Stdout, a.Stderr = terminal.Writer(a.Stdout), terminal.Writer(a.Stderr)
 	root := a.root()
 	// Set before anything is parsed: a command line that is wrong answers as JSON
 	// too when it asks for it.
@@ -52,7 +54,7 @@ func (a *App) Run(ctx context.Context) int {
 	root.SetErr(a.Stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		outcome.Report(a.Stdout, a.Stderr, "bridge", a.json, err)
+		outcome.Report(terminal.JSON(a.Stdout), a.Stderr, "bridge", a.json, err)
 	}
 	return outcome.Code(err)
 }
@@ -115,7 +117,7 @@ func (a *App) jsonFlag(cmd *cobra.Command) *cobra.Command {
 // print writes value as JSON with --json, else as text.
 func (a *App) print(value any, text string) error {
 	if a.json {
-		encoder := json.NewEncoder(a.Stdout)
+		encoder := json.NewEncoder(terminal.JSON(a.Stdout))
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(value)
 	}

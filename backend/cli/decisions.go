@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -103,24 +102,13 @@ func decisionsText(report decisionsReport, query string, now time.Time) string {
 		b.WriteString("Nothing is decided yet.\n")
 	}
 	for _, d := range report.Decisions {
-		fmt.Fprintf(&b, "%s   (for %s; %s, %s)\n", shown(d.Topic), shown(d.Scope.Words()), shown(d.Author.Name), bridge.Ago(d.CreatedAt, now))
+		fmt.Fprintf(&b, "%s   (for %s; %s, %s)\n", bridge.OneLine(d.Topic), bridge.OneLine(d.Scope.Words()), bridge.OneLine(d.Author.Name), bridge.Ago(d.CreatedAt, now))
 		for line := range strings.Lines(d.Text) {
-			fmt.Fprintf(&b, "    %s\n", shown(strings.TrimRight(line, "\r\n")))
+			fmt.Fprintf(&b, "    %s\n", bridge.OneLine(strings.TrimRight(line, "\r\n")))
 		}
 	}
 	for _, row := range report.Unreadable {
-		fmt.Fprintf(&b, "! The decision %s on %q cannot be read, so nobody is told of it; `bridge doctor` says more.\n", shown(row.ID), row.Topic)
+		fmt.Fprintf(&b, "! The decision %s on %q cannot be read, so nobody is told of it; `bridge doctor` says more.\n", bridge.OneLine(row.ID), row.Topic)
 	}
 	return b.String()
-}
-
-// shown is what an agent wrote as a terminal may show it: no control character
-// moves the cursor or hides a line.
-func shown(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\t' {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
 }

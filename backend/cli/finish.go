@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
 	"bridge/backend/gitwork"
 	"bridge/backend/ipc"
@@ -92,20 +93,25 @@ func (a *App) askToDiscard(ctx context.Context, client *ipc.Client, args api.Job
 }
 
 func finishedText(f api.JobFinished) string {
+	checkout, branch := bridge.OneLine(f.Checkout), bridge.OneLine(f.Branch)
 	if len(f.Conflicts) > 0 {
-		return fmt.Sprintf("The work of %s conflicts with what is in %s:\n  %s\n", f.Job, f.Checkout, strings.Join(f.Conflicts, "\n  "))
+		var paths []string
+		for _, path := range f.Conflicts {
+			paths = append(paths, bridge.OneLine(path))
+		}
+		return fmt.Sprintf("The work of %s conflicts with what is in %s:\n  %s\n", f.Job, checkout, strings.Join(paths, "\n  "))
 	}
 	if !f.Done {
 		return fmt.Sprintf("Nothing conflicts: %s can be done with the work of %s.\n", f.Action, f.Job)
 	}
 	switch gitwork.Action(f.Action) {
 	case gitwork.Apply:
-		return fmt.Sprintf("The work of %s is staged in %s: commit it there.\n", f.Job, f.Checkout)
+		return fmt.Sprintf("The work of %s is staged in %s: commit it there.\n", f.Job, checkout)
 	case gitwork.Keep:
-		return fmt.Sprintf("The work of %s stays on the branch %s.\n", f.Job, f.Branch)
+		return fmt.Sprintf("The work of %s stays on the branch %s.\n", f.Job, branch)
 	case gitwork.Discard:
-		return fmt.Sprintf("The work of %s is dropped. For 30 days it is on the branch %s.\n", f.Job, f.Branch)
+		return fmt.Sprintf("The work of %s is dropped. For 30 days it is on the branch %s.\n", f.Job, branch)
 	default:
-		return fmt.Sprintf("The work of %s is in %s, by the commit %s.\n", f.Job, f.Checkout, f.Commit)
+		return fmt.Sprintf("The work of %s is in %s, by the commit %s.\n", f.Job, checkout, f.Commit)
 	}
 }

@@ -169,7 +169,7 @@ func (i installer) carryOut(home config.Home, plans []setup.Plan, failed bool, d
 func (i installer) showPlan(plan setup.Plan) {
 	fmt.Fprintf(i.Stdout, "%s:\n", plan.Kind)
 	for _, edit := range plan.Edits {
-		fmt.Fprintf(i.Stdout, "  %-7s %s\n          %s\n", edit.Verb(), edit.Path, edit.Adds)
+		fmt.Fprintf(i.Stdout, "  %-7s %s\n          %s\n", edit.Verb(), bridge.OneLine(edit.Path), bridge.OneLine(edit.Adds))
 	}
 	i.showNotes(plan)
 }

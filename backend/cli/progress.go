@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/term"
+	"bridge/backend/bridge"
+	"bridge/backend/cli/terminal"
 )
 
 // progress shows on a terminal how far long work is, on one line that goes
@@ -22,10 +23,7 @@ type progress struct {
 const progressPace = 100 * time.Millisecond
 
 func newProgress(a *App) *progress {
-	out, ok := a.Stderr.(*os.File)
-	if !ok || !term.IsTerminal(int(out.Fd())) {
-		out = nil
-	}
+	out, _ := terminal.File(a.Stderr)
 	return &progress{out: out, now: a.Now}
 }
 
@@ -34,7 +32,7 @@ func (p *progress) tell(what string, done, all int64) {
 		return
 	}
 	p.shown = p.now()
-	line := fmt.Sprintf("%3d%% %s", done*100/all, filepath.ToSlash(what))
+	line := fmt.Sprintf("%3d%% %s", done*100/all, bridge.VisibleLine(filepath.ToSlash(what)))
 	fmt.Fprintf(p.out, "\r%-*s", p.width, line)
 	p.width = max(p.width, len(line))
 }

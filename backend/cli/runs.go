@@ -13,6 +13,7 @@ import (
 
 	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/report"
+	"bridge/backend/cli/terminal"
 	"bridge/backend/dashboard/runs"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
@@ -89,7 +90,7 @@ func (a *App) watch(ctx context.Context, client *ipc.Client, name string) error 
 		next = piece.Next
 		if a.json {
 			log.WriteString(piece.Text)
-		} else if _, err := fmt.Fprint(a.Stdout, piece.Text); err != nil {
+		} else if _, err := fmt.Fprint(a.Stdout, a.markImitations(piece.Text)); err != nil {
 			return err
 		}
 		said := piece.View.Doubt // of a job on another PC
@@ -109,6 +110,19 @@ func (a *App) watch(ctx context.Context, client *ipc.Client, name string) error 
 			return ctx.Err()
 		}
 	}
+}
+
+// markImitations marks each line of a log that begins as one of Bridge's does, where both
+// are on one terminal.
+func (a *App) markImitations(log string) string {
+	if _, isTerminal := terminal.File(a.Stdout); !isTerminal {
+		return log
+	}
+	const own = "bridge: "
+	if strings.HasPrefix(log, own) {
+		log = "| " + log
+	}
+	return strings.ReplaceAll(log, "\n"+own, "\n| "+own)
 }
 
 // watched says how the run has ended.

@@ -47,13 +47,13 @@ func sentText(sent api.SendResult) string {
 	for _, r := range sent.Recipients {
 		switch {
 		case r.Note != "":
-			fmt.Fprintf(&b, "  %s: %s\n", r.Name, r.Note)
+			fmt.Fprintf(&b, "  %s: %s\n", bridge.OneLine(r.Name), bridge.OneLine(r.Note))
 		case r.Wake:
-			fmt.Fprintf(&b, "  %s: a wake was asked for\n", r.Name)
+			fmt.Fprintf(&b, "  %s: a wake was asked for\n", bridge.OneLine(r.Name))
 		case r.Online:
-			fmt.Fprintf(&b, "  %s: at its next step\n", r.Name)
+			fmt.Fprintf(&b, "  %s: at its next step\n", bridge.OneLine(r.Name))
 		default:
-			fmt.Fprintf(&b, "  %s: when it is back\n", r.Name)
+			fmt.Fprintf(&b, "  %s: when it is back\n", bridge.OneLine(r.Name))
 		}
 	}
 	return b.String()

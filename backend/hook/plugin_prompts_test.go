@@ -160,7 +160,7 @@ func TestNED_02_TheOwnersChoiceReachesOpenCode(t *testing.T) {
 		p.say(`{"prompt":{"id":"` + id + `","call":{"sessionId":"ses_1","cwd":"/src/shop"},"questions":[{"question":"` + id + `?","header":"","options":[{"label":"A","description":""},{"label":"B","description":"b"}],"multiple":true,"custom":false}]}}`)
 	}
 	asks("que_1")
-	detail := "que_1? (several)\n  - A\n  - B: b\n"
+	detail := "que_1? (several)\n  - A\n  - B: b"
 	card := shownCard(t, b, detail, "asked", isAsked)
 	if card.OnlyTold != "" || len(card.Choices) != 1 || !card.Choices[0].Several || card.Choices[0].Words {
 		t.Fatalf("the card is %+v", card)
@@ -177,7 +177,7 @@ func TestNED_02_TheOwnersChoiceReachesOpenCode(t *testing.T) {
 	asks("que_2")
 	p.say(asksFor("per_1", "make"))
 	shownCard(t, b, "make", "alone", func(one job.Approval) bool { return one.Caution == "" })
-	shownCard(t, b, "que_2? (several)\n  - A\n  - B: b\n", "said to take no reason", func(one job.Approval) bool { return strings.Contains(one.Caution, "no reason") })
+	shownCard(t, b, "que_2? (several)\n  - A\n  - B: b", "said to take no reason", func(one job.Approval) bool { return strings.Contains(one.Caution, "no reason") })
 }
 
 // The end of the turn, which a refusal brings, may be heard before the plugin's word.

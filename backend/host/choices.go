@@ -161,5 +161,5 @@ func askedText(choices []bridge.Choice) string {
 			}
 		}
 	}
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -26,7 +26,7 @@ func TestNED_02_WhatClaudesModelAsksIsAnsweredByWhatWasChosen(t *testing.T) {
 	if !reflect.DeepEqual(p.Choices, want) {
 		t.Errorf("choices %+v", p.Choices)
 	}
-	if text := "Colour: Which colour?\n  - Red: like fire\n    a\n    b\n  - Blue\nDays: Which days? (several)\n  - Mon: first\n  - Tue: second\n\nmetadata: {\n  \"source\": \"x\"\n}"; p.Detail != text {
+	if text := "Colour: Which colour?\n  - Red: like fire\n    a\n    b\n  - Blue\nDays: Which days? (several)\n  - Mon: first\n  - Tue: second\nmetadata: {\n  \"source\": \"x\"\n}"; p.Detail != text {
 		t.Errorf("detail %q", p.Detail)
 	}
 
@@ -117,7 +117,7 @@ func TestNED_02_WhatOpenCodesModelAsksIsShown(t *testing.T) {
 	if err != nil || p.Kind != AsksQuestion || p.What != "question" || p.OnlyTold != "" || p.Caution == "" || !reflect.DeepEqual(p.Choices, want) {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if p.Detail != "Q: Which? (several)\n  - A: a\nW: Why?\n" {
+	if p.Detail != "Q: Which? (several)\n  - A: a\nW: Why?" {
 		t.Errorf("detail %q", p.Detail)
 	}
 }

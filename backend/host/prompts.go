@@ -53,6 +53,15 @@ const (
 	AsksQuestion = "question"
 )
 
+// withRest adds what is shown of a tool's input besides. Nothing is trimmed: what is asked
+// stands there byte for byte.
+func withRest(detail, rest string) string {
+	if detail == "" || rest == "" {
+		return detail + rest
+	}
+	return detail + "\n" + rest
+}
+
 // ParseClaudePrompt reads claude's PermissionRequest.
 func ParseClaudePrompt(stdin []byte) (Prompt, error) {
 	call, err := parseCommandHook(bridge.Claude, PermissionEvent, stdin)
@@ -91,7 +100,7 @@ func ParseClaudePrompt(stdin []byte) (Prompt, error) {
 	case claudeShowsPlan:
 		p.Kind, p.OnlyTold = AsksQuestion, "the plan is shown there alone"
 	}
-	p.Detail = strings.Trim(p.Detail+"\n"+input.rest(), "\n")
+	p.Detail = withRest(p.Detail, input.rest())
 	return p, nil
 }
 
@@ -121,7 +130,7 @@ func ParseCodexPrompt(stdin []byte) (Prompt, error) {
 	case "apply_patch":
 		p.Kind, p.Detail = AsksChange, input.take("command")
 	}
-	p.Detail = strings.Trim(p.Detail+"\n"+input.rest(), "\n")
+	p.Detail = withRest(p.Detail, input.rest())
 	return p, nil
 }
 
@@ -156,7 +165,7 @@ func ParseOpenCodePrompt(in PluginPrompt) (Prompt, error) {
 	if strings.TrimSpace(p.Detail) == "" {
 		p.Detail = strings.Join(in.Patterns, "\n")
 	}
-	p.Detail = strings.Trim(p.Detail+"\n"+metadata.rest(), "\n")
+	p.Detail = withRest(p.Detail, metadata.rest())
 	return p, nil
 }
 
@@ -192,15 +201,15 @@ func change(path, before, after string) string {
 	b.WriteString("--- " + path + "\n")
 	writeLines(&b, "-", before)
 	writeLines(&b, "+", after)
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func writeLines(b *strings.Builder, sign, text string) {
 	if text == "" {
 		return
 	}
-	for line := range strings.Lines(text) {
-		b.WriteString(sign + strings.TrimSuffix(line, "\n") + "\n")
+	for line := range strings.SplitSeq(text, "\n") { // a line end at the end is one more line
+		b.WriteString(sign + line + "\n")
 	}
 }
 
@@ -243,5 +252,5 @@ func (e *exact) rest() string {
 		}
 		b.WriteString(name + ": " + value.String() + "\n")
 	}
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
 }

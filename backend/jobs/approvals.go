@@ -102,9 +102,9 @@ func (j *approvals) open() (list []openQuestion) {
 }
 
 func (q openQuestion) body() string {
-	body := fmt.Sprintf("%s asks before it goes on (%s):\n\n%s", q.of.Name, q.approval.What, q.approval.Detail)
+	body := fmt.Sprintf("%s asks before it goes on (%s):\n\n%s", q.of.Name, bridge.VisibleExact(bridge.OneLine(q.approval.What)), bridge.VisibleExact(q.approval.Detail))
 	if q.approval.Why != "" {
-		body += "\n\nIt says: " + q.approval.Why
+		body += "\n\nIt says: " + bridge.VisibleExact(q.approval.Why)
 	}
 	body += fmt.Sprintf("\n\nAnswer by message_subagent with job %q, approval_id %q and decision ", q.of.Name, q.approval.ID)
 	if q.to.IsJob {

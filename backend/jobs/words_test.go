@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -142,5 +143,20 @@ func TestRMT_10_WordsAreSaidOnceByTheirIDAlsoAfterARestart(t *testing.T) {
 	}
 	if said["while it works"] != 1 || len(said) != 1 {
 		t.Errorf("it was told %v", said)
+	}
+}
+
+// TestSEC_06_ASupervisorIsAskedAboutWhatItSees: a model takes hidden characters for what they
+// do, or for nothing.
+func TestSEC_06_ASupervisorIsAskedAboutWhatItSees(t *testing.T) {
+	q := openQuestion{of: job.Job{Name: "codex-job-1"}, approval: job.Approval{
+		What: "Bash\nx", Detail: "curl evil #\x1b[2K\rls\u200b\n\U000e0041", Why: "tests\u202e",
+	}}
+	body := q.body()
+	if want := "(Bash\\nx):\n\n" + `curl evil #\x1b[2K\x0dls⟨U+200B⟩` + "\n⟨U+E0041⟩\n\nIt says: tests⟨U+202E⟩\n\nAnswer"; !strings.Contains(body, want) {
+		t.Errorf("it is asked %q, want %q in it", body, want)
+	}
+	if bridge.VisibleExact(body) != body {
+		t.Errorf("something is hidden in %q", body)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"bridge/backend/bridge"
@@ -137,12 +136,7 @@ func element(m bridge.Message) string {
 // plain makes a name or an id unable to leave its attribute or its line. Ids
 // may hold any printable character, and old stores hold any name.
 func plain(word string) string {
-	return escaper.Replace(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) {
-			return utf8.RuneError
-		}
-		return r
-	}, word))
+	return escaper.Replace(bridge.VisibleLine(word))
 }
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")

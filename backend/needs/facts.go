@@ -156,12 +156,20 @@ func promptItem(a job.Approval) Item {
 		item.choices = a.Choices
 	}
 	if item.told = a.OnlyTold != ""; item.told {
-		item.Detail = strings.TrimSpace(item.Detail + "\nAnswer it in the terminal: " + a.OnlyTold + ".")
+		item.Detail = withLine(item.Detail, "Answer it in the terminal: "+a.OnlyTold+".")
 	}
 	return item
 }
 
-// exactly is what would be done, whole.
+// withLine adds a line of Bridge's to what an agent says, of which nothing is taken away.
+func withLine(said, line string) string {
+	if said == "" {
+		return line
+	}
+	return said + "\n" + line
+}
+
+// exactly is what would be done, whole and byte for byte.
 func exactly(a job.Approval) string {
 	if a.Detail == "" {
 		return a.What
@@ -179,10 +187,10 @@ func (f Facts) questions() (items []Item) {
 			Link: "#/needs", plain: q.By + " asks you something",
 		}
 		if len(q.Options) > 0 {
-			item.Detail = strings.TrimSpace(q.Context + "\nYou can choose: " + strings.Join(q.Options, "; ") + ".")
+			item.Detail = withLine(q.Context, "You can choose: "+strings.Join(q.Options, "; ")+".")
 		}
 		if q.Blocking {
-			item.Detail = strings.TrimSpace(item.Detail + "\nIt waits for the answer.")
+			item.Detail = withLine(item.Detail, "It waits for the answer.")
 		}
 		items = append(items, item)
 	}

@@ -55,7 +55,7 @@ type Item struct {
 }
 
 // Plain is the title without a word of an agent's, for places that others can see.
-func (i Item) Plain() string { return cmp.Or(i.plain, i.Title) }
+func (i Item) Plain() string { return bridge.VisibleLine(cmp.Or(i.plain, i.Title)) }
 
 // List is what needs the owner at that moment, oldest first: the order is total, so
 // that what is shown stays where it is while others arrive.

@@ -290,8 +290,8 @@ func unique(f needs.Facts) bool {
 func TestNED_02_WhatIsOnlyToldNamesNoCommand(t *testing.T) {
 	one := job.Approval{ID: "p-1", Session: "codex-app", What: "shell", Detail: "make clean", State: job.ApprovalAsked, AskedAt: job.Millis(ago(time.Hour))}
 	for told, want := range map[string]string{
-		"":                  "codex-app asks for permission   (1 h ago)\n  shell: make clean\n  bridge approve p-1\n",
-		"it is shown there": "codex-app asks for permission   (1 h ago)\n  shell: make clean\n  Answer it in the terminal: it is shown there.\n",
+		"":                  "codex-app asks for permission   (1 h ago)\n  | shell: make clean\n  bridge approve p-1\n",
+		"it is shown there": "codex-app asks for permission   (1 h ago)\n  | shell: make clean\n  | Answer it in the terminal: it is shown there.\n",
 	} {
 		one.OnlyTold = told
 		if got := needs.Text(needs.List(needs.Facts{Approvals: []job.Approval{one}}, now), now); got != want {

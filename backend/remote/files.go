@@ -336,19 +336,9 @@ func ParseFileFrame(payload []byte, body int) (FileFrame, error) {
 		return FileFrame{}, bridge.Errorf(bridge.Invalid, "a %q of a transfer is not as it has to be", f.Kind)
 	}
 	if f.Error != nil {
-		f.Error = &bridge.Error{Code: f.Error.Code, Message: cut(plain(f.Error.Message))}
+		f.Error = &bridge.Error{Code: f.Error.Code, Message: cut(bridge.VisibleLine(f.Error.Message))}
 	}
 	return f, nil
-}
-
-// plain is what another PC says without signs that a terminal takes for orders.
-func plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return ' '
-		}
-		return r
-	}, text)
 }
 
 func (o FileOffer) isProper() bool {

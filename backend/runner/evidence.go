@@ -89,6 +89,12 @@ func hash(parts ...string) string {
 func detailOf(question job.Question) string {
 	var detail strings.Builder
 	detail.WriteString(question.Subject)
+	add := func(more string) {
+		if detail.Len() > 0 {
+			detail.WriteString("\n")
+		}
+		detail.WriteString(more)
+	}
 	switch question.Kind {
 	case job.QuestionEdit, job.QuestionTool:
 		more := question.Diff
@@ -96,15 +102,15 @@ func detailOf(question job.Question) string {
 			more = string(bytes.TrimSpace(question.Input))
 		}
 		if more != "" {
-			detail.WriteString("\n" + more)
+			add(more)
 		}
 	case job.QuestionChoice:
 		for _, choice := range question.Choices {
-			detail.WriteString("\n" + choice.Question + " [" + strings.Join(choice.Options, " | ") + "]")
+			add(choice.Question + " [" + strings.Join(choice.Options, " | ") + "]")
 		}
 	case job.QuestionCommand:
 	}
-	return strings.TrimSpace(detail.String())
+	return detail.String()
 }
 
 // saveApproval writes approvals/<id>.json.

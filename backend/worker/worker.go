@@ -19,6 +19,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
+	"bridge/backend/cli/terminal"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
 	"bridge/backend/proc"
@@ -61,7 +62,7 @@ func Main(name, version string, now func() time.Time, commands map[string]Comman
 // Ended reports how a program's run ended, and returns its exit code.
 func Ended(err error) int {
 	if err != nil {
-		outcome.Report(os.Stdout, os.Stderr, "bridge", false, err)
+		outcome.Report(os.Stdout, terminal.Writer(os.Stderr), "bridge", false, err)
 	}
 	return outcome.Code(err)
 }

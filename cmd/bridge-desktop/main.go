@@ -15,6 +15,7 @@ import (
 	"bridge/app"
 	"bridge/backend/cli"
 	"bridge/backend/cli/outcome"
+	"bridge/backend/cli/terminal"
 	"bridge/backend/config"
 	"bridge/frontend"
 )
@@ -31,7 +32,7 @@ func main() {
 		os.Exit(2)
 	}
 	if err := run(*hidden, *folder); err != nil {
-		fmt.Fprintf(os.Stderr, "bridge-desktop: %s\n", err)
+		fmt.Fprintf(terminal.Writer(os.Stderr), "bridge-desktop: %s\n", err)
 		os.Exit(outcome.Code(err))
 	}
 }
@@ -55,6 +56,6 @@ func run(hidden bool, folder string) error {
 		options.Agents.Refusal = "the program " + console + " is missing: install Bridge again"
 	}
 	return app.Run(context.Background(), app.Options{
-		Daemon: options, Hidden: hidden, Stdout: os.Stdout, Stderr: os.Stderr,
+		Daemon: options, Hidden: hidden, Stdout: terminal.Writer(os.Stdout), Stderr: terminal.Writer(os.Stderr),
 	})
 }

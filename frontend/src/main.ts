@@ -2,8 +2,11 @@ import { mount } from 'svelte';
 import './app.css';
 import App from './App.svelte';
 import { theme } from './lib/theme.svelte';
+import { keepVisible } from './lib/visible';
 
 theme.start();
+// Before anything is drawn: whatever shows words of an agent's shows all of them.
+keepVisible(document.documentElement);
 
 // By this the native window tells that the page is here and not a browser's word
 // that it could not be opened.

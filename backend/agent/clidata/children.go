@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
-	"unicode"
 
 	"bridge/backend/bridge"
 	"bridge/backend/host"
@@ -49,14 +48,6 @@ func Children(ctx context.Context, kind bridge.AgentKind, folder, sessionID, cwd
 
 // childTitleOf makes one printable line of what a store calls a child.
 func childTitleOf(words string) string {
-	printable := strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
-			return ' '
-		}
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(words[:min(len(words), maxStoredBytes)], ""))
-	return host.Shorten(strings.Join(strings.Fields(printable), " "), maxChildTitle)
+	words = strings.ToValidUTF8(words[:min(len(words), maxStoredBytes)], "")
+	return host.Shorten(bridge.VisibleLine(strings.Join(strings.Fields(words), " ")), maxChildTitle)
 }

@@ -108,7 +108,7 @@ func TestCHT_10_ClaudesStoreTellsItsChildren(t *testing.T) {
 			"a hostile title",
 			map[string]string{"agent-a1.meta.json": meta("one\n\ttwo\x1b[31m\u202e"+strings.Repeat("x", 500), "")},
 			"/app",
-			[]session.Child{child("a1", "one two[31m"+strings.Repeat("x", maxChildTitle-11), false)},
+			[]session.Child{child("a1", `one two\x1b[31m⟨U+202E⟩`+strings.Repeat("x", maxChildTitle-23), false)},
 			"",
 		},
 		{"odd names", map[string]string{"agent-.meta.json": meta("x", ""), "agent-a b.meta.json": meta("x", ""), "other.meta.json": meta("x", ""), "agent--x.meta.json": meta("x", "")}, "/app", nil, ""},

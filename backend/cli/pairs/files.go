@@ -12,7 +12,7 @@ import (
 
 // Content names what a transfer moves.
 func Content(t api.Transfer) string {
-	names := strings.Join(t.Names, ", ")
+	names := bridge.OneLine(strings.Join(t.Names, ", "))
 	if t.Files == 1 {
 		return fmt.Sprintf("%s (%s)", names, bridge.Size(t.Bytes))
 	}
@@ -40,9 +40,9 @@ func Transfers(list api.Transfers, now time.Time) string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, t := range list.Transfers {
-		way, what := "to "+t.PC.Name, Content(t)
+		way, what := "to "+bridge.OneLine(t.PC.Name), Content(t)
 		if t.Incoming {
-			way = "from " + t.PC.Name
+			way = "from " + bridge.OneLine(t.PC.Name)
 		}
 		if len(t.Names) == 0 {
 			what = fmt.Sprintf("%d files, %s", t.Files, bridge.Size(t.Bytes))
@@ -52,10 +52,10 @@ func Transfers(list api.Transfers, now time.Time) string {
 		case api.TransferDone:
 			state = bridge.Ago(t.Ended, now)
 			if t.Incoming {
-				state += "\t" + t.Folder
+				state += "\t" + bridge.OneLine(t.Folder)
 			}
 		case api.TransferFailed:
-			state = "failed: " + t.Error
+			state = "failed: " + bridge.OneLine(t.Error)
 		default:
 			state = fmt.Sprintf("%s, %s of it\t%s", t.State, bridge.Size(t.Done), t.ID)
 		}

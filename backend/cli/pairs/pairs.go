@@ -26,12 +26,12 @@ func Lists(lists api.NetworkLists, now time.Time) string {
 		if pc.AsOf != 0 {
 			asOf = strings.TrimSuffix("as of "+bridge.Ago(pc.AsOf, now)+"; "+pc.Failed, "; ")
 		}
-		fmt.Fprintf(table, "%s\t%s\n", pc.Name, asOf)
+		fmt.Fprintf(table, "%s\t%s\n", bridge.OneLine(pc.Name), bridge.OneLine(asOf))
 		for _, s := range pc.Sessions {
-			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", s.Name, s.Agent, s.State, s.Cwd)
+			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", bridge.OneLine(s.Name), s.Agent, bridge.OneLine(s.State), bridge.OneLine(s.Cwd))
 		}
 		for _, j := range pc.Jobs {
-			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", j.Name, j.Agent, j.Status, j.Title)
+			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", bridge.OneLine(j.Name), j.Agent, bridge.OneLine(string(j.Status)), bridge.OneLine(j.Title))
 		}
 	}
 	_ = table.Flush() // to memory
@@ -73,12 +73,12 @@ func Network(network api.Network, now time.Time) string {
 		if pc.Release != "" {
 			state += ", Bridge " + pc.Release
 		}
-		fmt.Fprintf(&b, "\n%s (%s), %s\n  %s\n", pc.Name, link.Fingerprint(pc.ID), state, pc.May)
+		fmt.Fprintf(&b, "\n%s (%s), %s\n  %s\n", bridge.OneLine(pc.Name), link.Fingerprint(pc.ID), bridge.OneLine(state), bridge.OneLine(pc.May))
 		if pc.Update != "" {
 			fmt.Fprintf(&b, "  Update needed: %s.\n", pc.Update)
 		}
 		if pc.Failed != "" && !pc.Up {
-			fmt.Fprintf(&b, "  The last call came to nothing: %s.\n", pc.Failed)
+			fmt.Fprintf(&b, "  The last call came to nothing: %s.\n", bridge.OneLine(pc.Failed))
 		}
 	}
 	return b.String()
@@ -88,16 +88,16 @@ func Network(network api.Network, now time.Time) string {
 func team(b *strings.Builder, t api.Team, now time.Time) {
 	switch {
 	case t.Team == "":
-		fmt.Fprintf(b, "Its team is not known: %s.\n", t.Failed)
+		fmt.Fprintf(b, "Its team is not known: %s.\n", bridge.OneLine(t.Failed))
 		return
 	case t.Own && t.Up:
-		fmt.Fprintf(b, "It is %s in the team %s (roster %s), by the team's own NATS server %s, connected %s.\n", t.Name, t.Team, link.Fingerprint(t.Hub), t.Server, bridge.Ago(t.Since, now))
+		fmt.Fprintf(b, "It is %s in the team %s (roster %s), by the team's own NATS server %s, connected %s.\n", bridge.OneLine(t.Name), bridge.OneLine(t.Team), link.Fingerprint(t.Hub), t.Server, bridge.Ago(t.Since, now))
 	case t.Own:
-		fmt.Fprintf(b, "It is %s in the team %s (roster %s), whose own NATS server is not reached: %s.\n", t.Name, t.Team, link.Fingerprint(t.Hub), t.Failed)
+		fmt.Fprintf(b, "It is %s in the team %s (roster %s), whose own NATS server is not reached: %s.\n", bridge.OneLine(t.Name), bridge.OneLine(t.Team), link.Fingerprint(t.Hub), bridge.OneLine(t.Failed))
 	case t.Up:
-		fmt.Fprintf(b, "It is %s in the team %s, by the hub %s (%s), connected %s.\n", t.Name, t.Team, t.Server, link.Fingerprint(t.Hub), bridge.Ago(t.Since, now))
+		fmt.Fprintf(b, "It is %s in the team %s, by the hub %s (%s), connected %s.\n", bridge.OneLine(t.Name), bridge.OneLine(t.Team), t.Server, link.Fingerprint(t.Hub), bridge.Ago(t.Since, now))
 	default:
-		fmt.Fprintf(b, "It is %s in the team %s, whose hub (%s) is not reached: %s.\n", t.Name, t.Team, link.Fingerprint(t.Hub), t.Failed)
+		fmt.Fprintf(b, "It is %s in the team %s, whose hub (%s) is not reached: %s.\n", bridge.OneLine(t.Name), bridge.OneLine(t.Team), link.Fingerprint(t.Hub), bridge.OneLine(t.Failed))
 	}
 	if t.Waits != nil {
 		fmt.Fprintf(b, "%s (first seen %s).\n", t.Waits.Words, bridge.Ago(t.Waits.Since, now))

@@ -59,7 +59,7 @@ func (c Crew) Text(now time.Time) string {
 		b.WriteString("These were in it when the hub was last heard:\n")
 	}
 	for _, pc := range c.Members {
-		fmt.Fprintf(&b, "\n%s (%s), %s\n  %s\n", pc.Name, link.Fingerprint(pc.ID), c.presence(pc, now), pc.May)
+		fmt.Fprintf(&b, "\n%s (%s), %s\n  %s\n", bridge.OneLine(pc.Name), link.Fingerprint(pc.ID), bridge.OneLine(c.presence(pc, now)), bridge.OneLine(pc.May))
 		if pc.Before != nil {
 			fmt.Fprintf(&b, "  Since %s %s is another PC: before it was %s.\n", time.UnixMilli(pc.Before.Since).UTC().Format("2006-01-02 15:04 MST"), pc.Name, link.Fingerprint(pc.Before.ID))
 		}
@@ -71,7 +71,7 @@ func (c Crew) Text(now time.Time) string {
 		fmt.Fprintf(&b, "\nWhat came from the team and was dropped, in the last %s:\n", bridge.Span(now.Sub(time.UnixMilli(c.Watched))))
 	}
 	for _, d := range c.Dropped {
-		fmt.Fprintf(&b, "  %d × %s (last %s)\n", d.Count, d.Words, bridge.Ago(d.Last, now))
+		fmt.Fprintf(&b, "  %d × %s (last %s)\n", d.Count, bridge.OneLine(d.Words), bridge.Ago(d.Last, now))
 	}
 	fmt.Fprintf(&b, "\n%s\n", c.Sees)
 	return b.String()

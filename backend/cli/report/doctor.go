@@ -15,13 +15,13 @@ import (
 // Doctor shows what `bridge doctor` found: the verdict first, then what to do.
 func Doctor(r check.Report, c maintain.Maintenance, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Storage in %s: %s\n", c.Home.Dir(), r.Summary().Words())
+	fmt.Fprintf(&b, "Storage in %s: %s\n", bridge.OneLine(c.Home.Dir()), r.Summary().Words())
 	for _, finding := range r.Findings {
 		mark := "!"
 		if finding.Severity == check.Error {
 			mark = "✗"
 		}
-		fmt.Fprintf(&b, "\n %s %s: %s [%s]\n   %s\n   → %s\n", mark, finding.Severity, finding.Path, finding.Code, finding.Detail, finding.Code.Hint())
+		fmt.Fprintf(&b, "\n %s %s: %s [%s]\n   %s\n   → %s\n", mark, finding.Severity, bridge.OneLine(finding.Path), finding.Code, bridge.OneLine(finding.Detail), finding.Code.Hint())
 	}
 	b.WriteString("\n")
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -22,12 +22,13 @@ func Runs(found api.Runs, now time.Time) string {
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "RUN\tBY\tSTATE\tSINCE\tTITLE")
 	for _, view := range found.Jobs {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", view.Job, view.By, stateText(view), sinceText(view, now), view.Title)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", view.Job, bridge.OneLine(view.By), stateText(view), sinceText(view, now), bridge.OneLine(view.Title))
 	}
 	_ = table.Flush() // a strings.Builder never fails
 	for _, approval := range found.Approvals {
 		if approval.IsOpen(now) {
-			fmt.Fprintf(&b, "\n%s asks (%s):\n  %s\n  bridge approve %s\n", approval.Job, approval.What, strings.ReplaceAll(approval.Detail, "\n", "\n  "), approval.ID)
+			what := bridge.VisibleExact(bridge.OneLine(approval.What))
+			fmt.Fprintf(&b, "\n%s asks (%s):\n%s  bridge approve %s\n", approval.Job, what, bridge.QuoteLines(approval.Detail, "  | "), approval.ID)
 		}
 	}
 	return b.String()

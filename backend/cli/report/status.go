@@ -21,9 +21,9 @@ import (
 // needs stands between them, lines as the functions below give them.
 func Status(s api.Status, home, more string, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Broker     version %s, process %d (%s), up %s\n", s.Version, s.PID, s.Host, now.Sub(time.UnixMilli(s.Since)).Round(time.Second))
+	fmt.Fprintf(&b, "Broker     version %s, process %d (%s), up %s\n", s.Version, s.PID, bridge.OneLine(s.Host), now.Sub(time.UnixMilli(s.Since)).Round(time.Second))
 	fmt.Fprintf(&b, "Dashboard  %s   (bridge open)\n", s.URL)
-	fmt.Fprintf(&b, "Home       %s, store schema %d\n%s", home, s.Schema, more)
+	fmt.Fprintf(&b, "Home       %s, store schema %d\n%s", bridge.OneLine(home), s.Schema, more)
 	fmt.Fprintf(&b, "Tried      %s   (versions of the agent CLIs)\n", agent.TriedAll())
 	if len(s.Peers) == 0 {
 		b.WriteString("Sessions   none; connect your agents with `bridge install`, then start one\n")
@@ -33,12 +33,12 @@ func Status(s api.Status, home, more string, now time.Time) string {
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "  NAME\tAGENT\tSTATE\tUNREAD\tMAIL BY\tFOLDER")
 	for _, p := range s.Peers {
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\t%s\n", p.Name, p.Agent, p.State, p.Unread, p.Transport, p.Cwd)
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\t%s\n", bridge.OneLine(p.Name), p.Agent, p.State, p.Unread, p.Transport, bridge.OneLine(p.Cwd))
 	}
 	_ = table.Flush() // a strings.Builder never fails
 	for _, p := range s.Peers {
 		if p.Problem != "" {
-			fmt.Fprintf(&b, "\n  ! %s: %s\n", p.Name, p.Detail)
+			fmt.Fprintf(&b, "\n  ! %s: %s\n", bridge.OneLine(p.Name), bridge.OneLine(p.Detail))
 		}
 	}
 	return b.String()
@@ -106,9 +106,9 @@ func Needs(list []needs.Item) string {
 		return item.Command() == "" || item.Sort != needs.Approval && item.Sort != needs.Question
 	})
 	for _, item := range asked[:min(len(asked), fewAsked)] {
-		fmt.Fprintf(&b, "           %s: %s\n", item.Title, item.Command())
+		fmt.Fprintf(&b, "           %s: %s\n", item.Headline(), item.Command())
 		if offers := item.Offers(); offers != "" {
-			fmt.Fprintf(&b, "             %s\n", strings.ReplaceAll(offers, "\n", " "))
+			fmt.Fprintf(&b, "             %s\n", offers)
 		}
 	}
 	return b.String()

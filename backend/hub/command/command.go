@@ -22,6 +22,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
+	"bridge/backend/cli/terminal"
 	"bridge/backend/disk"
 	"bridge/backend/hub/server"
 	"bridge/backend/sandbox"
@@ -47,11 +48,12 @@ func (a *App) Run(ctx context.Context) int {
 	root := a.root()
 	a.json = slices.Contains(a.Args, "--json") // a command line that is wrong answers as JSON, too
 	root.SetArgs(a.Args)
+	a.Stdout, a.Stderr = terminal.Writer(a.Stdout), terminal.Writer(a.Stderr)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		outcome.Report(a.Stdout, a.Stderr, "bridge-hub", a.json, err)
+		outcome.Report(terminal.JSON(a.Stdout), a.Stderr, "bridge-hub", a.json, err)
 	}
 	return outcome.Code(err)
 }
@@ -97,7 +99,7 @@ func (a *App) jsonFlag(cmd *cobra.Command) *cobra.Command {
 // print prints what a command found, for programs or for people.
 func (a *App) print(value any, text string) error {
 	if a.json {
-		return json.NewEncoder(a.Stdout).Encode(value)
+		return json.NewEncoder(terminal.JSON(a.Stdout)).Encode(value)
 	}
 	_, err := io.WriteString(a.Stdout, text)
 	return err

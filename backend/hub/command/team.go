@@ -3,16 +3,15 @@ package command
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
+	"bridge/backend/cli/terminal"
 	"bridge/backend/hub/server"
 	"bridge/backend/hub/subject"
 	"bridge/backend/link"
@@ -77,8 +76,8 @@ func (a *App) invite(ctx context.Context) error {
 
 // await waits until the invitation is no longer open, and counts down on a terminal.
 func (a *App) await(ctx context.Context, client *server.Client, invited server.Invited) (server.Invitation, error) {
-	out, isFile := a.Stdout.(*os.File)
-	counts := isFile && !a.json && term.IsTerminal(int(out.Fd()))
+	out, counts := terminal.File(a.Stdout)
+	counts = counts && !a.json
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -88,13 +87,13 @@ func (a *App) await(ctx context.Context, client *server.Client, invited server.I
 		}
 		if err != nil || state.State != link.InvitationOpen {
 			if counts {
-				fmt.Fprint(a.Stdout, "\r\033[K")
+				fmt.Fprint(out, "\r\033[K")
 			}
 			return state, err
 		}
 		if counts {
 			left := time.UnixMilli(invited.ExpiresAt).Sub(a.Now()).Round(time.Second)
-			fmt.Fprintf(a.Stdout, "\r\033[K%d:%02d left, %d of %d tries used", int(left.Minutes()), int(left.Seconds())%60, state.WrongCodes, link.MaxWrongCodes)
+			fmt.Fprintf(out, "\r\033[K%d:%02d left, %d of %d tries used", int(left.Minutes()), int(left.Seconds())%60, state.WrongCodes, link.MaxWrongCodes)
 		}
 		select {
 		case <-tick.C:

@@ -120,12 +120,7 @@ func shown(text string) string {
 	if len(text) > most {
 		text = text[:most] + "..."
 	}
-	return strings.ToValidUTF8(`"`+strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, text)+`"`, "?")
+	return `"` + bridge.VisibleLine(text) + `"`
 }
 
 // CheckTeam refuses a name that no team may have: it is part of subjects, of streams and

@@ -6,10 +6,8 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"bridge/backend/bridge"
 	"bridge/backend/job"
@@ -238,12 +236,7 @@ func checked(one job.Job, value remote.Value, at time.Time) (remote.JobState, er
 
 // line is a text of another PC as one line of at most so many characters.
 func line(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
+	text = bridge.VisibleLine(text)
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most])
 	}

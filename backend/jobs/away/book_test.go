@@ -48,7 +48,7 @@ func TestRMT_17_WhatAnotherPCSaysIsBounded(t *testing.T) {
 		s.Title, s.Note, s.Workdir = strings.Repeat("é", 500), "a\x1b[31mb\nc", strings.Repeat("w", 10_000)
 		s.Wait = &job.Wait{For: "\x00", ID: strings.Repeat("i", 1000)}
 	}), start)
-	if err != nil || len([]rune(news.State.Title)) != 120 || news.State.Note != "a [31mb c" || len(news.State.Workdir) != 4096 || news.State.Wait.For != " " || len(news.State.Wait.ID) != 128 {
+	if err != nil || len([]rune(news.State.Title)) != 120 || news.State.Note != `a\x1b[31mb\nc` || len(news.State.Workdir) != 4096 || news.State.Wait.For != `\x00` || len(news.State.Wait.ID) != 128 {
 		t.Errorf("it is %+v, %v", news.State, err)
 	}
 }

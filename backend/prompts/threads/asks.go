@@ -199,11 +199,12 @@ func (a *ask) words() api.PromptArgs {
 		a.asServer(&args)
 	default:
 		args.Kind, args.What, args.OnlyTold = host.AsksQuestion, "request_user_input", "the model asks something itself, and its answer is chosen there"
+		var questions []string
 		for _, q := range a.Questions {
-			args.Detail += q.Question + "\n"
+			questions = append(questions, q.Question)
 		}
+		args.Detail = strings.Join(questions, "\n")
 	}
-	args.Detail = strings.Trim(args.Detail, "\n")
 	if args.Detail == "" && args.OnlyTold == "" {
 		args.OnlyTold = "codex does not say here what exactly it would do"
 	}
@@ -237,7 +238,8 @@ func (a *ask) takesYes() bool {
 // asChange shows a change as codex told of it before it asked: the request does not hold
 // it, and nothing tells it to who begins to listen then.
 func (a *ask) asChange(args *api.PromptArgs) {
-	args.Kind, args.What, args.Detail = host.AsksChange, "apply_patch", a.change.Diff()
+	args.Kind, args.What = host.AsksChange, "apply_patch"
+	args.Detail = strings.TrimRight(a.change.Diff(), "\n") // each line of a diff begins with a sign
 	switch {
 	case a.GrantRoot != "":
 		args.Detail, args.OnlyTold = a.GrantRoot, "a yes would be for more than this once"

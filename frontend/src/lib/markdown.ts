@@ -5,6 +5,7 @@
 
 import DOMPurify from 'dompurify';
 import MarkdownIt from 'markdown-it';
+import { visible } from './visible';
 
 const parser = new MarkdownIt({ html: false, linkify: false, breaks: true, typographer: false });
 parser.disable('image');
@@ -25,7 +26,7 @@ const ALLOWED_TAGS = (
 
 /** The text as safe nodes, ready to be put into the page. */
 export function markdown(text: string): DocumentFragment {
-  const fragment = DOMPurify.sanitize(parser.render(text), {
+  const fragment = DOMPurify.sanitize(parser.render(visible(text)), {
     ALLOWED_TAGS,
     ALLOWED_ATTR: ['href', 'start', 'align'],
     RETURN_DOM_FRAGMENT: true,
@@ -34,7 +35,15 @@ export function markdown(text: string): DocumentFragment {
   // Headings of a message must not join the headings of the page.
   fragment.querySelectorAll('h1, h2, h3, h4, h5, h6').forEach(asStrongParagraph);
   fragment.querySelectorAll('li').forEach(tickTask);
+  showEntities(fragment);
   return fragment;
+}
+
+/** A hidden character that was written as an entity is text only now: `&#x202e;`. */
+function showEntities(fragment: DocumentFragment): void {
+  const walker = document.createTreeWalker(fragment, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node !== null; node = walker.nextNode())
+    node.nodeValue = visible(node.nodeValue ?? '');
 }
 
 function openOutside(link: HTMLAnchorElement): void {
