@@ -27,12 +27,13 @@ var removals = map[string]string{
 
 	"backend/gitwork.Git.scratchIndex os.RemoveAll": "the copy of an index in a folder of its own, made by the same call; the checkout has its index",
 
-	"backend/agent/setup.Edit.write os.Remove":          "a settings file that Bridge itself made, checked to be as Bridge left it",
-	"backend/agent/setup.dropEmptyDirs os.Remove":       "folders that Bridge made; the system refuses those that hold anything",
-	"backend/agent/setup.Input.codexTrust os.RemoveAll": "the throw-away folder of one question to codex, made by the same call",
-	"backend/daemon.keys.entryFile os.Remove":           "the page with a ticket that is good for nothing any more",
-	"backend/cli.demoRun.end os.RemoveAll":              "the throw-away home of a demo, made by the same process",
-	"backend/cli/demo.Keep os.Remove":                   "the mark of a demo's home that is kept: its words are fixed",
+	"backend/agent/setup.Edit.write os.Remove":           "a settings file that Bridge itself made, checked to be as Bridge left it",
+	"backend/agent/setup.dropEmptyDirs os.Remove":        "folders that Bridge made; the system refuses those that hold anything",
+	"backend/agent/setup.Input.codexTrust os.RemoveAll":  "the throw-away folder of one question to codex, made by the same call",
+	"backend/agent/driver.claudeState.publish os.Remove": "the folder of a session's subagents that Bridge made; the system refuses one that holds anything",
+	"backend/daemon.keys.entryFile os.Remove":            "the page with a ticket that is good for nothing any more",
+	"backend/cli.demoRun.end os.RemoveAll":               "the throw-away home of a demo, made by the same process",
+	"backend/cli/demo.Keep os.Remove":                    "the mark of a demo's home that is kept: its words are fixed",
 
 	"backend/cli/service.systemd.dropUnit os.Remove": "the unit file that `service install` wrote; what it says can be written again",
 

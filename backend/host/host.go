@@ -6,6 +6,7 @@ package host
 
 import (
 	"path/filepath"
+	"strings"
 
 	"bridge/backend/bridge"
 	"bridge/backend/session"
@@ -71,4 +72,15 @@ func Folder(home string, env func(string) string, variable string, elements ...s
 		}
 	}
 	return filepath.Join(append([]string{home}, elements...)...)
+}
+
+// ClaudeProject returns the name of the folder below projects in which claude keeps the
+// sessions of a working folder.
+func ClaudeProject(cwd string) string {
+	return strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
+			return r
+		}
+		return '-'
+	}, cwd)
 }

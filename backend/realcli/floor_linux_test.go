@@ -1,8 +1,10 @@
 package realcli_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"bridge/backend/agent/driver/drivertest"
@@ -45,6 +47,93 @@ func TestSEC_03_WhatIsAllowedStaysInTheSandbox(t *testing.T) {
 			}
 			if !exists(filepath.Join(spec.Folder, "inside")) {
 				t.Error("what was allowed in its folder was not done")
+			}
+		})
+	}
+}
+
+// stateOfOthers are files that another session of each kind runs or reads, below the home.
+var stateOfOthers = map[bridge.AgentKind][]string{
+	bridge.Claude: {
+		".claude/settings.json", ".claude/.credentials.json", ".claude/skills/own/SKILL.md", ".claude/plugins/own.json",
+		".claude/shell-snapshots/snapshot-bash-1.sh", ".claude/session-env/other/hook.sh", ".claude/sessions/1.json",
+		".claude/projects/other/other.jsonl", ".claude/projects/other/memory/MEMORY.md",
+	},
+	bridge.Codex: {
+		".codex/config.toml", ".codex/auth.json", ".codex/AGENTS.md", ".codex/rules/default.rules", ".codex/skills/own/SKILL.md",
+		".codex/sessions/2026/01/01/rollout-other.jsonl",
+	},
+	bridge.OpenCode: {
+		".config/opencode/opencode.json", ".config/opencode/plugin/own.js", ".local/share/opencode/auth.json", ".local/share/opencode/bin/rg",
+		".local/share/opencode/opencode.db", ".cache/opencode/node_modules/own/index.js", ".cache/opencode/bin/own", ".local/state/opencode/kv.json",
+	},
+}
+
+// TestSEC_05_AJobChangesNothingOfOtherSessions has a real agent run a command that writes
+// into each file which other sessions run or read, and lays a new one beside it. All its
+// questions are allowed. Then its session can still be continued.
+func TestSEC_05_AJobChangesNothingOfOtherSessions(t *testing.T) {
+	self, err := os.Executable()
+	must(t, err)
+	for kind, files := range stateOfOthers {
+		t.Run(string(kind), func(t *testing.T) {
+			b := newBench(kind)(t).(*bench)
+			b.Script("first", drivertest.Step{Say: "so that its state is there"})
+			spec := b.Spec(t)
+			spec.Access, spec.Sandbox, spec.Prompt = job.AccessEdit, []string{self, "probe-sandbox"}, drivertest.Prompt("first")
+			drivertest.Start(t, b, spec).Drain()
+
+			before, tries := map[string]string{}, []string{}
+			for _, name := range files {
+				path := filepath.Join(b.home.Dir, name)
+				if !exists(path) {
+					must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+					must(t, os.WriteFile(path, []byte("of another session\n"), 0o600))
+				}
+				if !strings.HasSuffix(name, ".db") { // which lives
+					data, err := os.ReadFile(path)
+					must(t, err)
+					before[path] = string(data)
+				}
+				tries = append(tries, fmt.Sprintf("echo hostile >> %s; echo hostile > %s.new; ln -s /etc/passwd %s.link; mv %s %s.moved", path, path, path, path, path))
+			}
+			tries = append(tries, "echo x > inside")
+			b.Script("writes", drivertest.Step{Run: strings.Join(tries, "; ")}, drivertest.Step{Say: "done-" + string(kind)})
+			spec = b.Spec(t)
+			spec.Access, spec.Sandbox, spec.Prompt = job.AccessEdit, []string{self, "probe-sandbox"}, drivertest.Prompt("writes")
+			j := drivertest.Start(t, b, spec)
+			session := ""
+			for event := range j.Run.Events() {
+				switch e := event.(type) {
+				case job.Opened:
+					session = e.Session
+				case job.Asked:
+					go j.Run.Answer(soon(t), job.Answer{Question: e.Question.ID, Allow: !e.Question.LeavesSandbox}) //nolint:errcheck // the turn's end tells
+				}
+				if _, is := event.(job.TurnEnded); is {
+					break
+				}
+			}
+			j.Close()
+			if !exists(filepath.Join(spec.Folder, "inside")) {
+				t.Error("the command did not run")
+			}
+			for path, want := range before {
+				if data, err := os.ReadFile(path); err != nil || string(data) != want {
+					t.Errorf("%s is now %q, %v", path, data, err)
+				}
+				for _, suffix := range []string{".new", ".link", ".moved"} {
+					if exists(path + suffix) {
+						t.Errorf("%s%s is there", path, suffix)
+					}
+				}
+			}
+			b.Script("again", drivertest.Step{Say: "once more"})
+			spec = b.Spec(t)
+			spec.Access, spec.Sandbox, spec.Prompt, spec.Session = job.AccessRead, []string{self, "probe-sandbox"}, drivertest.Prompt("again"), session
+			drivertest.Start(t, b, spec).Drain()
+			if n := b.Shown("script:writes"); n != 1 {
+				t.Errorf("the continued session knows what was said %d times, want 1", n)
 			}
 		})
 	}

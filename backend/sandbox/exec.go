@@ -31,16 +31,13 @@ func parse(args []string) (Rules, []string, error) {
 			*flags[i].rule = true
 			continue
 		}
-		to := &rules.Writable
-		folder, ok := strings.CutPrefix(arg, writableFlag)
-		if !ok {
-			to = &rules.Unlinked
-			folder, ok = strings.CutPrefix(arg, unlinkedFlag)
+		lists := rules.lists()
+		i := slices.IndexFunc(lists, func(l list) bool { return strings.HasPrefix(arg, l.name) })
+		if i < 0 || !filepath.IsAbs(arg[len(lists[i].name):]) {
+			return Rules{}, nil, bridge.Errorf(bridge.Invalid, "unknown argument %q: use %s, %s, %s or %s and an absolute path, %s, %s or %s",
+				arg, writableFlag, unlinkedFlag, fileFlag, readableFlag, networkFlag, socketsFlag, endAllFlag)
 		}
-		if !ok || !filepath.IsAbs(folder) {
-			return Rules{}, nil, bridge.Errorf(bridge.Invalid, "unknown argument %q: use %s or %s and an absolute folder, %s, %s or %s", arg, writableFlag, unlinkedFlag, networkFlag, socketsFlag, endAllFlag)
-		}
-		*to = append(*to, folder)
+		*lists[i].paths = append(*lists[i].paths, arg[len(lists[i].name):])
 	}
 	if argv := args[end+1:]; filepath.IsAbs(argv[0]) {
 		return rules, argv, nil

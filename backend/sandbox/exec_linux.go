@@ -35,6 +35,25 @@ func enough(abi int, err error) error {
 // devices are written to by ordinary programs and hold nothing.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
+// readingRights lets these paths be read, or everything where there are none.
+func readingRights(readable []string) []landlock.Rule {
+	if len(readable) == 0 {
+		return []landlock.Rule{landlock.RODirs("/")}
+	}
+	var folders, files []string
+	for _, path := range readable {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil: // what is not there is not read
+		case info.IsDir():
+			folders = append(folders, path)
+		default:
+			files = append(files, path)
+		}
+	}
+	return []landlock.Rule{landlock.RODirs(folders...).IgnoreIfMissing(), landlock.ROFiles(files...).IgnoreIfMissing()}
+}
+
 // Exec takes the floor and becomes the program argv[0], with env; by EndAll it starts
 // the program and ends this process as the program ended. It returns only when that
 // failed; nothing ran then.
@@ -51,11 +70,11 @@ func Exec(rules Rules, argv, env []string) error {
 		defer held.Close()
 		writable = append(slices.Clip(writable), HeldName(held))
 	}
-	rights := []landlock.Rule{
-		landlock.RODirs("/"),
+	rights := append(readingRights(rules.Readable),
 		landlock.RWDirs(writable...).WithRefer(),
+		landlock.RWFiles(rules.Files...),
 		landlock.RWFiles(devices...).WithIoctlDev().IgnoreIfMissing(),
-	}
+	)
 	// Files and signals in one layer, as much as this kernel has (signals from its
 	// version 6 on): a second layer would keep files from being moved or linked
 	// from one folder to another, which git does all the time.

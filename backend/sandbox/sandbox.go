@@ -27,6 +27,12 @@ type Rules struct {
 	// Unlinked are the same, of whose names no part may be a link when the floor is
 	// taken; what takes such a folder's name later is not written.
 	Unlinked []string
+	// Files are absolute files that exist. They may be written, and not be replaced,
+	// removed or renamed.
+	Files []string
+	// Readable, where it is not empty, is all that may be read besides what may be written:
+	// absolute folders with all below them, and files. What is missing is left out.
+	Readable []string
 	// NoNetwork refuses every new socket that is not one of this machine's own programs
 	// (of the family unix), by whatever protocol.
 	NoNetwork bool
@@ -42,6 +48,8 @@ type Rules struct {
 const (
 	writableFlag = "--writable="
 	unlinkedFlag = "--writable-unlinked="
+	fileFlag     = "--writable-file="
+	readableFlag = "--readable="
 	networkFlag  = "--no-network"
 	socketsFlag  = "--no-sockets"
 	endAllFlag   = "--end-all"
@@ -52,11 +60,10 @@ const (
 // leads to Main, as in `bridge sandbox-exec`.
 func CommandLine(runner []string, rules Rules, argv []string) []string {
 	line := slices.Clone(runner)
-	for _, folder := range rules.Writable {
-		line = append(line, writableFlag+folder)
-	}
-	for _, folder := range rules.Unlinked {
-		line = append(line, unlinkedFlag+folder)
+	for _, list := range rules.lists() {
+		for _, path := range *list.paths {
+			line = append(line, list.name+path)
+		}
 	}
 	for _, flag := range rules.flags() {
 		if *flag.rule {
@@ -64,6 +71,16 @@ func CommandLine(runner []string, rules Rules, argv []string) []string {
 		}
 	}
 	return append(append(line, endOfFlags), argv...)
+}
+
+// list is a rule that names paths.
+type list struct {
+	name  string
+	paths *[]string
+}
+
+func (r *Rules) lists() []list {
+	return []list{{writableFlag, &r.Writable}, {unlinkedFlag, &r.Unlinked}, {fileFlag, &r.Files}, {readableFlag, &r.Readable}}
 }
 
 // flag is a rule that is on or off.

@@ -70,12 +70,7 @@ func claudeSubagents(root *os.Root, sessionID, cwd string) (string, error) {
 // claudeProjects names the project that holds the session's transcript: that of
 // its working folder, else all there are.
 func claudeProjects(root *os.Root, sessionID, cwd string) ([]string, error) {
-	slug := strings.Map(func(r rune) rune {
-		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
-			return r
-		}
-		return '-'
-	}, cwd)
+	slug := host.ClaudeProject(cwd)
 	if slug != "" && exists(root, path.Join("projects", slug, sessionID+".jsonl")) {
 		return []string{slug}, nil
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ type claude struct {
 	run.Calls
 
 	session string
+	state   claudeState // where it writes; empty without a sandbox
 	// What follows is used by the reader of the output alone.
 	told      bool              // the CLI says itself when it is idle
 	steps     map[string]string // tool of each open step
@@ -45,27 +45,22 @@ func startClaude(spec job.Spec) (*run.Run, error) {
 	if c.session == "" {
 		c.session = uuid.NewString()
 	}
-	env := run.Environment(spec, append(slices.Clone(spec.Bridge.Env), "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1", "CLAUDE_CODE_TMPDIR="+run.Temporary(spec))...)
-	p, err := run.Launch(spec, run.Command{Argv: c.argv(spec), Env: env, Floor: floor, Writable: claudeState(env)})
+	more := append(slices.Clone(spec.Bridge.Env), "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1", "CLAUDE_CODE_TMPDIR="+run.Temporary(spec))
+	if floor == job.FloorSandbox {
+		if c.state, err = newClaudeState(spec, c.session); err != nil {
+			return nil, err
+		}
+		more = append(more, "CLAUDE_CONFIG_DIR="+c.state.private)
+	}
+	p, err := run.Launch(spec, run.Command{
+		Argv: c.argv(spec), Env: run.Environment(spec, more...), Floor: floor, Writable: c.state.folders, Files: c.state.files, After: c.state.publish,
+	})
 	if err != nil {
 		return nil, err
 	}
 	c.Run = run.New(p, floor)
 	c.Begin(c, spec.Prompt, c.line)
 	return c.Run, nil
-}
-
-// claudeState is what claude writes by itself. Its settings are not among it.
-func claudeState(env run.Environ) []string {
-	home := env.Get("CLAUDE_CONFIG_DIR")
-	if home == "" {
-		home = filepath.Join(run.UserHome(env), ".claude")
-	}
-	var folders []string
-	for _, name := range []string{"projects", "sessions", "session-env", "shell-snapshots"} {
-		folders = append(folders, filepath.Join(home, name))
-	}
-	return folders
 }
 
 // argv is the whole command line. Values stand behind "=", so that none of them

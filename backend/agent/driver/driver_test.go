@@ -2,6 +2,7 @@ package driver
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -104,14 +105,43 @@ func TestJOB_14_OpenCodesCommandsReachNoNetworkUnderRead(t *testing.T) {
 			t.Errorf("with SHELL=%s it runs %q, %v; want %q", own, said, err, want)
 		}
 	}
-	for _, other := range []struct {
-		access job.Access
-		floor  job.Floor
-	}{{job.AccessRead, job.FloorNone}, {job.AccessEdit, job.FloorSandbox}, {job.AccessAsk, job.FloorNone}} {
-		at.Access = other.access
-		if shell, err := openCodeShell(at, other.floor); shell != "" || err != nil {
-			t.Errorf("%s on %s has the shell %q, %v", other.access, other.floor, shell, err)
+	for _, access := range []job.Access{job.AccessRead, job.AccessAsk, job.AccessEdit} {
+		at.Access = access
+		if shell, err := openCodeShell(at, job.FloorNone); shell != "" || err != nil {
+			t.Errorf("%s without a floor has the shell %q, %v", access, shell, err)
 		}
+	}
+}
+
+// Commands of a job that writes have a floor inside opencode's, too: they write in the
+// job's folder and none of opencode's state, and do not see its server's password.
+func TestSEC_05_OpenCodesCommandsWriteNoneOfItsState(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no floor")
+	}
+	at := spec(job.AccessEdit)
+	at.StateFolder, at.Folder, at.Writable, at.Sandbox = t.TempDir(), "/work", []string{"/work/.git"}, []string{"/bin/echo", "sandbox"}
+	for _, access := range []job.Access{job.AccessAsk, job.AccessEdit} {
+		at.Access = access
+		shell, err := openCodeShell(at, job.FloorSandbox)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := exec.CommandContext(t.Context(), shell, "-c", "x").CombinedOutput()
+		want := "sandbox --writable=" + run.Temporary(at) + " --writable=/work --writable=/work/.git -- /"
+		if err != nil || !strings.HasPrefix(string(said), want) {
+			t.Errorf("under %s it runs %q, %v; want %q", access, said, err, want)
+		}
+		at.Sandbox = []string{"/bin/sh", "-c", "echo \"password=$OPENCODE_SERVER_PASSWORD\""}
+		if shell, err = openCodeShell(at, job.FloorSandbox); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), shell)
+		cmd.Env = append(os.Environ(), "OPENCODE_SERVER_PASSWORD=secret")
+		if said, err := cmd.CombinedOutput(); err != nil || string(said) != "password=\n" {
+			t.Errorf("under %s a command sees %q, %v", access, said, err)
+		}
+		at.Sandbox = []string{"/bin/echo", "sandbox"}
 	}
 }
 

@@ -10,8 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -19,7 +17,6 @@ import (
 
 	"bridge/backend/agent/driver/run"
 	"bridge/backend/bridge"
-	"bridge/backend/disk"
 	"bridge/backend/job"
 	"bridge/backend/sandbox"
 )
@@ -66,9 +63,15 @@ func startOpenCode(spec job.Spec) (*run.Run, error) {
 		more = append(more, "SHELL="+shell)
 	}
 	env := run.Environment(spec, append(more, "OPENCODE_CONFIG_CONTENT="+run.AsJSON(config))...)
+	var state openCodeState
+	if floor == job.FloorSandbox {
+		if state, err = findOpenCodeState(env); err != nil {
+			return nil, err
+		}
+	}
 	p, err := run.Launch(spec, run.Command{
 		Argv: append(slices.Clone(spec.Command), "serve", "--hostname=127.0.0.1", "--port=0"),
-		Env:  env, Floor: floor, Writable: openCodeState(env),
+		Env:  env, Floor: floor, Writable: state.folders, Files: state.files,
 	})
 	if err != nil {
 		return nil, err
@@ -77,21 +80,6 @@ func startOpenCode(spec job.Spec) (*run.Run, error) {
 	o.Begin(o, spec.Prompt, o.line)
 	go o.connect(floor)
 	return o.Run, nil
-}
-
-// openCodeState is what opencode writes by itself. Its settings are not among it.
-func openCodeState(env run.Environ) []string {
-	var folders []string
-	for _, place := range []struct{ variable, usual string }{
-		{"XDG_DATA_HOME", ".local/share"}, {"XDG_STATE_HOME", ".local/state"}, {"XDG_CACHE_HOME", ".cache"},
-	} {
-		home := env.Get(place.variable)
-		if home == "" {
-			home = filepath.Join(run.UserHome(env), filepath.FromSlash(place.usual))
-		}
-		folders = append(folders, filepath.Join(home, "opencode"))
-	}
-	return folders
 }
 
 // openCodeRule is one line of what a session may do; the last that fits counts.
@@ -127,45 +115,6 @@ func openCodeRules(access job.Access, floor job.Floor) []openCodeRule {
 		// A child's session takes none of these rules.
 		return slices.Concat(rule("ask", "*"), rule("allow", ours), rule("deny", "task"))
 	}
-}
-
-// openCodeShell makes the shell of a job that may change nothing, "" for the owner's as
-// it is. Its commands have a floor of their own below opencode's: opencode itself must
-// reach its provider and write its state, and they neither; what they left in that state
-// opencode would run, or read as its own.
-func openCodeShell(spec job.Spec, floor job.Floor) (string, error) {
-	if spec.Access != job.AccessRead || floor != job.FloorSandbox {
-		return "", nil
-	}
-	env := run.Environment(spec)
-	own := env.Get("SHELL")
-	if !filepath.IsAbs(own) || !slices.Contains([]string{"bash", "zsh", "sh", "dash", "ksh"}, filepath.Base(own)) || !isFile(own) {
-		own = "/bin/sh"
-		for _, folder := range filepath.SplitList(env.Get("PATH")) {
-			if bash := filepath.Join(folder, "bash"); filepath.IsAbs(bash) && isFile(bash) {
-				own = bash
-				break
-			}
-		}
-	}
-	line := sandbox.CommandLine(spec.Sandbox, sandbox.Rules{Writable: []string{run.Temporary(spec)}, NoNetwork: true}, []string{own})
-	for i, word := range line {
-		line[i] = bridge.QuotePOSIX(word)
-	}
-	// opencode tells shells apart by their names. The folder is none that the job may write.
-	shell := filepath.Join(spec.StateFolder, "shell", filepath.Base(own))
-	if err := os.MkdirAll(filepath.Dir(shell), 0o700); err != nil {
-		return "", fmt.Errorf("make the shell of job %s: %w", spec.Job, err)
-	}
-	if err := disk.WriteAtomic(shell, []byte("#!/bin/sh\nexec "+strings.Join(line, " ")+" \"$@\"\n"), 0o700); err != nil {
-		return "", fmt.Errorf("make the shell of job %s: %w", spec.Job, err)
-	}
-	return shell, nil
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // openCodeConfig is merged over the owner's own configuration, for this process.

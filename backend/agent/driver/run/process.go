@@ -60,6 +60,7 @@ type Process struct {
 	stdout *os.File
 	stderr *tail
 	ended  chan struct{} // closed when the process has ended and was collected
+	after  func()        // called then; may be nil
 
 	writing chan struct{} // one token: who holds it writes to stdin
 }
@@ -68,8 +69,25 @@ type Process struct {
 type Command struct {
 	Argv     []string
 	Env      Environ
-	Writable []string // what the CLI itself must be able to write under a floor
+	Writable []string // folders that the CLI itself must be able to write under a floor
+	Files    []string // the same, files that exist
+	After    func()   // called when the process has ended; may be nil
 	Floor    job.Floor
+}
+
+// Rules returns what a job of that access writes below the sandbox, whatever its agent is:
+// its temporary folder, and its folder unless it only reads.
+func Rules(spec job.Spec) sandbox.Rules {
+	rules := sandbox.Rules{Writable: []string{Temporary(spec)}}
+	if spec.Access == job.AccessRead {
+		return rules
+	}
+	own := &rules.Writable
+	if spec.Unlinked {
+		own = &rules.Unlinked
+	}
+	*own = append(append(*own, spec.Folder), spec.Writable...)
+	return rules
 }
 
 // Launch starts the CLI of spec with what floor says below it.
@@ -78,14 +96,8 @@ func Launch(spec job.Spec, c Command) (*Process, error) {
 		return nil, fmt.Errorf("make the folder of job %s: %w", spec.Job, err)
 	}
 	if c.Floor == job.FloorSandbox {
-		rules := sandbox.Rules{Writable: append([]string{Temporary(spec)}, c.Writable...)}
-		if spec.Access != job.AccessRead {
-			own := &rules.Writable
-			if spec.Unlinked {
-				own = &rules.Unlinked
-			}
-			*own = append(append(*own, spec.Folder), spec.Writable...)
-		}
+		rules := Rules(spec)
+		rules.Writable, rules.Files = append(rules.Writable, c.Writable...), c.Files
 		for _, folder := range rules.Writable {
 			if err := os.MkdirAll(folder, 0o700); err != nil {
 				return nil, fmt.Errorf("make what job %s may write: %w", spec.Job, err)
@@ -133,7 +145,7 @@ func start(c Command, folder string) (*Process, error) {
 	}
 	p := &Process{
 		cmd: cmd, stdin: files[1], stdout: files[2], stderr: &tail{},
-		ended: make(chan struct{}), writing: make(chan struct{}, 1),
+		ended: make(chan struct{}), writing: make(chan struct{}, 1), after: c.After,
 	}
 	go p.collect(files[4])
 	return p, nil
@@ -156,6 +168,9 @@ func (p *Process) collect(stderr *os.File) {
 	}
 	<-drained
 	p.stdin.Close()
+	if p.after != nil {
+		p.after()
+	}
 	close(p.ended)
 }
 

@@ -1,0 +1,59 @@
+// Package jobstate gives a job a state folder of an agent of its own, so that it changes
+// nothing that another session of the same agent reads or runs (SEC-05). What the job only
+// reads are links to the owner's files; what its session writes lies in the job's folder,
+// and the session's transcript is published to the owner's folder under its own name.
+package jobstate
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// ErrNotPlain reports that something is no regular file of this user's with one name, or
+// that a link leads to it.
+var ErrNotPlain = errors.New("it is no regular file, or a link leads to it")
+
+// Mirror makes the folder private with a link to each entry of the owner's folder real.
+// The entries named in own become empty folders instead. What private has already stays:
+// an earlier run of the same job may have left it. A real that is missing has no entries.
+func Mirror(real, private string, own ...string) error {
+	for _, name := range append([]string{"."}, own...) {
+		if err := os.MkdirAll(filepath.Join(private, name), 0o700); err != nil {
+			return fmt.Errorf("make the job's state folder: %w", err)
+		}
+	}
+	entries, err := os.ReadDir(real)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the agent's state folder: %w", err)
+	}
+	for _, entry := range entries {
+		if !slices.Contains(own, entry.Name()) {
+			if err := Link(filepath.Join(real, entry.Name()), filepath.Join(private, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Link makes the symbolic link path to target, and the folders above path. A path that is
+// there already stays.
+func Link(target, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("make the job's state folder: %w", err)
+	}
+	if err := os.Symlink(target, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("link the agent's state: %w", err)
+	}
+	return nil
+}
+
+// IsPlain reports whether path is a regular file, and no link.
+func IsPlain(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular()
+}
