@@ -42,7 +42,14 @@ func tasks() []task {
 	}
 }
 
+// agentMarks are what coding agents set for the programs that they start. Bridge refuses
+// owner's commands to a program that has one, so the tests run without.
+var agentMarks = []string{"CLAUDECODE", "CODEX_THREAD_ID", "CODEX_SANDBOX", "OPENCODE", "OPENCODE_PID", "GEMINI_CLI"}
+
 func main() {
+	for _, mark := range agentMarks {
+		_ = os.Unsetenv(mark) // it fails for a name that no variable can have
+	}
 	ctx, stop := untilEnded(context.Background())
 	err := dispatch(ctx, os.Args[1:], os.Stdout)
 	stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"bridge/backend/bridge"
+	"bridge/backend/broker/presence"
 	"bridge/backend/broker/serving"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
@@ -107,7 +108,15 @@ func (b *Broker) Asker(ctx context.Context, conn *ipc.Conn, caller api.Caller) (
 	var s *session.Session
 	var err error
 	if role := conn.Hello().Role; role == api.RoleOwner || role == api.RoleDashboard {
-		if s = b.AgentAbove(conn.PeerPID()); s == nil {
+		callers := presence.Callers{Presence: b.Presence}
+		s = callers.AgentAbove(conn.PeerPID())
+		if s == nil && role == api.RoleOwner { // the desktop app may have been started by whatever opens programs
+			_, err = callers.Owner(conn)
+		}
+		if err != nil {
+			return Asker{}, err
+		}
+		if s == nil {
 			return Asker{Address: bridge.OwnerAddress(), Owner: true}, nil
 		}
 	} else if s, err = b.sessions.callerOf(ctx, l, caller); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"bridge/backend/bridge"
+	"bridge/backend/broker/presence"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/remote"
@@ -49,7 +50,11 @@ func (p *messages) sendOwner(ctx context.Context, peerID string, args api.SendAr
 // if an agent did: no agent speaks with the owner's voice (MSG-08).
 func (p *messages) senderOf(ctx context.Context, l *link, caller api.Caller) (bridge.Address, error) {
 	if l.Conn.Hello().Role == api.RoleOwner {
-		if s := p.AgentAbove(l.Conn.PeerPID()); s != nil {
+		s, err := presence.Callers{Presence: p.Presence}.Owner(l.Conn)
+		if err != nil {
+			return bridge.Address{}, err
+		}
+		if s != nil {
 			p.Lock()
 			defer p.Unlock()
 			return s.Address(), nil

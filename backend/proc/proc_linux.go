@@ -49,11 +49,12 @@ func list() ([]Process, error) {
 // The fields of /proc/PID/stat behind the name, counted from the state (proc(5)
 // counts from 1 and puts the state third).
 const (
-	statState   = 0
-	statParent  = 1
-	statGroup   = 2
-	statSession = 3
-	statStart   = 19
+	statState    = 0
+	statParent   = 1
+	statGroup    = 2
+	statSession  = 3
+	statTerminal = 4
+	statStart    = 19
 )
 
 // parseStat reads `PID (name) state parent group session ...`. The name may

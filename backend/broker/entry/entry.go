@@ -64,7 +64,7 @@ func (o Options) launchLink(_ context.Context, l *presence.Link, args api.Launch
 // check refuses an agent's session what only the owner does, and everybody where no
 // dashboard is served.
 func (o Options) check(l *presence.Link, does string) error {
-	if s := o.Presence.AgentAbove(l.Conn.PeerPID()); s != nil {
+	if s := (presence.Callers{Presence: o.Presence}).AgentAbove(l.Conn.PeerPID()); s != nil {
 		return bridge.Errorf(bridge.Denied, "only the owner %s: this was asked for from within %s", does, s.Address().Name)
 	}
 	if o.URL() == "" {

@@ -1,8 +1,6 @@
 package presence
 
 import (
-	"slices"
-
 	"github.com/google/uuid"
 
 	"bridge/backend/bridge"
@@ -118,34 +116,4 @@ func (p *Presence) onlyOfProcessLocked(call session.HookCall) *session.Session {
 		return nil
 	}
 	return found[0]
-}
-
-// maxAncestors bounds the walk from a process to the agent above it.
-const maxAncestors = 12
-
-// AgentAbove returns the live session below whose agent process pid runs, nil
-// when there is none.
-func (p *Presence) AgentAbove(pid int) *session.Session {
-	if pid <= 0 {
-		return nil
-	}
-	var above []int
-	for _, p := range proc.Ancestors(pid, maxAncestors) {
-		above = append(above, p.PID)
-	}
-	p.Lock()
-	defer p.Unlock()
-	for _, kind := range bridge.Kinds() {
-		for _, l := range p.Conns {
-			if l.Identity == nil || l.Identity.Kind != kind || !l.Identity.HostKnown || !slices.Contains(above, l.Identity.AgentPID) {
-				continue
-			}
-			for id := range l.Sessions {
-				if s, ok := p.Roster.Get(id); ok {
-					return s
-				}
-			}
-		}
-	}
-	return nil
 }

@@ -1,0 +1,136 @@
+package presence
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc"
+	"bridge/backend/job"
+	"bridge/backend/proc"
+	"bridge/backend/session"
+)
+
+// maxAncestors bounds the walk from a process to the top: no agent gets out of its session
+// by starting one shell below the other.
+const maxAncestors = 4096
+
+// Callers tells whose program is at the other end of a connection.
+type Callers struct{ *Presence }
+
+// Owner tells who asks for something by the owner's commands: it returns the live session
+// that the caller's process runs in, nil for the owner. It fails with Denied for a process
+// that was started from an agent's session and has left it (SEC-07). This keeps honest
+// agents from speaking as the owner; only an agent's own sandbox stops another one.
+func (p Callers) Owner(conn *ipc.Conn) (*session.Session, error) {
+	s := p.AgentAbove(conn.PeerPID())
+	if s != nil || conn.PeerPID() <= 0 {
+		return s, nil
+	}
+	return nil, checkLeft(conn.Peer(), p.agents())
+}
+
+// AgentAbove returns the live session below whose agent process pid runs, nil
+// when there is none.
+func (p Callers) AgentAbove(pid int) *session.Session {
+	if pid <= 0 {
+		return nil
+	}
+	var above []int
+	for _, p := range proc.Ancestors(pid, maxAncestors) {
+		above = append(above, p.PID)
+	}
+	p.Lock()
+	defer p.Unlock()
+	for _, kind := range bridge.Kinds() {
+		for _, l := range p.Conns {
+			if l.Identity == nil || l.Identity.Kind != kind || !l.Identity.HostKnown || !slices.Contains(above, l.Identity.AgentPID) {
+				continue
+			}
+			for id := range l.Sessions {
+				if s, ok := p.Roster.Get(id); ok {
+					return s
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// agents returns the processes of the agents that are connected.
+func (p Callers) agents() []int {
+	p.Lock()
+	defer p.Unlock()
+	var pids []int
+	for _, l := range p.Conns {
+		if l.Identity != nil && l.Identity.HostKnown {
+			pids = append(pids, l.Identity.AgentPID)
+		}
+	}
+	return pids
+}
+
+// checkLeft refuses a process that has ended, one that an agent has marked, and one that
+// may have left the session of one of these agents.
+func checkLeft(peer job.Process, agents []int) error {
+	look, err := proc.LookAt(peer.PID)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	identity, idErr := proc.Identity(peer.PID)
+	if err != nil || idErr != nil || identity != peer.Identity {
+		return bridge.Errorf(bridge.Denied, "the program that asked has ended, so Bridge cannot tell whether an agent started it")
+	}
+	if mark := markOf(look.Environ); mark != "" {
+		return bridge.Errorf(bridge.Denied, "this command was started by an agent: %s is set. Run it in a terminal of your own, or unset %s", mark, mark)
+	}
+	if look.Terminal {
+		return nil
+	}
+	top, orphaned := topOf(peer.PID)
+	if !orphaned {
+		return nil
+	}
+	for _, pid := range agents {
+		agent, agentErr := proc.Find(pid)
+		theirs, lookErr := proc.LookAt(pid)
+		if errors.Join(agentErr, lookErr) == nil && theirs.Cgroup == look.Cgroup && !agent.StartedAfter(top) {
+			return bridge.Errorf(bridge.Denied, "this command has no terminal, and the program that started it has ended: an agent's session may have left it behind. Run it in a terminal")
+		}
+	}
+	return nil
+}
+
+// marks are the variables that agents set for what they start.
+var marks = []string{"CLAUDECODE", "CODEX_THREAD_ID", "CODEX_SANDBOX", "OPENCODE", "OPENCODE_PID", "GEMINI_CLI"}
+
+// markOf returns the first of these variables in an environment, "" where there is none.
+func markOf(environ []string) string {
+	for _, pair := range environ {
+		if name, value, _ := strings.Cut(pair, "="); value != "" && slices.Contains(marks, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// inits are the names of programs that become the parent of a process whose own parent has
+// ended: the first processes of systems and containers, and a user's service manager.
+var inits = []string{"systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "runit", "s6-svscan", "openrc-init"}
+
+// topOf returns the uppermost process above pid, or itself, that is none of inits. It
+// reports whether one of them is its parent, as of a process whose own parent has ended.
+func topOf(pid int) (top proc.Process, orphaned bool) {
+	top, err := proc.Find(pid)
+	if err != nil {
+		return top, false
+	}
+	for _, above := range proc.Ancestors(pid, maxAncestors) {
+		if slices.Contains(inits, above.Name) {
+			return top, true
+		}
+		top = above
+	}
+	return top, false
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package proc
+
+import "errors"
+
+// LookAt fails with [errors.ErrUnsupported]: this system does not tell.
+func LookAt(int) (Look, error) { return Look{}, errors.ErrUnsupported }
