@@ -50,6 +50,16 @@ func (b *Broker) insideOf(conn *ipc.Conn) (string, error) {
 	return name, err
 }
 
+// Vouches reports whether a caller that has no token is part of a delegated job: one of a
+// paired PC cannot read the token, and proves its job by another secret.
+func (b *Broker) Vouches(conn *ipc.Conn) bool {
+	if b.jobs == nil {
+		return false
+	}
+	name, err := b.jobs.JobOf(conn.Peer())
+	return err == nil && name != ""
+}
+
 // checkJob refuses to register a process of a job as anything but that job, and
 // anybody else as a job.
 func (p *sessions) checkJob(l *link, args api.Register) error {

@@ -138,3 +138,42 @@ func TestSEC_05_AJobChangesNothingOfOtherSessions(t *testing.T) {
 		})
 	}
 }
+
+// TestSEC_04_AJobOfAPairedPCReadsNothingElse has real agents work for a paired PC and run a
+// command that reads files of the owner's: keys, Bridge's home, another repository and
+// what was said in other sessions. The model is shown none of them, and the job works.
+func TestSEC_04_AJobOfAPairedPCReadsNothingElse(t *testing.T) {
+	self, err := os.Executable()
+	must(t, err)
+	for _, kind := range []bridge.AgentKind{bridge.Claude, bridge.OpenCode} {
+		t.Run(string(kind), func(t *testing.T) {
+			b := newBench(kind)(t).(*bench)
+			var reads []string
+			for i, name := range []string{".ssh/id_ed25519", ".bridge/token", ".bridge/bridge.db", "other/secret.go", ".claude/projects/other/other.jsonl", ".claude/history.jsonl", ".bash_history"} {
+				path := filepath.Join(b.home.Dir, name)
+				must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+				must(t, os.WriteFile(path, []byte(fmt.Sprintf("canary-%d\n", i)), 0o600))
+				reads = append(reads, "cat "+path, "cp "+path+" copied", "ls "+filepath.Dir(path))
+			}
+			reads = append(reads, "git --version", "echo made > made", "cat made")
+			b.Script("reads", drivertest.Step{Run: strings.Join(reads, "; ")}, drivertest.Step{Say: "done"})
+			spec := b.Spec(t)
+			spec.Access, spec.Unlinked, spec.Sandbox, spec.Prompt = job.AccessEdit, true, []string{self, "probe-sandbox"}, drivertest.Prompt("reads")
+			j := drivertest.Start(t, b, spec)
+			for event := range j.Run.Events() {
+				if question, is := event.(job.Asked); is {
+					go j.Run.Answer(soon(t), job.Answer{Question: question.Question.ID, Allow: true}) //nolint:errcheck // the turn's end tells
+				}
+				if _, is := event.(job.TurnEnded); is {
+					break
+				}
+			}
+			if n := b.Shown("canary-"); n != 0 {
+				t.Errorf("the model reads %d of the files", n)
+			}
+			if b.Shown("git version") != 1 || !holdsText(filepath.Join(spec.Folder, "made"), "made") {
+				t.Error("the job did not work")
+			}
+		})
+	}
+}

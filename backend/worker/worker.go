@@ -136,6 +136,16 @@ func Target(home config.Home) (ipc.Target, error) {
 	return ipc.Target{Socket: home.Socket(), Token: string(token)}, nil
 }
 
+// JobTarget is Target for a program inside a delegated job, which may not read the home:
+// the broker knows the job by its processes then.
+func JobTarget(home config.Home) ipc.Target {
+	target := ipc.Target{Socket: home.Socket()}
+	if token, err := home.ExistingToken(); err == nil {
+		target.Token = string(token)
+	}
+	return target
+}
+
 // StartBroker starts a broker that outlives this process. Where none can
 // run, it says why and starts nothing; nor is one started in a demo's home, which goes
 // away with the demo. Within a delegated job it starts none: the

@@ -53,7 +53,7 @@ func startClaude(spec job.Spec) (*run.Run, error) {
 		more = append(more, "CLAUDE_CONFIG_DIR="+c.state.private)
 	}
 	p, err := run.Launch(spec, run.Command{
-		Argv: c.argv(spec), Env: run.Environment(spec, more...), Floor: floor, Writable: c.state.folders, Files: c.state.files, After: c.state.publish,
+		Argv: c.argv(spec), Env: run.Environment(spec, more...), Floor: floor, Writable: c.state.folders, Files: c.state.files, Readable: c.state.readable, After: c.state.publish,
 	})
 	if err != nil {
 		return nil, err

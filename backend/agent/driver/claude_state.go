@@ -3,6 +3,7 @@ package driver
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"bridge/backend/agent/driver/jobstate"
@@ -23,10 +24,18 @@ type claudeState struct {
 	own     string   // the session's own folder, in the owner's
 	folders []string // what claude may write
 	files   []string // the same, single files
+	// readable is what claude reads of the owner's folder, without what was said in other
+	// sessions.
+	readable []string
 }
 
 // ownOfClaude are the folders of a configuration that a job has of its own.
 var ownOfClaude = []string{"projects", "sessions", "session-env", "shell-snapshots"}
+
+// wordsOfClaude hold what was said and done in all sessions.
+var wordsOfClaude = []string{
+	"history.jsonl", "todos", "tasks", "plans", "file-history", "paste-cache", "image-cache", "debug", "logs", "telemetry", "statsig", "backups", "usage-data", "jobs", "teams",
+}
 
 // newClaudeState makes the job's configuration folder: links to what the owner's has, and
 // of the transcripts those of the session alone.
@@ -43,6 +52,7 @@ func newClaudeState(spec job.Spec, session string) (claudeState, error) {
 		return s, err
 	}
 	s.folders = []string{s.private}
+	s.readable = append(run.Entries(real, slices.Concat(ownOfClaude, wordsOfClaude)...), settings)
 	if _, err := os.Lstat(settings); err == nil {
 		if err := jobstate.Link(settings, filepath.Join(s.private, ".claude.json")); err != nil {
 			return s, err
@@ -75,6 +85,7 @@ func (s *claudeState) linkSession(folder string) error {
 		if err := jobstate.Link(memory, s.at("projects", project, "memory")); err != nil {
 			return err
 		}
+		s.readable = append(s.readable, memory)
 	}
 	s.own = filepath.Join(s.real, "projects", project, s.session)
 	s.folders = append(s.folders, s.own)

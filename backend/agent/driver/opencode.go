@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -68,10 +69,11 @@ func startOpenCode(spec job.Spec) (*run.Run, error) {
 		if state, err = findOpenCodeState(env); err != nil {
 			return nil, err
 		}
+		state.readable = append(state.readable, filepath.Dir(shell))
 	}
 	p, err := run.Launch(spec, run.Command{
 		Argv: append(slices.Clone(spec.Command), "serve", "--hostname=127.0.0.1", "--port=0"),
-		Env:  env, Floor: floor, Writable: state.folders, Files: state.files,
+		Env:  env, Floor: floor, Writable: state.folders, Files: state.files, Readable: state.readable,
 	})
 	if err != nil {
 		return nil, err

@@ -21,8 +21,9 @@ import (
 // snapshots. Programs, plugins and keys, which its other sessions run and read, are not
 // among it (SEC-05). Its database holds all sessions in one file.
 type openCodeState struct {
-	folders []string
-	files   []string
+	folders  []string
+	files    []string
+	readable []string // what opencode reads besides: settings, keys, programs and plugins
 }
 
 // findOpenCodeState returns what there is. It makes the folders that opencode expects, and
@@ -36,8 +37,12 @@ func findOpenCodeState(env run.Environ) (openCodeState, error) {
 		return filepath.Join(home, "opencode")
 	}
 	data := at("XDG_DATA_HOME", ".local/share")
-	s := openCodeState{folders: []string{filepath.Join(at("XDG_STATE_HOME", ".local/state"), "locks")}}
-	if err := os.MkdirAll(filepath.Join(at("XDG_CACHE_HOME", ".cache"), "bin"), 0o700); err != nil {
+	state, cache, config := at("XDG_STATE_HOME", ".local/state"), at("XDG_CACHE_HOME", ".cache"), at("XDG_CONFIG_HOME", ".config")
+	s := openCodeState{
+		folders:  []string{filepath.Join(state, "locks")},
+		readable: []string{state, cache, config, filepath.Join(data, "auth.json"), filepath.Join(data, "bin"), filepath.Join(run.UserHome(env), ".opencode")},
+	}
+	if err := os.MkdirAll(filepath.Join(cache, "bin"), 0o700); err != nil {
 		return s, fmt.Errorf("make opencode's cache folder: %w", err)
 	}
 	database := filepath.Join(data, "opencode.db")

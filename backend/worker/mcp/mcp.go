@@ -88,9 +88,12 @@ func (f *mcpFlags) complete(getenv func(string) string) (err error) {
 }
 
 func (f *mcpFlags) run(ctx context.Context, p worker.Program) error {
-	target, err := worker.Target(p.Home)
-	if err != nil {
-		return err
+	target := worker.JobTarget(p.Home)
+	if !f.register.Runner {
+		var err error
+		if target, err = worker.Target(p.Home); err != nil {
+			return err
+		}
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

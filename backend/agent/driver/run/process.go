@@ -71,6 +71,7 @@ type Command struct {
 	Env      Environ
 	Writable []string // folders that the CLI itself must be able to write under a floor
 	Files    []string // the same, files that exist
+	Readable []string // what a job of a paired PC reads of the CLI's state; other jobs read everything
 	After    func()   // called when the process has ended; may be nil
 	Floor    job.Floor
 }
@@ -98,6 +99,9 @@ func Launch(spec job.Spec, c Command) (*Process, error) {
 	if c.Floor == job.FloorSandbox {
 		rules := Rules(spec)
 		rules.Writable, rules.Files = append(rules.Writable, c.Writable...), c.Files
+		if spec.Unlinked {
+			rules.Readable = readable(spec, c.Env, c.Readable)
+		}
 		for _, folder := range rules.Writable {
 			if err := os.MkdirAll(folder, 0o700); err != nil {
 				return nil, fmt.Errorf("make what job %s may write: %w", spec.Job, err)
