@@ -278,7 +278,7 @@ func TestRMT_06_ThePageAllowsAndTheNextRequestKnows(t *testing.T) {
 			network.Policy.Revision, dry, root, network.Peers[0].ID)
 	}
 	before := desk.read()
-	says := "laptop may start codex and claude jobs that edit files below " + root + "; nothing else."
+	says := "laptop may start codex and claude jobs that edit files below " + root + " (besides these they read the system and their agents' settings, and their agents reach the network); nothing else."
 	preview := decode[shape.NetworkPlan](t, w.put("/api/network/policy", body(true)))
 	if preview.Saved || desk.read() != before || preview.Network.Peers[0].May != says || len(preview.Changes) != 2 {
 		t.Errorf("the preview: %+v", preview)

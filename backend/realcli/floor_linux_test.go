@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -145,9 +146,16 @@ func TestSEC_05_AJobChangesNothingOfOtherSessions(t *testing.T) {
 func TestSEC_04_AJobOfAPairedPCReadsNothingElse(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
-	for _, kind := range []bridge.AgentKind{bridge.Claude, bridge.OpenCode} {
+	for _, kind := range []bridge.AgentKind{bridge.Claude, bridge.OpenCode, bridge.Codex} {
 		t.Run(string(kind), func(t *testing.T) {
 			b := newBench(kind)(t).(*bench)
+			if kind == bridge.Codex { // what the owner set for his own sessions is not for this job
+				config := filepath.Join(b.home.Dir, ".codex", "config.toml")
+				text, err := os.ReadFile(config)
+				must(t, err)
+				rest := regexp.MustCompile(`(?m)^(sandbox_mode|approval_policy) = .*$`).ReplaceAll(text, nil)
+				must(t, os.WriteFile(config, append([]byte("sandbox_mode = \"danger-full-access\"\napproval_policy = \"never\"\n"), rest...), 0o600))
+			}
 			var reads []string
 			for i, name := range []string{".ssh/id_ed25519", ".bridge/token", ".bridge/bridge.db", "other/secret.go", ".claude/projects/other/other.jsonl", ".claude/history.jsonl", ".bash_history"} {
 				path := filepath.Join(b.home.Dir, name)

@@ -57,7 +57,7 @@ func (m May) things() (may []string, but string) {
 		case len(m.Roots) == 0:
 			but = " It is allowed jobs, but no folder for them: none starts."
 		default:
-			may = append(may, fmt.Sprintf("start %s jobs that %s below %s", and(kinds(m.Agents)), accessWords[m.Access], and(m.Roots)))
+			may = append(may, fmt.Sprintf("start %s jobs that %s below %s%s", and(kinds(m.Agents)), accessWords[m.Access], and(m.Roots), reachOfJobs))
 		}
 	}
 	for _, thing := range []struct {
@@ -75,6 +75,9 @@ func (m May) things() (may []string, but string) {
 	}
 	return may, but
 }
+
+// reachOfJobs says what else such a job reaches (SEC-04).
+const reachOfJobs = " (besides these they read the system and their agents' settings, and their agents reach the network)"
 
 // accessWords say the most that a job does with files.
 var accessWords = map[job.Access]string{

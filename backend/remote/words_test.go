@@ -24,18 +24,18 @@ func TestRMT_06_WhatAPCMayIsSaidInOneSentence(t *testing.T) {
 	}{
 		"nothing":                {May{Linked: true}, "desk may do nothing here."},
 		"nothing, and links off": {May{}, "desk may do nothing here."},
-		"jobs":                   {jobs(job.AccessEdit), "desk may start codex and claude jobs that edit files below /home/x/src; nothing else."},
-		"jobs that read":         {jobs(job.AccessRead), "desk may start codex and claude jobs that read files below /home/x/src; nothing else."},
-		"jobs that ask":          {jobs(job.AccessAsk), "desk may start codex and claude jobs that edit files, each change with a question, below /home/x/src; nothing else."},
-		"two folders":            {twoRoots, "desk may start codex and claude jobs that edit files below /a and /b; nothing else."},
+		"jobs":                   {jobs(job.AccessEdit), "desk may start codex and claude jobs that edit files below /home/x/src (besides these they read the system and their agents' settings, and their agents reach the network); nothing else."},
+		"jobs that read":         {jobs(job.AccessRead), "desk may start codex and claude jobs that read files below /home/x/src (besides these they read the system and their agents' settings, and their agents reach the network); nothing else."},
+		"jobs that ask":          {jobs(job.AccessAsk), "desk may start codex and claude jobs that edit files, each change with a question, below /home/x/src (besides these they read the system and their agents' settings, and their agents reach the network); nothing else."},
+		"two folders":            {twoRoots, "desk may start codex and claude jobs that edit files below /a and /b (besides these they read the system and their agents' settings, and their agents reach the network); nothing else."},
 		"no agents":              {noAgents, "desk may do nothing here. It is allowed jobs, but no agent for them: none starts."},
 		"no folders":             {noRoots, "desk may do nothing here. It is allowed jobs, but no folder for them: none starts."},
-		"links off":              {off, "Links are off, so desk may do nothing here. Were they on: desk may start codex and claude jobs that edit files below /home/x/src; nothing else."},
+		"links off":              {off, "Links are off, so desk may do nothing here. Were they on: desk may start codex and claude jobs that edit files below /home/x/src (besides these they read the system and their agents' settings, and their agents reach the network); nothing else."},
 		"messages":               {May{Linked: true, Messages: true}, "desk may write to the sessions here; nothing else."},
 		"decisions":              {May{Linked: true, Decisions: true}, "desk may share decisions that are for everybody, in both directions; nothing else."},
 		"dashboard":              {May{Linked: true, Dashboard: true}, "desk may see which sessions and jobs there are here; nothing else."},
 		"files":                  {May{Linked: true, Files: true}, "desk may send files into the inbox here; nothing else."},
-		"all": {all, "desk may start codex and claude jobs that edit files below /home/x/src; write to the sessions here; " +
+		"all": {all, "desk may start codex and claude jobs that edit files below /home/x/src (besides these they read the system and their agents' settings, and their agents reach the network); write to the sessions here; " +
 			"share decisions that are for everybody, in both directions; see which sessions and jobs there are here; send files into the inbox here; nothing else."},
 	}
 	for name, tt := range tests {

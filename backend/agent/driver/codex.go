@@ -46,7 +46,8 @@ func startCodex(spec job.Spec) (*run.Run, error) {
 		return nil, bridge.Errorf(bridge.Invalid, "codex keeps its state below the job's temporary folder, where its sandbox breaks")
 	}
 	// Its own sandbox is the floor: ours around it would break it.
-	argv := append(slices.Clone(spec.Command), "app-server", "--disable", "hooks")
+	argv := append(slices.Clone(spec.Command), profileFlags(spec, env)...)
+	argv = append(argv, "app-server", "--disable", "hooks")
 	p, err := run.Launch(spec, run.Command{Argv: argv, Env: env, Floor: floor})
 	if err != nil {
 		return nil, err
@@ -142,8 +143,13 @@ func (c *codex) openThread(ctx context.Context, version string) (job.Opened, err
 	// write into the owner's config.toml that it trusts the folder. Each turn says
 	// what it may.
 	params := map[string]any{
-		"cwd": c.spec.Folder, "sandbox": "read-only", "approvalPolicy": c.policy(),
+		"cwd": c.spec.Folder, "approvalPolicy": c.policy(),
 		"config": c.config(), "threadSource": "bridge-job",
+	}
+	if c.spec.Unlinked {
+		params["permissions"] = readingProfile
+	} else {
+		params["sandbox"] = "read-only"
 	}
 	method := "thread/start"
 	if c.spec.Model != "" {
@@ -300,7 +306,15 @@ func (c *codex) steer(ctx context.Context, thread, turn, id, text string) error 
 func (c *codex) startTurn(ctx context.Context, thread string, message job.Message) error {
 	params := map[string]any{
 		"threadId": thread, "clientUserMessageId": message.ID, "input": appserver.Words(message.Text),
-		"sandboxPolicy": c.sandboxPolicy(), "approvalPolicy": c.policy(),
+		"approvalPolicy": c.policy(),
+	}
+	switch {
+	case !c.spec.Unlinked:
+		params["sandboxPolicy"] = c.sandboxPolicy()
+	case c.spec.Access == job.AccessRead:
+		params["permissions"] = readingProfile
+	default:
+		params["permissions"] = writingProfile
 	}
 	if c.spec.Effort != "" {
 		params["effort"] = c.spec.Effort

@@ -25,9 +25,14 @@ var certificateVariables = []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA
 // the system, the programs that it needs and state, what its agent keeps for itself
 // (SEC-04). Bridge's home and everything else of the owner's are not among it.
 func readable(spec job.Spec, env Environ, state []string) []string {
-	paths := slices.Concat(systemPaths, state, []string{spec.Folder}, spec.Writable)
+	return slices.Concat(systemPaths, state, []string{spec.Folder}, spec.Writable, Programs(spec, env))
+}
+
+// Programs returns the folders and files that the programs of a job need of the owner's:
+// the programs themselves, those on the PATH, certificates, and git's settings.
+func Programs(spec job.Spec, env Environ) []string {
 	home := UserHome(env)
-	paths = append(paths, filepath.Join(home, ".gitconfig"), filepath.Join(home, ".config", "git")) // whose name stands in its commits
+	paths := []string{filepath.Join(home, ".gitconfig"), filepath.Join(home, ".config", "git")} // whose name stands in its commits
 	for _, name := range certificateVariables {
 		paths = append(paths, env.Get(name))
 	}
