@@ -38,6 +38,8 @@ func TestMain(m *testing.M) {
 		case "test-sockets":
 			trySockets()
 			os.Exit(0)
+		case "test-reap":
+			os.Exit(reapOrphans())
 		case "test-hold":
 			os.Exit(holdConnection(os.Args[2], os.Args[3]))
 		case "test-runner":

@@ -90,6 +90,9 @@ func (p program) drive(ctx context.Context, folder string) (err error) {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	reaping, endReaping := context.WithCancel(context.WithoutCancel(ctx))
+	defer endReaping()
+	go sandbox.ReapOrphans(reaping)
 	log, closeLog := worker.OpenLog(p.Home, p.Getenv)
 	defer closeLog()
 	reconnector := &ipc.Reconnector{Target: target, Hello: ipc.Hello{Role: api.RoleRunner, PID: os.Getpid(), Version: p.Version}}

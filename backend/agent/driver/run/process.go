@@ -140,7 +140,7 @@ func start(c Command, folder string) (*Process, error) {
 	cmd.Env, cmd.Dir = c.Env.list(), folder
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[3], files[5]
 	leadSession(cmd)
-	if err := cmd.Start(); err != nil {
+	if err := sandbox.StartLeader(cmd); err != nil {
 		closeAll()
 		return nil, bridge.Errorf(bridge.Unavailable, "start %s: %w", c.Argv[0], err)
 	}
@@ -163,7 +163,8 @@ func (p *Process) collect(stderr *os.File) {
 		io.Copy(p.stderr, &lastWords{file: stderr, left: pipeSize}) //nolint:errcheck // its end is how it ends
 		close(drained)
 	}()
-	_ = p.cmd.Wait()                      // how it ended is in ProcessState
+	_ = p.cmd.Wait() // how it ended is in ProcessState
+	sandbox.Collected(p.cmd.Process.Pid)
 	deadline := time.Now().Add(drainTime) //nolint:forbidigo // pipes take deadlines by the clock
 	for _, pipe := range []*os.File{stderr, p.stdout} {
 		if pipe.SetReadDeadline(deadline) != nil {

@@ -1,0 +1,101 @@
+package sandbox
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// leaders are the processes that this one has started as heads of sessions of their own,
+// and waits for itself.
+var leaders = struct {
+	mu   sync.Mutex
+	pids map[int]bool
+}{pids: map[int]bool{}}
+
+// StartLeader starts a command that heads a session of its own. Whoever waits for it calls
+// Collected afterwards.
+func StartLeader(cmd *exec.Cmd) error {
+	leaders.mu.Lock()
+	defer leaders.mu.Unlock()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	leaders.pids[cmd.Process.Pid] = true
+	return nil
+}
+
+// Collected says that nobody waits for a leader any more.
+func Collected(pid int) {
+	leaders.mu.Lock()
+	defer leaders.mu.Unlock()
+	delete(leaders.pids, pid)
+}
+
+// reapPause is how long a child of this process's own may stay uncollected before the
+// orphans behind it are looked for again.
+const reapPause = 100 * time.Millisecond
+
+// ReapOrphans collects processes that have ended and fell to this one, which has adopted
+// them, until ctx is done: a job that starts many would use up the user's process numbers
+// (SEC-08). It leaves alone what this process has started itself.
+func ReapOrphans(ctx context.Context) {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	defer signal.Stop(ended)
+	for {
+		var again <-chan time.Time
+		if !reapOrphans() {
+			again = time.After(reapPause)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ended:
+		case <-again:
+		}
+	}
+}
+
+// reapOrphans collects what has ended. It reports whether nothing is left, and false when
+// a child of this process's own stands before the others.
+func reapOrphans() bool {
+	leaders.mu.Lock()
+	defer leaders.mu.Unlock()
+	for {
+		pid := endedChild()
+		if pid <= 0 {
+			return true
+		}
+		if leaders.pids[pid] || isOfThisSession(pid) {
+			return false
+		}
+		var status unix.WaitStatus
+		if _, err := unix.Wait4(pid, &status, unix.WNOHANG, nil); err != nil {
+			return true
+		}
+	}
+}
+
+// isOfThisSession reports whether a process is in this one's session: no process of a job
+// is, whatever it does, for its agent heads another one.
+func isOfThisSession(pid int) bool {
+	theirs, err := unix.Getsid(pid)
+	own, ownErr := unix.Getsid(0)
+	return err != nil || ownErr != nil || theirs == own
+}
+
+// endedChild returns a child that has ended and was not collected, 0 for none.
+func endedChild() int {
+	var info unix.Siginfo
+	if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil {
+		return 0
+	}
+	return pidOf(&info)
+}
