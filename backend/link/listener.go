@@ -14,11 +14,7 @@ import (
 	"bridge/backend/bridge"
 )
 
-const (
-	handshakeTimeout = 10 * time.Second
-	// maxUnproved bounds the connections that have not shown who they are.
-	maxUnproved = 32
-)
+const handshakeTimeout = 10 * time.Second
 
 // Listener is where other PCs come in: paired ones for a link, and anybody who knows
 // the code while an invitation is open.
@@ -28,7 +24,7 @@ type Listener struct {
 	log      *slog.Logger
 
 	listeners []net.Listener
-	unproved  chan struct{}
+	unproved  unproved
 	tasks     sync.WaitGroup
 	life      context.Context //nolint:containedctx // of the connections that are being taken in
 	end       context.CancelFunc
@@ -51,7 +47,7 @@ type Doors struct {
 // Listen opens the port at each of the addresses, all or none. A port of 0 takes a
 // free one for the first address, and the same for the rest.
 func Listen(ctx context.Context, identity Identity, addresses []string, port int, doors Doors, log *slog.Logger) (*Listener, error) {
-	l := &Listener{identity: identity, doors: doors, log: log, unproved: make(chan struct{}, maxUnproved)}
+	l := &Listener{identity: identity, doors: doors, log: log}
 	l.life, l.end = context.WithCancel(context.WithoutCancel(ctx))
 	var config net.ListenConfig
 	for _, address := range addresses {
@@ -109,12 +105,8 @@ func (l *Listener) accept(listener net.Listener) {
 			}
 			continue
 		}
-		select {
-		case l.unproved <- struct{}{}:
-			l.tasks.Go(func() { l.prove(conn) })
-		default:
-			_ = conn.Close() // whoever is honest comes again
-		}
+		l.unproved.add(conn)
+		l.tasks.Go(func() { l.prove(conn) })
 	}
 }
 
@@ -140,18 +132,18 @@ func (l *Listener) prove(raw net.Conn) {
 	err := conn.HandshakeContext(ctx)
 	cancel()
 	if err != nil {
-		<-l.unproved
+		l.unproved.remove(raw)
 		_ = raw.Close()
 		l.log.Debug("a connection was refused", "from", raw.RemoteAddr(), "err", err)
 		return
 	}
 	state := conn.ConnectionState()
 	if state.NegotiatedProtocol == linkProtocol {
-		<-l.unproved
+		l.unproved.remove(raw)
 		l.doors.Linked(conn, peerID(state.PeerCertificates[0]))
 		return
 	}
-	defer func() { <-l.unproved }() // who pairs has proved nothing yet
+	defer l.unproved.remove(raw) // who pairs has proved nothing yet
 	defer raw.Close()
 	defer context.AfterFunc(l.life, func() { _ = conn.Close() })()
 	l.doors.Joining(conn, invitation)

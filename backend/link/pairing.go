@@ -10,7 +10,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"syscall"
 	"time"
 
 	"bridge/backend/bridge"
@@ -271,6 +273,8 @@ func (p purpose) noWay(address string, err error) error {
 		why = address + " does not answer: is " + p.other + " on, and is the port open?"
 	case strange:
 		why = fmt.Sprintf("what answers at %s is not where %s %s: is the port right?", address, p.other, p.does)
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		why = address + " closed the connection before it answered. Too many others may be connecting to it: try again"
 	case away && p.absent != "":
 		why = fmt.Sprintf("nobody answers at %s: %s", address, p.absent)
 	}
