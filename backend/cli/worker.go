@@ -108,7 +108,7 @@ func checkHomeCommand(a *App) *cobra.Command {
 // sandboxExecCommand puts the floor under a program and becomes it (JOB-14).
 func sandboxExecCommand(_ *App) *cobra.Command {
 	return &cobra.Command{
-		Use: runjob.SandboxExec + " [--writable=FOLDER]... [--no-network] -- PROGRAM [ARGUMENT]...", Short: "Run a program that can write nowhere else", Hidden: true,
+		Use: runjob.SandboxExec + " [--writable=FOLDER]... [--no-network] [--no-sockets] [--end-all] -- PROGRAM [ARGUMENT]...", Short: "Run a program that can write nowhere else", Hidden: true,
 		Example: "  bridge sandbox-exec --writable=/tmp/job -- /usr/bin/make test", DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {

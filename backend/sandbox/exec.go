@@ -9,8 +9,8 @@ import (
 )
 
 // Main is the command behind CommandLine, with the arguments that follow the
-// runner: it takes the floor and becomes the program. It returns only when that
-// failed; then nothing ran.
+// runner: it takes the floor and becomes the program, or waits for it and ends as it
+// did. It returns only when the floor or the program's start failed; then nothing ran.
 func Main(args, env []string) error {
 	rules, argv, err := parse(args)
 	if err != nil {
@@ -26,8 +26,9 @@ func parse(args []string) (Rules, []string, error) {
 	}
 	var rules Rules
 	for _, arg := range args[:end] {
-		if arg == networkFlag {
-			rules.NoNetwork = true
+		flags := rules.flags()
+		if i := slices.IndexFunc(flags, func(f flag) bool { return f.name == arg }); i >= 0 {
+			*flags[i].rule = true
 			continue
 		}
 		to := &rules.Writable
@@ -37,7 +38,7 @@ func parse(args []string) (Rules, []string, error) {
 			folder, ok = strings.CutPrefix(arg, unlinkedFlag)
 		}
 		if !ok || !filepath.IsAbs(folder) {
-			return Rules{}, nil, bridge.Errorf(bridge.Invalid, "unknown argument %q: use %s or %s and an absolute folder, or %s", arg, writableFlag, unlinkedFlag, networkFlag)
+			return Rules{}, nil, bridge.Errorf(bridge.Invalid, "unknown argument %q: use %s or %s and an absolute folder, %s, %s or %s", arg, writableFlag, unlinkedFlag, networkFlag, socketsFlag, endAllFlag)
 		}
 		*to = append(*to, folder)
 	}

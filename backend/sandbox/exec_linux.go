@@ -35,8 +35,9 @@ func enough(abi int, err error) error {
 // devices are written to by ordinary programs and hold nothing.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
-// Exec takes the floor and becomes the program argv[0], with env. It returns
-// only when that failed; nothing ran then.
+// Exec takes the floor and becomes the program argv[0], with env; by EndAll it starts
+// the program and ends this process as the program ended. It returns only when that
+// failed; nothing ran then.
 func Exec(rules Rules, argv, env []string) error {
 	if err := Available(); err != nil {
 		return err
@@ -62,11 +63,12 @@ func Exec(rules Rules, argv, env []string) error {
 	if err := floor.Restrict(rights...); err != nil {
 		return fmt.Errorf("take the floor: %w", err)
 	}
-	if rules.NoNetwork {
-		runtime.LockOSThread() // that thread becomes the program
-		if err := closeNetwork(); err != nil {
-			return err
-		}
+	runtime.LockOSThread() // that thread becomes the program, or starts it
+	if err := refuseCalls(rules); err != nil {
+		return err
+	}
+	if rules.EndAll {
+		return startAndEndAll(argv, env)
 	}
 	err := syscall.Exec(argv[0], argv, env)
 	return &os.PathError{Op: "run", Path: argv[0], Err: err}

@@ -3,10 +3,11 @@
 //
 // The floor (Linux, Landlock, no root needed): everything may be read, nothing
 // written but what the Rules name; it holds for the program and all that it ever
-// starts, and cannot be taken off. It does not close: reading, so no secret of
+// starts, and cannot be taken off. io_uring is refused below every floor: files
+// registered there stand in no table of descriptors. It does not close: reading, so no secret of
 // the user's is safe from what runs here; the network, unless the Rules close it;
-// the sockets of other programs, whoever listens there writes with his own rights (so Bridge's own
-// socket must run nothing for a job); changing the mode, owner and times of
+// the sockets of other programs, unless the Rules close these, too: whoever listens there writes with his own rights
+// (so Bridge's own socket must run nothing for a job); changing the mode, owner and times of
 // files; and what the Rules name, the CLI's own state. It does not go around a
 // program that makes a sandbox of namespaces itself, such as codex: they do not
 // nest. On other systems there is no floor: Available says so, Exec refuses.
@@ -29,12 +30,21 @@ type Rules struct {
 	// NoNetwork refuses every new socket that is not one of this machine's own programs
 	// (of the family unix), by whatever protocol.
 	NoNetwork bool
+	// NoSockets refuses every new socket, also those of this machine's own programs: a
+	// service that listens on one (systemd, docker, tmux) would do outside of the floor
+	// what it is asked.
+	NoSockets bool
+	// EndAll ends everything that the program started when the program ends. A parent
+	// waits for it then, below the same floor.
+	EndAll bool
 }
 
 const (
 	writableFlag = "--writable="
 	unlinkedFlag = "--writable-unlinked="
 	networkFlag  = "--no-network"
+	socketsFlag  = "--no-sockets"
+	endAllFlag   = "--end-all"
 	endOfFlags   = "--"
 )
 
@@ -48,8 +58,20 @@ func CommandLine(runner []string, rules Rules, argv []string) []string {
 	for _, folder := range rules.Unlinked {
 		line = append(line, unlinkedFlag+folder)
 	}
-	if rules.NoNetwork {
-		line = append(line, networkFlag)
+	for _, flag := range rules.flags() {
+		if *flag.rule {
+			line = append(line, flag.name)
+		}
 	}
 	return append(append(line, endOfFlags), argv...)
+}
+
+// flag is a rule that is on or off.
+type flag struct {
+	name string
+	rule *bool
+}
+
+func (r *Rules) flags() []flag {
+	return []flag{{networkFlag, &r.NoNetwork}, {socketsFlag, &r.NoSockets}, {endAllFlag, &r.EndAll}}
 }

@@ -204,6 +204,87 @@ func TestJOB_14_NoSocketLeadsOutWhereTheRulesCloseTheNetwork(t *testing.T) {
 	}
 }
 
+// Registered files of an io_uring stand in no table of descriptors, where the owner of a
+// connection is looked for: below every floor there is none.
+func TestSEC_02_NoIORingBelowAnyFloor(t *testing.T) {
+	needFloor(t)
+	for name, rules := range map[string]sandbox.Rules{
+		"the network is open": {}, "no network": {NoNetwork: true}, "no sockets": {NoSockets: true}, "all is ended": {EndAll: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := run(t, rules, self+" test-sockets")
+			if err != nil || !strings.Contains(out, "io_uring function not implemented\n") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// A service that listens on this machine runs what it is asked outside of the floor.
+func TestSEC_02_NoSocketAtAllWhereTheRulesCloseThem(t *testing.T) {
+	needFloor(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := run(t, sandbox.Rules{NoSockets: true}, "setsid "+self+" test-sockets")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for line := range strings.Lines(out) {
+		name, said, _ := strings.Cut(strings.TrimSpace(line), " ")
+		want := "permission denied"
+		if name == "io_uring" || name == "x32" {
+			want = "function not implemented"
+		}
+		if said != want {
+			t.Errorf("%s: %q, want %q", name, said, want)
+		}
+	}
+	if strings.Count(out, "\n") < 10 {
+		t.Errorf("not all was tried:\n%s", out)
+	}
+}
+
+// Nothing that a program started is left when it has ended, however it ended and whatever
+// session its children have; its exit code and its output are its own.
+func TestSEC_02_WhatAProgramStartedEndsWithIt(t *testing.T) {
+	needFloor(t)
+	inside := t.TempDir()
+	alive := filepath.Join(inside, "alive")
+	linger := fmt.Sprintf("setsid setsid env -i /bin/sh -c 'trap \"\" TERM HUP; echo $$ > %s; exec sleep 1000' >/dev/null 2>&1 & while ! test -s %s; do sleep 0.01; done; ", alive, alive)
+	for name, one := range map[string]struct {
+		end  string
+		code int
+	}{"it ends well": {"exit 0", 0}, "it fails": {"exit 3", 3}, "it is killed": {"kill -9 $$", 137}} {
+		t.Run(name, func(t *testing.T) {
+			out, err := run(t, sandbox.Rules{Writable: []string{inside}, NoSockets: true, EndAll: true}, "rm -f "+alive+"; echo begun; "+linger+one.end)
+			var exit *exec.ExitError
+			if code := 0; errors.As(err, &exit) {
+				if code = exit.ExitCode(); code != one.code {
+					t.Errorf("exit code %d, want %d", code, one.code)
+				}
+			} else if one.code != 0 || err != nil {
+				t.Errorf("%v, want exit code %d", err, one.code)
+			}
+			if out != "begun\n" {
+				t.Errorf("it said %q", out)
+			}
+			pid, err := os.ReadFile(alive)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat("/proc/" + strings.TrimSpace(string(pid))); err == nil {
+				t.Errorf("process %s is still there", pid)
+			}
+		})
+	}
+}
+
 // Nothing runs without the floor that was asked for.
 func TestSandboxExecRefusesWhatItDoesNotKnow(t *testing.T) {
 	for name, args := range map[string][]string{
