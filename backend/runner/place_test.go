@@ -265,7 +265,11 @@ func TestJOB_08_AnotherCheckoutInTheWayIsNotTakenOver(t *testing.T) {
 			b.git(path, "checkout", "-q", "-b", "bridge/"+jobName)
 		},
 		"without a repository": func(b *bench, path string) {
-			if err := os.MkdirAll(path, 0o700); err != nil {
+			err := os.MkdirAll(path, 0o700)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(path, "somebodys"), nil, 0o600)
+			}
+			if err != nil {
 				b.Fatal(err)
 			}
 		},
