@@ -333,6 +333,9 @@ func TestSEC_02_WhatARepositoryNamesReachesNothing(t *testing.T) {
 	t.Run("each", func(t *testing.T) {
 		for name, one := range traps {
 			for _, how := range []string{"floor and settings", "settings alone", "floor alone"} {
+				if how == "floor and settings" && !one.planted {
+					continue // each of the two alone is tried
+				}
 				t.Run(name+", "+how, func(t *testing.T) {
 					t.Parallel()
 					hasFloor := how != "settings alone"

@@ -22,17 +22,20 @@ type bounds struct {
 // usualBounds are more than people keep in git, and less than what fills a disk.
 var usualBounds = bounds{files: 50_000, bytes: 2 << 30}
 
+// largePart is the part of all bytes that one new file may have.
+const largePart = 4
+
 // LeftOut are new files that a snapshot did not take up.
 type LeftOut struct {
 	Files int
 	Bytes int64
-	First string // one of them, with slashes
+	First string // the largest of them, with slashes
 }
 
 // String is a sentence without its end.
 func (l LeftOut) String() string {
-	return fmt.Sprintf("%s (%s; one is %s) are not kept by Bridge, which takes up %d new files and %s at most",
-		bridge.Counted(l.Files, "new file"), bridge.Size(l.Bytes), l.First, usualBounds.files, bridge.Size(usualBounds.bytes))
+	return fmt.Sprintf("%s (%s; the largest is %s) are not kept by Bridge: at most %d files, %s in all and %s each",
+		bridge.Counted(l.Files, "new file"), bridge.Size(l.Bytes), l.First, usualBounds.files, bridge.Size(usualBounds.bytes), bridge.Size(usualBounds.bytes/largePart))
 }
 
 // taken is what a snapshot took up.
@@ -103,10 +106,20 @@ func (g *Git) snapshot(ctx context.Context, top string, only look) (files taken,
 	return files, err
 }
 
-// choose returns those of the new files that are taken up, and notes the others.
-func (g *program) choose(top string, others []string, files *taken) []string {
-	var chosen []string
-	var total int64
+// choose returns those of the new files that are taken up, and notes the others: each that
+// is too large by itself, and all where these are still too many. What it takes up once it
+// takes up again, so that nothing is parked piece by piece.
+func (g *program) choose(top string, others []string, files *taken) (chosen []string) {
+	var total, largest int64
+	out := &files.leftOut
+	leave := func(name string, size int64) {
+		out.Files++
+		out.Bytes += size
+		if size >= largest {
+			out.First, largest = name, size
+		}
+	}
+	sizes := map[string]int64{}
 	for _, name := range others {
 		if repository, isFolder := strings.CutSuffix(name, "/"); isFolder {
 			files.repositories = append(files.repositories, repository)
@@ -115,20 +128,25 @@ func (g *program) choose(top string, others []string, files *taken) []string {
 		if g.isBridges(top, name) {
 			continue
 		}
-		var size int64
-		if info, err := os.Lstat(filepath.Join(top, filepath.FromSlash(name))); err == nil {
-			size = info.Size()
+		info, err := os.Lstat(filepath.Join(top, filepath.FromSlash(name)))
+		if err != nil {
+			continue // it has gone meanwhile
 		}
-		if len(chosen) == g.bounds.files || total+size > g.bounds.bytes {
-			files.leftOut.Files++
-			files.leftOut.Bytes += size
-			files.leftOut.First = name
+		if info.Size() > g.bounds.bytes/largePart {
+			leave(name, info.Size())
 			continue
 		}
-		total += size
+		total += info.Size()
+		sizes[name] = info.Size()
 		chosen = append(chosen, name)
 	}
-	return chosen
+	if len(chosen) <= g.bounds.files && total <= g.bounds.bytes {
+		return chosen
+	}
+	for _, name := range chosen {
+		leave(name, sizes[name])
+	}
+	return nil
 }
 
 // isBridges reports whether a file is one of Bridge's home. A worktree there is none.

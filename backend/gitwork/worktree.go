@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"bridge/backend/bridge"
@@ -64,6 +65,9 @@ func (g *Git) Add(ctx context.Context, r Repository, job, root string) (Worktree
 	if err := bridge.CheckName(job); err != nil {
 		return Worktree{}, err
 	}
+	if err := g.CheckWorktrees(ctx, r); err != nil {
+		return Worktree{}, err
+	}
 	head, err := g.Head(ctx, r.Top)
 	if err != nil {
 		return Worktree{}, err
@@ -90,6 +94,18 @@ func (g *Git) Add(ctx context.Context, r Repository, job, root string) (Worktree
 	return Worktree{
 		Main: r.Main, Path: path, Folder: folder, Branch: BranchOf(job), Base: head.Commit, BaseTree: tree, BaseBranch: head.Branch,
 	}, nil
+}
+
+// CheckWorktrees refuses a repository (Invalid) whose worktrees would all work on the files
+// of one folder: the agent's git would change the owner's files there.
+func (g *Git) CheckWorktrees(ctx context.Context, r Repository) error {
+	config := filepath.Join(r.Common, "config")
+	folder, _ := g.find(ctx, r.Top, "config", "--file", config, "core.worktree")
+	perWorktree, _ := g.find(ctx, r.Top, "config", "--file", config, "--type=bool", "extensions.worktreeConfig")
+	if folder == "" || perWorktree != "true" {
+		return nil
+	}
+	return bridge.Errorf(bridge.Invalid, "all worktrees of %s would work on %s: move core.worktree into its own settings (git config --worktree), then start the job again", r.Main, folder)
 }
 
 // addLocked begins the command that makes a worktree which no other git takes away.
@@ -131,10 +147,40 @@ func (g *Git) makeCheckout(ctx context.Context, top, path string, args []string)
 	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // a checkout's folders are as git makes them
 		return err
 	}
-	_, err := g.tamed(ctx, call{dir: top, args: args, writable: []string{path}})
+	err := g.checkOutNew(ctx, top, path, args)
 	if err != nil {
 		_ = os.Remove(path) // the system refuses a folder that holds anything
 	}
+	return err
+}
+
+// cryptFolder is where git-crypt keeps its keys, below git's folder.
+const cryptFolder = "git-crypt"
+
+// checkOutNew has git make the worktree. git-crypt looks for its keys in the worktree's
+// own git folder, where a link leads to those of the repository before a file is written.
+func (g *Git) checkOutNew(ctx context.Context, top, path string, args []string) error {
+	add := call{dir: top, args: args, writable: []string{path}}
+	common := g.places[top].Common
+	keys := filepath.Join(common, cryptFolder)
+	if info, err := os.Lstat(keys); err != nil || !info.IsDir() {
+		_, err := g.tamed(ctx, add)
+		return err
+	}
+	add.args = slices.Insert(slices.Clone(args), 2, "--no-checkout")
+	if _, err := g.tamed(ctx, add); err != nil {
+		return err
+	}
+	dir, err := gitDirOf(path, common)
+	if err == nil {
+		err = os.Symlink(keys, filepath.Join(dir, cryptFolder))
+	}
+	if err != nil {
+		return err
+	}
+	own := *g.places[top]
+	own.Top, own.GitDir, own.Inside = path, dir, ""
+	_, err = g.with(&own).tamed(ctx, call{dir: path, args: []string{"reset", "-q", "--hard"}})
 	return err
 }
 
@@ -147,10 +193,14 @@ func (g *Git) Own(ctx context.Context, w Worktree) (delegated.Checkout, error) {
 	if err != nil {
 		return delegated.Checkout{}, err
 	}
-	if there := g.places[w.Path]; there.isRecorded {
+	there := g.places[w.Path]
+	if _, err := os.Lstat(filepath.Join(there.GitDir, "index")); err != nil {
+		return delegated.Checkout{}, bridge.Errorf(bridge.Conflict, "%s was made in part only: remove it with git worktree remove", w.Path)
+	}
+	if there.isRecorded {
 		return there.Checkout, nil
 	}
-	return g.record(ctx, g.places[w.Path].Checkout)
+	return g.record(ctx, there.Checkout)
 }
 
 // Bounds of what .worktreeinclude brings along.

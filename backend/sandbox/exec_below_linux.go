@@ -44,6 +44,10 @@ func startAndEndAll(argv, env []string) error {
 	return nil
 }
 
+// mostTime is after what time a program is ended whose starter may have died: it could
+// wait for ever.
+const mostTime = time.Hour
+
 // waitFor waits for the program's end, and ends it when this process is asked to end. The
 // caller's thread has started the program: each thread took the floor by itself, and a
 // signal of another one would not reach what is below this one's.
@@ -53,12 +57,15 @@ func waitFor(program *os.Process, asked <-chan os.Signal) (state *os.ProcessStat
 		defer close(ended)
 		state, err = program.Wait()
 	}()
+	late := time.After(mostTime)
 	for {
 		select {
 		case <-ended:
 			return state, err
 		case <-asked:
 			_ = program.Kill() // it may have ended by itself
+		case <-late:
+			_ = program.Kill()
 		}
 	}
 }
