@@ -24,7 +24,8 @@ type place struct {
 }
 
 // Pin returns a Git for which a checkout is what was recorded before the job began; nil
-// is a job of which nothing was recorded.
+// is a job of which nothing was recorded. It reads the settings once, and so is for one
+// operation by one goroutine.
 func (g *Git) Pin(recorded *delegated.Checkout) *Git {
 	if recorded == nil {
 		return g
