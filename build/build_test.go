@@ -123,10 +123,10 @@ func TestMissingNeedsAcceptAnyOfTheirPrograms(t *testing.T) {
 	has := func(installed ...string) func(string) bool {
 		return func(name string) bool { return strings.Contains(" "+strings.Join(installed, " ")+" ", " "+name+" ") }
 	}
-	if missing := missingNeeds(needs(), has("google-chrome", "git", "Xvfb", "dbus-daemon", "ip", "setsid", "systemctl")); len(missing) != 0 {
+	if missing := missingNeeds(needs(), has("google-chrome", "git", "git-lfs", "git-crypt", "Xvfb", "dbus-daemon", "ip", "setsid", "systemctl")); len(missing) != 0 {
 		t.Errorf("missing with everything there: %s", describe(missing))
 	}
-	missing := missingNeeds(needs(), has("git", "dbus-daemon", "ip", "setsid", "systemctl"))
+	missing := missingNeeds(needs(), has("git", "git-lfs", "git-crypt", "dbus-daemon", "ip", "setsid", "systemctl"))
 	if len(missing) != 2 || missing[0].packages[0] != "chromium" || missing[1].packages[0] != "xvfb" {
 		t.Errorf("missing = %v, want chromium and xvfb", missing)
 	}

@@ -104,6 +104,8 @@ func needs() []need {
 	return []need{
 		{"a browser for the tests of the page", browsers(), []string{"chromium", "fonts-dejavu-core"}},
 		{"git", []string{"git"}, []string{"git"}},
+		{"filters of git that people have", []string{"git-lfs"}, []string{"git-lfs"}},
+		{"the same for secrets", []string{"git-crypt"}, []string{"git-crypt"}},
 		{"a screen for the tests of the desktop app", []string{"Xvfb"}, []string{"xvfb"}},
 		{"a session bus for the same", []string{"dbus-daemon"}, []string{"dbus"}},
 		{"a network of their own for the agent CLIs", []string{"ip"}, []string{"iproute2"}},

@@ -25,7 +25,9 @@ var removals = map[string]string{
 	"backend/files.store.startOver os.RemoveAll":     "what there is of a file on its way and cannot be gone on with: its sender has all of it",
 	"backend/files.Transfers.dropNotes os.RemoveAll": "what was noted of a transfer on its way: it is in the inbox whole, or has failed and its sender has all of it",
 
-	"backend/gitwork.Git.scratchIndex os.RemoveAll": "the copy of an index in a folder of its own, made by the same call; the checkout has its index",
+	"backend/gitwork.program.scratchIndex os.RemoveAll": "the copy of an index in a folder of its own, made by the same call; the checkout has its index",
+	"backend/gitwork.Git.makeCheckout os.Remove":        "the empty folder that the same call made for a worktree; the system refuses one that holds anything",
+	"backend/gitwork.Git.removeCheckout os.Remove":      "the empty folder of a worktree that git has just removed; the system refuses one that holds anything",
 
 	"backend/agent/setup.Edit.write os.Remove":           "a settings file that Bridge itself made, checked to be as Bridge left it",
 	"backend/agent/setup.dropEmptyDirs os.Remove":        "folders that Bridge made; the system refuses those that hold anything",

@@ -18,6 +18,7 @@ import (
 	"bridge/backend/proc"
 	"bridge/backend/shellenv"
 	"bridge/backend/worker"
+	"bridge/backend/worker/runjob"
 )
 
 // Daemon is how this build puts a daemon together, for a program that hosts one
@@ -34,6 +35,7 @@ func (a *App) wired(options daemon.Options, home config.Home, log *slog.Logger) 
 	options.Agents = a.agents(home)
 	options.OpenLink = openBrowser
 	options.BackUpMessages = func() (<-chan struct{}, error) { return a.startBackup(home) }
+	options.Sandbox = a.floor()
 	environment := sync.OnceValue(func() []string { return ownerEnvironment(a.Program, log) })
 	options.RunJob = func(folder string) (int, error) {
 		started, err := a.startRunner(home, folder, environment())
@@ -43,6 +45,16 @@ func (a *App) wired(options daemon.Options, home config.Home, log *slog.Logger) 
 		return started.PID, nil
 	}
 	return options
+}
+
+// floor is the command that puts the floor under a program; empty where there is none. The
+// smaller program starts faster.
+func (a *App) floor() []string {
+	program, err := proc.ProgramOr(a.Program)
+	if err != nil {
+		return nil
+	}
+	return runjob.Sandbox(besideOr(worker.RunnerName, program))
 }
 
 // startRunner starts the process that drives one delegated job.

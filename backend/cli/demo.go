@@ -105,7 +105,7 @@ func (d demoRun) serve(ctx context.Context, home config.Home, project string) (e
 	var started demo.Runners
 	running, err := daemon.Start(ctx, daemon.Options{
 		Home: home, Getenv: d.Getenv, Host: "serve", Port: &d.port, Page: d.Page, Version: d.Version, Now: d.Now, Log: log,
-		Agents: agents, RunJob: func(folder string) (int, error) { return started.Add(d.startRunner(home, folder, nil)) },
+		Agents: agents, Sandbox: d.floor(), RunJob: func(folder string) (int, error) { return started.Add(d.startRunner(home, folder, nil)) },
 	})
 	if err != nil {
 		return unlessEnded(ctx, err)

@@ -76,6 +76,9 @@ type Options struct {
 	// RunJob starts the runner of the job whose folder that is, apart from this
 	// process, and returns its process id; nil has no delegated jobs.
 	RunJob func(folder string) (pid int, err error)
+	// Sandbox is the command that leads to sandbox.Main: git runs below that floor in the
+	// repositories of jobs. Empty where this system has none.
+	Sandbox []string
 	// IdleExit ends a daemon that nothing needed for so long; 0 never does.
 	IdleExit time.Duration
 	// Replace is the owner's word that an empty store may take the place of a lost
@@ -515,7 +518,11 @@ func (d *Daemon) startJobs(context.Context) (err error) {
 	if d.opts.RunJob == nil {
 		return nil
 	}
-	if d.git, err = gitwork.New(os.Environ()); err != nil {
+	d.git, err = gitwork.Open(gitwork.Options{
+		Environ: os.Environ(), Sandbox: d.opts.Sandbox, Home: d.opts.Home.Dir(),
+		Say: func(sentence string) { d.opts.Log.Warn("a snapshot of a job's files is not whole", "why", sentence) },
+	})
+	if err != nil {
 		d.git = nil // what needs it says so
 	}
 	d.jobs, err = jobs.Open(jobs.Options{

@@ -2,6 +2,7 @@ package gitwork
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,14 +31,19 @@ type FileChange struct {
 // checkout at top holds, whatever of it is committed (JOB-18): what the job did
 // itself, and nothing that stood there before.
 func (g *Git) Diff(ctx context.Context, top, tree string) ([]FileChange, error) {
-	files, err := g.Snapshot(ctx, top)
+	g, err := g.at(ctx, top)
 	if err != nil {
 		return nil, err
 	}
-	return g.DiffTrees(ctx, top, tree, files)
+	files, err := g.snapshot(ctx, top, true)
+	if err != nil {
+		return nil, err
+	}
+	return g.DiffTrees(ctx, top, tree, files.tree)
 }
 
-// DiffTrees compares two trees or commits.
+// DiffTrees compares two trees or commits, within the folder of the job where that is
+// recorded.
 func (g *Git) DiffTrees(ctx context.Context, top, from, to string) ([]FileChange, error) {
 	for _, one := range []string{from, to} {
 		if !isID(one) {
@@ -45,17 +51,22 @@ func (g *Git) DiffTrees(ctx context.Context, top, from, to string) ([]FileChange
 		}
 	}
 	compare := []string{"diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--diff-algorithm=histogram"}
-	raw, err := g.run(ctx, call{dir: top, args: append(compare, "-z", "--raw", from, to)})
+	var within []string
+	if there := g.places[top]; there != nil && there.Inside != "" {
+		within = []string{"--", there.Inside}
+	}
+	compared := func(args ...string) []string { return slices.Concat(compare, args, []string{from, to}, within) }
+	raw, err := g.run(ctx, call{dir: top, args: compared("-z", "--raw")})
 	if err != nil {
 		return nil, err
 	}
-	counts, err := g.run(ctx, call{dir: top, args: append(compare, "-z", "--numstat", from, to)})
+	counts, err := g.run(ctx, call{dir: top, args: compared("-z", "--numstat")})
 	if err != nil {
 		return nil, err
 	}
 	changes := parseRaw(fields(raw.out))
 	count(changes, fields(counts.out))
-	patches, err := g.run(ctx, call{dir: top, args: append(compare, "-p", from, to), limit: maxPatchs})
+	patches, err := g.run(ctx, call{dir: top, args: compared("-p"), limit: maxPatchs})
 	if err != nil {
 		return nil, err
 	}

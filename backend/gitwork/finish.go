@@ -1,6 +1,7 @@
 package gitwork
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -91,8 +92,12 @@ func (g *Git) Prepare(ctx context.Context, w Worktree, job string, action Action
 	if _, err := ParseAction(string(action)); err != nil {
 		return Plan{}, err
 	}
+	g, err := g.of(ctx, w)
+	if err != nil {
+		return Plan{}, err
+	}
 	l := landing{g, w, job}
-	head, branch, err := l.work(ctx, dry)
+	head, branch, err := l.work(ctx, action, dry)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -105,6 +110,10 @@ func (g *Git) Prepare(ctx context.Context, w Worktree, job string, action Action
 
 // CarryOut does what was prepared. Again it does nothing more.
 func (g *Git) CarryOut(ctx context.Context, w Worktree, job string, plan Plan) (Finish, error) {
+	g, err := g.ofMain(ctx, w)
+	if err != nil {
+		return Finish{}, err
+	}
 	l, finish := landing{g, w, job}, plan.tried()
 	switch plan.Action {
 	case Keep, Discard:
@@ -115,7 +124,7 @@ func (g *Git) CarryOut(ctx context.Context, w Worktree, job string, plan Plan) (
 }
 
 // work returns the commit that holds all that the job did, and its branch.
-func (l landing) work(ctx context.Context, dry bool) (commit, branch string, err error) {
+func (l landing) work(ctx context.Context, action Action, dry bool) (commit, branch string, err error) {
 	if _, err := os.Lstat(l.w.Path); err != nil { // reclaimed: the branch has everything
 		commit, err = l.output(ctx, l.w.Main, "rev-parse", "--verify", "-q", "refs/heads/"+l.w.Branch+"^{commit}")
 		if err != nil {
@@ -125,18 +134,26 @@ func (l landing) work(ctx context.Context, dry bool) (commit, branch string, err
 	}
 	if !dry {
 		parked, err := l.Park(ctx, l.w, l.job)
-		return parked.Head, parked.Branch, err
+		return parked.Head, parked.Branch, cmp.Or(err, l.refusePart(action, parked.LeftOut))
 	}
 	head, err := l.Head(ctx, l.w.Path)
 	if err != nil {
 		return "", "", err
 	}
-	tree, err := l.Snapshot(ctx, l.w.Path)
-	if err != nil {
+	files, err := l.snapshot(ctx, l.w.Path, false)
+	if err = cmp.Or(err, l.refusePart(action, files.leftOut)); err != nil {
 		return "", "", err
 	}
-	commit, err = l.commit(ctx, l.w.Path, tree, "bridge: "+l.job+" as it stands", head.Commit)
+	commit, err = l.commit(ctx, l.w.Path, files.tree, "bridge: "+l.job+" as it stands", head.Commit)
 	return commit, head.Branch, err
+}
+
+// refusePart wants all of the job's work in what is landed.
+func (l landing) refusePart(action Action, out LeftOut) error {
+	if out.Files == 0 || action == Keep || action == Discard {
+		return nil
+	}
+	return bridge.Errorf(bridge.TooLarge, "%s: commit the ones that are wanted in %s, or have git ignore them", out, l.w.Path)
 }
 
 // merge tries what brings the plan's head into the main checkout.
@@ -224,6 +241,9 @@ func (l landing) land(ctx context.Context, finish Finish, plan Plan) (Finish, er
 // changes nothing. staged says that the work stands in the main checkout and is not
 // committed there: the same finish again commits it.
 func (g *Git) Outcome(ctx context.Context, w Worktree, job string, plan Plan) (finish Finish, staged bool, err error) {
+	if g, err = g.ofMain(ctx, w); err != nil {
+		return Finish{}, false, err
+	}
 	finish = plan.tried()
 	if plan.Head == "" || plan.Target != "" && plan.Next == "" { // it was not tried to its end
 		return finish, false, nil
@@ -262,7 +282,7 @@ func (g *Git) Outcome(ctx context.Context, w Worktree, job string, plan Plan) (f
 }
 
 // refuseLocked wants nobody at work in a checkout: a git outlives whoever started it.
-func (g *Git) refuseLocked(ctx context.Context, top string) error {
+func (g *program) refuseLocked(ctx context.Context, top string) error {
 	lock, err := g.output(ctx, top, "rev-parse", "--path-format=absolute", "--git-path", "index.lock")
 	if err != nil {
 		return err
@@ -366,7 +386,7 @@ func inTheWay(top, path string, gone map[string]bool) string {
 }
 
 // tryMerge merges two commits without touching a file. conflicts are paths.
-func (g *Git) tryMerge(ctx context.Context, top, ours, theirs string) (tree string, conflicts []string, err error) {
+func (g *program) tryMerge(ctx context.Context, top, ours, theirs string) (tree string, conflicts []string, err error) {
 	done, err := g.tamed(ctx, call{dir: top, args: []string{"merge-tree", "--write-tree", "--name-only", "-z", "--no-messages", ours, theirs}})
 	if err != nil && codeOf(err) != 1 {
 		return "", nil, bridge.Errorf(bridge.Conflict, "the work cannot be merged: %w", err)
@@ -457,7 +477,11 @@ const maxSearched = 2_000
 // Landed tests whether what branch did is in target, by commits or by content
 // (JOB-18): a squash or a rebase on the other side counts.
 func (g *Git) Landed(ctx context.Context, top, branch, target string) (Landing, error) {
-	_, err := g.output(ctx, top, "merge-base", "--is-ancestor", branch, target)
+	g, err := g.at(ctx, top)
+	if err != nil {
+		return NotLanded, err
+	}
+	_, err = g.output(ctx, top, "merge-base", "--is-ancestor", branch, target)
 	if err == nil {
 		return Ancestor, nil
 	}
@@ -483,7 +507,7 @@ func (g *Git) Landed(ctx context.Context, top, branch, target string) (Landing, 
 
 // byPatch looks for one commit with all the changes, or for each of the branch's
 // commits by itself.
-func (g *Git) byPatch(ctx context.Context, top, base, branch, target string) (Landing, error) {
+func (g *program) byPatch(ctx context.Context, top, base, branch, target string) (Landing, error) {
 	shape := []string{"-p", "--no-ext-diff", "--no-textconv", "--full-index", "--no-color", "--no-renames"}
 	whole, err := g.patchIDs(ctx, top, append(append([]string{"diff-tree"}, shape...), base, branch)...)
 	if err != nil {
@@ -506,7 +530,7 @@ func (g *Git) byPatch(ctx context.Context, top, base, branch, target string) (La
 }
 
 // patchIDs returns git's ids of the patches that a git prints.
-func (g *Git) patchIDs(ctx context.Context, top string, args ...string) ([]string, error) {
+func (g *program) patchIDs(ctx context.Context, top string, args ...string) ([]string, error) {
 	patches, err := g.run(ctx, call{dir: top, args: args})
 	if err != nil {
 		return nil, err

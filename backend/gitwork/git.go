@@ -5,6 +5,13 @@
 // parked as a commit first, what no branch holds gets a name, and git itself removes
 // a checkout, never by force. It runs the owner's git by argument lists, without
 // hooks, pager, colour, editor or questions.
+//
+// A job can write its repository's settings, and what leads to git's folder. So git runs
+// below a floor of the system where there is one (SEC-02), which holds whatever a
+// repository makes git start: written is only the checkout, its git folder and a folder of
+// this call, no socket is made, and nothing outlives the call. Besides, settings switch
+// off what is known to start programs; where there is no floor that is all there is. Filters
+// run as they were before the job began, or nothing is stored (RWM-02).
 package gitwork
 
 import (
@@ -13,12 +20,15 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/disk"
 )
 
 // Git works with the owner's repositories. It may be used by several goroutines at
@@ -33,6 +43,30 @@ type program struct {
 	lockWait time.Duration
 	// pause waits between two tries; tests put something else in its place.
 	pause func(context.Context, time.Duration) error
+
+	sandbox []string // what leads to sandbox.Main; empty where there is no floor
+	scratch string   // where temporary index files are made
+	home    string   // Bridge's own, canonical; "" for none
+	places  map[string]*place
+	bounds  bounds
+	say     func(string) // is told what a snapshot left out
+
+	// untamed is for tests of the floor: settings switch nothing off, as if the next git
+	// started programs by settings that nobody knows so far.
+	untamed bool
+}
+
+// Options say how git is run.
+type Options struct {
+	Environ []string // the owner's: it finds git, and git's settings
+	// Sandbox is the command that leads to sandbox.Main, below which git runs; empty where
+	// the system has no floor.
+	Sandbox []string
+	// Home is Bridge's: none of its files is ever taken up, and temporary index files lie
+	// in its folder scratch, made where it is not there. "" is no home.
+	Home string
+	// Say is told what a snapshot left out, in a sentence; nil for nobody.
+	Say func(string)
 }
 
 // kept are the variables of the environment that git needs: to find its programs
@@ -43,10 +77,13 @@ var kept = []string{
 	"SYSTEMROOT", "USERPROFILE", "HOMEDRIVE", "HOMEPATH", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "TEMP", "TMP", "PATHEXT", "COMSPEC",
 }
 
-// set are the variables that every git gets.
+// set are the variables that every git gets. No protocol is allowed: Bridge's git asks
+// nobody for objects, and a repository's settings cannot say otherwise (they can of
+// protocol.allow). git-lfs leaves its pointer where it has not got the content.
 var set = []string{
 	"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat", "GIT_EDITOR=false", "GIT_SEQUENCE_EDITOR=false", "GIT_ASKPASS=false", "SSH_ASKPASS=false",
 	"GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1", "GIT_NO_REPLACE_OBJECTS=1",
+	"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=:", "GIT_SSH_COMMAND=false", "GIT_PROXY_COMMAND=false", "GIT_LFS_SKIP_DOWNLOAD_ERRORS=1",
 }
 
 // options are those of every git. Hooks are the owner's for his own work; a job's
@@ -55,13 +92,19 @@ var options = []string{
 	"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "core.pager=cat", "-c", "color.ui=false", "-c", "core.quotePath=false",
 	"-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "commit.gpgSign=false", "-c", "advice.addEmbeddedRepo=false", "-c", "core.untrackedCache=false",
 	"-c", "diff.ignoreSubmodules=dirty", "-c", "submodule.recurse=false", "-c", "core.safecrlf=false",
+	"-c", "protocol.allow=never", "-c", "credential.helper=", "-c", "core.alternateRefsCommand=false", "-c", "log.showSignature=false",
+	"-c", "gpg.program=false", "-c", "gpg.openpgp.program=false", "-c", "gpg.x509.program=false", "-c", "gpg.ssh.program=false", "-c", "gpg.ssh.defaultKeyCommand=",
+	"-c", "interactive.diffFilter=cat", "-c", "lfs.transfer.maxretries=1",
 }
 
-// New finds git on the PATH of environ.
-func New(environ []string) (*Git, error) {
+// New is Open without a floor, for the PATH of environ.
+func New(environ []string) (*Git, error) { return Open(Options{Environ: environ}) }
+
+// Open finds git on the PATH of the options' environment. Unavailable where there is none.
+func Open(opts Options) (*Git, error) {
 	env := slices.Clone(set)
 	var path string
-	for _, entry := range environ {
+	for _, entry := range opts.Environ {
 		name, value, _ := strings.Cut(entry, "=")
 		if slices.Contains(kept, strings.ToUpper(name)) {
 			env = append(env, entry)
@@ -74,7 +117,17 @@ func New(environ []string) (*Git, error) {
 	if err != nil {
 		return nil, bridge.Errorf(bridge.Unavailable, "git is not installed: worktrees and diffs of jobs need git 2.38 or newer on the PATH")
 	}
-	return &Git{program{bin: bin, env: env, lockWait: 10 * time.Second, pause: pause}}, nil
+	if bin, err = filepath.Abs(bin); err != nil {
+		return nil, err
+	}
+	g := &Git{program{bin: bin, env: env, lockWait: 10 * time.Second, pause: pause, sandbox: opts.Sandbox, scratch: os.TempDir(), bounds: usualBounds, say: opts.Say}}
+	if opts.Home != "" {
+		if g.home, err = disk.CanonicalTarget(opts.Home); err != nil {
+			return nil, err
+		}
+		g.scratch = filepath.Join(g.home, "scratch")
+	}
+	return g, nil
 }
 
 // lookPath finds git in the folders of path, which need not be this process's PATH.
@@ -103,6 +156,10 @@ func pause(ctx context.Context, d time.Duration) error {
 // maxOutput bounds what a git may say; the longest is the list of a tree's files.
 const maxOutput = 256 << 20
 
+// maxTime is more than git needs in any repository. A program that a repository names may
+// wait for ever.
+const maxTime = 30 * time.Minute
+
 // call is one run of git.
 type call struct {
 	dir   string
@@ -110,6 +167,11 @@ type call struct {
 	env   []string // added to every git's
 	input string
 	limit int // of the output in bytes, after which it is cut; 0 is maxOutput and an error
+	// writable are folders that it may write besides those of its place.
+	writable []string
+	// search has git look for the repository itself, in dir and above it, by what leads
+	// there now.
+	search bool
 }
 
 // result is what came of it.
@@ -174,8 +236,15 @@ func lockOf(err error) string {
 }
 
 func (g *program) once(ctx context.Context, c call) (result, error) {
-	cmd := exec.CommandContext(ctx, g.bin, append(slices.Clone(options), c.args...)...)
-	cmd.Dir, cmd.Env = c.dir, append(slices.Clone(g.env), c.env...)
+	asked := ctx
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	argv := g.commandLine(c)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir, cmd.Env = c.dir, g.environment(c)
+	if len(g.sandbox) > 0 { // who waits for git ends it, and what it started
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	}
 	cmd.Stdin = strings.NewReader(c.input)
 	cmd.WaitDelay = 5 * time.Second
 	out := &bounded{limit: maxOutput}
@@ -188,8 +257,10 @@ func (g *program) once(ctx context.Context, c call) (result, error) {
 	done := result{out: out.kept.String(), cut: out.cut}
 	var exit *exec.ExitError
 	switch {
+	case asked.Err() != nil:
+		return done, asked.Err()
 	case ctx.Err() != nil:
-		return done, ctx.Err()
+		return done, bridge.Errorf(bridge.Unavailable, "git %s in %s was ended after %s: a program of the repository may keep it waiting", c.args[0], c.dir, bridge.Span(maxTime))
 	case errors.As(err, &exit):
 		done.code = exit.ExitCode()
 		return done, &failure{args: c.args, code: done.code, text: text.kept.String()}
@@ -232,45 +303,4 @@ func fields(text string) []string {
 		return nil
 	}
 	return strings.Split(text, "\x00")
-}
-
-// tame returns options that keep a repository's own settings from starting programs:
-// whoever can write its config could else run something when Bridge looks at it. The
-// owner's global filters (LFS) work on.
-func (g *program) tame(ctx context.Context, dir string) ([]string, error) {
-	done, err := g.run(ctx, call{dir: dir, args: []string{"config", "--show-scope", "-z", "--name-only", "--get-regexp", `^(filter|merge)\..*\.(clean|smudge|process|driver)$`}})
-	if codeOf(err) == 1 { // there are none
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var off []string
-	parts := fields(done.out)
-	for i := 0; i+1 < len(parts); i += 2 {
-		scope, name := parts[i], parts[i+1]
-		if scope != "local" && scope != "worktree" {
-			continue
-		}
-		value := ""
-		if strings.HasPrefix(name, "merge.") {
-			value = "false"
-		}
-		off = append(off, "-c", name+"="+value)
-		if base, isFilter := strings.CutPrefix(name, "filter."); isFilter {
-			off = append(off, "-c", "filter."+base[:strings.LastIndexByte(base, '.')]+".required=false")
-		}
-	}
-	return off, nil
-}
-
-// tamed runs a git that reads or writes files, with the repository's own programs
-// switched off.
-func (g *program) tamed(ctx context.Context, c call) (result, error) {
-	off, err := g.tame(ctx, c.dir)
-	if err != nil {
-		return result{}, err
-	}
-	c.args = append(off, c.args...)
-	return g.run(ctx, c)
 }

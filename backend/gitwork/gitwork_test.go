@@ -702,7 +702,7 @@ func TestARepositorysOwnProgramsDoNotRun(t *testing.T) {
 	}
 	w.write(tree.Path, ".gitattributes", "*.txt filter=evil diff=evil merge=evil\n")
 	w.write(tree.Path, "a.txt", "one\ntwo\nthree\nfour\n5\n")
-	for _, key := range []string{"filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "diff.evil.textconv", "diff.evil.command", "diff.external", "merge.evil.driver", "core.fsmonitor", "core.pager", "core.editor", "gpg.program"} {
+	for _, key := range []string{"filter.evil=x.clean", "filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "diff.evil.textconv", "diff.evil.command", "diff.external", "merge.evil.driver", "core.fsmonitor", "core.pager", "core.editor", "gpg.program"} {
 		w.git(w.main, "config", key, evil)
 	}
 	w.git(w.main, "config", "filter.evil.required", "true")
@@ -711,6 +711,11 @@ func TestARepositorysOwnProgramsDoNotRun(t *testing.T) {
 	if err := os.Chmod(filepath.Join(w.main, ".git", "hooks", "reference-transaction"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	_, err := w.g.Diff(w.ctx(), tree.Path, tree.BaseTree)
+	if _, parkErr := w.g.Park(w.ctx(), tree, job); bridge.CodeOf(err) != bridge.Denied || bridge.CodeOf(parkErr) != bridge.Denied {
+		t.Errorf("with a filter of the job's: Diff %v, Park %v, want both to be denied", err, parkErr)
+	}
+	w.write(tree.Path, ".gitattributes", "*.txt diff=evil merge=evil\n")
 	if _, err := w.g.Diff(w.ctx(), tree.Path, tree.BaseTree); err != nil {
 		t.Error(err)
 	}
@@ -752,7 +757,11 @@ func TestJOB_18_WhatGitLeftHalfDoneIsBroughtBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := (landing{w.g, tree, job}).undo(w.ctx(), plan.Target, plan.Next); err != nil {
+	g, err := w.g.of(w.ctx(), tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (landing{g, tree, job}).undo(w.ctx(), plan.Target, plan.Next); err != nil {
 		t.Fatal(err)
 	}
 	if status := w.git(w.main, "status", "--porcelain"); status != " M mine.txt" {

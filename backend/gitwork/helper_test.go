@@ -2,6 +2,7 @@ package gitwork
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"bridge/backend/disk"
+	"bridge/backend/sandbox"
 	"bridge/backend/trial"
 )
 
@@ -16,7 +18,7 @@ const job = "codex-job-0a1b2c3d"
 
 // world is a home with git, a repository and a folder for worktrees.
 type world struct {
-	t     *testing.T
+	t     testing.TB
 	g     *Git
 	env   []string
 	dir   string // of everything
@@ -24,7 +26,29 @@ type world struct {
 	trees string
 }
 
+// trapProgram is what hostile repositories name, where they are tried.
+var trapProgram func(outside, inside string)
+
+// The test's own program is also what takes the floor.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "sandbox-exec" {
+		fmt.Fprintln(os.Stderr, sandbox.Main(os.Args[2:], os.Environ()))
+		os.Exit(1)
+	}
+	if len(os.Args) > 3 && os.Args[1] == "test-trap" {
+		trapProgram(os.Args[2], os.Args[3])
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// newWorld has the floor where this system has one.
 func newWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorldWith(t, sandbox.Available() == nil)
+}
+
+func newWorldWith(t testing.TB, floor bool) *world {
 	t.Helper()
 	dir, err := disk.Canonical(t.TempDir())
 	if err != nil {
@@ -33,7 +57,15 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, dir: dir, main: filepath.Join(dir, "app"), trees: filepath.Join(dir, "worktrees")}
 	home := filepath.Join(dir, "home")
 	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
-	if w.g, err = New(w.env); err != nil {
+	opts := Options{Environ: w.env, Home: filepath.Join(dir, "bridge")}
+	if floor {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts.Sandbox = []string{self, "sandbox-exec"}
+	}
+	if w.g, err = Open(opts); err != nil {
 		t.Fatal(err)
 	}
 	w.g.lockWait = 0
@@ -58,7 +90,7 @@ func (w *world) git(dir string, args ...string) string {
 
 func (w *world) try(dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(w.t.Context(), "git", args...)
-	cmd.Dir, cmd.Env = dir, append(w.env, "GIT_EDITOR=true", "GIT_CONFIG_NOSYSTEM=1")
+	cmd.Dir, cmd.Env = dir, append(w.env, "GIT_EDITOR=true", "GIT_CONFIG_NOSYSTEM=1", "BRIDGE_TEST_PROVOKED=1")
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSuffix(string(out), "\n"), err
 }

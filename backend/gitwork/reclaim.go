@@ -46,6 +46,10 @@ type Reclaimed struct {
 // branch checked out there, keeps it. Files that git ignores go with it when the main
 // checkout has the same, else only when dropIgnored says so. What no branch holds of the job's commits gets a name.
 func (g *Git) Reclaim(ctx context.Context, w Worktree, job string, dropIgnored bool) (Reclaimed, error) {
+	g, err := g.of(ctx, w)
+	if err != nil {
+		return Reclaimed{}, err
+	}
 	done, err := g.reclaimable(ctx, w, job, dropIgnored)
 	if err != nil {
 		return Reclaimed{}, err
@@ -60,15 +64,26 @@ func (g *Git) Reclaim(ctx context.Context, w Worktree, job string, dropIgnored b
 		return Reclaimed{}, err
 	}
 	// Not by force: git looks once more whether something is in it.
-	if _, err := g.tamed(ctx, call{dir: w.Main, args: []string{"worktree", "remove", w.Path}}); err != nil {
+	if err := g.removeCheckout(ctx, w); err != nil {
 		_, lockErr := g.output(ctx, w.Main, "worktree", "lock", "--reason", "bridge: work of "+job, w.Path)
 		return Reclaimed{}, errors.Join(bridge.Errorf(bridge.Conflict, "%s stays: %w", w.Path, err), lockErr)
 	}
 	return done, nil
 }
 
+// removeCheckout has git remove a worktree. Below the floor git cannot remove the folder
+// itself, which lies beside other worktrees, and leaves it empty.
+func (g *Git) removeCheckout(ctx context.Context, w Worktree) error {
+	dir := g.places[w.Path].GitDir
+	_, err := g.tamed(ctx, call{dir: w.Main, args: []string{"worktree", "remove", w.Path}, writable: []string{w.Path}})
+	if _, statErr := os.Lstat(dir); err != nil && errors.Is(statErr, fs.ErrNotExist) {
+		return os.Remove(w.Path) // the system refuses a folder that holds anything
+	}
+	return err
+}
+
 func (g *Git) reclaimable(ctx context.Context, w Worktree, job string, dropIgnored bool) (Reclaimed, error) {
-	if err := g.isItsOwn(ctx, w); err != nil {
+	if err := g.Prove(ctx, w); err != nil {
 		return Reclaimed{}, err
 	}
 	head, err := g.Head(ctx, w.Path)
@@ -82,7 +97,7 @@ func (g *Git) reclaimable(ctx context.Context, w Worktree, job string, dropIgnor
 	if inner, err := innerRepository(w.Path); err != nil || inner != "" {
 		return Reclaimed{}, errors.Join(err, bridge.Errorf(bridge.Conflict, "%s stays: there is another repository in it, %s", w.Path, inner))
 	}
-	status, err := g.tamed(ctx, call{dir: w.Path, args: []string{"status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching", "--ignore-submodules=none"}})
+	status, err := g.tamed(ctx, call{dir: w.Path, args: []string{"status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching", "--ignore-submodules=dirty"}})
 	if err != nil {
 		return Reclaimed{}, err
 	}
@@ -116,6 +131,10 @@ func (g *Git) reclaimable(ctx context.Context, w Worktree, job string, dropIgnor
 // discarded, and reports whether it did: with other commits it stays, as it does while
 // a checkout has it.
 func (g *Git) Expire(ctx context.Context, w Worktree, job, head string) (bool, error) {
+	g, err := g.ofMain(ctx, w)
+	if err != nil {
+		return false, err
+	}
 	ref := "refs/heads/" + DiscardedBranchOf(job)
 	at, err := g.output(ctx, w.Main, "for-each-ref", "--format=%(objectname)%(worktreepath)", ref)
 	if err != nil || at != head {
@@ -136,22 +155,6 @@ func isCopy(w Worktree, name string) bool {
 	here, _, err := disk.Checksum(filepath.Join(w.Path, name))
 	there, _, mainErr := disk.Checksum(filepath.Join(w.Main, name))
 	return err == nil && mainErr == nil && here == there
-}
-
-// isItsOwn makes sure that the path is a linked worktree of that repository.
-func (g *Git) isItsOwn(ctx context.Context, w Worktree) error {
-	r, err := g.Repository(ctx, w.Path)
-	if err != nil {
-		return err
-	}
-	path, err := disk.Canonical(w.Path)
-	if err != nil {
-		return err
-	}
-	if !r.Linked || r.Top != path || r.Main != w.Main {
-		return bridge.Errorf(bridge.Conflict, "%s is no worktree of %s", w.Path, w.Main)
-	}
-	return nil
 }
 
 // innerRepository names a repository within a worktree: a submodule with files of its
@@ -191,11 +194,7 @@ var ids = regexp.MustCompile(`\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b`)
 // reflog, the middle of a rebase, a stash of one) and no branch holds: that folder
 // goes with the worktree.
 func (g *Git) keepLoose(ctx context.Context, w Worktree, job string) error {
-	dir, err := g.output(ctx, w.Path, "rev-parse", "--absolute-git-dir")
-	if err != nil {
-		return err
-	}
-	named, err := namedIn(dir)
+	named, err := namedIn(g.places[w.Path].GitDir)
 	if err != nil {
 		return err
 	}
@@ -234,7 +233,7 @@ func namedIn(dir string) ([]string, error) {
 
 // unreachable returns those of the named commits that no branch, tag or other name of
 // the repository holds.
-func (g *Git) unreachable(ctx context.Context, top string, named []string) ([]string, error) {
+func (g *program) unreachable(ctx context.Context, top string, named []string) ([]string, error) {
 	checked, err := g.run(ctx, call{dir: top, args: []string{"cat-file", "--batch-check=%(objectname) %(objecttype)"}, input: strings.Join(named, "\n") + "\n"})
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func (g *Git) Repository(ctx context.Context, folder string) (Repository, error)
 	if err != nil {
 		return Repository{}, bridge.Errorf(bridge.NotFound, "there is no folder %s", folder)
 	}
-	out, err := g.output(ctx, folder, "rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--absolute-git-dir", "--git-common-dir")
+	out, err := g.find(ctx, folder, "rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--absolute-git-dir", "--git-common-dir")
 	if codeOf(err) == 128 {
 		return Repository{}, bridge.Errorf(bridge.NotFound, "%s is in no git repository that can be used: %w", folder, err)
 	}
@@ -46,7 +46,7 @@ func (g *Git) Repository(ctx context.Context, folder string) (Repository, error)
 }
 
 func (g *Git) locate(ctx context.Context, folder, dir, common string) (Repository, error) {
-	top, err := g.output(ctx, folder, "rev-parse", "--show-toplevel")
+	top, err := g.find(ctx, folder, "rev-parse", "--show-toplevel")
 	if err != nil {
 		return Repository{}, err
 	}
@@ -74,14 +74,20 @@ func (g *Git) locate(ctx context.Context, folder, dir, common string) (Repositor
 	return repository, err
 }
 
+// find runs a git that looks for the repository itself, and returns what it says.
+func (g *program) find(ctx context.Context, dir string, args ...string) (string, error) {
+	done, err := g.run(ctx, call{dir: dir, args: args, search: true})
+	return strings.TrimSuffix(done.out, "\n"), err
+}
+
 // mainCheckout finds the checkout that is no linked worktree.
-func (g *Git) mainCheckout(ctx context.Context, r Repository) (top string, submodule bool, err error) {
-	above, err := g.output(ctx, r.Top, "rev-parse", "--show-superproject-working-tree")
+func (g *program) mainCheckout(ctx context.Context, r Repository) (top string, submodule bool, err error) {
+	above, err := g.find(ctx, r.Top, "rev-parse", "--show-superproject-working-tree")
 	if err != nil {
 		return "", false, err
 	}
 	config := filepath.Join(r.Common, "config")
-	worktree, err := g.output(ctx, r.Top, "config", "--file", config, "core.worktree")
+	worktree, err := g.find(ctx, r.Top, "config", "--file", config, "core.worktree")
 	if err != nil && codeOf(err) != 1 {
 		return "", false, err
 	}
@@ -99,7 +105,7 @@ func (g *Git) mainCheckout(ctx context.Context, r Repository) (top string, submo
 	default:
 		return "", submodule, bridge.Errorf(bridge.Invalid, "%s is a worktree of a repository without a main checkout: work could land nowhere", r.Top)
 	}
-	bare, _ := g.output(ctx, r.Top, "config", "--file", config, "--type=bool", "core.bare")
+	bare, _ := g.find(ctx, r.Top, "config", "--file", config, "--type=bool", "core.bare")
 	if _, err := os.Stat(top); err != nil || bare == "true" {
 		return "", submodule, bridge.Errorf(bridge.Invalid, "%s is a worktree of a repository without a main checkout: work could land nowhere", r.Top)
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"bridge/backend/bridge"
@@ -64,6 +65,9 @@ func (g *Git) Add(ctx context.Context, r Repository, job, root string) (Worktree
 	if err := bridge.CheckName(job); err != nil {
 		return Worktree{}, err
 	}
+	if err := g.CheckWorktrees(ctx, r); err != nil {
+		return Worktree{}, err
+	}
 	head, err := g.Head(ctx, r.Top)
 	if err != nil {
 		return Worktree{}, err
@@ -75,20 +79,33 @@ func (g *Git) Add(ctx context.Context, r Repository, job, root string) (Worktree
 	if err != nil {
 		return Worktree{}, err
 	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return Worktree{}, bridge.Errorf(bridge.Conflict, "%s is there already", path)
+	record, err := g.record(ctx, r.checkout())
+	if err != nil {
+		return Worktree{}, err
 	}
+	g = g.Pin(&record)
 	tree, err := g.output(ctx, r.Top, "rev-parse", "--verify", head.Commit+"^{tree}")
 	if err != nil {
 		return Worktree{}, err
 	}
-	add := append(addLocked(job), "--no-track", "-b", BranchOf(job), path, head.Commit)
-	if _, err := g.tamed(ctx, call{dir: r.Top, args: add}); err != nil {
+	if err := g.makeCheckout(ctx, r.Top, path, append(addLocked(job), "--no-track", "-b", BranchOf(job), path, head.Commit)); err != nil {
 		return Worktree{}, bridge.Errorf(bridge.Conflict, "no worktree can be made for %s: %w", job, err)
 	}
 	return Worktree{
 		Main: r.Main, Path: path, Folder: folder, Branch: BranchOf(job), Base: head.Commit, BaseTree: tree, BaseBranch: head.Branch,
 	}, nil
+}
+
+// CheckWorktrees refuses a repository (Invalid) whose worktrees would all work on the files
+// of one folder: the agent's git would change the owner's files there.
+func (g *Git) CheckWorktrees(ctx context.Context, r Repository) error {
+	config := filepath.Join(r.Common, "config")
+	folder, _ := g.find(ctx, r.Top, "config", "--file", config, "core.worktree")
+	perWorktree, _ := g.find(ctx, r.Top, "config", "--file", config, "--type=bool", "extensions.worktreeConfig")
+	if folder == "" || perWorktree != "true" {
+		return nil
+	}
+	return bridge.Errorf(bridge.Invalid, "all worktrees of %s would work on %s: move core.worktree into its own settings (git config --worktree), then start the job again", r.Main, folder)
 }
 
 // addLocked begins the command that makes a worktree which no other git takes away.
@@ -99,13 +116,91 @@ func addLocked(job string) []string {
 // Again makes the worktree of a job once more that was reclaimed, and reports whether
 // it did: its branch has all that was in it. One that is there stays as it is.
 func (g *Git) Again(ctx context.Context, w Worktree, job string) (made bool, err error) {
-	if _, err := os.Lstat(w.Path); !errors.Is(err, fs.ErrNotExist) {
+	if !isFree(w.Path) {
+		return false, nil
+	}
+	if g, err = g.ofMain(ctx, w); err != nil {
 		return false, err
 	}
-	if _, err := g.tamed(ctx, call{dir: w.Main, args: append(addLocked(job), w.Path, w.Branch)}); err != nil {
+	if err := g.makeCheckout(ctx, w.Main, w.Path, append(addLocked(job), w.Path, w.Branch)); err != nil {
 		return false, bridge.Errorf(bridge.Conflict, "the worktree of %s cannot be made again: %w", job, err)
 	}
 	return true, nil
+}
+
+// isFree reports whether a worktree can be made at a path: there is nothing, or the empty
+// folder that one was to be made in.
+func isFree(path string) bool {
+	entries, err := os.ReadDir(path)
+	if _, statErr := os.Lstat(path); statErr != nil {
+		return errors.Is(statErr, fs.ErrNotExist)
+	}
+	return err == nil && len(entries) == 0
+}
+
+// makeCheckout has git make a worktree from the checkout at top. The folder is made first:
+// below the floor git writes in that alone, not beside it.
+func (g *Git) makeCheckout(ctx context.Context, top, path string, args []string) error {
+	if !isFree(path) {
+		return bridge.Errorf(bridge.Conflict, "%s is there already", path)
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // a checkout's folders are as git makes them
+		return err
+	}
+	err := g.checkOutNew(ctx, top, path, args)
+	if err != nil {
+		_ = os.Remove(path) // the system refuses a folder that holds anything
+	}
+	return err
+}
+
+// cryptFolder is where git-crypt keeps its keys, below git's folder.
+const cryptFolder = "git-crypt"
+
+// checkOutNew has git make the worktree. git-crypt looks for its keys in the worktree's
+// own git folder, where a link leads to those of the repository before a file is written.
+func (g *Git) checkOutNew(ctx context.Context, top, path string, args []string) error {
+	add := call{dir: top, args: args, writable: []string{path}}
+	common := g.places[top].Common
+	keys := filepath.Join(common, cryptFolder)
+	if info, err := os.Lstat(keys); err != nil || !info.IsDir() {
+		_, err := g.tamed(ctx, add)
+		return err
+	}
+	add.args = slices.Insert(slices.Clone(args), 2, "--no-checkout")
+	if _, err := g.tamed(ctx, add); err != nil {
+		return err
+	}
+	dir, err := gitDirOf(path, common)
+	if err == nil {
+		err = os.Symlink(keys, filepath.Join(dir, cryptFolder))
+	}
+	if err != nil {
+		return err
+	}
+	own := *g.places[top]
+	own.Top, own.GitDir, own.Inside = path, dir, ""
+	_, err = g.with(&own).tamed(ctx, call{dir: path, args: []string{"reset", "-q", "--hard"}})
+	return err
+}
+
+// Own returns what has to be known of a worktree before its job begins in it.
+func (g *Git) Own(ctx context.Context, w Worktree) (delegated.Checkout, error) {
+	g, err := g.of(ctx, w)
+	if err == nil {
+		err = g.Prove(ctx, w)
+	}
+	if err != nil {
+		return delegated.Checkout{}, err
+	}
+	there := g.places[w.Path]
+	if _, err := os.Lstat(filepath.Join(there.GitDir, "index")); err != nil {
+		return delegated.Checkout{}, bridge.Errorf(bridge.Conflict, "%s was made in part only: remove it with git worktree remove", w.Path)
+	}
+	if there.isRecorded {
+		return there.Checkout, nil
+	}
+	return g.record(ctx, there.Checkout)
 }
 
 // Bounds of what .worktreeinclude brings along.
@@ -193,67 +288,6 @@ func copyFile(w Worktree, from, to string, mode fs.FileMode) error {
 	return os.Chmod(to, mode)
 }
 
-// Snapshot writes the files of the checkout at top as a tree: what is committed, what
-// is not, and what is untracked, but not what is ignored. The checkout and its index
-// stay as they are.
-func (g *Git) Snapshot(ctx context.Context, top string) (tree string, err error) {
-	tree, _, err = g.snapshot(ctx, top)
-	return tree, err
-}
-
-// snapshot also lists the repositories within the checkout that nobody added to it:
-// of these git could keep no file.
-func (g *Git) snapshot(ctx context.Context, top string) (tree string, left []string, err error) {
-	index, done, err := g.scratchIndex(ctx, top)
-	if err != nil {
-		return "", nil, err
-	}
-	defer func() { err = errors.Join(err, done()) }()
-	env := []string{"GIT_INDEX_FILE=" + index}
-	if _, err := g.tamed(ctx, call{dir: top, env: env, args: []string{"add", "-u", "--", "."}}); err != nil {
-		return "", nil, fmt.Errorf("take up the files of %s: %w", top, err)
-	}
-	others, err := g.run(ctx, call{dir: top, env: env, args: []string{"ls-files", "-z", "--others", "--exclude-standard"}})
-	if err != nil {
-		return "", nil, err
-	}
-	var files strings.Builder
-	for _, name := range fields(others.out) {
-		if strings.HasSuffix(name, "/") {
-			left = append(left, strings.TrimSuffix(name, "/"))
-			continue
-		}
-		files.WriteString(name + "\x00")
-	}
-	add := call{dir: top, env: env, args: []string{"update-index", "--add", "--remove", "-z", "--stdin"}, input: files.String()}
-	if _, err := g.tamed(ctx, add); err != nil {
-		return "", nil, fmt.Errorf("take up the new files of %s: %w", top, err)
-	}
-	wrote, err := g.tamed(ctx, call{dir: top, env: env, args: []string{"write-tree"}})
-	return strings.TrimSpace(wrote.out), left, err
-}
-
-// scratchIndex copies the checkout's index, which knows what is unchanged.
-func (g *Git) scratchIndex(ctx context.Context, top string) (path string, done func() error, err error) {
-	index, err := g.output(ctx, top, "rev-parse", "--git-path", "index")
-	if err != nil {
-		return "", nil, err
-	}
-	if !filepath.IsAbs(index) {
-		index = filepath.Join(top, index)
-	}
-	folder, err := os.MkdirTemp("", "bridge-index-")
-	if err != nil {
-		return "", nil, err
-	}
-	done = func() error { return os.RemoveAll(folder) }
-	path = filepath.Join(folder, "index")
-	if err := copyIndex(index, path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", nil, errors.Join(err, done())
-	}
-	return path, done, nil
-}
-
 // copyIndex keeps the time of the index: a file that was changed in the same moment
 // as its entry, and has the same size, is told from an unchanged one by that alone.
 func copyIndex(from, to string) error {
@@ -270,30 +304,38 @@ func copyIndex(from, to string) error {
 // Start keeps what the checkout holds at a job's start, for a job that works in the
 // owner's own folder: its commit and its tree, named so that git keeps them.
 func (g *Git) Start(ctx context.Context, top, job string) (head Head, tree string, err error) {
+	if g, err = g.at(ctx, top); err != nil {
+		return Head{}, "", err
+	}
 	if head, err = g.Head(ctx, top); err != nil {
 		return Head{}, "", err
 	}
-	if tree, err = g.Snapshot(ctx, top); err != nil {
+	files, err := g.snapshot(ctx, top, true)
+	if err != nil {
 		return Head{}, "", err
 	}
-	err = g.keep(ctx, top, refOf(job, "start"), tree, "bridge: the files at the start of "+job, head.Commit)
-	return head, tree, err
+	err = g.keep(ctx, top, refOf(job, "start"), files.tree, "bridge: the files at the start of "+job, head.Commit)
+	return head, files.tree, err
 }
 
 // End keeps what the checkout holds at a job's end in the same way.
 func (g *Git) End(ctx context.Context, top, job string) (tree string, err error) {
+	if g, err = g.at(ctx, top); err != nil {
+		return "", err
+	}
 	head, err := g.Head(ctx, top)
 	if err != nil {
 		return "", err
 	}
-	if tree, err = g.Snapshot(ctx, top); err != nil {
+	files, err := g.snapshot(ctx, top, true)
+	if err != nil {
 		return "", err
 	}
-	return tree, g.keep(ctx, top, refOf(job, "end"), tree, "bridge: the files at the end of "+job, head.Commit)
+	return files.tree, g.keep(ctx, top, refOf(job, "end"), files.tree, "bridge: the files at the end of "+job, head.Commit)
 }
 
 // keep makes a commit of tree and gives it the name ref, in place of what it named.
-func (g *Git) keep(ctx context.Context, top, ref, tree, message string, parents ...string) error {
+func (g *program) keep(ctx context.Context, top, ref, tree, message string, parents ...string) error {
 	commit, err := g.commit(ctx, top, tree, message, parents...)
 	if err != nil {
 		return err
@@ -307,11 +349,11 @@ var ours = []string{
 	"GIT_AUTHOR_NAME=Bridge", "GIT_AUTHOR_EMAIL=bridge@localhost", "GIT_COMMITTER_NAME=Bridge", "GIT_COMMITTER_EMAIL=bridge@localhost",
 }
 
-func (g *Git) commit(ctx context.Context, top, tree, message string, parents ...string) (string, error) {
+func (g *program) commit(ctx context.Context, top, tree, message string, parents ...string) (string, error) {
 	return g.commitAs(ctx, ours, top, tree, message, parents...)
 }
 
-func (g *Git) commitAs(ctx context.Context, who []string, top, tree, message string, parents ...string) (string, error) {
+func (g *program) commitAs(ctx context.Context, who []string, top, tree, message string, parents ...string) (string, error) {
 	args := []string{"commit-tree", tree, "-F", "-"}
 	for _, parent := range parents {
 		args = append(args, "-p", parent)
@@ -328,18 +370,28 @@ type Parked struct {
 	// Left are repositories within the worktree: they stay where they are, and the
 	// worktree with them.
 	Left []string
+	// LeftOut are new files that were too many or too large: they stay in the worktree, too.
+	LeftOut LeftOut
 }
 
 // Park makes sure that a branch of the job holds everything that is in its worktree
 // (JOB-08): a detached head, or one on a branch that is not the job's, gets a branch
 // first, and what is uncommitted or untracked becomes one commit. What was staged
-// otherwise keeps a name of its own. Nothing is removed; again it does nothing.
+// otherwise keeps a name of its own. Nothing is removed; again it does nothing. Conflict
+// where the path is not the worktree of the job any more: then no branch is changed.
 func (g *Git) Park(ctx context.Context, w Worktree, job string) (Parked, error) {
+	g, err := g.of(ctx, w)
+	if err == nil {
+		err = g.Prove(ctx, w)
+	}
+	if err != nil {
+		return Parked{}, err
+	}
 	head, err := g.Head(ctx, w.Path)
 	if err != nil {
 		return Parked{}, err
 	}
-	tree, left, err := g.snapshot(ctx, w.Path)
+	files, err := g.snapshot(ctx, w.Path, false)
 	if err != nil {
 		return Parked{}, err
 	}
@@ -351,12 +403,12 @@ func (g *Git) Park(ctx context.Context, w Worktree, job string) (Parked, error) 
 	if err != nil {
 		return Parked{}, err
 	}
-	parked := Parked{Branch: branch, Head: head.Commit, Left: left}
-	if err := g.keepStaged(ctx, w, job, head, tree); err != nil {
+	parked := Parked{Branch: branch, Head: head.Commit, Left: files.repositories, LeftOut: files.leftOut}
+	if err := g.keepStaged(ctx, w, job, head, files.tree); err != nil {
 		return Parked{}, err
 	}
-	if tree != committed {
-		parked.Commit, err = g.commit(ctx, w.Path, tree, "bridge: parked work of "+job, head.Commit)
+	if files.tree != committed {
+		parked.Commit, err = g.commit(ctx, w.Path, files.tree, "bridge: parked work of "+job, head.Commit)
 		if err != nil {
 			return Parked{}, err
 		}

@@ -147,31 +147,46 @@ func (r *runner) settleIn(ctx context.Context) error {
 	if r.Git == nil {
 		return nil
 	}
-	repository, err := r.Git.Repository(ctx, r.spec.Folder)
+	checkout, err := r.checkoutOf(ctx, r.spec.Folder)
 	if err == nil {
-		r.place.writable = r.gitsOwn(repository, r.spec.Folder)
+		r.place.writable = r.gitsOwn(checkout.Common, r.spec.Folder)
 	}
 	if err == nil && r.state.BaseTree == "" {
+		r.state.Checkout = &checkout
 		var head gitwork.Head
-		head, r.state.BaseTree, err = r.Git.Start(ctx, repository.Top, r.spec.Job)
+		head, r.state.BaseTree, err = r.git().Start(ctx, checkout.Top, r.spec.Job)
 		r.state.Base = head.Commit
 	}
 	if err != nil { // not in a repository, or in one without a commit: there is nothing to compare with
-		r.state.Base, r.state.BaseTree = "", ""
+		r.state.Base, r.state.BaseTree, r.state.Checkout = "", "", nil
 		return ctx.Err()
 	}
-	r.place.top = repository.Top
+	r.place.top = checkout.Top
 	return r.save()
+}
+
+// checkoutOf is what was recorded of the job's checkout before it began, or is found now.
+func (r *runner) checkoutOf(ctx context.Context, folder string) (job.Checkout, error) {
+	if r.state.Checkout != nil {
+		return *r.state.Checkout, nil
+	}
+	return r.Git.Checkout(ctx, folder)
+}
+
+// git goes by what was recorded before the job began, and says in the log of the run what
+// a snapshot left out.
+func (r *runner) git() *gitwork.Git {
+	return r.Git.Pin(r.state.Checkout).Say(func(sentence string) { r.log.line("! " + sentence) })
 }
 
 // gitsOwn is git's folder, so that a job may commit. That of a paired PC gets it only
 // within what its PC was allowed: a file named .git, which the job may have written
 // itself, leads to any repository (RMT-09).
-func (r *runner) gitsOwn(repository gitwork.Repository, allowed string) []string {
-	if r.spec.Unlinked && !remote.IsWithin(allowed, repository.Common) {
+func (r *runner) gitsOwn(common, allowed string) []string {
+	if r.spec.Unlinked && !remote.IsWithin(allowed, common) {
 		return nil
 	}
-	return []string{repository.Common}
+	return []string{common}
 }
 
 // checkLinks refuses a folder to which a link leads by now, where it was allowed by its
@@ -201,14 +216,15 @@ func (r *runner) settleInWorktree(ctx context.Context) error {
 	if had.Path == "" && r.state.Worktree != nil {
 		had = *r.state.Worktree
 	}
-	if had.Path == "" {
+	isNew := had.Path == ""
+	if isNew {
 		made, err := r.makeWorktree(ctx)
 		if err != nil {
 			return err
 		}
 		had = made
 	}
-	again, err := r.Git.Again(ctx, gitwork.Recorded(had), r.spec.Job)
+	again, err := r.git().Again(ctx, gitwork.Recorded(had), r.spec.Job)
 	if err == nil && again {
 		had.ReclaimedAt, had.Bytes = 0, 0
 		err = r.makeReady(ctx, gitwork.Recorded(had))
@@ -216,16 +232,36 @@ func (r *runner) settleInWorktree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	repository, err := r.Git.Repository(ctx, had.Path)
+	checkout, err := r.own(ctx, gitwork.Recorded(had), isNew, again)
 	if err != nil {
 		return err
 	}
 	r.state.Worktree, r.state.Base, r.state.BaseTree = &had, had.Base, had.BaseTree
-	r.place = place{top: had.Path, folder: had.Cwd, writable: r.gitsOwn(repository, had.RepoRoot)}
+	r.place = place{top: had.Path, folder: had.Cwd, writable: r.gitsOwn(checkout.Common, had.RepoRoot)}
 	if r.place.folder == "" {
 		r.place.folder = had.Path
 	}
 	return r.save()
+}
+
+// own makes sure that the worktree is still the job's, and records what git knows of it
+// where the job has not begun in it. Of an older job nothing was recorded, and what its
+// settings say now is nothing to go by.
+func (r *runner) own(ctx context.Context, w gitwork.Worktree, isNew, again bool) (job.Checkout, error) {
+	if r.state.Checkout != nil && !again {
+		return r.git().Own(ctx, w)
+	}
+	checkout, err := r.Git.Own(ctx, w)
+	if err != nil {
+		return job.Checkout{}, err
+	}
+	if r.state.Checkout != nil {
+		checkout.Filters = r.state.Checkout.Filters
+	}
+	if isNew || r.state.Checkout != nil {
+		r.state.Checkout = &checkout
+	}
+	return checkout, nil
 }
 
 // worktrees is where this job's checkout is made.
@@ -269,8 +305,7 @@ func (r *runner) adopt(ctx context.Context, repository gitwork.Repository, refus
 	if err != nil {
 		return gitwork.Worktree{}, refused
 	}
-	there, err := r.Git.Repository(ctx, path)
-	if err != nil || there.Top != path || there.Main != repository.Main {
+	if _, err := r.Git.Own(ctx, gitwork.Worktree{Main: repository.Main, Path: path}); err != nil {
 		return gitwork.Worktree{}, refused
 	}
 	head, err := r.Git.Head(ctx, path)
@@ -279,7 +314,7 @@ func (r *runner) adopt(ctx context.Context, repository gitwork.Repository, refus
 	}
 	tree, err := r.Git.Snapshot(ctx, path)
 	return gitwork.Worktree{
-		Main: there.Main, Path: path, Folder: folder, Branch: head.Branch, Base: head.Commit, BaseTree: tree,
+		Main: repository.Main, Path: path, Folder: folder, Branch: head.Branch, Base: head.Commit, BaseTree: tree,
 	}, err
 }
 
@@ -312,12 +347,12 @@ func (r *runner) conclude(ctx context.Context, saw *evidence) runs.Evidence {
 		seen.Files = append(seen.Files, runs.Changed{Path: change.Path, From: change.From, Status: change.Status, Added: change.Added, Removed: change.Removed})
 	}
 	if w := r.state.Worktree; w != nil {
-		parked, parkErr := r.Git.Park(ctx, gitwork.Recorded(*w), r.spec.Job)
+		parked, parkErr := r.git().Park(ctx, gitwork.Recorded(*w), r.spec.Job)
 		if err = errors.Join(err, parkErr); parkErr == nil {
 			w.Branch, w.BranchHead = parked.Branch, parked.Head
 		}
 	}
-	head, headErr := r.Git.Head(ctx, r.place.top)
+	head, headErr := r.git().Head(ctx, r.place.top)
 	seen.Head = head.Commit
 	if err = errors.Join(err, headErr); err != nil {
 		r.log.line("! what the job has changed could not be told or kept whole: " + err.Error())
@@ -330,12 +365,12 @@ func (r *runner) conclude(ctx context.Context, saw *evidence) runs.Evidence {
 // owner's own folder he goes on working.
 func (r *runner) changes(ctx context.Context) ([]gitwork.FileChange, error) {
 	if r.state.Worktree != nil {
-		return r.Git.Diff(ctx, r.place.top, r.state.BaseTree)
+		return r.git().Diff(ctx, r.place.top, r.state.BaseTree)
 	}
-	tree, err := r.Git.End(ctx, r.place.top, r.spec.Job)
+	tree, err := r.git().End(ctx, r.place.top, r.spec.Job)
 	if err != nil {
 		return nil, err
 	}
 	r.state.HeadTree = tree
-	return r.Git.DiffTrees(ctx, r.place.top, r.state.BaseTree, tree)
+	return r.git().DiffTrees(ctx, r.place.top, r.state.BaseTree, tree)
 }

@@ -100,7 +100,15 @@ func (b *bench) spec(prompt string, change ...func(*runs.SpecFile)) runs.SpecFil
 }
 
 func testOptions(home, folder string) Options {
-	git, err := gitwork.New(append(os.Environ(), "HOME="+home))
+	program, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	opts := gitwork.Options{Environ: append(os.Environ(), "HOME="+home), Home: home}
+	if sandbox.Available() == nil {
+		opts.Sandbox = []string{program, "sandbox-exec"}
+	}
+	git, err := gitwork.Open(opts)
 	if err != nil {
 		panic(err)
 	}

@@ -269,7 +269,11 @@ func TestJOB_08_AnotherCheckoutInTheWayIsNotTakenOver(t *testing.T) {
 			b.git(path, "checkout", "-q", "-b", "bridge/"+jobName)
 		},
 		"without a repository": func(b *bench, path string) {
-			if err := os.MkdirAll(path, 0o700); err != nil {
+			err := os.MkdirAll(path, 0o700)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(path, "somebodys"), nil, 0o600)
+			}
+			if err != nil {
 				b.Fatal(err)
 			}
 		},
@@ -297,6 +301,58 @@ func TestJOB_08_AnotherCheckoutInTheWayIsNotTakenOver(t *testing.T) {
 				t.Error("the job worked there")
 			}
 		})
+	}
+}
+
+// A worktree job that takes its .git away is told from one that has a worktree: the
+// repository in which Bridge's home lies stays as it is, and nothing is lost.
+func TestRWM_01_AWorktreeWithoutItsGitIsNobodyElses(t *testing.T) {
+	b := newBench(t)
+	b.repository()
+	b.git(b.home, "init", "-q")
+	b.git(b.home, "-c", "user.name=A", "-c", "user.email=a@example.com", "commit", "-q", "--allow-empty", "-m", "dotfiles")
+	before := b.git(b.home, "for-each-ref") + b.git(b.home, "symbolic-ref", "HEAD")
+	b.spec("do echo two > made; rm .git\nsay done", func(s *runs.SpecFile) { s.Worktree = &job.Worktree{} })
+	envelope := b.run()
+	if envelope.State != job.Finished {
+		t.Errorf("the envelope says %+v", envelope)
+	}
+	if now := b.git(b.home, "for-each-ref") + b.git(b.home, "symbolic-ref", "HEAD"); now != before {
+		t.Errorf("the repository around it was %q and is %q", before, now)
+	}
+	if !b.exists(filepath.Join(envelope.Workdir, "made")) {
+		t.Error("the work is gone")
+	}
+	log, err := os.ReadFile(filepath.Join(b.home, "runs", jobName+".log"))
+	if err != nil || !strings.Contains(string(log), "its files stay there") {
+		t.Errorf("the log of the run says %v\n%s", err, log)
+	}
+}
+
+// A job in a folder below a home that is a repository takes up that folder alone, also
+// where it goes on, and its checkout is recorded before it begins.
+func TestRWM_01_AJobBelowADotfilesRepositoryTakesUpItsFolder(t *testing.T) {
+	b := newBench(t)
+	person := t.TempDir()
+	b.work = filepath.Join(person, "notes")
+	if err := os.MkdirAll(b.work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b.git(person, "init", "-q")
+	b.git(person, "-c", "user.name=A", "-c", "user.email=a@example.com", "commit", "-q", "--allow-empty", "-m", "dotfiles")
+	if err := os.WriteFile(filepath.Join(person, "key"), []byte("made up"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.spec("do echo two > made; echo other > ../beside\nsay done")
+	envelope := b.run()
+	if len(envelope.Evidence.Files) != 1 || envelope.Evidence.Files[0].Path != "notes/made" {
+		t.Errorf("the evidence has %+v", envelope.Evidence.Files)
+	}
+	if names := b.git(person, "ls-tree", "-r", "--name-only", "refs/bridge/"+jobName+"/end"); names != "notes/made" {
+		t.Errorf("the repository holds %q", names)
+	}
+	if recorded := b.state().Checkout; recorded == nil || recorded.Inside != "notes" || recorded.GitDir == "" {
+		t.Errorf("recorded is %+v", recorded)
 	}
 }
 

@@ -230,7 +230,7 @@ func (r *runner) claim(ctx context.Context) error {
 	}
 	r.at(StepClaimed)
 	r.state = runs.StateFile{Job: r.spec.Job, Run: r.spec.Run, State: job.Starting, Runner: self, Title: r.spec.Title, Model: r.spec.Model, Session: r.spec.Session}
-	r.state.Worktree, r.state.Base, r.state.BaseTree = found.State.Worktree, found.State.Base, found.State.BaseTree
+	r.state.Worktree, r.state.Base, r.state.BaseTree, r.state.Checkout = found.State.Worktree, found.State.Base, found.State.BaseTree, found.State.Checkout
 	return r.save()
 }
 

@@ -29,11 +29,7 @@ func startAndEndAll(argv, env []string) error {
 	if err != nil {
 		return err
 	}
-	go func() {
-		<-asked
-		_ = program.Kill() // it may have ended by itself
-	}()
-	state, err := program.Wait()
+	state, err := waitFor(program, asked)
 	if err != nil {
 		return fmt.Errorf("wait for %s: %w", argv[0], err)
 	}
@@ -46,6 +42,32 @@ func startAndEndAll(argv, env []string) error {
 	}
 	os.Exit(code)
 	return nil
+}
+
+// mostTime is after what time a program is ended whose starter may have died: it could
+// wait for ever.
+const mostTime = time.Hour
+
+// waitFor waits for the program's end, and ends it when this process is asked to end. The
+// caller's thread has started the program: each thread took the floor by itself, and a
+// signal of another one would not reach what is below this one's.
+func waitFor(program *os.Process, asked <-chan os.Signal) (state *os.ProcessState, err error) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		state, err = program.Wait()
+	}()
+	late := time.After(mostTime)
+	for {
+		select {
+		case <-ended:
+			return state, err
+		case <-asked:
+			_ = program.Kill() // it may have ended by itself
+		case <-late:
+			_ = program.Kill()
+		}
+	}
 }
 
 // endAllTime bounds how long the end of what a program left behind may take: one that

@@ -38,9 +38,15 @@ func Collected(pid int) {
 	delete(leaders.pids, pid)
 }
 
-// reapPause is how long a child of this process's own may stay uncollected before the
-// orphans behind it are looked for again.
-const reapPause = 100 * time.Millisecond
+const (
+	// reapPause is the time between two looks while a child of this process's own stands
+	// before the orphans.
+	reapPause = 100 * time.Millisecond
+	// reapLooks is how many looks such a child stays uncollected: whoever started a child
+	// collects it as soon as it has ended, so one that is still there after half a minute
+	// is an orphan, too.
+	reapLooks = 300
+)
 
 // ReapOrphans collects processes that have ended and fell to this one, which has adopted
 // them, until ctx is done: a job that starts many would use up the user's process numbers
@@ -49,9 +55,10 @@ func ReapOrphans(ctx context.Context) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	defer signal.Stop(ended)
+	var first firstChild
 	for {
 		var again <-chan time.Time
-		if !reapOrphans() {
+		if !first.reapBehind() {
 			again = time.After(reapPause)
 		}
 		select {
@@ -63,9 +70,15 @@ func ReapOrphans(ctx context.Context) {
 	}
 }
 
-// reapOrphans collects what has ended. It reports whether nothing is left, and false when
-// a child of this process's own stands before the others.
-func reapOrphans() bool {
+// firstChild is the child of this process's own that stands before the orphans.
+type firstChild struct {
+	pid   int
+	looks int // how often it was there
+}
+
+// reapBehind collects what has ended. It reports whether nothing is left, and false when a
+// child of this process's own stands before the others.
+func (f *firstChild) reapBehind() bool {
 	leaders.mu.Lock()
 	defer leaders.mu.Unlock()
 	for {
@@ -73,7 +86,10 @@ func reapOrphans() bool {
 		if pid <= 0 {
 			return true
 		}
-		if leaders.pids[pid] || isOfThisSession(pid) {
+		if pid != f.pid {
+			*f = firstChild{pid: pid}
+		}
+		if f.looks++; leaders.pids[pid] || isOfThisSession(pid) && f.looks < reapLooks {
 			return false
 		}
 		var status unix.WaitStatus

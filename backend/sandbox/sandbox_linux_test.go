@@ -289,6 +289,43 @@ func TestSEC_02_WhatAProgramStartedEndsWithIt(t *testing.T) {
 	}
 }
 
+// Who is asked to end ends what the program started, too, and waits for none of it.
+func TestSEC_02_WhatIsBrokenOffLeavesNothing(t *testing.T) {
+	needFloor(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside := t.TempDir()
+	alive := filepath.Join(inside, "alive")
+	script := fmt.Sprintf("(setsid setsid /bin/sh -c 'echo $$ > %s; exec sleep 1000' & sleep 1000) & sleep 1000", alive)
+	line := sandbox.CommandLine([]string{self, "test-sandbox-exec"}, sandbox.Rules{Writable: []string{inside}, EndAll: true}, []string{"/bin/sh", "-c", script})
+	cmd := exec.CommandContext(t.Context(), line[0], line[1:]...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		if data, _ := os.ReadFile(alive); len(data) > 0 {
+			break
+		}
+		if time.Since(began) > trial.Patience {
+			t.Fatal("the last of them did not start")
+		}
+	}
+	late := time.AfterFunc(trial.Patience, func() { cmd.Process.Kill() }) //nolint:errcheck // it may have ended
+	defer late.Stop()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 137 {
+		t.Errorf("it ended with %v, want the code of a program that was killed", err)
+	}
+	pid, _ := os.ReadFile(alive)
+	if _, err := os.Stat("/proc/" + strings.TrimSpace(string(pid))); err == nil {
+		t.Errorf("process %s is still there", pid)
+	}
+}
+
 // Nothing runs without the floor that was asked for.
 func TestSandboxExecRefusesWhatItDoesNotKnow(t *testing.T) {
 	for name, args := range map[string][]string{

@@ -98,10 +98,13 @@ type StateFile struct {
 	NextTurn bool `json:"nextTurn,omitempty"`
 	// Worktree is the one that the job has, also where the spec asks for a new one by
 	// an empty path.
-	Worktree  *job.Worktree `json:"worktree,omitempty"`
-	Base      string        `json:"base,omitempty"` // commit and files at the job's start
-	BaseTree  string        `json:"baseTree,omitempty"`
-	HeadTree  string        `json:"headTree,omitempty"` // at its end, where it has no worktree
+	Worktree *job.Worktree `json:"worktree,omitempty"`
+	Base     string        `json:"base,omitempty"` // commit and files at the job's start
+	BaseTree string        `json:"baseTree,omitempty"`
+	HeadTree string        `json:"headTree,omitempty"` // at its end, where it has no worktree
+	// Checkout is what git knew of the job's place before the job began; nil outside of a
+	// repository, and in what older programs wrote.
+	Checkout  *job.Checkout `json:"checkout,omitempty"`
 	UpdatedAt job.Millis    `json:"updatedAt"`
 }
 

@@ -37,22 +37,41 @@ func (r *Repositories) diff(ctx context.Context, name string) (Diff, error) {
 	if err != nil || state.BaseTree == "" {
 		return Diff{}, bridge.Errorf(bridge.NotFound, "%s has not worked in a git repository: nobody knows what it changed", name)
 	}
-	repository, err := r.opts.Git.Repository(ctx, one.Workdir)
+	git, top, err := r.checkoutOf(ctx, one.Workdir, state.Checkout)
 	if err != nil {
 		return Diff{}, err
 	}
 	diff := Diff{Base: state.Base, Head: r.evidenceHead(name)}
 	if state.HeadTree != "" && !state.State.IsActive() {
-		diff.Files, err = r.opts.Git.DiffTrees(ctx, repository.Top, state.BaseTree, state.HeadTree)
+		diff.Files, err = git.DiffTrees(ctx, top, state.BaseTree, state.HeadTree)
 		return diff, err
 	}
-	head, err := r.opts.Git.Head(ctx, repository.Top)
+	head, err := git.Head(ctx, top)
 	if err != nil {
 		return Diff{}, err
 	}
 	diff.Head = head.Commit
-	diff.Files, err = r.opts.Git.Diff(ctx, repository.Top, state.BaseTree)
+	diff.Files, err = git.Diff(ctx, top, state.BaseTree)
 	return diff, err
+}
+
+// checkoutOf returns a git for the checkout in which a job works, and its top folder, as
+// its runner recorded it or as it is found now.
+func (r *Repositories) checkoutOf(ctx context.Context, folder string, recorded *job.Checkout) (*gitwork.Git, string, error) {
+	if recorded != nil {
+		return r.opts.Git.Pin(recorded), recorded.Top, nil
+	}
+	repository, err := r.opts.Git.Repository(ctx, folder)
+	return r.opts.Git, repository.Top, err
+}
+
+// git goes by what the runner of a job recorded of its worktree before the job began.
+func (r *Repositories) git(name string) *gitwork.Git {
+	state, err := r.opts.Files.ReadState(name)
+	if err != nil { // an older job's, or one in the archive: filters of the repository's own are switched off
+		return r.opts.Git
+	}
+	return r.opts.Git.Pin(state.Checkout)
 }
 
 // evidenceHead is the commit at the end of a job's last run that has an envelope.
@@ -72,11 +91,12 @@ func (r *Repositories) worktreeDiff(ctx context.Context, one job.Job) (diff Diff
 		diff.Files, err = r.opts.Git.DiffTrees(ctx, w.RepoRoot, w.BaseTree, w.BranchHead)
 		return diff, err
 	}
-	head, err := r.opts.Git.Head(ctx, w.Path)
+	git := r.git(one.Name)
+	head, err := git.Head(ctx, w.Path)
 	if err != nil {
 		return diff, err
 	}
 	diff.Head = head.Commit
-	diff.Files, err = r.opts.Git.Diff(ctx, w.Path, w.BaseTree)
+	diff.Files, err = git.Diff(ctx, w.Path, w.BaseTree)
 	return diff, err
 }

@@ -40,7 +40,7 @@ func (r *Repositories) Finish(ctx context.Context, args api.JobFinishArgs) (api.
 	}
 	var finish gitwork.Finish
 	if args.DryRun {
-		finish, err = r.opts.Git.Finish(ctx, gitwork.Recorded(*one.Worktree), one.Name, action, args.Message, true)
+		finish, err = r.git(one.Name).Finish(ctx, gitwork.Recorded(*one.Worktree), one.Name, action, args.Message, true)
 	} else {
 		finish, err = r.finish(ctx, one, action, args.Message)
 		defer r.LookSoon()
@@ -96,7 +96,7 @@ func (r *Repositories) finish(ctx context.Context, one job.Job, action gitwork.A
 	if err := r.record(one.Name, &landing, "", true); err != nil {
 		return gitwork.Finish{}, err
 	}
-	plan, err := r.opts.Git.Prepare(ctx, w, one.Name, action, message, false)
+	plan, err := r.git(one.Name).Prepare(ctx, w, one.Name, action, message, false)
 	if err == nil && len(plan.Conflicts) == 0 {
 		landing.Head, landing.Target, landing.Next = plan.Head, plan.Target, plan.Next
 		err = r.record(one.Name, &landing, plan.Branch, true)
@@ -105,7 +105,7 @@ func (r *Repositories) finish(ctx context.Context, one job.Job, action gitwork.A
 		r.opts.Failed("note that "+one.Name+" was not finished", r.record(one.Name, before, plan.Branch, false))
 		return gitwork.Finish{Action: action, Conflicts: plan.Conflicts, Branch: plan.Branch}, err
 	}
-	finish, err := r.opts.Git.CarryOut(ctx, w, one.Name, plan)
+	finish, err := r.git(one.Name).CarryOut(ctx, w, one.Name, plan)
 	if err != nil {
 		one.Landing = &landing
 		r.settle(ctx, one)
@@ -146,7 +146,7 @@ func (r *Repositories) settle(ctx context.Context, one job.Job) {
 	plan := gitwork.Plan{
 		Action: gitwork.Action(landing.Action), Branch: one.Worktree.Branch, Head: landing.Head, Target: landing.Target, Next: landing.Next,
 	}
-	finish, staged, err := r.opts.Git.Outcome(ctx, gitwork.Recorded(*one.Worktree), one.Name, plan)
+	finish, staged, err := r.git(one.Name).Outcome(ctx, gitwork.Recorded(*one.Worktree), one.Name, plan)
 	if err != nil {
 		r.opts.Failed("see what became of finishing "+one.Name, err)
 		return

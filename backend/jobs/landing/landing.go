@@ -125,6 +125,9 @@ func (r *Repositories) Place(ctx context.Context, request job.Request, name, roo
 	if _, err := r.opts.Git.Head(ctx, repository.Top); err != nil {
 		return nil, err
 	}
+	if err := r.opts.Git.CheckWorktrees(ctx, repository); err != nil {
+		return nil, err
+	}
 	planned := &job.Worktree{RepoRoot: repository.Main, Branch: gitwork.BranchOf(name)}
 	planned.Path, planned.Cwd, err = repository.PlaceOf(name, root)
 	return planned, err

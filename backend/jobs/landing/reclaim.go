@@ -100,7 +100,7 @@ func (r *Repositories) reclaim(ctx context.Context, one job.Job) (stays string) 
 	case one.Landing.IsDone(string(gitwork.Keep)):
 		return "the owner keeps it"
 	}
-	done, err := r.opts.Git.Reclaim(ctx, gitwork.Recorded(*one.Worktree), one.Name, discarded)
+	done, err := r.git(one.Name).Reclaim(ctx, gitwork.Recorded(*one.Worktree), one.Name, discarded)
 	if _, statErr := os.Lstat(one.Worktree.Path); err != nil && statErr == nil {
 		return strings.TrimPrefix(err.Error(), one.Worktree.Path+" stays: ")
 	}
@@ -118,7 +118,7 @@ func (r *Repositories) expire(ctx context.Context, one job.Job) {
 	if !one.Landing.IsDone(string(gitwork.Discard)) || w.IsThere() || w.ExpiredAt > 0 || r.opts.Now().Sub(one.Landing.At.Time()) < discardedFor {
 		return
 	}
-	gone, err := r.opts.Git.Expire(ctx, gitwork.Recorded(*w), one.Name, one.Landing.Head)
+	gone, err := r.git(one.Name).Expire(ctx, gitwork.Recorded(*w), one.Name, one.Landing.Head)
 	if err != nil {
 		r.opts.Failed("drop the discarded branch of "+one.Name, err)
 		return

@@ -28,7 +28,7 @@ var folders = []string{
 var known = []string{
 	"config.json", "needs.json", "rules.json", "token", "launch-secret", "jobs.json", "remote-jobs.json", "broker.lock", "bridge.sock",
 	"window.lock", "window.sock", "prompts-open", "demo", "browsers.json", "open.html",
-	".maintenance-lock", "worktrees", "inbox", "transfers", "locks",
+	".maintenance-lock", "worktrees", "scratch", "inbox", "transfers", "locks",
 	"dashboard.json", "dashboard-key", "read-state", "message-waits", "sessions", "auto-wake.json", "job-outcomes",
 	"local-result-receipts", "plugin-versions", "plugin-sessions", "permission-repairs",
 	"antigravity-hooks", "owner-questions.db", "store-compatibility.db", "job-archive.db", "resource-slots.sqlite", "root-limits.sqlite",

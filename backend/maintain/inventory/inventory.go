@@ -65,7 +65,7 @@ func IsDatabase(path string) bool {
 // which is in the snapshot, by network/transfers.
 var unmanaged = []string{
 	"backups", "message-backups", ".migration-snapshots", "archive/orphaned", "logs",
-	".storage-users", ".maintenance-lock", "approvals", "prompts-open", "worktrees", "inbox", "network/incoming", "browsers.json", "dashboard.json", "dashboard-key", "token", "launch-secret",
+	".storage-users", ".maintenance-lock", "approvals", "prompts-open", "worktrees", "scratch", "inbox", "network/incoming", "browsers.json", "dashboard.json", "dashboard-key", "token", "launch-secret",
 }
 
 // IsManaged reports whether a snapshot holds the file at path, relative to the

@@ -119,7 +119,7 @@ func jobFolder(home config.Home, folder string) (string, error) {
 }
 
 func (p program) runnerOptions(folder string, reconnector *ipc.Reconnector, log *slog.Logger) runner.Options {
-	git, err := gitwork.New(os.Environ())
+	git, err := gitwork.Open(gitwork.Options{Environ: os.Environ(), Sandbox: Sandbox(p.Own), Home: p.Home.Dir()})
 	if err != nil {
 		git = nil // a worktree is refused then, with a sentence
 	}
@@ -157,10 +157,17 @@ func (p program) fitJob(spec job.Spec) (job.Spec, error) {
 	if delegates {
 		spec.Bridge.Args = append(spec.Bridge.Args, "--delegate")
 	}
-	if sandbox.Available() == nil {
-		spec.Sandbox = []string{p.Own, SandboxExec}
-	}
+	spec.Sandbox = Sandbox(p.Own)
 	return spec, nil
+}
+
+// Sandbox is the command by which a program puts the floor under another; empty where this
+// system has none. The program knows SandboxExec.
+func Sandbox(program string) []string {
+	if sandbox.Available() != nil {
+		return nil
+	}
+	return []string{program, SandboxExec}
 }
 
 // jobEnvironment is what a job gets of the environment of this process, which its broker
