@@ -50,7 +50,7 @@ func samePeer(conn net.Conn) (job.Process, error) {
 
 // runs reports whether the process of a handle (pidfd_open(2)) still runs.
 func runs(handle int) bool {
-	watched := []unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}} //nolint:gosec // a descriptor is a small number
+	watched := []unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}
 	for {
 		ready, err := unix.Poll(watched, 0)
 		if errors.Is(err, unix.EINTR) {

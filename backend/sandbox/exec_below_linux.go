@@ -77,7 +77,7 @@ const endAllTime = 10 * time.Second
 // endChildren ends every process below this one: until this process has no children,
 // and so nobody below it.
 func endChildren() error {
-	for began := time.Now(); time.Since(began) < endAllTime; {
+	for began := time.Now(); time.Since(began) < endAllTime; { //nolint:forbidigo // the kernel is waited for, by its own clock
 		_, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
 		if errors.Is(err, unix.ECHILD) {
 			return nil

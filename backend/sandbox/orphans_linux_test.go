@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -39,7 +40,8 @@ func reapOrphans() int {
 	}
 	err := job.Wait()
 	sandbox.Collected(job.Process.Pid)
-	if exit, is := err.(*exec.ExitError); !is || exit.ExitCode() != 7 {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 7 {
 		failed++
 	}
 	left := 0

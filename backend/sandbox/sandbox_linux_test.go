@@ -268,8 +268,8 @@ func TestSEC_02_WhatAProgramStartedEndsWithIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out, err := run(t, sandbox.Rules{Writable: []string{inside}, NoSockets: true, EndAll: true}, "rm -f "+alive+"; echo begun; "+linger+one.end)
 			var exit *exec.ExitError
-			if code := 0; errors.As(err, &exit) {
-				if code = exit.ExitCode(); code != one.code {
+			if errors.As(err, &exit) {
+				if code := exit.ExitCode(); code != one.code {
 					t.Errorf("exit code %d, want %d", code, one.code)
 				}
 			} else if one.code != 0 || err != nil {

@@ -107,7 +107,7 @@ func SameUser(conn net.Conn) (known bool, err error) {
 	me := os.Geteuid()
 	switch {
 	case err != nil:
-		return false, nil // the system does not tell, or nobody is there to read the answer
+		return false, nil //nolint:nilerr // the system does not tell, or nobody is there to read the answer
 	case peer.user == me:
 		return true, nil
 	case peer.user == 0:
@@ -153,7 +153,7 @@ func (t *Trees) jobOfSocket(peer socket) (string, error) {
 		case len(pids) == 1 && peer.isHeldBy(pids[0]): // it was that process whose ancestors were read
 			return "", nil
 		case look < holderLooks:
-			time.Sleep(holderPause)
+			<-time.After(holderPause)
 		case len(pids) > 1:
 			return "", ErrManyHolders
 		default:

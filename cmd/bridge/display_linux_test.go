@@ -202,8 +202,13 @@ func TestSEC_06_NoCommandWritesWhatAnAgentHidToATerminal(t *testing.T) {
 func TestSEC_06_NoOtherProgramDoes(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	for _, words := range [][]string{
-		{"bridge-hub", "status", "--home", "/none" + misleading}, {"bridge-hub", "remove", misleading}, {"bridge-hub", "serve", "--team", misleading}, {"bridge-hub", misleading},
-		{"bridge-worker", misleading}, {"bridge-worker", "run-job", "/none" + misleading}, {"bridge-mcp", "--agent", misleading},
+		{"bridge-hub", "status", "--home", "/none" + misleading},
+		{"bridge-hub", "remove", misleading},
+		{"bridge-hub", "serve", "--team", misleading},
+		{"bridge-hub", misleading},
+		{"bridge-worker", misleading},
+		{"bridge-worker", "run-job", "/none" + misleading},
+		{"bridge-mcp", "--agent", misleading},
 	} {
 		said := onTerminal(t, words[0], words[1:]...)
 		if shown := bridge.Visible(said); shown != said || len(said) < 20 {

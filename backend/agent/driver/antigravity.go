@@ -42,8 +42,10 @@ func startAntigravity(spec job.Spec) (*run.Run, error) {
 		return nil, err
 	}
 	env := run.Environment(spec)
-	p, err := run.Launch(spec, run.Command{Argv: antigravityArgv(spec, floor), Env: env, Floor: floor, Writable: antigravityState(env),
-		Readable: run.Entries(filepath.Join(run.UserHome(env), ".gemini", "antigravity-cli"), "brain", "conversations", "logs")})
+	p, err := run.Launch(spec, run.Command{
+		Argv: antigravityArgv(spec, floor), Env: env, Floor: floor, Writable: antigravityState(env),
+		Readable: run.Entries(filepath.Join(run.UserHome(env), ".gemini", "antigravity-cli"), "brain", "conversations", "logs"),
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -111,7 +111,6 @@ func (s *claudeState) publish() {
 
 // isPlainName reports whether a session's id is letters, digits and hyphens alone.
 func isPlainName(id string) bool {
-	return id != "" && !strings.ContainsFunc(id, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-')
-	})
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
+	return id != "" && strings.Trim(id, plain) == ""
 }

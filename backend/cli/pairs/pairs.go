@@ -31,7 +31,7 @@ func Lists(lists api.NetworkLists, now time.Time) string {
 			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", bridge.OneLine(s.Name), s.Agent, bridge.OneLine(s.State), bridge.OneLine(s.Cwd))
 		}
 		for _, j := range pc.Jobs {
-			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", bridge.OneLine(j.Name), j.Agent, bridge.OneLine(string(j.Status)), bridge.OneLine(j.Title))
+			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", bridge.OneLine(j.Name), j.Agent, bridge.OneLine(j.Status), bridge.OneLine(j.Title))
 		}
 	}
 	_ = table.Flush() // to memory
