@@ -37,6 +37,8 @@ type Options struct {
 	Worktrees string // where the checkouts of worktree jobs are made
 	// Driver finds the driver of a kind.
 	Driver func(bridge.AgentKind) (job.Driver, error)
+	// CheckFolder refuses folders in which no job may write (SEC-09).
+	CheckFolder func(folder string) error
 	// Fit adds what the owner's config and this PC say: the CLI, its environment, the
 	// MCP server and the floor.
 	Fit   func(job.Spec) (job.Spec, error)

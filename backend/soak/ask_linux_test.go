@@ -3,6 +3,7 @@ package soak
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,7 +30,7 @@ func newAsking(t *testing.T) *asking {
 	w := emptyWorld(t)
 	self, err := os.Executable()
 	if err == nil {
-		err = os.Symlink(self, filepath.Join(w.dir, agentName))
+		err = errors.Join(os.Symlink(self, filepath.Join(w.dir, agentName)), os.Mkdir(filepath.Join(w.dir, "work"), 0o700))
 	}
 	if err == nil {
 		err = w.home.Ensure()
@@ -76,7 +77,7 @@ func (a *asking) ask() *asked {
 	s, _ := a.boss.server()
 	go func() {
 		var o outcome
-		o.err = s.call(context.Background(), "ask_claude", map[string]any{"prompt": prompt, "cwd": a.dir, "access": "edit"}, &o.answer)
+		o.err = s.call(context.Background(), "ask_claude", map[string]any{"prompt": prompt, "cwd": filepath.Join(a.dir, "work"), "access": "edit"}, &o.answer)
 		q.heard <- o
 	}()
 	a.await("the agent is at work", settle, func() bool {

@@ -93,7 +93,11 @@ func (d *delegation) file(what string) string {
 
 // spawn gives a job and returns its folder.
 func (d *delegation) spawn(script string) (folder string, err error) {
-	name, err := d.spawnClaude(map[string]any{"prompt": script, "cwd": d.lab.dir, "access": "ask"})
+	work := filepath.Join(d.lab.dir, "work")
+	if err := os.MkdirAll(work, 0o700); err != nil {
+		return "", err
+	}
+	name, err := d.spawnClaude(map[string]any{"prompt": script, "cwd": work, "access": "ask"})
 	return filepath.Join(d.home.Dir(), "jobs", name), err
 }
 
