@@ -71,7 +71,7 @@ type outcome struct {
 func (a *asking) ask() *asked {
 	a.Helper()
 	a.round++
-	started := filepath.Join(a.dir, fmt.Sprint("started-", a.round))
+	started := filepath.Join(a.dir, "work", fmt.Sprint("started-", a.round))
 	q := &asked{a: a, words: fmt.Sprintf("answer %d.", a.round), gate: filepath.Join(a.dir, fmt.Sprint("gate-", a.round)), heard: make(chan outcome, 1)}
 	prompt := fmt.Sprintf("do touch %s\nwait %s\nsay %s", started, q.gate, q.words)
 	s, _ := a.boss.server()
