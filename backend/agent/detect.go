@@ -171,7 +171,7 @@ func inspect(ctx context.Context, kind bridge.AgentKind, path string) Found {
 	defer cancel()
 	command := argv(path, "--version")
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.WaitDelay = time.Second
+	cmd.Dir, cmd.WaitDelay = AskFolder(), time.Second
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {

@@ -27,7 +27,8 @@ type Queue struct {
 }
 
 // Push runs `codex queue --thread <thread> --message <message>` without a shell,
-// so every character arrives as it is. The reason says in words for people why
+// so every character arrives as it is. codex takes the message on its command line alone,
+// which every program on this PC can read while codex runs (SEC-13). The reason says in words for people why
 // it was not accepted.
 func (q Queue) Push(ctx context.Context, thread, message string) (result chat.QueueResult, reason string) {
 	timeout := q.Timeout
@@ -37,7 +38,7 @@ func (q Queue) Push(ctx context.Context, thread, message string) (result chat.Qu
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, q.Bin, "queue", "--thread", thread, "--message", message)
-	cmd.WaitDelay = time.Second
+	cmd.Dir, cmd.WaitDelay = AskFolder(), time.Second
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {

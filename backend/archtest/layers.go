@@ -32,7 +32,7 @@ var layers = map[string]int{
 	// Rules: no I/O. A session is a target of decisions; mail asks for a
 	// session's wake policy; a remote job is a job; what jobs ask needs the owner; a host's hook names a session;
 	// the way of the owner's words is a transport of chat.
-	"decision": 10, "chat": 10, "search": 10,
+	"decision": 10, "chat": 10, "search": 10, "reserved": 10,
 	"session": 11, "reach": 11,
 	"mail": 12, "host": 12,
 	"job": 13, "job/runs": 14,

@@ -103,7 +103,7 @@ func newParts(c *core, prefs *wake.Prefs) parts {
 		hooks:     &hooks{c},
 		leases:    &leases{core: c, journal: ipc.Journal{Dir: c.opts.Home.ReadJournal()}},
 		activity:  &activity{c},
-		messages:  &messages{c},
+		messages:  &messages{core: c},
 		inbox:     &inbox{c},
 		history:   &history{c},
 		decisions: &decisions{c},

@@ -89,25 +89,7 @@ func (b *Broker) JobOf(conn *ipc.Conn) string {
 }
 
 // Asker is who asks for something on a connection.
-type Asker struct {
-	Address bridge.Address
-	Cwd     string
-	Owner   bool // the owner's command line
-	InJob   bool // a job's own session, or a native child
-	// Job names the job whose own session asks; "" for everybody else, its native
-	// children too.
-	Job string
-	// Same reports whether a peer id is the asker's, or was.
-	Same func(peerID string) bool
-}
-
-// OnlyOwner refuses everybody but the owner what only he does (JOB-11).
-func (a Asker) OnlyOwner(does string) error {
-	if a.Owner {
-		return nil
-	}
-	return bridge.Errorf(bridge.Denied, "only the owner %s: this was asked for from within %s", does, a.Address.Name)
-}
+type Asker = presence.Asker
 
 // Asker finds out who asks on a connection, as for a message that is sent.
 func (b *Broker) Asker(ctx context.Context, conn *ipc.Conn, caller api.Caller) (Asker, error) {

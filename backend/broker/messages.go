@@ -7,15 +7,20 @@ import (
 	"github.com/google/uuid"
 
 	"bridge/backend/bridge"
+	"bridge/backend/broker/mailbox"
 	"bridge/backend/broker/presence"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/remote"
 	"bridge/backend/session"
+	"bridge/backend/store"
 )
 
 // messages is the part that stores what is sent and tells its recipients.
-type messages struct{ *core }
+type messages struct {
+	*core
+	unread mailbox.Unread
+}
 
 // send stores a message durably for every recipient before it answers (MSG-04).
 func (p *messages) send(ctx context.Context, l *link, args api.SendArgs) (api.SendResult, error) {
@@ -100,6 +105,9 @@ func (p *messages) store(ctx context.Context, from bridge.Address, args api.Send
 	for i, r := range recipients {
 		rows[i] = message
 		rows[i].Recipient = r.ID
+		if err := p.mayWait(ctx, rows[i]); err != nil {
+			return p.storedBefore(ctx, message, err)
+		}
 	}
 	stored, fresh, err := p.opts.DB.Append(ctx, rows)
 	if err != nil {
@@ -159,6 +167,15 @@ func (p *messages) storedBefore(ctx context.Context, message bridge.Message, res
 		return api.SendResult{}, err
 	}
 	return p.sendResult(stored), nil
+}
+
+// mayWait refuses a message for which too much waits unread already (SEC-11).
+func (p *messages) mayWait(ctx context.Context, m bridge.Message) error {
+	p.Lock()
+	_, live := p.Roster.Get(m.Recipient)
+	name := p.NameLocked(m.Recipient)
+	p.Unlock()
+	return p.unread.Take(m, name, live, func() (int, error) { return store.UnreadBytes(ctx, p.opts.DB.Reader, m.Recipient, m.From.ID) })
 }
 
 // arrived tells live recipients that mail is durable for them.

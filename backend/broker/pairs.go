@@ -59,6 +59,9 @@ func (p *pairMail) send(ctx context.Context, from bridge.Address, args api.SendA
 		}
 	}
 	pc, err := p.pairs.PC(host)
+	if err == nil {
+		err = p.messages.mayWait(ctx, message)
+	}
 	if err != nil {
 		return api.SendResult{}, err
 	}
@@ -128,6 +131,9 @@ func (p *pairMail) accept(ctx context.Context, pc remote.PC, letter remote.Lette
 	to, err := p.find(letter.To)
 	message := letter.Message(pc.Name, p.nowMillis(), shift, hop)
 	message.Recipient = to
+	if err == nil {
+		err = p.messages.mayWait(ctx, message)
+	}
 	return message, err
 }
 

@@ -30,12 +30,63 @@ func (h Home) socket(name string) string {
 	if path := h.at(name + ".sock"); len(path) <= maxSocketPath {
 		return path
 	}
-	return filepath.Join(runtimeDir(os.Geteuid()), h.Key()+"-"+name+".sock")
+	base := h.Key() + "-" + name + ".sock"
+	shared, private := filepath.Join(runtimeDir(os.Geteuid()), base), privateDir()
+	if private == "" || isOurSocket(shared) {
+		return shared
+	}
+	if path := filepath.Join(private, base); len(path) <= maxSocketPath {
+		return path
+	}
+	return shared
 }
 
-// runtimeDir holds the sockets of homes with long paths. It is not TMPDIR,
-// which differs between the processes of one user.
+// runtimeDir holds the sockets of homes with long paths where no folder is the user's own
+// (privateDir), and links to those where there is one. It is not TMPDIR, which differs
+// between the processes of one user.
 func runtimeDir(uid int) string { return "/tmp/bridge-" + strconv.Itoa(uid) }
+
+// privateDir is where the sockets of homes with long paths are: in XDG_RUNTIME_DIR, where
+// no other user can be first (SEC-13). It is "" where that is not set, or not this user's
+// alone.
+func privateDir() string {
+	dir := os.Getenv("XDG_RUNTIME_DIR")
+	if !filepath.IsAbs(dir) {
+		return ""
+	}
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() || ownerOf(info) != os.Geteuid() || info.Mode().Perm() != disk.PrivateDir {
+		return ""
+	}
+	return filepath.Join(dir, "bridge")
+}
+
+// isOurSocket reports whether a socket itself is there, in a folder of this user's: a broker
+// listens, or listened, that has no folder of the user's own, or is older than privateDir.
+func isOurSocket(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&fs.ModeSocket != 0 && checkSocketDir(filepath.Dir(path)) == nil
+}
+
+// linkSockets has the sockets of a private folder found by those who know runtimeDir alone:
+// programs without XDG_RUNTIME_DIR, and older ones. Where that folder is another user's they
+// say so, and the others need it not.
+func linkSockets(h Home) {
+	folder := runtimeDir(os.Geteuid())
+	if os.Mkdir(folder, disk.PrivateDir) != nil && checkSocketDir(folder) != nil {
+		return
+	}
+	for _, name := range []string{"bridge", "window"} {
+		socket, link := h.socket(name), filepath.Join(folder, h.Key()+"-"+name+".sock")
+		if there, err := os.Readlink(link); socket == link || err == nil && there == socket {
+			continue
+		}
+		fresh := disk.TempName(link)
+		if os.Symlink(socket, fresh) == nil {
+			_ = os.Rename(fresh, link) // who cannot find it says so
+		}
+	}
+}
 
 // Ensure makes the home ready for writing: it makes the folder when missing and
 // makes it private. When the home is not ours, a file or not writable it says
@@ -57,7 +108,11 @@ func (h Home) Ensure() error {
 	if filepath.Dir(h.Socket()) == h.dir {
 		return nil
 	}
-	return ensureRuntimeDir(h)
+	if err := ensureRuntimeDir(h); err != nil {
+		return err
+	}
+	linkSockets(h)
+	return nil
 }
 
 // adopt checks an existing home and closes it to others.
@@ -92,8 +147,9 @@ func ensureRuntimeDir(h Home) error {
 // CheckSocket reports whether the folder of Socket belongs to this user alone,
 // so that nobody else can have put an endpoint there. It changes nothing. A
 // missing folder is NotFound: no broker runs.
-func (h Home) CheckSocket() error {
-	dir := filepath.Dir(h.Socket())
+func (h Home) CheckSocket() error { return checkSocketDir(filepath.Dir(h.Socket())) }
+
+func checkSocketDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return bridge.Errorf(bridge.NotFound, "the socket folder %s does not exist", dir)
@@ -102,7 +158,7 @@ func (h Home) CheckSocket() error {
 		return bridge.Errorf(bridge.Storage, "the socket folder %s cannot be looked at: %w", dir, err)
 	}
 	if !info.IsDir() || ownerOf(info) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
-		return bridge.Errorf(bridge.Denied, "the socket folder %s is not a folder that only you can write to: remove it or choose a shorter --home", dir)
+		return bridge.Errorf(bridge.Denied, "the socket folder %s is not a folder that only you can write to: remove it, set XDG_RUNTIME_DIR or choose a shorter --home", dir)
 	}
 	return nil
 }

@@ -34,6 +34,9 @@ type Jobs struct {
 	// AllowToolLevelOnly starts jobs also where the system has no floor for them, on the
 	// word of their CLI alone (JOB-14).
 	AllowToolLevelOnly bool `json:"allowToolLevelOnly"`
+	// MaxLogBytes bounds what one run of a job writes into its log, and into its transcript
+	// (SEC-11).
+	MaxLogBytes int64 `json:"maxLogBytes"`
 	// ResumeAtReset continues a job that a usage limit ended by itself when that is
 	// over (JOB-16).
 	ResumeAtReset bool `json:"resumeAtReset"`
@@ -64,8 +67,13 @@ func (j *Jobs) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+const (
+	defaultLogBytes = 1 << 30
+	leastLogBytes   = 1 << 20
+)
+
 func defaultJobs() Jobs {
-	return Jobs{Enabled: true, MaxJobs: job.DefaultMaxJobs, MaxAccess: job.AccessEdit, MaxDelegateDepth: job.DefaultDepth}
+	return Jobs{Enabled: true, MaxJobs: job.DefaultMaxJobs, MaxAccess: job.AccessEdit, MaxDelegateDepth: job.DefaultDepth, MaxLogBytes: defaultLogBytes}
 }
 
 // Limits are what the rules of jobs hold.
@@ -115,6 +123,9 @@ func (j Jobs) checkValues() error {
 	}
 	if j.MaxDelegateDepth < 1 || j.MaxDelegateDepth > job.HighestDepth {
 		return fmt.Errorf("maxDelegateDepth must be between 1 and %d, not %d", job.HighestDepth, j.MaxDelegateDepth)
+	}
+	if j.MaxLogBytes < leastLogBytes {
+		return fmt.Errorf("maxLogBytes must be at least %d, not %d", leastLogBytes, j.MaxLogBytes)
 	}
 	for _, name := range j.Environment {
 		if name == "" || strings.ContainsAny(name, "=\x00") {

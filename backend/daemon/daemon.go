@@ -533,7 +533,7 @@ func (d *Daemon) startJobs(context.Context) (err error) {
 		Home: d.opts.Home, Broker: d.broker, Transcripts: d.db, Start: d.opts.RunJob, Git: d.git, Hold: d.older.JSON > 0, Now: d.opts.Now, Log: d.opts.Log,
 		ArchiveAge: d.maintenance().ArchiveAge,
 		Agents:     &models.Book{Settings: func() (config.Settings, error) { return d.opts.Home.Settings(d.opts.Getenv) }, Getenv: d.opts.Getenv, Now: d.opts.Now},
-		Rules:      d.rules,
+		Rules:      d.rules, CheckFolder: config.ReservedFolders(d.opts.Home, d.opts.Getenv).Check,
 	})
 	if err != nil {
 		d.jobs = nil

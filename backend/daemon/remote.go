@@ -68,7 +68,7 @@ func (d *Daemon) serveJobs() {
 	ways := d.peering.Ways()
 	d.executor = remotejobs.NewExecutor(remotejobs.Options{
 		Owned: remotejobs.Owned{Jobs: d.jobs, Git: d.git, Now: d.opts.Now}, Transport: ways, Log: d.opts.Log,
-		Policy: policyOf(d), Knows: d.peering.Crew().Knows,
+		Policy: policyOf(d), CheckRoot: config.ReservedFolders(d.opts.Home, d.opts.Getenv).Check, Knows: d.peering.Crew().Knows,
 	})
 	d.requester = remotejobs.NewRequester(remotejobs.RequesterOptions{Transport: ways, Jobs: d.jobs.Away(), Log: d.opts.Log})
 	d.frames[remote.FrameType] = remotejobs.Dispatch(d.executor, d.requester, d.opts.Log)

@@ -270,9 +270,13 @@ func New(opts Options) *Dashboard {
 }
 
 func newNetwork(opts Options, changing *sync.Mutex) *network.Network {
-	user, _ := os.UserHomeDir() // without one nothing is known of it
+	home, err := config.ResolveHome(opts.Home, os.Getenv)
+	folders := network.Folders{Reserved: config.ReservedFolders(home, os.Getenv).Check}
+	if err != nil {
+		folders.Reserved = func(string) error { return err }
+	}
 	return network.New(network.Options{
-		Peering: opts.Peering, Lists: opts.NetworkLists, Settings: opts.NetworkSettings, Changing: changing, Folders: network.Folders{User: user, Home: opts.Home},
+		Peering: opts.Peering, Lists: opts.NetworkLists, Settings: opts.NetworkSettings, Changing: changing, Folders: folders,
 	})
 }
 

@@ -76,7 +76,20 @@ func Publish(pending, final string) error { return Files{}.Publish(pending, fina
 
 // WriteAtomic is the package function of that name.
 func (f Files) WriteAtomic(path string, data []byte, perm fs.FileMode) error {
-	temp, err := f.writeTemp(path, data, perm)
+	return f.WriteAtomicBy(path, all(data), perm)
+}
+
+// all writes data in one piece.
+func all(data []byte) func(io.Writer) error {
+	return func(to io.Writer) error {
+		_, err := to.Write(data)
+		return err
+	}
+}
+
+// WriteAtomicBy is WriteAtomic of what write writes, which need not be held as a whole.
+func (f Files) WriteAtomicBy(path string, write func(io.Writer) error, perm fs.FileMode) error {
+	temp, err := f.writeTempBy(path, write, perm)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
@@ -290,18 +303,40 @@ func (f Files) publish(from, to string, rename func(from, to string) error) erro
 // writeTemp puts data into a new file beside path and returns its name. On an
 // error nothing is left behind.
 func (f Files) writeTemp(path string, data []byte, perm fs.FileMode) (string, error) {
+	return f.writeTempBy(path, all(data), perm)
+}
+
+func (f Files) writeTempBy(path string, write func(io.Writer) error, perm fs.FileMode) (string, error) {
 	file, err := f.createTemp(path, perm)
 	if err != nil {
 		return "", err
 	}
-	err = f.writeAndSync(file, data)
+	counted := &counter{to: file}
+	if err = f.before(StepWrite, file.Name()); err == nil {
+		err = write(counted)
+	}
 	if err == nil {
-		err = checkSize(file, int64(len(data)))
+		err = f.sync(file)
+	}
+	if err == nil {
+		err = checkSize(file, counted.written)
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return "", errors.Join(err, dropTemp(file.Name()))
 	}
 	return file.Name(), nil
+}
+
+// counter counts the bytes that are written to a file.
+type counter struct {
+	to      *os.File
+	written int64
+}
+
+func (c *counter) Write(data []byte) (int, error) {
+	n, err := c.to.Write(data)
+	c.written += int64(n)
+	return n, err
 }
 
 // copyTemp copies src into a new file beside dst, reads it back and compares.

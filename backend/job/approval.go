@@ -118,9 +118,18 @@ func NewApproval(a Approval, at time.Time) Approval {
 	if total := a.Chars + utf8.RuneCountInString(a.What); total > maxApprovalChars {
 		a.State, a.AnsweredAt, a.AnsweredBy, a.Decision = ApprovalAnswered, MillisOf(at), BySystem, Deny
 		a.Reason = "This request has more than 16,000 characters, which is too much to be shown to anybody. Ask for less at once."
-		a.Detail = ""
+		a.Detail, a.What = "", firstChars(a.What)
 	}
+	a.Cwd, a.Why = firstChars(a.Cwd), firstChars(a.Why)
 	return a
+}
+
+// firstChars is as much of what an agent says beside its question as is kept.
+func firstChars(text string) string {
+	if len(text) <= maxApprovalChars {
+		return text
+	}
+	return string([]rune(text)[:min(maxApprovalChars, utf8.RuneCountInString(text))])
 }
 
 // Answer decides an open question; the first answer wins. The error is Conflict when

@@ -183,3 +183,20 @@ func TestApprovalFilesOfTheFieldKeepWhatIsNotOurs(t *testing.T) {
 		}
 	}
 }
+
+// TestSEC_11_AQuestionIsBoundedInAllItsParts: what an agent says beside its question goes
+// into the journal, a line of which is bounded.
+func TestSEC_11_AQuestionIsBoundedInAllItsParts(t *testing.T) {
+	long := strings.Repeat("é", 1<<20)
+	for name, asked := range map[string]Approval{
+		"a long tool": {What: long}, "a long command": {What: "shell", Detail: long}, "a long reason": {What: "shell", Why: long}, "a long folder": {What: "shell", Cwd: long},
+	} {
+		data, err := NewApproval(asked, time.Now()).MarshalJSON()
+		if err != nil || len(data) > 1<<18 {
+			t.Errorf("%s: %d bytes, %v", name, len(data), err)
+		}
+	}
+	if short := NewApproval(Approval{What: "shell", Detail: "ls", Why: "to look", Cwd: "/src"}, time.Now()); short.Why != "to look" || short.Cwd != "/src" || short.What != "shell" || short.Detail != "ls" {
+		t.Errorf("a short one became %+v", short)
+	}
+}

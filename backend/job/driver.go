@@ -417,3 +417,6 @@ func (Usage) event()       {}
 func (TurnEnded) event()   {}
 func (Noise) event()       {}
 func (Exited) event()      {}
+
+// MaxAnswerBytes bounds the words that are kept of one turn of an agent (SEC-11).
+const MaxAnswerBytes = 32 << 20

@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"cmp"
+
 	"bridge/backend/bridge"
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
@@ -21,6 +23,28 @@ func (j *core) allowed() error {
 	j.limits = settings.Limits()
 	j.book.SetLimits(j.limits)
 	return nil
+}
+
+// checkFolder refuses a job that writes in a reserved folder (SEC-09). Another PC is not
+// told what lies here.
+func (j *core) checkFolder(access job.Access, folder, pc string) error {
+	if access == job.AccessRead {
+		return nil
+	}
+	err := j.opts.CheckFolder(folder)
+	if err != nil && pc != "" {
+		return bridge.WithCause(bridge.Denied, err, "no job may write in that folder: name a project's folder, or use access read")
+	}
+	return err
+}
+
+// checkNext refuses a next run of a job that would write in a reserved folder. The work of
+// a run that goes on is not begun by words.
+func (j *core) checkNext(one job.Job, control job.Control) error {
+	if one.Remote != nil || one.State.IsActive() && control.Settings.Access == "" || control.Message == "" && control.Settings.Access == "" {
+		return nil
+	}
+	return j.checkFolder(cmp.Or(control.Settings.Access, one.Access), one.Workdir, one.PC)
 }
 
 // resume continues a job that a usage limit ended, when that is over and the owner wants

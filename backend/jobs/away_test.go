@@ -82,7 +82,7 @@ func newTwoPCs(t *testing.T, join peeringtest.Join, can ...string) *twoPCs {
 	p.ends[0], p.ends[1] = join(t, can...)
 	log := slog.New(slog.DiscardHandler)
 	executor := remotejobs.NewExecutor(remotejobs.Options{
-		Owned: remotejobs.Owned{Jobs: changed{p.desk.jobs, &p.diff}, Now: p.desk.clock}, Transport: lossy{p.ends[1], &p.drop}, Log: log,
+		Owned: remotejobs.Owned{Jobs: changed{p.desk.jobs, &p.diff}, Now: p.desk.clock}, Transport: lossy{p.ends[1], &p.drop}, Log: log, CheckRoot: func(string) error { return nil },
 		Policy: func() (remote.Policy, error) {
 			p.mu.Lock()
 			defer p.mu.Unlock()

@@ -62,6 +62,15 @@ type bench struct {
 	socket net.Listener
 }
 
+// work is the folder in which the sessions of the test work, beside the home.
+func (b *bench) work() string {
+	folder := filepath.Join(filepath.Dir(b.home.Dir()), "work")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		b.t.Fatal(err)
+	}
+	return folder
+}
+
 // allow changes what the owner allows.
 func (b *bench) allow(change func(*config.Jobs)) {
 	b.asked.Lock()
@@ -211,7 +220,7 @@ func (b *bench) join(name, sessionID string) session {
 	b.t.Helper()
 	s := session{Client: b.dial(api.RoleSession), b: b}
 	var err error
-	s.Registered, err = s.Register(b.t.Context(), api.Register{Kind: bridge.Claude, Name: name, SessionID: sessionID, Cwd: b.home.Dir()})
+	s.Registered, err = s.Register(b.t.Context(), api.Register{Kind: bridge.Claude, Name: name, SessionID: sessionID, Cwd: b.work()})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -415,7 +415,7 @@ func TestJOB_20_AJobSaysHowFarItIs(t *testing.T) {
 	args := api.JobProgressArgs{Job: first, Token: r.spec.Token, Args: job.ProgressArgs{Percent: &percent, ETAMinutes: &minutes, Note: "half"}}
 	wantCode(t, "from another session that knows its secret", s.JobProgress(t.Context(), args), bridge.Denied)
 	inside := b.dial(api.RoleSession)
-	if _, err := inside.Register(t.Context(), api.Register{Kind: bridge.Codex, Name: first, Runner: true, JobToken: r.spec.Token, Cwd: b.home.Dir()}); err != nil {
+	if _, err := inside.Register(t.Context(), api.Register{Kind: bridge.Codex, Name: first, Runner: true, JobToken: r.spec.Token, Cwd: b.work()}); err != nil {
 		t.Fatal(err)
 	}
 	if err := inside.JobProgress(t.Context(), args); err != nil {
@@ -508,7 +508,7 @@ func TestJOB_12_AJobWritesToWhomItWasGivenAlone(t *testing.T) {
 	s.mustSpawn("01", `{"prompt":"x","send_to":["friend"]}`)
 	token := b.started().spec.Token
 	inside := b.dial(api.RoleSession)
-	if _, err := inside.Register(t.Context(), api.Register{Kind: bridge.Codex, Name: first, Runner: true, JobToken: token, Cwd: b.home.Dir()}); err != nil {
+	if _, err := inside.Register(t.Context(), api.Register{Kind: bridge.Codex, Name: first, Runner: true, JobToken: token, Cwd: b.work()}); err != nil {
 		t.Fatal(err)
 	}
 	for to, code := range map[string]bridge.Code{"boss": "", "friend": "", "stranger": bridge.Denied, "*": bridge.Denied, "claude": bridge.Denied, "Boss": bridge.Denied} {

@@ -386,7 +386,7 @@ func TestJOB_11_AnAgentSeesWhatItsOwnJobsAsk(t *testing.T) {
 		t.Errorf("the owner sees %q, and what is asked as %q", names, asked)
 	}
 	agent := b.dial(api.RoleSession) // from now on this process is below that session's agent
-	if _, err := agent.Register(t.Context(), api.Register{Kind: bridge.Claude, Name: "other", SessionID: "s2", Cwd: b.home.Dir(), AgentPID: os.Getppid(), HostKnown: true}); err != nil {
+	if _, err := agent.Register(t.Context(), api.Register{Kind: bridge.Claude, Name: "other", SessionID: "s2", Cwd: b.work(), AgentPID: os.Getppid(), HostKnown: true}); err != nil {
 		t.Fatal(err)
 	}
 	if names, asked := seen(); !slices.Equal(names, []string{second}) || !slices.Equal(asked, []string{"q2"}) {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -27,7 +28,7 @@ import (
 	"bridge/backend/sandbox"
 )
 
-// Options says what the jobs work with. All fields are required but Transcripts, Git, Agents, Rules, Hold and Pace.
+// Options says what the jobs work with. All fields are required but Transcripts, Git, Agents, CheckFolder, Rules, Hold and Pace.
 type Options struct {
 	Home config.Home
 	// Settings is what the owner says of jobs, read anew at each use.
@@ -43,6 +44,8 @@ type Options struct {
 	Git   *gitwork.Git // nil where this PC has none: then there are no worktrees and no diffs
 	// Agents are those of this PC; nil knows none, and refuses nothing.
 	Agents Agents
+	// CheckFolder refuses folders in which no job may write (SEC-09); nil asks Home.
+	CheckFolder func(folder string) error
 	// Rules are the owner's standing rules; nil asks everything.
 	Rules Rules
 	// Hold says that older programs are alive that keep jobs.json too: it stays as it
@@ -160,6 +163,9 @@ func Open(opts Options) (*Jobs, error) {
 	}
 	if opts.Pace.Grace == 0 {
 		opts.Pace.Grace = usualGrace
+	}
+	if opts.CheckFolder == nil {
+		opts.CheckFolder = config.ReservedFolders(opts.Home, os.Getenv).Check
 	}
 	c := &core{
 		opts: opts, files: record.Files{Home: opts.Home.Dir(), Archive: opts.Home.ArchiveDir()}, began: opts.Now(), ready: make(chan struct{}, 1), slots: map[string]int{},

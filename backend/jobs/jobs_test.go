@@ -33,11 +33,11 @@ func TestJOB_01_ASpawnIsDurableBeforeItIsAnswered(t *testing.T) {
 	s := b.join("boss", "s1")
 	spawned := s.mustSpawn("01", `{"prompt":"Count the files.\nAll of them.","title":"Count","access":"edit","model":"gpt-x"}`)
 	entry := b.entry(first)
-	if spawned.Job != first || spawned.Title != "Count" || spawned.Workdir != b.home.Dir() || entry["owner"] != "boss" || entry["status"] != "running" {
+	if spawned.Job != first || spawned.Title != "Count" || spawned.Workdir != b.work() || entry["owner"] != "boss" || entry["status"] != "running" {
 		t.Errorf("it answers %+v and jobs.json has %v", spawned, entry)
 	}
 	r := b.started()
-	if r.spec.Prompt != "Count the files.\nAll of them." || r.spec.Access != job.AccessEdit || r.spec.Model != "gpt-x" || r.spec.Folder != b.home.Dir() || r.spec.TimeoutSec != 86400 || r.spec.Run != 1 {
+	if r.spec.Prompt != "Count the files.\nAll of them." || r.spec.Access != job.AccessEdit || r.spec.Model != "gpt-x" || r.spec.Folder != b.work() || r.spec.TimeoutSec != 86400 || r.spec.Run != 1 {
 		t.Errorf("its runner is asked for %+v", r.spec)
 	}
 	again := s.mustSpawn("01", `{"prompt":"Count the files."}`)

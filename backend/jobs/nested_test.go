@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,10 +77,10 @@ func TestJOB_22_AJobHandsOnWorkWithinItsBounds(t *testing.T) {
 	if e := b.entry(childName); e["parentJob"] != jobName || e["owner"] != jobName || e["depth"] != 2.0 || e["rootName"] != "boss" || e["workdir"] != b.entry(jobName)["workdir"] {
 		t.Errorf("the nested job is %v", e)
 	}
-	own := b.home.Dir()
+	own := b.work()
 	outside := t.TempDir()
 	link := filepath.Join(own, "link")
-	if err := os.Symlink(outside, link); err != nil {
+	if err := errors.Join(os.Symlink(outside, link), os.Mkdir(filepath.Join(own, "jobs"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	ofChild := api.Caller{SessionID: "thread-" + jobName, ChildID: "c1"}

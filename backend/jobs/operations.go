@@ -178,6 +178,9 @@ func (j *asks) take(ctx context.Context, request job.Request, name string, by jo
 			return one, err
 		}
 	}
+	if err := j.checkFolder(request.Access, request.Cwd, by.PC); err != nil {
+		return one, err
+	}
 	worktree, err := j.landings.Place(ctx, request, name, worktrees)
 	if err != nil {
 		return one, err
@@ -326,6 +329,9 @@ func (j *asks) sayOnce(id string, control job.Control) (delivery job.Delivery, e
 		return "", err
 	}
 	if err := j.allowed(); err != nil && !one.State.IsActive() {
+		return "", err
+	}
+	if err := j.checkNext(one, control); err != nil {
 		return "", err
 	}
 	if err := j.runners.canHear(one.Name); err != nil {

@@ -56,10 +56,11 @@ func (w *wire) object(id int) (answer map[string]any) {
 
 func TestJOB_01_ASpawnAnswersAtOnceAndItsResultIsMail(t *testing.T) {
 	w := openJobs(t, endsWith(t, "There are 12."))
-	w.call(3, "spawn_opencode", `{"prompt":"Count.","title":"Count","access":"edit","cwd":"/"}`)
+	work := t.TempDir()
+	w.call(3, "spawn_opencode", fmt.Sprintf(`{"prompt":"Count.","title":"Count","access":"edit","cwd":%q}`, work))
 	got := w.object(3)
 	name, _ := got["job"].(string)
-	if kind, waits, ok := job.ParseName(name); !ok || waits || kind != bridge.OpenCode || got["title"] != "Count" || got["workdir"] != "/" {
+	if kind, waits, ok := job.ParseName(name); !ok || waits || kind != bridge.OpenCode || got["title"] != "Count" || got["workdir"] != work {
 		t.Errorf("it answers %v", got)
 	}
 	w.call(4, "wait_for_message", `{"timeout_sec":60}`)
@@ -127,7 +128,8 @@ func TestJOB_02_PeersShowsWhatASessionsJobsDo(t *testing.T) {
 	if got := w.object(3)["jobs"]; !cmp.Equal(got, []any{}) {
 		t.Errorf("before the first job they are %v", got)
 	}
-	w.call(4, "spawn_codex", `{"prompt":"Count.","title":"Count","cwd":"/","effort":"high","access":"ask"}`)
+	work := t.TempDir()
+	w.call(4, "spawn_codex", fmt.Sprintf(`{"prompt":"Count.","title":"Count","cwd":%q,"effort":"high","access":"ask"}`, work))
 	name := w.object(4)["job"].(string)
 	r := newRunner(t, b, <-started)
 	r.says(api.RunnerReport{State: &runs.StateFile{
@@ -143,7 +145,7 @@ func TestJOB_02_PeersShowsWhatASessionsJobsDo(t *testing.T) {
 	delete(got, "startedAt")
 	want := map[string]any{
 		"job": name, "agent": "codex", "title": "Count", "status": "running", "progress": map[string]any{"percent": nil, "etaMinutes": nil, "note": ""},
-		"step": "reads main.go", "model": "gpt-5", "effort": "high", "access": "ask", "workdir": "/", "session": "thread-1",
+		"step": "reads main.go", "model": "gpt-5", "effort": "high", "access": "ask", "workdir": work, "session": "thread-1",
 		"tokens": 7.0, "costUsd": 0.25, "endedAt": 0.0,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -26,6 +26,9 @@ type Options struct {
 	Transport peering.Transport
 	// Policy is what the owner of this PC allows now.
 	Policy func() (remote.Policy, error)
+	// CheckRoot refuses a folder of the policy in which no job may write (SEC-09): it allows
+	// nothing.
+	CheckRoot func(folder string) error
 	// Knows reports whether the PC of that identity is paired with this one, or in its
 	// team; nil where all are.
 	Knows func(pc string) bool
@@ -229,14 +232,16 @@ func (x *Executor) spawn(ctx context.Context, policy remote.Policy, request remo
 	}
 	return x.opts.Spawn(ctx, Asked{
 		Name: request.Job, Request: request.Spawn, Owner: request.Peer,
-		Allow: func(places []remote.Place) error { return allow(policy, request.Peer.Name, places) },
+		Allow: func(places []remote.Place) error { return x.allow(policy, request.Peer.Name, places) },
 	})
 }
 
-func allow(policy remote.Policy, peer string, places []remote.Place) error {
+// allow decides over the folders of a job. A folder of the policy that is not there, or is
+// reserved, is none.
+func (x *Executor) allow(policy remote.Policy, peer string, places []remote.Place) error {
 	roots := make([]string, len(policy.RemoteJobs.AllowRoots))
 	for i, root := range policy.RemoteJobs.AllowRoots {
-		if canonical, err := disk.Canonical(root); err == nil {
+		if canonical, err := disk.Canonical(root); err == nil && x.opts.CheckRoot(canonical) == nil {
 			roots[i] = canonical
 		}
 	}
@@ -270,7 +275,7 @@ func (x *Executor) say(policy remote.Policy, request remote.Request) (job.Delive
 		err = policy.AllowAgent(one.Agent)
 	}
 	if err == nil {
-		err = allow(policy, request.Peer.Name, placesOf(one))
+		err = x.allow(policy, request.Peer.Name, placesOf(one))
 	}
 	if err != nil {
 		return "", err

@@ -3,6 +3,7 @@ package remotejobs
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -93,7 +94,7 @@ func newDesk(t *testing.T, join peeringtest.Join) *desk {
 	t.Cleanup(d.jobs.Close)
 	d.laptop, d.self = join(t, remote.Capability)
 	d.executor = NewExecutor(Options{
-		Owned: Owned{Jobs: d.jobs, Now: d.clock}, Transport: d.self, Policy: d.allowed, Log: slog.New(slog.DiscardHandler),
+		Owned: Owned{Jobs: d.jobs, Now: d.clock}, Transport: d.self, Policy: d.allowed, CheckRoot: func(root string) error { return config.ReservedFolders(home, os.Getenv).Check(root) }, Log: slog.New(slog.DiscardHandler),
 		Knows: func(pc string) bool {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -261,6 +262,30 @@ func TestHUB_03_TheJobsOfAPCThatIsGoneEnd(t *testing.T) {
 		ends(second)
 		if asked("codex-job-00000009") {
 			t.Error("this PC's own job was ended")
+		}
+	})
+}
+
+// TestSEC_09_AReservedRootAllowsNothing: what config.json allows by hand is looked at on
+// each request, also by where its links lead.
+func TestSEC_09_AReservedRootAllowsNothing(t *testing.T) {
+	overEach(t, func(t *testing.T, d *desk) {
+		user := filepath.Join(d.root, "anna")
+		project, keys, link := filepath.Join(user, "src"), filepath.Join(user, ".ssh"), filepath.Join(d.root, "link")
+		if err := errors.Join(os.MkdirAll(project, 0o700), os.MkdirAll(keys, 0o700), os.Symlink(keys, link)); err != nil {
+			t.Skip("no links on this system:", err)
+		}
+		t.Setenv("HOME", user)
+		t.Setenv("USERPROFILE", user)
+		for root, folder := range map[string]string{user: project, d.root: project, keys: keys, link: keys, "/": project} {
+			d.set(func() { d.policy.RemoteJobs.AllowRoots = []string{root} })
+			if _, err := d.ask(d.spawn(first, folder)); bridge.CodeOf(err) != bridge.Denied || !strings.Contains(err.Error(), "allowRoots") {
+				t.Errorf("below %s: %v, want Denied", root, err)
+			}
+		}
+		d.set(func() { d.policy.RemoteJobs.AllowRoots = []string{user, project} })
+		if _, err := d.ask(d.spawn(first, project)); err != nil {
+			t.Errorf("below a project: %v", err)
 		}
 	})
 }

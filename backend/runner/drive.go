@@ -69,7 +69,13 @@ func newDrive(r *runner, at time.Time) *drive {
 
 // begin makes the job's place and starts the CLI. After an error nothing runs.
 func (d *drive) begin(ctx context.Context) error {
+	if err := d.checkFolders(d.spec.Folder); err != nil {
+		return err
+	}
 	if err := d.settleIn(ctx); err != nil {
+		return err
+	}
+	if err := d.checkFolders(append([]string{d.place.folder}, d.place.writable...)...); err != nil {
 		return err
 	}
 	driver, err := d.Driver(d.spec.Kind)
@@ -91,6 +97,20 @@ func (d *drive) begin(ctx context.Context) error {
 		return err
 	}
 	d.at(StepStarted)
+	return nil
+}
+
+// checkFolders refuses a job that writes in a reserved folder: what was allowed when the
+// job was given may have been replaced by a link since (SEC-09).
+func (r *runner) checkFolders(folders ...string) error {
+	if r.spec.Access == job.AccessRead {
+		return nil
+	}
+	for _, folder := range folders {
+		if err := r.CheckFolder(folder); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -27,6 +27,7 @@ type evidence struct {
 	open     map[string]job.StepStarted
 	commands []runs.Command
 	choices  map[string]int // of each question, how many things it asks
+	bytes    int            // of the commands
 }
 
 func newEvidence() evidence {
@@ -52,7 +53,7 @@ func (d *drive) step(event job.Event) {
 		d.state.Step = ""
 		d.watch.Call(hash(began.Tool, began.Subject, string(began.Input)), hash(string(e.State), exitText(e.Exit), e.Output))
 		if e.State != job.StepRefused && (e.Exit != nil || shells[began.Tool]) {
-			d.saw.commands = append(d.saw.commands, runs.Command{Command: began.Subject, Exit: e.Exit})
+			d.saw.ran(runs.Command{Command: began.Subject, Exit: e.Exit})
 		}
 		d.line("= " + strings.TrimSpace(string(e.State)+" "+exitText(e.Exit)))
 	}

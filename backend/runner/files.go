@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
@@ -63,11 +62,7 @@ func (f files) saveState(state runs.StateFile) error {
 }
 
 func (f files) saveEnvelope(envelope runs.Envelope) error {
-	data, err := envelope.Encode()
-	if err != nil {
-		return err
-	}
-	return disk.WriteAtomic(f.at("envelope.json"), data, disk.PrivateFile)
+	return disk.Files{}.WriteAtomicBy(f.at("envelope.json"), envelope.EncodeTo, disk.PrivateFile)
 }
 
 // result is what the envelope of that run says; nil when there is none. One that is
@@ -280,24 +275,3 @@ func (f Found) End(ctx context.Context) error {
 	}
 	return err
 }
-
-// runLog is what people read of a run while it goes on.
-type runLog struct{ file *os.File }
-
-func openLog(folder, name string) (*runLog, error) {
-	if err := disk.MakeDir(folder); err != nil {
-		return nil, err
-	}
-	file, err := os.OpenFile(filepath.Join(folder, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, disk.PrivateFile)
-	if err != nil {
-		return nil, err
-	}
-	return &runLog{file: file}, nil
-}
-
-// line adds text. What cannot be written there is lost to readers, not to the job.
-func (l *runLog) line(text string) {
-	_, _ = l.file.WriteString(strings.TrimRight(strings.ToValidUTF8(text, "\uFFFD"), "\n") + "\n")
-}
-
-func (l *runLog) close() error { return l.file.Close() }

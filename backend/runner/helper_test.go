@@ -17,6 +17,7 @@ import (
 	"bridge/backend/agent/driver"
 	"bridge/backend/agent/driver/standin"
 	"bridge/backend/bridge"
+	"bridge/backend/config"
 	"bridge/backend/gitwork"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
@@ -57,6 +58,8 @@ type bench struct {
 	wait   time.Duration
 	look   time.Duration
 	floor  bool // jobs can have the floor
+	// reserved says that jobs may not write in the home.
+	reserved bool
 }
 
 func newBench(t *testing.T) *bench {
@@ -114,7 +117,7 @@ func testOptions(home, folder string) Options {
 	}
 	return Options{
 		Folder: folder, Logs: filepath.Join(home, "runs"), Approvals: filepath.Join(home, "approvals"), Worktrees: filepath.Join(home, "worktrees"),
-		Driver: driver.For, Git: git, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Driver: driver.For, CheckFolder: func(string) error { return nil }, Git: git, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Fit: func(spec job.Spec) (job.Spec, error) {
 			self, err := os.Executable()
 			spec.Command, spec.Env = []string{self, "standin"}, []string{"HOME=" + home, trial.QuickExit}
@@ -132,6 +135,13 @@ func (b *bench) options() Options {
 			spec.Sandbox = []string{spec.Command[0], "sandbox-exec"}
 			return spec, err
 		}
+	}
+	if b.reserved {
+		home, err := config.ResolveHome(b.home, os.Getenv)
+		if err != nil {
+			b.Fatal(err)
+		}
+		o.CheckFolder = config.ReservedFolders(home, os.Getenv).Check
 	}
 	if b.drive != nil {
 		o.Git, o.Driver = nil, func(bridge.AgentKind) (job.Driver, error) { return b.drive, nil }

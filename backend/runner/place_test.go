@@ -385,3 +385,24 @@ func (b *bench) git(dir string, args ...string) string {
 	}
 	return strings.TrimSpace(string(out))
 }
+
+// TestSEC_09_AFolderThatBecameALinkToAReservedOneIsNotWorkedIn: the folder is looked at
+// when the run starts, too.
+func TestSEC_09_AFolderThatBecameALinkToAReservedOneIsNotWorkedIn(t *testing.T) {
+	for access, refused := range map[job.Access]bool{job.AccessAsk: true, job.AccessEdit: true, job.AccessRead: false} {
+		t.Run(string(access), func(t *testing.T) {
+			b := newBench(t)
+			b.reserved = true
+			folder := filepath.Join(t.TempDir(), "folder")
+			if err := os.Symlink(b.home, folder); err != nil {
+				t.Skip("no links on this system:", err)
+			}
+			b.spec("do echo x > made\nsay done", func(s *runs.SpecFile) { s.Folder, s.Access = folder, access })
+			envelope := b.run()
+			_, err := os.Stat(filepath.Join(b.home, "made"))
+			if strings.Contains(envelope.Error, "no job may write in "+folder) != refused || refused && (envelope.State != job.Failed || err == nil) {
+				t.Errorf("it is %s: %q, %v", envelope.State, envelope.Error, err)
+			}
+		})
+	}
+}

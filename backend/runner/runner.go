@@ -37,6 +37,8 @@ type Options struct {
 	Worktrees string // where the checkouts of worktree jobs are made
 	// Driver finds the driver of a kind.
 	Driver func(bridge.AgentKind) (job.Driver, error)
+	// CheckFolder refuses folders in which no job may write (SEC-09).
+	CheckFolder func(folder string) error
 	// Fit adds what the owner's config and this PC say: the CLI, its environment, the
 	// MCP server and the floor.
 	Fit   func(job.Spec) (job.Spec, error)
@@ -46,10 +48,12 @@ type Options struct {
 	Broker func(context.Context) (Broker, error)
 	// Patience is for how long the result is offered where no broker takes it. The
 	// envelope stays for the next one.
-	Patience  time.Duration
-	Now       func() time.Time
-	Log       *slog.Logger
-	LookEvery time.Duration // at the home, whether it is still there; 0: every 10 s
+	Patience time.Duration
+	Now      func() time.Time
+	Log      *slog.Logger
+	// MaxLogBytes bounds what the run writes into its log, and into its transcript; 0: 1 GiB.
+	MaxLogBytes int64
+	LookEvery   time.Duration // at the home, whether it is still there; 0: every 10 s
 	// At is told each step of a run as it is reached; nil for nobody.
 	At func(Step)
 }
@@ -128,7 +132,7 @@ func (r *runner) carryOut(ctx, ending context.Context) (_ *api.RunnerResult, err
 	if err := r.claim(ending); err != nil {
 		return nil, err
 	}
-	if r.log, err = openLog(r.Logs, r.spec.Job); err != nil {
+	if r.log, err = openLog(r.Logs, r.spec.Job, r.MaxLogBytes); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.log.close()) }()
@@ -140,6 +144,7 @@ func (r *runner) carryOut(ctx, ending context.Context) (_ *api.RunnerResult, err
 			r.Log.Warn("the transcript of the job may not be durable", "job", r.spec.Job, "err", err)
 		}
 	}()
+	r.said.room = newRoom(r.MaxLogBytes)
 	r.tell.start(ending, r.state)
 	started := r.Now()
 	d := newDrive(r, started)

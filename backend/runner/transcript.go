@@ -19,6 +19,7 @@ type transcript struct {
 		io.WriteCloser
 		Sync() error
 	}
+	room    room
 	waiting []byte // what the disk did not take so far: it goes on where it stopped
 	last    string // the agent's last words in the turn
 }
@@ -42,7 +43,7 @@ func openTranscript(folder, name string) (_ *transcript, err error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	t := &transcript{file: file}
+	t := &transcript{file: file, room: newRoom(0)}
 	if size > 0 && last[0] != '\n' { // a runner that was killed left it so
 		t.waiting = []byte{'\n'}
 	}
@@ -54,6 +55,13 @@ func openTranscript(folder, name string) (_ *transcript, err error) {
 func (t *transcript) add(said runs.Said) error {
 	line, err := said.Encode()
 	if err != nil {
+		return err
+	}
+	ok, last := t.room.take(len(line))
+	if last {
+		line, err = t.room.lastLine(said).Encode()
+	}
+	if err != nil || !ok && !last {
 		return err
 	}
 	if len(t.waiting)+len(line) > maxWaiting && len(t.waiting) > 0 {

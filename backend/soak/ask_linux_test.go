@@ -3,6 +3,7 @@ package soak
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,7 +30,7 @@ func newAsking(t *testing.T) *asking {
 	w := emptyWorld(t)
 	self, err := os.Executable()
 	if err == nil {
-		err = os.Symlink(self, filepath.Join(w.dir, agentName))
+		err = errors.Join(os.Symlink(self, filepath.Join(w.dir, agentName)), os.Mkdir(filepath.Join(w.dir, "work"), 0o700))
 	}
 	if err == nil {
 		err = w.home.Ensure()
@@ -70,13 +71,13 @@ type outcome struct {
 func (a *asking) ask() *asked {
 	a.Helper()
 	a.round++
-	started := filepath.Join(a.dir, fmt.Sprint("started-", a.round))
+	started := filepath.Join(a.dir, "work", fmt.Sprint("started-", a.round))
 	q := &asked{a: a, words: fmt.Sprintf("answer %d.", a.round), gate: filepath.Join(a.dir, fmt.Sprint("gate-", a.round)), heard: make(chan outcome, 1)}
 	prompt := fmt.Sprintf("do touch %s\nwait %s\nsay %s", started, q.gate, q.words)
 	s, _ := a.boss.server()
 	go func() {
 		var o outcome
-		o.err = s.call(context.Background(), "ask_claude", map[string]any{"prompt": prompt, "cwd": a.dir, "access": "edit"}, &o.answer)
+		o.err = s.call(context.Background(), "ask_claude", map[string]any{"prompt": prompt, "cwd": filepath.Join(a.dir, "work"), "access": "edit"}, &o.answer)
 		q.heard <- o
 	}()
 	a.await("the agent is at work", settle, func() bool {

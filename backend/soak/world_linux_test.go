@@ -57,6 +57,10 @@ func run(m *testing.M) int {
 	if settings := os.Getenv(hostEnv); settings != "" {
 		return runHost(settings)
 	}
+	if len(os.Args) > 1 && os.Args[1] == floodAgent {
+		runFlood()
+		return 0
+	}
 	if filepath.Base(os.Args[0]) == agentName {
 		noteStart()
 		standin.Run(os.Args[1:])

@@ -365,17 +365,22 @@ func (v view) preferred(ctx context.Context, query, recipient string, limit int,
 
 // UnreadCount returns how many messages the recipient has not read.
 func (r *Reader) UnreadCount(ctx context.Context, recipient string) (int, error) {
-	return r.countUnread(ctx, recipient, "")
+	return r.countUnread(ctx, "count(*)", recipient, "", "")
 }
 
 // WaitingCount is UnreadCount without what was handed: a host that has it has yet
 // to show that it read on.
 func (r *Reader) WaitingCount(ctx context.Context, recipient string) (int, error) {
-	return r.countUnread(ctx, recipient, " AND NOT EXISTS (SELECT 1 FROM delivery_stages s WHERE s.message_id = m.id AND s.recipient = m.recipient AND s.handed_at IS NOT NULL)")
+	return r.countUnread(ctx, "count(*)", recipient, "", " AND NOT EXISTS (SELECT 1 FROM delivery_stages s WHERE s.message_id = m.id AND s.recipient = m.recipient AND s.handed_at IS NOT NULL)")
 }
 
-// countUnread counts what fits further, a condition about the stages of delivery.
-func (r *Reader) countUnread(ctx context.Context, recipient, further string) (count int, err error) {
+// UnreadBytes is how many bytes the unread bodies have that a recipient has from that sender.
+func UnreadBytes(ctx context.Context, r *Reader, recipient, from string) (int, error) {
+	return r.countUnread(ctx, "ifnull(sum(octet_length(m.body)), 0)", recipient, from, "")
+}
+
+// countUnread counts what is from that sender, "" for all, and fits further, a condition about the stages of delivery.
+func (r *Reader) countUnread(ctx context.Context, what, recipient, from, further string) (count int, err error) {
 	err = r.read(ctx, func(v view) error {
 		if !v.layout.messages {
 			return nil
@@ -383,7 +388,7 @@ func (r *Reader) countUnread(ctx context.Context, recipient, further string) (co
 		if !v.layout.stages {
 			further = "" // nothing was ever handed there
 		}
-		rows, err := v.Query(ctx, "SELECT count(*) FROM messages m WHERE m.recipient = ?1 AND m.read_at IS NULL"+further, recipient)
+		rows, err := v.Query(ctx, "SELECT "+what+" FROM messages m WHERE m.recipient = ?1 AND m.read_at IS NULL AND (?2 = '' OR m.from_id = ?2)"+further, recipient, from)
 		return sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&count) })
 	})
 	return count, err

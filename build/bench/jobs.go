@@ -82,18 +82,22 @@ func (l *lab) working(ctx context.Context, name string, network map[string]any) 
 		return nil, err
 	}
 	b, err := l.start(ctx, name)
-	return &delegation{running: b, worker: worker}, err
+	started := &delegation{running: b, worker: worker}
+	return started, errors.Join(err, os.MkdirAll(started.work(), 0o700))
 }
 
-// file is a name that no other has.
+// work is the folder in which the jobs work: none may write in one that holds Bridge's home.
+func (d *delegation) work() string { return filepath.Join(d.lab.dir, "work") }
+
+// file is a name that no other has, where the jobs may write.
 func (d *delegation) file(what string) string {
 	d.count++
-	return filepath.Join(d.lab.dir, fmt.Sprintf("%s-%d", what, d.count))
+	return filepath.Join(d.work(), fmt.Sprintf("%s-%d", what, d.count))
 }
 
 // spawn gives a job and returns its folder.
 func (d *delegation) spawn(script string) (folder string, err error) {
-	name, err := d.spawnClaude(map[string]any{"prompt": script, "cwd": d.lab.dir, "access": "ask"})
+	name, err := d.spawnClaude(map[string]any{"prompt": script, "cwd": d.work(), "access": "ask"})
 	return filepath.Join(d.home.Dir(), "jobs", name), err
 }
 

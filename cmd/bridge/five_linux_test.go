@@ -40,6 +40,9 @@ type onMachine struct {
 	cmd        *exec.Cmd
 }
 
+// work is the folder in which jobs work on the machine, beside Bridge's home.
+func (m *onMachine) work() string { return filepath.Join(filepath.Dir(m.home), "work") }
+
 // serve starts it, and waits until it says that it is ready.
 func (m *onMachine) serve() {
 	m.Helper()
@@ -157,7 +160,7 @@ func (m *onMachine) allows() {
 			others = append(others, name)
 		}
 	}
-	work := filepath.Join(m.home, "work")
+	work := m.work()
 	settings, err := json.Marshal(map[string]any{
 		"jobs": map[string]any{"enabled": true},
 		"network": map[string]any{
@@ -313,7 +316,7 @@ var jobName = regexp.MustCompile(`claude-job-[0-9a-f]{8}`)
 func (m *onMachine) gives(to *onMachine) (job string) {
 	m.Helper()
 	prompt, _ := json.Marshal("say begins\nrun echo once>>made\nsay all done") // it always can be
-	said := m.as("boss", "spawn_claude", fmt.Sprintf(`{"host":%q,"cwd":%q,"access":"ask","prompt":%s}`, to.name, filepath.Join(to.home, "work"), prompt))
+	said := m.as("boss", "spawn_claude", fmt.Sprintf(`{"host":%q,"cwd":%q,"access":"ask","prompt":%s}`, to.name, to.work(), prompt))
 	if job = jobName.FindString(said); job == "" {
 		m.Fatalf("%s: %s", m.name, said)
 	}
@@ -371,7 +374,7 @@ func TestHUB_07_FivePCsAtThreeNodes(t *testing.T) {
 	t.Logf("the job had ended %s after", time.Since(began).Round(100*time.Millisecond))
 	written.Wait()
 	f.settled(began)
-	if made, err := os.ReadFile(filepath.Join(works.home, "work", "made")); err != nil || string(made) != "once\n" {
+	if made, err := os.ReadFile(filepath.Join(works.work(), "made")); err != nil || string(made) != "once\n" {
 		t.Errorf("the job made %q, %v", made, err)
 	}
 	asks.await("the result", func() bool {

@@ -59,8 +59,18 @@ func startClaude(spec job.Spec) (*run.Run, error) {
 		return nil, err
 	}
 	c.Run = run.New(p, floor)
+	go c.name(spec.Title)
 	c.Begin(c, spec.Prompt, c.line)
 	return c.Run, nil
+}
+
+// name gives the session its title on claude's input: as --name everybody on the machine
+// could read it, and a title may be the first line of the prompt (SEC-13). A claude that does
+// not know the request keeps a title of its own.
+func (c *claude) name(title string) {
+	if title != "" {
+		_ = c.control(context.Background(), map[string]any{"subtype": "rename_session", "title": title, "source": "host"}) // it ends with the process
+	}
 }
 
 // argv is the whole command line. Values stand behind "=", so that none of them
@@ -84,7 +94,7 @@ func (c *claude) argv(spec job.Spec) []string {
 	if len(spec.Hooks) > 0 {
 		argv = append(argv, "--settings="+run.AsJSON(map[string]any{"hooks": spec.Hooks}))
 	}
-	for flag, value := range map[string]string{"--model=": spec.Model, "--effort=": spec.Effort, "--append-system-prompt=": spec.Note, "--name=": spec.Title} {
+	for flag, value := range map[string]string{"--model=": spec.Model, "--effort=": spec.Effort, "--append-system-prompt=": spec.Note} {
 		if value != "" {
 			argv = append(argv, flag+value)
 		}

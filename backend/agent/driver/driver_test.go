@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"bridge/backend/agent/driver/run"
 	"bridge/backend/bridge"
 	"bridge/backend/job"
+	"bridge/backend/trial"
 )
 
 func spec(access job.Access) job.Spec {
@@ -33,7 +35,7 @@ func TestJOB_13_ClaudesCommandLineHoldsValuesOnly(t *testing.T) {
 		argv := (&claude{session: "s"}).argv(spec(access))
 		line := strings.Join(argv, "\n") + "\n"
 		for _, want := range []string{
-			"--permission-mode=" + mode, "--model=--dangerously-skip-permissions", "--append-system-prompt=-n", "--name=$(touch x)",
+			"--permission-mode=" + mode, "--model=--dangerously-skip-permissions", "--append-system-prompt=-n",
 			"--strict-mcp-config", "--setting-sources=", "--permission-prompt-tool=stdio", "--session-id=s", "--allowedTools=mcp__bridge",
 			`--settings={"hooks":{"Stop":[]}}`,
 		} {
@@ -41,8 +43,57 @@ func TestJOB_13_ClaudesCommandLineHoldsValuesOnly(t *testing.T) {
 				t.Errorf("%s: no argument %s in\n%s", access, want, line)
 			}
 		}
-		if strings.Contains(line, "the-secret") || strings.Contains(line, "the-prompt") || strings.Contains(line, "\n--dangerously") {
+		if strings.Contains(line, "the-secret") || strings.Contains(line, "the-prompt") || strings.Contains(line, "$(touch x)") || strings.Contains(line, "\n--dangerously") {
 			t.Errorf("%s: the command line says too much:\n%s", access, line)
+		}
+	}
+}
+
+// TestSEC_13_ClaudeReadsItsTitleOnItsInput: neither the title, which may be the first line of
+// the prompt, nor the prompt itself is on the command line.
+func TestSEC_13_ClaudeReadsItsTitleOnItsInput(t *testing.T) {
+	for _, title := range []string{"", "The staging password is hunter2"} {
+		folder := t.TempDir()
+		said, called := filepath.Join(folder, "said"), filepath.Join(folder, "called")
+		s := spec(job.AccessEdit)
+		s.Command = []string{"/bin/sh", "-c", `printf '%s\n' "$@" > ` + called + `; cat > ` + said, "sh"}
+		s.Title, s.Folder, s.StateFolder = title, folder, folder
+		started, err := startClaude(s)
+		if err != nil {
+			t.Skip("no shell on this system:", err)
+		}
+		go func() {
+			for range started.Events() { //nolint:revive // they are not of interest
+			}
+		}()
+		want := []string{`"the-prompt"`}
+		if title != "" {
+			want = append(want, `"subtype":"rename_session"`, `"title":"`+title+`"`)
+		}
+		deadline := time.Now().Add(trial.Patience)
+		for missing := "all"; missing != ""; time.Sleep(5 * time.Millisecond) {
+			text, _ := os.ReadFile(said) // it may not be there so far
+			missing = ""
+			for _, words := range want {
+				if !strings.Contains(string(text), words) {
+					missing = words
+				}
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("claude reads %q, and not %s", text, missing)
+			}
+		}
+		argv, err := os.ReadFile(called)
+		if err != nil || strings.Contains(string(argv), "hunter2") || strings.Contains(string(argv), "the-prompt") || strings.Contains(string(argv), "--name") {
+			t.Errorf("the command line is %s, %v", argv, err)
+		}
+		ended, end := context.WithCancel(t.Context())
+		end() // it answers no request
+		if err := started.Close(ended); err != nil {
+			t.Error(err)
+		}
+		if text, _ := os.ReadFile(said); title == "" && strings.Contains(string(text), "rename_session") {
+			t.Errorf("without a title claude reads %s", text)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
 	"bridge/backend/proc"
@@ -34,7 +35,7 @@ func (b *Book) environment() []string {
 // each has heard enough or the CLI ends. It is gone when talk returns.
 func talk(ctx context.Context, argv, env, says []string, each func(line []byte) (enough bool)) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env, cmd.Dir, cmd.WaitDelay = env, os.TempDir(), leaveTime
+	cmd.Env, cmd.Dir, cmd.WaitDelay = env, agent.AskFolder(), leaveTime
 	cmd.Cancel = func() error { return proc.KillTree(cmd.Process.Pid) }
 	var stderr tail
 	cmd.Stderr = &stderr

@@ -20,8 +20,10 @@ import (
 const codexAskTimeout = 15 * time.Second
 
 // codexQuiet is the configuration of the throw-away codex home in which the
-// question is asked: nothing of it reaches for the network.
+// question is asked: nothing of it reaches for the network, and no folder above it counts,
+// which others may write into (SEC-13).
 const codexQuiet = `check_for_update_on_startup = false
+project_root_markers = []
 [analytics]
 enabled = false
 [feedback]

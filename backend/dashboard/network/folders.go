@@ -12,13 +12,12 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
-	"bridge/backend/remote"
 )
 
 // Folders knows which folders of this PC are too much to give away.
 type Folders struct {
-	User string // the owner's home folder; "" where that is not known
-	Home string // where Bridge keeps its own
+	// Reserved refuses a folder in which no job may write (SEC-09): it allows nothing.
+	Reserved func(folder string) error
 }
 
 // check refuses folders that are not to be allowed, and returns the others as they are
@@ -31,6 +30,9 @@ func (f Folders) check(before, wanted []string) ([]string, error) {
 			canonical, err := checkRoot(root)
 			if err != nil {
 				return nil, err
+			}
+			if err := f.Reserved(canonical); err != nil {
+				return nil, bridge.WithCause(bridge.Invalid, err, err.Error())
 			}
 			root = canonical
 		}
@@ -94,38 +96,14 @@ func (f Folders) warning(root string) string {
 	if err != nil {
 		return fmt.Sprintf("%s is not there now: no job starts in it.", root)
 	}
+	if err := f.Reserved(canonical); err != nil {
+		return fmt.Sprintf("%s allows nothing: %s.", root, err)
+	}
 	switch {
-	case isTop(canonical):
-		return fmt.Sprintf("%s is everything on this PC.", root)
-	case f.User != "" && remote.IsWithin(canonical, follow(f.User)):
-		return fmt.Sprintf("%s holds your whole home folder: keys, mail, browser profiles and the settings of every program, Bridge's too.", root)
-	case remote.IsWithin(canonical, follow(f.Home)):
-		return fmt.Sprintf("%s holds Bridge's own folder: a job there could change what other PCs may do.", root)
-	case remote.IsWithin(follow(f.Home), canonical):
-		return fmt.Sprintf("%s is inside Bridge's own folder: a job there could damage it.", root)
-	case isSystem(canonical):
-		return fmt.Sprintf("%s belongs to the system, not to your projects.", root)
 	case isTop(filepath.Dir(canonical)):
 		return fmt.Sprintf("%s is a very broad folder: everything below it is allowed.", root)
 	case !sameFolder(root, canonical):
 		return fmt.Sprintf("%s is really %s: that is what is allowed.", root, canonical)
 	}
 	return ""
-}
-
-// follow is the folder with its links followed, where it is there.
-func follow(folder string) string {
-	if canonical, err := disk.Canonical(folder); err == nil {
-		return canonical
-	}
-	return folder
-}
-
-// isSystem reports whether a folder is one of the operating system's, or lies in it.
-func isSystem(folder string) bool {
-	system := []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/System", "/Library"}
-	if runtime.GOOS == "windows" {
-		system = []string{os.Getenv("SystemRoot"), os.Getenv("ProgramFiles"), os.Getenv("ProgramData"), os.Getenv("ProgramFiles(x86)")}
-	}
-	return slices.ContainsFunc(system, func(one string) bool { return one != "" && remote.IsWithin(one, folder) })
 }

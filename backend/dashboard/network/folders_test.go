@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bridge/backend/bridge"
+	"bridge/backend/config"
 )
 
 // canonicalDir is a folder of a test without links in its path.
@@ -19,6 +20,8 @@ func canonicalDir(t *testing.T) string {
 	}
 	return dir
 }
+
+var noneReserved = Folders{Reserved: func(string) error { return nil }}
 
 func mkdir(t *testing.T, parts ...string) string {
 	t.Helper()
@@ -56,19 +59,32 @@ func TestRMT_06_BadFoldersAreRefusedInASentence(t *testing.T) {
 		filepath.Join(link, "..", "link"): "is really " + src,
 		dir + "//src":                     "is really " + src,
 	} {
-		roots, err := Folders{}.check(nil, []string{root})
+		roots, err := noneReserved.check(nil, []string{root})
 		if bridge.CodeOf(err) != bridge.Invalid || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, %v, want a sentence with %q", root, roots, err, says)
 		}
 	}
 	for _, root := range []string{src, src + "/", src + "//"} {
-		if roots, err := (Folders{}).check(nil, []string{root}); err != nil || !slices.Equal(roots, []string{src}) {
+		if roots, err := noneReserved.check(nil, []string{root}); err != nil || !slices.Equal(roots, []string{src}) {
 			t.Errorf("%q: %v, %v", root, roots, err)
 		}
 	}
-	if roots, err := (Folders{}).check([]string{link, "/no/such"}, []string{"/no/such", link, src}); err != nil || !slices.Equal(roots, []string{"/no/such", link, src}) {
+	if roots, err := noneReserved.check([]string{link, "/no/such"}, []string{"/no/such", link, src}); err != nil || !slices.Equal(roots, []string{"/no/such", link, src}) {
 		t.Errorf("what was allowed before: %v, %v", roots, err)
 	}
+}
+
+// reservedBy are the folders of an owner with that home folder and that home of Bridge's.
+func reservedBy(t *testing.T, user, home string) Folders {
+	t.Helper()
+	getenv := func(name string) string {
+		return map[string]string{"HOME": user, "USERPROFILE": user}[name]
+	}
+	own, err := config.ResolveHome(home, getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Folders{Reserved: config.ReservedFolders(own, getenv).Check}
 }
 
 func TestRMT_06_BroadFoldersAreWarnedOf(t *testing.T) {
@@ -81,27 +97,42 @@ func TestRMT_06_BroadFoldersAreWarnedOf(t *testing.T) {
 	if err := os.Symlink(src, link); err != nil {
 		t.Skip("no links on this system:", err)
 	}
+	usual, other := reservedBy(t, user, home), reservedBy(t, user, elsewhere)
 	for _, tt := range []struct {
 		folders    Folders
 		root, says string
 	}{
-		{Folders{user, home}, src, ""},
-		{Folders{user, home}, user, "your whole home folder"},
-		{Folders{user, home}, filepath.Dir(user), "your whole home folder"},
-		{Folders{user, elsewhere}, filepath.Dir(elsewhere), "holds Bridge's own folder"},
-		{Folders{user, home}, home, "holds Bridge's own folder"},
-		{Folders{user, home}, mkdir(t, home, "runs"), "inside Bridge's own folder"},
-		{Folders{user, home}, link, "is really " + src},
-		{Folders{user, home}, filepath.Join(dir, "gone"), "is not there now"},
-		{Folders{user, home}, "/", "everything on this PC"},
-		{Folders{user, home}, "/etc", "belongs to the system"},
-		{Folders{user, home}, "/usr/share", "belongs to the system"},
-		{Folders{"/nowhere/anna", "/nowhere/bridge"}, "/tmp", "very broad"},
-		{Folders{"", home}, src, ""},
+		{usual, src, ""},
+		{usual, user, "allows nothing: no job may write in " + user + ": that folder is your home folder"},
+		{usual, filepath.Dir(user), "which holds"},
+		{other, filepath.Dir(elsewhere), "which holds what Bridge keeps"},
+		{usual, home, "that folder holds what Bridge keeps"},
+		{usual, mkdir(t, home, "runs"), "lies in " + home},
+		{usual, mkdir(t, user, ".ssh"), "keys and passwords"},
+		{usual, link, "is really " + src},
+		{usual, filepath.Join(dir, "gone"), "is not there now"},
+		{usual, "/", "belongs to the system"},
+		{usual, "/etc", "belongs to the system"},
+		{usual, "/usr/share", "belongs to the system"},
+		{reservedBy(t, "/nowhere/anna", "/nowhere/bridge"), "/tmp", "very broad"},
 	} {
 		got := tt.folders.warning(tt.root)
 		if tt.says == "" && got != "" || !strings.Contains(got, tt.says) {
 			t.Errorf("%s: %q, want %q", tt.root, got, tt.says)
 		}
+	}
+}
+
+func TestSEC_09_AReservedFolderIsNotAllowedToOtherPCs(t *testing.T) {
+	dir := canonicalDir(t)
+	user := mkdir(t, dir, "home", "anna")
+	folders := reservedBy(t, user, mkdir(t, user, ".bridge"))
+	for _, root := range []string{user, filepath.Dir(user), mkdir(t, user, ".ssh"), mkdir(t, user, ".bridge", "jobs"), mkdir(t, user, ".config"), "/etc"} {
+		if roots, err := folders.check(nil, []string{root}); bridge.CodeOf(err) != bridge.Invalid || !strings.Contains(err.Error(), root) || !strings.Contains(err.Error(), "no job may write") {
+			t.Errorf("%s: %v, %v", root, roots, err)
+		}
+	}
+	if roots, err := folders.check([]string{user}, []string{user, mkdir(t, user, "src")}); err != nil || len(roots) != 2 {
+		t.Errorf("what was there before stays, and allows nothing: %v, %v", roots, err)
 	}
 }

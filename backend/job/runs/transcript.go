@@ -2,9 +2,11 @@ package runs
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
+	"bridge/backend/bridge"
 	"bridge/backend/job"
 )
 
@@ -24,7 +26,7 @@ type Said struct {
 	Input  json.RawMessage `json:"input,omitempty"`
 	State  job.StepState   `json:"state,omitempty"`
 	Exit   *int            `json:"exit,omitempty"`
-	Cut    bool            `json:"cut,omitempty"` // Text or Input was longer than MaxSaidBytes
+	Cut    bool            `json:"cut,omitempty"` // something of the line was longer than is kept
 	Answer job.Decision    `json:"answer,omitempty"`
 }
 
@@ -43,9 +45,11 @@ const (
 	SaidEnd      SaidKind = "end" // of a turn that is no answer: why
 )
 
-// MaxSaidBytes bounds what a line keeps of a tool's input and of what it gave. Words
-// are never cut.
+// MaxSaidBytes bounds what a line keeps of a tool's input and of what it gave.
 const MaxSaidBytes = 256 << 10
+
+// MaxLineBytes bounds a line, with its end (SEC-11).
+const MaxLineBytes = 1 << 20
 
 // Encode writes the line, with its end.
 func (s Said) Encode() ([]byte, error) {
@@ -56,12 +60,38 @@ func (s Said) Encode() ([]byte, error) {
 	if len(s.Input) > MaxSaidBytes || len(s.Input) > 0 && !json.Valid(s.Input) {
 		s.Input, s.Cut = nil, true
 	}
-	data, err := json.Marshal(s)
-	return append(data, '\n'), err
+	return s.encodeWithin(MaxLineBytes - 1)
 }
 
+// encodeWithin writes the line in at most so many bytes. What does not fit is cut, and the
+// text says so.
+func (s Said) encodeWithin(most int) ([]byte, error) {
+	said := len(s.Text)
+	for room := most; ; {
+		if len(s.Text) > room {
+			s.Text, s.Cut = cutBytes(s.Text, room), true
+		}
+		line := s
+		if line.Cut && len(s.Text) < said {
+			line.Text += fmt.Sprintf("\n[Bridge cut this line of its transcript: the text has %s.]", bridge.Size(int64(said)))
+		}
+		data, err := json.Marshal(line)
+		if err != nil || len(data) <= most {
+			return append(data, '\n'), err
+		}
+		room = max(len(s.Text)-(len(data)-most)-noteBytes, room/2) // escapes make a text longer
+		s.Input, s.ID, s.Tool, s.By, s.Cut = nil, clip(s.ID), clip(s.Tool), clip(s.By), true
+	}
+}
+
+// noteBytes is room for the note that a cut line ends with.
+const noteBytes = 128
+
+// clip is the begin of what has a few letters as a rule.
+func clip(name string) string { return cutBytes(name, min(len(name), 1024)) }
+
 func cutBytes(text string, most int) string {
-	for most > 0 && !utf8.RuneStart(text[most]) {
+	for most > 0 && most < len(text) && !utf8.RuneStart(text[most]) {
 		most--
 	}
 	return text[:most]

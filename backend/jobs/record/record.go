@@ -133,7 +133,7 @@ func Keep(ctx context.Context, to Transcripts, home string, one job.Job) error {
 // later.
 func fill(piece *store.Transcript, lines *bufio.Reader) (more bool, err error) {
 	for read := 0; read < pieceBytes && len(piece.Lines) < pieceLines; {
-		line, err := lines.ReadBytes('\n')
+		line, size, err := readLine(lines, maxLineBytes)
 		if errors.Is(err, io.EOF) {
 			return false, nil
 		}
@@ -143,8 +143,29 @@ func fill(piece *store.Transcript, lines *bufio.Reader) (more bool, err error) {
 		if said, ok := runs.DecodeSaid(line); ok && said.Words() != "" {
 			piece.Lines = append(piece.Lines, store.TranscriptLine{Offset: piece.Upto, At: int64(said.At), Kind: string(said.Kind), Body: said.Words()})
 		}
-		piece.Upto += int64(len(line))
-		read += len(line)
+		piece.Upto += size
+		read += int(min(size, pieceBytes))
 	}
 	return true, nil
+}
+
+// maxLineBytes bounds a line that is read. Runners write shorter ones (runs.MaxLineBytes);
+// those before them wrote words whole.
+const maxLineBytes = 8 << 20
+
+// readLine reads a line with its end, and returns its size in the file. Of one over the
+// limit it returns nothing but the size. io.EOF where the last line has no end.
+func readLine(lines *bufio.Reader, most int) (line []byte, size int64, err error) {
+	for {
+		part, err := lines.ReadSlice('\n')
+		size += int64(len(part))
+		if size <= int64(most) {
+			line = append(line, part...)
+		} else {
+			line = nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, size, err
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -70,9 +71,14 @@ type program struct {
 	at func(runner.Step)
 }
 
+// runnerMemory is how many bytes a runner's memory may reach before it is tidied up more
+// often: there are as many runners as jobs (SEC-11).
+const runnerMemory = 56 << 20
+
 // drive is the process of a job's runner: what a job leaves behind falls to it. Its
 // lease keeps a restore or a fix away while it writes.
 func (p program) drive(ctx context.Context, folder string) (err error) {
+	debug.SetMemoryLimit(runnerMemory)
 	if folder, err = jobFolder(p.Home, folder); err != nil {
 		return err
 	}
@@ -127,8 +133,8 @@ func (p program) runnerOptions(folder string, reconnector *ipc.Reconnector, log 
 	return runner.Options{
 		Folder: folder, Logs: filepath.Join(p.Home.Dir(), "runs"), Approvals: filepath.Join(p.Home.Dir(), "approvals"),
 		Worktrees: p.Home.Worktrees(), Driver: driver.For,
-		Fit: p.fitJob,
-		Git: git, SetUp: settings.Jobs.SetUp,
+		Fit: p.fitJob, CheckFolder: config.ReservedFolders(p.Home, p.Getenv).Check,
+		Git: git, SetUp: settings.Jobs.SetUp, MaxLogBytes: settings.Jobs.MaxLogBytes,
 		Broker: runner.Link(reconnector), Patience: resultPatience, Now: p.Now, Log: log, At: p.at,
 	}
 }

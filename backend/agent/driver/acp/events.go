@@ -15,7 +15,7 @@ import (
 type reader struct {
 	steps     map[string]*step
 	questions map[string]string // the question of each step that waits for one
-	words     strings.Builder   // of the model, since its last step
+	words     run.Words         // of the model, since its last step
 	usage     job.Usage
 }
 
@@ -132,7 +132,7 @@ func (a *agent) update(params json.RawMessage) {
 			Text string `json:"text"`
 		}
 		json.Unmarshal(told.Content, &content) //nolint:errcheck // a picture has no words
-		a.words.WriteString(content.Text)
+		a.words.Add(content.Text)
 	case "agent_thought_chunk", "plan":
 		a.works()
 	case "tool_call", "tool_call_update":
@@ -222,8 +222,7 @@ func (a *agent) began(id string, s *step) {
 
 // speak tells the words of the model that are complete.
 func (a *agent) speak() string {
-	words := a.words.String()
-	a.words.Reset()
+	words := a.words.Take()
 	if strings.TrimSpace(words) != "" {
 		a.Put(job.Text{Text: words})
 	}

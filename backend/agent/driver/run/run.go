@@ -290,6 +290,7 @@ func (r *Run) EndTurn(end job.TurnEnded, idle bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turn = !idle
+	end.Text = cutAnswer(end.Text)
 	r.feed.put(end)
 	r.showLocked()
 }
@@ -326,8 +327,22 @@ func (r *Run) Rest() {
 	r.showLocked()
 }
 
-// Put tells of something else that happened.
-func (r *Run) Put(events ...job.Event) { r.feed.put(events...) }
+// Put tells of something else that happened. It waits while whoever follows the events is
+// far behind: the CLI waits with it (SEC-11).
+func (r *Run) Put(events ...job.Event) {
+	for i, event := range events {
+		switch e := event.(type) {
+		case job.Text:
+			e.Text = cutAnswer(e.Text)
+			events[i] = e
+		case job.StepStarted:
+			e.Subject = cutText(e.Subject, mostOfSubject)
+			events[i] = e
+		}
+	}
+	r.feed.waitForRoom()
+	r.feed.put(events...)
+}
 
 // Session is the id of the session, "" while there is none.
 func (r *Run) Session() string {
