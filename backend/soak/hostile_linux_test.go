@@ -286,7 +286,7 @@ func TestRMT_13_AReplayedSpawnStartsOneRunner(t *testing.T) {
 	if len(states) != 9 || len(again) == 0 || again[0] != job.Finished {
 		t.Errorf("it is answered with %v, then with %v", states, again)
 	}
-	starts := strings.Fields(read(startsFile(two.pcs[0].config)))
+	starts := strings.Fields(written(two.pcs[0].home.Dir(), two.pcs[0].config, "starts"))
 	found := (&ruin{world: two.pcs[0].world}).jobs(func(job.Job) bool { return true })
 	if len(starts) != 2 || starts[0] != name || len(found) != 1 || found[0].Run != 1 {
 		t.Errorf("there are the jobs %+v, begun as %v", found, starts)

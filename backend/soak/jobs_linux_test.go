@@ -35,6 +35,20 @@ const startsEnv = "CLAUDE_CONFIG_DIR"
 
 func startsFile(config string) string { return filepath.Join(config, "projects", "starts") }
 
+// written returns what agents of a home's jobs have written to the file of that name in
+// their configuration: below the sandbox each job has a folder of its own for it.
+func written(home, config, name string) string {
+	files, _ := filepath.Glob(filepath.Join(home, "jobs", "*", "claude", "projects", name)) // the pattern is well formed
+	var all strings.Builder
+	for _, file := range append(files, filepath.Join(config, "projects", name)) {
+		all.WriteString(read(file))
+	}
+	return all.String()
+}
+
+// ownConfig is how a command of an agent names a file in its configuration.
+func ownConfig(name string) string { return `"$` + startsEnv + `"/projects/` + name }
+
 func noteStart() {
 	config := os.Getenv(startsEnv)
 	if config == "" || !slices.Contains(os.Args, "-p") {
@@ -307,15 +321,15 @@ type life struct {
 
 func (l *life) work() string { return "work-" + l.id + ".txt" }
 
-func (l *life) ledger() string  { return filepath.Join(l.config, "projects", "ledger-"+l.id) }
-func (l *life) commits() string { return filepath.Join(l.config, "projects", "commits-"+l.id) }
+func (l *life) ledger() string  { return written(l.home.Dir(), l.config, "ledger-"+l.id) }
+func (l *life) commits() string { return written(l.home.Dir(), l.config, "commits-"+l.id) }
 
 // doing is what the agent does on one word: its file, its ledger.
 func (l *life) doing() (token, line string) {
 	l.words++
 	token = fmt.Sprintf("%s.%d", l.id, l.words)
 	l.said = append(l.said, token)
-	return token, fmt.Sprintf("do echo %s >> %s && echo %s >> %s", token, l.work(), token, l.ledger())
+	return token, fmt.Sprintf("do echo %s >> %s && echo %s >> %s", token, l.work(), token, ownConfig("ledger-"+l.id))
 }
 
 // script is the prompt of a run that comes to that death.
@@ -324,7 +338,7 @@ func (l *life) script(d death) (token, gate, prompt string) {
 	gate = filepath.Join(l.dir, "gate-"+token)
 	lines := []string{line, "do (setsid sleep 1000 & sleep 1000) >/dev/null 2>&1 &"}
 	if l.asks {
-		lines = append(lines, "run echo asked", fmt.Sprintf("do git add -A && git commit -qm %s && git rev-parse HEAD >> %s", token, l.commits()))
+		lines = append(lines, "run echo asked", fmt.Sprintf("do git add -A && git commit -qm %s && git rev-parse HEAD >> %s", token, ownConfig("commits-"+l.id)))
 	}
 	lines = append(lines, "do echo more >> "+l.work(), "wait "+gate, "say done "+token)
 	if d.at != "" {
@@ -353,7 +367,7 @@ func (l *life) run(d death, disturbed bool) error {
 		if spec := l.spec(); strings.Contains(spec.Prompt, token) {
 			number = spec.Run
 		}
-		return number != 0 || l.has(l.ledger(), token) // said to one that went on
+		return number != 0 || slices.Contains(strings.Fields(l.ledger()), token) // said to one that went on
 	})
 	if !disturbed {
 		touch(gate)
@@ -430,7 +444,7 @@ func (l *life) carryOut(d death, number int, token, gate string) (killed bool, e
 	case d.at == runner.StepNoted || d.at == runner.StepSent:
 		within(settle, func() bool {
 			l.release(name)
-			return l.has(l.ledger(), token) || l.isTold(number)
+			return slices.Contains(strings.Fields(l.ledger()), token) || l.isTold(number)
 		})
 		_, line := l.doing()
 		s, _ := l.boss.server()
@@ -519,7 +533,7 @@ func (l *life) settled(number int, token string, d *death) error {
 	told := within(3*settle, func() bool {
 		l.release("")
 		if number == 0 {
-			if spec := l.spec(); strings.Contains(spec.Prompt, token) || l.has(l.ledger(), token) {
+			if spec := l.spec(); strings.Contains(spec.Prompt, token) || slices.Contains(strings.Fields(l.ledger()), token) {
 				number = spec.Run
 			}
 		}
@@ -671,13 +685,13 @@ func (l *life) workIsThere(one job.Job) error {
 	if l.asks && one.Worktree.IsMade() {
 		onBranch, _ := l.yard.try("show", one.Worktree.Branch+":"+l.work())
 		have = read(filepath.Join(one.Worktree.Path, l.work())) + onBranch
-		for _, commit := range strings.Fields(read(l.commits())) {
+		for _, commit := range strings.Fields(l.commits()) {
 			if out, err := l.yard.try("merge-base", "--is-ancestor", commit, one.Worktree.Branch); err != nil {
 				return fmt.Errorf("%s: the commit %s is not on %s: %s", l.name, commit, one.Worktree.Branch, out)
 			}
 		}
 	}
-	done := strings.Fields(read(l.ledger()))
+	done := strings.Fields(l.ledger())
 	for i, token := range done {
 		switch said := slices.Contains(done[:i], token); {
 		case said && l.broken[token]:
@@ -692,10 +706,6 @@ func (l *life) workIsThere(one job.Job) error {
 		}
 	}
 	return nil
-}
-
-func (l *life) has(path, token string) bool {
-	return slices.Contains(strings.Fields(read(path)), token)
 }
 
 func read(path string) string {
@@ -815,7 +825,7 @@ func (r *ruin) count(all []*lane, yards []*yard, took time.Duration) {
 	allowed := r.noneTwice()
 	r.storedOnce()
 	starts := map[string]int{}
-	lines := strings.Split(strings.TrimSpace(read(startsFile(r.config))), "\n")
+	lines := strings.Split(strings.TrimSpace(written(r.home.Dir(), r.config, "starts")), "\n")
 	twice := 0
 	for _, line := range lines {
 		if starts[line]++; starts[line] > 1 {

@@ -162,7 +162,7 @@ type errand struct {
 
 func (e *errand) folder() string { return filepath.Join(e.pcs[1].home.Dir(), "jobs", e.name) }
 func (e *errand) ledger() string {
-	return filepath.Join(e.pcs[1].config, "projects", "ledger-"+e.id)
+	return written(e.pcs[1].home.Dir(), e.pcs[1].config, "ledger-"+e.id)
 }
 
 func (e *errand) spec() (spec runs.SpecFile) {
@@ -199,7 +199,7 @@ func (e *errand) run(disturbed bool) error {
 	e.words++
 	token := fmt.Sprintf("%s.%d", e.id, e.words)
 	e.tokens = append(e.tokens, token)
-	lines := []string{fmt.Sprintf("do echo %s >> %s", token, e.ledger()), "do sleep 0." + strconv.Itoa(rand.IntN(6)), "say done " + token}
+	lines := []string{fmt.Sprintf("do echo %s >> %s", token, ownConfig("ledger-"+e.id)), "do sleep 0." + strconv.Itoa(rand.IntN(6)), "say done " + token}
 	var step runner.Step
 	moment := rand.IntN(4)
 	if disturbed && moment >= 2 {
@@ -299,7 +299,7 @@ func (s *strife) note(err error, took time.Duration) {
 
 // heard reports whether the second PC has these words.
 func (e *errand) heard(token string) bool {
-	said := e.spec().Prompt + read(filepath.Join(e.folder(), "orders.json")) + read(e.ledger())
+	said := e.spec().Prompt + read(filepath.Join(e.folder(), "orders.json")) + e.ledger()
 	for _, one := range e.pcs[1].jobs(func(one job.Job) bool { return one.Name == e.name }) {
 		said += strings.Join(one.QueuedMessages, "\n") + one.Prompt
 	}
@@ -425,7 +425,7 @@ func newStrife(t *testing.T) *strife {
 	s.pcs[0].allow(config.Network{Enabled: true, Messages: config.Sharing{AllowPeers: []string{"two"}}})
 	s.pcs[1].allow(config.Network{
 		Enabled: true, Messages: config.Sharing{AllowPeers: []string{"one"}},
-		RemoteJobs: remote.RemoteJobs{Enabled: true, AllowRoots: []string{s.pcs[1].dir}, Agents: []bridge.AgentKind{bridge.Claude}, AllowPeers: []string{"one"}},
+		RemoteJobs: remote.RemoteJobs{Enabled: true, AllowRoots: []string{work}, Agents: []bridge.AgentKind{bridge.Claude}, AllowPeers: []string{"one"}},
 	})
 	s.boss, s.peer = s.pcs[0].guest("boss"), s.pcs[1].guest("peer")
 	return s
@@ -532,13 +532,13 @@ func (s *strife) count(took time.Duration) {
 func (s *strife) startsOnce() (starts int) {
 	s.Helper()
 	begun := map[string]int{}
-	for line := range strings.Lines(read(startsFile(s.pcs[1].config))) {
+	for line := range strings.Lines(written(s.pcs[1].home.Dir(), s.pcs[1].config, "starts")) {
 		starts++
 		if begun[line]++; begun[line] > 1 {
 			s.Errorf("a run was begun twice (%s, %s): %s", sandbox.JobVariable, sandbox.TokenVariable, line)
 		}
 	}
-	if here := read(startsFile(s.pcs[0].config)); here != "" {
+	if here := written(s.pcs[0].home.Dir(), s.pcs[0].config, "starts"); here != "" {
 		s.Errorf("the first PC has begun %s", here)
 	}
 	return starts
@@ -547,7 +547,7 @@ func (s *strife) startsOnce() (starts int) {
 // wordsOnce wants what the job was told done once, as far as it was clear.
 func (e *errand) wordsOnce() {
 	e.Helper()
-	done := strings.Fields(read(e.ledger()))
+	done := strings.Fields(e.ledger())
 	for i, token := range done {
 		if slices.Contains(done[:i], token) && !e.doubts[token] {
 			e.Errorf("%s did %s twice", e.name, token)

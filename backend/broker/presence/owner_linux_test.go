@@ -2,6 +2,7 @@ package presence
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -56,7 +57,7 @@ func orphan(t *testing.T, name string) job.Process {
 	if err := os.Symlink(self, program); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), program, "test-init")
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "test-init") // its input tells it to end
 	input, inErr := cmd.StdinPipe()
 	output, outErr := cmd.StdoutPipe()
 	if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {
