@@ -40,8 +40,24 @@ func TestMain(m *testing.M) {
 			os.Exit(testRunJob(os.Args[2:]))
 		}
 	}
-	os.Exit(m.Run())
+	folder, err := os.MkdirTemp("", "bridge-worker")
+	if err == nil {
+		worker := filepath.Join(folder, "bridge-worker")
+		err = errors.Join(trial.Build(worker, "bridge/cmd/bridge-worker"), os.Setenv(sandboxEnv, worker))
+	}
+	code := 1
+	if err == nil {
+		code = m.Run()
+	} else {
+		println(err.Error())
+	}
+	_ = os.RemoveAll(folder) // it is the system's to clear else
+	os.Exit(code)
 }
+
+// sandboxEnv names the program that puts git below the sandbox: a whole one, for one that
+// the race detector watches takes a second to end, and there are thousands of gits.
+const sandboxEnv = "BRIDGE_TEST_WORKER"
 
 const jobName = "claude-job-0a1b2c3d"
 
@@ -103,13 +119,9 @@ func (b *bench) spec(prompt string, change ...func(*runs.SpecFile)) runs.SpecFil
 }
 
 func testOptions(home, folder string) Options {
-	program, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
 	opts := gitwork.Options{Environ: append(os.Environ(), "HOME="+home), Home: home}
 	if sandbox.Available() == nil {
-		opts.Sandbox = []string{program, "sandbox-exec"}
+		opts.Sandbox = []string{os.Getenv(sandboxEnv), "sandbox-exec"}
 	}
 	git, err := gitwork.Open(opts)
 	if err != nil {
