@@ -222,6 +222,9 @@ func (d *desktop) withoutWindow(ctx context.Context) error {
 	}
 	if d.tray == nil {
 		link, err := client.LaunchLink(ctx, api.LaunchArgs{})
+		if ctx.Err() != nil {
+			return nil // told to end meanwhile
+		}
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@
 //
 //   say WORDS              run COMMAND => EXIT      write FILE WORDS
 //   ask COMMAND            until FILE (exists)      progress PERCENT MINUTES NOTE
+//   change FILE WORDS (asks before it writes)
 //   fail WORDS             limit                    answer WORDS (the end)
 //   ticks NUMBER (lines that say when they were written, some a second)
 
@@ -40,12 +41,12 @@ async function step(item, act) {
   done({ id, ...item, status: 'completed', ...end });
 }
 
-/** The answer to a question. */
+/** The answer to a question about a command, or about a change of files without one. */
 function ask(id, command) {
   const request = `q${++items}`;
   say({
     id: request,
-    method: 'item/commandExecution/requestApproval',
+    method: `item/${command ? 'commandExecution' : 'fileChange'}/requestApproval`,
     params: { threadId: THREAD, turnId: turn, itemId: id, command, cwd, reason: 'the tests need it' },
   });
   return new Promise((answered) => asked.set(request, answered));
@@ -97,6 +98,15 @@ const acts = {
     const [file, ...text] = rest.split(' ');
     return step({ type: 'fileChange', changes: [{ path: file, diff: '' }] }, () => {
       writeFileSync(join(cwd, file), `${text.join(' ').replaceAll('\\n', '\n')}\n`);
+      return {};
+    });
+  },
+  change: (rest) => {
+    const [file, ...text] = rest.split(' ');
+    const changes = [{ path: file, diff: `+${text.join(' ')}` }];
+    return step({ type: 'fileChange', changes }, async (id) => {
+      if ((await ask(id)) !== 'accept') return { status: 'declined' };
+      writeFileSync(join(cwd, file), `${text.join(' ')}\n`);
       return {};
     });
   },

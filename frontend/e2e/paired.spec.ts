@@ -211,7 +211,7 @@ test('RMT-16 RMT-18 words, settings, answers and the end go to a run on a paired
   );
   const gate = join(src, 'gate');
   const told = await boss.call('spawn_codex', {
-    prompt: `ask rm -rf build\nuntil ${gate}\nanswer Done.`,
+    prompt: `change build.txt clean\nuntil ${gate}\nanswer Done.`,
     title: 'Clean up',
     host: 'laptop',
     cwd: src,
@@ -242,8 +242,10 @@ test('RMT-16 RMT-18 words, settings, answers and the end go to a run on a paired
     ((await (await page.request.get(`${origin}/api/approvals`)).json()) as { approvals: Asked[] }).approvals;
   await open(page, 'runs');
   await expect
-    .poll(async () => (await approvals()).map((a) => [a.job, a.state, a.detail, a.remote?.host]))
-    .toEqual([[job, 'asked', 'rm -rf build', 'laptop']]);
+    .poll(async () =>
+      (await approvals()).map((a) => [a.job, a.state, a.detail.split('\n')[0], a.remote?.host]),
+    )
+    .toEqual([[job, 'asked', 'build.txt', 'laptop']]);
   const [asked] = await approvals();
   const settings = await post('/api/subagents/settings', { job, title: 'Clean the build' });
   expect(settings.status, settings.text).toBe(200);

@@ -265,7 +265,6 @@ func (r *codexReader) asks(line appserver.Line) {
 			question.Tool = "shell, outside the sandbox"
 			question.Reason = strings.TrimSpace("It runs outside the sandbox: it may write anywhere and reach the network. " + ask.Reason)
 		} else { // under "untrusted" codex asks once, and then tries both
-			question.Tool = "shell, outside the sandbox if it fails inside"
 			question.Reason = strings.TrimSpace("If the sandbox stops this command, Codex repeats it outside: it may write anywhere and reach the network. " + ask.Reason)
 		}
 	case appserver.AsksChange:
