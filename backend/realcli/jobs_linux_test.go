@@ -188,6 +188,8 @@ type supervision struct {
 	steps    int    // of the supervisor so far
 	job      string
 	workdir  string // of the job: a worktree of its own
+	// approval is the question that the owner alone is asked; "" for none.
+	approval string
 }
 
 // call is a call of one of Bridge's tools about the job.
@@ -199,6 +201,9 @@ func (s *supervision) call(tool string, args map[string]any) realcli.Step {
 		}
 		if asked := approvalID.FindAllStringSubmatch(r.Text(), -1); args["decision"] != nil && len(asked) > 0 {
 			args["approval_id"] = asked[len(asked)-1][1]
+		}
+		if args["decision"] != nil && s.approval != "" {
+			args["approval_id"] = s.approval
 		}
 		return args
 	})
@@ -275,6 +280,39 @@ func (s *supervision) mail(gate, text string) {
 	}
 }
 
+// asked has the supervisor see the job's question. A command of codex may leave the
+// sandbox once it is allowed: the owner alone is asked about it (SEC-03).
+func (s *supervision) asked(gate, command string) {
+	s.Helper()
+	if s.kind != "codex" {
+		s.mail(gate, command)
+		return
+	}
+	var list shape.Approvals
+	s.shown("the question "+command, func(state) bool {
+		s.read("/api/approvals", &list)
+		return len(list.Approvals) > 0 && strings.Contains(list.Approvals[len(list.Approvals)-1].Detail, command)
+	})
+	s.approval = list.Approvals[len(list.Approvals)-1].ID
+	s.model.Open(s.gate(gate))
+	if r := s.answered(); shows(r, command) != 0 {
+		s.Errorf("SEC-03: the supervisor was shown %q", command)
+	}
+}
+
+// allows has the supervisor allow what was asked, or where it cannot, the owner.
+func (s *supervision) allows() {
+	s.Helper()
+	got, want := last(s.answered()), `"delivery":"applied"`
+	if s.kind == "codex" {
+		want = "only the owner of the PC"
+		s.bridge("approve", s.approval)
+	}
+	if !strings.Contains(got, want) {
+		s.Errorf("JOB-07 SEC-03: allowing is answered by %s", got)
+	}
+}
+
 func (s *supervision) begins() {
 	must(s.T, s.model.AtGate(soon(s.T), s.gate("busy")))
 	var spawned api.Spawned
@@ -292,15 +330,13 @@ func (s *supervision) begins() {
 }
 
 func (s *supervision) asks() {
-	s.mail("asked", "sh check.sh "+s.name)
-	if got := last(s.answered()); !strings.Contains(got, `"delivery":"applied"`) {
-		s.Errorf("JOB-07: allowing is answered by %s", got)
-	}
+	s.asked("asked", "sh check.sh "+s.name)
+	s.allows()
 	r := s.request("the job's second step", asks(s.gate("job"), 1))
 	if r.Count("look-at-the-moon") != 1 || r.Count("one-test-fails") != 1 {
 		s.Errorf("JOB-05 JOB-07: the job reads the message %d times and its command's output %d times, in the same turn", r.Count("look-at-the-moon"), r.Count("one-test-fails"))
 	}
-	s.mail("asked-again", "touch refused-"+s.name)
+	s.asked("asked-again", "touch refused-"+s.name)
 	s.answered()
 	r = s.request("the job's last step", asks(s.gate("job"), 2))
 	if r.Count("because-of-the-moon") != 1 {
@@ -330,8 +366,8 @@ func (s *supervision) continues() {
 
 func (s *supervision) isCancelled() {
 	s.answered()
-	s.mail("asked-to-hang", "sh hang.sh "+s.name)
-	s.answered()
+	s.asked("asked-to-hang", "sh hang.sh "+s.name)
+	s.allows()
 	s.processes("two sleeping processes of the job", func() bool { return s.count(s.job, "sleep\x001000\x00") == 2 })
 	s.model.Open(s.gate("hangs"))
 	s.answered()
