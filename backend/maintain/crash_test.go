@@ -266,7 +266,7 @@ func init() {
 			if count++; count == at {
 				fmt.Println(name)
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				select {}
+				waitToBeKilled()
 			}
 			return nil
 		}

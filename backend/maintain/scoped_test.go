@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -170,7 +171,8 @@ func init() {
 		}
 		_, err = c.Snapshots().BackupMessages(context.Background(), func(context.Context) error {
 			fmt.Println("pausing")
-			select {}
+			waitToBeKilled()
+			return nil
 		})
 		return err
 	}
@@ -202,4 +204,12 @@ func TestSTO_10_OneGenerationAtATimeAndTheLockDiesWithItsProcess(t *testing.T) {
 	if err != nil || len(pending) != 1 {
 		t.Errorf("the killed attempt: %q, %v", pending, err)
 	}
+}
+
+// waitToBeKilled waits for ever. A program whose goroutines all do that ends by itself, so
+// this one listens for a signal.
+func waitToBeKilled() {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, os.Interrupt)
+	<-ended
 }
