@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -29,6 +30,10 @@ type Jobs struct {
 	// Env sets variables of the jobs of this PC, or with null takes them away from what
 	// the owner's own terminal has (JOB-28).
 	Env map[string]*string `json:"env,omitempty"`
+	// Sockets are unix sockets of other programs to which jobs of this PC that may edit can
+	// connect: absolute paths, paths below ~/, or $NAME for the path in a variable of the
+	// job's environment (SEC-10).
+	Sockets []string `json:"sockets,omitempty"`
 	// SetUp is the command, a word each, that makes a new worktree ready (JOB-19).
 	SetUp []string `json:"setUp,omitempty"`
 	// AllowToolLevelOnly starts jobs also where the system has no floor for them, on the
@@ -93,6 +98,34 @@ func (j Jobs) Variables() []string {
 	return all
 }
 
+const (
+	homePrefix     = "~/"
+	variablePrefix = "$"
+)
+
+// isVariable reports whether a socket is named by a variable.
+func isVariable(socket string) bool {
+	name, is := strings.CutPrefix(socket, variablePrefix)
+	return is && name != "" && !strings.ContainsAny(name, "=/$")
+}
+
+// SocketPaths returns the absolute paths of Sockets. userHome is the user's home folder, and
+// getenv reads the job's environment. Variables that are not set are left out.
+func (j Jobs) SocketPaths(userHome string, getenv func(string) string) []string {
+	var paths []string
+	for _, socket := range j.Sockets {
+		if below, is := strings.CutPrefix(socket, homePrefix); is {
+			socket = filepath.Join(userHome, below)
+		} else if isVariable(socket) {
+			socket = getenv(strings.TrimPrefix(socket, variablePrefix))
+		}
+		if filepath.IsAbs(socket) {
+			paths = append(paths, socket)
+		}
+	}
+	return paths
+}
+
 // mostOfValue is how many bytes a variable may have: Linux takes 128 KiB with its name.
 const mostOfValue = 64 << 10
 
@@ -145,6 +178,11 @@ func (j Jobs) checkValues() error {
 			return fmt.Errorf("env.%s holds a zero byte, which no variable can", name)
 		case value != nil && len(*value) > mostOfValue:
 			return fmt.Errorf("env.%s has %d bytes, and a variable may have %d", name, len(*value), mostOfValue)
+		}
+	}
+	for _, socket := range j.Sockets {
+		if !filepath.IsAbs(socket) && !strings.HasPrefix(socket, homePrefix) && !isVariable(socket) {
+			return fmt.Errorf("sockets must list absolute paths, paths below ~/, or $NAME, not %q", socket)
 		}
 	}
 	if len(j.SetUp) > 0 && strings.TrimSpace(j.SetUp[0]) == "" {

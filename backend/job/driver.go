@@ -105,6 +105,11 @@ type Spec struct {
 	// Sandbox is the command that puts the floor under a program (`bridge
 	// sandbox-exec`); empty where this system has none.
 	Sandbox []string
+	// BrokerSocket is the path of the broker's socket, to which every job may connect.
+	BrokerSocket string
+	// Sockets are the paths of other programs' unix sockets to which a job that does more
+	// than read may connect.
+	Sockets []string
 	// Writable is what an edit job may write besides its folder: the git folders of
 	// a linked worktree.
 	Writable []string
@@ -393,6 +398,9 @@ func (r EndReason) IsTransient() bool {
 // or something newer than the driver.
 type Noise struct{ Line string }
 
+// SocketRefused is a unix socket to which a process of the job was not allowed to connect.
+type SocketRefused struct{ Socket string }
+
 // Exited is the last event: the CLI's process has ended.
 type Exited struct {
 	Code   int    // -1 where a signal ended it
@@ -400,23 +408,24 @@ type Exited struct {
 	Stderr string // the end of its standard error
 }
 
-func (Spawned) event()     {}
-func (Opened) event()      {}
-func (Titled) event()      {}
-func (Activity) event()    {}
-func (Accepted) event()    {}
-func (Inserted) event()    {}
-func (Text) event()        {}
-func (StepStarted) event() {}
-func (StepEnded) event()   {}
-func (Asked) event()       {}
-func (Resolved) event()    {}
-func (Withdrawn) event()   {}
-func (Retrying) event()    {}
-func (Usage) event()       {}
-func (TurnEnded) event()   {}
-func (Noise) event()       {}
-func (Exited) event()      {}
+func (Spawned) event()       {}
+func (Opened) event()        {}
+func (Titled) event()        {}
+func (Activity) event()      {}
+func (Accepted) event()      {}
+func (Inserted) event()      {}
+func (Text) event()          {}
+func (StepStarted) event()   {}
+func (StepEnded) event()     {}
+func (Asked) event()         {}
+func (Resolved) event()      {}
+func (Withdrawn) event()     {}
+func (Retrying) event()      {}
+func (Usage) event()         {}
+func (TurnEnded) event()     {}
+func (Noise) event()         {}
+func (SocketRefused) event() {}
+func (Exited) event()        {}
 
 // MaxAnswerBytes bounds the words that are kept of one turn of an agent (SEC-11).
 const MaxAnswerBytes = 32 << 20

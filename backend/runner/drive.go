@@ -357,6 +357,8 @@ func (d *drive) event(event job.Event) {
 		d.step(event)
 	case job.Asked, job.Resolved, job.Withdrawn:
 		d.question(event)
+	case job.SocketRefused:
+		d.line("! Bridge refused a connection to the socket " + e.Socket + ". You can allow it to jobs that may edit: jobs.sockets in config.json.")
 	case job.Noise:
 	}
 }

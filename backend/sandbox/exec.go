@@ -10,13 +10,29 @@ import (
 
 // Main is the command behind CommandLine, with the arguments that follow the
 // runner: it takes the floor and becomes the program, or waits for it and ends as it
-// did. It returns only when the floor or the program's start failed; then nothing ran.
+// did. It returns only when the floor or the program's start failed; then nothing ran. It is
+// also the program behind [ConnectorCommand].
 func Main(args, env []string) error {
+	if len(args) == 2 && args[0] == connectorFlag {
+		return connectAll(args[1])
+	}
 	rules, argv, err := parse(args)
 	if err != nil {
 		return err
 	}
 	return Exec(rules, argv, env)
+}
+
+// connectorFlag makes this program a connector.
+const connectorFlag = "--connector"
+
+// ConnectorCommand returns the command of a connector for the socket at path: a process
+// that connects each socket it is sent over [SupervisorFD] to that path, and answers with
+// the number of the error, 0 for none, a byte each. It ends when the other end is closed.
+// Its connections are its own for the program that listens: a process of a job that is
+// outside of the job's sandbox.
+func ConnectorCommand(runner []string, path string) []string {
+	return append(append([]string{}, runner...), connectorFlag, path)
 }
 
 func parse(args []string) (Rules, []string, error) {
@@ -34,8 +50,8 @@ func parse(args []string) (Rules, []string, error) {
 		lists := rules.lists()
 		i := slices.IndexFunc(lists, func(l list) bool { return strings.HasPrefix(arg, l.name) })
 		if i < 0 || !filepath.IsAbs(arg[len(lists[i].name):]) {
-			return Rules{}, nil, bridge.Errorf(bridge.Invalid, "unknown argument %q: use %s, %s, %s or %s and an absolute path, %s, %s or %s",
-				arg, writableFlag, unlinkedFlag, fileFlag, readableFlag, networkFlag, socketsFlag, endAllFlag)
+			return Rules{}, nil, bridge.Errorf(bridge.Invalid, "unknown argument %q: use %s, %s, %s or %s and an absolute path, %s, %s, %s, %s or %s",
+				arg, writableFlag, unlinkedFlag, fileFlag, readableFlag, networkFlag, socketsFlag, keepFlag, connectsFlag, endAllFlag)
 		}
 		*lists[i].paths = append(*lists[i].paths, arg[len(lists[i].name):])
 	}

@@ -40,6 +40,11 @@ type Rules struct {
 	// service that listens on one (systemd, docker, tmux) would do outside of the floor
 	// what it is asked.
 	NoSockets bool
+	// KeepAttributes refuses every change of a file's mode, owner, times and attributes.
+	KeepAttributes bool
+	// Supervised leaves the program's connect calls to the supervisor at [SupervisorFD], and
+	// refuses unix sockets that send without being connected.
+	Supervised bool
 	// EndAll ends everything that the program started when the program ends. A parent
 	// waits for it then, below the same floor.
 	EndAll bool
@@ -52,6 +57,8 @@ const (
 	readableFlag = "--readable="
 	networkFlag  = "--no-network"
 	socketsFlag  = "--no-sockets"
+	keepFlag     = "--keep-attributes"
+	connectsFlag = "--supervised"
 	endAllFlag   = "--end-all"
 	endOfFlags   = "--"
 )
@@ -90,5 +97,5 @@ type flag struct {
 }
 
 func (r *Rules) flags() []flag {
-	return []flag{{networkFlag, &r.NoNetwork}, {socketsFlag, &r.NoSockets}, {endAllFlag, &r.EndAll}}
+	return []flag{{networkFlag, &r.NoNetwork}, {socketsFlag, &r.NoSockets}, {keepFlag, &r.KeepAttributes}, {connectsFlag, &r.Supervised}, {endAllFlag, &r.EndAll}}
 }

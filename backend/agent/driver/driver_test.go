@@ -151,7 +151,7 @@ func TestJOB_14_OpenCodesCommandsReachNoNetworkUnderRead(t *testing.T) {
 			continue
 		}
 		said, err := exec.CommandContext(t.Context(), shell, "-c", "a  b").CombinedOutput()
-		want := "sandbox --writable=" + run.Temporary(at) + " --no-network -- /bin/" + name + " -c a  b\n"
+		want := "sandbox --writable=" + run.Temporary(at) + " --no-network --keep-attributes -- /bin/" + name + " -c a  b\n"
 		if err != nil || string(said) != want {
 			t.Errorf("with SHELL=%s it runs %q, %v; want %q", own, said, err, want)
 		}

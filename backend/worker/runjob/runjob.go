@@ -163,7 +163,11 @@ func (p program) fitJob(spec job.Spec) (job.Spec, error) {
 	if delegates {
 		spec.Bridge.Args = append(spec.Bridge.Args, "--delegate")
 	}
-	spec.Sandbox = Sandbox(p.Own)
+	spec.Sandbox, spec.BrokerSocket = Sandbox(p.Own), p.Home.Socket()
+	if !spec.Unlinked { // a paired PC reaches no program of this one's
+		env := run.Environment(spec)
+		spec.Sockets = settings.Jobs.SocketPaths(run.UserHome(env), env.Get)
+	}
 	return spec, nil
 }
 

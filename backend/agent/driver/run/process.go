@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"bridge/backend/job"
 	"bridge/backend/proc"
 	"bridge/backend/sandbox"
+	"bridge/backend/sandbox/connects"
 )
 
 const (
@@ -61,6 +63,9 @@ type Process struct {
 	stderr *tail
 	ended  chan struct{} // closed when the process has ended and was collected
 	after  func()        // called then; may be nil
+	// connections answers the connect calls of the process and of all that it has started
+	// until the process has ended; nil for none.
+	connections *connects.Supervisor
 
 	writing chan struct{} // one token: who holds it writes to stdin
 }
@@ -74,13 +79,38 @@ type Command struct {
 	Readable []string // what a job of a paired PC reads of the CLI's state; other jobs read everything
 	After    func()   // called when the process has ended; may be nil
 	Floor    job.Floor
+
+	connections *connects.Supervisor // answers the connect calls below the sandbox; nil for none
+}
+
+func (c Command) release() {
+	if c.connections != nil {
+		c.connections.Close()
+	}
+}
+
+// policy returns to which unix sockets a job connects: the broker's, those in the folders
+// that it may write, and those that the owner allows to jobs that do more than read.
+func policy(spec job.Spec, rules sandbox.Rules) connects.Policy {
+	allowed := connects.Policy{Broker: spec.BrokerSocket}
+	for _, folder := range slices.Concat(rules.Writable, rules.Unlinked) {
+		if real, err := filepath.EvalSymlinks(folder); err == nil { // one that is not there has no sockets
+			allowed.Folders = append(allowed.Folders, real)
+		}
+	}
+	if spec.Access != job.AccessRead {
+		allowed.Sockets = spec.Sockets
+	}
+	return allowed
 }
 
 // Rules returns what a job of that access writes below the sandbox, whatever its agent is:
-// its temporary folder, and its folder unless it only reads.
+// its temporary folder, and its folder unless it only reads. A job that reads changes no
+// file's attributes either (SEC-10).
 func Rules(spec job.Spec) sandbox.Rules {
 	rules := sandbox.Rules{Writable: []string{Temporary(spec)}}
 	if spec.Access == job.AccessRead {
+		rules.KeepAttributes = true
 		return rules
 	}
 	own := &rules.Writable
@@ -107,6 +137,11 @@ func Launch(spec job.Spec, c Command) (*Process, error) {
 				return nil, fmt.Errorf("make what job %s may write: %w", spec.Job, err)
 			}
 		}
+		supervisor, err := connects.New(policy(spec, rules), spec.Sandbox)
+		if err != nil {
+			return nil, fmt.Errorf("supervise the connections of job %s: %w", spec.Job, err)
+		}
+		rules.Supervised, c.connections = true, supervisor
 		c.Argv = sandbox.CommandLine(spec.Sandbox, rules, c.Argv)
 	}
 	if !spec.Unlinked {
@@ -115,6 +150,7 @@ func Launch(spec job.Spec, c Command) (*Process, error) {
 	// What is checked is what is entered: the folder is held while the CLI starts.
 	held, err := sandbox.HoldFolder(spec.Folder)
 	if err != nil {
+		c.release()
 		return nil, err
 	}
 	defer held.Close()
@@ -132,6 +168,7 @@ func start(c Command, folder string) (*Process, error) {
 		read, write, err := os.Pipe()
 		if err != nil {
 			closeAll()
+			c.release()
 			return nil, fmt.Errorf("start %s: %w", c.Argv[0], err)
 		}
 		files = append(files, read, write)
@@ -140,16 +177,23 @@ func start(c Command, folder string) (*Process, error) {
 	cmd.Env, cmd.Dir = c.Env.list(), folder
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[3], files[5]
 	leadSession(cmd)
+	if c.connections != nil {
+		cmd.ExtraFiles = []*os.File{c.connections.File()} // sandbox.SupervisorFD
+	}
 	if err := sandbox.StartLeader(cmd); err != nil {
 		closeAll()
+		c.release()
 		return nil, bridge.Errorf(bridge.Unavailable, "start %s: %w", c.Argv[0], err)
+	}
+	if c.connections != nil {
+		c.connections.Start(cmd.Process.Pid)
 	}
 	for _, theirs := range []*os.File{files[0], files[3], files[5]} {
 		theirs.Close()
 	}
 	p := &Process{
 		cmd: cmd, stdin: files[1], stdout: files[2], stderr: &tail{},
-		ended: make(chan struct{}), writing: make(chan struct{}, 1), after: c.After,
+		ended: make(chan struct{}), writing: make(chan struct{}, 1), after: c.After, connections: c.connections,
 	}
 	go p.collect(files[4])
 	return p, nil
@@ -173,6 +217,9 @@ func (p *Process) collect(stderr *os.File) {
 	}
 	<-drained
 	p.stdin.Close()
+	if p.connections != nil {
+		p.connections.Close()
+	}
 	if p.after != nil {
 		p.after()
 	}

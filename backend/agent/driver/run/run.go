@@ -11,6 +11,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/job"
+	"bridge/backend/sandbox/connects"
 )
 
 // interruptTime is what a CLI gets to end its turn before Close goes on; the
@@ -76,7 +77,22 @@ func New(p *Process, floor job.Floor) *Run {
 		messages: map[string]*sent{}, questions: map[string]*asked{}, closed: make(chan struct{}),
 	}
 	r.feed.put(job.Spawned{Processes: []job.Process{p.identity()}, Floor: floor})
+	if p.connections != nil {
+		go r.tellRefused(p.connections)
+	}
 	return r
+}
+
+// tellRefused tells of sockets to which the job's processes were not allowed to connect.
+func (r *Run) tellRefused(connections *connects.Supervisor) {
+	for {
+		select {
+		case path := <-connections.Refused():
+			r.feed.put(job.SocketRefused{Socket: bridge.OneLine(path)})
+		case <-connections.Done():
+			return
+		}
+	}
 }
 
 // Begin reads the CLI's lines until it ends, and hands the prompt over.

@@ -1,0 +1,5 @@
+package connects_test
+
+import "unsafe"
+
+func addressOf(data []byte) uintptr { return uintptr(unsafe.Pointer(&data[0])) }
