@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
+	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"bridge/backend/agent/driver/standin"
 	"bridge/backend/hook"
@@ -56,6 +58,8 @@ func TestMain(m *testing.M) {
 		"session":       func() { exitWith(session(os.Args[1:], os.Stdout)) },
 		"mute":          func() { exitWith(mute(os.Args[1])) },
 		"worker":        func() { exitWith(writingWorker()) },
+		// untold DATABASE fails while there is something to tell another PC of its messages.
+		"untold": func() { exitWith(checkUntold(os.Args[1])) },
 		// visit FILE: opens the launch link in that file, as a browser does.
 		"visit":       func() { exitWith(openPage(os.Args[1], os.Stdout)) },
 		"visithidden": func() { exitWith(openPageHidden(os.Args[1], os.Stdout)) },
@@ -65,6 +69,22 @@ func TestMain(m *testing.M) {
 	}
 	maps.Copy(programs, jobPrograms)
 	testscript.Main(m, programs)
+}
+
+// checkUntold fails while a store has receipts that were not given to the other PC or its
+// hub.
+func checkUntold(path string) (err error) {
+	store, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	count := 0
+	err = store.QueryRow("SELECT count(*) FROM remote_inbox WHERE news > told").Scan(&count)
+	if err == nil && count > 0 {
+		err = fmt.Errorf("%d receipts are not told", count)
+	}
+	return err
 }
 
 func hubMain() int {
