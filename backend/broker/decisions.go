@@ -169,15 +169,17 @@ func (p *decisions) catchUp(ctx context.Context, target decision.Target) error {
 		}
 	}
 	var missing []store.Notification
-	for i := len(current) - 1; i >= 0; i-- { // oldest first, as they were made
-		if told[current[i].ID] {
-			continue
+	missed, rest := decision.Missed(current, told)
+	for i, revision := range missed { // oldest first, as they were made
+		news := decision.News{Revision: revision, Beside: beside[revision.ID]}
+		if i == len(missed)-1 {
+			news.Rest = len(rest)
 		}
-		one := store.Notifications(current[i], newMessageID(), []decision.Target{target})
-		one[0].Message.CreatedAt = p.nowMillis()
-		one[0].Message.Body = decision.News{Revision: current[i], Beside: beside[current[i].ID]}.Body()
-		missing = append(missing, one...)
+		list := store.Notifications(revision, newMessageID(), []decision.Target{target})
+		list[0].Message.CreatedAt, list[0].Message.Body = p.nowMillis(), news.Body()
+		missing = append(missing, list...)
 	}
+	missing = append(missing, store.WithoutMessage(rest, target.SessionKey(), p.nowMillis())...)
 	if len(missing) == 0 {
 		return nil
 	}

@@ -158,27 +158,26 @@ func (p *pairMail) find(name string) (peerID string, err error) {
 
 // Import stores decisions of a paired PC, each once. With tell, the sessions hear of
 // those that are current, once each: whoever connects later is caught up (DEC-13).
-func (b *Broker) Import(ctx context.Context, pc remote.PC, revisions []decision.Revision, tell bool) error {
-	fresh, err := b.opts.DB.Remote().Import(ctx, revisions, pc.ID)
-	if err != nil {
-		return err
+func (b *Broker) Import(ctx context.Context, pc remote.PC, revisions []decision.Revision, tell bool) (fresh int, err error) {
+	if fresh, err = b.opts.DB.Remote().Import(ctx, revisions, pc.ID); err != nil {
+		return 0, err
 	}
 	if fresh > 0 {
 		b.changed()
 	}
 	if !tell {
-		return nil
+		return fresh, nil
 	}
 	current, err := b.opts.DB.Remote().Imported(ctx, pc.ID)
 	if err != nil {
-		return err
+		return fresh, err
 	}
 	var news []decision.News
 	for _, rev := range slices.Backward(current) { // oldest first, as they were made
 		news = append(news, decision.News{Revision: rev})
 	}
 	_, err = b.Tell(ctx, news)
-	return err
+	return fresh, err
 }
 
 // Tell tells the connected sessions of decisions of other PCs, once each. heard are those

@@ -79,7 +79,7 @@ func TestRMT_22_AnImportedDecisionIsToldEachSessionOnce(t *testing.T) {
 	first := revision("d1", "SQLite <of desk>", 1000)
 	imported := func(tell bool, all ...decision.Revision) {
 		t.Helper()
-		if err := b.broker.Import(t.Context(), desk, all, tell); err != nil {
+		if _, err := b.broker.Import(t.Context(), desk, all, tell); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestHUB_06_SessionsAreToldOnceOfWhatWasDecidedAtTheSameTime(t *testing.T) {
 		ID: "d1", Topic: "db", Text: "Postgres <of desk>", Scope: decision.AllSessions(), CreatedAt: 1000,
 		Author: bridge.Address{ID: "desk/api", Name: "desk/api", Agent: bridge.Codex},
 	}}
-	if err := b.broker.Import(t.Context(), desk, []decision.Revision{nobody.Revision}, false); err != nil {
+	if _, err := b.broker.Import(t.Context(), desk, []decision.Revision{nobody.Revision}, false); err != nil {
 		t.Fatal(err)
 	}
 	nobody.Beside = &decision.Revision{ID: "d2", Author: bridge.Address{Name: "planner"}}
@@ -129,7 +129,7 @@ func TestHUB_06_SessionsAreToldOnceOfWhatWasDecidedAtTheSameTime(t *testing.T) {
 		}
 	}
 	tell(false)
-	if err := b.broker.Import(t.Context(), desk, []decision.Revision{{
+	if _, err := b.broker.Import(t.Context(), desk, []decision.Revision{{
 		ID: "d3", Topic: "db", Text: "SQLite", Scope: decision.AllSessions(), CreatedAt: 2000, Author: bridge.Address{ID: "desk/web", Name: "desk/web"},
 	}}, false); err != nil { // so that nobody is caught up with the other one
 		t.Fatal(err)

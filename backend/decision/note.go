@@ -38,10 +38,12 @@ func clip(text string, maxRunes int) string {
 }
 
 // News is a decision of which sessions are to be told. Beside is one on its topic that
-// another PC's owner made at the same time; nil for none.
+// another PC's owner made at the same time; nil for none. Rest is how many decisions of
+// other PCs the session is not told one by one.
 type News struct {
 	Revision
 	Beside *Revision
+	Rest   int
 }
 
 // NotificationBody is the text of the message that tells a session of r. The
@@ -61,7 +63,7 @@ func (n News) Body() string {
 		b.WriteString(" (it replaces the earlier one)")
 	}
 	fmt.Fprintf(&b, ", pinned for %s by %s:\n\n%s\n\nThe tool `decisions` lists what is in force; `history: true` adds what was replaced.", n.Scope.Words(), n.Author.Name, n.Text)
-	return b.String()
+	return b.String() + restWords(n.Rest)
 }
 
 // Notice is the message that tells a session of r. It wakes nobody.

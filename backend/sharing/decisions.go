@@ -23,8 +23,10 @@ type syncState struct {
 	said     int64 // the last decision that was recorded before this link, or told on it
 	asked    bool
 	answered bool
-	question flight // of a PC that has answered: where it does not, it is asked again
-	later    flight // they could not be stored: they are asked for again then
+	question flight         // of a PC that has answered: where it does not, it is asked again
+	since    remote.Cursor  // what was asked for last
+	resume   *remote.Cursor // what to ask for next, where more came than this PC takes at once
+	later    flight         // they could not be stored: they are asked for again then
 }
 
 // mayShare reports whether decisions are exchanged with that PC, as far as this one
@@ -54,10 +56,14 @@ func (p *pair) sendDecisions(ctx context.Context) error {
 		p.hold(&p.sync.later) // it may go on like that
 	}
 	if !p.sync.asked && !p.sync.later.isOut(p.opts.Now()) {
-		if err := p.ask(ctx, remote.Cursor{CreatedAt: max(p.upTo-overlap, 0)}); err != nil {
+		since := remote.Cursor{CreatedAt: max(p.upTo-overlap, 0)}
+		if p.sync.resume != nil {
+			since = *p.sync.resume
+		}
+		if err := p.ask(ctx, since); err != nil {
 			return err
 		}
-		p.sync.asked, p.sync.later.again = true, time.Time{}
+		p.sync.asked, p.sync.later.again, p.sync.resume = true, time.Time{}, nil
 	}
 	if last == p.sync.said {
 		return nil
@@ -112,7 +118,23 @@ func (p *pair) ask(ctx context.Context, since remote.Cursor) error {
 	if p.sync.answered {
 		p.begin(&p.sync.question)
 	}
+	p.sync.since = since
 	return p.sendSync(ctx, remote.Sync{Kind: remote.SyncRequest, Since: &since})
+}
+
+// dropOver reports whether a PC has brought more decisions than this one takes in this
+// time (SEC-12). What comes is dropped then, and asked for again later.
+func (s *syncState) dropOver(taken *remote.Allowance, now time.Time) bool {
+	if taken.Left(remote.DecisionLimit, now) > 0 {
+		return false
+	}
+	if s.resume == nil && s.asked {
+		since := s.since
+		s.resume = &since
+	}
+	s.asked, s.question = false, flight{}
+	s.later = flight{again: now.Add(taken.Wait(remote.DecisionLimit, remote.MaxDecisions, now))}
+	return true
 }
 
 func (p *pair) sendSync(ctx context.Context, s remote.Sync) error {
@@ -130,14 +152,15 @@ func (p *pair) takeSync(ctx context.Context, data []byte) error {
 	if err != nil {
 		return err
 	}
-	switch in.Kind {
-	case remote.SyncRequest:
+	switch {
+	case in.Kind == remote.SyncRequest:
 		return p.answer(ctx, *in.Since)
-	case remote.SyncUpsert:
+	case p.sync.dropOver(&p.decided, p.opts.Now()):
+		return nil
+	case in.Kind == remote.SyncUpsert:
 		return p.keep(ctx, []remote.Decided{*in.Upsert}, true)
-	default:
-		return p.takeState(ctx, in)
 	}
+	return p.takeState(ctx, in)
 }
 
 // answer sends what comes after a place. A PC that asks may have been allowed to
@@ -192,7 +215,8 @@ func (p *pair) keep(ctx context.Context, decided []remote.Decided, tell bool) er
 	for i, one := range decided {
 		revisions[i] = one.Revision(p.pc.Name)
 	}
-	err := p.opts.Broker.Import(ctx, p.pc, revisions, tell)
+	fresh, err := p.opts.Broker.Import(ctx, p.pc, revisions, tell)
+	p.decided.Take(fresh)
 	if slices.Contains([]bridge.Code{bridge.Storage, bridge.Unavailable}, bridge.CodeOf(err)) {
 		p.sync.asked, p.sync.answered = false, false
 		p.hold(&p.sync.later)

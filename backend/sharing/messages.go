@@ -132,11 +132,16 @@ func (p *pair) keepLetters(ctx context.Context, letters []remote.Letter, shift i
 	failed := make([]error, len(letters))
 	var asked []remote.Letter
 	var places []int // of asked in the frame
+	left := p.written.Left(remote.MessageLimit, p.opts.Now())
 	for i, letter := range letters {
-		if failed[i] = p.mayTake(letter); failed[i] == nil {
+		if failed[i] = p.mayTake(letter); failed[i] == nil && len(asked) == left {
+			failed[i] = remote.MessageLimit.Error()
+		}
+		if failed[i] == nil {
 			asked, places = append(asked, letter), append(places, i)
 		}
 	}
+	p.written.Take(len(asked))
 	for i, err := range p.opts.Broker.TakeFrom(ctx, p.pc, asked, shift) {
 		failed[places[i]] = err
 	}

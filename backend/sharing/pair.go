@@ -30,6 +30,8 @@ type pair struct {
 	sync     syncState
 	upTo     int64 // when the last decision was made there before which all are here; 0 at first
 	views    *views
+	decided  remote.Allowance // of its decisions that were new here
+	written  remote.Allowance // of its messages
 
 	atHub     int64     // since when the first letter lies at the hub; 0 where none does
 	noneThere bool      // none does, and only this goroutine has one lie there

@@ -29,7 +29,7 @@ type Broker interface {
 	TakeFrom(ctx context.Context, pc remote.PC, letters []remote.Letter, shift int64) []error
 	// Import stores decisions of another PC, each once, and tells the sessions of those
 	// that are new and current.
-	Import(ctx context.Context, pc remote.PC, revisions []decision.Revision, tell bool) error
+	Import(ctx context.Context, pc remote.PC, revisions []decision.Revision, tell bool) (fresh int, err error)
 	// Tell tells the sessions of decisions of other PCs, once each, and says which of them
 	// there was a session for.
 	Tell(ctx context.Context, news []decision.News) (heard map[string]bool, err error)

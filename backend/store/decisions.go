@@ -28,11 +28,16 @@ type Notification struct {
 func Notifications(r decision.Revision, messageID string, targets []decision.Target) []Notification {
 	list := make([]Notification, 0, len(targets))
 	for _, target := range targets {
-		list = append(list, Notification{
-			DecisionID: r.ID,
-			SessionKey: target.SessionKey(),
-			Message:    decision.Notice(r, messageID, target),
-		})
+		list = append(list, Notification{DecisionID: r.ID, SessionKey: target.SessionKey(), Message: decision.Notice(r, messageID, target)})
+	}
+	return list
+}
+
+// WithoutMessage returns the receipts of decisions of which a session gets no message.
+func WithoutMessage(decided []decision.Revision, sessionKey string, now int64) []Notification {
+	list := make([]Notification, len(decided))
+	for i, revision := range decided {
+		list[i] = Notification{DecisionID: revision.ID, SessionKey: sessionKey, Message: bridge.Message{CreatedAt: now}}
 	}
 	return list
 }
@@ -148,7 +153,7 @@ func queueNotifications(t *sqlitex.Tx, notices string, notifications []Notificat
 		if err != nil {
 			return nil, err
 		}
-		if fresh == 0 {
+		if fresh == 0 || n.Message.Recipient == "" {
 			continue
 		}
 		if _, err := insert(t, notices, n.Message); err != nil {
@@ -213,13 +218,8 @@ func (r *Reader) DecisionNotices(ctx context.Context, topic string) ([]mail.Hist
 			return nil
 		}
 		rows, err := v.Query(ctx, `SELECT DISTINCT n.message_id FROM decision_deliveries n JOIN decisions d ON d.id = n.decision_id
-			WHERE d.topic = ?1 ORDER BY n.created_at DESC LIMIT ?2`, topic, maxNotices)
-		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-			var id string
-			err := rows.Scan(sqlitex.Text(&id))
-			ids = append(ids, id)
-			return err
-		})
+			WHERE d.topic = ?1 AND n.message_id <> '' ORDER BY n.created_at DESC LIMIT ?2`, topic, maxNotices)
+		return eachID(rows, err, func(id string) { ids = append(ids, id) })
 	})
 	if err != nil {
 		return nil, err
@@ -235,14 +235,19 @@ func (r *Reader) Delivered(ctx context.Context, sessionKey string) (delivered ma
 			return nil
 		}
 		rows, err := v.Query(ctx, "SELECT decision_id FROM decision_deliveries WHERE session_key = ?1", sessionKey)
-		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-			var id string
-			err := rows.Scan(sqlitex.Text(&id))
-			delivered[id] = true
-			return err
-		})
+		return eachID(rows, err, func(id string) { delivered[id] = true })
 	})
 	return delivered, err
+}
+
+// eachID calls with for each row of a query for ids.
+func eachID(rows *sql.Rows, err error, with func(id string)) error {
+	return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(sqlitex.Text(&id))
+		with(id)
+		return err
+	})
 }
 
 // Decisions returns the revisions that lookup asks for, newest first: the

@@ -61,12 +61,7 @@ func (d Remote) Imported(ctx context.Context, pc string) (current []decision.Rev
 	err = d.read(ctx, func(v view) error {
 		clear(from)
 		rows, err := v.Query(ctx, "SELECT decision_id FROM remote_decisions WHERE pc = ?1", pc)
-		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-			var id string
-			err := rows.Scan(&id)
-			from[id] = true
-			return err
-		})
+		return eachID(rows, err, func(id string) { from[id] = true })
 	})
 	if err != nil || len(from) == 0 {
 		return nil, err
