@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/google/uuid"
@@ -61,23 +62,14 @@ const (
 
 // revisionOf checks the request and turns it into the revision to record.
 func (p *decisions) revisionOf(author bridge.Address, cwd string, args api.DecideArgs) (decision.Revision, error) {
-	topic, err := decision.NormalizeTopic(args.Topic)
+	rev, err := decision.New(args.Topic, args.Text, args.Scope, cwd)
+	if err == nil {
+		err = p.CheckWords(rev.Scope.Sessions...)
+	}
 	if err != nil {
 		return decision.Revision{}, err
 	}
-	if err := decision.CheckText(args.Text); err != nil {
-		return decision.Revision{}, err
-	}
-	scope, err := decision.ScopeOrProject(args.Scope, cwd)
-	if err != nil {
-		return decision.Revision{}, err
-	}
-	if err := p.CheckWords(scope.Sessions...); err != nil {
-		return decision.Revision{}, err
-	}
-	rev := decision.Revision{
-		ID: args.ID, Topic: topic, Text: args.Text, Scope: scope, Author: author, CreatedAt: p.nowMillis(), Current: true,
-	}
+	rev.ID, rev.Author, rev.CreatedAt = args.ID, author, p.nowMillis()
 	if rev.ID == "" {
 		rev.ID = uuid.NewString()
 	} else if err := bridge.CheckID("the decision's id", rev.ID); err != nil {
@@ -189,6 +181,14 @@ func (p *decisions) catchUp(ctx context.Context, target decision.Target) error {
 	}
 	p.notify(ctx, queued)
 	return nil
+}
+
+// catchUpAll catches up every connected session but job runners.
+func (p *decisions) catchUpAll(ctx context.Context) (err error) {
+	for _, target := range p.inScope(decision.AllSessions()) {
+		err = errors.Join(err, p.catchUp(ctx, target))
+	}
+	return err
 }
 
 // applicable lists the current decisions that reach a session, newest first.

@@ -159,18 +159,19 @@ func (p *pairMail) find(name string) (peerID string, err error) {
 // Import stores decisions of a paired PC, each once. With tell, the sessions hear of
 // those that are current, once each: whoever connects later is caught up (DEC-13).
 func (b *Broker) Import(ctx context.Context, pc remote.PC, revisions []decision.Revision, tell bool) (fresh int, err error) {
-	if fresh, err = b.opts.DB.Remote().Import(ctx, revisions, pc.ID); err != nil {
-		return 0, err
-	}
+	fresh, err = b.opts.DB.Remote().Import(ctx, revisions, pc.ID)
 	if fresh > 0 {
 		b.changed()
 	}
-	if !tell {
-		return fresh, nil
+	if err != nil || !tell {
+		return fresh, err
 	}
 	current, err := b.opts.DB.Remote().Imported(ctx, pc.ID)
 	if err != nil {
 		return fresh, err
+	}
+	if len(current) > decision.MaxImportedNotices { // more than a session is told one by one
+		return fresh, b.decisions.catchUpAll(ctx)
 	}
 	var news []decision.News
 	for _, rev := range slices.Backward(current) { // oldest first, as they were made

@@ -2,7 +2,9 @@ package broker
 
 import (
 	"context"
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,6 +110,54 @@ func TestRMT_22_AnImportedDecisionIsToldEachSessionOnce(t *testing.T) {
 				t.Errorf("after a restart %q is told %d times, want %d", words, got, want)
 			}
 		}
+	}
+}
+
+// TestSEC_12_AFloodOfDecisionsIsToldAsANumber brings 100 decisions of another PC: sessions
+// that are here, and one that comes later, are told of the newest 20 and of the number.
+func TestSEC_12_AFloodOfDecisionsIsToldAsANumber(t *testing.T) {
+	b := newBench(t)
+	here := b.join(api.Register{Name: "here", SessionID: "s1", Cwd: "/a"})
+	var all []decision.Revision
+	for i := range 100 {
+		all = append(all, decision.Revision{
+			ID: fmt.Sprintf("d-%03d", i), Topic: fmt.Sprintf("topic-%03d", i), Text: fmt.Sprintf("word-%03d", i), Scope: decision.AllSessions(), CreatedAt: int64(1000 + i),
+			Author: bridge.Address{ID: "desk/api", Name: "desk/api", Agent: bridge.Codex},
+		})
+	}
+	imported := func(revisions ...decision.Revision) {
+		t.Helper()
+		if _, err := b.broker.Import(t.Context(), desk, revisions, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	imported(all[:99]...)
+	late := b.join(api.Register{Name: "late", SessionID: "s2", Cwd: "/b"})
+	imported(all...)
+	for _, who := range []peer{here, late} {
+		told := 0
+		words := strings.Join(append(who.read(), who.read()...), "\n") // an inbox shows 20 at a time
+		for i, revision := range all {
+			got := strings.Count(words, revision.Text)
+			if told += got; got != 0 && i < 79 || got != 1 && i >= 79 {
+				t.Errorf("%s is told %d times", revision.Text, got)
+			}
+		}
+		if told != 21 {
+			t.Errorf("it is told of %d decisions, want 20 and the one that came later", told)
+		}
+		if got := strings.Count(words, "79 older ones are in force here"); got != 1 {
+			t.Errorf("the number is told %d times, want once", got)
+		}
+	}
+	b.restart()
+	here = b.join(api.Register{Name: "here", SessionID: "s1", Cwd: "/a"})
+	imported(all...)
+	if got := tellings(t, here, "word-070"); got != 0 {
+		t.Errorf("after a restart an older decision is told %d times", got)
+	}
+	if notices, err := b.db.DecisionNotices(t.Context(), "topic-050"); err != nil || len(notices) != 0 {
+		t.Errorf("of an older decision the history has %d notices, %v", len(notices), err)
 	}
 }
 
