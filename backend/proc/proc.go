@@ -162,17 +162,30 @@ func Children(pid int) ([]Process, error) {
 	return slices.DeleteFunc(all, func(p Process) bool { return p.Parent != pid || p.start < parent.start }), nil
 }
 
-// Below returns the processes below pid: those that Children tells, theirs, and so on.
+// Below returns the processes below pid: those that Children tells, theirs, and so on, as
+// one look at the process list has them. It fails with [ErrGone] when pid does not run.
 func Below(pid int) ([]Process, error) {
-	below, err := Children(pid)
-	for i := 0; i < len(below) && err == nil; i++ {
-		var children []Process
-		if children, err = Children(below[i].PID); errors.Is(err, ErrGone) {
-			err = nil // it has ended meanwhile
-		}
-		below = append(below, children...)
+	root, err := find(pid)
+	if err != nil {
+		return nil, fmt.Errorf("processes below %d: %w", pid, err)
 	}
-	return below, err
+	all, err := list()
+	if err != nil {
+		return nil, fmt.Errorf("processes below %d: %w", pid, err)
+	}
+	children := map[int][]Process{}
+	for _, process := range all {
+		children[process.Parent] = append(children[process.Parent], process)
+	}
+	below := []Process{root}
+	for i := 0; i < len(below); i++ {
+		for _, child := range children[below[i].PID] {
+			if child.start >= below[i].start && child.PID != pid {
+				below = append(below, child)
+			}
+		}
+	}
+	return below[1:], nil
 }
 
 // maxRounds bounds the looks at the process list in KillTree; each look finds at
