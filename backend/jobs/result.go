@@ -198,7 +198,9 @@ func (j *results) forget(r *run) {
 	if j.runs[r.job] == r {
 		delete(j.runs, r.job)
 		j.publish()
-		j.trees.Forget(r.job)
+		if !r.isLeft {
+			j.trees.Forget(r.job)
+		}
 	}
 	r.signal()
 }
@@ -309,9 +311,14 @@ func (j *results) isGone(one job.Job) bool {
 
 // reap ends what a dead runner left behind (JOB-06).
 func (j *results) reap(one job.Job) {
-	left, err := orphans.End(j.life, j.files.Folder(one.Name))
+	left, err := orphans.End(j.life, j.files.Folder(one.Name), j.trees.Seen(one.Name)...)
 	if len(left) > 0 {
 		j.opts.Log.Warn("processes of a job were left by its runner and ended", "job", one.Name, "processes", left)
 	}
 	j.logged("end the processes that "+one.Name+" left", err)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if r := j.runs[one.Name]; r != nil && r.number == one.Run {
+		r.isLeft = err != nil
+	}
 }
