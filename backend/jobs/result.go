@@ -14,6 +14,7 @@ import (
 	"bridge/backend/jobs/record"
 	"bridge/backend/orphans"
 	"bridge/backend/proc"
+	"bridge/backend/sandbox"
 )
 
 // results is the part about what came of runs.
@@ -314,6 +315,10 @@ func (j *results) reap(one job.Job) {
 	left, err := orphans.End(j.life, j.files.Folder(one.Name), j.trees.Seen(one.Name)...)
 	if len(left) > 0 {
 		j.opts.Log.Warn("processes of a job were left by its runner and ended", "job", one.Name, "processes", left)
+	}
+	mark, markErr := orphans.MarkOf(j.files.Folder(one.Name), one.Run)
+	if err == nil && markErr == nil { // of a runner that had not noted its state
+		err = sandbox.RemoveCgroup(mark)
 	}
 	j.logged("end the processes that "+one.Name+" left", err)
 	j.mu.Lock()
