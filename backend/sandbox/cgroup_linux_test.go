@@ -227,17 +227,12 @@ func TestSEC_08_ACgroupIsKilledAsAWhole(t *testing.T) {
 	}
 }
 
-// A process that is itself in a job's group ends others there one by one, and not itself.
-func TestSEC_08_NobodyKillsHisOwnGroup(t *testing.T) {
+// A path that was written down is taken for a run's group only if it is one, of that name.
+func TestSEC_08_OnlyTheRunsOwnCgroupIsEnded(t *testing.T) {
 	mark := markOf(t)
-	own, err := cgroupOf(os.Getpid())
-	if err != nil {
-		t.Skipf("SKIPPED: %v", err)
+	if mark.Cgroup, _ = ownCgroup(); mark.Cgroup == "" {
+		t.Skip("SKIPPED, no control group was tried: this process is in none")
 	}
-	if isInCgroup(os.Getpid(), mark) {
-		t.Errorf("this process is in %s, and that is not the group of %v", own, mark)
-	}
-	mark.Cgroup = PlanCgroup(Mark{Job: "codex-job-0000000d", Token: "another"})
 	if got := cgroupPath(mark); got != "" {
 		t.Errorf("a group of another name is taken for the run's: %s", got)
 	}

@@ -48,22 +48,28 @@ func (t *Trees) Set(mark Mark, runner job.Process, agents []job.Process) {
 // Look remembers every process that runs below the runner of a job, by its number and its
 // start: it is the job's also when its runner has died (SEC-08).
 func (t *Trees) Look() error {
-	var failed error
-	for _, tree := range t.all() {
-		if tree.runner.PID <= 0 || tree.runner.Identity != "" && !same(tree.runner) {
-			continue
-		}
-		below, err := proc.Below(tree.runner.PID)
-		if err != nil && !errors.Is(err, proc.ErrGone) {
-			failed = errors.Join(failed, err)
+	trees := slices.DeleteFunc(t.all(), func(tree tree) bool {
+		return tree.runner.PID <= 0 || tree.runner.Identity != "" && !same(tree.runner)
+	})
+	if len(trees) == 0 {
+		return nil
+	}
+	var runners []int
+	for _, tree := range trees {
+		runners = append(runners, tree.runner.PID)
+	}
+	below, err := proc.BelowEach(runners)
+	for _, tree := range trees {
+		if tree.runner.Identity != "" && !same(tree.runner) {
+			continue // it has ended meanwhile: its number may be another's
 		}
 		seen := slices.DeleteFunc(slices.Clone(tree.seen), func(p job.Process) bool { return !same(p) })
-		for _, process := range below {
+		for _, process := range below[tree.runner.PID] {
 			seen = add(seen, process.PID)
 		}
 		t.remember(tree.mark, seen)
 	}
-	return failed
+	return err
 }
 
 // RunnerIsGone reports whether the runner of a job is known to have ended.
