@@ -269,6 +269,15 @@ func TestSEC_08_WhatCouldNotBeEndedStaysTheJobs(t *testing.T) {
 	b.jobs.mu.Lock()
 	r := b.jobs.runs[first]
 	b.jobs.mu.Unlock()
+	if err := os.WriteFile(filepath.Join(b.jobs.files.Folder(first), "state.json"), []byte(`{"job":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.jobs.results.reap(job.Job{Name: first, Run: 1})
+	b.jobs.mu.Lock()
+	if !r.isLeft {
+		t.Error("an end that failed is not noted")
+	}
+	b.jobs.mu.Unlock()
 	for _, isLeft := range []bool{true, false} {
 		b.jobs.trees.Set(sandbox.Mark{Job: first, Token: r.token}, job.Process{PID: os.Getppid()}, nil)
 		b.jobs.mu.Lock()

@@ -4,12 +4,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
 	"bridge/backend/orphans"
+	"bridge/backend/proc"
 	"bridge/backend/sandbox"
 )
 
@@ -19,7 +21,7 @@ func TestSEC_08_AJobRunsInACgroupOfItsOwn(t *testing.T) {
 	b := newBench(t)
 	b.maxProcesses = 500
 	seen := filepath.Join(b.home, "seen")
-	spec := b.spec("do cat /proc/self/cgroup > " + seen + "; ulimit -a >> " + seen + "\nsay done")
+	spec := b.spec("do cat /proc/self/cgroup > " + seen + "; env -i setsid sh -c 'env -i setsid sleep 1000 >/dev/null 2>&1 & echo $! > " + seen + ".left'\nsay done")
 	envelope := b.run()
 	claim, err := orphans.ClaimOf(b.folder, 1)
 	if err != nil || claim.Cgroup != sandbox.PlanCgroup(sandbox.Mark{Job: jobName, Token: spec.Token}) {
@@ -41,6 +43,9 @@ func TestSEC_08_AJobRunsInACgroupOfItsOwn(t *testing.T) {
 	if b.exists(claim.Cgroup) {
 		t.Error("the group is there after the end of the job")
 	}
+	if pid, err := strconv.Atoi(strings.TrimSpace(readFile(t, seen+".left"))); err != nil || proc.Alive(pid) {
+		t.Errorf("what the job left, %d, runs on, %v", pid, err)
+	}
 }
 
 // The group of a runner that was killed is ended and removed by whoever finds it dead, and
@@ -58,6 +63,7 @@ func TestSEC_08_ADeadRunnersCgroupIsEndedAndRemoved(t *testing.T) {
 		"claimed, by the next runner": {StepClaimed, next},
 		"spawned, by the next runner": {StepSpawned, next},
 		"spawned, by the broker":      {StepSpawned, broker},
+		"prompted, by the broker":     {StepPrompted, broker},
 		"reaped, by the broker":       {StepReaped, broker},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,10 +78,14 @@ func TestSEC_08_ADeadRunnersCgroupIsEndedAndRemoved(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if mark.Cgroup == "" {
+			planned := sandbox.PlanCgroup(sandbox.Mark{Job: mark.Job, Token: mark.Token})
+			if planned == "" {
 				t.Skip("SKIPPED, no control group was tried: this process can make none")
 			}
-			if !b.exists(mark.Cgroup) && step != StepReaped {
+			if mark.Cgroup != planned {
+				t.Errorf("the dead runner has written down %q, want %q", mark.Cgroup, planned)
+			}
+			if !b.exists(planned) && step != StepReaped {
 				t.Fatal("the dead runner has left no group: the test proves nothing")
 			}
 			found, err := Look(b.folder)
@@ -85,7 +95,7 @@ func TestSEC_08_ADeadRunnersCgroupIsEndedAndRemoved(t *testing.T) {
 			if err := end(found, b.folder); err != nil {
 				t.Error(err)
 			}
-			if b.exists(mark.Cgroup) {
+			if b.exists(planned) {
 				t.Error("the group is there")
 			}
 		})

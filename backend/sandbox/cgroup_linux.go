@@ -199,13 +199,9 @@ func remade(cmd *exec.Cmd) *exec.Cmd {
 // letGo sets the limit of a run's process. One that is traced has stopped before the first
 // step of its program, and goes on then.
 func letGo(pid int, isTraced bool, mark Mark) {
-	if isTraced {
-		var status unix.WaitStatus
-		for {
-			if _, err := unix.Wait4(pid, &status, 0, nil); !errors.Is(err, unix.EINTR) {
-				break
-			}
-		}
+	for stopped := !isTraced; !stopped; { // how one ended that was killed before is for its waiter
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
+		stopped = !errors.Is(err, unix.EINTR)
 	}
 	setLimit(pid, mark)
 	if isTraced {

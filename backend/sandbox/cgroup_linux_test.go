@@ -113,14 +113,34 @@ func endAll(t *testing.T, mark Mark, known ...job.Process) {
 // its environment, heads a session of its own and has lost its parents. It returns both.
 func agent(t *testing.T, mark Mark) (shell, left job.Process) {
 	t.Helper()
+	return agentBy(t, mark, StartLeader)
+}
+
+// agentInGroup is agent where nothing but the control group of the run marks its processes.
+func agentInGroup(t *testing.T, mark Mark) (shell, left job.Process) {
+	t.Helper()
+	return agentBy(t, mark, func(cmd *exec.Cmd) error {
+		cmd.Env = nil
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(mark.Cgroup, procsFile), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600)
+	})
+}
+
+func agentBy(t *testing.T, mark Mark, start func(*exec.Cmd) error) (shell, left job.Process) {
+	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "/bin/sh", "-c", //nolint:contextcheck // the test ends it
-		`left=$(env -i setsid sh -c 'env -i setsid sleep 1000 >/dev/null 2>&1 & echo $!'); echo $left; read line`)
+		`read begin; left=$(env -i setsid sh -c 'env -i setsid sleep 1000 >/dev/null 2>&1 & echo $!'); echo $left; read line`)
 	cmd.Env = append(os.Environ(), JobVariable+"="+mark.Job, TokenVariable+"="+mark.Token)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	read, stdin, inErr := os.Pipe()
 	out, write, outErr := os.Pipe()
 	cmd.Stdin, cmd.Stdout = read, write
-	if err := errors.Join(inErr, outErr, StartLeader(cmd), read.Close(), write.Close()); err != nil {
+	if err := errors.Join(inErr, outErr, start(cmd), read.Close(), write.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stdin.WriteString("begin\n"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -149,17 +169,6 @@ func identified(t *testing.T, pid int) job.Process {
 	return job.Process{PID: pid, Identity: identity}
 }
 
-// noLimit takes the mark away that a process has as its resource limit: only the superuser
-// can, so the other marks are tried alone where he runs the tests.
-func noLimit(t *testing.T, pids ...int) {
-	t.Helper()
-	for _, pid := range pids {
-		if err := unix.Prlimit(pid, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}, nil); err != nil {
-			t.Skipf("SKIPPED, the control group was not tried alone: %v", err)
-		}
-	}
-}
-
 // gone is a runner that has ended.
 var gone = job.Process{PID: 1 << 22, Identity: "gone"}
 
@@ -167,8 +176,7 @@ var gone = job.Process{PID: 1 << 22, Identity: "gone"}
 // died, and in a group that the job has made below its own.
 func TestSEC_08_AProcessInAJobsCgroupIsTheJobs(t *testing.T) {
 	mark := withCgroup(t, markOf(t))
-	shell, left := agent(t, mark)
-	noLimit(t, shell.PID, left.PID)
+	shell, left := agentInGroup(t, mark)
 	if !HasCgroup(mark, shell.PID) || !HasCgroup(mark, left.PID) || HasCgroup(mark, os.Getpid()) {
 		t.Fatal("the agent and what it leaves are to be in the group, and this process not")
 	}
@@ -204,8 +212,7 @@ func TestSEC_08_AProcessInAJobsCgroupIsTheJobs(t *testing.T) {
 // The group is ended as a whole and at once; without that the processes in it are found.
 func TestSEC_08_ACgroupIsKilledAsAWhole(t *testing.T) {
 	mark := withCgroup(t, markOf(t))
-	shell, left := agent(t, mark)
-	noLimit(t, shell.PID, left.PID)
+	shell, left := agentInGroup(t, mark)
 	found, err := inCgroup(mark)
 	if err != nil || len(found) != 2 {
 		t.Errorf("in the group are %v, %v, want %v and %v", found, err, shell.PID, left.PID)
@@ -222,7 +229,11 @@ func TestSEC_08_ACgroupIsKilledAsAWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	if n, err := unix.Poll(ended, int(trial.Patience.Milliseconds())); n != 1 {
+	n, err := 0, error(unix.EINTR)
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Poll(ended, int(trial.Patience.Milliseconds()))
+	}
+	if n != 1 {
 		t.Errorf("it runs on: %v", err)
 	}
 }
@@ -242,6 +253,15 @@ func TestSEC_08_OnlyTheRunsOwnCgroupIsEnded(t *testing.T) {
 	}
 	if got := cgroupPath(mark); got != "" {
 		t.Errorf("a folder that is no group is taken for one: %s", got)
+	}
+}
+
+// StartLeader puts the agent into the group before it becomes its program.
+func TestSEC_08_TheAgentStartsInItsCgroup(t *testing.T) {
+	mark := withCgroup(t, markOf(t))
+	shell, left := agent(t, mark)
+	if !HasCgroup(mark, shell.PID) || !HasCgroup(mark, left.PID) {
+		t.Error("the agent, or what it left, is not in the group")
 	}
 }
 
