@@ -261,6 +261,35 @@ func TestSEC_08_TheEmptyGroupOfADeadRunnerIsRemoved(t *testing.T) {
 	})
 }
 
+// A job's processes are the job's before the broker has noted the runner, which may take as
+// long as the disk does.
+func TestSEC_08_AJobsProcessesAreKnownBeforeItsRunnerIs(t *testing.T) {
+	b := prepared(t)
+	type answer struct {
+		name string
+		err  error
+	}
+	answers := make(chan answer, 1)
+	b.start = func(folder string) (int, error) {
+		r := b.runnerIn(folder)
+		agent := exec.CommandContext(t.Context(), "sleep", "1000")
+		agent.Env = []string{sandbox.JobVariable + "=" + r.spec.Job, sandbox.TokenVariable + "=" + r.spec.Token}
+		if err := sandbox.StartLeader(agent); err != nil {
+			return 0, err
+		}
+		name, err := b.jobs.JobOf(job.Process{PID: agent.Process.Pid})
+		answers <- answer{name, err}
+		_, _ = agent.Process.Kill(), agent.Wait()
+		sandbox.Collected(agent.Process.Pid)
+		return os.Getpid(), nil
+	}
+	b.up()
+	b.join("boss", "s1").mustSpawn("01", `{"prompt":"x"}`)
+	if got := <-answers; got.name != first || got.err != nil {
+		t.Errorf("it is of %q, %v", got.name, got.err)
+	}
+}
+
 // Where the end of what a runner left fails, its processes stay the job's.
 func TestSEC_08_WhatCouldNotBeEndedStaysTheJobs(t *testing.T) {
 	b := newBench(t)
