@@ -25,6 +25,9 @@ var removals = map[string]string{
 	"backend/files.store.startOver os.RemoveAll":     "what there is of a file on its way and cannot be gone on with: its sender has all of it",
 	"backend/files.Transfers.dropNotes os.RemoveAll": "what was noted of a transfer on its way: it is in the inbox whole, or has failed and its sender has all of it",
 
+	"backend/sandbox.MakeCgroup os.Remove":   "the control group that the same call made; the kernel refuses one with processes, and a group holds no data",
+	"backend/sandbox.RemoveCgroup os.Remove": "a control group of a run that has ended; the kernel refuses one with processes, and a group holds no data",
+
 	"backend/gitwork.program.scratchIndex os.RemoveAll": "the copy of an index in a folder of its own, made by the same call; the checkout has its index",
 	"backend/gitwork.Git.makeCheckout os.Remove":        "the empty folder that the same call made for a worktree; the system refuses one that holds anything",
 	"backend/gitwork.Git.removeCheckout os.Remove":      "the empty folder of a worktree that git has just removed; the system refuses one that holds anything",

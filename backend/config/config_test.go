@@ -166,7 +166,7 @@ func TestConfigDefaults(t *testing.T) {
 	got, err := newHome(t).Config()
 	want := Config{
 		Version: 1, Port: 4777, WakeOnDirect: true, MaxHops: 6, Agents: map[bridge.AgentKind]Agent{}, Desktop: Desktop{Notifications: true}, Claude: Claude{StatusLine: true},
-		Jobs: Jobs{Enabled: true, MaxJobs: 8, MaxAccess: "edit", MaxDelegateDepth: 2, MaxLogBytes: 1 << 30}, Network: Network{Port: 4778}, AnswerPrompts: "off",
+		Jobs: Jobs{Enabled: true, MaxJobs: 8, MaxAccess: "edit", MaxDelegateDepth: 2, MaxLogBytes: 1 << 30, MaxProcesses: 4096}, Network: Network{Port: 4778}, AnswerPrompts: "off",
 	}
 	if diff := cmp.Diff(want, got, told); diff != "" || err != nil {
 		t.Errorf("error %v, difference:\n%s", err, diff)
@@ -191,6 +191,7 @@ func TestConfigNamesTheBadValue(t *testing.T) {
 		{name: "a name", text: `{"name": "a b"}`, want: "name: the name \"a b\" holds"},
 		{name: "a version that is none", text: `{"version": "x"}`, want: `version must be a whole number from 1, not "x"`},
 		{name: "no jobs at once", text: `{"jobs": {"maxJobs": 0}}`, want: "jobs.maxJobs must be between 1 and 50, not 0"},
+		{name: "SEC-08 a job without room for processes", text: `{"jobs": {"maxProcesses": 8}}`, want: "jobs.maxProcesses must be at least 64, not 8"},
 		{name: "SEC-11 a log without room", text: `{"jobs": {"maxLogBytes": 1000}}`, want: "jobs.maxLogBytes must be at least 1048576, not 1000"},
 		{name: "too many jobs at once", text: `{"jobs": {"maxJobs": 51}}`, want: "jobs.maxJobs must be between 1 and 50, not 51"},
 		{name: "an unknown access", text: `{"jobs": {"maxAccess": "full"}}`, want: `jobs.maxAccess: unknown access "full": use read, ask or edit`},

@@ -42,6 +42,9 @@ type Jobs struct {
 	// MaxLogBytes bounds what one run of a job writes into its log, and into its transcript
 	// (SEC-11).
 	MaxLogBytes int64 `json:"maxLogBytes"`
+	// MaxProcesses bounds the processes and threads of one job where it has a control group
+	// with that bound (SEC-08).
+	MaxProcesses int `json:"maxProcesses"`
 	// ResumeAtReset continues a job that a usage limit ended by itself when that is
 	// over (JOB-16).
 	ResumeAtReset bool `json:"resumeAtReset"`
@@ -75,10 +78,13 @@ func (j *Jobs) UnmarshalJSON(raw []byte) error {
 const (
 	defaultLogBytes = 1 << 30
 	leastLogBytes   = 1 << 20
+
+	defaultProcesses = 4096
+	leastProcesses   = 64 // an agent and one of its commands have some dozens of threads
 )
 
 func defaultJobs() Jobs {
-	return Jobs{Enabled: true, MaxJobs: job.DefaultMaxJobs, MaxAccess: job.AccessEdit, MaxDelegateDepth: job.DefaultDepth, MaxLogBytes: defaultLogBytes}
+	return Jobs{Enabled: true, MaxJobs: job.DefaultMaxJobs, MaxAccess: job.AccessEdit, MaxDelegateDepth: job.DefaultDepth, MaxLogBytes: defaultLogBytes, MaxProcesses: defaultProcesses}
 }
 
 // Limits are what the rules of jobs hold.
@@ -159,6 +165,9 @@ func (j Jobs) checkValues() error {
 	}
 	if j.MaxLogBytes < leastLogBytes {
 		return fmt.Errorf("maxLogBytes must be at least %d, not %d", leastLogBytes, j.MaxLogBytes)
+	}
+	if j.MaxProcesses < leastProcesses {
+		return fmt.Errorf("maxProcesses must be at least %d, not %d", leastProcesses, j.MaxProcesses)
 	}
 	for _, name := range j.Environment {
 		if name == "" || strings.ContainsAny(name, "=\x00") {

@@ -182,6 +182,9 @@ const (
 	FloorNone    Floor = "none"    // the CLI's own rules alone
 	FloorSandbox Floor = "sandbox" // `bridge sandbox-exec` around the CLI
 	FloorOwn     Floor = "own"     // the CLI's own sandbox around each command
+	// FloorSignals is FloorSandbox on a kernel without Landlock's scope of signals (before
+	// version 6): the job can end processes of its user outside of the sandbox.
+	FloorSignals Floor = "sandbox-signals"
 )
 
 // Message is words for the model. Its id is a UUID and names it in every event.

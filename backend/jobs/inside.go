@@ -13,16 +13,23 @@ import (
 // process says of itself nor a secret that it can read makes it another (JOB-11).
 
 // JobOf returns the name of the running job that a process is part of, "" for none. It
-// fails with Denied when the process has ended.
+// fails with Denied when the process has ended, and when the job's runner has: what a dead
+// runner has left speaks for nobody (SEC-08).
 func (j *core) JobOf(process job.Process) (string, error) {
-	name, err := j.trees.JobOf(process)
-	return name, errNobody(err)
+	return j.known(j.trees.JobOf(process))
 }
 
 // JobOfConn is JobOf for the process at the other end of a TCP connection. It also fails
 // with Denied when the connection is open in no process, or in more than one.
 func (j *core) JobOfConn(conn net.Conn) (string, error) {
-	name, err := j.trees.JobOfConn(conn)
+	return j.known(j.trees.JobOfConn(conn))
+}
+
+func (j *core) known(name string, err error) (string, error) {
+	if err == nil && name != "" && j.trees.RunnerIsGone(name) {
+		err = bridge.Errorf(bridge.Denied, "this process is part of %s, a delegated job whose runner has ended: it is being ended, too", name)
+		return name, err
+	}
 	return name, errNobody(err)
 }
 
@@ -32,6 +39,8 @@ func errNobody(err error) error {
 		return nil
 	case errors.Is(err, sandbox.ErrNoHolder):
 		return bridge.WithCause(bridge.Denied, err, "Bridge cannot tell which program opened this connection, so it is refused while a delegated job runs")
+	case errors.Is(err, sandbox.ErrLowered):
+		return bridge.WithCause(bridge.Denied, err, "a delegated job may have started this program: "+sandbox.ErrLowered.Error())
 	case errors.Is(err, sandbox.ErrManyHolders):
 		return bridge.WithCause(bridge.Denied, err, "more than one program has this connection open, so it is refused while a delegated job runs")
 	}

@@ -31,6 +31,10 @@ func TestMain(m *testing.M) {
 			os.Exit(testRunner(os.Args[2]))
 		case "test-inside":
 			os.Exit(testInside(os.Args[2]))
+		case "test-leaving-runner":
+			os.Exit(testLeavingRunner(os.Args[2]))
+		case "test-left":
+			os.Exit(testLeft(os.Args[2]))
 		}
 	}
 	if len(os.Args) == 5 && os.Args[1] == "test-finish" {
@@ -227,14 +231,17 @@ type running struct {
 }
 
 // realRunners has the bench start a process of its own for each runner.
-func (b *bench) realRunners() <-chan running {
+func (b *bench) realRunners() <-chan running { return b.runnersOf("test-runner") }
+
+// runnersOf is realRunners for another one of the test's own programs.
+func (b *bench) runnersOf(program string) <-chan running {
 	started := make(chan running, 10)
 	b.start = func(folder string) (int, error) {
 		self, err := os.Executable()
 		if err != nil {
 			return 0, err
 		}
-		r := running{cmd: exec.CommandContext(context.WithoutCancel(b.t.Context()), self, "test-runner", folder)}
+		r := running{cmd: exec.CommandContext(context.WithoutCancel(b.t.Context()), self, program, folder)}
 		if r.stdin, err = r.cmd.StdinPipe(); err != nil {
 			return 0, err
 		}

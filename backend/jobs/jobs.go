@@ -244,6 +244,7 @@ func (j *Jobs) lookLoop() {
 func (j *Jobs) look() {
 	j.looking.Lock()
 	defer j.looking.Unlock()
+	j.logged("look at the processes of jobs", j.trees.Look())
 	for _, one := range j.all() {
 		switch {
 		case one.Mirror != nil: // its PC looks after it

@@ -14,6 +14,7 @@ import (
 	"bridge/backend/jobs/record"
 	"bridge/backend/orphans"
 	"bridge/backend/proc"
+	"bridge/backend/sandbox"
 )
 
 // results is the part about what came of runs.
@@ -198,7 +199,9 @@ func (j *results) forget(r *run) {
 	if j.runs[r.job] == r {
 		delete(j.runs, r.job)
 		j.publish()
-		j.trees.Forget(r.job)
+		if !r.isLeft {
+			j.trees.Forget(r.job)
+		}
 	}
 	r.signal()
 }
@@ -309,9 +312,18 @@ func (j *results) isGone(one job.Job) bool {
 
 // reap ends what a dead runner left behind (JOB-06).
 func (j *results) reap(one job.Job) {
-	left, err := orphans.End(j.life, j.files.Folder(one.Name))
+	left, err := orphans.End(j.life, j.files.Folder(one.Name), j.trees.Seen(one.Name)...)
 	if len(left) > 0 {
 		j.opts.Log.Warn("processes of a job were left by its runner and ended", "job", one.Name, "processes", left)
 	}
+	mark, markErr := orphans.MarkOf(j.files.Folder(one.Name), one.Run)
+	if err == nil && markErr == nil { // of a runner that had not noted its state
+		err = sandbox.RemoveCgroup(mark)
+	}
 	j.logged("end the processes that "+one.Name+" left", err)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if r := j.runs[one.Name]; r != nil && r.number == one.Run {
+		r.isLeft = err != nil
+	}
 }

@@ -44,6 +44,8 @@ type run struct {
 	unread    error
 	unheard   []api.OrderOutcome
 	delivered bool // its result message is durable, and its books are open
+	// isLeft says that processes of it could not be ended: they stay known as the job's.
+	isLeft bool
 }
 
 func newRun(name string, number int, token string) *run {

@@ -119,6 +119,9 @@ func (j *starts) begin(one job.Job) error {
 			return err
 		}
 	}
+	j.mu.Lock()
+	j.standsLocked(r, nil) // its processes are told by their mark before its runner is noted
+	j.mu.Unlock()
 	pid, err := j.opts.Start(j.files.Folder(one.Name))
 	if err != nil {
 		return err

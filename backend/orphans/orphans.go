@@ -27,6 +27,9 @@ const maxFileBytes = 4 << 20
 type Claim struct {
 	Runner job.Process `json:"runner"`
 	Token  string      `json:"token"`
+	// Cgroup is the path of the control group that the runner makes for the run's
+	// processes; "" where it makes none.
+	Cgroup string `json:"cgroup,omitempty"`
 }
 
 // ClaimFile is the claim of that run of the job with that folder.
@@ -54,7 +57,7 @@ func MarkOf(folder string, run int) (sandbox.Mark, error) {
 	if errors.Is(err, fs.ErrNotExist) || err == nil && claim.Token == "" {
 		return sandbox.Mark{}, nil
 	}
-	return sandbox.Mark{Job: filepath.Base(folder), Token: claim.Token}, err
+	return sandbox.Mark{Job: filepath.Base(folder), Token: claim.Token, Cgroup: claim.Cgroup}, err
 }
 
 // Runs reports whether that very process runs. Where the system does not tell, it
@@ -73,12 +76,13 @@ func Runs(process job.Process) bool {
 // Of names what runs of a job whose runner is dead. A runner that lives looks after
 // its own, and one that came to its end has.
 func Of(folder string) ([]job.Process, error) {
-	left, _, err := look(folder)
+	left, _, err := look(folder, nil)
 	return left, err
 }
 
-// look also returns the mark of the run.
-func look(folder string) (left []job.Process, mark sandbox.Mark, err error) {
+// look also returns the mark of the run. seen are processes of the run that its runner
+// has not written down.
+func look(folder string, seen []job.Process) (left []job.Process, mark sandbox.Mark, err error) {
 	data, err := disk.ReadLimited(filepath.Join(folder, "state.json"), maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, mark, nil // no runner came so far
@@ -93,16 +97,21 @@ func look(folder string) (left []job.Process, mark sandbox.Mark, err error) {
 	if mark, err = MarkOf(folder, state.Run); err != nil {
 		mark = sandbox.Mark{} // the identities are there all the same
 	}
-	left, err = sandbox.Left(mark, state.Processes)
+	left, err = sandbox.Left(mark, append(state.Processes, seen...))
 	return left, mark, err
 }
 
 // endTime is what the end of everything that a job left behind may take.
 const endTime = 30 * time.Second
 
-// End ends what runs of a job whose runner is dead, and returns what that was.
-func End(ctx context.Context, folder string) ([]job.Process, error) {
-	left, mark, err := look(folder)
+// End ends what runs of a job whose runner is dead, and returns what that was. seen are
+// processes of the run that somebody has seen below its runner; the other ones are found
+// by what the runner has written down and by the marks of the run.
+func End(ctx context.Context, folder string, seen ...job.Process) ([]job.Process, error) {
+	left, mark, err := look(folder, seen)
+	if err == nil && len(left) == 0 {
+		err = sandbox.RemoveCgroup(mark) // it is empty
+	}
 	if err != nil || len(left) == 0 {
 		return nil, err
 	}

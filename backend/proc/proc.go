@@ -162,17 +162,46 @@ func Children(pid int) ([]Process, error) {
 	return slices.DeleteFunc(all, func(p Process) bool { return p.Parent != pid || p.start < parent.start }), nil
 }
 
-// Below returns the processes below pid: those that Children tells, theirs, and so on.
+// Below returns the processes below pid: those that Children tells, theirs, and so on, as
+// one look at the process list has them. It fails with [ErrGone] when pid does not run.
 func Below(pid int) ([]Process, error) {
-	below, err := Children(pid)
-	for i := 0; i < len(below) && err == nil; i++ {
-		var children []Process
-		if children, err = Children(below[i].PID); errors.Is(err, ErrGone) {
-			err = nil // it has ended meanwhile
-		}
-		below = append(below, children...)
+	if _, err := find(pid); err != nil {
+		return nil, fmt.Errorf("processes below %d: %w", pid, err)
 	}
-	return below, err
+	below, err := BelowEach([]int{pid})
+	return below[pid], err
+}
+
+// BelowEach is Below for several processes, by one look at the process list. Of a process
+// that does not run it returns nothing.
+func BelowEach(pids []int) (map[int][]Process, error) {
+	all, err := list()
+	if err != nil {
+		return nil, fmt.Errorf("processes below %v: %w", pids, err)
+	}
+	children := map[int][]Process{}
+	for _, process := range all {
+		children[process.Parent] = append(children[process.Parent], process)
+	}
+	below := map[int][]Process{}
+	for _, process := range all {
+		if slices.Contains(pids, process.PID) {
+			below[process.PID] = belowRoot(process, children)
+		}
+	}
+	return below, nil
+}
+
+func belowRoot(root Process, children map[int][]Process) []Process {
+	below := []Process{root}
+	for i := 0; i < len(below); i++ {
+		for _, child := range children[below[i].PID] {
+			if child.start >= below[i].start && child.PID != root.PID {
+				below = append(below, child)
+			}
+		}
+	}
+	return below[1:]
 }
 
 // maxRounds bounds the looks at the process list in KillTree; each look finds at

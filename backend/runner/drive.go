@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,6 +13,7 @@ import (
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
+	"bridge/backend/sandbox"
 )
 
 const (
@@ -325,7 +327,7 @@ func (d *drive) event(event job.Event) {
 	}
 	switch e := event.(type) {
 	case job.Spawned:
-		d.state.Processes, d.state.Layer = e.Processes, e.Floor
+		d.state.Processes, d.state.Layer, d.state.Tracking = e.Processes, d.layer(e.Floor), d.tracking(e.Processes)
 		d.keep(true)
 		d.at(StepSpawned)
 	case job.Opened:
@@ -361,6 +363,27 @@ func (d *drive) event(event job.Event) {
 		d.line("! Bridge refused a connection to the socket " + e.Socket + ". You can allow it to jobs that may edit: jobs.sockets in config.json.")
 	case job.Noise:
 	}
+}
+
+// layer returns what holds below the agent: the sandbox says so where it does not keep the
+// agent from signalling other processes (SEC-08).
+func (r *runner) layer(floor job.Floor) job.Floor {
+	scopes := r.ScopesSignals
+	if scopes == nil {
+		scopes = sandbox.ScopesSignals
+	}
+	if floor == job.FloorSandbox && !scopes() {
+		return job.FloorSignals
+	}
+	return floor
+}
+
+// tracking returns how the run's processes are told from others.
+func (r *runner) tracking(agents []job.Process) runs.Tracking {
+	if slices.ContainsFunc(agents, func(p job.Process) bool { return !sandbox.HasCgroup(r.mark, p.PID) }) {
+		return runs.TrackedByProcess
+	}
+	return runs.TrackedByCgroup
 }
 
 // hear says that the CLI lives: what stopped for its silence goes on.

@@ -339,7 +339,7 @@ func (r *runner) setUp(ctx context.Context, folder string) error {
 // conclude keeps the work of a worktree and says what the run has changed. What goes
 // wrong is in the log: the run has ended in any case, and its worktree stays.
 func (r *runner) conclude(ctx context.Context, saw *evidence) runs.Evidence {
-	seen := runs.Evidence{Base: r.state.Base, Commands: saw.commands, Layer: string(r.state.Layer)}
+	seen := runs.Evidence{Base: r.state.Base, Commands: saw.commands, Layer: string(r.state.Layer), Tracking: r.state.Tracking}
 	if r.place.top == "" {
 		return seen
 	}

@@ -76,6 +76,10 @@ type bench struct {
 	floor  bool // jobs can have the floor
 	// reserved says that jobs may not write in the home.
 	reserved bool
+	// unscoped says that the kernel does not keep signals in the sandbox.
+	unscoped bool
+	// maxProcesses bounds the run's processes; 0 sets no bound.
+	maxProcesses int
 }
 
 func newBench(t *testing.T) *bench {
@@ -140,6 +144,8 @@ func testOptions(home, folder string) Options {
 
 func (b *bench) options() Options {
 	o := testOptions(b.home, b.folder)
+	o.MaxProcesses = b.maxProcesses
+	o.ScopesSignals = func() bool { return !b.unscoped }
 	o.Broker, o.Patience, o.SetUp, o.At, o.LookEvery = b.broker.connect, b.wait, b.setUp, b.at, b.look
 	if fit := o.Fit; b.floor {
 		o.Fit = func(spec job.Spec) (job.Spec, error) {

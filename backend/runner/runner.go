@@ -51,6 +51,12 @@ type Options struct {
 	Patience time.Duration
 	Now      func() time.Time
 	Log      *slog.Logger
+	// MaxProcesses bounds the processes and threads of the run where it has a control group
+	// with that bound; 0 sets none.
+	MaxProcesses int
+	// ScopesSignals reports whether the sandbox keeps a job from signalling processes
+	// outside; nil is as this kernel says.
+	ScopesSignals func() bool
 	// MaxLogBytes bounds what the run writes into its log, and into its transcript; 0: 1 GiB.
 	MaxLogBytes int64
 	LookEvery   time.Duration // at the home, whether it is still there; 0: every 10 s
@@ -91,6 +97,7 @@ type runner struct {
 	log   *runLog
 	said  *transcript
 	place place
+	mark  sandbox.Mark // of the run's processes
 }
 
 // Run drives the run that the folder's spec asks for, and returns when its result
@@ -132,6 +139,7 @@ func (r *runner) carryOut(ctx, ending context.Context) (_ *api.RunnerResult, err
 	if err := r.claim(ending); err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, sandbox.RemoveCgroup(r.mark)) }() // reap has, unless it was not reached
 	if r.log, err = openLog(r.Logs, r.spec.Job, r.MaxLogBytes); err != nil {
 		return nil, err
 	}
@@ -230,8 +238,15 @@ func (r *runner) claim(ctx context.Context) error {
 		return fmt.Errorf("name this runner: %w", err)
 	}
 	self := job.Process{PID: os.Getpid(), Identity: identity, Role: "runner"}
-	if err := r.files.claim(r.spec.Run, orphans.Claim{Runner: self, Token: r.spec.Token}); err != nil {
+	mark := sandbox.Mark{Job: r.spec.Job, Token: r.spec.Token}
+	mark.Cgroup = sandbox.PlanCgroup(mark)
+	// The path is written down before the group is there, so that none is forgotten.
+	if err := r.files.claim(r.spec.Run, orphans.Claim{Runner: self, Token: r.spec.Token, Cgroup: mark.Cgroup}); err != nil {
 		return err
+	}
+	r.mark = mark
+	if err := sandbox.MakeCgroup(mark, r.MaxProcesses); err != nil && !errors.Is(err, sandbox.ErrUnavailable) {
+		r.Log.Info("the job has no control group of its own", "job", r.spec.Job, "err", err)
 	}
 	r.at(StepClaimed)
 	r.state = runs.StateFile{Job: r.spec.Job, Run: r.spec.Run, State: job.Starting, Runner: self, Title: r.spec.Title, Model: r.spec.Model, Session: r.spec.Session}
@@ -262,7 +277,7 @@ const reapTime = 30 * time.Second
 func (r *runner) reap(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reapTime)
 	defer cancel()
-	return sandbox.End(ctx, sandbox.Mark{Job: r.spec.Job, Token: r.spec.Token}, r.state.Processes)
+	return sandbox.End(ctx, r.mark, r.state.Processes)
 }
 
 // deliver offers the result until a broker has it, or nobody will want it.

@@ -19,12 +19,14 @@ var leaders = struct {
 	pids map[int]bool
 }{pids: map[int]bool{}}
 
-// StartLeader starts a command that heads a session of its own. Whoever waits for it calls
-// Collected afterwards.
+// StartLeader starts a command that heads a session of its own. Where its environment has
+// a run's mark, it also gets what marks the run's processes in the kernel: the control
+// group that MakeCgroup has made, and a resource limit.
+// Whoever waits for it calls Collected afterwards.
 func StartLeader(cmd *exec.Cmd) error {
 	leaders.mu.Lock()
 	defer leaders.mu.Unlock()
-	if err := cmd.Start(); err != nil {
+	if err := startMarked(cmd); err != nil {
 		return err
 	}
 	leaders.pids[cmd.Process.Pid] = true

@@ -12,10 +12,14 @@ import (
 	"bridge/backend/proc"
 )
 
-// Mark is what all processes of one job have in their environment.
+// Mark is what all processes of one run of a job have: two variables in their
+// environment and, where the system has them, a control group and a resource limit.
 type Mark struct {
 	Job   string // BRIDGE_JOB
 	Token string // BRIDGE_JOB_TOKEN
+	// Cgroup is the path of the run's control group as its runner wrote it down; "" for
+	// none. The group's name follows from the other two.
+	Cgroup string
 }
 
 // The variables of a Mark: they mark every process of a job, for hooks, plugins
@@ -41,21 +45,26 @@ func Adopt() error { return adopt() }
 
 // End ends every process of a job and returns when none is left, or ctx is done;
 // the error then names what is. It takes the trees below the known processes
-// that still are who they were, on Linux those that carry the mark, whatever
-// group, session or parent they have, and those that were left to this process
-// if it has adopted them. So it serves the runner at its end and, with the
+// that still are who they were, on Linux those in the job's control group and those
+// that carry the mark, whatever group, session or parent they have, and those that
+// were left to this process if it has adopted them. The control group is ended first, as
+// a whole where the kernel can do that, and removed at last. So it serves the runner at its end and, with the
 // identities that a dead runner wrote down, anybody after it. This process and
 // those above it are never ended. It kills, so whoever can ask politely does it
 // before. The caller must not wait for a child of its own meanwhile: End collects
 // them.
 func End(ctx context.Context, mark Mark, known []job.Process) error {
+	killErr := killCgroup(mark) // whom it leaves is ended below
 	for empty := 0; ; {
 		left, err := Left(mark, known)
 		if empty++; len(left) > 0 {
 			empty = 0
 		}
-		if empty == sure {
+		if empty == sure && isInCgroup(os.Getpid(), mark) {
 			return err
+		}
+		if empty == sure {
+			return errors.Join(err, killErr, RemoveCgroup(mark))
 		}
 		for _, process := range left {
 			if killErr := killTree(process); killErr != nil {
@@ -79,7 +88,9 @@ func Left(mark Mark, known []job.Process) ([]job.Process, error) {
 			left = append(left, process)
 		}
 	}
-	found := []func() ([]int, error){func() ([]int, error) { return marked(mark) }}
+	found := []func() ([]int, error){
+		func() ([]int, error) { return inCgroup(mark) }, func() ([]int, error) { return marked(mark) },
+	}
 	if adopts() {
 		found = append(found, ownChildren)
 	}

@@ -28,8 +28,8 @@ func adopts() bool { return adopted.Load() }
 // marked finds the processes that carry the mark. One whose environment may not
 // be read belongs to somebody else.
 func marked(mark Mark) ([]int, error) {
-	if mark.Job == "" || mark.Token == "" {
-		return nil, nil // half a mark would fit strangers
+	if !mark.isWhole() {
+		return nil, nil
 	}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -48,11 +48,17 @@ func marked(mark Mark) ([]int, error) {
 	return pids, nil
 }
 
-// carries reports whether a process has the mark in its environment.
+// carries reports whether a process has the mark: as a resource limit, or in its
+// environment.
 func carries(pid int, mark Mark) bool {
+	if !mark.isWhole() {
+		return false
+	}
+	if hasLimit(pid, mark) {
+		return true
+	}
 	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	return err == nil && mark.Job != "" && mark.Token != "" &&
-		has(environ, JobVariable+"="+mark.Job) && has(environ, TokenVariable+"="+mark.Token)
+	return err == nil && has(environ, JobVariable+"="+mark.Job) && has(environ, TokenVariable+"="+mark.Token)
 }
 
 func has(environ []byte, pair string) bool {

@@ -44,6 +44,8 @@ func TestMain(m *testing.M) {
 			os.Exit(holdConnection(os.Args[2], os.Args[3]))
 		case "test-runner":
 			os.Exit(runner(os.Args[2:]))
+		case "test-end-own":
+			os.Exit(endOwn(sandbox.Mark{Job: os.Args[2], Token: os.Args[3], Cgroup: os.Args[4]}))
 		}
 	}
 	os.Exit(m.Run())

@@ -15,7 +15,9 @@ import (
 
 // Trees knows the processes of running jobs, and tells of any process whether it is
 // part of one. What a process says of itself counts for nothing: it may leave the
-// mark out of its environment, its session and its group. Its zero value knows none.
+// mark out of its environment, its session and its group. A process is a job's by its
+// control group and its resource limit, by its ancestors, and because Look has seen it
+// below the job's runner. Its zero value knows none.
 type Trees struct {
 	mu    sync.Mutex // guards known
 	known map[string]tree
@@ -26,6 +28,7 @@ type tree struct {
 	mark   Mark
 	runner job.Process   // all below it are the job's; itself it is not
 	agents []job.Process // they and all below them are, also when the runner is gone
+	seen   []job.Process // the same: what Look has found below the runner, and still runs
 }
 
 // Set says where the job of that mark runs.
@@ -35,7 +38,63 @@ func (t *Trees) Set(mark Mark, runner job.Process, agents []job.Process) {
 	if t.known == nil {
 		t.known = map[string]tree{}
 	}
-	t.known[mark.Job] = tree{mark, runner, slices.Clone(agents)}
+	var seen []job.Process
+	if before := t.known[mark.Job]; before.mark.Token == mark.Token { // the same run
+		seen = before.seen
+	}
+	t.known[mark.Job] = tree{mark: mark, runner: runner, agents: slices.Clone(agents), seen: seen}
+}
+
+// Look remembers every process that runs below the runner of a job, by its number and its
+// start: it is the job's also when its runner has died (SEC-08).
+func (t *Trees) Look() error {
+	trees := slices.DeleteFunc(t.all(), func(tree tree) bool {
+		return tree.runner.PID <= 0 || tree.runner.Identity != "" && !same(tree.runner)
+	})
+	if len(trees) == 0 {
+		return nil
+	}
+	var runners []int
+	for _, tree := range trees {
+		runners = append(runners, tree.runner.PID)
+	}
+	below, err := proc.BelowEach(runners)
+	for _, tree := range trees {
+		if tree.runner.Identity != "" && !same(tree.runner) {
+			continue // it has ended meanwhile: its number may be another's
+		}
+		seen := slices.DeleteFunc(slices.Clone(tree.seen), func(p job.Process) bool { return !same(p) })
+		for _, process := range below[tree.runner.PID] {
+			seen = add(seen, process.PID)
+		}
+		t.remember(tree.mark, seen)
+	}
+	return err
+}
+
+// RunnerIsGone reports whether the runner of a job is known to have ended.
+func (t *Trees) RunnerIsGone(name string) bool {
+	t.mu.Lock()
+	runner := t.known[name].runner
+	t.mu.Unlock()
+	return runner.PID > 0 && runner.Identity != "" && !same(runner)
+}
+
+// remember sets what was seen of a run that is still known.
+func (t *Trees) remember(mark Mark, seen []job.Process) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now, ok := t.known[mark.Job]; ok && now.mark.Token == mark.Token {
+		now.seen = seen
+		t.known[mark.Job] = now
+	}
+}
+
+// Seen returns what Look has found below the runner of a job.
+func (t *Trees) Seen(name string) []job.Process {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.known[name].seen)
 }
 
 // Forget lets go of a job of which nothing runs any more.
@@ -51,11 +110,15 @@ const maxDepth = 4096
 
 // JobOf returns the name of the job that a process is part of, "" for none. It fails
 // with [proc.ErrGone] when the process has ended, or its number was given to another
-// one: nobody can tell then, so the caller must refuse it.
+// one, and with [ErrLowered] when it may have hidden a job's resource limit: nobody can
+// tell then, so the caller must refuse it.
 func (t *Trees) JobOf(process job.Process) (string, error) {
 	trees := t.all()
-	if len(trees) == 0 || process.PID <= 0 {
+	if process.PID <= 0 {
 		return "", nil
+	}
+	if len(trees) == 0 {
+		return "", t.checkLimit(process)
 	}
 	chain := []int{process.PID}
 	for _, above := range proc.Ancestors(process.PID, maxDepth) {
@@ -72,7 +135,22 @@ func (t *Trees) JobOf(process job.Process) (string, error) {
 	if !proc.Alive(process.PID) || process.Identity != "" && !same(process) {
 		return "", fmt.Errorf("process %d: %w", process.PID, proc.ErrGone)
 	}
-	return "", nil
+	return "", t.checkLimit(process)
+}
+
+// ErrLowered reports a process with a lower RLIMIT_LOCKS than Bridge itself has.
+var ErrLowered = errors.New("its limit of file locks (ulimit -x) is lower than Bridge's own")
+
+// checkLimit fails with [ErrLowered] when a job has run and the process may be what it
+// left: a job may lower its resource limit, and never raise it.
+func (t *Trees) checkLimit(process job.Process) error {
+	t.mu.Lock()
+	hasRun := t.known != nil
+	t.mu.Unlock()
+	if hasRun && hasLowered(process.PID) {
+		return fmt.Errorf("process %d: %w", process.PID, ErrLowered)
+	}
+	return nil
 }
 
 // socket is one end of a TCP connection, as the kernel tells of it.
@@ -179,14 +257,14 @@ func (t tree) has(chain []int) bool {
 		is := func(process job.Process) bool {
 			return process.PID == pid && (process.Identity == "" || same(process))
 		}
-		if i > 0 && is(t.runner) || slices.ContainsFunc(t.agents, is) {
+		if i > 0 && is(t.runner) || slices.ContainsFunc(t.agents, is) || slices.ContainsFunc(t.seen, is) {
 			return true
 		}
 	}
 	return false
 }
 
-// marks reports whether one of them carries the job's mark.
+// marks reports whether one of them carries the job's mark, or is in its control group.
 func (t tree) marks(chain []int) bool {
-	return slices.ContainsFunc(chain, func(pid int) bool { return carries(pid, t.mark) })
+	return slices.ContainsFunc(chain, func(pid int) bool { return isInCgroup(pid, t.mark) || carries(pid, t.mark) })
 }

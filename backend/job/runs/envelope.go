@@ -53,6 +53,7 @@ type Evidence struct {
 	DurationMs int64         `json:"durationMs"`
 	Ended      job.EndReason `json:"ended"`
 	Layer      string        `json:"layer,omitempty"` // which floor held (JOB-14)
+	Tracking   Tracking      `json:"tracking,omitempty"`
 }
 
 // Changed is one file that differs from what stood there at the job's start.

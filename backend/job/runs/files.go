@@ -86,14 +86,16 @@ type StateFile struct {
 	Wait      *job.Wait     `json:"wait,omitempty"`
 	Runner    job.Process   `json:"runner"`
 	Processes []job.Process `json:"processes,omitempty"` // the agent's own and their helpers
-	Layer     job.Floor     `json:"layer,omitempty"`
-	Session   string        `json:"session,omitempty"`
-	Title     string        `json:"title,omitempty"`
-	Model     string        `json:"model,omitempty"`
-	Step      string        `json:"step,omitempty"`
-	Tokens    int64         `json:"tokens,omitempty"`
-	CostUSD   float64       `json:"costUsd,omitempty"`
-	Tried     int           `json:"tried,omitempty"` // tries again after a provider's trouble
+	// Tracking says how those that belong to the run are told; "" while there are none.
+	Tracking Tracking  `json:"tracking,omitempty"`
+	Layer    job.Floor `json:"layer,omitempty"`
+	Session  string    `json:"session,omitempty"`
+	Title    string    `json:"title,omitempty"`
+	Model    string    `json:"model,omitempty"`
+	Step     string    `json:"step,omitempty"`
+	Tokens   int64     `json:"tokens,omitempty"`
+	CostUSD  float64   `json:"costUsd,omitempty"`
+	Tried    int       `json:"tried,omitempty"` // tries again after a provider's trouble
 	// NextTurn says that a message to the running agent waits for its turn's end.
 	NextTurn bool `json:"nextTurn,omitempty"`
 	// Worktree is the one that the job has, also where the spec asks for a new one by
@@ -107,6 +109,15 @@ type StateFile struct {
 	Checkout  *job.Checkout `json:"checkout,omitempty"`
 	UpdatedAt job.Millis    `json:"updatedAt"`
 }
+
+// Tracking is how the processes of a run are told from others (SEC-08).
+type Tracking string
+
+// The ways to tell them.
+const (
+	TrackedByCgroup  Tracking = "cgroup"    // they are in a control group of the run's own
+	TrackedByProcess Tracking = "processes" // by their parents, by marks, and because they were seen below the runner
+)
 
 // DecodeState reads the state of that job's runner. What a newer runner adds is
 // passed over: whoever finds it dead needs the processes above all.

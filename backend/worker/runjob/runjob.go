@@ -134,7 +134,7 @@ func (p program) runnerOptions(folder string, reconnector *ipc.Reconnector, log 
 		Folder: folder, Logs: filepath.Join(p.Home.Dir(), "runs"), Approvals: filepath.Join(p.Home.Dir(), "approvals"),
 		Worktrees: p.Home.Worktrees(), Driver: driver.For,
 		Fit: p.fitJob, CheckFolder: config.ReservedFolders(p.Home, p.Getenv).Check,
-		Git: git, SetUp: settings.Jobs.SetUp, MaxLogBytes: settings.Jobs.MaxLogBytes,
+		Git: git, SetUp: settings.Jobs.SetUp, MaxLogBytes: settings.Jobs.MaxLogBytes, MaxProcesses: settings.Jobs.MaxProcesses,
 		Broker: runner.Link(reconnector), Patience: resultPatience, Now: p.Now, Log: log, At: p.at,
 	}
 }

@@ -8,6 +8,7 @@ import {
   evidenceLine,
   filterRuns,
   groupRuns,
+  layerWords,
   networkWords,
   NO_FILTER,
   progressWords,
@@ -140,6 +141,7 @@ describe('a job in words', () => {
 
   it.each([
     ['read', 'sandbox', 'opencode', 'no network for its commands; opencode itself reaches'],
+    ['read', 'sandbox-signals', 'opencode', 'no network for its commands; opencode itself reaches'],
     ['read', 'none', 'opencode', 'runs no commands; opencode itself reaches'],
     ['read', 'own', 'codex', 'no network for its commands'],
     ['read', 'sandbox', 'claude', 'by claude’s own rules'],
@@ -155,6 +157,19 @@ describe('a job in words', () => {
       words === ''
         ? expect(networkWords(access, layer, agent)).toBe('')
         : expect(networkWords(access, layer, agent)).toContain(words),
+  );
+
+  it.each([
+    ['sandbox', 'held by the system'],
+    [
+      'sandbox-signals',
+      'held by the system; before Linux 6.12, as here, the job can end your other programs',
+    ],
+    ['own', 'held by codex’s own sandbox'],
+    ['none', 'held by codex’s own rules alone'],
+    ['of a newer Bridge', ''],
+  ])('SEC-08 says of the layer %s what holds', (layer, words) =>
+    expect(layerWords(layer, 'codex')).toBe(words),
   );
 
   it('says why it ended, also by a word of a newer Bridge', () => {

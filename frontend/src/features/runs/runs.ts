@@ -64,6 +64,8 @@ export function layerWords(layer: string, agent: string): string {
   switch (layer) {
     case 'sandbox':
       return 'held by the system';
+    case 'sandbox-signals':
+      return 'held by the system; before Linux 6.12, as here, the job can end your other programs';
     case 'own':
       return `held by ${agent}’s own sandbox`;
     case 'none':
@@ -83,7 +85,7 @@ export function networkWords(access: Run['access'], layer: string, agent: string
       ? 'no network for its commands by claude’s own rules'
       : 'asks before commands that reach the network';
   if (access === 'edit' || agent !== 'opencode') return 'its network is open';
-  return layer === 'sandbox'
+  return layer === 'sandbox' || layer === 'sandbox-signals'
     ? 'no network for its commands; opencode itself reaches its provider and what its settings name'
     : 'runs no commands; opencode itself reaches its provider and what its settings name';
 }
