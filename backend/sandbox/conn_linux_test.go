@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bridge/backend/job"
+	"bridge/backend/proc"
 	"bridge/backend/sandbox"
 	"bridge/backend/trial"
 )
@@ -209,6 +210,37 @@ func TestSEC_01_AJobCannotHideItsConnection(t *testing.T) {
 				t.Errorf("another's is %q, %v, want %v", name, err, want)
 			}
 		})
+	}
+}
+
+// TestSEC_10_ARunnersConnectionIsItsJobs: a runner connects the sockets of its job, which it
+// holds for a moment, perhaps alone.
+func TestSEC_10_ARunnersConnectionIsItsJobs(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	client, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	conn, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, runner := range []int{os.Getpid(), os.Getppid()} { // what a runner has started is its job's, too
+		var trees sandbox.Trees
+		identity, err := proc.Identity(runner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trees.Set(sandbox.Mark{Job: "codex-job-1", Token: "secret"}, job.Process{PID: runner, Identity: identity}, nil)
+		if name, err := trees.JobOfConn(conn); name != "codex-job-1" || err != nil {
+			t.Errorf("of the runner %d it is %q, %v", runner, name, err)
+		}
 	}
 }
 

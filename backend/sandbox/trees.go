@@ -223,6 +223,9 @@ func (t *Trees) jobOfSocket(peer socket) (string, error) {
 			return "", err
 		}
 		for _, pid := range pids {
+			if name := t.drivenBy(pid); name != "" { // a runner connects for its job, and never for itself
+				return name, nil
+			}
 			if name, err := t.JobOf(job.Process{PID: pid}); name != "" || err != nil && len(pids) == 1 {
 				return name, err
 			}
@@ -238,6 +241,16 @@ func (t *Trees) jobOfSocket(peer socket) (string, error) {
 			return "", ErrNoHolder
 		}
 	}
+}
+
+// drivenBy returns the job whose runner a process is, "" for none.
+func (t *Trees) drivenBy(pid int) string {
+	for _, known := range t.all() {
+		if known.runner.PID == pid && (known.runner.Identity == "" || same(known.runner)) {
+			return known.mark.Job
+		}
+	}
+	return ""
 }
 
 func (t *Trees) all() []tree {
