@@ -2,28 +2,60 @@ package bridge
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
-// CheckName reports whether name may be a session name: 1 to 64 of letters,
-// digits, '.', '_' and '-' (MSG-10).
-func CheckName(name string) error {
+// NormalizeName returns a name in the normal form NFC, in which sessions have theirs. The
+// same name typed on macOS may come decomposed.
+func NormalizeName(name string) string { return norm.NFC.String(name) }
+
+// CheckName fails with Invalid unless name can be a session's: 1 to 64 letters and digits
+// of any script, '.', '_' and '-' (MSG-10, RWM-16).
+func CheckName(name string) error { return checkName(NormalizeName(name), isNameRune) }
+
+// CheckPlainName is CheckName for names in ASCII, such as those of PCs and configured
+// agents.
+func CheckPlainName(name string) error { return checkName(name, isPlainNameRune) }
+
+func checkName(name string, isAllowed func(rune) bool) error {
 	if name == "" {
 		return Errorf(Invalid, "the name must not be empty")
 	}
-	if len(name) > MaxNameChars {
+	if utf8.RuneCountInString(name) > MaxNameChars {
 		return Errorf(Invalid, "the name is longer than %d characters", MaxNameChars)
 	}
-	for _, r := range name {
-		if !nameRune(r) {
+	for i, r := range name {
+		if !isAllowed(r) || i == 0 && unicode.IsMark(r) {
 			return Errorf(Invalid, "the name %q holds %q: use letters, digits, '.', '_' and '-'", name, r)
 		}
 	}
 	return nil
 }
 
-func nameRune(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
+func isPlainNameRune(r rune) bool { return r < utf8.RuneSelf && isNameRune(r) }
+
+// isNameRune reports whether a name may hold a character. Many scripts write vowels by
+// marks. Selectors of a character's variant are marks, too, but nobody sees them.
+func isNameRune(r rune) bool {
+	switch {
+	case unicode.IsLetter(r), unicode.IsDigit(r), r == '.', r == '_', r == '-':
+		return !isInvisibleLetter(r)
+	case unicode.IsMark(r):
+		return !unicode.Is(unicode.Variation_Selector, r) && !unicode.Is(unicode.Me, r) && r != combiningJoiner
+	}
+	return false
+}
+
+// combiningJoiner is U+034F, a mark that is never seen.
+const combiningJoiner = '\u034f'
+
+// isInvisibleLetter reports whether a letter is shown as an empty place: the fillers of
+// Hangul, and vowels of Khmer that nobody writes.
+func isInvisibleLetter(r rune) bool {
+	return r == '\u115f' || r == '\u1160' || r == '\u3164' || r == '\uffa0' || r == '\u17b4' || r == '\u17b5'
 }
 
 // maxFolderChars bounds the folder's part of a default name, so that a number
@@ -33,14 +65,16 @@ const maxFolderChars = 40
 // DefaultName returns `<agent>-<project folder>` (MSG-03) with every character
 // that a name may not hold replaced by '-'.
 func DefaultName(kind AgentKind, cwd string) string {
+	cwd = NormalizeName(cwd)
 	cwd = strings.TrimRight(strings.ReplaceAll(cwd, `\`, "/"), "/")
 	folder := cwd[strings.LastIndexByte(cwd, '/')+1:]
 	var b strings.Builder
+	chars := 0
 	for _, r := range folder {
-		if b.Len() == maxFolderChars {
+		if chars++; chars > maxFolderChars {
 			break
 		}
-		if !nameRune(r) {
+		if !isNameRune(r) {
 			r = '-'
 		}
 		b.WriteRune(r)

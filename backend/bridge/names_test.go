@@ -15,7 +15,7 @@ func TestMSG_10_Names(t *testing.T) {
 		strings.Repeat("n", 64): true,
 		strings.Repeat("n", 65): false,
 		"":                      false, " ": false, "a b": false, "a/b": false, `a\b`: false, "a:b": false, "*": false, "a\n": false,
-		"a\x00": false, "é": false, "名": false, "а": false /* cyrillic */, "a\xff": false, "a\u200b": false, "<b>": false, `"`: false,
+		"a\x00": false, "a\xff": false, "a\u200b": false, "<b>": false, `"`: false,
 	} {
 		if err := CheckName(name); (err == nil) != ok || err != nil && CodeOf(err) != Invalid {
 			t.Errorf("CheckName(%q) = %v, want accepted %t", name, err, ok)
@@ -30,8 +30,6 @@ func TestMSG_03_DefaultNamesAreValidNames(t *testing.T) {
 		{`C:\Work\My App`, "codex-My-App"},
 		{`C:\Work\`, "codex-Work"},
 		{`\\host\share`, "codex-share"},
-		{"/home/me/über", "codex--ber"},
-		{"/home/me/名前", "codex-session"},
 		{"/", "codex-session"},
 		{"", "codex-session"},
 		{"/home/..", "codex-session"},
@@ -47,6 +45,38 @@ func TestMSG_03_DefaultNamesAreValidNames(t *testing.T) {
 			if err := CheckName(name + "-12345"); err != nil {
 				t.Errorf("no room for a number behind %q: %v", name, err)
 			}
+		}
+	}
+}
+
+// TestRWM_16_NamesOfEveryScript: letters and digits of every script are kept, in one normal
+// form, and nothing that cannot be seen.
+func TestRWM_16_NamesOfEveryScript(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"é": true, "e\u0301": true, "名": true, "сайт": true, "プロジェクト": true, "한글": true, "हिन्दी": true, "ไทย": true, "عربي": true, "٣": true,
+		strings.Repeat("名", 64):       true,
+		strings.Repeat("名", 65):       false,
+		strings.Repeat("e\u0301", 64): true, // 64 characters as they are shown
+		"\u0301a":                     false, "a\u200d": false, "a\u202e": false, "a\ufe0f": false, "a\u034f": false, "\u3164": false, "a\u20dd": false,
+		"🚀": false, "½": false, "名 前": false, "名/前": false, "\U000e0061": false,
+	} {
+		if err := CheckName(name); (err == nil) != ok || err != nil && CodeOf(err) != Invalid {
+			t.Errorf("CheckName(%q) = %v, want accepted %t", name, err, ok)
+		}
+		if err := CheckPlainName(name); err == nil {
+			t.Errorf("CheckPlainName(%q) accepts it", name)
+		}
+	}
+	for cwd, want := range map[string]string{
+		"/home/me/über": "codex-über", "/home/me/u\u0308ber": "codex-über", "/home/me/名前": "codex-名前", "/home/me/мой сайт": "codex-мой-сайт",
+		"/home/me/🚀": "codex-session", "/home/me/a\u202eb": "codex-a-b", "/x/" + strings.Repeat("名", 100): "codex-" + strings.Repeat("名", 40),
+	} {
+		name := DefaultName(Codex, cwd)
+		if name != want {
+			t.Errorf("DefaultName(%q) = %q, want %q", cwd, name, want)
+		}
+		if err := CheckName(name + "-12345"); err != nil {
+			t.Errorf("no room for a number behind %q: %v", name, err)
 		}
 	}
 }

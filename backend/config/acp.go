@@ -43,7 +43,7 @@ func readACP(agents json.RawMessage) (map[string]ACPAgent, error) {
 	found := map[string]ACPAgent{}
 	for name, data := range raw {
 		var agent ACPAgent
-		err := bridge.CheckName(name)
+		err := bridge.CheckPlainName(name)
 		if err == nil {
 			err = bridge.DecodeStrict(data, maxConfigBytes, &agent)
 		}

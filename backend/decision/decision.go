@@ -88,8 +88,17 @@ func (s Scope) Reaches(t Target) bool {
 	case s.Project != "":
 		return t.Cwd != "" && s.Project == normalizeProject(t.Cwd)
 	default:
-		return slices.ContainsFunc(t.addresses(), func(a string) bool { return slices.Contains(s.Sessions, a) })
+		return s.names(t)
 	}
+}
+
+// names reports whether a sessions scope has one of the words of t. A name counts in either
+// of its normal forms.
+func (s Scope) names(t Target) bool {
+	words := t.addresses()
+	return slices.ContainsFunc(s.Sessions, func(word string) bool {
+		return slices.Contains(words, word) || slices.Contains(words, bridge.NormalizeName(word))
+	})
 }
 
 // Lookup says which revisions a question asks for.
@@ -115,7 +124,7 @@ func (l Lookup) Widen(known []Target) Lookup {
 			t.Name = ""
 		}
 		named[t.Name] = true
-		if slices.ContainsFunc(t.addresses(), func(a string) bool { return slices.Contains(asked, a) }) {
+		if l.Scope.names(t) {
 			words = append(words, t.addresses()...)
 		}
 	}
@@ -147,7 +156,9 @@ func (l Lookup) inScope(stored Scope) bool {
 	case l.Scope.Project != "":
 		return l.Asking != nil && stored.Reaches(*l.Asking)
 	default:
-		return slices.ContainsFunc(l.Scope.Sessions, func(a string) bool { return slices.Contains(stored.Sessions, a) })
+		return slices.ContainsFunc(l.Scope.Sessions, func(asked string) bool {
+			return slices.ContainsFunc(stored.Sessions, func(word string) bool { return bridge.NormalizeName(word) == bridge.NormalizeName(asked) })
+		})
 	}
 }
 

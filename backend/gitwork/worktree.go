@@ -62,7 +62,7 @@ func (r Repository) PlaceOf(job, root string) (path, folder string, err error) {
 // that begins at the present commit of the checkout. What is uncommitted there is not
 // in it.
 func (g *Git) Add(ctx context.Context, r Repository, job, root string) (Worktree, error) {
-	if err := bridge.CheckName(job); err != nil {
+	if err := bridge.CheckPlainName(job); err != nil {
 		return Worktree{}, err
 	}
 	if err := g.CheckWorktrees(ctx, r); err != nil {

@@ -114,7 +114,7 @@ func CheckTarget(target string) error {
 	if !remote {
 		host, name = "", target
 	}
-	if !IsName(name) || remote && bridge.CheckName(host) != nil {
+	if !IsName(name) || remote && bridge.CheckPlainName(host) != nil {
 		return bridge.Errorf(bridge.Invalid, "%q names no job: use its name, such as codex-job-0a1b2c3d", target)
 	}
 	return nil
@@ -141,7 +141,7 @@ func ParseHandoff(data []byte) (Handoff, error) {
 	if err := bridge.DecodeStrict(data, maxArgsBytes, &args); err != nil {
 		return Handoff{}, err
 	}
-	handoff := Handoff{To: args.To, Note: args.Note}
+	handoff := Handoff{To: bridge.NormalizeName(args.To), Note: args.Note}
 	if err := bridge.CheckName(args.To); err != nil {
 		return Handoff{}, err
 	}

@@ -28,5 +28,6 @@ func checkGrants(sendTo []string) error {
 // else it reaches by a grant alone. That somebody wrote to it is none: neither a
 // message nor a thread opens anything, so it never answers another master.
 func MaySend(to, supervisor string, grants []string) bool {
-	return to != "" && (to == supervisor || slices.Contains(grants, to))
+	to = bridge.NormalizeName(to)
+	return to != "" && (to == supervisor || slices.ContainsFunc(grants, func(name string) bool { return bridge.NormalizeName(name) == to }))
 }

@@ -86,7 +86,7 @@ func checkKind(r *Request, _ SpawnArgs) error {
 	case r.Kind == ACP && r.ACPAgent == "":
 		return bridge.Errorf(bridge.Invalid, "agent must name one of agents.acp in the configuration")
 	case r.Kind == ACP:
-		return bridge.CheckName(r.ACPAgent)
+		return bridge.CheckPlainName(r.ACPAgent)
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func checkPlace(r *Request, _ SpawnArgs) error {
 	if r.Host == "" {
 		return checkGrants(r.SendTo)
 	}
-	if err := bridge.CheckName(r.Host); err != nil {
+	if err := bridge.CheckPlainName(r.Host); err != nil {
 		return err
 	}
 	if r.Cwd == "" {

@@ -39,7 +39,7 @@ func MayWake(m bridge.Message, direct bool, policy session.Policy) bool {
 // Direct reports whether m was addressed to exactly target, by name or id, and
 // not to everyone or to whoever is of its kind.
 func Direct(m bridge.Message, target *session.Session) bool {
-	return m.To == target.Name || m.To == target.ID || (target.SessionID != "" && m.To == target.SessionID)
+	return bridge.NormalizeName(m.To) == target.Name || m.To == target.ID || (target.SessionID != "" && m.To == target.SessionID)
 }
 
 // WakeNow is the verdict on a wake: the way by which m starts a turn of s at this

@@ -105,14 +105,14 @@ func (r *Roster) Known(id string) (Known, bool) {
 
 // IDOf returns the peer id of the session that had that very name last.
 func (r *Roster) IDOf(name string) (string, bool) {
-	id, ok := r.names[name]
+	id, ok := r.names[bridge.NormalizeName(name)]
 	return id, ok
 }
 
 // Join makes s live under a unique name: wanted, or the name it had before, or
 // the default of its kind and folder.
 func (r *Roster) Join(s *Session, wanted string) {
-	s.named = wanted != ""
+	s.named, wanted = wanted != "", bridge.NormalizeName(wanted)
 	if prior := r.known[s.ID].Name; wanted == "" && bridge.CheckName(prior) == nil { // old stores hold other names
 		wanted = prior
 	}
@@ -195,7 +195,8 @@ func (r *Roster) uniqueName(wanted, id string) string {
 	name := wanted
 	for n := 2; r.nameTaken(name, id); n++ {
 		suffix := fmt.Sprintf("-%d", n)
-		name = wanted[:min(len(wanted), bridge.MaxNameChars-len(suffix))] + suffix
+		runes := []rune(wanted)
+		name = string(runes[:min(len(runes), bridge.MaxNameChars-len(suffix))]) + suffix
 	}
 	return name
 }
@@ -291,7 +292,7 @@ func (r *Roster) Target(s *Session) decision.Target {
 // their name or their host session id. Of those that had a name one after the
 // other it is the last.
 func (r *Roster) named(word string) []Known {
-	ids := []string{word, r.names[word]}
+	ids := []string{word, r.names[bridge.NormalizeName(word)]}
 	for _, kind := range bridge.Kinds() {
 		ids = append(ids, r.bound[hostKey(kind, word)])
 	}

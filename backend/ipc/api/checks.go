@@ -68,7 +68,7 @@ func (a WaitArgs) Timeout() (time.Duration, error) {
 
 // Wants tells which messages a wait asks for.
 func (a WaitArgs) Wants(d mail.Delivery) bool {
-	return (a.From == "" || a.From == d.From.Name || a.From == d.From.ID) &&
+	return (a.From == "" || bridge.NormalizeName(a.From) == d.From.Name || a.From == d.From.ID) &&
 		(a.ReplyTo == "" || a.ReplyTo == d.ReplyTo) &&
 		(a.ConversationID == "" || a.ConversationID == d.ConversationID)
 }
