@@ -436,15 +436,11 @@ func runOpenCode() {
 // agentPrograms are the names under which this program is an agent.
 var agentPrograms = map[bridge.AgentKind]string{job.ACP: acpProgram, bridge.Claude: "claude", bridge.Codex: "codex", bridge.OpenCode: "opencode"}
 
-// linkAgents lays links to this program under the names of the agents.
+// linkAgents lays links to the attacker under the names of the agents.
 func linkAgents(folder string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	errs := []error{os.MkdirAll(folder, 0o700)}
 	for _, name := range agentPrograms {
-		errs = append(errs, os.Symlink(self, filepath.Join(folder, name)))
+		errs = append(errs, os.Symlink(attacker, filepath.Join(folder, name)))
 	}
 	return errors.Join(errs...)
 }

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -54,6 +55,7 @@ type cell struct {
 	mail                 string            // what the victim was sent
 	shown                map[string]bool   // the display attacks whose characters a terminal received
 	decided              bool              // the attacker's request was decided
+	endedAt              time.Time         // when the job's result was known
 	results              []result
 }
 
@@ -78,10 +80,10 @@ func newCell(t *testing.T, s setting, attacked, supervisor *pc, work string) *ce
 		must(t, os.MkdirAll(a.own(c.stage), 0o700))
 		must(t, os.WriteFile(filepath.Join(a.own(c.stage), "victim"), []byte("untouched\n"), 0o600))
 	}
+	must(t, errors.Join(give(c.stage.Outside), c.repository(work)))
 	for _, a := range attacks {
 		c.before[a.slug()] = c.list(a)
 	}
-	c.repository(work)
 	c.secrets = []string{"SQLite format 3", "canary-", "mail-" + token}
 	for _, name := range []string{"token", "launch-secret"} {
 		secret, err := os.ReadFile(filepath.Join(attacked.home, name))
@@ -95,17 +97,25 @@ func newCell(t *testing.T, s setting, attacked, supervisor *pc, work string) *ce
 	return c
 }
 
-// repository makes the job's folder a repository with one commit.
-func (c *cell) repository(folder string) {
-	c.Helper()
-	must(c.T, os.MkdirAll(folder, 0o700))
-	if exists(filepath.Join(folder, ".git")) {
-		return
+// repository makes a folder a repository with one commit.
+func (c *cell) repository(folder string) error {
+	errs := []error{os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, "a.txt"), []byte("one\n"), 0o600), give(folder)}
+	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-qm", "first"}} {
+		_, err := c.git(folder, args...)
+		errs = append(errs, err)
 	}
-	must(c.T, os.WriteFile(filepath.Join(folder, "a.txt"), []byte("one\n"), 0o600))
-	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"-c", "user.name=n", "-c", "user.email=e@x", "commit", "-qm", "first"}} {
-		must(c.T, runGit(folder, args...))
+	return errors.Join(errs...)
+}
+
+// git runs git as the owner.
+func (c *cell) git(folder string, args ...string) (string, error) {
+	cmd := exec.Command("git", args...)
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = c.attacked.environ(), folder, asOrdinaryUser()
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("git %v: %w: %s", args, err, output)
 	}
+	return string(output), err
 }
 
 // ask has the victim ask its owner something.
@@ -178,17 +188,25 @@ func (c *cell) startupDiffers(attack, string) bool {
 	return err != nil || string(text) != canaryStart
 }
 
-// reaping is how long the end of a job's processes may take after its result.
-const reaping = 5 * time.Second
+// reaping is how long the end of a job's processes may take after its result. Of those that
+// are known to live it is not waited for as long.
+const (
+	reaping     = 5 * time.Second
+	openReaping = time.Second
+)
 
-// survivor reports whether a process with that mark still lives, after a time in which the
+// survivor reports whether a process of the attack still lives, after a time in which the
 // processes of a job that has ended are collected.
-func (c *cell) survivor(mark string) bool {
-	for end := time.Now().Add(reaping); ; <-time.After(20 * time.Millisecond) {
-		if !isLiving(mark) {
+func (c *cell) survivor(a attack) bool {
+	late := c.endedAt.Add(reaping)
+	if a.open != "" {
+		late = c.endedAt.Add(openReaping)
+	}
+	for ; ; <-time.After(20 * time.Millisecond) {
+		if !isLiving(a.mark(c.stage)) {
 			return false
 		}
-		if time.Now().After(end) {
+		if time.Now().After(late) {
 			return true
 		}
 	}
@@ -219,6 +237,7 @@ func (c *cell) tried(f flow) (names []string) {
 // settle records what the attacks of a flow came to.
 func (c *cell) settle(f flow, outcomes map[string]outcome) {
 	c.takeMail()
+	c.endedAt = time.Now()
 	for _, a := range attacks {
 		if a.flow != f || !a.tries(c.setting) {
 			continue
@@ -234,10 +253,12 @@ func (c *cell) settle(f flow, outcomes map[string]outcome) {
 // arguments are those of the tool that starts a job.
 func (c *cell) arguments(o orders) object {
 	c.Helper()
-	o.Stage = c.stage
+	if o.Stage.Work == "" {
+		o.Stage = c.stage
+	}
 	prompt, err := o.prompt()
 	must(c.T, err)
-	arguments := object{"prompt": prompt, "access": string(c.access), "cwd": c.stage.Work, "title": "attack"}
+	arguments := object{"prompt": prompt, "access": string(c.access), "cwd": o.Stage.Work, "title": "attack"}
 	if c.kind == job.ACP {
 		arguments["agent"] = "attacker"
 	}
@@ -337,35 +358,85 @@ func (c *cell) killRunner(name string) {
 	must(c.T, syscall.Kill(state.Runner.PID, syscall.SIGKILL))
 }
 
-// landing runs a job that writes its repository's settings, and lands its work.
+// landing runs a job for each attack by git, in a repository of its own, and lands its
+// work. All run at once.
 func (c *cell) landing() {
 	c.Helper()
-	arguments := c.arguments(orders{Attacks: c.tried(gitFlow), Then: thenEnd})
-	arguments["worktree"] = true
-	name, answer := c.wait(arguments)
-	var outcomes map[string]outcome
-	if err := json.Unmarshal([]byte(answer), &outcomes); err != nil {
-		c.Fatalf("the attacker answers %s", answer)
+	var running sync.WaitGroup
+	errs := make(chan error, len(attacks))
+	for _, name := range c.tried(gitFlow) {
+		running.Go(func() { errs <- c.land(name) })
 	}
-	for attack, o := range outcomes {
-		if o.Failed != "" {
-			c.Logf("%s: %s", attack, o.Failed)
+	running.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			c.Error(err)
 		}
 	}
-	diff, err := c.supervisor.get("/api/runs/" + name + "/diff")
-	c.Logf("the page's diff has %d bytes, %v", len(diff), err)
-	for _, how := range [][]string{{"--squash", "--dry-run"}, {"--squash"}, {"--discard"}} {
-		said, err := c.supervisor.run(append([]string{"finish", name}, how...)...)
-		c.Logf("bridge finish %v: %s %v", how, firstLine(said), err)
+	c.settle(gitFlow, nil)
+}
+
+// land runs the job of one attack by git, reads its changes as the page does, and lands
+// its work.
+func (c *cell) land(name string) error {
+	a, err := find(name)
+	if err != nil {
+		return err
 	}
-	c.settle(gitFlow, outcomes)
+	o := orders{Stage: c.stage, Attacks: []string{name}, Then: thenEnd}
+	o.Stage.Work = c.stage.Work + "-" + a.slug()
+	if err := c.repository(o.Stage.Work); err != nil {
+		return err
+	}
+	arguments := c.arguments(o)
+	arguments["worktree"] = true
+	said, err := call(c.supervisor.boss, "ask_"+string(c.kind), arguments)
+	if err != nil {
+		return err
+	}
+	var ended struct{ Job, Result string }
+	var outcomes map[string]outcome
+	if err := errors.Join(json.Unmarshal([]byte(said), &ended), json.Unmarshal([]byte(ended.Result), &outcomes)); err != nil {
+		return fmt.Errorf("%s: the job answers %s", name, said)
+	}
+	if failed := outcomes[name].Failed; failed != "" {
+		return fmt.Errorf("%s: the attacker could not try it: %s", name, failed)
+	}
+	_, err = c.supervisor.get("/api/runs/" + ended.Job + "/diff")
+	var landed []string
+	for _, how := range [][]string{{"--squash", "--dry-run"}, {"--squash"}} {
+		said, failed := c.supervisor.run(append([]string{"finish", ended.Job}, how...)...)
+		landed = append(landed, fmt.Sprintf("%v %q %t", how, firstOf(said), failed == nil))
+	}
+	c.Logf("%s: bridge finish %s", name, strings.Join(landed, ", "))
+	if exists(a.target(c.stage)) {
+		return err // settle names it
+	}
+	// The same settings do start the program where git runs as it is.
+	for _, args := range [][]string{{"status"}, {"diff", "HEAD"}, {"checkout", "-q", "-b", "own"}, {"add", "-A"}, {"commit", "-qm", "own", "--allow-empty"}, {"merge", "bridge/" + ended.Job}, {"submodule", "update"}, {"log"}} {
+		_, _ = c.git(o.Stage.Work, args...)
+	}
+	if exists(a.target(c.stage)) {
+		return errors.Join(err, os.Remove(a.target(c.stage)))
+	}
+	c.Logf("%s: git alone starts no program either", name)
+	return err
+}
+
+func firstOf(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
 }
 
 // onTerminal runs a command on a terminal of its own and returns what the terminal was given.
 func (c *cell) onTerminal(args ...string) string {
 	c.Helper()
 	cmd := exec.Command(c.attacked.program, args...)
-	cmd.Env = c.attacked.environ()
+	cmd.Env, cmd.SysProcAttr = c.attacked.environ(), asOrdinaryUser()
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 200})
 	must(c.T, err)
 	defer terminal.Close()
@@ -404,7 +475,7 @@ func (c *cell) permission() {
 	text, err := json.Marshal(c.stage)
 	must(c.T, err)
 	path := filepath.Join(c.stage.Work, approval)
-	must(c.T, errors.Join(os.WriteFile(path+".new", []byte(id+"\n"+string(text)), 0o600), os.Rename(path+".new", path)))
+	must(c.T, errors.Join(os.WriteFile(path+".new", []byte(id+"\n"+string(text)), 0o600), give(path+".new"), os.Rename(path+".new", path)))
 	must(c.T, waitFor(func() bool { return exists(filepath.Join(c.stage.Work, verdict)) }))
 	said, err := c.attacked.get("/api/approvals")
 	c.decided = err != nil || !strings.Contains(said, id)

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,11 +48,30 @@ func run(m *testing.M) int {
 		program, err = trial.Product(folder)
 		programs = filepath.Dir(program)
 	}
+	if err == nil {
+		err = copySelf(folder)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return trial.Away(m)
+}
+
+// attacker is a copy of this program that every user can run.
+var attacker string
+
+func copySelf(folder string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	binary, err := os.ReadFile(self)
+	if err != nil {
+		return err
+	}
+	attacker = filepath.Join(folder, "attacker")
+	return errors.Join(os.Chmod(folder, 0o755), os.WriteFile(attacker, binary, 0o755))
 }
 
 // kernel returns the version of Landlock that this kernel has.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"bridge/backend/bridge"
@@ -62,6 +63,30 @@ type pc struct {
 	terminalBytes *buffer
 }
 
+// ordinaryUser and ordinaryGroups are for tests that the superuser runs: Bridge and the
+// attacker run as this user, for the kernel lets the superuser do more.
+const ordinaryUser = 65534
+
+var ordinaryGroups = []uint32{ordinaryUser, ordinaryUser - 1}
+
+// asOrdinaryUser returns how a process is started that is not the superuser's.
+func asOrdinaryUser() *syscall.SysProcAttr {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinaryUser, Gid: ordinaryUser, Groups: ordinaryGroups}}
+}
+
+// give makes the ordinary user the owner of a folder and all below it.
+func give(folder string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return filepath.WalkDir(folder, func(path string, _ os.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, ordinaryUser, ordinaryUser))
+	})
+}
+
 // canaryStart is what the owner's shell start-up file holds.
 const canaryStart = "# start-up\n"
 
@@ -90,10 +115,12 @@ func newPC(t *testing.T, name, programs string, settings object) *pc {
 	must(t, err)
 	must(t, errors.Join(os.Mkdir(p.home, 0o700), linkAgents(agents), os.WriteFile(filepath.Join(p.home, "config.json"), text, 0o600)))
 	p.furnish()
+	must(t, give(dir))
 	p.listener = listen(t, dir)
 	master, slave, err := pty.Open()
 	must(t, err)
 	p.terminal, p.terminalName, p.terminalBytes = master, slave.Name(), &buffer{}
+	must(t, give(p.terminalName))
 	t.Cleanup(func() { _, _ = master.Close(), slave.Close() })
 	go io.Copy(p.terminalBytes, master) //nolint:errcheck // until it is closed
 	p.serve()
@@ -129,7 +156,7 @@ func (p *pc) environ() []string {
 
 func (p *pc) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(p.program, args...)
-	cmd.Env, cmd.Dir = p.environ(), p.dir
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = p.environ(), p.dir, asOrdinaryUser()
 	return cmd
 }
 
@@ -191,7 +218,10 @@ func (p *pc) get(path string) (string, error) {
 // session starts the MCP server of a session.
 func (p *pc) session(name, id string) *client.Client {
 	p.Helper()
-	c, err := client.NewStdioMCPClient(p.program, p.environ(), "mcp", "--agent", "claude", "--name", name, "--session", id, "--cwd", p.dir, "--home", p.home)
+	start := func(context.Context, string, []string, []string) (*exec.Cmd, error) {
+		return p.command("mcp", "--agent", "claude", "--name", name, "--session", id, "--cwd", p.dir, "--home", p.home), nil
+	}
+	c, err := client.NewStdioMCPClientWithOptions(p.program, nil, nil, transport.WithCommandFunc(start))
 	must(p.T, err)
 	p.Cleanup(func() { _ = c.Close() })
 	request := mcp.InitializeRequest{}
@@ -285,7 +315,7 @@ func processesWith(text string) (pids []int) {
 func pair(t *testing.T, programs string) (desk, laptop *pc, work string) {
 	t.Helper()
 	work, err := os.MkdirTemp("", "confwork")
-	must(t, err)
+	must(t, errors.Join(err, give(work)))
 	t.Cleanup(func() { _ = os.RemoveAll(work) })
 	network := func(name string, remote object) object {
 		free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -349,6 +379,9 @@ func listen(t *testing.T, dir string) *listener {
 	for _, address := range []string{l.path, l.abstract} {
 		door, err := net.Listen("unix", address)
 		must(t, err)
+		if address == l.path {
+			must(t, give(l.path))
+		}
 		t.Cleanup(func() { _ = door.Close() })
 		go func() {
 			for {

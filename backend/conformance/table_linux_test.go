@@ -107,7 +107,7 @@ var (
 	}}
 	permitted = proof{"the kernel permits the call", func(_ *cell, _ attack, gained string) bool { return gained == permittedCall }}
 	answered  = proof{"the broker answers as to the owner", func(_ *cell, _ attack, gained string) bool { return gained == answeredAsOwner }}
-	lives     = proof{"a process lives", func(c *cell, a attack, _ string) bool { return c.survivor(a.mark(c.stage)) }}
+	lives     = proof{"a process lives", func(c *cell, a attack, _ string) bool { return c.survivor(a) }}
 	heard     = proof{"the other program receives bytes", func(c *cell, a attack, _ string) bool { return c.listener.heard(a.mark(c.stage)) }}
 	shown     = proof{"the terminal receives the characters", func(c *cell, a attack, _ string) bool { return c.shown[a.slug()] }}
 	ran       = proof{"a file of the started program appears", func(c *cell, a attack, _ string) bool { return exists(a.target(c.stage)) }}
