@@ -23,6 +23,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/job"
+	"bridge/backend/proc"
 	"bridge/backend/trial"
 )
 
@@ -55,7 +56,8 @@ type cell struct {
 	mail                 string            // what the victim was sent
 	shown                map[string]bool   // the display attacks whose characters a terminal received
 	decided              bool              // the attacker's request was decided
-	endedAt              time.Time         // when the job's result was known
+	runner               int               // the process of the job that ran last
+	endedAt              time.Time         // when that process was gone
 	results              []result
 }
 
@@ -188,27 +190,45 @@ func (c *cell) startupDiffers(attack, string) bool {
 	return err != nil || string(text) != canaryStart
 }
 
-// reaping is how long the end of a job's processes may take after its result. Of those that
-// are known to live it is not waited for as long.
+// How long the end of a job's processes may take: as long as its runner works on that, and
+// after the runner's end. Of those that are known to live it is not waited for as long.
 const (
-	reaping     = 5 * time.Second
+	runnerTime  = 45 * time.Second
+	reaping     = 2 * time.Second
 	openReaping = time.Second
 )
 
-// survivor reports whether a process of the attack still lives, after a time in which the
-// processes of a job that has ended are collected.
+// survivor reports whether a process of the attack still lives, after the runner has ended
+// and a time in which processes are collected.
 func (c *cell) survivor(a attack) bool {
-	late := c.endedAt.Add(reaping)
+	wait := reaping
 	if a.open != "" {
-		late = c.endedAt.Add(openReaping)
+		wait = openReaping
 	}
-	for ; ; <-time.After(20 * time.Millisecond) {
+	for began := time.Now(); ; <-time.After(20 * time.Millisecond) {
 		if !isLiving(a.mark(c.stage)) {
 			return false
 		}
-		if time.Now().After(late) {
+		if c.runner != 0 && exists(fmt.Sprintf("/proc/%d", c.runner)) && time.Since(began) < runnerTime {
+			c.endedAt = time.Now()
+		}
+		if time.Since(c.endedAt) > wait {
+			c.describe(a.mark(c.stage))
 			return true
 		}
+	}
+}
+
+// describe logs the processes with a mark and their parents.
+func (c *cell) describe(mark string) {
+	for _, pid := range processesWith(mark) {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
+		parent := 0
+		for _, above := range proc.Ancestors(pid, 1) {
+			parent = above.PID
+		}
+		starter, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", parent))
+		c.Logf("process %d, %.60q, is below process %d, %.120q", pid, line, parent, starter)
 	}
 }
 
@@ -310,11 +330,12 @@ func (c *cell) ended(name string) {
 // plain runs the job that attacks and ends.
 func (c *cell) plain() {
 	c.Helper()
-	_, answer := c.wait(c.arguments(orders{Attacks: c.tried(plainFlow), Then: thenEnd}))
+	name, answer := c.wait(c.arguments(orders{Attacks: c.tried(plainFlow), Then: thenEnd}))
 	var outcomes map[string]outcome
 	if err := json.Unmarshal([]byte(answer), &outcomes); err != nil {
 		c.Fatalf("the attacker answers %s", answer)
 	}
+	c.runner = c.runnerOf(name)
 	c.settle(plainFlow, outcomes)
 }
 
@@ -329,11 +350,12 @@ func (c *cell) survivors(f flow) {
 		marks = append(marks, a.mark(c.stage))
 	}
 	name := c.spawn(orders{Attacks: names, Then: thenWait}, marks...)
+	c.runner = c.runnerOf(name)
 	if f == cancelFlow {
 		_, err := call(c.supervisor.boss, "cancel_subagent", object{"job": name})
 		must(c.T, err)
 	} else {
-		c.killRunner(name)
+		must(c.T, syscall.Kill(c.runner, syscall.SIGKILL))
 	}
 	c.ended(name)
 	<-time.After(200 * time.Millisecond) // a message of what survives may be on its way
@@ -345,17 +367,17 @@ func (c *cell) survivors(f flow) {
 	}
 }
 
-func (c *cell) killRunner(name string) {
+// runnerOf returns the process of a job's runner.
+func (c *cell) runnerOf(name string) int {
 	c.Helper()
-	states, err := filepath.Glob(filepath.Join(c.attacked.home, "jobs", name, "state.json"))
-	if err != nil || len(states) != 1 {
-		c.Fatalf("the job %s has %d states, %v", name, len(states), err)
-	}
-	data, err := os.ReadFile(states[0])
+	data, err := os.ReadFile(filepath.Join(c.attacked.home, "jobs", name, "state.json"))
 	must(c.T, err)
 	var state struct{ Runner struct{ PID int } }
 	must(c.T, json.Unmarshal(data, &state))
-	must(c.T, syscall.Kill(state.Runner.PID, syscall.SIGKILL))
+	if state.Runner.PID == 0 {
+		c.Fatalf("the job %s has no runner: %s", name, data)
+	}
+	return state.Runner.PID
 }
 
 // landing runs a job for each attack by git, in a repository of its own, and lands its
@@ -403,25 +425,41 @@ func (c *cell) land(name string) error {
 	if failed := outcomes[name].Failed; failed != "" {
 		return fmt.Errorf("%s: the attacker could not try it: %s", name, failed)
 	}
-	_, err = c.supervisor.get("/api/runs/" + ended.Job + "/diff")
+	if _, err := c.supervisor.get("/api/runs/" + ended.Job + "/diff"); err != nil || exists(a.target(c.stage)) {
+		return err // settle names it
+	}
+	// The same settings do start the program where git runs as it is.
+	started := c.control(a, outcomes[name].Gained, []string{"status"}, []string{"diff", "HEAD"}, []string{"submodule", "update"}, []string{"log", "-1"})
+	must := func(args ...string) error { _, err := c.git(o.Stage.Work, args...); return err }
+	if a.slug() == "name-a-program-that-merges-files" { // both sides have changed the file
+		err = errors.Join(os.WriteFile(filepath.Join(o.Stage.Work, "a.txt"), []byte("three\n"), 0o600), must("commit", "-qam", "second"))
+		if err != nil {
+			return err
+		}
+	}
 	var landed []string
-	for _, how := range [][]string{{"--squash", "--dry-run"}, {"--squash"}} {
+	for _, how := range [][]string{{"--squash", "--dry-run"}, {"--merge", "--dry-run"}, {"--squash"}} {
 		said, failed := c.supervisor.run(append([]string{"finish", ended.Job}, how...)...)
 		landed = append(landed, fmt.Sprintf("%v %q %t", how, firstOf(said), failed == nil))
 	}
 	c.Logf("%s: bridge finish %s", name, strings.Join(landed, ", "))
 	if exists(a.target(c.stage)) {
-		return err // settle names it
+		return nil
 	}
-	// The same settings do start the program where git runs as it is.
-	for _, args := range [][]string{{"status"}, {"diff", "HEAD"}, {"checkout", "-q", "-b", "own"}, {"add", "-A"}, {"commit", "-qm", "own", "--allow-empty"}, {"merge", "bridge/" + ended.Job}, {"submodule", "update"}, {"log"}} {
-		_, _ = c.git(o.Stage.Work, args...)
+	started = c.control(a, o.Stage.Work, []string{"checkout", "-q", "-b", "own"}, []string{"commit", "-qm", "own", "--allow-empty"}, []string{"merge", "bridge/" + ended.Job}) || started
+	if !started {
+		c.Logf("%s: git by itself started no program either", name)
 	}
-	if exists(a.target(c.stage)) {
-		return errors.Join(err, os.Remove(a.target(c.stage)))
+	return nil
+}
+
+// control runs git as it is and reports whether it started the attack's program, whose file
+// is removed then.
+func (c *cell) control(a attack, folder string, commands ...[]string) bool {
+	for _, args := range commands {
+		_, _ = c.git(folder, args...) // what it starts counts
 	}
-	c.Logf("%s: git alone starts no program either", name)
-	return err
+	return os.Remove(a.target(c.stage)) == nil
 }
 
 func firstOf(text string) string {

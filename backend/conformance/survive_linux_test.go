@@ -84,8 +84,8 @@ func sendWhenGone(s stage, mark string) error {
 	return err
 }
 
-// gitAttack writes settings of the repository that name a program. The program makes the
-// attack's file in its own folder outside.
+// gitAttack changes a file and writes settings of the repository that name a program. The
+// program makes the attack's file in its own folder outside. It returns the checkout.
 func gitAttack(s stage, write func(git func(args ...string) error, program string) error) (string, error) {
 	a, err := find(os.Args[3])
 	if err != nil {
@@ -96,7 +96,8 @@ func gitAttack(s stage, write func(git func(args ...string) error, program strin
 	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 		return "", err
 	}
-	return "", write(func(args ...string) error { return runGit(s.Work, args...) }, program)
+	return s.Work, errors.Join(os.WriteFile(filepath.Join(s.Work, "a.txt"), []byte("two\n"), 0o600),
+		write(func(args ...string) error { return runGit(s.Work, args...) }, program))
 }
 
 func gitHooks(s stage) (string, error) {
@@ -117,20 +118,20 @@ func gitMonitor(s stage) (string, error) {
 
 func gitFilter(s stage) (string, error) {
 	return gitAttack(s, func(git func(...string) error, program string) error {
-		return errors.Join(os.WriteFile(filepath.Join(s.Work, ".gitattributes"), []byte("* filter=own diff=own merge=own\n"), 0o600),
+		return errors.Join(os.WriteFile(filepath.Join(s.Work, ".gitattributes"), []byte("* filter=own\n"), 0o600),
 			git("config", "filter.own.clean", program+" x"), git("config", "filter.own.smudge", program+" x"), git("config", "filter.own.process", program))
 	})
 }
 
 func gitCompare(s stage) (string, error) {
 	return gitAttack(s, func(git func(...string) error, program string) error {
-		return errors.Join(git("config", "diff.external", program), git("config", "diff.own.textconv", program+" x"), git("config", "diff.own.command", program))
+		return errors.Join(os.WriteFile(filepath.Join(s.Work, ".gitattributes"), []byte("* diff=own\n"), 0o600), git("config", "diff.external", program), git("config", "diff.own.textconv", program+" x"), git("config", "diff.own.command", program))
 	})
 }
 
 func gitMerge(s stage) (string, error) {
 	return gitAttack(s, func(git func(...string) error, program string) error {
-		return errors.Join(git("config", "merge.own.driver", program), git("config", "merge.default", "own"))
+		return errors.Join(os.WriteFile(filepath.Join(s.Work, ".gitattributes"), []byte("* merge=own\n"), 0o600), git("config", "merge.own.driver", program), git("config", "merge.default", "own"))
 	})
 }
 
