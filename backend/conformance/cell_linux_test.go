@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
@@ -111,7 +112,10 @@ func (c *cell) repository(folder string) error {
 
 // git runs git as the owner.
 func (c *cell) git(folder string, args ...string) (string, error) {
-	cmd := exec.Command("git", args...)
+	ctx, cancel := context.WithTimeout(context.Background(), attackTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.WaitDelay = time.Second
 	cmd.Env, cmd.Dir, cmd.SysProcAttr = c.attacked.environ(), folder, asOrdinaryUser()
 	output, err := cmd.CombinedOutput()
 	if err != nil {
@@ -257,6 +261,9 @@ func (c *cell) tried(f flow) (names []string) {
 // settle records what the attacks of a flow came to.
 func (c *cell) settle(f flow, outcomes map[string]outcome) {
 	c.takeMail()
+	for _, o := range outcomes { // the attacker may have taken the victim's mail
+		c.mail += o.Gained
+	}
 	c.endedAt = time.Now()
 	for _, a := range attacks {
 		if a.flow != f || !a.tries(c.setting) {
@@ -429,7 +436,7 @@ func (c *cell) land(name string) error {
 		return err // settle names it
 	}
 	// The same settings do start the program where git runs as it is.
-	started := c.control(a, outcomes[name].Gained, []string{"status"}, []string{"diff", "HEAD"}, []string{"submodule", "update"}, []string{"log", "-1"})
+	started := c.control(a, outcomes[name].Gained, []string{"status"}, []string{"diff", "HEAD~1"}, []string{"submodule", "update"}, []string{"log", "-1"})
 	must := func(args ...string) error { _, err := c.git(o.Stage.Work, args...); return err }
 	if a.slug() == "name-a-program-that-merges-files" { // both sides have changed the file
 		err = errors.Join(os.WriteFile(filepath.Join(o.Stage.Work, "a.txt"), []byte("three\n"), 0o600), must("commit", "-qam", "second"))

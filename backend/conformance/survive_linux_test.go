@@ -3,6 +3,7 @@ package conformance
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -143,7 +144,7 @@ func gitSubmodule(s stage) (string, error) {
 		errs = append(errs, runGit(inner, "add", "a"), runGit(inner, "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-qm", "first"),
 			os.WriteFile(filepath.Join(inner, ".gitattributes"), []byte("* filter=own\n"), 0o600),
 			runGit(inner, "config", "filter.own.clean", program+" x"), os.WriteFile(filepath.Join(inner, "a"), []byte("b\n"), 0o600),
-			os.WriteFile(filepath.Join(s.Work, ".gitmodules"), []byte("[submodule \"sub\"]\n\tpath = sub\n\turl = ./sub\n\tignore = none\n\tupdate = !"+program+"\n"), 0o600),
+			os.WriteFile(filepath.Join(s.Work, ".gitmodules"), []byte("[submodule \"sub\"]\n\tpath = sub\n\turl = ./sub\n\tignore = none\n"), 0o600),
 			git("config", "submodule.sub.update", "!"+program), git("config", "submodule.sub.ignore", "none"), git("add", "sub", ".gitmodules"))
 		return errors.Join(errs...)
 	})
@@ -152,10 +153,35 @@ func gitSubmodule(s stage) (string, error) {
 func gitPrograms(s stage) (string, error) {
 	return gitAttack(s, func(git func(...string) error, program string) error {
 		var errs []error
-		for _, name := range strings.Fields("core.pager core.editor core.sshCommand core.askPass gpg.program credential.helper sequence.editor uploadpack.packObjectsHook remote.origin.uploadpack") {
+		for _, name := range strings.Fields("core.pager core.editor core.sshCommand core.askPass gpg.program credential.helper sequence.editor uploadpack.packObjectsHook") {
 			errs = append(errs, git("config", name, program))
 		}
-		return errors.Join(append(errs, git("config", "log.showSignature", "true"), git("config", "extensions.partialClone", "origin"),
-			git("config", "remote.origin.promisor", "true"), git("config", "remote.origin.url", s.Work))...)
+		return errors.Join(append(errs, git("config", "log.showSignature", "true"))...)
+	})
+}
+
+// gitRemote names the program of a remote that git asks for contents which are not there,
+// and removes the contents of a file.
+func gitRemote(s stage) (string, error) {
+	return gitAttack(s, func(git func(...string) error, program string) error {
+		ask := func(args ...string) (string, error) {
+			cmd := exec.Command("git", args...)
+			cmd.Dir = s.Work
+			output, err := cmd.Output()
+			return strings.TrimSpace(string(output)), err
+		}
+		folder, folderErr := ask("rev-parse", "--path-format=absolute", "--git-common-dir")
+		object, objectErr := ask("rev-parse", "HEAD:a.txt")
+		if err := errors.Join(folderErr, objectErr); err != nil {
+			return err
+		}
+		// The program ends at once: git and it would wait for each other.
+		errs := []error{os.WriteFile(program, []byte("#!/bin/sh\n: > '"+filepath.Join(s.Outside, filepath.Base(ownFolder(s)), "started")+"'\nexit 1\n"), 0o700)}
+		for name, value := range map[string]string{
+			"core.repositoryformatversion": "1", "extensions.partialClone": "origin", "remote.origin.promisor": "true", "remote.origin.url": s.Work, "remote.origin.uploadpack": program,
+		} {
+			errs = append(errs, git("config", name, value))
+		}
+		return errors.Join(append(errs, os.Remove(filepath.Join(folder, "objects", object[:2], object[2:])))...)
 	})
 }

@@ -209,7 +209,8 @@ var gitAttacks = []attack{
 	{name: "name a filter in a submodule", class: startProgram, refused: onlyEdit, wall: inBridge, flow: gitFlow, proof: ran, run: gitSubmodule},
 	{name: "name a program that compares files", class: startProgram, refused: onlyEdit, wall: inBridge, flow: gitFlow, proof: ran, run: gitCompare},
 	{name: "name a program that merges files", class: startProgram, refused: onlyEdit, wall: inBridge, flow: gitFlow, proof: ran, run: gitMerge},
-	{name: "name programs of remotes, signatures and pagers", class: startProgram, refused: onlyEdit, wall: inBridge, flow: gitFlow, proof: ran, run: gitPrograms},
+	{name: "name a remote's program for missing contents", class: startProgram, refused: onlyEdit, wall: inBridge, flow: gitFlow, proof: ran, run: gitRemote},
+	{name: "name programs of signatures, pagers and connections", class: startProgram, refused: onlyEdit, wall: inBridge, flow: gitFlow, proof: ran, run: gitPrograms},
 }
 
 var (
