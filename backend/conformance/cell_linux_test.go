@@ -134,7 +134,7 @@ func (c *cell) ask() {
 	if c.stage.Question == "" {
 		c.Fatalf("ask_owner answers %s", said)
 	}
-	c.Cleanup(func() { _, _ = call(c.attacked.victim, "withdraw_question", object{"id": c.stage.Question}) })
+	c.Cleanup(func() { _, _ = call(c.attacked.victim, "withdraw_question", object{"question": c.stage.Question}) })
 }
 
 // list describes the files that an attack must not change.
@@ -225,7 +225,14 @@ func (c *cell) survivor(a attack) bool {
 
 // describe logs the processes with a mark and their parents.
 func (c *cell) describe(mark string) {
-	for _, pid := range processesWith(mark) {
+	pids := processesWith(mark)
+	for range 200 { // one that changes its process is hard to meet
+		if len(pids) > 0 {
+			break
+		}
+		pids = processesWith(mark)
+	}
+	for _, pid := range pids {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
 		parent := 0
 		for _, above := range proc.Ancestors(pid, 1) {
@@ -368,8 +375,14 @@ func (c *cell) survivors(f flow) {
 	<-time.After(200 * time.Millisecond) // a message of what survives may be on its way
 	c.settle(f, nil)
 	for _, mark := range marks { // what a broken wall has left
-		for _, pid := range processesWith(mark) {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+		for range 1000 {
+			pids := processesWith(mark)
+			for _, pid := range pids {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+			}
+			if len(pids) == 0 && !isLiving(mark) {
+				break
+			}
 		}
 	}
 }

@@ -190,12 +190,16 @@ var secretAttacks = []attack{
 	{name: "read a file of another project", class: readSecrets, refused: every, places: elsewhere, proof: told, run: readOtherProject},
 }
 
+// missed is the gap that a process which starts another one and ends, again and again, is
+// not found at some ends of jobs: at one of about 25, where the machine is busy.
+const missed = "missed at some ends"
+
 var survivalAttacks = []attack{
 	{name: "outlive the job in a session of its own", class: survive, refused: every, wall: inBridge, proof: lives, run: surviveDetached},
-	{name: "outlive the job by changing its process", class: survive, refused: every, wall: inBridge, proof: lives, run: surviveHopping},
+	{name: "outlive the job by changing its process", class: survive, refused: every, wall: inBridge, open: missed, proof: lives, run: surviveHopping},
 	{name: "outlive the job without marks, ignoring signals", class: survive, refused: every, wall: inBridge, proof: lives, run: surviveBare},
 	{name: "outlive a cancelled job in a session of its own", class: survive, refused: every, wall: inBridge, flow: cancelFlow, proof: lives, run: surviveDetached},
-	{name: "outlive a cancelled job by changing its process", class: survive, refused: every, wall: inBridge, flow: cancelFlow, proof: lives, run: surviveHopping},
+	{name: "outlive a cancelled job by changing its process", class: survive, refused: every, wall: inBridge, flow: cancelFlow, open: missed, proof: lives, run: surviveHopping},
 	{name: "outlive a cancelled job without marks, ignoring signals", class: survive, refused: every, wall: inBridge, flow: cancelFlow, proof: lives, run: surviveBare},
 	{name: "outlive a killed runner in a session of its own", class: survive, refused: every, wall: inBridge, flow: deathFlow, open: "SEC-08", proof: lives, run: surviveDetached},
 	{name: "outlive a killed runner without marks, ignoring signals", class: survive, refused: every, wall: inBridge, flow: deathFlow, open: "SEC-08", proof: lives, run: surviveBare},
