@@ -42,7 +42,7 @@ func (s setting) String() string { return fmt.Sprintf("%s %s %s", s.kind, s.acce
 func (a attack) tries(s setting) bool {
 	return slices.Contains(a.refused, s.access) && (a.places == nil || slices.Contains(a.places, s.place)) &&
 		(a.kinds == nil || slices.Contains(a.kinds, s.kind)) && a.landlock <= s.landlock &&
-		(a.wall == inBridge || s.kind != bridge.Codex)
+		(a.layer == inBridge || s.kind != bridge.Codex)
 }
 
 // cell is a setting in which attacks are tried.
@@ -69,7 +69,7 @@ type result struct {
 	outcome   outcome
 }
 
-// newCell furnishes the attacked PC for a setting. work is the job's folder.
+// newCell prepares the attacked PC for a setting. work is the job's folder.
 func newCell(t *testing.T, s setting, attacked, supervisor *pc, work string) *cell {
 	t.Helper()
 	c := &cell{T: t, setting: s, attacked: attacked, supervisor: supervisor, listener: attacked.listener, before: map[string]string{}, shown: map[string]bool{}}
@@ -374,7 +374,7 @@ func (c *cell) survivors(f flow) {
 	c.ended(name)
 	<-time.After(200 * time.Millisecond) // a message of what survives may be on its way
 	c.settle(f, nil)
-	for _, mark := range marks { // what a broken wall has left
+	for _, mark := range marks { // what a broken layer has left
 		for range 1000 {
 			pids := processesWith(mark)
 			for _, pid := range pids {

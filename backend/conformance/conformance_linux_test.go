@@ -23,13 +23,7 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) int {
 	if len(os.Args) > 2 && os.Args[1] == helperArgument {
-		err := error(nil)
-		if os.Args[2] == "attack" {
-			err = runAttack(os.Args[3])
-		} else {
-			err = runHelper(os.Args[2:])
-		}
-		if err != nil {
+		if err := runHelper(os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

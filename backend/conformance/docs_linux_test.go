@@ -56,7 +56,7 @@ func (a attack) cell(kind bridge.AgentKind) string {
 	switch {
 	case where == paired && kind == job.ACP:
 		return "no such jobs"
-	case a.wall == inSandbox && kind == bridge.Codex:
+	case a.layer == inSandbox && kind == bridge.Codex:
 		return "own"
 	case len(levels) == 0:
 		return "–"
@@ -68,14 +68,14 @@ func (a attack) cell(kind bridge.AgentKind) string {
 	return all
 }
 
-// needs says which system the wall needs.
+// needs says which system the layer needs.
 func (a attack) needs() string {
 	switch {
 	case a.class == display:
 		return "any system"
 	case a.landlock >= signalScope:
 		return "Linux 6.12"
-	case a.wall == inSandbox || a.class == startProgram:
+	case a.layer == inSandbox || a.class == startProgram:
 		return "Linux 6.2"
 	}
 	return "Linux"

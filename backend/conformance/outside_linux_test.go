@@ -206,6 +206,7 @@ func open(pid int, name string, flags int) (string, error) {
 func openBrokerMemory(s stage) (string, error)      { return open(s.Broker, "mem", os.O_WRONLY) }
 func readRunnerMemory(s stage) (string, error)      { return open(s.Runner, "mem", os.O_RDONLY) }
 func readRunnerEnvironment(s stage) (string, error) { return open(s.Runner, "environ", os.O_RDONLY) }
+
 func readBrokerEnvironment(s stage) (string, error) { return open(s.Broker, "environ", os.O_RDONLY) }
 func readToken(s stage) (string, error)             { return read(s.Home, "token") }
 func readLaunchSecret(s stage) (string, error)      { return read(s.Home, "launch-secret") }

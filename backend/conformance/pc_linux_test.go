@@ -55,7 +55,6 @@ type pc struct {
 	cookie        string
 	browser       *http.Client
 	broker        *exec.Cmd
-	port          int // on which other PCs reach it, 0 for none
 	boss, victim  *client.Client
 	listener      *listener
 	terminal      *os.File // the owner's, from the terminal's side
@@ -114,7 +113,7 @@ func newPC(t *testing.T, name, programs string, settings object) *pc {
 	text, err := json.Marshal(config)
 	must(t, err)
 	must(t, errors.Join(os.Mkdir(p.home, 0o700), linkAgents(agents), os.WriteFile(filepath.Join(p.home, "config.json"), text, 0o600)))
-	p.furnish()
+	p.writeOwnerFiles()
 	must(t, give(dir))
 	p.listener = listen(t, dir)
 	master, slave, err := pty.Open()
@@ -129,8 +128,8 @@ func newPC(t *testing.T, name, programs string, settings object) *pc {
 	return p
 }
 
-// furnish lays what the owner has in the home folder.
-func (p *pc) furnish() {
+// writeOwnerFiles lays what the owner has in the home folder.
+func (p *pc) writeOwnerFiles() {
 	files := map[string]string{
 		".bashrc": canaryStart, ".ssh/id_ed25519": "canary-ssh-key", "other/secret.go": "canary-other-project",
 		".gitconfig": "[user]\nname=n\nemail=e@example.com\n[init]\ndefaultBranch=main\n",

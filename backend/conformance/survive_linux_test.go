@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// lifetime is how long what survives lives at most: no broken wall leaves it for ever.
+// lifetime is how long what survives lives at most: no broken layer leaves it for ever.
 const lifetime = time.Minute
 
 // surviveDetached starts a process in a session of its own, forked twice, with the job's
@@ -38,6 +38,9 @@ func sendAfterDeath(s stage) (string, error) {
 
 // runHelper is this program as one of the attacker's processes.
 func runHelper(args []string) error {
+	if args[0] == "attack" {
+		return runAttack(args[1])
+	}
 	s, err := stageOf(os.Getenv(stageVariable))
 	if err != nil {
 		return err

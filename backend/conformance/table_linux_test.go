@@ -23,12 +23,12 @@ const (
 
 var classes = []class{becomeOwner, writeOutside, readSecrets, survive, startProgram, poisonState, display}
 
-// wall names the part that refuses an attack.
-type wall int
+// layer names the part that refuses an attack.
+type layer int
 
 const (
 	// inSandbox is the sandbox below the agent. Codex brings one of its own.
-	inSandbox wall = iota
+	inSandbox layer = iota
 	// inBridge is the broker, the runner or the command line: it holds for every agent.
 	inBridge
 )
@@ -63,9 +63,9 @@ type attack struct {
 	refused []job.Access
 	// proof says how success is proved.
 	proof proof
-	wall  wall
+	layer layer
 	flow  flow
-	// landlock is the least version of Landlock that the wall needs, 0 for each that has a sandbox.
+	// landlock is the least version of Landlock that the layer needs, 0 for each that has a sandbox.
 	landlock int
 	// places and kinds bound where the attack must fail; nil is everywhere.
 	places []place
@@ -79,7 +79,6 @@ type attack struct {
 var (
 	every     = []job.Access{job.AccessRead, job.AccessAsk, job.AccessEdit}
 	onlyRead  = []job.Access{job.AccessRead}
-	writing   = []job.Access{job.AccessAsk, job.AccessEdit}
 	onlyAsk   = []job.Access{job.AccessAsk}
 	onlyEdit  = []job.Access{job.AccessEdit}
 	elsewhere = []place{paired}
@@ -128,23 +127,23 @@ func init() {
 }
 
 var ownerAttacks = []attack{
-	{name: "send a message by the command line", class: becomeOwner, refused: every, wall: inBridge, proof: asOwner, run: sendPlain},
-	{name: "send with an empty environment", class: becomeOwner, refused: every, wall: inBridge, proof: asOwner, run: sendBare},
-	{name: "send from a session of its own, forked twice", class: becomeOwner, refused: every, wall: inBridge, proof: asOwner, run: sendDetached},
-	{name: "send over a connection of a process that has ended", class: becomeOwner, refused: every, wall: inBridge, proof: asOwner, run: sendPassed},
-	{name: "answer a session's question", class: becomeOwner, refused: every, wall: inBridge, proof: proof{"the question is answered", (*cell).questionAnswered}, run: answerQuestion},
-	{name: "list the owner's rules", class: becomeOwner, refused: every, wall: inBridge, proof: answered, run: listRules},
-	{name: "get a launch link", class: becomeOwner, refused: every, wall: inBridge, proof: answered, run: getLink},
-	{name: "approve its own request", class: becomeOwner, refused: onlyAsk, wall: inBridge, flow: displayFlow, kinds: onlyACP, proof: proof{"the request is decided", (*cell).requestDecided}},
-	{name: "read another session's mail by its tools", class: becomeOwner, refused: every, wall: inBridge, proof: told, run: mailByTools},
-	{name: "read another session's mail by its hook", class: becomeOwner, refused: every, wall: inBridge, proof: told, run: mailByHook},
-	{name: "open the page by its launch link", class: becomeOwner, refused: every, wall: inBridge, proof: answered, run: openLaunchLink},
-	{name: "use the page with the owner's cookie", class: becomeOwner, refused: every, wall: inBridge, proof: asOwner, run: pagePlain},
-	{name: "use the page from a thread with its own descriptor table", class: becomeOwner, refused: every, wall: inBridge, proof: asOwner, run: pageFromThread},
-	{name: "use the page by a socket in flight", class: becomeOwner, refused: every, wall: inBridge, proof: asOwner, run: pageInFlight},
-	{name: "use the page by a socket that io_uring holds", class: becomeOwner, refused: every, wall: inBridge, proof: asOwner, run: pageByRing},
-	{name: "use the page from a process that nobody may look into", class: becomeOwner, refused: every, wall: inBridge, proof: asOwner, run: pageUndumpable},
-	{name: "use the page by a socket of a process that has ended", class: becomeOwner, refused: every, wall: inBridge, proof: asOwner, run: pageInherited},
+	{name: "send a message by the command line", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: sendPlain},
+	{name: "send with an empty environment", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: sendBare},
+	{name: "send from a session of its own, forked twice", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: sendDetached},
+	{name: "send over a connection of a process that has ended", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: sendPassed},
+	{name: "answer a session's question", class: becomeOwner, refused: every, layer: inBridge, proof: proof{"the question is answered", (*cell).questionAnswered}, run: answerQuestion},
+	{name: "list the owner's rules", class: becomeOwner, refused: every, layer: inBridge, proof: answered, run: listRules},
+	{name: "get a launch link", class: becomeOwner, refused: every, layer: inBridge, proof: answered, run: getLink},
+	{name: "approve its own request", class: becomeOwner, refused: onlyAsk, layer: inBridge, flow: displayFlow, kinds: onlyACP, proof: proof{"the request is decided", (*cell).requestDecided}},
+	{name: "read another session's mail by its tools", class: becomeOwner, refused: every, layer: inBridge, proof: told, run: mailByTools},
+	{name: "read another session's mail by its hook", class: becomeOwner, refused: every, layer: inBridge, proof: told, run: mailByHook},
+	{name: "open the page by its launch link", class: becomeOwner, refused: every, layer: inBridge, proof: answered, run: openLaunchLink},
+	{name: "use the page with the owner's cookie", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: pagePlain},
+	{name: "use the page from a thread with its own descriptor table", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: pageFromThread},
+	{name: "use the page by a socket in flight", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: pageInFlight},
+	{name: "use the page by a socket that io_uring holds", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: pageByRing},
+	{name: "use the page from a process that nobody may look into", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: pageUndumpable},
+	{name: "use the page by a socket of a process that has ended", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: pageInherited},
 }
 
 var outsideAttacks = []attack{
@@ -195,33 +194,30 @@ var secretAttacks = []attack{
 const missed = "missed at some ends"
 
 var survivalAttacks = []attack{
-	{name: "outlive the job in a session of its own", class: survive, refused: every, wall: inBridge, proof: lives, run: surviveDetached},
-	{name: "outlive the job by changing its process", class: survive, refused: every, wall: inBridge, open: missed, proof: lives, run: surviveHopping},
-	{name: "outlive the job without marks, ignoring signals", class: survive, refused: every, wall: inBridge, proof: lives, run: surviveBare},
-	{name: "outlive a cancelled job in a session of its own", class: survive, refused: every, wall: inBridge, flow: cancelFlow, proof: lives, run: surviveDetached},
-	{name: "outlive a cancelled job by changing its process", class: survive, refused: every, wall: inBridge, flow: cancelFlow, open: missed, proof: lives, run: surviveHopping},
-	{name: "outlive a cancelled job without marks, ignoring signals", class: survive, refused: every, wall: inBridge, flow: cancelFlow, proof: lives, run: surviveBare},
-	{name: "outlive a killed runner in a session of its own", class: survive, refused: every, wall: inBridge, flow: deathFlow, open: "SEC-08", proof: lives, run: surviveDetached},
-	{name: "outlive a killed runner without marks, ignoring signals", class: survive, refused: every, wall: inBridge, flow: deathFlow, open: "SEC-08", proof: lives, run: surviveBare},
-	{name: "send as the owner when its runner was killed", class: becomeOwner, refused: every, wall: inBridge, flow: deathFlow, open: "SEC-08", proof: asOwner, run: sendAfterDeath},
+	{name: "outlive the job in a session of its own", class: survive, refused: every, layer: inBridge, proof: lives, run: surviveDetached},
+	{name: "outlive the job by changing its process", class: survive, refused: every, layer: inBridge, open: missed, proof: lives, run: surviveHopping},
+	{name: "outlive the job without marks, ignoring signals", class: survive, refused: every, layer: inBridge, proof: lives, run: surviveBare},
+	{name: "outlive a cancelled job in a session of its own", class: survive, refused: every, layer: inBridge, flow: cancelFlow, proof: lives, run: surviveDetached},
+	{name: "outlive a cancelled job by changing its process", class: survive, refused: every, layer: inBridge, flow: cancelFlow, open: missed, proof: lives, run: surviveHopping},
+	{name: "outlive a cancelled job without marks, ignoring signals", class: survive, refused: every, layer: inBridge, flow: cancelFlow, proof: lives, run: surviveBare},
+	{name: "outlive a killed runner in a session of its own", class: survive, refused: every, layer: inBridge, flow: deathFlow, open: "SEC-08", proof: lives, run: surviveDetached},
+	{name: "outlive a killed runner without marks, ignoring signals", class: survive, refused: every, layer: inBridge, flow: deathFlow, open: "SEC-08", proof: lives, run: surviveBare},
+	{name: "send as the owner when its runner was killed", class: becomeOwner, refused: every, layer: inBridge, flow: deathFlow, open: "SEC-08", proof: asOwner, run: sendAfterDeath},
 }
 
 var gitAttacks = []attack{
-	{name: "name a hook in the repository", class: startProgram, refused: onlyEdit, wall: inBridge, flow: gitFlow, proof: ran, run: gitHooks},
-	{name: "name a file system monitor", class: startProgram, refused: onlyEdit, wall: inBridge, flow: gitFlow, proof: ran, run: gitMonitor},
-	{name: "name a filter", class: startProgram, refused: onlyEdit, wall: inBridge, flow: gitFlow, proof: ran, run: gitFilter},
-	{name: "name a filter in a submodule", class: startProgram, refused: onlyEdit, wall: inBridge, flow: gitFlow, proof: ran, run: gitSubmodule},
-	{name: "name a program that compares files", class: startProgram, refused: onlyEdit, wall: inBridge, flow: gitFlow, proof: ran, run: gitCompare},
-	{name: "name a program that merges files", class: startProgram, refused: onlyEdit, wall: inBridge, flow: gitFlow, proof: ran, run: gitMerge},
-	{name: "name a remote's program for missing contents", class: startProgram, refused: onlyEdit, wall: inBridge, flow: gitFlow, proof: ran, run: gitRemote},
-	{name: "name programs of signatures, pagers and connections", class: startProgram, refused: onlyEdit, wall: inBridge, flow: gitFlow, proof: ran, run: gitPrograms},
+	{name: "name a hook in the repository", class: startProgram, refused: onlyEdit, layer: inBridge, flow: gitFlow, proof: ran, run: gitHooks},
+	{name: "name a file system monitor", class: startProgram, refused: onlyEdit, layer: inBridge, flow: gitFlow, proof: ran, run: gitMonitor},
+	{name: "name a filter", class: startProgram, refused: onlyEdit, layer: inBridge, flow: gitFlow, proof: ran, run: gitFilter},
+	{name: "name a filter in a submodule", class: startProgram, refused: onlyEdit, layer: inBridge, flow: gitFlow, proof: ran, run: gitSubmodule},
+	{name: "name a program that compares files", class: startProgram, refused: onlyEdit, layer: inBridge, flow: gitFlow, proof: ran, run: gitCompare},
+	{name: "name a program that merges files", class: startProgram, refused: onlyEdit, layer: inBridge, flow: gitFlow, proof: ran, run: gitMerge},
+	{name: "name a remote's program for missing contents", class: startProgram, refused: onlyEdit, layer: inBridge, flow: gitFlow, proof: ran, run: gitRemote},
+	{name: "name programs of signatures, pagers and connections", class: startProgram, refused: onlyEdit, layer: inBridge, flow: gitFlow, proof: ran, run: gitPrograms},
 }
 
-var (
-	onlyACP      = []bridge.AgentKind{job.ACP}
-	onlyClaude   = []bridge.AgentKind{bridge.Claude}
-	onlyOpenCode = []bridge.AgentKind{bridge.OpenCode}
-)
+// onlyACP is for what the agent itself has to say: the attacker says it as an ACP agent.
+var onlyACP = []bridge.AgentKind{job.ACP}
 
 var stateAttacks = []attack{
 	{name: "change Claude Code's settings and skills", class: poisonState, refused: every, proof: changed, run: writeState(claudeSettings...)},
@@ -231,13 +227,13 @@ var stateAttacks = []attack{
 }
 
 var displayAttacks = []attack{
-	{name: "clear the line by an escape sequence", class: display, refused: onlyAsk, wall: inBridge, flow: displayFlow, kinds: onlyACP, proof: shown},
-	{name: "set the clipboard", class: display, refused: onlyAsk, wall: inBridge, flow: displayFlow, kinds: onlyACP, proof: shown},
-	{name: "use a C1 control character", class: display, refused: onlyAsk, wall: inBridge, flow: displayFlow, kinds: onlyACP, proof: shown},
-	{name: "turn the direction of text", class: display, refused: onlyAsk, wall: inBridge, flow: displayFlow, kinds: onlyACP, proof: shown},
-	{name: "hide zero-width characters", class: display, refused: onlyAsk, wall: inBridge, flow: displayFlow, kinds: onlyACP, proof: shown},
-	{name: "hide tag characters", class: display, refused: onlyAsk, wall: inBridge, flow: displayFlow, kinds: onlyACP, proof: shown},
-	{name: "return to the line's beginning", class: display, refused: onlyAsk, wall: inBridge, flow: displayFlow, kinds: onlyACP, proof: shown},
+	{name: "clear the line by an escape sequence", class: display, refused: onlyAsk, layer: inBridge, flow: displayFlow, kinds: onlyACP, proof: shown},
+	{name: "set the clipboard", class: display, refused: onlyAsk, layer: inBridge, flow: displayFlow, kinds: onlyACP, proof: shown},
+	{name: "use a C1 control character", class: display, refused: onlyAsk, layer: inBridge, flow: displayFlow, kinds: onlyACP, proof: shown},
+	{name: "turn the direction of text", class: display, refused: onlyAsk, layer: inBridge, flow: displayFlow, kinds: onlyACP, proof: shown},
+	{name: "hide zero-width characters", class: display, refused: onlyAsk, layer: inBridge, flow: displayFlow, kinds: onlyACP, proof: shown},
+	{name: "hide tag characters", class: display, refused: onlyAsk, layer: inBridge, flow: displayFlow, kinds: onlyACP, proof: shown},
+	{name: "return to the line's beginning", class: display, refused: onlyAsk, layer: inBridge, flow: displayFlow, kinds: onlyACP, proof: shown},
 }
 
 // hidden are the characters of each display attack.

@@ -64,12 +64,12 @@ func TestSEC_14_AnOlderKernel(t *testing.T) {
 	localCells(t, build(t, olderKernel), leastLandlock, kinds)
 }
 
-// TestSEC_14_EachBrokenWallIsNamed builds the programs without one wall each, and wants the
-// suite to name attacks of the classes that the wall refuses.
-func TestSEC_14_EachBrokenWallIsNamed(t *testing.T) {
-	trial.Long(t, "it builds the programs again for each wall")
+// TestSEC_14_EachMissingLayerIsNamed builds the programs without one layer each, and wants the
+// suite to name attacks of the classes that the layer refuses.
+func TestSEC_14_EachMissingLayerIsNamed(t *testing.T) {
+	trial.Long(t, "it builds the programs again for each layer")
 	landlock := kernel(t)
-	for _, wall := range []struct {
+	for _, layer := range []struct {
 		name    string
 		access  job.Access
 		changes []change
@@ -101,21 +101,21 @@ func TestSEC_14_EachBrokenWallIsNamed(t *testing.T) {
 			[]class{display},
 		},
 	} {
-		t.Run(wall.name, func(t *testing.T) {
-			p := newPC(t, "desk", build(t, wall.changes...), nil)
-			c := newCell(t, setting{job.ACP, wall.access, local, landlock}, p, p, filepath.Join(p.dir, "work"))
+		t.Run(layer.name, func(t *testing.T) {
+			p := newPC(t, "desk", build(t, layer.changes...), nil)
+			c := newCell(t, setting{job.ACP, layer.access, local, landlock}, p, p, filepath.Join(p.dir, "work"))
 			named := map[class][]string{}
 			for _, r := range c.run() {
 				switch {
 				case r.attack.open != "":
 				case r.succeeded:
 					named[r.attack.class] = append(named[r.attack.class], r.attack.name)
-				case slices.Contains(wall.names, r.attack.class):
-					t.Logf("another wall refuses %q: %s", r.attack.name, r.outcome.Failed)
+				case slices.Contains(layer.names, r.attack.class):
+					t.Logf("another layer refuses %q: %s", r.attack.name, r.outcome.Failed)
 				}
 			}
 			for _, class := range classes {
-				if slices.Contains(wall.names, class) && len(named[class]) == 0 {
+				if slices.Contains(layer.names, class) && len(named[class]) == 0 {
 					t.Errorf("the suite names no attack of the class %q", class)
 				}
 				t.Logf("%s: %q", class, named[class])
