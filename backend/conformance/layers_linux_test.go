@@ -3,11 +3,14 @@ package conformance
 import (
 	"encoding/json"
 	"errors"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"bridge/backend/job"
 	"bridge/backend/trial"
@@ -121,5 +124,28 @@ func TestSEC_14_EachMissingLayerIsNamed(t *testing.T) {
 				t.Logf("%s: %q", class, named[class])
 			}
 		})
+	}
+}
+
+// TestSEC_14_TheRingSends wants the attack by io_uring to work where nothing refuses it.
+func TestSEC_14_TheRingSends(t *testing.T) {
+	door, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	defer door.Close()
+	r, err := openRing()
+	if err != nil {
+		t.Skipf("NOT PROVEN HERE: this system has no io_uring: %v", err)
+	}
+	fd, err := dialPage(door.Addr().String())
+	must(t, err)
+	must(t, r.hold(fd))
+	conn, err := door.Accept()
+	must(t, err)
+	defer conn.Close()
+	must(t, r.send([]byte("hello")))
+	must(t, conn.SetReadDeadline(time.Now().Add(trial.Patience)))
+	said := make([]byte, 5)
+	if _, err := io.ReadFull(conn, said); err != nil || string(said) != "hello" {
+		t.Errorf("it sends %q, %v", said, err)
 	}
 }

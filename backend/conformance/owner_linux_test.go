@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -261,6 +262,16 @@ func openLaunchLink(s stage) (string, error) {
 		}
 	}
 	return answeredAsOwner, nil
+}
+
+// openBySecret tries the secret that lies in Bridge's home as a launch key.
+func openBySecret(s stage) (string, error) {
+	secret, err := os.ReadFile(filepath.Join(s.Home, "launch-secret"))
+	if err != nil {
+		return "", err
+	}
+	s.Link = "http://" + s.Page + "/launch?key=" + url.QueryEscape(strings.TrimSpace(string(secret)))
+	return openLaunchLink(s)
 }
 
 // pageRequest writes to the victim as the owner.

@@ -138,6 +138,7 @@ var ownerAttacks = []attack{
 	{name: "read another session's mail by its tools", class: becomeOwner, refused: every, layer: inBridge, proof: told, run: mailByTools},
 	{name: "read another session's mail by its hook", class: becomeOwner, refused: every, layer: inBridge, proof: told, run: mailByHook},
 	{name: "open the page by its launch link", class: becomeOwner, refused: every, layer: inBridge, proof: answered, run: openLaunchLink},
+	{name: "open the page by the secret in Bridge's home", class: becomeOwner, refused: every, layer: inBridge, proof: answered, run: openBySecret},
 	{name: "use the page with the owner's cookie", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: pagePlain},
 	{name: "use the page from a thread with its own descriptor table", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: pageFromThread},
 	{name: "use the page by a socket in flight", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: pageInFlight},
