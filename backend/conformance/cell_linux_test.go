@@ -566,8 +566,8 @@ func (c *cell) run() []result {
 		{displayFlow, c.permission},
 	}
 	for _, f := range flows {
-		if f.flow == gitFlow && c.place == paired {
-			continue // its work stays with the other PC
+		if f.flow == gitFlow && (c.place == paired || c.access == job.AccessAsk && !trial.IsLong()) {
+			continue // the work of a paired PC's job stays here; ask has the sandbox of edit
 		}
 		if slices.ContainsFunc(attacks, func(a attack) bool { return a.flow == f.flow && a.tries(c.setting) }) {
 			f.run()

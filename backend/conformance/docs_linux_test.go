@@ -58,6 +58,8 @@ func (a attack) cell(kind bridge.AgentKind) string {
 		return "no such jobs"
 	case a.layer == inSandbox && kind == bridge.Codex:
 		return "own"
+	case a.kinds != nil && !slices.Contains(a.kinds, kind):
+		return "not tried"
 	case len(levels) == 0:
 		return "–"
 	case a.open != "":

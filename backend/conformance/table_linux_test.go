@@ -80,7 +80,7 @@ var (
 	every     = []job.Access{job.AccessRead, job.AccessAsk, job.AccessEdit}
 	onlyRead  = []job.Access{job.AccessRead}
 	onlyAsk   = []job.Access{job.AccessAsk}
-	onlyEdit  = []job.Access{job.AccessEdit}
+	writing   = []job.Access{job.AccessAsk, job.AccessEdit}
 	elsewhere = []place{paired}
 )
 
@@ -207,14 +207,14 @@ var survivalAttacks = []attack{
 }
 
 var gitAttacks = []attack{
-	{name: "name a hook in the repository", class: startProgram, refused: onlyEdit, layer: inBridge, flow: gitFlow, proof: ran, run: gitHooks},
-	{name: "name a file system monitor", class: startProgram, refused: onlyEdit, layer: inBridge, flow: gitFlow, proof: ran, run: gitMonitor},
-	{name: "name a filter", class: startProgram, refused: onlyEdit, layer: inBridge, flow: gitFlow, proof: ran, run: gitFilter},
-	{name: "name a filter in a submodule", class: startProgram, refused: onlyEdit, layer: inBridge, flow: gitFlow, proof: ran, run: gitSubmodule},
-	{name: "name a program that compares files", class: startProgram, refused: onlyEdit, layer: inBridge, flow: gitFlow, proof: ran, run: gitCompare},
-	{name: "name a program that merges files", class: startProgram, refused: onlyEdit, layer: inBridge, flow: gitFlow, proof: ran, run: gitMerge},
-	{name: "name a remote's program for missing contents", class: startProgram, refused: onlyEdit, layer: inBridge, flow: gitFlow, proof: ran, run: gitRemote},
-	{name: "name programs of signatures, pagers and connections", class: startProgram, refused: onlyEdit, layer: inBridge, flow: gitFlow, proof: ran, run: gitPrograms},
+	{name: "name a hook in the repository", class: startProgram, refused: writing, layer: inBridge, flow: gitFlow, proof: ran, run: gitHooks},
+	{name: "name a file system monitor", class: startProgram, refused: writing, layer: inBridge, flow: gitFlow, proof: ran, run: gitMonitor},
+	{name: "name a filter", class: startProgram, refused: writing, layer: inBridge, flow: gitFlow, proof: ran, run: gitFilter},
+	{name: "name a filter in a submodule", class: startProgram, refused: writing, layer: inBridge, flow: gitFlow, proof: ran, run: gitSubmodule},
+	{name: "name a program that compares files", class: startProgram, refused: writing, layer: inBridge, flow: gitFlow, proof: ran, run: gitCompare},
+	{name: "name a program that merges files", class: startProgram, refused: writing, layer: inBridge, flow: gitFlow, proof: ran, run: gitMerge},
+	{name: "name a remote's program for missing contents", class: startProgram, refused: writing, layer: inBridge, flow: gitFlow, proof: ran, run: gitRemote},
+	{name: "name programs of signatures, pagers and connections", class: startProgram, refused: writing, layer: inBridge, flow: gitFlow, proof: ran, run: gitPrograms},
 }
 
 // onlyACP is for what the agent itself has to say: the attacker says it as an ACP agent.
