@@ -42,7 +42,7 @@ func build(t *testing.T, changes ...change) (folder string) {
 	must(t, err)
 	list := filepath.Join(folder, "overlay.json")
 	must(t, os.WriteFile(list, text, 0o600))
-	made := filepath.Join(programs, "changed-"+filepath.Base(filepath.Dir(folder))+"-"+filepath.Base(folder))
+	made := filepath.Join(filepath.Dir(attacker), "changed-"+filepath.Base(filepath.Dir(folder))+"-"+filepath.Base(folder))
 	must(t, os.Mkdir(made, 0o755))
 	t.Cleanup(func() { _ = os.RemoveAll(made) })
 	args := []string{"-overlay=" + list}

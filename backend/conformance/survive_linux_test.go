@@ -49,8 +49,13 @@ func runHelper(args []string) error {
 	case "detach":
 		return helper(s, args[1:]...).Start() // its parent ends
 	case "send":
+		for end := time.Now().Add(time.Second); os.Getppid() != s.Runner && time.Now().Before(end); <-time.After(time.Millisecond) {
+			continue // its parents end
+		}
 		_, err := runBridge(s, bare(s), "send", victim, args[1])
 		return err
+	case "leave":
+		return leave(s, args[1], args[2])
 	case "stay":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 		<-time.After(lifetime)
@@ -65,6 +70,21 @@ func runHelper(args []string) error {
 		return bind(args[1], args[2])
 	}
 	return errors.New("unknown helper " + args[0])
+}
+
+// leave starts a command that sends a message, and ends after a time.
+func leave(s stage, mark, after string) error {
+	wait, err := time.ParseDuration(after)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(s.Program, "send", victim, mark, "--home", s.Home)
+	cmd.Env = bare(s)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	<-time.After(wait)
+	return nil
 }
 
 func hop(s stage, args []string) error {

@@ -130,6 +130,7 @@ var ownerAttacks = []attack{
 	{name: "send a message by the command line", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: sendPlain},
 	{name: "send with an empty environment", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: sendBare},
 	{name: "send from a session of its own, forked twice", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: sendDetached},
+	{name: "send while the sender's parent ends", class: becomeOwner, refused: every, layer: inBridge, open: "a parent's end hides the job", proof: asOwner, run: sendAsParentsEnd},
 	{name: "send over a connection of a process that has ended", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: sendPassed},
 	{name: "answer a session's question", class: becomeOwner, refused: every, layer: inBridge, proof: proof{"the question is answered", (*cell).questionAnswered}, run: answerQuestion},
 	{name: "list the owner's rules", class: becomeOwner, refused: every, layer: inBridge, proof: answered, run: listRules},
