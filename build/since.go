@@ -71,7 +71,7 @@ var lookAtTheTree = []string{"bridge/backend/archtest", "bridge/build"}
 // buildPrograms are tests that build and run the product's programs, which the
 // imports do not tell.
 var buildPrograms = []string{
-	"bridge/backend/faults", "bridge/backend/soak", "bridge/cmd/bridge", "bridge/cmd/bridge-hook", "bridge/cmd/bridge-hub", "bridge/cmd/bridge-mcp", "bridge/cmd/bridge-worker",
+	"bridge/backend/conformance", "bridge/backend/faults", "bridge/backend/soak", "bridge/cmd/bridge", "bridge/cmd/bridge-hook", "bridge/cmd/bridge-hub", "bridge/cmd/bridge-mcp", "bridge/cmd/bridge-worker",
 }
 
 // faceCLIs are the folders of what the agent CLIs meet of Bridge. All else would bring

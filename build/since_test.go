@@ -124,7 +124,7 @@ func TestSinceRunsWhatCanHaveChanged(t *testing.T) {
 
 // isProgram tells the packages that are there in the real tree alone.
 func isProgram(name string) bool {
-	return slices.Contains([]string{"faults", "cmd/bridge-hook", "cmd/bridge-hub", "cmd/bridge-mcp", "cmd/bridge-worker"}, name)
+	return slices.Contains([]string{"conformance", "faults", "cmd/bridge-hook", "cmd/bridge-hub", "cmd/bridge-mcp", "cmd/bridge-worker"}, name)
 }
 
 // What is committed since counts, too, and a file that moved counts where it was.

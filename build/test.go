@@ -324,7 +324,7 @@ const withoutC = "CGO_ENABLED=0"
 // engine of a hub, which the race detector makes many times slower, or in other processes
 // or the compiler's own packages, where it sees nothing. They run without it.
 var slowUnderRace = []string{
-	"bridge/backend/archtest", "bridge/backend/faults", "bridge/backend/gitwork", "bridge/backend/maintain", "bridge/backend/sharing", "bridge/backend/soak", "bridge/backend/store",
+	"bridge/backend/archtest", "bridge/backend/conformance", "bridge/backend/faults", "bridge/backend/gitwork", "bridge/backend/maintain", "bridge/backend/sharing", "bridge/backend/soak", "bridge/backend/store",
 	"bridge/build", "bridge/cmd/bridge", threeNodes,
 }
 
@@ -342,7 +342,7 @@ const (
 // startProcesses are the packages whose tests start many processes: they run one at a
 // time, for beside each other they would make each other stumble. The longest come first.
 var startProcesses = []string{
-	"bridge/cmd/bridge", soak, "bridge/backend/faults", "bridge/backend/gitwork", "bridge/backend/agent/driver", "bridge/backend/runner",
+	"bridge/cmd/bridge", soak, "bridge/backend/conformance", "bridge/backend/faults", "bridge/backend/gitwork", "bridge/backend/agent/driver", "bridge/backend/runner",
 }
 
 // goTests runs the tests of every package that needs no agent CLI, with the
