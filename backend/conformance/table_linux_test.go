@@ -130,7 +130,7 @@ var ownerAttacks = []attack{
 	{name: "send a message by the command line", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: sendPlain},
 	{name: "send with an empty environment", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: sendBare},
 	{name: "send from a session of its own, forked twice", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: sendDetached},
-	{name: "send while the sender's parent ends", class: becomeOwner, refused: every, layer: inBridge, open: "a parent's end hides the job", proof: asOwner, run: sendAsParentsEnd},
+	{name: "send while the sender's parent ends", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: sendAsParentsEnd},
 	{name: "send over a connection of a process that has ended", class: becomeOwner, refused: every, layer: inBridge, proof: asOwner, run: sendPassed},
 	{name: "answer a session's question", class: becomeOwner, refused: every, layer: inBridge, proof: proof{"the question is answered", (*cell).questionAnswered}, run: answerQuestion},
 	{name: "list the owner's rules", class: becomeOwner, refused: every, layer: inBridge, proof: answered, run: listRules},
@@ -167,12 +167,12 @@ var outsideAttacks = []attack{
 	{name: "write in the job's folder", class: writeOutside, refused: onlyRead, proof: appeared, run: writeOwnFolder},
 	{name: "write in Bridge's home", class: writeOutside, refused: every, proof: appeared, run: writeHome},
 	{name: "change the shell's start-up file", class: writeOutside, refused: every, proof: proof{"the file differs", (*cell).startupDiffers}, run: writeStartup},
-	{name: "connect to another program's socket", class: writeOutside, refused: every, proof: heard, open: "SEC-10", run: connectPath},
+	{name: "connect to another program's socket", class: writeOutside, refused: every, proof: heard, run: connectPath},
 	{name: "connect to another program's abstract socket", class: writeOutside, refused: every, landlock: signalScope, proof: heard, run: connectAbstract},
-	{name: "change a file's mode", class: writeOutside, refused: onlyRead, proof: changed, open: "SEC-10", run: changeMode},
-	{name: "change a file's owner", class: writeOutside, refused: onlyRead, proof: changed, open: "SEC-10", run: changeOwner},
-	{name: "change a file's times", class: writeOutside, refused: onlyRead, proof: changed, open: "SEC-10", run: changeTimes},
-	{name: "set an extended attribute", class: writeOutside, refused: onlyRead, proof: changed, open: "SEC-10", run: setAttribute},
+	{name: "change a file's mode", class: writeOutside, refused: onlyRead, proof: changed, run: changeMode},
+	{name: "change a file's owner", class: writeOutside, refused: onlyRead, proof: changed, run: changeOwner},
+	{name: "change a file's times", class: writeOutside, refused: onlyRead, proof: changed, run: changeTimes},
+	{name: "set an extended attribute", class: writeOutside, refused: onlyRead, proof: changed, run: setAttribute},
 	{name: "send a signal to the runner", class: writeOutside, refused: every, landlock: signalScope, proof: permitted, run: signalRunner},
 	{name: "send a signal to the broker", class: writeOutside, refused: every, landlock: signalScope, proof: permitted, run: signalBroker},
 	{name: "trace the runner", class: writeOutside, refused: every, proof: permitted, run: traceRunner},
@@ -191,20 +191,16 @@ var secretAttacks = []attack{
 	{name: "read a file of another project", class: readSecrets, refused: every, places: elsewhere, proof: told, run: readOtherProject},
 }
 
-// missed is the gap that a process which starts another one and ends, again and again, is
-// not found at some ends of jobs: at one of about 25, where the machine is busy.
-const missed = "missed at some ends"
-
 var survivalAttacks = []attack{
 	{name: "outlive the job in a session of its own", class: survive, refused: every, layer: inBridge, proof: lives, run: surviveDetached},
-	{name: "outlive the job by changing its process", class: survive, refused: every, layer: inBridge, open: missed, proof: lives, run: surviveHopping},
+	{name: "outlive the job by changing its process", class: survive, refused: every, layer: inBridge, proof: lives, run: surviveHopping},
 	{name: "outlive the job without marks, ignoring signals", class: survive, refused: every, layer: inBridge, proof: lives, run: surviveBare},
 	{name: "outlive a cancelled job in a session of its own", class: survive, refused: every, layer: inBridge, flow: cancelFlow, proof: lives, run: surviveDetached},
-	{name: "outlive a cancelled job by changing its process", class: survive, refused: every, layer: inBridge, flow: cancelFlow, open: missed, proof: lives, run: surviveHopping},
+	{name: "outlive a cancelled job by changing its process", class: survive, refused: every, layer: inBridge, flow: cancelFlow, proof: lives, run: surviveHopping},
 	{name: "outlive a cancelled job without marks, ignoring signals", class: survive, refused: every, layer: inBridge, flow: cancelFlow, proof: lives, run: surviveBare},
-	{name: "outlive a killed runner in a session of its own", class: survive, refused: every, layer: inBridge, flow: deathFlow, open: "SEC-08", proof: lives, run: surviveDetached},
-	{name: "outlive a killed runner without marks, ignoring signals", class: survive, refused: every, layer: inBridge, flow: deathFlow, open: "SEC-08", proof: lives, run: surviveBare},
-	{name: "send as the owner when its runner was killed", class: becomeOwner, refused: every, layer: inBridge, flow: deathFlow, open: "SEC-08", proof: asOwner, run: sendAfterDeath},
+	{name: "outlive a killed runner in a session of its own", class: survive, refused: every, layer: inBridge, flow: deathFlow, proof: lives, run: surviveDetached},
+	{name: "outlive a killed runner without marks, ignoring signals", class: survive, refused: every, layer: inBridge, flow: deathFlow, proof: lives, run: surviveBare},
+	{name: "send as the owner when its runner was killed", class: becomeOwner, refused: every, layer: inBridge, flow: deathFlow, proof: asOwner, run: sendAfterDeath},
 }
 
 var gitAttacks = []attack{

@@ -135,17 +135,54 @@ func Started(pid int) (time.Time, error) {
 // Ancestors returns the processes above pid, nearest first, at most limit of
 // them. It ends early where the system does not tell further.
 func Ancestors(pid, limit int) []Process {
-	var above []Process
+	above, _ := Chain(pid, limit) // the part that is known
+	return above
+}
+
+// chainReads bounds how often a chain of parents is read that changes meanwhile.
+const chainReads = 16
+
+// errChanged reports that a parent ended while a chain was read.
+var errChanged = errors.New("its parents end while Bridge looks at them")
+
+// Chain returns the processes above pid, nearest first, at most limit of them. It fails
+// with [ErrGone] when pid does not run, and when parents keep ending while it reads: each
+// process has another parent then, and the chain would be of nobody's.
+func Chain(pid, limit int) (above []Process, err error) {
+	for range chainReads {
+		if above, err = readChain(pid, limit); !errors.Is(err, errChanged) {
+			break
+		}
+	}
+	if err != nil {
+		return above, fmt.Errorf("processes above %d: %w", pid, errors.Join(ErrGone, err))
+	}
+	return above, nil
+}
+
+// readChain is Chain by one reading. It fails with errChanged when a parent has ended, or
+// its number was given to another process since.
+func readChain(pid, limit int) (above []Process, err error) {
 	child, err := find(pid)
 	for err == nil && len(above) < limit && child.Parent > 0 {
-		parent, findErr := find(child.Parent)
-		if findErr != nil || parent.start > child.start {
-			break // the number of a parent that ended was given to another one
+		parent, parentErr := find(child.Parent)
+		if parentErr == nil && parent.start <= child.start {
+			above, child = append(above, parent), parent
+			continue
 		}
-		above = append(above, parent)
-		child = parent
+		if keepsParent || parentErr != nil && isUnseen(child) {
+			return above, nil
+		}
+		return above, errChanged
 	}
-	return above
+	return above, err
+}
+
+// isUnseen reports whether the system does not show the parent of a process: it stays the
+// parent, unlike one that has ended.
+func isUnseen(child Process) bool {
+	now, err := find(child.PID)
+	return err == nil && now.start == child.start && now.Parent == child.Parent
 }
 
 // Children returns the processes that pid started, or was given when their own

@@ -9,6 +9,9 @@ import (
 
 const zombie = 5 // SZOMB of sys/proc.h
 
+// keepsParent says that a process keeps the number of a parent that has ended.
+const keepsParent = false
+
 func find(pid int) (Process, error) {
 	line, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if errors.Is(err, unix.EIO) || errors.Is(err, unix.ESRCH) {

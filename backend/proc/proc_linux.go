@@ -11,7 +11,11 @@ import (
 	"time"
 )
 
-// find reads one line of the process list; a zombie is ErrGone.
+// keepsParent says that a process keeps the number of a parent that has ended.
+const keepsParent = false
+
+// find reads one line of the process list. It fails with [ErrGone] for a process that has
+// ended and was not collected. One whose first thread has ended before others has not.
 func find(pid int) (Process, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
@@ -20,7 +24,17 @@ func find(pid int) (Process, error) {
 	if err != nil {
 		return Process{}, err
 	}
-	return parseStat(string(data))
+	process, err := parseStat(string(data))
+	if errors.Is(err, ErrGone) && hasThreads(pid) {
+		err = nil
+	}
+	return process, err
+}
+
+// hasThreads reports whether a process has threads beside its first one.
+func hasThreads(pid int) bool {
+	threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+	return err == nil && len(threads) > 1
 }
 
 func list() ([]Process, error) {
@@ -58,7 +72,8 @@ const (
 )
 
 // parseStat reads `PID (name) state parent group session ...`. The name may
-// hold spaces and parentheses, so the last closing one ends it.
+// hold spaces and parentheses, so the last closing one ends it. It fails with [ErrGone]
+// where the first thread has ended.
 func parseStat(line string) (Process, error) {
 	open, end := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
 	if open < 0 || end < open {
@@ -68,9 +83,6 @@ func parseStat(line string) (Process, error) {
 	if len(fields) <= statStart {
 		return Process{}, fmt.Errorf("unexpected process line %q", line)
 	}
-	if state := fields[statState]; state == "Z" || state == "X" {
-		return Process{}, ErrGone
-	}
 	pid, pidErr := strconv.Atoi(strings.TrimSpace(line[:open]))
 	parent, parentErr := strconv.Atoi(fields[statParent])
 	group, groupErr := strconv.Atoi(fields[statGroup])
@@ -79,7 +91,11 @@ func parseStat(line string) (Process, error) {
 	if err := errors.Join(pidErr, parentErr, groupErr, sessionErr, startErr); err != nil {
 		return Process{}, fmt.Errorf("unexpected process line %q: %w", line, err)
 	}
-	return Process{PID: pid, Parent: parent, Name: line[open+1 : end], start: start, group: group, session: session}, nil
+	process := Process{PID: pid, Parent: parent, Name: line[open+1 : end], start: start, group: group, session: session}
+	if state := fields[statState]; state == "Z" || state == "X" {
+		return process, ErrGone
+	}
+	return process, nil
 }
 
 func bootID() (string, error) {

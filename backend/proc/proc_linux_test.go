@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"bufio"
 	"errors"
 	"os"
 	"os/exec"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"bridge/backend/trial"
 )
@@ -154,5 +157,50 @@ func TestParseStat(t *testing.T) {
 		if got, err := parseStat(line); err == nil {
 			t.Errorf("parseStat(%q) = %+v, want an error", line, got)
 		}
+	}
+}
+
+// TestSEC_01_ParentsThatEndHideNobody reads the chains of processes whose parents end at
+// that moment. Orphans fall to this process, so each chain leads to it, or is refused.
+func TestSEC_01_ParentsThatEndHideNobody(t *testing.T) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	const tries = 200
+	script := "i=0; while [ $i -lt " + strconv.Itoa(tries) + " ]; do i=$((i+1)); ( ( ( read line <&3 & echo $! ) & ) & ); done"
+	blocked, release, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release.Close()
+	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd.ExtraFiles = []*os.File{blocked}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	blocked.Close()
+	var pids []int
+	for lines := bufio.NewScanner(out); len(pids) < tries && lines.Scan(); {
+		pid, err := strconv.Atoi(lines.Text())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+		above, err := Chain(pid, 4096)
+		if err == nil && !slices.ContainsFunc(above, func(p Process) bool { return p.PID == os.Getpid() }) {
+			t.Errorf("the chain of %d is %v", pid, above)
+		}
+	}
+	if len(pids) != tries {
+		t.Errorf("%d processes were looked at, want %d", len(pids), tries)
+	}
+	release.Close()
+	_ = cmd.Wait()
+	for range pids {
+		_, _ = unix.Wait4(-1, nil, 0, nil) // they fell to this process
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// keepsParent says that a process keeps the number of a parent that has ended.
+const keepsParent = false
+
 // find knows whether a process runs and, of ours, which one started it; these
 // systems have no process list that is the same on all of them.
 func find(pid int) (Process, error) {

@@ -33,6 +33,9 @@ func start(command Command, output *os.File) (*exec.Cmd, error) {
 // stillActive is the exit code of a process that has none yet.
 const stillActive = 259
 
+// keepsParent says that a process keeps the number of a parent that has ended.
+const keepsParent = true
+
 func find(pid int) (Process, error) {
 	all, err := list()
 	if err != nil {

@@ -47,7 +47,8 @@ func Adopt() error { return adopt() }
 // the error then names what is. It takes the trees below the known processes
 // that still are who they were, on Linux those in the job's control group and those
 // that carry the mark, whatever group, session or parent they have, and those that
-// were left to this process if it has adopted them. The control group is ended first, as
+// were left to this process if it has adopted them: these until the system says that
+// there are none, for no look at processes that keep starting others is of one moment. The control group is ended first, as
 // a whole where the kernel can do that, and removed at last. So it serves the runner at its end and, with the
 // identities that a dead runner wrote down, anybody after it. This process and
 // those above it are never ended. It kills, so whoever can ask politely does it
@@ -57,7 +58,7 @@ func End(ctx context.Context, mark Mark, known []job.Process) error {
 	killErr := killCgroup(mark) // whom it leaves is ended below
 	for empty := 0; ; {
 		left, err := Left(mark, known)
-		if empty++; len(left) > 0 {
+		if empty++; len(left) > 0 || adopts() && hasChildren() {
 			empty = 0
 		}
 		if empty == sure && isInCgroup(os.Getpid(), mark) {

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -71,5 +72,28 @@ func collect(ended []job.Process) {
 	for _, process := range ended {
 		var status unix.WaitStatus
 		_, _ = unix.Wait4(process.PID, &status, unix.WNOHANG, nil) // another's child is another's to collect
+	}
+}
+
+// hasChildren reports whether this process has children. It collects those that have
+// ended, but for leaders, for which somebody else waits.
+func hasChildren() bool {
+	leaders.mu.Lock()
+	defer leaders.mu.Unlock()
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil { // ECHILD
+			return false
+		}
+		pid := pidOf(&info)
+		if pid <= 0 || leaders.pids[pid] {
+			return true
+		}
+		var status unix.WaitStatus
+		_, _ = unix.Wait4(pid, &status, unix.WNOHANG, nil) // whoever waited for it may have been quicker
 	}
 }

@@ -8,6 +8,8 @@ func adopt() error { return ErrUnavailable }
 
 func adopts() bool { return false }
 
+func hasChildren() bool { return false }
+
 // marked finds nothing: other processes' environments are not for us to read.
 func marked(Mark) ([]int, error) { return nil, nil }
 

@@ -37,6 +37,8 @@ func adopt() error {
 // ends it together with this process.
 func adopts() bool { return false }
 
+func hasChildren() bool { return false }
+
 func marked(Mark) ([]int, error) { return nil, nil }
 
 func collect([]job.Process) {}

@@ -120,9 +120,10 @@ func (t *Trees) JobOf(process job.Process) (string, error) {
 	if len(trees) == 0 {
 		return "", t.checkLimit(process)
 	}
+	above, err := proc.Chain(process.PID, maxDepth)
 	chain := []int{process.PID}
-	for _, above := range proc.Ancestors(process.PID, maxDepth) {
-		chain = append(chain, above.PID)
+	for _, ancestor := range above {
+		chain = append(chain, ancestor.PID)
 	}
 	for _, tells := range []func(tree, []int) bool{tree.has, tree.marks} { // a mark may be another's
 		for _, one := range trees {
@@ -130,6 +131,9 @@ func (t *Trees) JobOf(process job.Process) (string, error) {
 				return one.mark.Job, nil
 			}
 		}
+	}
+	if err != nil {
+		return "", err // what is above it is not known
 	}
 	// Looked at last: until then the number was that process's.
 	if !proc.Alive(process.PID) || process.Identity != "" && !same(process) {

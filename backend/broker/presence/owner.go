@@ -78,8 +78,9 @@ func checkLeft(peer job.Process, agents []int) error {
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
-	identity, idErr := proc.Identity(peer.PID)
-	if err != nil || idErr != nil || identity != peer.Identity {
+	_, chainErr := proc.Chain(peer.PID, maxAncestors)
+	identity, idErr := proc.Identity(peer.PID) // looked at last: until then the number was that program's
+	if errors.Join(err, chainErr, idErr) != nil || identity != peer.Identity {
 		return bridge.Errorf(bridge.Denied, "the program that asked has ended, so Bridge cannot tell whether an agent started it")
 	}
 	if mark := markOf(look.Environ); mark != "" {
