@@ -401,6 +401,10 @@ func (r EndReason) IsTransient() bool {
 // or something newer than the driver.
 type Noise struct{ Line string }
 
+// SocketsOpen says that the sandbox leaves other programs' unix sockets open, because this
+// system does not let Bridge look into the job's processes.
+type SocketsOpen struct{}
+
 // SocketRefused is a unix socket to which a process of the job was not allowed to connect.
 type SocketRefused struct{ Socket string }
 
@@ -427,6 +431,7 @@ func (Retrying) event()      {}
 func (Usage) event()         {}
 func (TurnEnded) event()     {}
 func (Noise) event()         {}
+func (SocketsOpen) event()   {}
 func (SocketRefused) event() {}
 func (Exited) event()        {}
 

@@ -359,6 +359,8 @@ func (d *drive) event(event job.Event) {
 		d.step(event)
 	case job.Asked, job.Resolved, job.Withdrawn:
 		d.question(event)
+	case job.SocketsOpen:
+		d.line("! This job can connect to the sockets of your other programs: this system does not let Bridge look into the job's processes.")
 	case job.SocketRefused:
 		d.line("! Bridge refused a connection to the socket " + e.Socket + ". You can allow it to jobs that may edit: jobs.sockets in config.json.")
 	case job.Noise:

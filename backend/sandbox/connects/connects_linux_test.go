@@ -232,6 +232,7 @@ type supervised struct {
 	folder  string // it may be written
 	policy  connects.Policy
 	rules   sandbox.Rules
+	blind   bool // the supervisor may not look into the program
 	refused []string
 }
 
@@ -248,6 +249,9 @@ func (s *supervised) run(t *testing.T, words ...string) []string {
 		t.Fatal(err)
 	}
 	defer supervisor.Close()
+	if s.blind {
+		supervisor.PretendBlind()
+	}
 	s.rules.Supervised, s.rules.Writable = true, []string{s.folder}
 	line := sandbox.CommandLine(runner, s.rules, append([]string{self, "test-attempt"}, words...))
 	cmd := exec.CommandContext(t.Context(), line[0], line[1:]...)
@@ -259,6 +263,16 @@ func (s *supervised) run(t *testing.T, words ...string) []string {
 	supervisor.Start(cmd.Process.Pid)
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v: %s", err, trouble.String())
+	}
+	select {
+	case <-supervisor.Unsupervised():
+		if !s.blind {
+			t.Error("the supervisor is told to be none")
+		}
+	default:
+		if s.blind {
+			t.Error("nobody is told that the calls are not answered")
+		}
 	}
 	for len(supervisor.Refused()) > 0 {
 		s.refused = append(s.refused, <-supervisor.Refused())
@@ -361,6 +375,18 @@ func TestSEC_10_AJobConnectsToItsOwnSocketsAlone(t *testing.T) {
 	slices.Sort(s.refused)
 	if want := []string{other, packets}; !slices.Equal(s.refused, want) {
 		t.Errorf("refused sockets: %v, want %v", s.refused, want)
+	}
+}
+
+// TestSEC_10_WhoMayNotLookLeavesSocketsOpenAndSaysSo: some containers let no process look
+// into another one. A job works there all the same.
+func TestSEC_10_WhoMayNotLookLeavesSocketsOpenAndSaysSo(t *testing.T) {
+	needSandbox(t)
+	other := filepath.Join(t.TempDir(), "other.sock")
+	listen(t, "unix", other)
+	s := &supervised{folder: t.TempDir(), blind: true}
+	if texts := s.run(t, "stream="+other); texts[0] != "" || len(s.refused) > 0 {
+		t.Errorf("connected: %q, refused %v", texts, s.refused)
 	}
 }
 

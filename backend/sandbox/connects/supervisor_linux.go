@@ -31,6 +31,8 @@ type Supervisor struct {
 	stopped   chan struct{} // closed then
 	once      sync.Once
 	refused   chan string
+	blind     chan struct{}  // closed when the calls cannot be answered
+	looksInto func(int) bool // reports whether this process may look into another one
 
 	mu   sync.Mutex // guards told
 	told map[string]bool
@@ -47,6 +49,7 @@ func New(policy Policy, connectorRunner []string) (*Supervisor, error) {
 		policy: policy, own: os.NewFile(uintptr(pair[0]), "program"), theirs: os.NewFile(uintptr(pair[1]), "supervisor"),
 		connector: newConnector(connectorRunner, policy.Broker), slots: make(chan struct{}, atOnce),
 		stopped: make(chan struct{}), refused: make(chan string, mostRefused), told: map[string]bool{},
+		blind: make(chan struct{}), looksInto: canLookInto,
 	}
 	if err := unix.Pipe2(s.stop[:], unix.O_CLOEXEC); err != nil {
 		s.own.Close()
@@ -75,6 +78,10 @@ func (s *Supervisor) Start(pid int) {
 // Refused returns the paths of sockets to which a connection was refused, each one once.
 func (s *Supervisor) Refused() <-chan string { return s.refused }
 
+// Unsupervised is closed when this process may not look into the program, so that the
+// program's calls are not answered, and it connects to all sockets.
+func (s *Supervisor) Unsupervised() <-chan struct{} { return s.blind }
+
 // Done is closed by Close.
 func (s *Supervisor) Done() <-chan struct{} { return s.stopped }
 
@@ -98,7 +105,8 @@ func (s *Supervisor) greet(pid int) (*os.File, error) {
 	if _, err := io.ReadFull(s.own, make([]byte, 1)); err != nil {
 		return nil, err
 	}
-	if !canLookInto(pid) {
+	if !s.looksInto(pid) {
+		close(s.blind)
 		_, err := s.own.Write([]byte{sandbox.SupervisorCannot})
 		return nil, errors.Join(err, unix.EPERM)
 	}

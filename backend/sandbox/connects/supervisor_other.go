@@ -23,6 +23,9 @@ func (s *Supervisor) Start(int) {}
 // Refused returns nil.
 func (s *Supervisor) Refused() <-chan string { return nil }
 
+// Unsupervised returns nil.
+func (s *Supervisor) Unsupervised() <-chan struct{} { return nil }
+
 // Done returns nil.
 func (s *Supervisor) Done() <-chan struct{} { return nil }
 

@@ -85,8 +85,12 @@ func New(p *Process, floor job.Floor) *Run {
 
 // tellRefused tells of sockets to which the job's processes were not allowed to connect.
 func (r *Run) tellRefused(connections *connects.Supervisor) {
+	unsupervised := connections.Unsupervised()
 	for {
 		select {
+		case <-unsupervised:
+			r.feed.put(job.SocketsOpen{})
+			unsupervised = nil
 		case path := <-connections.Refused():
 			r.feed.put(job.SocketRefused{Socket: bridge.OneLine(path)})
 		case <-connections.Done():
