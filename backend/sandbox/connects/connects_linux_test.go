@@ -353,14 +353,29 @@ func TestSEC_10_AJobConnectsToItsOwnSocketsAlone(t *testing.T) {
 	}
 	const denied = "permission denied"
 	cases := []struct{ word, want string }{
-		{"stream=" + other, denied}, {"stream=" + link, denied}, {"relative=" + other, denied},
-		{"blocking=" + other, denied}, {"packet=" + packets, denied}, {"abstract=" + abstract, denied},
-		{"datagram=" + datagrams, denied}, {"pair=" + datagrams, denied}, {"from-below=" + other, denied},
-		{"race=" + within + "," + other, denied}, {"fd-race=" + other + "," + port, denied}, {"ring=", "function not implemented"},
-		{"memory=", "bad address"}, {"too-long=", "invalid argument"},
-		{"stream=" + filepath.Join(inside, "none"), "no such file or directory"}, {"stream=" + dead, "connection refused"},
-		{"stream=" + within, ""}, {"stream=" + opened, ""}, {"relative=" + within, ""}, {"blocking=" + within, ""}, {"tcp=" + tcp, ""},
-		{"own=" + inside, ""}, {"from-below=" + within, ""},
+		{"stream=" + other, denied},
+		{"stream=" + link, denied},
+		{"relative=" + other, denied},
+		{"blocking=" + other, denied},
+		{"packet=" + packets, denied},
+		{"abstract=" + abstract, denied},
+		{"datagram=" + datagrams, denied},
+		{"pair=" + datagrams, denied},
+		{"from-below=" + other, denied},
+		{"race=" + within + "," + other, denied},
+		{"fd-race=" + other + "," + port, denied},
+		{"ring=", "function not implemented"},
+		{"memory=", "bad address"},
+		{"too-long=", "invalid argument"},
+		{"stream=" + filepath.Join(inside, "none"), "no such file or directory"},
+		{"stream=" + dead, "connection refused"},
+		{"stream=" + within, ""},
+		{"stream=" + opened, ""},
+		{"relative=" + within, ""},
+		{"blocking=" + within, ""},
+		{"tcp=" + tcp, ""},
+		{"own=" + inside, ""},
+		{"from-below=" + within, ""},
 	}
 	s := &supervised{folder: inside, policy: connects.Policy{Folders: []string{inside}, Sockets: []string{opened}}}
 	var words []string

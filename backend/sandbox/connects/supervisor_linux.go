@@ -254,8 +254,9 @@ func (s *Supervisor) connectUnix(socket, target *os.File) unix.Errno {
 		return s.connector.connect(socket)
 	case allowed:
 		return errnoOf(unix.Connect(int(socket.Fd()), &unix.SockaddrUnix{Name: sandbox.HeldName(target)}))
+	case denied:
+		s.noteRefused(path)
 	}
-	s.noteRefused(path)
 	return unix.EACCES
 }
 
