@@ -90,8 +90,18 @@ func TestSEC_14_EachMissingLayerIsNamed(t *testing.T) {
 		},
 		{
 			"nothing that a job leaves is ended", job.AccessEdit,
-			[]change{{"backend/runner/runner.go", "return sandbox.End(ctx, sandbox.Mark{Job: r.spec.Job, Token: r.spec.Token}, r.state.Processes)", "_ = sandbox.End\n\treturn ctx.Err()"}},
+			[]change{{"backend/runner/runner.go", "return sandbox.End(ctx, r.mark, r.state.Processes)", "_ = sandbox.End\n\treturn ctx.Err()"}},
 			[]class{survive},
+		},
+		{
+			"no connection is supervised", job.AccessRead,
+			[]change{{"backend/agent/driver/run/process.go", "rules.Supervised, c.connections = true, supervisor", "_ = supervisor"}},
+			[]class{writeOutside},
+		},
+		{
+			"attributes may be changed", job.AccessRead,
+			[]change{{"backend/agent/driver/run/process.go", "rules.KeepAttributes = true", ""}},
+			[]class{writeOutside},
 		},
 		{
 			"git runs as it is", job.AccessEdit,
