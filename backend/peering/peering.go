@@ -346,8 +346,13 @@ func (p *Peering) Invite() (Invitation, error) {
 		return Invitation{}, err
 	}
 	p.mu.Lock()
-	addresses := link.Reachable(p.listener.Addresses())
+	listener := p.listener
 	p.mu.Unlock()
+	if listener == nil {
+		invitation.Withdraw()
+		return Invitation{}, bridge.Errorf(bridge.Unavailable, "this Bridge is ending: open the invitation again when it has started")
+	}
+	addresses := link.Reachable(listener.Addresses())
 	p.opts.Changed()
 	return Invitation{ID: invitation.ID, Addresses: addresses, Code: invitation.Code, ExpiresAt: invitation.ExpiresAt, Name: p.Name(), Self: self}, nil
 }

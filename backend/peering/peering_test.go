@@ -403,3 +403,15 @@ func TestRMT_01_AnyPortStaysTheOneThatIsKnown(t *testing.T) {
 		t.Errorf("where that port is taken it listens at %v, %v", other.Addresses, err)
 	}
 }
+
+// TestRMT_01_NoInvitationAfterTheEnd asks a Bridge that has ended for an invitation.
+func TestRMT_01_NoInvitationAfterTheEnd(t *testing.T) {
+	a := newPC(t, "laptop")
+	a.Close()
+	if _, err := a.Invite(); bridge.CodeOf(err) != bridge.Unavailable {
+		t.Errorf("it answers %v, want Unavailable", err)
+	}
+	if a.Invited().State == link.InvitationOpen {
+		t.Error("an invitation is open")
+	}
+}

@@ -165,14 +165,16 @@ func signOf(item appserver.Item) prompt.Sign {
 	}
 }
 
-// endedLocked takes in that the turn of a thread is over, and with it all that it asked.
+// endedLocked ends everything that a thread asked when its turn has ended. A prompt that was
+// answered in a turn that was stopped is told to be gone: the answer may have had an effect.
 func (s *server) endedLocked(thread string, sign prompt.Sign) {
 	asks := s.threadLocked(thread).asks
-	for id, one := range asks {
-		if one.sent && sign == prompt.Stopped {
-			sign = prompt.Gone // whether the answer did anything before is not known
+	for id, asked := range asks {
+		told := sign
+		if asked.sent && sign == prompt.Stopped {
+			told = prompt.Gone
 		}
-		s.tellLocked(one, sign)
+		s.tellLocked(asked, told)
 		delete(asks, id)
 	}
 }
