@@ -29,6 +29,7 @@ func connectClaude(_ context.Context, in Input, before *installed) (layout, erro
 		path:    filepath.Join(folder, "settings.json"),
 		format:  jsonFile{},
 		adds:    "Adds hooks that tell Bridge when a session starts, works, asks for permission and stops and that bring it its mail, and lets the session use Bridge's own tools " + in.whatIsAsked() + " (permissions.allow: mcp__bridge__<tool>).",
+		unread:  unreadByClaude,
 		verdict: in.verdict,
 	}
 	for _, hook := range []struct {
@@ -71,6 +72,7 @@ func connectClaude(_ context.Context, in Input, before *installed) (layout, erro
 			format:  jsonFile{},
 			adds:    "Adds the MCP server bridge for all projects of this user.",
 			parts:   []part{{Path: []string{"mcpServers", "bridge"}, Value: encode(server)}},
+			unread:  unreadByClaude,
 			verdict: in.verdict,
 		},
 		settings,

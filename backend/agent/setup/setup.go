@@ -221,6 +221,11 @@ func (p *Plan) bringIn(doc document, before *installed) error {
 	if err != nil {
 		return err
 	}
+	if doc.unread != nil {
+		if err := doc.unread(current); err != nil {
+			return err
+		}
+	}
 	old := before.file(doc.path)
 	after, err := doc.format.merge(current, doc, old.parts())
 	if err != nil {
@@ -311,6 +316,11 @@ func (p *Plan) takeOut(file installedFile) error {
 		}
 		p.keep(file.Path, current)
 	}
+	if after == nil && hasOtherNames(file.Path, target) {
+		if after, err = known.strip(current, original, file.Parts); err != nil {
+			return bridge.Errorf(bridge.CodeOf(err), "%s: %w", file.Path, err)
+		}
+	}
 	if after != nil && bytes.Equal(after, current) {
 		if sum(current) != sum(original) {
 			p.Notes = append(p.Notes, file.Path+" was changed since Bridge wrote it and is left as it is.")
@@ -323,6 +333,15 @@ func (p *Plan) takeOut(file installedFile) error {
 	}
 	p.Edits = append(p.Edits, edit)
 	return nil
+}
+
+// hasOtherNames reports whether the file at path is reached by a link as well: then it
+// stays where Bridge takes its entries out, for the other name would lead to nothing or
+// keep them.
+func hasOtherNames(path, target string) bool {
+	info, err := os.Lstat(path)
+	shared, _ := disk.HasHardLinks(target) // not known: the removal says what is wrong
+	return shared || err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
 // readConfig reads a settings file through its links. A missing one gives nil
