@@ -47,39 +47,39 @@ func checkDuplicates(tree *hujson.Value, text []byte, parts []part) error {
 
 // unreadByClaude is document.unread for claude's files, seen with 2.1.329: it reads them
 // behind a byte order mark, but without comments and trailing commas only.
-func unreadByClaude(current []byte) error {
+func unreadByClaude(current []byte) (note string, err error) {
 	_, text := disk.CutBOM(current)
-	return checkStandard("Claude Code", text)
+	return noteComment("Claude Code", text), nil
 }
 
 // unreadByCodex is document.unread for codex's hooks.json, seen with 0.169.0: it takes
 // standard JSON alone, with no byte order mark and no member twice.
-func unreadByCodex(current []byte) error {
+func unreadByCodex(current []byte) (note string, err error) {
 	bom, text := disk.CutBOM(current)
 	if len(bom) > 0 {
-		return bridge.Errorf(bridge.Invalid, "Codex does not read it, because it begins with a byte order mark. Save it as UTF-8 without one and try again")
+		return "", bridge.Errorf(bridge.Invalid, "Codex does not read it, because it begins with a byte order mark. Save it as UTF-8 without one and try again")
 	}
 	if duplicate, found := disk.FindDuplicate(text); found {
-		return bridge.Errorf(bridge.Invalid, "its member %s is there twice, on lines %d and %d, and Codex does not read such a file. Delete one of them and try again",
+		return "", bridge.Errorf(bridge.Invalid, "its member %s is there twice, on lines %d and %d, and Codex does not read such a file. Delete one of them and try again",
 			duplicate.Name, duplicate.First, duplicate.Second)
 	}
-	return checkStandard("Codex", text)
+	return noteComment("Codex", text), nil
 }
 
-// checkStandard returns an error with code Invalid where text has a comment or a comma
-// behind a last member, which JSON does not have and this CLI does not read.
-func checkStandard(cli string, text []byte) error {
+// noteComment returns a sentence where text has a comment or a comma behind a last member,
+// which JSON does not have and this CLI does not read; "" where it has none.
+func noteComment(cli string, text []byte) string {
 	standard, err := hujson.Standardize(bytes.Clone(text))
 	if err != nil {
-		return nil //nolint:nilerr // it is no JSON at all: whoever edits it says that
+		return "" // it is no JSON at all: whoever edits it says that
 	}
 	for i := range standard { // which has the same offsets, with blanks for what is not JSON
 		if standard[i] != text[i] {
-			return bridge.Errorf(bridge.Invalid, "%s does not read it, because of a comment or a trailing comma on line %d. Take that out and try again",
+			return fmt.Sprintf("%s does not read it, because of a comment or a trailing comma on line %d. Nothing in it counts until you take that out.",
 				cli, disk.LineAt(text, int64(i)))
 		}
 	}
-	return nil
+	return ""
 }
 
 // timesOn says how often something is there, and on which lines.

@@ -145,10 +145,7 @@ func TestRWM_11_RWM_12_WhatTheAgentDoesNotReadIsRefused(t *testing.T) {
 	}{
 		{bridge.Codex, ".codex/hooks.json", "\ufeff{\"hooks\": {}}", "Codex does not read it, because it begins with a byte order mark."},
 		{bridge.Codex, ".codex/hooks.json", "\ufeff", "Codex does not read it, because it begins with a byte order mark."},
-		{bridge.Codex, ".codex/hooks.json", "{\n// mine\n\"hooks\": {}}", "Codex does not read it, because of a comment or a trailing comma on line 2."},
 		{bridge.Codex, ".codex/hooks.json", "{\"hooks\": {\"Stop\": [{\"matcher\": \"a\",\n\"matcher\": \"b\"}]}}", "its member matcher is there twice, on lines 1 and 2, and Codex does not read such a file."},
-		{bridge.Claude, ".claude/settings.json", "{\n  \"model\": \"x\", /* mine */\n}", "Claude Code does not read it, because of a comment or a trailing comma on line 2."},
-		{bridge.Claude, ".claude.json", "\ufeff{\n\"numStartups\": 3,\n}", "Claude Code does not read it, because of a comment or a trailing comma on line 2."},
 		{bridge.Claude, ".claude.json", "{\n\"numStartups\": \n}", "it is not valid JSON"},
 	} {
 		p := newPerson(t, map[string]string{test.name: test.text})
@@ -157,6 +154,32 @@ func TestRWM_11_RWM_12_WhatTheAgentDoesNotReadIsRefused(t *testing.T) {
 		if bridge.CodeOf(err) != bridge.Invalid || !strings.Contains(err.Error(), filepath.Join(p.in.Home, test.name)+": "+test.want) {
 			t.Errorf("%q: got %v, want %s", test.text, err, test.want)
 		}
+		if diff := cmp.Diff(before, p.tree()); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// What the CLI reads only without comments is edited all the same, and its owner is told.
+func TestRWM_11_CommentsThatTheAgentDoesNotReadAreNoted(t *testing.T) {
+	for _, test := range []struct {
+		kind       bridge.AgentKind
+		name, text string
+		want       string // "" for no note
+	}{
+		{bridge.Codex, ".codex/hooks.json", "{\n// mine\n\"hooks\": {}}", "Codex does not read it, because of a comment or a trailing comma on line 2."},
+		{bridge.Claude, ".claude/settings.json", "{\n  \"model\": \"x\", /* mine */\n}", "Claude Code does not read it, because of a comment or a trailing comma on line 2."},
+		{bridge.Claude, ".claude.json", "\ufeff{\n\"numStartups\": 3,\n}", "Claude Code does not read it, because of a comment or a trailing comma on line 2."},
+		{bridge.Claude, ".claude.json", "\ufeff{\n\"numStartups\": \"// none,}\"\n}", ""},
+		{bridge.OpenCode, ".config/opencode/opencode.json", "{\n// mine\n}", ""},
+	} {
+		p := newPerson(t, map[string]string{test.name: test.text})
+		before := p.tree()
+		notes := strings.Join(p.install(test.kind).Notes, "\n")
+		if said := strings.Contains(notes, "does not read it"); said != (test.want != "") || said && !strings.Contains(notes, filepath.Join(p.in.Home, test.name)+": "+test.want) {
+			t.Errorf("%q: noted %q, want %q", test.text, notes, test.want)
+		}
+		p.uninstall(test.kind)
 		if diff := cmp.Diff(before, p.tree()); diff != "" {
 			t.Error(diff)
 		}

@@ -222,8 +222,12 @@ func (p *Plan) bringIn(doc document, before *installed) error {
 		return err
 	}
 	if doc.unread != nil {
-		if err := doc.unread(current); err != nil {
+		note, err := doc.unread(current)
+		if err != nil {
 			return err
+		}
+		if note != "" {
+			p.Notes = append(p.Notes, doc.path+": "+note)
 		}
 	}
 	old := before.file(doc.path)
