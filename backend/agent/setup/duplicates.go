@@ -34,7 +34,7 @@ func checkDuplicates(tree *hujson.Value, text []byte, parts []part) error {
 				}
 			}
 			if len(lines) > 1 {
-				return bridge.Errorf(bridge.Conflict, "its member %s is there %s, and the agent reads only one of them. Keep that one and delete the rest, then try again",
+				return bridge.Errorf(bridge.Conflict, "its member %s is there %s, and the agent reads only one of them. Keep one, delete the rest, and try again",
 					strings.Join(p.Path[:depth+1], "."), timesOn(lines))
 			}
 			if value = member(object, name); value == nil {

@@ -243,6 +243,31 @@ func TestRWM_12_AByteOrderMarkStaysWhereTheFileChangedSince(t *testing.T) {
 	}
 }
 
+// What is Bridge's behind a mark is known as Bridge's without the manifest, too.
+func TestRWM_12_AfterALostManifest(t *testing.T) {
+	for kind, files := range ownersFiles {
+		p := newPerson(t, nil)
+		if kind == bridge.OpenCode {
+			files = []string{".config/opencode/opencode.json"}
+		}
+		for _, name := range readBehindMark(files) {
+			p.put(name, windowsText(settled[name]))
+		}
+		before := p.tree()
+		p.install(kind)
+		if err := os.Remove(filepath.Join(p.in.State, manifestName)); err != nil {
+			t.Fatal(err)
+		}
+		p.install(kind)
+		p.uninstall(kind)
+		for _, name := range readBehindMark(files) {
+			if got := p.get(name); !strings.HasPrefix(got, "\ufeff") || strings.Contains(got, "pro gram") {
+				t.Errorf("%s holds %q, and held %q", name, got, before[name])
+			}
+		}
+	}
+}
+
 // With nothing but a mark, a file is empty.
 func TestRWM_12_AFileOfTheMarkAlone(t *testing.T) {
 	for kind, files := range ownersFiles {
