@@ -19,6 +19,7 @@ func TestRWM_11_RWM_12_JSONThatPeopleEdit(t *testing.T) {
 		"{\"a\":1,\n\"\\u0061\":2}":          `the member "a" is there twice, on lines 1 and 2`,
 		"{\"a\":\"\xff\",\n\"a\":2}":         `the member "a" is there twice, on lines 1 and 2`,
 		"{\"a/b\":1, \"c\":\n2,\"a/b\":3}":   `the member "a/b" is there twice, on lines 1 and 2`,
+		`{"a":1,"a":2}`:                      `the member "a" is there twice, both on line 1: delete one of them`,
 		`{"a":1,"a":2`:                       "", // the decoder says what is wrong first, whichever that is
 	} {
 		path := filepath.Join(t.TempDir(), "x.json")

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -101,6 +102,21 @@ func (f Files) writeInPlace(path string, data []byte, copies string) (err error)
 		return errors.Join(err, dropTemp(saved))
 	}
 	return dropTemp(saved)
+}
+
+// InterruptedCopy returns the copy of the file at path that Overwrite left in the folder
+// copies when its process ended while it wrote in place; "" where there is none.
+func InterruptedCopy(path, copies string) string {
+	entries, err := os.ReadDir(copies)
+	if err != nil {
+		return ""
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), "."+filepath.Base(path)+tempMark) {
+			return filepath.Join(copies, entry.Name())
+		}
+	}
+	return ""
 }
 
 // fill makes data all that an open file holds, on the disk.

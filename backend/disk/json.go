@@ -83,7 +83,15 @@ type Duplicate struct {
 }
 
 func (d Duplicate) Error() string {
-	return fmt.Sprintf("the member %q is there twice, on lines %d and %d: delete one of them", d.Name, d.First, d.Second)
+	return fmt.Sprintf("the member %q is there twice, %s: delete one of them", d.Name, d.Lines())
+}
+
+// Lines says where both are.
+func (d Duplicate) Lines() string {
+	if d.First == d.Second {
+		return fmt.Sprintf("both on line %d", d.First)
+	}
+	return fmt.Sprintf("on lines %d and %d", d.First, d.Second)
 }
 
 // FindDuplicate returns the first member that an object of the JSON document has twice.

@@ -60,8 +60,8 @@ func unreadByCodex(current []byte) (note string, err error) {
 		return "", bridge.Errorf(bridge.Invalid, "Codex does not read it, because it begins with a byte order mark. Save it as UTF-8 without one and try again")
 	}
 	if duplicate, found := disk.FindDuplicate(text); found {
-		return "", bridge.Errorf(bridge.Invalid, "its member %s is there twice, on lines %d and %d, and Codex does not read such a file. Delete one of them and try again",
-			duplicate.Name, duplicate.First, duplicate.Second)
+		return "", bridge.Errorf(bridge.Invalid, "its member %s is there twice, %s, and Codex does not read such a file. Delete one of them and try again",
+			duplicate.Name, duplicate.Lines())
 	}
 	return noteComment("Codex", text), nil
 }
@@ -85,7 +85,7 @@ func noteComment(cli string, text []byte) string {
 // timesOn says how often something is there, and on which lines.
 func timesOn(lines []int) string {
 	if len(lines) == 2 {
-		return fmt.Sprintf("twice, on lines %d and %d", lines[0], lines[1])
+		return "twice, " + disk.Duplicate{First: lines[0], Second: lines[1]}.Lines()
 	}
 	var numbers []string
 	for _, line := range lines {
@@ -97,7 +97,8 @@ func timesOn(lines []int) string {
 // tomlProblem says in words why text is not valid TOML, with the lines.
 func tomlProblem(text []byte, err error) error {
 	if key, lines := duplicateTOML(text); key != "" {
-		return bridge.Errorf(bridge.Invalid, "it is not valid TOML: duplicate key %s, on lines %d and %d. Delete one of them and try again", key, lines[0], lines[1])
+		return bridge.Errorf(bridge.Invalid, "it is not valid TOML: duplicate key %s, %s. Delete one of them and try again",
+			key, disk.Duplicate{First: lines[0], Second: lines[1]}.Lines())
 	}
 	reason := strings.TrimPrefix(err.Error(), "toml: ")
 	if decodeError := (*toml.DecodeError)(nil); errors.As(err, &decodeError) {

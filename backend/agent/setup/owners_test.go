@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/bridge"
+	"bridge/backend/disk"
 )
 
 // ownersFiles are the settings files of each kind that a person has before Bridge.
@@ -37,7 +38,7 @@ var duplicated = []struct {
 	{bridge.Claude, ".claude/settings.json", "{\"permissions\": {},\r\n\"permissions\": {}}", "its member permissions is there twice, on lines 1 and 2,"},
 	{bridge.Claude, ".claude/settings.json", "{\"permissions\": {\"allow\": [],\n\"allow\": []}}", "its member permissions.allow is there twice, on lines 1 and 2,"},
 	{bridge.Claude, ".claude/settings.json", "\ufeff{\n\"hooks\": {},\n\"hook\\u0073\": {},\n\"hooks\": 1}", "its member hooks is there 3 times, on lines 2, 3, 4,"},
-	{bridge.Claude, ".claude.json", `{"mcpServers": {}, "numStartups": 3, "mcpServers": {"mine": {"command": "true"}}}`, "its member mcpServers is there twice, on lines 1 and 1,"},
+	{bridge.Claude, ".claude.json", `{"mcpServers": {}, "numStartups": 3, "mcpServers": {"mine": {"command": "true"}}}`, "its member mcpServers is there twice, both on line 1,"},
 	{bridge.Claude, ".claude.json", "{\"mcpServers\": {\"bridge\": {},\n\"bridge\": {}}}", "its member mcpServers.bridge is there twice, on lines 1 and 2,"},
 	{bridge.Codex, ".codex/hooks.json", "{\"hooks\": {},\n\"hooks\": {}}", "its member hooks is there twice, on lines 1 and 2,"},
 	{
@@ -361,6 +362,28 @@ func TestRWM_13_HardLinksStay(t *testing.T) {
 			t.Error(diff)
 		}
 	}
+}
+
+// A process that ended while it wrote a file in place is told of with the copy of what the
+// file held, as long as the file is torn.
+func TestRWM_13_ATornFileIsNamedWithItsCopy(t *testing.T) {
+	p := newPerson(t, settled)
+	p.install(bridge.Claude)
+	whole := p.get(".claude/settings.json")
+	saved := filepath.Join(p.in.State, filepath.Base(disk.TempName("settings.json")))
+	if err := os.WriteFile(saved, []byte(whole), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.put(".claude/settings.json", whole[:len(whole)/2])
+	_, err := PlanInstall(context.Background(), bridge.Claude, p.in)
+	_, removal := PlanRemoval(bridge.Claude, p.in.State)
+	for _, err := range []error{err, removal} {
+		if bridge.CodeOf(err) != bridge.Invalid || !strings.Contains(err.Error(), "What the file held before is in "+saved) {
+			t.Errorf("got %v", err)
+		}
+	}
+	p.put(".claude/settings.json", whole)
+	p.uninstall(bridge.Claude)
 }
 
 // A file that Bridge made and its owner keeps in dotfiles since is not taken away under

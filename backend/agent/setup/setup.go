@@ -153,7 +153,7 @@ func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, er
 	}
 	for _, doc := range want.documents {
 		if err := plan.bringIn(doc, before); err != nil {
-			return Plan{}, bridge.Errorf(bridge.CodeOf(err), "%s is not connected: %s: %w", kind, doc.path, err)
+			return Plan{}, bridge.Errorf(bridge.CodeOf(err), "%s is not connected: %s: %w%s", kind, doc.path, err, plan.interrupted(doc.path, err))
 		}
 	}
 	for _, file := range before.files() { // what an older version wrote and this one does not
@@ -313,7 +313,7 @@ func (p *Plan) takeOut(file installedFile) error {
 	}
 	if sum(current) != file.After {
 		if after, err = known.strip(current, original, file.Parts); err != nil {
-			return bridge.Errorf(bridge.CodeOf(err), "%s: %w", file.Path, err)
+			return bridge.Errorf(bridge.CodeOf(err), "%s: %w%s", file.Path, err, p.interrupted(file.Path, err))
 		}
 		if original == nil && known.empty(after) {
 			after = nil
@@ -337,6 +337,16 @@ func (p *Plan) takeOut(file installedFile) error {
 	}
 	p.Edits = append(p.Edits, edit)
 	return nil
+}
+
+// interrupted returns a sentence that names the earlier content of a file that cannot be
+// read because Bridge's process ended while it wrote it in place; "" for any other err.
+func (p *Plan) interrupted(path string, err error) string {
+	saved := disk.InterruptedCopy(path, p.state)
+	if saved == "" || bridge.CodeOf(err) != bridge.Invalid {
+		return ""
+	}
+	return ". Bridge was ended while it wrote that file. What the file held before is in " + saved + ": copy that back"
 }
 
 // hasOtherNames reports whether the file at path is reached by a link as well: then it
