@@ -10,6 +10,7 @@ import (
 // writes down where the durable copy is.
 var removals = map[string]string{
 	"backend/disk.dropTemp os.Remove":   "a file of the same call, which fails: nobody was told that it is kept",
+	"backend/disk.Files.fill Truncate":  "what stood behind the new content of a file that is written in place; a copy of all of it is on the disk",
 	"backend/disk.publishNew os.Remove": "the temporary name of a file that a hard link has just given its real name",
 	"backend/disk.Files.Move os.Remove": "the source, after its copy or second name is on the disk",
 

@@ -152,7 +152,13 @@ func readConfig(h Home) (raw []byte, config Config, err error) {
 // errNewer reports a file of a form that only later builds know (VER-06).
 var errNewer = errors.New("it was written by a newer Bridge")
 
+// parse reads what config.json holds. A member that is there twice is an error that
+// names it: which of them counts would be a guess.
 func parse(raw []byte) (Config, error) {
+	_, raw = disk.CutBOM(raw)
+	if duplicate, found := disk.FindDuplicate(raw); found {
+		return Config{}, duplicate
+	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
 		return Config{}, jsonProblem(err)
@@ -242,11 +248,13 @@ func kindName(err *json.UnmarshalTypeError) string {
 	}
 }
 
-// patch edits the members of raw in which before and after differ.
+// patch edits the members of raw in which before and after differ. A byte order mark
+// stays.
 func patch(raw []byte, before, after Config) ([]byte, error) {
+	mark, text := disk.CutBOM(raw)
 	old, oldErr := members(before)
 	want, wantErr := members(after)
-	file, fileErr := members(json.RawMessage(raw))
+	file, fileErr := members(json.RawMessage(text))
 	if err := errors.Join(oldErr, wantErr, fileErr); err != nil {
 		return nil, err
 	}
@@ -254,7 +262,7 @@ func patch(raw []byte, before, after Config) ([]byte, error) {
 	if len(operations) == 0 {
 		return raw, nil
 	}
-	document, err := hujson.Parse(bytes.Clone(raw)) // it is laid out anew in place
+	document, err := hujson.Parse(bytes.Clone(text)) // it is laid out anew in place
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +274,7 @@ func patch(raw []byte, before, after Config) ([]byte, error) {
 		return nil, err
 	}
 	document.Format()
-	return document.Pack(), nil
+	return append(bytes.Clone(mark), document.Pack()...), nil
 }
 
 // members returns the JSON form of value, which is an object, as a map.

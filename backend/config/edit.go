@@ -74,7 +74,8 @@ func planConfig(h Home, change func(c *Config, raw []byte) error) (ConfigEdit, e
 }
 
 // Save makes the change. What somebody else wrote into the file since it was read is
-// never overwritten: that is Conflict.
+// never overwritten: that is Conflict. A config.json that is a symlink stays one, and
+// one that cannot be replaced is written in place.
 func (e ConfigEdit) Save() error {
 	if bytes.Equal(e.raw, e.edited) {
 		return nil
@@ -86,8 +87,12 @@ func (e ConfigEdit) Save() error {
 	if !bytes.Equal(present, e.raw) {
 		return errChangedMeanwhile
 	}
-	if err := disk.WriteAtomic(e.home.ConfigFile(), e.edited, disk.PrivateFile); err != nil {
-		return bridge.Errorf(bridge.Storage, "config.json could not be saved: %w", err)
+	target, err := disk.CanonicalTarget(e.home.ConfigFile())
+	if err == nil {
+		err = disk.Files{}.Overwrite(target, e.edited, disk.PrivateFile, e.home.Dir())
+	}
+	if err != nil {
+		return bridge.WithCause(bridge.Storage, err, "config.json could not be saved: "+disk.WhyNotWritten(err))
 	}
 	return nil
 }

@@ -270,7 +270,7 @@ func (s Shared) stored(store string) (document map[string]any, there bool, err e
 		return map[string]any{}, false, nil
 	}
 	if err == nil {
-		document, err = decodeObject(data)
+		document, err = decodeStore(data)
 	}
 	if err != nil {
 		return nil, false, bridge.WithCause(bridge.Storage, err, fmt.Sprintf("%s cannot be read: it is left as it is", store))
@@ -319,6 +319,16 @@ func wholeNumber(value any) (int64, bool) {
 	}
 	whole, err := number.Int64()
 	return whole, err == nil
+}
+
+// decodeStore decodes the content of a store's file as disk.DecodeJSON does, and keeps
+// numbers as they are written.
+func decodeStore(data []byte) (map[string]any, error) {
+	_, data = disk.CutBOM(data)
+	if duplicate, found := disk.FindDuplicate(data); found {
+		return nil, duplicate
+	}
+	return decodeObject(data)
 }
 
 // decodeObject keeps numbers as they are written.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"bridge/backend/bridge"
@@ -58,5 +59,51 @@ func TestMSG_11_ARefusalKeepsPlansFromBeingMade(t *testing.T) {
 		if err := plan(); bridge.CodeOf(err) != bridge.Conflict || err.Error() != a.Refusal {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A settings file with a member twice is said where the agent is listed: what Bridge wrote
+// into it is not what the agent reads.
+func TestRWM_11_AConnectedAgentWithAMemberTwiceIsNotListedAsWhole(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the stand-in is a shell script")
+	}
+	user, programs := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", user)
+	if err := os.WriteFile(filepath.Join(programs, "claude"), []byte("#!/bin/sh\necho '2.1.329 (Claude Code)'\n"), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	a := agentsIn(t, filepath.Join(t.TempDir(), "h"))
+	a.Getenv = func(name string) string { return map[string]string{"HOME": user, "PATH": programs}[name] }
+	plan, err := a.Plan(t.Context(), bridge.Claude, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Apply(plan); err != nil {
+		t.Fatal(err)
+	}
+	missing := func() []string {
+		t.Helper()
+		for _, listed := range a.List(t.Context()) {
+			if listed.Kind == bridge.Claude && listed.Connected {
+				return listed.Missing
+			}
+		}
+		t.Fatal("claude is not connected")
+		return nil
+	}
+	if found := missing(); len(found) != 0 {
+		t.Errorf("as Bridge left it: %v", found)
+	}
+	path := filepath.Join(user, ".claude", "settings.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.TrimSuffix(string(data), "}\n")+",\n\"hooks\": {}\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found := missing(); len(found) != 1 || !strings.Contains(found[0], path+": its member hooks is there twice, on lines ") {
+		t.Errorf("with hooks twice: %v", found)
 	}
 }

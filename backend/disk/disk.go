@@ -252,11 +252,14 @@ const blockBytes = 4096
 // path, which the sentence around it has.
 func Reason(err error) string {
 	var pathErr *fs.PathError
+	var linkErr *os.LinkError
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
 		return "the disk is full"
 	case errors.As(err, &pathErr):
 		return pathErr.Err.Error()
+	case errors.As(err, &linkErr):
+		return linkErr.Err.Error()
 	}
 	return err.Error()
 }

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 )
 
 // replace gives from the name to, in place of what had it.
@@ -47,3 +49,22 @@ func syncDir(dir string) error {
 
 // resolve returns the path of an existing file with every link followed.
 func resolve(path string) (string, error) { return filepath.EvalSymlinks(path) }
+
+// HasHardLinks reports whether the existing file at path has other names, too.
+func HasHardLinks(path string) (bool, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return false, fmt.Errorf("count the names of %s: %w", path, err)
+	}
+	stat, known := info.Sys().(*syscall.Stat_t)
+	return known && stat.Nlink > 1, nil
+}
+
+// preventsReplacing reports whether err says that the name cannot be given to another
+// file, which says nothing about the file's own bytes: it is a mount point, or its
+// folder takes no files.
+func preventsReplacing(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EBUSY, syscall.EXDEV, syscall.EROFS, syscall.EACCES, syscall.EPERM}, func(reason error) bool {
+		return errors.Is(err, reason)
+	})
+}

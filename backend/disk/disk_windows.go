@@ -2,6 +2,7 @@ package disk
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -87,3 +88,21 @@ func withoutDevicePrefix(path string) string {
 	}
 	return strings.TrimPrefix(path, `\\?\`)
 }
+
+// HasHardLinks reports whether the existing file at path has other names, too.
+func HasHardLinks(path string) (bool, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return false, fmt.Errorf("count the names of %s: %w", path, err)
+	}
+	var info windows.ByHandleFileInformation
+	err = windows.GetFileInformationByHandle(windows.Handle(file.Fd()), &info)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return false, fmt.Errorf("count the names of %s: %w", path, err)
+	}
+	return info.NumberOfLinks > 1, nil
+}
+
+// preventsReplacing reports false: on Windows no file is a mount point, and a file that
+// another program holds open is not written under its hands.
+func preventsReplacing(error) bool { return false }

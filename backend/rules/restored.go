@@ -7,6 +7,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
+	"bridge/backend/disk"
 	"bridge/backend/job"
 	"bridge/backend/rule"
 )
@@ -49,7 +50,7 @@ func TakenBackSince(restored, present []byte, at job.Millis) (merged []byte, kep
 }
 
 func isKnown(data []byte, into *file) bool {
-	return json.Unmarshal(data, into) == nil && into.Version == config.RulesVersion
+	return disk.DecodeJSON(data, into) == nil && into.Version == config.RulesVersion
 }
 
 // SaysRestored tells of the rules of a restored file what their owner must know, "" where

@@ -217,3 +217,40 @@ func TestNED_04_WhatWasHandedOutIsNamed(t *testing.T) {
 		t.Errorf("handed out: %v", got)
 	}
 }
+
+// A file that an editor saved with a byte order mark holds as before, also for what a
+// restore compares; in one with a member twice no rule holds.
+func TestRWM_11_RWM_12_RulesThatTheirOwnerEdited(t *testing.T) {
+	path, folder := filepath.Join(t.TempDir(), "rules.json"), t.TempDir()
+	r := open(t, path)
+	made, err := r.Make(command(folder, "go test ./a"), rule.Wish{Match: rule.Exact, Folder: "this"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := append([]byte("\ufeff"), plain...)
+	if err := os.WriteFile(path, marked, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if list := live(t, open(t, path)); len(list) != 1 || list[0].ID != made.ID {
+		t.Errorf("behind a mark: %+v", list)
+	}
+	taken := strings.Replace(string(plain), `"id"`, `"takenBack": 1, "id"`, 1)
+	if _, kept, _, err := rules.TakenBackSince(marked, append([]byte("\ufeff"), taken...), 2); err != nil || kept != 1 {
+		t.Errorf("restored from behind a mark: %d taken back, %v", kept, err)
+	}
+	twice := strings.Replace(string(plain), "{", "{\n\"rules\": [],\n", 1)
+	if err := os.WriteFile(path, []byte(twice), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r = open(t, path)
+	if _, err := r.Live(); err == nil {
+		t.Error("rules twice are read")
+	}
+	if _, allowed := r.Allow(command(folder, "go test ./a"), "job"); allowed {
+		t.Error("rules twice allow")
+	}
+}

@@ -44,8 +44,10 @@ func Apply(plan Plan) error {
 		}
 	}
 	for i, edit := range plan.Edits {
-		if err := edit.write(edit.After); err != nil {
-			return errors.Join(fmt.Errorf("connecting %s: %w", plan.Kind, err), undo(plan.Edits[:i]), m.write(plan.state, plan.Kind, before))
+		if err := edit.write(edit.After, plan.state); err != nil {
+			failed := errors.Join(fmt.Errorf("connecting %s: %w", plan.Kind, err), undo(plan.Edits[:i], plan.state), m.write(plan.state, plan.Kind, before))
+			dropEmptyDirs(slices.DeleteFunc(plan.next.dirs(), func(dir string) bool { return slices.Contains(before.dirs(), dir) }))
+			return failed
 		}
 	}
 	if plan.next != nil {
@@ -67,25 +69,37 @@ func (e Edit) unchanged() error {
 	return nil
 }
 
-// write gives the file its new content; nil takes it away.
-func (e Edit) write(data []byte) error {
+// write gives the file its new content; nil takes it away. While a file is written in
+// place, the folder copies holds what it was. An error has code Storage and says what
+// the person can do.
+func (e Edit) write(data []byte, copies string) error {
 	if data == nil {
-		if err := os.Remove(e.target); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("removing %s: %w", e.Path, err)
+		err := os.Remove(e.target)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return e.refused("removed", err)
 		}
 		return disk.SyncDir(filepath.Dir(e.target))
 	}
-	if err := disk.MakeDir(filepath.Dir(e.target)); err != nil {
-		return err
+	err := disk.MakeDir(filepath.Dir(e.target))
+	if err == nil {
+		err = disk.Files{}.Overwrite(e.target, data, e.mode, copies)
 	}
-	return disk.WriteAtomic(e.target, data, e.mode)
+	if err != nil {
+		return e.refused("written", err)
+	}
+	return nil
+}
+
+// refused says in words for people why the file could not be written or removed.
+func (e Edit) refused(done string, err error) error {
+	return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("%s could not be %s: %s", e.Path, done, disk.WhyNotWritten(err)))
 }
 
 // undo gives files their old content back.
-func undo(edits []Edit) error {
+func undo(edits []Edit, copies string) error {
 	var failed []error
 	for _, edit := range slices.Backward(edits) {
-		failed = append(failed, edit.write(edit.Before))
+		failed = append(failed, edit.write(edit.Before, copies))
 	}
 	return errors.Join(failed...)
 }

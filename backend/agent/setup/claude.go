@@ -29,6 +29,7 @@ func connectClaude(_ context.Context, in Input, before *installed) (layout, erro
 		path:    filepath.Join(folder, "settings.json"),
 		format:  jsonFile{},
 		adds:    "Adds hooks that tell Bridge when a session starts, works, asks for permission and stops and that bring it its mail, and lets the session use Bridge's own tools " + in.whatIsAsked() + " (permissions.allow: mcp__bridge__<tool>).",
+		unread:  unreadByClaude,
 		verdict: in.verdict,
 	}
 	for _, hook := range []struct {
@@ -64,23 +65,26 @@ func connectClaude(_ context.Context, in Input, before *installed) (layout, erro
 	for _, tool := range in.unasked() {
 		settings.parts = append(settings.parts, part{Path: []string{"permissions", "allow"}, Element: true, Value: encode("mcp__bridge__" + tool)})
 	}
-	server := mcpServer{Type: "stdio", Command: in.Bridge, Args: in.mcpArgs(bridge.Claude, true), Env: map[string]string{}, AlwaysLoad: true}
-	want := layout{documents: []document{
-		{
-			path:    in.claudeConfig(folder),
-			format:  jsonFile{},
-			adds:    "Adds the MCP server bridge for all projects of this user.",
-			parts:   []part{{Path: []string{"mcpServers", "bridge"}, Value: encode(server)}},
-			verdict: in.verdict,
-		},
-		settings,
-	}}
+	want := layout{documents: []document{in.claudeServer(in.claudeConfig(folder)), settings}}
 	mod, note := in.claudeMod(folder, before)
 	want.documents = append(want.documents, mod...)
 	if note != "" {
 		want.notes = append(want.notes, note)
 	}
 	return want, nil
+}
+
+// claudeServer is the file with the user's MCP servers.
+func (in Input) claudeServer(path string) document {
+	server := mcpServer{Type: "stdio", Command: in.Bridge, Args: in.mcpArgs(bridge.Claude, true), Env: map[string]string{}, AlwaysLoad: true}
+	return document{
+		path:    path,
+		format:  jsonFile{},
+		adds:    "Adds the MCP server bridge for all projects of this user.",
+		parts:   []part{{Path: []string{"mcpServers", "bridge"}, Value: encode(server)}},
+		unread:  unreadByClaude,
+		verdict: in.verdict,
+	}
 }
 
 // claudeConfig is the file that holds the user's MCP servers.

@@ -42,6 +42,7 @@ func (in Input) codexHooks(path string) document {
 		path:    path,
 		format:  jsonFile{},
 		adds:    "Adds hooks that tell Bridge when a session starts, works and stops and that bring it its mail.",
+		unread:  unreadByCodex,
 		verdict: in.verdict,
 	}
 	hooks := []struct {

@@ -19,3 +19,7 @@ func indented(value any) []byte {
 	out.WriteByte('\n')
 	return out.Bytes()
 }
+
+// withMark returns text behind its byte order mark, if it had one. The result is never
+// nil, which would stand for no file.
+func withMark(bom, text []byte) []byte { return append(append([]byte{}, bom...), text...) }

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
 
 	"bridge/backend/bridge"
+	"bridge/backend/disk"
 )
 
 // jsonFile edits a JSON file, with or without comments and trailing commas.
@@ -38,6 +40,9 @@ func (jsonFile) present(current []byte, p part) []any {
 
 func (jsonFile) merge(current []byte, doc document, old []part) ([]byte, error) {
 	tree, bom, err := parseJSON(current)
+	if err == nil {
+		err = checkDuplicates(&tree, current[len(bom):], slices.Concat(doc.parts, old))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +61,7 @@ func (jsonFile) merge(current []byte, doc document, old []part) ([]byte, error) 
 			return nil, err
 		}
 	}
-	out := append(bom, tree.Pack()...)
+	out := withMark(bom, tree.Pack())
 	if len(current) == 0 {
 		out = append(out, '\n')
 	}
@@ -65,6 +70,9 @@ func (jsonFile) merge(current []byte, doc document, old []part) ([]byte, error) 
 
 func (jsonFile) strip(current, original []byte, parts []part) ([]byte, error) {
 	tree, bom, err := parseJSON(current)
+	if err == nil {
+		err = checkDuplicates(&tree, current[len(bom):], parts)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +86,7 @@ func (jsonFile) strip(current, original []byte, parts []part) ([]byte, error) {
 	for _, p := range parts {
 		prune(&tree, &before, p.Path)
 	}
-	return append(bom, tree.Pack()...), nil
+	return withMark(bom, tree.Pack()), nil
 }
 
 func (jsonFile) empty(data []byte) bool {
@@ -90,11 +98,10 @@ func (jsonFile) empty(data []byte) bool {
 	return inside != nil && !hasComment(*inside, tree.BeforeExtra, tree.AfterExtra)
 }
 
-// parseJSON reads a settings file; no bytes at all count as an empty object.
+// parseJSON reads a settings file and returns its byte order mark apart; no bytes at all
+// count as an empty object.
 func parseJSON(data []byte) (tree hujson.Value, bom []byte, err error) {
-	if mark := []byte("\ufeff"); bytes.HasPrefix(data, mark) {
-		bom, data = mark, data[len(mark):]
-	}
+	bom, data = disk.CutBOM(data)
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}")
 	}

@@ -19,6 +19,9 @@ type document struct {
 	format format
 	adds   string // what the edit adds, one plain sentence
 	parts  []part
+	// unread, when set, judges a content that its own CLI does not read, although format
+	// can edit it: by an error with code Invalid, or by a note, "" where the CLI reads it.
+	unread func(current []byte) (note string, err error)
 	// verdict says whose an existing entry or list element is, when it is not
 	// what the manifest recorded.
 	verdict func(existing any) verdict

@@ -3,15 +3,12 @@ package setup
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/tailscale/hujson"
 
 	"bridge/backend/bridge"
 )
@@ -91,16 +88,16 @@ func connectOpenCode(_ context.Context, in Input, before *installed) (layout, er
 // opencode asks about no tool by itself. A rule of the person's for all tools at once
 // stays alone, and note says so.
 func (in Input) opencodeAsks(path string) (asks []part, note string) {
-	var present struct {
-		Permission any `json:"permission"`
-	}
+	var present any
 	if raw, err := os.ReadFile(path); err == nil {
-		if standard, err := hujson.Standardize(raw); err == nil {
-			_ = json.Unmarshal(standard, &present) // what is wrong with the file is told elsewhere
+		if tree, _, err := parseJSON(raw); err == nil { // what is wrong with the file is told elsewhere
+			if value := lookup(&tree, []string{"permission"}); value != nil {
+				present = plain(*value)
+			}
 		}
 	}
-	if _, isObject := present.Permission.(map[string]any); present.Permission != nil && !isObject {
-		return nil, fmt.Sprintf("Your opencode has one rule for all tools (permission: %v), which holds for those of Bridge that start or steer the work of another agent, too.", present.Permission)
+	if _, isObject := present.(map[string]any); present != nil && !isObject {
+		return nil, fmt.Sprintf("Your opencode has one rule for all tools (permission: %v), which holds for those of Bridge that start or steer the work of another agent, too.", present)
 	}
 	rule := "ask"
 	if in.allowsJobs {

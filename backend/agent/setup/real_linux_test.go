@@ -550,3 +550,60 @@ func TestMSG_11_RealCLIsAskBeforeWorkIsStarted(t *testing.T) {
 		})
 	}
 }
+
+// mark puts a byte order mark before a settings file, as an editor on Windows does.
+func (w *world) mark(name string) {
+	w.Helper()
+	path := filepath.Join(w.home.Dir, name)
+	data, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		data, err = []byte("{}\r\n"), os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	must(w.T, err)
+	must(w.T, os.WriteFile(path, append([]byte("\ufeff"), data...), 0o600))
+}
+
+// TestRWM_12_RealAgentsReadBehindAByteOrderMark: what Bridge writes behind a mark counts,
+// and where it is said not to be read, it is not.
+func TestRWM_12_RealAgentsReadBehindAByteOrderMark(t *testing.T) {
+	for kind, files := range map[bridge.AgentKind][]string{
+		bridge.Claude:   {".claude.json", ".claude/settings.json"},
+		bridge.Codex:    {".codex/config.toml"},
+		bridge.OpenCode: {".config/opencode/opencode.json"},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			w := newWorld(t, kind)
+			if kind == bridge.OpenCode {
+				must(t, w.home.Edit(files[0], func(settings map[string]any) { settings["$schema"] = "https://opencode.ai/config.json" }))
+			}
+			for _, name := range files {
+				w.mark(name)
+			}
+			before := w.settings()
+			w.install(kind)
+			turn := func(name string) {
+				t.Helper()
+				tool := map[bridge.AgentKind]string{bridge.Claude: "mcp__bridge__inbox", bridge.Codex: "mcp__bridge/inbox", bridge.OpenCode: "bridge_inbox"}[kind]
+				w.model.Script(name, realcli.Call(tool, map[string]any{}), realcli.Say("all-said"), realcli.Say("again-said"))
+				run := map[bridge.AgentKind]func(context.Context, string, string, ...string) (string, error){
+					bridge.Claude: w.home.Claude, bridge.Codex: w.home.Codex, bridge.OpenCode: w.home.OpenCode,
+				}[kind]
+				_, err := run(w.soon(), w.home.Project("p"), "play script:"+name)
+				must(t, err)
+			}
+			started := func(e entry) bool { return e.Hook == "SessionStart" || e.Plugin == "session.created" }
+			turn("turn")
+			w.first("start", started)
+			w.first("inbox", func(e entry) bool { return e.Tool == "inbox" })
+			if kind == bridge.Codex {
+				w.mark(".codex/hooks.json")
+				sessions := w.count(started)
+				if turn("more"); w.count(started) != sessions {
+					t.Error("codex reads hooks behind a mark: Bridge need not refuse them")
+				}
+				must(t, os.WriteFile(filepath.Join(w.home.Dir, ".codex/hooks.json"), nil, 0o600))
+			}
+			w.uninstall(kind, before)
+		})
+	}
+}

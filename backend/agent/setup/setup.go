@@ -153,7 +153,7 @@ func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, er
 	}
 	for _, doc := range want.documents {
 		if err := plan.bringIn(doc, before); err != nil {
-			return Plan{}, bridge.Errorf(bridge.CodeOf(err), "%s is not connected: %s: %w", kind, doc.path, err)
+			return Plan{}, bridge.Errorf(bridge.CodeOf(err), "%s is not connected: %s: %w%s", kind, doc.path, err, plan.interrupted(doc.path, err))
 		}
 	}
 	for _, file := range before.files() { // what an older version wrote and this one does not
@@ -220,6 +220,15 @@ func (p *Plan) bringIn(doc document, before *installed) error {
 	current, target, mode, err := readConfig(doc.path)
 	if err != nil {
 		return err
+	}
+	if doc.unread != nil {
+		note, err := doc.unread(current)
+		if err != nil {
+			return err
+		}
+		if note != "" {
+			p.Notes = append(p.Notes, doc.path+": "+note)
+		}
 	}
 	old := before.file(doc.path)
 	after, err := doc.format.merge(current, doc, old.parts())
@@ -304,12 +313,17 @@ func (p *Plan) takeOut(file installedFile) error {
 	}
 	if sum(current) != file.After {
 		if after, err = known.strip(current, original, file.Parts); err != nil {
-			return bridge.Errorf(bridge.CodeOf(err), "%s: %w", file.Path, err)
+			return bridge.Errorf(bridge.CodeOf(err), "%s: %w%s", file.Path, err, p.interrupted(file.Path, err))
 		}
 		if original == nil && known.empty(after) {
 			after = nil
 		}
 		p.keep(file.Path, current)
+	}
+	if after == nil && hasOtherNames(file.Path, target) {
+		if after, err = known.strip(current, original, file.Parts); err != nil {
+			return bridge.Errorf(bridge.CodeOf(err), "%s: %w", file.Path, err)
+		}
 	}
 	if after != nil && bytes.Equal(after, current) {
 		if sum(current) != sum(original) {
@@ -323,6 +337,25 @@ func (p *Plan) takeOut(file installedFile) error {
 	}
 	p.Edits = append(p.Edits, edit)
 	return nil
+}
+
+// interrupted returns a sentence that names the earlier content of a file that cannot be
+// read because Bridge's process ended while it wrote it in place; "" for any other err.
+func (p *Plan) interrupted(path string, err error) string {
+	saved := disk.InterruptedCopy(path, p.state)
+	if saved == "" || bridge.CodeOf(err) != bridge.Invalid {
+		return ""
+	}
+	return ". Bridge was ended while it wrote that file. What the file held before is in " + saved + ": copy that back"
+}
+
+// hasOtherNames reports whether the file at path is reached by a link as well: then it
+// stays where Bridge takes its entries out, for the other name would lead to nothing or
+// keep them.
+func hasOtherNames(path, target string) bool {
+	info, err := os.Lstat(path)
+	shared, _ := disk.HasHardLinks(target) // not known: the removal says what is wrong
+	return shared || err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
 // readConfig reads a settings file through its links. A missing one gives nil

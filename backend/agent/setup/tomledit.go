@@ -12,6 +12,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"bridge/backend/bridge"
+	"bridge/backend/disk"
 )
 
 // tomlFile edits a TOML file. What we add are whole tables in one marked block
@@ -37,6 +38,16 @@ func (tomlFile) present(current []byte, p part) []any {
 }
 
 func (tomlFile) merge(current []byte, doc document, old []part) ([]byte, error) {
+	bom, text := disk.CutBOM(current)
+	merged, err := mergeTOML(text, doc, old)
+	if err != nil {
+		return nil, err
+	}
+	return withMark(bom, merged), nil
+}
+
+// mergeTOML is tomlFile.merge for a text without a byte order mark.
+func mergeTOML(current []byte, doc document, old []part) ([]byte, error) {
 	values, err := parseTOML(current)
 	if err != nil {
 		return nil, err
@@ -69,27 +80,37 @@ func (tomlFile) merge(current []byte, doc document, old []part) ([]byte, error) 
 	if len(missing) == 0 {
 		return out, nil
 	}
-	out = appendTables(out, missing)
-	if _, err := parseTOML(out); err != nil {
-		return nil, bridge.Errorf(bridge.Conflict, "it defines %s in a form that tables cannot be added to: write it as tables first",
-			strings.Join(missing[0].Path[:1], "."))
+	for i, p := range missing { // by itself, so that the right one is named
+		if _, err := parseTOML(appendTables(out, missing[i:i+1])); err != nil {
+			return nil, bridge.Errorf(bridge.Conflict, "it defines %s in a form that tables cannot be added to: write it as tables first", p.Path[0])
+		}
 	}
-	return out, nil
+	return appendTables(out, missing), nil
 }
 
 func (tomlFile) strip(current, _ []byte, parts []part) ([]byte, error) {
-	if _, err := parseTOML(current); err != nil {
+	bom, text := disk.CutBOM(current)
+	if _, err := parseTOML(text); err != nil {
 		return nil, err
 	}
-	return removeTables(current, parts, nil)
+	rest, err := removeTables(text, parts, nil)
+	if err != nil {
+		return nil, err
+	}
+	return withMark(bom, rest), nil
 }
 
-func (tomlFile) empty(data []byte) bool { return len(bytes.TrimSpace(data)) == 0 }
+func (tomlFile) empty(data []byte) bool {
+	_, text := disk.CutBOM(data)
+	return len(bytes.TrimSpace(text)) == 0
+}
 
+// parseTOML returns what the file says; a byte order mark says nothing.
 func parseTOML(data []byte) (map[string]any, error) {
+	_, text := disk.CutBOM(data)
 	values := map[string]any{}
-	if err := toml.Unmarshal(data, &values); err != nil {
-		return nil, bridge.Errorf(bridge.Invalid, "it is not valid TOML: %s", strings.TrimPrefix(err.Error(), "toml: "))
+	if err := toml.Unmarshal(text, &values); err != nil {
+		return nil, tomlProblem(text, err)
 	}
 	return values, nil
 }

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,8 +9,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"bridge/backend/bridge"
 	"bridge/backend/config"
@@ -130,6 +127,10 @@ func (k *checker) checkStore(one jsonStore) {
 	}
 }
 
+// handEdited are the files that people edit: Bridge reads them with a byte order mark
+// before the document, too.
+var handEdited = []string{"config.json", config.AutoWakeStore, config.RulesStore, config.NeedsStore}
+
 // readJSON returns the bytes of one JSON document.
 func (k *checker) readJSON(name string) ([]byte, bool) {
 	data, err := disk.ReadLimited(inventory.JoinHome(k.dir, name), maxJSONBytes)
@@ -143,26 +144,19 @@ func (k *checker) readJSON(name string) ([]byte, bool) {
 		k.find(JSONUnreadable, name, disk.Reason(err))
 		return nil, false
 	}
+	if slices.Contains(handEdited, name) {
+		_, data = disk.CutBOM(data)
+	}
 	var any json.RawMessage
 	if err := json.Unmarshal(data, &any); err != nil {
 		k.find(JSONDamaged, name, "it is not valid JSON: "+err.Error())
 		return nil, false
 	}
-	if member, twice := givenTwice(data); twice {
-		k.find(JSONShape, name, fmt.Sprintf("the member %q is there twice: readers differ in which one counts", member))
+	if duplicate, found := disk.FindDuplicate(data); found {
+		k.find(JSONShape, name, duplicate.Error())
 		return nil, false
 	}
 	return data, true
-}
-
-// givenTwice returns a member that an object of the document has twice.
-func givenTwice(data []byte) (member string, twice bool) {
-	err := jsontext.NewDecoder(bytes.NewReader(data)).SkipValue()
-	var syntactic *jsontext.SyntacticError
-	if !errors.Is(err, jsontext.ErrDuplicateName) || !errors.As(err, &syntactic) {
-		return "", false
-	}
-	return syntactic.JSONPointer.LastToken(), true
 }
 
 func (k *checker) checkVersion(one jsonStore, raw json.RawMessage) bool {

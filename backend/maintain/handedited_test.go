@@ -1,0 +1,44 @@
+package maintain
+
+import (
+	"strings"
+	"testing"
+
+	"bridge/backend/config"
+	"bridge/backend/maintain/check"
+)
+
+// The doctor reads what people edit as Bridge does: a byte order mark is nothing, and a
+// member that is there twice is named with its lines.
+func TestRWM_11_RWM_12_TheDoctorReadsWhatPeopleEdit(t *testing.T) {
+	texts := map[string]string{
+		"config.json":        `{"port": 4000}`,
+		config.AutoWakeStore: `{"version": 1, "sessions": {}}`,
+		config.RulesStore:    `{"version": 1, "rules": []}`,
+		config.NeedsStore:    `{"version": 1, "putAway": []}`,
+	}
+	for name, text := range texts {
+		twice := "{\n\"theirs\": 1,\n\"theirs\": 2," + strings.TrimPrefix(text, "{")
+		for content, want := range map[string]check.Code{text: "", "\ufeff" + text + "\r\n": "", twice: check.JSONShape, "\ufeff" + twice: check.JSONShape, "\ufeff{": check.JSONDamaged} {
+			c := newHome(t)
+			write(t, c.Home.Dir(), name, content)
+			report, err := c.Doctor().Check(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := 0
+			for _, finding := range report.Findings {
+				if finding.Path != name {
+					continue
+				}
+				found++
+				if finding.Code != want || want == check.JSONShape && !strings.Contains(finding.Detail, `the member "theirs" is there twice, on lines 2 and 3`) {
+					t.Errorf("%s %q: %+v", name, content, finding)
+				}
+			}
+			if (found > 0) != (want != "") {
+				t.Errorf("%s %q: %d findings, want %q", name, content, found, want)
+			}
+		}
+	}
+}
