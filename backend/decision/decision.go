@@ -55,6 +55,23 @@ func CheckText(text string) error {
 	return bridge.CheckText("the text", text, bridge.MaxDecisionChars)
 }
 
+// New returns the current revision that a request asks for, without an id, an author and a
+// time. A request without a scope is for the project in the folder cwd (DEC-06). New fails
+// with Invalid when the topic, the text or the scope is malformed.
+func New(topic, text string, scope *Scope, cwd string) (revision Revision, err error) {
+	if revision.Topic, err = NormalizeTopic(topic); err != nil {
+		return Revision{}, err
+	}
+	if err := CheckText(text); err != nil {
+		return Revision{}, err
+	}
+	if revision.Scope, err = ScopeOrProject(scope, cwd); err != nil {
+		return Revision{}, err
+	}
+	revision.Text, revision.Current = text, true
+	return revision, nil
+}
+
 // Target is what the rules need to know of a session to tell whether a scope
 // reaches it.
 type Target struct {

@@ -37,20 +37,3 @@ func restWords(rest int) string {
 	}
 	return fmt.Sprintf("\n\nBridge tells you the newest %d decisions of other PCs. %d older ones are in force here, too: the tool `decisions` lists them.", MaxImportedNotices, rest)
 }
-
-// New returns the current revision that a request asks for, without an id, an author and a
-// time. A request without a scope is for the project in the folder cwd (DEC-06). New fails
-// with Invalid when the topic, the text or the scope is malformed.
-func New(topic, text string, scope *Scope, cwd string) (revision Revision, err error) {
-	if revision.Topic, err = NormalizeTopic(topic); err != nil {
-		return Revision{}, err
-	}
-	if err := CheckText(text); err != nil {
-		return Revision{}, err
-	}
-	if revision.Scope, err = ScopeOrProject(scope, cwd); err != nil {
-		return Revision{}, err
-	}
-	revision.Text, revision.Current = text, true
-	return revision, nil
-}

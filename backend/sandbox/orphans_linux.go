@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -84,8 +85,8 @@ func (f *firstChild) reapBehind() bool {
 	leaders.mu.Lock()
 	defer leaders.mu.Unlock()
 	for {
-		pid := endedChild()
-		if pid <= 0 {
+		pid, err := endedChild()
+		if err != nil || pid == 0 {
 			return true
 		}
 		if pid != f.pid {
@@ -109,11 +110,14 @@ func isOfThisSession(pid int) bool {
 	return err != nil || ownErr != nil || theirs == own
 }
 
-// endedChild returns a child that has ended and was not collected, 0 for none.
-func endedChild() int {
-	var info unix.Siginfo
-	if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil {
-		return 0
+// endedChild returns a child that has ended and was not collected, 0 where all run. It
+// fails with ECHILD when there is no child.
+func endedChild() (int, error) {
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return pidOf(&info), err
+		}
 	}
-	return pidOf(&info)
 }

@@ -48,8 +48,9 @@ func Adopt() error { return adopt() }
 // that still are who they were, on Linux those in the job's control group and those
 // that carry the mark, whatever group, session or parent they have, and those that
 // were left to this process if it has adopted them: these until the system says that
-// there are none, for no look at processes that keep starting others is of one moment. The control group is ended first, as
-// a whole where the kernel can do that, and removed at last. So it serves the runner at its end and, with the
+// there are none, for no look at processes that keep starting others is of one moment.
+// The control group is ended first, as a whole where the kernel can do that, and removed
+// at last. So it serves the runner at its end and, with the
 // identities that a dead runner wrote down, anybody after it. This process and
 // those above it are never ended. It kills, so whoever can ask politely does it
 // before. The caller must not wait for a child of its own meanwhile: End collects

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -81,17 +80,9 @@ func hasChildren() bool {
 	leaders.mu.Lock()
 	defer leaders.mu.Unlock()
 	for {
-		var info unix.Siginfo
-		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil { // ECHILD
-			return false
-		}
-		pid := pidOf(&info)
-		if pid <= 0 || leaders.pids[pid] {
-			return true
+		pid, err := endedChild()
+		if err != nil || pid == 0 || leaders.pids[pid] {
+			return err == nil
 		}
 		var status unix.WaitStatus
 		_, _ = unix.Wait4(pid, &status, unix.WNOHANG, nil) // whoever waited for it may have been quicker

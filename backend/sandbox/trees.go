@@ -250,7 +250,7 @@ func (t *Trees) jobOfSocket(peer socket) (string, error) {
 // drivenBy returns the job whose runner a process is, "" for none.
 func (t *Trees) drivenBy(pid int) string {
 	for _, known := range t.all() {
-		if known.runner.PID == pid && (known.runner.Identity == "" || same(known.runner)) {
+		if isStill(known.runner, pid) {
 			return known.mark.Job
 		}
 	}
@@ -267,13 +267,17 @@ func (t *Trees) all() []tree {
 	return all
 }
 
+// isStill reports whether the process of that number is the one that was noted, as far as
+// its identity was.
+func isStill(noted job.Process, pid int) bool {
+	return noted.PID == pid && (noted.Identity == "" || same(noted))
+}
+
 // has reports whether the process that chain begins with, its ancestors behind it,
 // stands in the tree.
 func (t tree) has(chain []int) bool {
 	for i, pid := range chain {
-		is := func(process job.Process) bool {
-			return process.PID == pid && (process.Identity == "" || same(process))
-		}
+		is := func(process job.Process) bool { return isStill(process, pid) }
 		if i > 0 && is(t.runner) || slices.ContainsFunc(t.agents, is) || slices.ContainsFunc(t.seen, is) {
 			return true
 		}

@@ -19,8 +19,8 @@ import (
 // being told twice, and the message.
 type Notification struct {
 	DecisionID string
-	SessionKey string // decision.Target.SessionKey
-	Message    bridge.Message
+	SessionKey string         // decision.Target.SessionKey
+	Message    bridge.Message // without a recipient only the receipt is stored
 }
 
 // Notifications makes the message for each target: one message with as many
