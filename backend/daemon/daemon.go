@@ -393,6 +393,7 @@ func (d *Daemon) maintenance() maintain.Maintenance {
 	}
 	return maintain.Maintenance{
 		Home: d.opts.Home, Program: "the broker (" + d.opts.Host + ")", Now: d.opts.Now,
+		InBroker:  true,
 		Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge,
 	}
 }

@@ -305,9 +305,9 @@ func (j *results) isGone(one job.Job) bool {
 	}
 	if pid == 0 || identity == "" {
 		// Its start was under way when a broker died: it may yet be heard of.
-		return j.opts.Now().Sub(j.began) > j.opts.Pace.Grace && !proc.Alive(pid)
+		return j.opts.Now().Sub(j.began) > j.opts.Pace.Grace && !proc.Alive(pid) && !orphans.Drives(j.files.Folder(one.Name), one.Run, job.Process{})
 	}
-	return !orphans.Runs(job.Process{PID: pid, Identity: identity})
+	return !orphans.Drives(j.files.Folder(one.Name), one.Run, job.Process{PID: pid, Identity: identity})
 }
 
 // reap ends what a dead runner left behind (JOB-06).

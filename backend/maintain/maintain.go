@@ -15,14 +15,19 @@ package maintain
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"time"
 
+	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/maintain/archive"
 	"bridge/backend/maintain/check"
 	"bridge/backend/maintain/lease"
 	"bridge/backend/maintain/restore"
 	"bridge/backend/maintain/snapshot"
+	"bridge/backend/sqlitex"
 )
 
 // Maintenance is what is done to keep one home. All fields are required unless
@@ -32,6 +37,8 @@ type Maintenance struct {
 	// Program says in leases and locks who works, as "bridge doctor".
 	Program string
 	Now     func() time.Time
+	// InBroker says that this process is the home's broker and has its lock.
+	InBroker bool
 	// Retention is how many snapshots stay in place; 0 keeps all there (seed 8).
 	Retention int
 	// ArchiveAge is how old what the archive takes must be; 0 takes nothing.
@@ -46,10 +53,31 @@ type Maintenance struct {
 
 // Worker is who does this work.
 func (m Maintenance) Worker() lease.Worker {
-	return lease.Worker{
+	worker := lease.Worker{
 		Home: m.Home, Program: m.Program, Now: m.Now, OnProgress: m.OnProgress, Step: m.step,
 		NoStore: func() bool { return check.MissingStore(context.Background(), m.Home, false) != "" },
 	}
+	if !m.InBroker {
+		worker.LockBroker = m.lockBroker
+	}
+	return worker
+}
+
+// lockBroker takes the lock by which brokers are elected. It fails with Denied while a
+// broker has it. Where there is no such file no broker has it, and the maintenance lock
+// keeps a new broker away.
+func (m Maintenance) lockBroker() (unlock func() error, err error) {
+	if _, err := os.Lstat(m.Home.BrokerLock()); errors.Is(err, fs.ErrNotExist) {
+		return func() error { return nil }, nil
+	}
+	lock, err := sqlitex.AcquireLock(context.Background(), m.Home.BrokerLock())
+	if errors.Is(err, sqlitex.ErrLocked) {
+		return nil, bridge.Errorf(bridge.Denied, "a broker serves this home: stop the broker and its sessions first, also those in containers that use this home")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return lock.Release, nil
 }
 
 // Snapshots makes sets of copies of the home.

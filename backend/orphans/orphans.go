@@ -73,6 +73,17 @@ func Runs(process job.Process) bool {
 	return err != nil || identity == process.Identity
 }
 
+// Drives reports whether that process still drives that run of the job with that folder.
+// It does while it runs, and while the claim of the run is locked: its runner may have a
+// namespace of process numbers of its own (RWM-05).
+func Drives(folder string, run int, runner job.Process) bool {
+	if Runs(runner) {
+		return true
+	}
+	isLocked, err := disk.IsLocked(ClaimFile(folder, run))
+	return err == nil && isLocked
+}
+
 // Of names what runs of a job whose runner is dead. A runner that lives looks after
 // its own, and one that came to its end has.
 func Of(folder string) ([]job.Process, error) {
@@ -91,7 +102,7 @@ func look(folder string, seen []job.Process) (left []job.Process, mark sandbox.M
 	if err == nil {
 		state, err = runs.DecodeState(data, filepath.Base(folder))
 	}
-	if err != nil || Runs(state.Runner) || state.State.IsEnded() && len(state.Processes) == 0 {
+	if err != nil || Drives(folder, state.Run, state.Runner) || state.State.IsEnded() && len(state.Processes) == 0 {
 		return nil, mark, err
 	}
 	if mark, err = MarkOf(folder, state.Run); err != nil {

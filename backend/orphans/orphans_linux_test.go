@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"bridge/backend/disk"
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
 	"bridge/backend/proc"
@@ -103,6 +104,32 @@ func TestJOB_06_ALivingRunnersProcessesAreItsOwn(t *testing.T) {
 	write(t, filepath.Join(dir, "state.json"), state.Encode)
 	if left, err := Of(dir); err != nil || len(left) > 0 {
 		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+func TestRWM_05_ARunnerInAnotherNamespaceKeepsItsProcesses(t *testing.T) {
+	dir, known, marked := folder(t, job.Running)
+	claim, err := os.ReadFile(ClaimFile(dir, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := disk.Files{}.WriteAtomicLocked(ClaimFile(dir, 2), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ended, err := End(context.Background(), dir); err != nil || len(ended) > 0 {
+		t.Errorf("while it runs: %v, %v", ended, err)
+	}
+	if !Drives(dir, 2, job.Process{PID: 1 << 22, Identity: "gone"}) || Drives(dir, 1, job.Process{PID: 1 << 22, Identity: "gone"}) {
+		t.Error("it drives run 2 and no other")
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	want := []int{known.Process.Pid, marked.Process.Pid}
+	slices.Sort(want)
+	if ended, err := End(context.Background(), dir); err != nil || !slices.Equal(pids(ended), want) {
+		t.Errorf("after its end: %v, %v", ended, err)
 	}
 }
 

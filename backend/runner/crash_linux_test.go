@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/disk"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
@@ -420,7 +421,11 @@ func TestJOB_06_ARunnerThatComesSecondEndsNothingOfTheFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	claim := orphans.Claim{Runner: job.Process{PID: first.Process.Pid, Identity: identity, Role: "runner"}, Token: spec.Token}
-	if err := files(b.folder).claim(2, claim); err != nil {
+	lock, err := files(b.folder).claim(2, claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Release(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-b.begin(); bridge.CodeOf(err) != bridge.Conflict || !strings.Contains(err.Error(), fmt.Sprintf("is driven by process %d", first.Process.Pid)) {
@@ -428,6 +433,47 @@ func TestJOB_06_ARunnerThatComesSecondEndsNothingOfTheFirst(t *testing.T) {
 	}
 	if left, err := sandbox.Left(sandbox.Mark{Job: jobName, Token: spec.Token}, nil); err != nil || len(left) != 1 || left[0].PID != agent.Process.Pid {
 		t.Errorf("of the first one's agent there is %v, %v", left, err)
+	}
+}
+
+// A runner in a container names itself by a number that says nothing here, or is this
+// process's own. The lock of its claim tells that it runs.
+func TestRWM_05_ARunnerInAnotherNamespaceKeepsItsRun(t *testing.T) {
+	for _, pid := range []int{os.Getpid(), 1 << 22} {
+		b := newBench(t)
+		spec := b.spec("say again", func(s *runs.SpecFile) { s.Run = 2 })
+		lock, err := files(b.folder).claim(2, orphans.Claim{Runner: job.Process{PID: pid, Identity: "elsewhere", Role: "runner"}, Token: spec.Token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := <-b.begin(); bridge.CodeOf(err) != bridge.Conflict || !strings.Contains(err.Error(), fmt.Sprintf("is driven by process %d", pid)) {
+			t.Errorf("beside process %d the second runner ends with %v", pid, err)
+		}
+		if err := lock.Release(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-b.begin(); bridge.CodeOf(err) != bridge.Conflict || !strings.Contains(err.Error(), "was begun before") {
+			t.Errorf("after its end: %v", err)
+		}
+	}
+}
+
+func TestRWM_05_ARunnerHoldsTheLockOfItsClaim(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec("say again")
+	claim := orphans.ClaimFile(b.folder, spec.Run)
+	looked := false
+	b.at = func(Step) {
+		looked = true
+		if isLocked, err := disk.IsLocked(claim); err != nil || !isLocked {
+			t.Errorf("while it runs: %v, %v", isLocked, err)
+		}
+	}
+	if err := <-b.begin(); err != nil || !looked {
+		t.Errorf("the run: %v, looked: %v", err, looked)
+	}
+	if isLocked, err := disk.IsLocked(claim); err != nil || isLocked {
+		t.Errorf("after its end: %v, %v", isLocked, err)
 	}
 }
 

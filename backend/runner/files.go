@@ -3,6 +3,7 @@ package runner
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
 	"bridge/backend/orphans"
+	"bridge/backend/proc"
 	"bridge/backend/sandbox"
 )
 
@@ -40,17 +42,18 @@ func (f files) spec() (runs.SpecFile, error) {
 }
 
 // claim takes the run for this process, for good: of several only the first has it,
-// and none has it after that one died.
-func (f files) claim(run int, claim orphans.Claim) error {
+// and none has it after that one died. It returns the lock of the claim, which
+// [orphans.Drives] looks at.
+func (f files) claim(run int, claim orphans.Claim) (*disk.FileLock, error) {
 	data, err := json.Marshal(claim)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	err = disk.WriteNew(orphans.ClaimFile(string(f), run), data, disk.PrivateFile)
+	lock, err := disk.Files{}.WriteNewLocked(orphans.ClaimFile(string(f), run), data)
 	if errors.Is(err, fs.ErrExist) {
-		return bridge.Errorf(bridge.Conflict, "run %d of %s was begun before: continue the job by another run", run, f.job())
+		return nil, bridge.Errorf(bridge.Conflict, "run %d of %s was begun before: continue the job by another run", run, f.job())
 	}
-	return err
+	return lock, err
 }
 
 func (f files) saveState(state runs.StateFile) error {
@@ -225,16 +228,21 @@ func Look(folder string) (Found, error) {
 	}
 	found.driver = found.State.Runner
 	// After the mark: whoever has one by now has claimed the run as well.
-	if claim, err := orphans.ClaimOf(folder, spec.Run); err == nil && isAnother(claim.Runner) {
+	if claim, err := orphans.ClaimOf(folder, spec.Run); err == nil && isAnother(folder, spec.Run, claim.Runner) {
 		found.driver, found.claimed = claim.Runner, true
 	}
-	found.Alive = isAnother(found.driver)
+	found.Alive = isAnother(folder, cmp.Or(found.State.Run, spec.Run), found.driver)
 	return found, nil
 }
 
-// isAnother reports whether a runner is at work, and is not this one.
-func isAnother(runner job.Process) bool {
-	return runner.PID != os.Getpid() && orphans.Runs(runner)
+// isAnother reports whether a runner drives the run, and is not this process.
+func isAnother(folder string, run int, runner job.Process) bool {
+	if runner.PID == os.Getpid() {
+		if own, err := proc.Identity(runner.PID); err != nil || own == runner.Identity {
+			return false
+		}
+	}
+	return runner.PID > 0 && orphans.Drives(folder, run, runner)
 }
 
 // unclear are the entries of a run that were to be handed over and have no end.

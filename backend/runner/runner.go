@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/disk"
 	"bridge/backend/gitwork"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
@@ -98,6 +99,7 @@ type runner struct {
 	said  *transcript
 	place place
 	mark  sandbox.Mark // of the run's processes
+	claim *disk.FileLock
 }
 
 // Run drives the run that the folder's spec asks for, and returns when its result
@@ -105,14 +107,14 @@ type runner struct {
 // Conflict, and what a dead runner left of it is ended. One that is over is only told
 // again. When ctx ends the agent is ended and its work kept, without a result: the
 // job was interrupted and can be continued. So it is when the home is gone.
-func Run(ctx context.Context, o Options) error {
+func Run(ctx context.Context, o Options) (err error) {
 	r := &runner{Options: o, files: files(o.Folder)}
-	var err error
 	if r.spec, err = r.files.spec(); err != nil {
 		return err
 	}
 	ctx, left := whileAtHome(ctx, o.Folder, cmp.Or(o.LookEvery, lookEvery))
 	defer left()
+	defer func() { err = errors.Join(err, r.claim.Release()) }()
 	r.tell = newReporter(o.Broker, r.spec)
 	ending, stop := context.WithCancel(context.WithoutCancel(ctx)) // a run that is told to end still tells that
 	defer stop()
@@ -136,7 +138,7 @@ func Run(ctx context.Context, o Options) error {
 
 // carryOut does the work of the run and returns its durable result.
 func (r *runner) carryOut(ctx, ending context.Context) (_ *api.RunnerResult, err error) {
-	if err := r.claim(ending); err != nil {
+	if err := r.claimRun(ending); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, sandbox.RemoveCgroup(r.mark)) }() // reap has, unless it was not reached
@@ -217,15 +219,15 @@ func (r *runner) close(ctx context.Context, d *drive, seen runs.Evidence) (*api.
 	return r.files.result(r.spec.Run)
 }
 
-// claim makes this process the one that drives the run, and ends what an earlier
+// claimRun makes this process the one that drives the run, and ends what an earlier
 // run of the job has left behind.
-func (r *runner) claim(ctx context.Context) error {
+func (r *runner) claimRun(ctx context.Context) error {
 	found, err := Look(r.Folder)
 	if err != nil {
 		return err
 	}
 	if found.Alive && !found.claimed && found.State.Run < r.spec.Run {
-		found.Alive = !hasLeft(ctx, found.driver)
+		found.Alive = !hasLeft(ctx, r.Folder, found)
 	}
 	if found.Alive {
 		return bridge.Errorf(bridge.Conflict, "%s is driven by process %d", r.spec.Job, found.driver.PID)
@@ -241,7 +243,7 @@ func (r *runner) claim(ctx context.Context) error {
 	mark := sandbox.Mark{Job: r.spec.Job, Token: r.spec.Token}
 	mark.Cgroup = sandbox.PlanCgroup(mark)
 	// The path is written down before the group is there, so that none is forgotten.
-	if err := r.files.claim(r.spec.Run, orphans.Claim{Runner: self, Token: r.spec.Token, Cgroup: mark.Cgroup}); err != nil {
+	if r.claim, err = r.files.claim(r.spec.Run, orphans.Claim{Runner: self, Token: r.spec.Token, Cgroup: mark.Cgroup}); err != nil {
 		return err
 	}
 	r.mark = mark
@@ -258,11 +260,11 @@ func (r *runner) claim(ctx context.Context) error {
 // result and began the next run at once.
 const leaveTime = 30 * time.Second
 
-// hasLeft waits for the end of another process.
-func hasLeft(ctx context.Context, other job.Process) bool {
+// hasLeft waits for the end of the runner that was found.
+func hasLeft(ctx context.Context, folder string, found Found) bool {
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
-	for orphans.Runs(other) {
+	for orphans.Drives(folder, found.State.Run, found.driver) {
 		if !ipc.Pause(ctx, 10*time.Millisecond) {
 			return false
 		}

@@ -21,12 +21,15 @@ import (
 // Holder is the content of a lease and of the maintenance lock: which process
 // has it. Identity is proc.Identity's, so that a process that got the same
 // number later, or after a restart of the computer, is not taken for it.
+// Namespace is that of the process number, as [proc.Namespace] names it.
 type Holder struct {
-	PID      int    `json:"pid"`
-	Identity string `json:"identity,omitempty"`
-	Program  string `json:"program"`
-	What     string `json:"what,omitempty"` // the lock's: fix, restore, merge, replacement or archive
-	Since    int64  `json:"since"`          // Unix milliseconds
+	PID       int    `json:"pid"`
+	Identity  string `json:"identity,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+
+	Program string `json:"program"`
+	What    string `json:"what,omitempty"` // the lock's: fix, restore, merge, replacement or archive
+	Since   int64  `json:"since"`          // Unix milliseconds
 	// Schema and JSON are the newest forms of bridge.db and of the JSON stores
 	// that the process knows: newer builds change nothing under it (Older).
 	Schema int `json:"schema,omitempty"`
@@ -34,13 +37,15 @@ type Holder struct {
 	// NoStore says that the home had no store yet: such a lease does not show that
 	// one was lost.
 	NoStore bool `json:"noStore,omitempty"`
+
+	path string // the file that the holder was read from, "" for one that was not read
 }
 
 // maxHolderBytes bounds a lease or lock.
 const maxHolderBytes = 64 << 10
 
 func (w Worker) self(what string) Holder {
-	own := Holder{PID: os.Getpid(), Program: w.Program, What: what, Since: w.Now().UnixMilli(), Schema: bridge.StoreVersion, JSON: SharedForm}
+	own := Holder{PID: os.Getpid(), Namespace: proc.Namespace(), Program: w.Program, What: what, Since: w.Now().UnixMilli(), Schema: bridge.StoreVersion, JSON: SharedForm}
 	if identity, err := proc.Identity(own.PID); err == nil {
 		own.Identity = identity // without one the number alone must do
 	}
@@ -52,9 +57,21 @@ func (h Holder) bytes() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// Lives reports whether the holder's process runs. Age says nothing: a writer
-// may live for months.
+// Lives reports whether the holder's process runs (RWM-05). It runs while its file is
+// locked: that holds in every namespace of process numbers. Where the file is not locked,
+// the process number decides; a number of another namespace counts as alive where nobody
+// can tell whether the file is locked. Age says nothing: a writer may live for months.
 func (h Holder) Lives() bool {
+	isLocked, lockErr := false, errors.ErrUnsupported
+	if h.path != "" {
+		isLocked, lockErr = disk.IsLocked(h.path)
+	}
+	if isLocked {
+		return true
+	}
+	if own := proc.Namespace(); h.Namespace != "" && own != "" && h.Namespace != own {
+		return lockErr != nil && !errors.Is(lockErr, fs.ErrNotExist) && sameBoot(h.Identity)
+	}
 	if h.Identity == "" {
 		return proc.Alive(h.PID)
 	}
@@ -65,11 +82,24 @@ func (h Holder) Lives() bool {
 	return err != nil || current == h.Identity
 }
 
+// sameBoot reports whether an identity may be of a process that began since the computer
+// was started.
+func sameBoot(identity string) bool {
+	own, err := proc.Identity(os.Getpid())
+	if err != nil || identity == "" {
+		return true
+	}
+	ownBoot, _, _ := strings.Cut(own, ":")
+	boot, _, _ := strings.Cut(identity, ":")
+	return boot == ownBoot
+}
+
 // Lease says that this process writes to the home, until it is released or the
-// process is gone (STO-09).
+// process is gone (STO-09). Its file is locked for that long.
 type Lease struct {
 	path string
 	own  Holder
+	lock *disk.FileLock
 }
 
 // Register takes a lease. It is Denied while a fix, a restore or a merge has the home,
@@ -87,8 +117,8 @@ func (w Worker) Register() (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{filepath.Join(w.Home.StorageUsers(), fmt.Sprintf("%d-%s", own.PID, uuid.NewString())), own}
-	if err := disk.WriteNew(lease.path, data, disk.PrivateFile); err != nil {
+	lease := &Lease{path: filepath.Join(w.Home.StorageUsers(), fmt.Sprintf("%d-%s", own.PID, uuid.NewString())), own: own}
+	if lease.lock, err = (disk.Files{}).WriteNewLocked(lease.path, data); err != nil {
 		return nil, fmt.Errorf("register as a writer: %w", err)
 	}
 	// The lock is looked at after the lease is there, and maintenance looks at
@@ -110,7 +140,13 @@ func (l *Lease) StoreIsThere() error {
 	if err != nil {
 		return err
 	}
-	return disk.WriteAtomic(l.path, data, disk.PrivateFile)
+	lock, err := disk.Files{}.WriteAtomicLocked(l.path, data)
+	if lock == nil {
+		return err // the old file and its lock are still there
+	}
+	err = errors.Join(err, l.lock.Release())
+	l.lock = lock
+	return err
 }
 
 // Release gives the lease up.
@@ -118,7 +154,7 @@ func (l *Lease) Release() error {
 	if err := os.Remove(l.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("give up the lease: %w", err)
 	}
-	return nil
+	return l.lock.Release()
 }
 
 // dropStale takes away the leases of processes that are gone for certain.
@@ -186,7 +222,7 @@ func readLease(path string) (lease Writer, ok bool) {
 	if json.Unmarshal(data, &lease.Holder) != nil || lease.PID != pid {
 		lease.Holder = Holder{}
 	}
-	lease.PID, lease.Readable = pid, true
+	lease.PID, lease.Readable, lease.path = pid, true, path
 	return lease, true
 }
 
@@ -225,6 +261,7 @@ func ReadLock(home config.Home) (found Holder, there bool) {
 	if err != nil || json.Unmarshal(data, &found) != nil {
 		return Holder{}, true
 	}
+	found.path = home.MaintenanceLock()
 	return found, true
 }
 
@@ -247,15 +284,16 @@ func lockRefusal(home config.Home, found Holder) error {
 		home.MaintenanceLock())
 }
 
-// Exclusively runs work with the maintenance lock held. It is Denied while
-// another has the lock or one was left, and, unless beside says that writers
-// may go on, while any of them lives.
-func (w Worker) Exclusively(what string, beside bool, work func() error) error {
+// Exclusively runs work with the maintenance lock held. It fails with Denied while
+// another process has the lock or one was left. Unless beside says that writers may go
+// on, it also holds the broker's lock, and fails with Denied while a writer or a broker
+// lives (RWM-05).
+func (w Worker) Exclusively(what string, beside bool, work func() error) (err error) {
 	data, err := w.self(what).bytes()
 	if err != nil {
 		return err
 	}
-	err = w.Files().WriteNew(w.Home.MaintenanceLock(), data, disk.PrivateFile)
+	held, err := w.Files().WriteNewLocked(w.Home.MaintenanceLock(), data)
 	if errors.Is(err, fs.ErrExist) {
 		found, there := ReadLock(w.Home)
 		if _, err := os.Lstat(w.Home.MaintenanceLock()); !there && errors.Is(err, fs.ErrNotExist) {
@@ -266,16 +304,31 @@ func (w Worker) Exclusively(what string, beside bool, work func() error) error {
 	if err != nil {
 		return fmt.Errorf("take the maintenance lock: %w", err)
 	}
-	if !beside {
-		err = checkWriters(w.Home, what)
-	}
-	if err == nil {
+	defer func() { err = errors.Join(err, held.Release()) }()
+	if beside {
 		err = work()
+	} else {
+		err = w.alone(what, work)
 	}
 	if stepErr := w.At("release the maintenance lock"); stepErr != nil {
 		return errors.Join(err, stepErr)
 	}
 	return errors.Join(err, releaseLock(w.Home))
+}
+
+// alone runs work while no writer lives and no broker can begin.
+func (w Worker) alone(what string, work func() error) error {
+	if err := checkWriters(w.Home, what); err != nil {
+		return err
+	}
+	if w.LockBroker == nil {
+		return work()
+	}
+	unlock, err := w.LockBroker()
+	if err != nil {
+		return fmt.Errorf("%s needs exclusive access to the home: %w", what, err)
+	}
+	return errors.Join(work(), unlock())
 }
 
 func releaseLock(home config.Home) error {
