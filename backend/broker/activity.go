@@ -71,22 +71,6 @@ func (p *activity) consumeHanded(ctx context.Context, s *session.Session, eviden
 	return nil
 }
 
-// startsUnknown reports whether a hook tells of the start of a process that is
-// not part of the session yet: its MCP server has not registered.
-func (p *activity) startsUnknown(s *session.Session, call session.HookCall) bool {
-	if call.Event != session.EventStart || call.GoesOn() || len(call.Ancestors) == 0 {
-		return false
-	}
-	p.Lock()
-	defer p.Unlock()
-	for _, l := range p.Conns {
-		if l.Sessions[s.ID] && l.Identity != nil && slices.Contains(call.Ancestors, l.Identity.AgentPID) {
-			return false
-		}
-	}
-	return true
-}
-
 // offerAgain makes the mail that was handed to an earlier process unread again,
 // but for what the host's own store holds: the process that resumed the session
 // has that in front of it. What a queue of the host's own has stays there, and what a

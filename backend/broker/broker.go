@@ -183,7 +183,7 @@ func (b *Broker) Handle(ctx context.Context, conn *ipc.Conn, op string, args jso
 	if err := asked.Check(conn.Hello().Role, b.JobBehind(l)); err != nil {
 		return nil, err
 	}
-	result, err := asked.Answer(ctx, l, args)
+	result, err := asked.Answer(presence.WithConn(ctx, conn), l, args)
 	return result, b.explain(op, err)
 }
 

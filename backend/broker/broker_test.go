@@ -886,11 +886,11 @@ func TestDEC_12_DEC_13_DEC_14_ReceiptsFollowTheHostSession(t *testing.T) {
 func TestDEC_12_DEC_13_AReloadLinksWhatItWasTold(t *testing.T) {
 	b := newBench(t)
 	author := b.join(api.Register{Name: "author", SessionID: "s1"})
-	reloaded := b.join(api.Register{Name: "app", AgentPID: 4711})
+	reloaded := b.join(api.Register{Name: "app", AgentPID: os.Getppid()})
 	if _, err := author.Decide(t.Context(), api.DecideArgs{Topic: "t", Text: "the decision"}); err != nil {
 		t.Fatal(err)
 	}
-	identified := session.HookCall{Event: session.EventPrompt, SessionID: "s2", Ancestors: []int{4711}}
+	identified := session.HookCall{Event: session.EventPrompt, SessionID: "s2", Ancestors: []int{os.Getppid()}}
 	if text := b.hook(identified, true).Text; strings.Count(text, "the decision") != 1 {
 		t.Fatalf("it is told %q, want the decision once", text)
 	}
@@ -1121,7 +1121,7 @@ func TestMSG_12_AResumedHostSessionDoesNotInheritTheMailOfTheOneBefore(t *testin
 	older := b.join(api.Register{SessionID: "older"})
 	older.Close()
 	eventually(t, "the older session left", func() bool { p, err := from.Peers(t.Context(), api.Caller{}); return err == nil && len(p.Peers) == 1 })
-	const agentPID = 4242
+	agentPID := os.Getppid()
 	now := b.join(api.Register{SessionID: "newer", AgentPID: agentPID, HostKnown: true})
 	from.mustSend(api.SendArgs{To: "newer", Body: "for the newer one"})
 	// The person resumes the older host session in the same process.

@@ -686,7 +686,7 @@ func TestCHT_15_AWakeHookOfABusySessionWaits(t *testing.T) {
 
 func TestMSG_09_ThePageIsToldOfAConversationThatAHookLearned(t *testing.T) {
 	b := newBench(t)
-	const agentPID = 4242
+	agentPID := os.Getppid()
 	b.join(api.Register{Name: "app", SessionID: "s1", AgentPID: agentPID, HostKnown: true})
 	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
 	before := b.broker.feed.Current()

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -55,7 +56,7 @@ func TestDEC_10_DEC_13_ASessionThatJoinsWhileADecisionIsWrittenIsToldOnce(t *tes
 	// A process that is nobody yet learns from its first hook that it is a host
 	// session from before, whose peer id it takes over.
 	becomeKnown := func(b *bench) peer {
-		b.hook(session.HookCall{Event: session.EventPreTool, SessionID: "s9", Ancestors: []int{77}}, false)
+		b.hook(session.HookCall{Event: session.EventPreTool, SessionID: "s9", Ancestors: []int{os.Getppid()}}, false)
 		return peer{}
 	}
 	for _, tt := range []struct {
@@ -79,7 +80,7 @@ func TestDEC_10_DEC_13_ASessionThatJoinsWhileADecisionIsWrittenIsToldOnce(t *tes
 			before := b.join(api.Register{Name: "joiner", SessionID: "s9"})
 			before.Close()
 			eventually(t, "it left", func() bool { return !isLive(b, before.ID) })
-			unknown := b.join(api.Register{AgentPID: 77, HostKnown: true})
+			unknown := b.join(api.Register{AgentPID: os.Getppid(), HostKnown: true})
 			held.hold(persisting, func() { close(settles) })
 			held.hold(tt.at, func() {
 				if !tt.waits {

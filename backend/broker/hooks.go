@@ -20,12 +20,10 @@ type hooks struct{ *core }
 // hook serves one hook or plugin call: it notes the activity, and hands over
 // mail where the event allows it. A call of an unknown session gets nothing.
 func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (session.HookReply, error) {
+	call.Ancestors = presence.Callers{Presence: p.Presence}.AgentOf(ctx, call)
 	s, err := p.callerOf(ctx, call)
-	if err != nil {
+	if err != nil || s == nil {
 		return session.HookReply{}, err
-	}
-	if s == nil {
-		return session.HookReply{Unknown: len(call.Ancestors) == 0}, nil
 	}
 	p.children.lookSoon(s, call.CLIDataDir)
 	if p.prompts != nil {
@@ -72,7 +70,7 @@ func (p *hooks) callerOf(ctx context.Context, call session.HookCall) (*session.S
 // noteSign finds out from a hook call what became of the mail that was handed over
 // before it.
 func (p *hooks) noteSign(ctx context.Context, s *session.Session, call session.HookCall) error {
-	if err := p.activity.offerAgain(ctx, s, p.activity.startsUnknown(s, call)); err != nil {
+	if err := p.activity.offerAgain(ctx, s, presence.Callers{Presence: p.Presence}.StartsUnknown(s, call)); err != nil {
 		return err
 	}
 	if err := p.wakes.judgeWakes(ctx, s, call); err != nil {

@@ -16,7 +16,7 @@ import (
 // A turn that a person breaks off ends without a hook. Claude's own registry
 // tells, and the words that wait for the end of that turn wake the session.
 func TestCHT_03_ABrokenOffTurnDoesNotHoldUpTheOwnersWords(t *testing.T) {
-	const agentPID = 4242
+	agentPID := os.Getppid()
 	setup := func(t *testing.T, step func(point)) (b *bench, app peer, registry func(status string, at time.Time)) {
 		b = newBench(t)
 		b.pace, b.step = Pace{Doubt: time.Millisecond}, step
@@ -93,7 +93,7 @@ func TestCHT_03_ABrokenOffTurnDoesNotHoldUpTheOwnersWords(t *testing.T) {
 // A slow claude says that a turn has ended when the next one is under way, by a clock
 // that it read then: its own registry knows better.
 func TestJOB_01_ALateWordOfATurnsEndIsHeldAgainstTheRegistry(t *testing.T) {
-	const agentPID = 4242
+	agentPID := os.Getppid()
 	b := newBench(t)
 	b.pace = Pace{Doubt: time.Millisecond}
 	b.restart()

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -93,7 +94,7 @@ func TestMSG_06_AConfirmationFollowsTheSession(t *testing.T) {
 		found, err := writer.Peers(t.Context(), api.Caller{})
 		return err == nil && len(found.Peers) == 1
 	})
-	second := b.join(api.Register{AgentPID: 4242, HostKnown: true})
+	second := b.join(api.Register{AgentPID: os.Getppid(), HostKnown: true})
 	if second.ID == first.ID {
 		t.Fatal("the second life knows its id already: this test needs one that does not")
 	}
@@ -102,7 +103,7 @@ func TestMSG_06_AConfirmationFollowsTheSession(t *testing.T) {
 	if err != nil || box.Lease == nil {
 		t.Fatalf("inbox: %+v, %v", box, err)
 	}
-	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "host-1", Ancestors: []int{4242}}, false)
+	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "host-1", Ancestors: []int{os.Getppid()}}, false)
 	wantBodies(t, "inbox while the mail is in flight", second.look())
 	second.ack(*box.Lease, bridge.StageConsumed)
 	wantBodies(t, "inbox after the confirmation", second.look())

@@ -352,7 +352,7 @@ func TestCHT_20_AModOfAnotherConversationGetsNothing(t *testing.T) {
 
 func TestCHT_20_AfterClearThePromptGoesToTheNewConversationsMod(t *testing.T) {
 	b := newBench(t)
-	p := b.join(api.Register{Name: "p", SessionID: "s1", AgentPID: 4711, HostKnown: true})
+	p := b.join(api.Register{Name: "p", SessionID: "s1", AgentPID: os.Getppid(), HostKnown: true})
 	old := b.mod("s1")
 	prompts := old.prompts()
 	b.chat(chat.Request{Session: p.ID, Body: "words", MessageID: "m-1"})
@@ -361,7 +361,7 @@ func TestCHT_20_AfterClearThePromptGoesToTheNewConversationsMod(t *testing.T) {
 	old.none(prompts, "after it has moved on")
 	b.modThere("s1", false)
 	b.hook(session.HookCall{Event: session.EventEnd, SessionID: "s1", Source: "clear"}, true)
-	b.hook(session.HookCall{Event: session.EventStart, SessionID: "s2", Source: "clear", Ancestors: []int{4711}}, true)
+	b.hook(session.HookCall{Event: session.EventStart, SessionID: "s2", Source: "clear", Ancestors: []int{os.Getppid()}}, true)
 	if got := b.stage("m-1"); got != bridge.StageDurable {
 		t.Errorf("not entered, it is %s", got)
 	}
@@ -389,9 +389,9 @@ func TestCHT_20_WhoWritesIsToldThatTheModBeginsATurn(t *testing.T) {
 
 func TestCHT_20_AConversationThatNoModSpokeOfHasItsHooks(t *testing.T) {
 	b := newBench(t)
-	p := b.join(api.Register{Name: "p", SessionID: "s1", AgentPID: 4711, HostKnown: true})
+	p := b.join(api.Register{Name: "p", SessionID: "s1", AgentPID: os.Getppid(), HostKnown: true})
 	prompts := b.mod("s1").prompts()
-	b.hook(session.HookCall{Event: session.EventStart, SessionID: "s2", Source: "clear", Ancestors: []int{4711}}, true)
+	b.hook(session.HookCall{Event: session.EventStart, SessionID: "s2", Source: "clear", Ancestors: []int{os.Getppid()}}, true)
 	b.modThere("s2", false)
 	b.chat(chat.Request{Session: p.ID, Body: "words", MessageID: "m-1"})
 	if reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "s2"}, true); !strings.Contains(reply.Text, "words") {

@@ -156,7 +156,8 @@ func TestMSG_06_AnEndIsNoReading(t *testing.T) {
 	handings[0].hand(b, first)
 	b.hook(session.HookCall{Event: session.EventEnd, SessionID: "s1"}, true)
 	requireStage(t, b, sent, bridge.StageHanded)
-	b.hook(session.HookCall{Event: session.EventStart, Source: "startup", SessionID: "s1", Ancestors: []int{77, 1}}, true)
+	b.join(api.Register{Name: "other", AgentPID: os.Getppid()}) // the test's parent is an agent
+	b.hook(session.HookCall{Event: session.EventStart, Source: "startup", SessionID: "s1"}, true)
 	requireStage(t, b, sent, bridge.StageDurable)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"bridge/backend/bridge"
+	"bridge/backend/broker/presence"
 	"bridge/backend/broker/serving"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
@@ -51,6 +52,7 @@ type Prompter struct {
 // Prompter finds the live session that a call comes from; ok is false where there is
 // none, and for a delegated job's own.
 func (c *core) Prompter(ctx context.Context, call session.HookCall) (found Prompter, ok bool, err error) {
+	call.Ancestors = presence.Callers{Presence: c.Presence}.AgentOf(ctx, call)
 	s, err := c.hooks.callerOf(ctx, call)
 	if err != nil || s == nil {
 		return Prompter{}, false, err
@@ -65,10 +67,7 @@ func (c *core) Prompter(ctx context.Context, call session.HookCall) (found Promp
 
 // IsLive reports whether a session of that kind and host session id is connected.
 func (c *core) IsLive(kind bridge.AgentKind, hostID string) bool {
-	c.Lock()
-	defer c.Unlock()
-	_, live := c.Roster.ByHost(kind, hostID)
-	return live
+	return presence.Callers{Presence: c.Presence}.IsLive(kind, hostID)
 }
 
 // Thread is a live session that a background server of codex's runs.

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,13 +14,13 @@ import (
 // thread is one server of a host that serves many threads from process 77.
 func (b *bench) thread(cwd string) peer {
 	b.t.Helper()
-	return b.join(api.Register{Kind: bridge.Codex, Cwd: cwd, AgentPID: 77, HostKnown: true, Threads: true})
+	return b.join(api.Register{Kind: bridge.Codex, Cwd: cwd, AgentPID: os.Getppid(), HostKnown: true, Threads: true})
 }
 
 // says lets a hook of one thread of that host report.
 func (b *bench) says(event session.Event, thread, cwd string) {
 	b.t.Helper()
-	b.hook(session.HookCall{Kind: bridge.Codex, Event: event, SessionID: thread, Cwd: cwd, Ancestors: []int{5, 77}}, true)
+	b.hook(session.HookCall{Kind: bridge.Codex, Event: event, SessionID: thread, Cwd: cwd, Ancestors: []int{os.Getppid()}}, true)
 }
 
 // roll lists the live sessions as name:thread.
@@ -149,7 +150,7 @@ func TestMSG_03_AServerThatIsProvenKeepsItsThread(t *testing.T) {
 
 func TestMSG_03_AServerWithAnIdentityIsASessionAtOnce(t *testing.T) {
 	b := newBench(t)
-	of := api.Register{Kind: bridge.Codex, Cwd: "/a", AgentPID: 77, HostKnown: true, Threads: true}
+	of := api.Register{Kind: bridge.Codex, Cwd: "/a", AgentPID: os.Getppid(), HostKnown: true, Threads: true}
 	named := of
 	named.Name = "mine"
 	first := b.join(named)

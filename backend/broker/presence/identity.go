@@ -30,7 +30,7 @@ func (p *Presence) learnHostLocked(l *Link, s *session.Session) {
 // or when its agent process already has one: then it may be a native child's or
 // a second thread's, and its first call with an identity will tell.
 func (p *Presence) placeLocked(l *Link, args api.Register) (s *session.Session, provisional bool) {
-	if args.SessionID != "" {
+	if args.SessionID != "" && !l.isNestedLocked(p.Roster, args) {
 		s = p.byHostOrNewLocked(l, args, args.SessionID)
 	} else {
 		if p.provisionalLocked(args) {

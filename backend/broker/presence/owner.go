@@ -31,21 +31,28 @@ func (p Callers) Owner(conn *ipc.Conn) (*session.Session, error) {
 	return nil, checkLeft(conn.Peer(), p.agents())
 }
 
-// AgentAbove returns the live session below whose agent process pid runs, nil
-// when there is none.
+// AgentAbove returns the live session below whose agent process pid runs, of several the
+// nearest, nil when there is none.
 func (p Callers) AgentAbove(pid int) *session.Session {
 	if pid <= 0 {
 		return nil
 	}
-	var above []int
-	for _, p := range proc.Ancestors(pid, maxAncestors) {
-		above = append(above, p.PID)
-	}
+	above := proc.Ancestors(pid, maxAncestors)
 	p.Lock()
 	defer p.Unlock()
+	for _, process := range above { // the nearest agent is the one that it was started by
+		if s := p.ofAgentLocked(process.PID); s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// ofAgentLocked returns the live session of an agent's process, nil when there is none.
+func (p Callers) ofAgentLocked(pid int) *session.Session {
 	for _, kind := range bridge.Kinds() {
 		for _, l := range p.Conns {
-			if l.Identity == nil || l.Identity.Kind != kind || !l.Identity.HostKnown || !slices.Contains(above, l.Identity.AgentPID) {
+			if l.Identity == nil || l.Identity.Kind != kind || !l.Identity.HostKnown || l.Identity.AgentPID != pid {
 				continue
 			}
 			for id := range l.Sessions {

@@ -61,6 +61,8 @@ type Link struct {
 	Leases   mailbox.Holder
 	Mod      wake.ModLink
 	Host     proc.Named // the process that it belongs to
+	// above are the process at its other end and those above that one, when it registered.
+	above []proc.Process
 	// Job is the delegated job that it comes from the inside of, or proved to be; "" for
 	// none. It is part of no session but that job's own.
 	Job string

@@ -12,10 +12,14 @@ import (
 // Register makes a connection part of the session that args speak of. Provisional
 // says that there is none yet: its first call with an identity will tell.
 func (p *Presence) Register(l *Link, args api.Register) (s *session.Session, provisional bool) {
-	host := hostOf(l, args)
+	chain := above(l.Conn)
+	if !args.Runner {
+		args = withAgent(chain, args)
+	}
+	host := hostOf(args, chain)
 	p.Lock()
 	defer p.Unlock()
-	l.Host = host
+	l.Host, l.above = host, chain
 	if args.Runner {
 		return p.placeJobLocked(l, args), false
 	}
@@ -58,8 +62,11 @@ func (p *Presence) newSession(args api.Register, id string) *session.Session {
 // hostOf is the process of a registering connection: its host where that was
 // recognised, else itself. Its MCP server may be connected for a moment longer than
 // that runs, and come to the next broker too.
-func hostOf(l *Link, args api.Register) proc.Named {
-	pid := l.Conn.Hello().PID
+func hostOf(args api.Register, chain []proc.Process) proc.Named {
+	pid := 0
+	if len(chain) > 0 {
+		pid = chain[0].PID
+	}
 	if args.HostKnown {
 		pid = args.AgentPID
 	}

@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -174,7 +173,7 @@ func backgroundServer(getenv func(string) string, pid int) bool {
 	if strings.Contains(getenv("PATH"), string(filepath.Separator)+folder+string(filepath.Separator)) {
 		return true
 	}
-	return slices.Contains(commandLine(pid), "app-server")
+	return slices.Contains(proc.CommandLine(pid), "app-server")
 }
 
 // channelOpen reports whether claude was started with Bridge's channel: it shows
@@ -182,16 +181,7 @@ func backgroundServer(getenv func(string) string, pid int) bool {
 // command line cannot be read, the channel counts as closed and hooks do the
 // work.
 func channelOpen(pid int) bool {
-	return namesChannel(commandLine(pid))
-}
-
-// commandLine is how a process was called, nil where that cannot be read.
-func commandLine(pid int) []string {
-	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-	if err != nil {
-		return nil
-	}
-	return strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00")
+	return namesChannel(proc.CommandLine(pid))
 }
 
 // channelFlags take the channels to open, as following words or behind '='.
@@ -226,13 +216,12 @@ func namesBridge(list string) bool {
 // server: shells and wrappers.
 const maxHostDistance = 4
 
-// hostProcess finds the agent's process above this one; known is false when
-// none of them is called like the agent, and the parent is taken.
+// hostProcess returns the nearest agent's process above this one. Where that is none of
+// that kind, it returns the parent, and known is false.
 func hostProcess(kind bridge.AgentKind) (pid int, known bool) {
-	for _, above := range proc.Ancestors(os.Getpid(), maxHostDistance) {
-		if strings.HasPrefix(strings.ToLower(above.Name), agent.Program(kind)) {
-			return above.PID, true
-		}
+	above := proc.Ancestors(os.Getpid(), maxHostDistance)
+	if at, found := agent.Nearest(above, func(int) bool { return false }); at >= 0 && found == kind {
+		return above[at].PID, true
 	}
 	return os.Getppid(), false
 }
