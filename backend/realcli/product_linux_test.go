@@ -180,6 +180,7 @@ type (
 		ID        string  `json:"id"`
 		Name      string  `json:"name"`
 		Agent     string  `json:"agent"`
+		Cwd       string  `json:"cwd"`
 		State     string  `json:"state"`
 		SessionID string  `json:"sessionId"`
 		Transport string  `json:"transport"`
