@@ -74,6 +74,8 @@ func init() {
 			_, err = c.Archive().Fix(context.Background())
 		case "restore":
 			_, err = c.Restores().Restore(context.Background(), args[2])
+		case "merge":
+			_, err = c.Restores().Merge(context.Background(), args[2])
 		case "register":
 			var held *lease.Lease
 			if held, err = c.Worker().Register(); err == nil {
@@ -166,7 +168,7 @@ func attempt(t *testing.T, c Maintenance, work, set string) string {
 
 func TestRWM_05_AContainerSeesTheWriterOfItsHost(t *testing.T) {
 	c := newHome(t)
-	made := mustBackup(t, c)
+	made, messages := mustBackup(t, c), mustBackupMessages(t, c)
 	held, err := c.Worker().Register()
 	if err != nil {
 		t.Fatal(err)
@@ -174,8 +176,8 @@ func TestRWM_05_AContainerSeesTheWriterOfItsHost(t *testing.T) {
 	if err := held.StoreIsThere(); err != nil {
 		t.Fatal(err)
 	}
-	for _, work := range []string{"fix", "restore"} {
-		if said := attempt(t, c, work, made.Path); !strings.HasPrefix(said, string(bridge.Denied)+": ") || !strings.Contains(said, "a test (process ") {
+	for work, set := range map[string]string{"fix": "", "restore": made.Path, "merge": messages.Path} {
+		if said := attempt(t, c, work, set); !strings.HasPrefix(said, string(bridge.Denied)+": ") || !strings.Contains(said, "a test (process ") {
 			t.Errorf("%s in a container: %s", work, said)
 		}
 	}
@@ -222,12 +224,13 @@ func TestRWM_05_AHostSeesTheWriterOfAContainer(t *testing.T) {
 
 func TestRWM_05_MaintenanceKeepsAwayFromABrokerWithoutALease(t *testing.T) {
 	c := newHome(t)
-	made := mustBackup(t, c)
+	made, messages := mustBackup(t, c), mustBackupMessages(t, c)
 	end := hold(t, "broker", c.Home.Dir())
 	before := managedBytes(t, c)
 	for name, run := range map[string]func() error{
 		"fix":     func() error { _, err := c.Archive().Fix(context.Background()); return err },
 		"restore": func() error { _, err := c.Restores().Restore(context.Background(), made.Path); return err },
+		"merge":   func() error { _, err := c.Restores().Merge(context.Background(), messages.Path); return err },
 	} {
 		if err := run(); bridge.CodeOf(err) != bridge.Denied || !strings.Contains(err.Error(), "a broker serves this home") {
 			t.Errorf("%s: %v", name, err)
