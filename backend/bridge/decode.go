@@ -2,9 +2,12 @@ package bridge
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
+	"math/big"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -48,10 +51,71 @@ func decode(data []byte, limitBytes int, dst any, members json.Options) error {
 	if nesting(data) > maxDecodeDepth {
 		return Errorf(Invalid, "the request is nested deeper than %d levels", maxDecodeDepth)
 	}
-	if err := json.Unmarshal(data, dst, members); err != nil {
-		return decodeError(data, err)
+	for range maxRewritten {
+		err := json.Unmarshal(data, dst, members)
+		if err == nil {
+			return nil
+		}
+		rewritten, isWhole := rewriteWhole(data, err)
+		if !isWhole {
+			return decodeError(data, err)
+		}
+		data = rewritten
 	}
-	return nil
+	return Errorf(Invalid, "the request has more than %d whole numbers that are written with a fraction or an exponent", maxRewritten)
+}
+
+// maxRewritten bounds the numbers of one request that are rewritten.
+const maxRewritten = 100
+
+// rewriteWhole returns data with the number that err is about as plain digits. It returns
+// false for another error, and for a number that is not whole: JSON has one kind of
+// number, so 5.0 and 5e0 are 5 (RWM-20).
+func rewriteWhole(data []byte, err error) ([]byte, bool) {
+	var semantic *json.SemanticError
+	if !errors.As(err, &semantic) || semantic.JSONKind != '0' || semantic.GoType == nil || typeName(semantic.GoType) != "a whole number" {
+		return nil, false
+	}
+	at := int(semantic.ByteOffset)
+	begin := bytes.IndexAny(data[at:], "-0123456789")
+	if begin < 0 {
+		return nil, false
+	}
+	begin += at
+	end := begin
+	for end < len(data) && strings.IndexByte("+-.eE0123456789", data[end]) >= 0 {
+		end++
+	}
+	digits, isWhole := wholeDigits(string(data[begin:end]))
+	if !isWhole {
+		return nil, false
+	}
+	return slices.Concat(data[:begin], []byte(digits), data[end:]), true
+}
+
+// maxNumberBytes is the longest number that is looked at: none of Bridge's is near it.
+const maxNumberBytes = 40
+
+// wholeDigits returns a whole number that is written with a fraction or an exponent as
+// digits alone. It returns false for any other, and for one beyond 64 bits.
+func wholeDigits(number string) (string, bool) {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(number), "e")
+	power, err := strconv.Atoi(cmp.Or(strings.TrimPrefix(exponent, "+"), "0"))
+	if err != nil || len(number) > maxNumberBytes || max(power, -power) > maxNumberBytes || !strings.ContainsAny(number, ".eE") {
+		return "", false
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	value, valid := new(big.Rat).SetString(whole + fraction)
+	if !valid {
+		return "", false
+	}
+	shift := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(power-len(fraction), len(fraction)-power))), nil)
+	if power >= len(fraction) {
+		value.Mul(value, new(big.Rat).SetInt(shift))
+	} else {
+		value.Quo(value, new(big.Rat).SetInt(shift))
+	}
+	return value.Num().String(), value.IsInt() && value.Num().IsInt64()
 }
 
 // nesting is how deep lists and objects stand within each other in a JSON text.

@@ -49,7 +49,7 @@ func parseMessage(line []byte) (message, *mcp.JSONRPCError) {
 		case errors.As(err, new(*jsontext.SyntacticError)):
 			return refuse(nil, mcp.PARSE_ERROR, "the line is no JSON")
 		case line[0] == '[':
-			return refuse(nil, mcp.INVALID_REQUEST, "requests come one a line: batches are not served")
+			return refuse(nil, mcp.INVALID_REQUEST, "requests come one a line: the agreed version of the protocol has no batches")
 		}
 		return refuse(nil, mcp.INVALID_REQUEST, noRequest)
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -49,6 +50,7 @@ type ndjsonTransport struct {
 	running sync.WaitGroup
 	broken  context.CancelCauseFunc // ends the session: its output takes no more
 	ended   chan struct{}           // closed when the input has ended
+	batches atomic.Bool             // the agreed version of the protocol has them
 	turn    chan struct{}           // wakes the spare reader
 	spare   chan struct{}           // capacity 1: held by the spare reader
 
@@ -70,6 +72,7 @@ type request struct {
 
 	sent, dropped func() // see afterwards
 	write         func(mcp.JSONRPCMessage) bool
+	batch         *batch // it came in, nil for none
 }
 
 type requestKey struct{}
@@ -211,26 +214,50 @@ func (t *ndjsonTransport) take(ctx context.Context, line []byte) (run func()) {
 	if len(line) == 0 || ctx.Err() != nil {
 		return nil
 	}
+	if line[0] == '[' && t.batches.Load() {
+		return t.takeBatch(ctx, line)
+	}
+	return t.takeMessage(ctx, line, nil)
+}
+
+// takeMessage does what one message asks for, which may be part of a batch.
+func (t *ndjsonTransport) takeMessage(ctx context.Context, line []byte, in *batch) (run func()) {
 	m, refused := parseMessage(line)
 	switch {
 	case refused != nil:
-		t.write(*refused)
+		t.reply(in, *refused, nil)
 	case m.method == "": // an answer: nobody here asks the host anything
 	case m.id == nil && m.method == string(mcp.MethodNotificationCancelled):
 		t.cancel(m.params)
 	case m.id == nil:
 		t.shielded(ctx, &request{message: m}) // a notification is never answered
 	default:
-		return t.begin(ctx, m)
+		return t.begin(ctx, m, in)
 	}
 	return nil
 }
 
+// reply writes an answer, or adds it to the batch that its request came in. It calls sent,
+// if there is one, once the answer is written.
+func (t *ndjsonTransport) reply(in *batch, answer mcp.JSONRPCMessage, sent func()) {
+	if in != nil {
+		in.add(answer, sent)
+		return
+	}
+	if t.write(answer) && sent != nil {
+		sent()
+	}
+}
+
 // begin starts a request. What is no tool call is quick, and is answered before
 // the next line is looked at.
-func (t *ndjsonTransport) begin(ctx context.Context, m message) (run func()) {
+func (t *ndjsonTransport) begin(ctx context.Context, m message, in *batch) (run func()) {
+	if in != nil && m.method == string(mcp.MethodInitialize) {
+		in.add(refusal(m.id, mcp.INVALID_REQUEST, "initialize comes alone, not in a batch"), nil)
+		return nil
+	}
 	isCall := m.method == string(mcp.MethodToolsCall)
-	r := &request{id: m.id, write: t.write}
+	r := &request{id: m.id, write: t.write, batch: in}
 	if isCall {
 		if r.params = m.plainCall(); r.params != nil {
 			r.args = json.RawMessage(r.params.Arguments)
@@ -241,7 +268,7 @@ func (t *ndjsonTransport) begin(ctx context.Context, m message) (run func()) {
 	ctx, r.cancel = context.WithCancel(context.WithValue(ctx, requestKey{}, r))
 	if !t.enter(r) {
 		r.cancel()
-		t.write(refusal(m.id, codeBusy, "too many requests wait for their answers"))
+		t.reply(in, refusal(m.id, codeBusy, "too many requests wait for their answers"), nil)
 		return nil
 	}
 	r.message = m
@@ -284,9 +311,10 @@ func (t *ndjsonTransport) run(ctx context.Context, r *request) {
 		}
 		return
 	}
-	if t.write(withID(answer, r.id)) && r.sent != nil {
-		r.sent()
+	if agreed, ok := versionIn(answer); ok {
+		t.batches.Store(agreed == batchVersion)
 	}
+	t.reply(r.batch, withID(answer, r.id), r.sent)
 }
 
 // shielded keeps a panic of one request from ending the session.
