@@ -5,6 +5,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
+	"bridge/backend/disk"
 	"bridge/backend/proc"
 )
 
@@ -106,6 +108,11 @@ func (a Agents) Plan(ctx context.Context, kind bridge.AgentKind, jobs *bool) (se
 	if err := a.allowed(); err != nil {
 		return setup.Plan{}, err
 	}
+	if userHome, err := os.UserHomeDir(); err == nil { // else the plan says so
+		if err := config.CheckOwner(userHome); err != nil { // before a CLI is started there, which keeps files, too
+			return setup.Plan{}, err
+		}
+	}
 	found, err := agent.Detect(ctx, kind, a.lookup(kind))
 	if err != nil {
 		return setup.Plan{}, err
@@ -126,7 +133,23 @@ func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Fou
 	if !a.Home.IsDefault() {
 		in.BridgeHome = a.Home.Dir()
 	}
-	return setup.PlanInstall(ctx, kind, in)
+	plan, err := setup.PlanInstall(ctx, kind, in)
+	return plan, cmp.Or(err, checkOwner(plan))
+}
+
+// checkOwner refuses a plan that would leave files of this user in a folder of another
+// user's (RWM-10).
+func checkOwner(plan setup.Plan) error {
+	for _, edit := range plan.Edits {
+		target, err := disk.CanonicalTarget(edit.Path)
+		if err == nil {
+			err = config.CheckOwner(filepath.Dir(target))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // PlanRemoval works out how to take back what connecting the kind changed.
@@ -134,7 +157,8 @@ func (a Agents) PlanRemoval(kind bridge.AgentKind) (setup.Plan, error) {
 	if err := a.allowed(); err != nil {
 		return setup.Plan{}, err
 	}
-	return setup.PlanRemoval(kind, a.state())
+	plan, err := setup.PlanRemoval(kind, a.state())
+	return plan, cmp.Or(err, checkOwner(plan))
 }
 
 // Connected lists the kinds that are connected to this home.

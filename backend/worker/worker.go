@@ -82,7 +82,7 @@ func perform(ctx context.Context, name string, args []string, version string, no
 	if err := flags.Parse(args[1:]); err != nil {
 		return &outcome.UsageError{Err: err}
 	}
-	home, err := config.ResolveHome(*homeFlag, os.Getenv)
+	home, err := config.OpenHome(*homeFlag, os.Getenv)
 	if err != nil {
 		return err
 	}
