@@ -27,6 +27,8 @@ type Agents struct {
 	// Program is the bridge program that the CLIs are told to start; this one
 	// when "".
 	Program string
+	// Where says where CLIs are looked for; its zero value is this process's own PATH.
+	Where agent.Lookup
 	// Refusal says why nothing may be connected from here, as in a demo whose home
 	// goes away; "" where it may.
 	Refusal string
@@ -130,6 +132,9 @@ func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Fou
 		return setup.Plan{}, bridge.Errorf(bridge.Invalid, "there is no user home folder: set HOME")
 	}
 	in := setup.Input{Home: userHome, Env: a.Getenv, Bridge: program, Hook: proc.Beside(program, "bridge", "bridge-hook"), State: a.state(), CLI: found, Jobs: jobs}
+	if a.Where.Environ != nil {
+		in.Environ = a.Where.Environ()
+	}
 	if !a.Home.IsDefault() {
 		in.BridgeHome = a.Home.Dir()
 	}
@@ -222,7 +227,8 @@ func (a Agents) allowed() error {
 func (a Agents) state() string { return filepath.Join(a.Home.Dir(), "install") }
 
 func (a Agents) lookup(kind bridge.AgentKind) agent.Lookup {
-	where := agent.Lookup{Env: a.Getenv}
+	where := a.Where
+	where.Env = a.Getenv
 	if settings, err := a.Home.Settings(a.Getenv); err == nil {
 		where.Configured = settings.Bin(kind)
 	}
