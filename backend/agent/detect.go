@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
+	"bridge/backend/shellenv"
 )
 
 // versionTimeout bounds `--version`. The slowest CLI needs half a second when
@@ -30,8 +31,41 @@ type Found struct {
 
 // Lookup says where to look for a CLI.
 type Lookup struct {
-	Env        func(string) string // BRIDGE_<KIND>_BIN, PATH
+	Env        func(string) string // BRIDGE_<KIND>_BIN; PATH where Environ is nil
 	Configured string              // agents.<kind>.bin of config.json, "" when unset
+	// Environ returns the environment of a new terminal of the owner's, whose PATH is
+	// searched and in which CLIs are asked (RWM-07). It is nil in a program that has that
+	// environment itself.
+	Environ func() []string
+	// Refresh has Environ asked anew where a program is not found, and reports whether the
+	// PATH changed; nil does nothing.
+	Refresh func() bool
+}
+
+// variable returns a variable by which programs are found.
+func (l Lookup) variable(name string) string {
+	if l.Environ == nil {
+		return l.Env(name)
+	}
+	return shellenv.Variable(l.Environ(), name)
+}
+
+// environ is what a CLI is asked in; nil is this process's.
+func (l Lookup) environ() []string {
+	if l.Environ == nil {
+		return nil
+	}
+	return l.Environ()
+}
+
+// onPath finds a program by its name. Where it is not found, the owner's shell is asked
+// again: a program that was installed meanwhile may have changed its files.
+func (l Lookup) onPath(name string) (path string, found bool) {
+	path, found = onPath(name, l.variable)
+	if !found && l.Refresh != nil && l.Refresh() {
+		path, found = onPath(name, l.variable)
+	}
+	return path, found
 }
 
 // programs are the CLIs' names on PATH.
@@ -51,7 +85,7 @@ func Detect(ctx context.Context, kind bridge.AgentKind, where Lookup) (Found, er
 	if err != nil {
 		return Found{}, err
 	}
-	return inspect(ctx, kind, path), nil
+	return inspect(ctx, kind, path, where.environ()), nil
 }
 
 // Detector finds CLIs again and again, and starts one for its version only when
@@ -82,7 +116,7 @@ func (d *Detector) Detect(ctx context.Context, kind bridge.AgentKind, where Look
 	if last.found.Path == path && last.found.Version != "" && os.SameFile(last.file, file) && last.file.ModTime().Equal(file.ModTime()) && last.file.Size() == file.Size() {
 		return last.found, nil
 	}
-	found := inspect(ctx, kind, path)
+	found := inspect(ctx, kind, path, where.environ())
 	if d.known == nil {
 		d.known = map[bridge.AgentKind]detected{}
 	}
@@ -108,7 +142,7 @@ func Locate(kind bridge.AgentKind, where Lookup) (string, error) {
 		}
 		return path, nil
 	}
-	if path, found := onPath(programs[kind], where.Env); found {
+	if path, found := where.onPath(programs[kind]); found {
 		return path, nil
 	}
 	return "", bridge.Errorf(bridge.NotFound, "%s is not on this PC: %s is not on PATH", kind, programs[kind])
@@ -163,15 +197,15 @@ func argv(path string, args ...string) []string {
 	return append([]string{"/bin/sh"}, command...)
 }
 
-// inspect asks the CLI for its version. One that does not answer is found all
-// the same.
-func inspect(ctx context.Context, kind bridge.AgentKind, path string) Found {
+// inspect asks the CLI for its version, in an environment, nil for this process's. One that
+// does not answer is found all the same.
+func inspect(ctx context.Context, kind bridge.AgentKind, path string, environ []string) Found {
 	found := Found{Path: path, Note: versionNote(kind, "")}
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	command := argv(path, "--version")
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Dir, cmd.WaitDelay = AskFolder(), time.Second
+	cmd.Env, cmd.Dir, cmd.WaitDelay = environ, AskFolder(), time.Second
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"bridge/backend/bridge"
+	"bridge/backend/config"
+	"bridge/backend/job"
 )
 
 // program writes a shell script that stands in for a CLI.
@@ -67,5 +69,45 @@ func TestDetect(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
+	}
+}
+
+// A broker finds what the owner's terminal finds, by that one's PATH alone, and asks a CLI
+// in that environment: it may be a script of a node that only that PATH has.
+func TestRWM_07_ProgramsAreFoundByThePathOfTheTerminal(t *testing.T) {
+	dir := t.TempDir()
+	program(t, filepath.Join(dir, "own", "codex"), "echo 9.9.9")
+	program(t, filepath.Join(dir, "login", "node-x"), "echo codex-cli 0.169.0")
+	program(t, filepath.Join(dir, "login", "codex"), "exec node-x")
+	var environ []string
+	refreshed := 0
+	where := Lookup{
+		Env:     func(name string) string { return map[string]string{"PATH": filepath.Join(dir, "own")}[name] },
+		Environ: func() []string { return environ },
+		Refresh: func() bool {
+			refreshed++
+			environ = []string{"PATH=" + filepath.Join(dir, "login") + ":/usr/bin:/bin"}
+			return true
+		},
+	}
+	want := filepath.Join(dir, "login", "codex")
+	detector := Detector{}
+	for _, detect := range []func() (Found, error){
+		func() (Found, error) { return Detect(t.Context(), bridge.Codex, where) },
+		func() (Found, error) { return detector.Detect(t.Context(), bridge.Codex, where) },
+	} {
+		if got, err := detect(); err != nil || got.Path != want || got.Version != "0.169.0" {
+			t.Errorf("found %+v, %v; want %s", got, err, want)
+		}
+	}
+	if got, err := Fit(job.Spec{Kind: bridge.Codex}, config.Settings{}, where); err != nil || got.Command[0] != want {
+		t.Errorf("a job gets %q, %v", got.Command, err)
+	}
+	if refreshed != 1 {
+		t.Errorf("the shell was asked again %d times, want once: for what was not found", refreshed)
+	}
+	where.Refresh = func() bool { return false }
+	if path, err := Locate(bridge.Claude, where); bridge.CodeOf(err) != bridge.NotFound {
+		t.Errorf("claude is at %q, %v", path, err)
 	}
 }

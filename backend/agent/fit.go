@@ -13,15 +13,17 @@ import (
 
 // Fit adds to a job's spec what this PC and the owner's settings say of its agent:
 // its command, what is passed on to it, and what it may write of its own. NotFound
-// and Invalid, each in one sentence, for an agent that is not there.
-func Fit(spec job.Spec, settings config.Settings, getenv func(string) string) (job.Spec, error) {
+// and Invalid, each in one sentence, for an agent that is not there. Where says where it is
+// looked for; the configured program is that of the settings.
+func Fit(spec job.Spec, settings config.Settings, where Lookup) (job.Spec, error) {
 	if spec.Kind != job.ACP {
-		program, err := Locate(spec.Kind, Lookup{Env: getenv, Configured: settings.Bin(spec.Kind)})
+		where.Configured = settings.Bin(spec.Kind)
+		program, err := Locate(spec.Kind, where)
 		if err == nil && spec.Kind == bridge.Antigravity {
-			err = checkAntigravity(program)
+			err = checkAntigravity(program, where.environ())
 		}
 		if bridge.CodeOf(err) == bridge.NotFound {
-			err = bridge.Errorf(bridge.NotFound, "%w; it was looked for in %s", err, getenv("PATH"))
+			err = bridge.Errorf(bridge.NotFound, "%w; it was looked for in %s", err, where.variable("PATH"))
 		}
 		spec.Command = argv(program)
 		return spec, err
@@ -33,14 +35,14 @@ func Fit(spec job.Spec, settings config.Settings, getenv func(string) string) (j
 	}
 	program, found := own.Command, filepath.IsAbs(own.Command) && isProgram(own.Command)
 	if !filepath.IsAbs(own.Command) {
-		program, found = onPath(own.Command, getenv)
+		program, found = where.onPath(own.Command)
 	}
 	if !found {
 		return spec, bridge.Errorf(bridge.NotFound, "%s is not on this PC: agents.acp.%s names %s, which is no program", name, name, own.Command)
 	}
 	spec.Command = argv(program, own.Args...)
 	for _, variable := range own.Env {
-		if value := getenv(variable); value != "" {
+		if value := where.variable(variable); value != "" {
 			spec.Env = append(spec.Env, variable+"="+value)
 		}
 	}
@@ -61,8 +63,8 @@ func Fit(spec job.Spec, settings config.Settings, getenv func(string) string) (j
 // antigravityJobs is the first version that takes what it is told as JSON lines.
 const antigravityJobs = "1.1.15"
 
-func checkAntigravity(program string) error {
-	switch version := inspect(context.Background(), bridge.Antigravity, program).Version; {
+func checkAntigravity(program string, environ []string) error {
+	switch version := inspect(context.Background(), bridge.Antigravity, program, environ).Version; {
 	case version == "":
 		return bridge.Errorf(bridge.Unsupported, "antigravity does not tell its version: jobs need %s or newer", antigravityJobs)
 	case CompareVersions(version, antigravityJobs) < 0:

@@ -26,7 +26,7 @@ func TestJOB_24_AnACPAgentIsWhatTheOwnerWrote(t *testing.T) {
 		"goose": {Command: "goose", Args: []string{"acp"}, Env: []string{"GOOSE_KEY", "UNSET"}, Writable: []string{"/state"}, Modes: map[string]string{"ask": "approve"}},
 		"gone":  {Command: "gone"}, "moved": {Command: "/no/such/program"},
 	}}}
-	got, err := Fit(job.Spec{Kind: job.ACP, ACP: job.ACPAgent{Name: "goose"}}, settings, env)
+	got, err := Fit(job.Spec{Kind: job.ACP, ACP: job.ACPAgent{Name: "goose"}}, settings, Lookup{Env: env})
 	if err != nil || !slices.Equal(got.Command, []string{program, "acp"}) || !slices.Equal(got.Env, []string{"GOOSE_KEY=k"}) ||
 		!slices.Equal(got.ACP.Writable, []string{"/state"}) || got.ACP.Modes[job.AccessAsk] != "approve" {
 		t.Errorf("%+v, %v", got, err)
@@ -34,11 +34,11 @@ func TestJOB_24_AnACPAgentIsWhatTheOwnerWrote(t *testing.T) {
 	for name, words := range map[string]string{
 		"other": `there is no agent "other" in agents.acp`, "gone": "agents.acp.gone names gone, which is no program", "moved": "/no/such/program",
 	} {
-		if _, err := Fit(job.Spec{Kind: job.ACP, ACP: job.ACPAgent{Name: name}}, settings, env); bridge.CodeOf(err) != bridge.NotFound || !strings.Contains(err.Error(), words) {
+		if _, err := Fit(job.Spec{Kind: job.ACP, ACP: job.ACPAgent{Name: name}}, settings, Lookup{Env: env}); bridge.CodeOf(err) != bridge.NotFound || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v, want %q", name, err, words)
 		}
 	}
-	if _, err := Fit(job.Spec{Kind: bridge.Antigravity}, settings, env); bridge.CodeOf(err) != bridge.NotFound || !strings.Contains(err.Error(), "agy is not on PATH") {
+	if _, err := Fit(job.Spec{Kind: bridge.Antigravity}, settings, Lookup{Env: env}); bridge.CodeOf(err) != bridge.NotFound || !strings.Contains(err.Error(), "agy is not on PATH") {
 		t.Errorf("a kind that is not there: %v", err)
 	}
 }
@@ -59,7 +59,7 @@ func TestJOB_27_AProgramIsStartedAsAShellDoesIt(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		got, err := Fit(job.Spec{Kind: bridge.OpenCode}, config.Settings{}, env)
+		got, err := Fit(job.Spec{Kind: bridge.OpenCode}, config.Settings{}, Lookup{Env: env})
 		if err != nil || !slices.Equal(got.Command, want) {
 			t.Errorf("%q is started by %q (%v), want %q", text, got.Command, err, want)
 		}
@@ -79,7 +79,7 @@ func TestAnAntigravityThatIsTooOldIsRefusedByItsVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		env := func(name string) string { return map[string]string{"PATH": bin}[name] }
-		_, err := Fit(job.Spec{Kind: bridge.Antigravity}, config.Settings{}, env)
+		_, err := Fit(job.Spec{Kind: bridge.Antigravity}, config.Settings{}, Lookup{Env: env})
 		if words == "" && err != nil || words != "" && (bridge.CodeOf(err) != bridge.Unsupported || !strings.HasPrefix(err.Error(), words)) {
 			t.Errorf("%s: %v, want %q", version, err, words)
 		}

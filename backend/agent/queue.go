@@ -24,6 +24,7 @@ const queueTimeout = 10 * time.Second
 type Queue struct {
 	Bin     string        // the codex program
 	Timeout time.Duration // 0 for the usual bound
+	Environ []string      // what codex is started with; nil for the environment of this process
 }
 
 // Push runs `codex queue --thread <thread> --message <message>` without a shell,
@@ -38,7 +39,7 @@ func (q Queue) Push(ctx context.Context, thread, message string) (result chat.Qu
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, q.Bin, "queue", "--thread", thread, "--message", message)
-	cmd.Dir, cmd.WaitDelay = AskFolder(), time.Second
+	cmd.Env, cmd.Dir, cmd.WaitDelay = q.Environ, AskFolder(), time.Second
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {

@@ -106,7 +106,8 @@ func exactArgs(n int) cobra.PositionalArgs {
 	}
 }
 
-func (a *App) home() (config.Home, error) { return config.ResolveHome(a.homeFlag, a.Getenv) }
+// home is the home for a command that may write there.
+func (a *App) home() (config.Home, error) { return config.OpenHome(a.homeFlag, a.Getenv) }
 
 // jsonFlag adds --json to a command that prints data.
 func (a *App) jsonFlag(cmd *cobra.Command) *cobra.Command {

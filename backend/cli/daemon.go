@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -36,9 +36,9 @@ func (a *App) wired(options daemon.Options, home config.Home, log *slog.Logger) 
 	options.OpenLink = openBrowser
 	options.BackUpMessages = func() (<-chan struct{}, error) { return a.startBackup(home) }
 	options.Sandbox = a.floor()
-	environment := sync.OnceValue(func() []string { return ownerEnvironment(a.Program, log) })
+	options.Terminal = ownerTerminal(a.Program, a.Now, log)
 	options.RunJob = func(folder string) (int, error) {
-		started, err := a.startRunner(home, folder, environment())
+		started, err := a.startRunner(home, folder, withBridge(options.Terminal.Environ()))
 		if err != nil {
 			return 0, err
 		}
@@ -68,26 +68,26 @@ func (a *App) startRunner(home config.Home, folder string, env []string) (*proc.
 	})
 }
 
-// ownerEnvironment is the environment of the owner's own terminal, with what this process
-// was told of Bridge (JOB-28). Where the login shell does not tell it, it is that of this
-// process, and the log says why.
-func ownerEnvironment(program string, log *slog.Logger) []string {
-	bridges := slices.DeleteFunc(os.Environ(), func(pair string) bool { return !strings.HasPrefix(pair, "BRIDGE_") })
-	own := run.Inherited("", os.Environ())
-	program, err := proc.ProgramOr(program)
-	if err == nil {
-		home, _ := os.UserHomeDir() // the shell says what it thinks of none
-		var told []string
-		told, err = shellenv.Ask(context.Background(), shellenv.Question{
-			Shell: shellenv.Login(os.Getenv), Program: []string{program, printEnv}, Environ: own, Home: home,
-		})
-		if err == nil {
-			log.Info("jobs work in the environment of the login shell", "variables", len(told))
-			return append(told, bridges...)
-		}
+// ownerTerminal returns the environment of a new terminal of the owner's (JOB-28): what the
+// login shell exports when it is asked from a clean start, less what no job gets. Nothing
+// of it is what this process was started with (RWM-06).
+func ownerTerminal(program string, now func() time.Time, log *slog.Logger) *shellenv.Terminal {
+	return &shellenv.Terminal{
+		Ask: func() ([]string, error) {
+			program, err := proc.ProgramOr(program)
+			if err != nil {
+				return nil, err
+			}
+			environ, err := shellenv.AskLogin(context.Background(), []string{program, printEnv}, os.Environ())
+			return run.Inherited("", environ), err
+		},
+		Fallback: run.Inherited("", shellenv.Clean(os.Environ())), Now: now, Log: log,
 	}
-	log.Warn("jobs work in the environment that this program was started with", "err", err)
-	return append(own, bridges...)
+}
+
+// withBridge adds what this process was told of Bridge to an environment.
+func withBridge(environ []string) []string {
+	return append(environ, slices.DeleteFunc(os.Environ(), func(pair string) bool { return !strings.HasPrefix(pair, "BRIDGE_") })...)
 }
 
 // printEnv is the command by which the login shell tells its environment.

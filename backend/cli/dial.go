@@ -28,7 +28,7 @@ const brokerPatience = 5 * time.Second
 // dialOwner connects to the broker as the owner. With start, one is started
 // where none runs.
 func (a *App) dialOwner(ctx context.Context, start bool) (*ipc.Client, config.Home, error) {
-	home, err := a.home()
+	home, err := config.ResolveHome(a.homeFlag, a.Getenv) // only with start is something made there
 	if err != nil {
 		return nil, home, err
 	}

@@ -21,6 +21,28 @@ import (
 type Home struct {
 	dir       string
 	isDefault bool
+	user      string // the user's home folder, where this home is the one below it
+}
+
+// OpenHome is ResolveHome for a program that works in the home: Denied where that would
+// leave files of this user in a folder of another user's (RWM-10).
+func OpenHome(flag string, getenv func(string) string) (Home, error) {
+	home, err := ResolveHome(flag, getenv)
+	if err == nil {
+		err = checkOwner(home)
+	}
+	return home, err
+}
+
+// checkOwner refuses a home that is not this user's, and the usual one in a user's folder
+// that is not.
+func checkOwner(h Home) error {
+	if h.user != "" {
+		if err := CheckOwner(h.user); err != nil {
+			return err
+		}
+	}
+	return CheckOwner(h.dir)
 }
 
 // ResolveHome picks the home: the --home flag, else BRIDGE_HOME, else ~/.bridge.
@@ -50,7 +72,11 @@ func ResolveHome(flag string, getenv func(string) string) (Home, error) {
 		canonical, err := disk.CanonicalTarget(byDefault)
 		isDefault = err == nil && canonical == dir
 	}
-	return Home{dir: dir, isDefault: isDefault}, nil
+	home := Home{dir: dir, isDefault: isDefault}
+	if isDefault {
+		home.user = userHome
+	}
+	return home, nil
 }
 
 // userHomeDir returns the user's home. The variable is asked for through

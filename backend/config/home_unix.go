@@ -4,10 +4,8 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -55,7 +53,7 @@ func privateDir() string {
 		return ""
 	}
 	info, err := os.Lstat(dir)
-	if err != nil || !info.IsDir() || ownerOf(info) != os.Geteuid() || info.Mode().Perm() != disk.PrivateDir {
+	if err != nil || !info.IsDir() || disk.OwnerOf(info) != os.Geteuid() || info.Mode().Perm() != disk.PrivateDir {
 		return ""
 	}
 	return filepath.Join(dir, "bridge")
@@ -92,6 +90,9 @@ func linkSockets(h Home) {
 // makes it private. When the home is not ours, a file or not writable it says
 // so in one sentence and has changed nothing.
 func (h Home) Ensure() error {
+	if err := checkOwner(h); err != nil {
+		return err
+	}
 	info, err := os.Stat(h.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -115,14 +116,43 @@ func (h Home) Ensure() error {
 	return nil
 }
 
+// CheckOwner refuses a folder in which a process of this user would leave files that are
+// not of the folder's owner (RWM-10): Denied where the folder, or the nearest one above it
+// that exists, belongs to somebody else. A process that is not root's may use a folder of
+// root's that it may write, as a container gives to a user without a name.
+func CheckOwner(folder string) error {
+	existing, info, err := nearestFolder(folder)
+	if err != nil {
+		return bridge.Errorf(bridge.Storage, "the folder %s cannot be looked at: %w", folder, err)
+	}
+	owner, self := disk.OwnerOf(info), os.Geteuid()
+	isOpen := self != 0 && (owner == 0 || existing != folder) && unix.Access(existing, unix.W_OK|unix.X_OK) == nil
+	if owner == self || isOpen {
+		return nil
+	}
+	return bridge.Errorf(bridge.Denied, "%s belongs to %s, not to you (%s). Bridge leaves no files of yours there: run it as that user, or set HOME or BRIDGE_HOME to a folder of your own",
+		existing, disk.UserName(owner), disk.UserName(self))
+}
+
+// nearestFolder returns the folder at path, or the nearest one above it that exists.
+func nearestFolder(path string) (string, fs.FileInfo, error) {
+	for {
+		info, err := os.Stat(path)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) || path == filepath.Dir(path) {
+			return path, info, err
+		}
+		path = filepath.Dir(path)
+	}
+}
+
 // adopt checks an existing home and closes it to others.
 func adopt(h Home, info fs.FileInfo) error {
 	if !info.IsDir() {
 		return errIsFile(h)
 	}
-	if owner := ownerOf(info); owner != os.Geteuid() {
+	if owner := disk.OwnerOf(info); owner != os.Geteuid() {
 		return bridge.Errorf(bridge.Denied, "the home folder %s belongs to %s, not to you (%s): run as that user or choose another folder with --home or BRIDGE_HOME",
-			h.dir, userName(owner), userName(os.Geteuid()))
+			h.dir, disk.UserName(owner), disk.UserName(os.Geteuid()))
 	}
 	if err := unix.Access(h.dir, unix.R_OK|unix.W_OK|unix.X_OK); err != nil {
 		return bridge.Errorf(bridge.Storage, "the home folder %s is not writable: %w", h.dir, err)
@@ -157,22 +187,8 @@ func checkSocketDir(dir string) error {
 	if err != nil {
 		return bridge.Errorf(bridge.Storage, "the socket folder %s cannot be looked at: %w", dir, err)
 	}
-	if !info.IsDir() || ownerOf(info) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+	if !info.IsDir() || disk.OwnerOf(info) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
 		return bridge.Errorf(bridge.Denied, "the socket folder %s is not a folder that only you can write to: remove it, set XDG_RUNTIME_DIR or choose a shorter --home", dir)
 	}
 	return nil
-}
-
-func ownerOf(info fs.FileInfo) int {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return int(stat.Uid)
-	}
-	return -1
-}
-
-func userName(uid int) string {
-	if found, err := user.LookupId(strconv.Itoa(uid)); err == nil {
-		return fmt.Sprintf("%s (uid %d)", found.Username, uid)
-	}
-	return fmt.Sprintf("uid %d", uid)
 }

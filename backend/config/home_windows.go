@@ -45,6 +45,10 @@ func (h Home) Ensure() error {
 	return nil
 }
 
+// CheckOwner does nothing on Windows: Ensure looks at the owner of Bridge's own folder,
+// and what is made elsewhere takes over the rights of its folder.
+func CheckOwner(string) error { return nil }
+
 // CheckSocket does nothing on Windows: the pipe's own security descriptor says
 // who may have made it.
 func (h Home) CheckSocket() error { return nil }

@@ -5,6 +5,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
+	"bridge/backend/disk"
 	"bridge/backend/proc"
 )
 
@@ -25,6 +27,8 @@ type Agents struct {
 	// Program is the bridge program that the CLIs are told to start; this one
 	// when "".
 	Program string
+	// Where says where CLIs are looked for; its zero value is this process's own PATH.
+	Where agent.Lookup
 	// Refusal says why nothing may be connected from here, as in a demo whose home
 	// goes away; "" where it may.
 	Refusal string
@@ -106,6 +110,11 @@ func (a Agents) Plan(ctx context.Context, kind bridge.AgentKind, jobs *bool) (se
 	if err := a.allowed(); err != nil {
 		return setup.Plan{}, err
 	}
+	if userHome, err := os.UserHomeDir(); err == nil { // else the plan says so
+		if err := config.CheckOwner(userHome); err != nil { // before a CLI is started there, which keeps files, too
+			return setup.Plan{}, err
+		}
+	}
 	found, err := agent.Detect(ctx, kind, a.lookup(kind))
 	if err != nil {
 		return setup.Plan{}, err
@@ -123,10 +132,29 @@ func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Fou
 		return setup.Plan{}, bridge.Errorf(bridge.Invalid, "there is no user home folder: set HOME")
 	}
 	in := setup.Input{Home: userHome, Env: a.Getenv, Bridge: program, Hook: proc.Beside(program, "bridge", "bridge-hook"), State: a.state(), CLI: found, Jobs: jobs}
+	if a.Where.Environ != nil {
+		in.Environ = a.Where.Environ()
+	}
 	if !a.Home.IsDefault() {
 		in.BridgeHome = a.Home.Dir()
 	}
-	return setup.PlanInstall(ctx, kind, in)
+	plan, err := setup.PlanInstall(ctx, kind, in)
+	return plan, cmp.Or(err, checkOwner(plan))
+}
+
+// checkOwner refuses a plan that would leave files of this user in a folder of another
+// user's (RWM-10).
+func checkOwner(plan setup.Plan) error {
+	for _, edit := range plan.Edits {
+		target, err := disk.CanonicalTarget(edit.Path)
+		if err == nil {
+			err = config.CheckOwner(filepath.Dir(target))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // PlanRemoval works out how to take back what connecting the kind changed.
@@ -134,7 +162,8 @@ func (a Agents) PlanRemoval(kind bridge.AgentKind) (setup.Plan, error) {
 	if err := a.allowed(); err != nil {
 		return setup.Plan{}, err
 	}
-	return setup.PlanRemoval(kind, a.state())
+	plan, err := setup.PlanRemoval(kind, a.state())
+	return plan, cmp.Or(err, checkOwner(plan))
 }
 
 // Connected lists the kinds that are connected to this home.
@@ -198,7 +227,8 @@ func (a Agents) allowed() error {
 func (a Agents) state() string { return filepath.Join(a.Home.Dir(), "install") }
 
 func (a Agents) lookup(kind bridge.AgentKind) agent.Lookup {
-	where := agent.Lookup{Env: a.Getenv}
+	where := a.Where
+	where.Env = a.Getenv
 	if settings, err := a.Home.Settings(a.Getenv); err == nil {
 		where.Configured = settings.Bin(kind)
 	}

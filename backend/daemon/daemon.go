@@ -49,6 +49,7 @@ import (
 	"bridge/backend/rules"
 	"bridge/backend/sandbox"
 	"bridge/backend/sharing"
+	"bridge/backend/shellenv"
 	"bridge/backend/sqlitex"
 	"bridge/backend/store"
 )
@@ -76,6 +77,9 @@ type Options struct {
 	// RunJob starts the runner of the job whose folder that is, apart from this
 	// process, and returns its process id; nil has no delegated jobs.
 	RunJob func(folder string) (pid int, err error)
+	// Terminal is the environment of a new terminal of the owner's, in which programs are
+	// found and agents' CLIs are asked; nil for the environment of this process.
+	Terminal *shellenv.Terminal
 	// Sandbox is the command that leads to sandbox.Main: git runs below that floor in the
 	// repositories of jobs. Empty where this system has none.
 	Sandbox []string
@@ -519,13 +523,7 @@ func (d *Daemon) startJobs(context.Context) (err error) {
 	if d.opts.RunJob == nil {
 		return nil
 	}
-	d.git, err = gitwork.Open(gitwork.Options{
-		Environ: os.Environ(), Sandbox: d.opts.Sandbox, Home: d.opts.Home.Dir(),
-		Say: func(sentence string) { d.opts.Log.Warn("a snapshot of a job's files is not whole", "why", sentence) },
-	})
-	if err != nil {
-		d.git = nil // what needs it says so
-	}
+	d.git = openGit(d)
 	d.jobs, err = jobs.Open(jobs.Options{
 		Settings: func() (config.Jobs, error) {
 			settings, err := d.opts.Home.Settings(d.opts.Getenv)
@@ -533,7 +531,7 @@ func (d *Daemon) startJobs(context.Context) (err error) {
 		},
 		Home: d.opts.Home, Broker: d.broker, Transcripts: d.db, Start: d.opts.RunJob, Git: d.git, Hold: d.older.JSON > 0, Now: d.opts.Now, Log: d.opts.Log,
 		ArchiveAge: d.maintenance().ArchiveAge,
-		Agents:     &models.Book{Settings: func() (config.Settings, error) { return d.opts.Home.Settings(d.opts.Getenv) }, Getenv: d.opts.Getenv, Now: d.opts.Now},
+		Agents:     &models.Book{Settings: func() (config.Settings, error) { return d.opts.Home.Settings(d.opts.Getenv) }, Where: lookup(d, ""), Now: d.opts.Now},
 		Rules:      d.rules, CheckFolder: config.ReservedFolders(d.opts.Home, d.opts.Getenv).Check,
 	})
 	if err != nil {
@@ -579,8 +577,44 @@ func (d *Daemon) queue() (agent.Queue, error) {
 	if err != nil {
 		return agent.Queue{}, err
 	}
-	path, err := agent.Locate(bridge.Codex, agent.Lookup{Env: d.opts.Getenv, Configured: settings.Bin(bridge.Codex)})
-	return agent.Queue{Bin: path}, err
+	where := lookup(d, settings.Bin(bridge.Codex))
+	path, err := agent.Locate(bridge.Codex, where)
+	queue := agent.Queue{Bin: path}
+	if where.Environ != nil {
+		queue.Environ = where.Environ()
+		if folder := d.opts.Getenv("CODEX_HOME"); folder != "" {
+			queue.Environ = append(queue.Environ, "CODEX_HOME="+folder) // where its sessions are looked for
+		}
+	}
+	return queue, err
+}
+
+// lookup says where programs are found: by the PATH of the owner's terminal, for all that
+// a broker starts (RWM-07). configured is the program of the settings.
+func lookup(d *Daemon, configured string) agent.Lookup {
+	where := agent.Lookup{Env: d.opts.Getenv, Configured: configured}
+	if d.opts.Terminal != nil {
+		where.Environ, where.Refresh = d.opts.Terminal.Environ, d.opts.Terminal.Refresh
+	}
+	return where
+}
+
+// openGit finds git, by the PATH of this process first: that has the system's, and a start
+// does not wait for the login shell. It is nil where there is none; what needs git says so.
+func openGit(d *Daemon) *gitwork.Git {
+	options := gitwork.Options{
+		Environ: os.Environ(), Sandbox: d.opts.Sandbox, Home: d.opts.Home.Dir(),
+		Say: func(sentence string) { d.opts.Log.Warn("a snapshot of a job's files is not whole", "why", sentence) },
+	}
+	git, err := gitwork.Open(options)
+	if err != nil && d.opts.Terminal != nil {
+		options.Environ = d.opts.Terminal.Environ()
+		git, err = gitwork.Open(options)
+	}
+	if err != nil {
+		return nil
+	}
+	return git
 }
 
 // cli finds the agent CLI of a kind as the settings say now, and its version. One
@@ -590,7 +624,7 @@ func (d *Daemon) cli(ctx context.Context, kind bridge.AgentKind) (agent.Found, e
 	if err != nil {
 		return agent.Found{}, err
 	}
-	return d.clis.Detect(ctx, kind, agent.Lookup{Env: d.opts.Getenv, Configured: settings.Bin(kind)})
+	return d.clis.Detect(ctx, kind, lookup(d, settings.Bin(kind)))
 }
 
 func (d *Daemon) startDashboard(context.Context) error {
@@ -653,7 +687,7 @@ func (d *Daemon) startDashboard(context.Context) error {
 
 func (d *Daemon) agents() connect.Agents {
 	agents := d.opts.Agents
-	agents.Home, agents.Getenv = d.opts.Home, d.opts.Getenv
+	agents.Home, agents.Getenv, agents.Where = d.opts.Home, d.opts.Getenv, lookup(d, "")
 	return agents
 }
 

@@ -55,7 +55,8 @@ const (
 // WriteAtomic replaces the file at path by data. Readers see the old bytes or
 // the new ones, never a mixture, and after a nil error the new ones survive a
 // power cut. An existing file's mode is replaced by perm. A symlink at path is
-// itself replaced: pass Canonical(path) to write through it.
+// itself replaced: pass Canonical(path) to write through it. It fails with an
+// [OtherOwnerError] where the file would change its owner, and changes nothing.
 func WriteAtomic(path string, data []byte, perm fs.FileMode) error {
 	return Files{}.WriteAtomic(path, data, perm)
 }
@@ -92,6 +93,9 @@ func (f Files) WriteAtomicBy(path string, write func(io.Writer) error, perm fs.F
 	temp, err := f.writeTempBy(path, write, perm)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := keepsOwner(temp, path); err != nil {
+		return fmt.Errorf("write %s: %w", path, errors.Join(err, dropTemp(temp)))
 	}
 	if err := f.publish(temp, path, replace); err != nil {
 		return fmt.Errorf("write %s: %w", path, errors.Join(err, dropTemp(temp)))

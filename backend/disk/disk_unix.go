@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 )
 
@@ -68,3 +70,40 @@ func preventsReplacing(err error) bool {
 		return errors.Is(err, reason)
 	})
 }
+
+// keepsOwner fails with an OtherOwnerError where the file at path has another owner than
+// the finished one at pending, which is to replace it.
+func keepsOwner(pending, path string) error {
+	there, err := os.Lstat(path)
+	if err != nil {
+		return nil //nolint:nilerr // nothing is replaced, or replacing it says what is wrong
+	}
+	fresh, err := os.Lstat(pending)
+	if err != nil {
+		return err
+	}
+	if old, own := OwnerOf(there), OwnerOf(fresh); old != own {
+		return &OtherOwnerError{Owner: UserName(old), Self: UserName(os.Geteuid())}
+	}
+	return nil
+}
+
+// OwnerOf returns the user id of a file's owner, -1 where the system does not tell.
+func OwnerOf(info fs.FileInfo) int {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(stat.Uid)
+	}
+	return -1
+}
+
+// UserName names a user for people, by name and id.
+func UserName(uid int) string {
+	if found, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return fmt.Sprintf("%s (uid %d)", found.Username, uid)
+	}
+	return fmt.Sprintf("uid %d", uid)
+}
+
+// mayWriteOthers reports whether this process, unlike root's, is bound by the mode of a
+// file of another user's: what it may write there its owner lets it write.
+func mayWriteOthers() bool { return os.Geteuid() != 0 }

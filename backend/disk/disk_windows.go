@@ -106,3 +106,8 @@ func HasHardLinks(path string) (bool, error) {
 // preventsReplacing reports false: on Windows no file is a mount point, and a file that
 // another program holds open is not written under its hands.
 func preventsReplacing(error) bool { return false }
+
+// keepsOwner returns nil: replacing a file keeps its security descriptor.
+func keepsOwner(string, string) error { return nil }
+
+func mayWriteOthers() bool { return true }

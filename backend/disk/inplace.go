@@ -31,6 +31,9 @@ func WhyNotWritten(err error) string {
 	if torn := (*TornError)(nil); errors.As(err, &torn) {
 		return Reason(torn.cause) + ". It now holds a part of the new text. Its earlier text is in " + torn.Copy + ": copy that back"
 	}
+	if other, is := errors.AsType[*OtherOwnerError](err); is {
+		return other.Error() + ", and Bridge never changes a file's owner. Run this as its owner, or give the file to yourself with `chown`, and try again"
+	}
 	switch {
 	case errors.Is(err, syscall.EROFS):
 		return "it is mounted read-only. Mount it writable, or edit the file that is mounted there, and try again"
@@ -44,8 +47,9 @@ func WhyNotWritten(err error) string {
 
 // Overwrite makes data the content of the file at path, which need not exist yet. It
 // replaces the file as WriteAtomic does, unless that would break it for its owner or
-// cannot be done: a file with several hard links, one that is mounted by itself, or one
-// in a folder that takes no other files is written in place and keeps its mode. Before
+// cannot be done: a file with several hard links, one that is mounted by itself, one of
+// another user's, or one in a folder that takes no other files is written in place and
+// keeps its owner and mode. Root is refused to write a file of another user's. Before
 // that, its content is stored in the folder copies, and comes back where writing fails.
 // Readers can see a part of the new content meanwhile. A symlink at path is refused:
 // pass CanonicalTarget(path).
@@ -64,7 +68,9 @@ func (f Files) Overwrite(path string, data []byte, perm fs.FileMode, copies stri
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	if !shared {
-		if err = f.WriteAtomic(path, data, perm); err == nil || !preventsReplacing(err) {
+		err = f.WriteAtomic(path, data, perm)
+		_, isOthers := errors.AsType[*OtherOwnerError](err)
+		if inPlace := preventsReplacing(err) || isOthers && mayWriteOthers(); !inPlace {
 			return err
 		}
 	}

@@ -9,8 +9,12 @@ import (
 )
 
 // Replace renames the finished file at pending over final, in one step that
-// survives a power cut. Both lie in one folder.
+// survives a power cut. Both lie in one folder. It fails with an [OtherOwnerError] where
+// the file would change its owner.
 func (f Files) Replace(pending, final string) error {
+	if err := keepsOwner(pending, final); err != nil {
+		return fmt.Errorf("replace %s: %w", final, err)
+	}
 	if err := f.publish(pending, final, replace); err != nil {
 		return fmt.Errorf("replace %s: %w", final, err)
 	}
@@ -27,4 +31,15 @@ func (f Files) RemoveCopied(path string) error {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
 	return f.SyncDir(filepath.Dir(path))
+}
+
+// OtherOwnerError reports a file of another user's: replacing it would make it this user's
+// (RWM-10).
+type OtherOwnerError struct {
+	Owner string // of the file
+	Self  string // whose process this is
+}
+
+func (e *OtherOwnerError) Error() string {
+	return fmt.Sprintf("it belongs to %s, not to you (%s)", e.Owner, e.Self)
 }

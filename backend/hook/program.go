@@ -58,7 +58,7 @@ func (p Program) Run(ctx context.Context) int {
 			return code
 		} // it is not there: the session goes without its note, but not without its mail
 	}
-	home, err := config.ResolveHome(homeFlag, p.Getenv)
+	home, err := config.OpenHome(homeFlag, p.Getenv)
 	if err != nil {
 		fmt.Fprintln(p.Stdout, "{}")
 		return 0

@@ -18,6 +18,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/cpu"
+
+	"bridge/backend/bridge"
 )
 
 // CLIs are the absolute paths of the binaries themselves, without the wrappers
@@ -112,7 +114,20 @@ func NewHome(root string, clis CLIs, model *FakeModel, projects ...string) (*Hom
 			return nil, err
 		}
 	}
-	return h, nil
+	return h, h.WriteProfile()
+}
+
+// WriteProfile has the login shell give its programs what Env has: a broker asks that
+// shell what its jobs work in.
+func (h *Home) WriteProfile() error {
+	var exports strings.Builder
+	for _, pair := range h.Env() {
+		name, value, _ := strings.Cut(pair, "=")
+		if !slices.Contains([]string{"HOME", "TMPDIR", "SHELL", "TERM", "LANG"}, name) {
+			fmt.Fprintf(&exports, "export %s=%s\n", name, bridge.QuotePOSIX(value))
+		}
+	}
+	return h.write(".profile", exports.String())
 }
 
 // Project is the absolute folder of a project in the home.

@@ -74,9 +74,10 @@ func (w *world) keysInTheShell() (keys []string) {
 			keys = append(keys, key)
 		}
 	}
+	w.home.Less, w.home.More = names, append(w.home.More, "SHELL=/bin/bash")
+	must(w.T, w.home.WriteProfile())
 	must(w.T, w.home.Append(".bashrc", exports.String()))
 	must(w.T, w.home.Append(".profile", ". ~/.bashrc\n"))
-	w.home.Less, w.home.More = names, append(w.home.More, "SHELL=/bin/bash")
 	return keys
 }
 

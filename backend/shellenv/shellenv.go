@@ -33,8 +33,8 @@ const Asking = "BRIDGE_ASKS_THE_SHELL"
 
 // Ask returns the environment as NAME=value, without what is about the shell itself. Behind
 // the folders of its PATH come those that only the PATH of q.Environ has: a login shell
-// begins with a PATH of the system's, without what a container's image or whoever started
-// this program had put there. It takes no longer than Timeout, and leaves nothing running.
+// begins with a PATH of the system's, without what a container's image had put there. It
+// takes no longer than Timeout, and leaves nothing running.
 func Ask(ctx context.Context, q Question) ([]string, error) {
 	said, err := ask(ctx, q)
 	if err != nil {
@@ -66,7 +66,10 @@ func alsoFind(environ, other []string) []string {
 	return environ
 }
 
-const path = "PATH="
+const (
+	pathName = "PATH"
+	path     = pathName + "="
+)
 
 // isPath knows it also as Windows writes it.
 func isPath(pair string) bool {

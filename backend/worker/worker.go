@@ -24,6 +24,7 @@ import (
 	"bridge/backend/ipc"
 	"bridge/backend/proc"
 	"bridge/backend/sandbox"
+	"bridge/backend/shellenv"
 )
 
 // The names of the programs.
@@ -82,7 +83,7 @@ func perform(ctx context.Context, name string, args []string, version string, no
 	if err := flags.Parse(args[1:]); err != nil {
 		return &outcome.UsageError{Err: err}
 	}
-	home, err := config.ResolveHome(*homeFlag, os.Getenv)
+	home, err := config.OpenHome(*homeFlag, os.Getenv)
 	if err != nil {
 		return err
 	}
@@ -163,6 +164,7 @@ func (p Program) StartBroker() ipc.Starter {
 		}
 		started, err := proc.StartDetached(proc.Command{
 			Path: p.Console, Args: []string{"serve", "--background", "--home", p.Home.Dir()}, Dir: p.Home.Dir(), LogFile: p.Home.Log() + ".start",
+			Env: shellenv.Broker(os.Environ()), // it serves other projects than this one, too
 		})
 		if err != nil {
 			return nil, bridge.Errorf(bridge.Storage, "a broker could not be started: %w", err)

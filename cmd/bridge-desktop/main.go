@@ -38,7 +38,7 @@ func main() {
 }
 
 func run(hidden bool, folder string) error {
-	home, err := config.ResolveHome(folder, os.Getenv)
+	home, err := config.OpenHome(folder, os.Getenv)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ func init() {
 	jobPrograms = map[string]func(){
 		"left":       func() { exitWith(left(os.Args[1:])) },
 		"killrunner": func() { exitWith(killRunner()) },
+		"brokerenv":  func() { exitWith(brokerEnv()) },
 	}
 }
 
@@ -63,4 +64,17 @@ func killRunner() error {
 		return err
 	}
 	return syscall.Kill(state.Runner.PID, syscall.SIGKILL)
+}
+
+// brokerEnv prints the environment of the home's broker, a variable a line.
+func brokerEnv() error {
+	broker, err := brokerOf()
+	if err != nil {
+		return err
+	}
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", broker.PID))
+	if err == nil {
+		_, err = os.Stdout.Write(bytes.ReplaceAll(raw, []byte{0}, []byte{'\n'}))
+	}
+	return err
 }

@@ -127,14 +127,16 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("HOME", filepath.Join(env.WorkDir, "user"))
 	env.Setenv("BRIDGE_HOME", filepath.Join(env.WorkDir, "h"))
 	env.Setenv("BRIDGE_PORT", "0")
-	env.Setenv("SHELL", filepath.Join(env.WorkDir, "no-shell")) // else that of whoever runs this says where programs are
+	shell := filepath.Join(env.WorkDir, "login-shell") // else that of whoever runs this says where programs are
+	env.Setenv("SHELL", shell)
 	program, err := exec.LookPath("bridge-hook")
 	if err != nil {
 		return err
 	}
 	env.Setenv("PROGRAMS", filepath.Dir(program))
 	env.Defer(func() { endBrokers(env.WorkDir) })
-	return os.MkdirAll(filepath.Join(env.WorkDir, "user"), 0o700)
+	says := "#!/bin/sh\nexport PATH='" + env.Getenv("PATH") + "'\nexec /bin/sh -c \"$4\"\n"
+	return errors.Join(os.WriteFile(shell, []byte(says), 0o700), os.MkdirAll(filepath.Join(env.WorkDir, "user"), 0o700)) //nolint:gosec // it is to be run
 }
 
 // endBrokers ends the background brokers of every home below dir.

@@ -26,9 +26,13 @@ const (
 	maxLine   = 8 << 20
 )
 
-// environment is that of this process, with what keeps the CLIs to themselves.
+// environment is that of the owner's terminal, with what keeps the CLIs to themselves.
 func (b *Book) environment() []string {
-	return append(os.Environ(), "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_PURE=1", "DISABLE_AUTOUPDATER=1")
+	environ := os.Environ()
+	if b.Where.Environ != nil {
+		environ = b.Where.Environ()
+	}
+	return append(environ, "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_PURE=1", "DISABLE_AUTOUPDATER=1")
 }
 
 // talk starts a CLI, says the lines to it, and hands on each line that it says, until

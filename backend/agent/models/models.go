@@ -41,8 +41,9 @@ const notTold = "not told by this CLI"
 type Book struct {
 	// Settings are those in force.
 	Settings func() (config.Settings, error)
-	Getenv   func(string) string
-	Now      func() time.Time
+	// Where says where programs are looked for; those of the settings come first.
+	Where agent.Lookup
+	Now   func() time.Time
 
 	models kept[list]
 	usage  kept[api.AgentUsage]
@@ -75,7 +76,7 @@ func (b *Book) Check(ctx context.Context, request job.Request) error {
 	if err != nil {
 		return err
 	}
-	spec, err := agent.Fit(job.Spec{Kind: request.Kind, ACP: job.ACPAgent{Name: request.ACPAgent}}, settings, b.Getenv)
+	spec, err := agent.Fit(job.Spec{Kind: request.Kind, ACP: job.ACPAgent{Name: request.ACPAgent}}, settings, b.Where)
 	if err != nil || request.Model == "" || askers[request.Kind].models == nil {
 		return err
 	}
@@ -184,7 +185,9 @@ func gather[R any](ctx context.Context, b *Book, kind bridge.AgentKind, ask func
 		if kind != "" && kind != one {
 			continue
 		}
-		program, err := agent.Locate(one, agent.Lookup{Env: b.Getenv, Configured: settings.Bin(one)})
+		where := b.Where
+		where.Configured = settings.Bin(one)
+		program, err := agent.Locate(one, where)
 		switch {
 		case err == nil:
 			kinds, programs = append(kinds, one), append(programs, program)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/ipc/api"
@@ -49,7 +50,7 @@ func pc(t *testing.T, kinds ...bridge.AgentKind) (b *Book, asked func(bridge.Age
 	}
 	b = &Book{
 		Settings: func() (config.Settings, error) { return config.Settings{}, nil },
-		Getenv:   func(name string) string { return map[string]string{"PATH": bin}[name] },
+		Where:    agent.Lookup{Env: func(name string) string { return map[string]string{"PATH": bin}[name] }},
 		Now:      time.Now,
 	}
 	return b, func(kind bridge.AgentKind) int {

@@ -120,8 +120,8 @@ func (in Input) askCodex(ctx context.Context, home string) ([]codexHook, error) 
 	ctx, cancel := context.WithTimeout(ctx, codexAskTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, in.CLI.Path, "app-server")
-	cmd.Dir = home
-	cmd.Env = append(os.Environ(), "CODEX_HOME="+home)
+	cmd.Env, cmd.Dir = in.Environ, home
+	cmd.Env = append(cmd.Environ(), "CODEX_HOME="+home)
 	cmd.WaitDelay = time.Second
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

@@ -49,6 +49,7 @@ type Input struct {
 	State      string              // <bridge home>/install: the copies and the manifest
 	CLI        agent.Found         // the CLI, as Detect found it
 	OS         string              // runtime.GOOS when ""
+	Environ    []string            // what the CLI is started with; nil for the environment of this process
 	// Jobs says whether sessions may use AskedTools without a question; nil for what
 	// an earlier installation was told.
 	Jobs *bool

@@ -97,6 +97,11 @@ func Describe(r Request) (Service, error) {
 	if err != nil {
 		return Service{}, err
 	}
+	if !r.System { // the files of the service lie below the owner's home
+		if err := config.CheckOwner(owner.HomeDir); err != nil {
+			return Service{}, err
+		}
+	}
 	s := Service{
 		Name: "bridge", Program: program, Home: home, System: r.System, Account: owner.Username, Env: keptEnv(os.Environ()),
 		getenv: r.Getenv, password: r.Password,
@@ -144,9 +149,9 @@ func ownerOf(r Request) (*user.User, error) {
 	return owner, nil
 }
 
-// keptEnv picks what a service manager would not hand on: where programs
-// are, for the broker starts agents, and Bridge's own settings. Home and
-// session name are of the moment and stay out.
+// keptEnv picks what a service manager would not hand on: where git is, and Bridge's own
+// settings. Agents are found by the PATH of the login shell. Home and session name are of
+// the moment and stay out.
 func keptEnv(environ []string) []string {
 	var picked []string
 	for _, entry := range environ {

@@ -148,7 +148,7 @@ func (p program) fitJob(spec job.Spec) (job.Spec, error) {
 	if err = settings.Jobs.Limits().CheckAccess(spec.Access); err != nil { // as config.json says now
 		return spec, err
 	}
-	if spec, err = agent.Fit(spec, settings, p.Getenv); err != nil {
+	if spec, err = agent.Fit(spec, settings, agent.Lookup{Env: p.Getenv}); err != nil {
 		return spec, err
 	}
 	spec.Env = append(jobEnvironment(spec, settings.Jobs, p.Getenv), spec.Env...)

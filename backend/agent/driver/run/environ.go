@@ -53,11 +53,24 @@ var withheld = []withholding{
 	{bridge.OpenCode, []string{"OPENCODE_PERMISSION"}, "it would say what a job may do"},
 }
 
+// repositoryVariables point a git to a repository, or say what that one is like: git itself
+// takes them away before it works in another repository (RWM-06). No job gets them.
+var repositoryVariables = []string{
+	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_ATTR_SOURCE", "GIT_CEILING_DIRECTORIES", "GIT_COMMON_DIR", "GIT_CONFIG", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_*",
+	"GIT_CONFIG_PARAMETERS", "GIT_CONFIG_VALUE_*", "GIT_DIR", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_GRAFT_FILE", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE",
+	"GIT_INTERNAL_SUPER_PREFIX", "GIT_NAMESPACE", "GIT_NO_REPLACE_OBJECTS", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_QUARANTINE_PATH", "GIT_REF_STORAGE_FORMAT",
+	"GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE", "GIT_WORK_TREE",
+}
+
+func isOfRepository(name string) bool {
+	return slices.ContainsFunc(repositoryVariables, func(pattern string) bool { return fits(pattern, name) })
+}
+
 // Inherited is what a job of a kind gets of an environment: all but what is withheld.
 func Inherited(kind bridge.AgentKind, environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
-		return name == "" || slices.ContainsFunc(withheld, func(w withholding) bool {
+		return name == "" || isOfRepository(name) || slices.ContainsFunc(withheld, func(w withholding) bool {
 			return (w.kind == "" || w.kind == kind) && slices.ContainsFunc(w.names, func(pattern string) bool { return fits(pattern, name) })
 		})
 	})
@@ -106,7 +119,7 @@ func (e Environ) set(pairs ...string) {
 			name = strings.ToUpper(name)
 		}
 		switch {
-		case name == "":
+		case name == "" || isOfRepository(name):
 		case has:
 			e[name] = pair
 		default: // it is taken away

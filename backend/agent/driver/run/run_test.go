@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -65,6 +66,35 @@ func TestJOB_28_WhatIsWithheld(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%q gets %q, want %q", kind, got, want)
 		}
+	}
+}
+
+// No variable that points git to a repository reaches a job: neither from the owner's
+// environment, nor from the settings or from whoever asks for the job.
+func TestRWM_06_NoVariableOfARepositoryReachesAJob(t *testing.T) {
+	names := []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_CONFIG_KEY_0", "GIT_CEILING_DIRECTORIES"}
+	if local, err := exec.CommandContext(t.Context(), "git", "rev-parse", "--local-env-vars").Output(); err == nil {
+		names = append(names, strings.Fields(string(local))...)
+	} else {
+		t.Logf("git does not name its variables: %v", err)
+	}
+	environ := []string{"GIT_AUTHOR_NAME=ann", "GIT_SSH_COMMAND=ssh"}
+	kept := len(environ)
+	for _, name := range names {
+		environ = append(environ, name+"=/elsewhere")
+		t.Setenv(name, "/elsewhere")
+	}
+	if got := Inherited(bridge.Claude, environ); !slices.Equal(got, environ[:kept]) {
+		t.Errorf("a job inherits %q, want %q", got, environ[:kept])
+	}
+	env := Environment(job.Spec{Job: "claude-job-1", StateFolder: "/state", Env: environ}, environ...)
+	for _, name := range names {
+		if env.Get(name) != "" {
+			t.Errorf("a job has %s=%s", name, env.Get(name))
+		}
+	}
+	if env.Get("GIT_AUTHOR_NAME") != "ann" {
+		t.Error("a job has no GIT_AUTHOR_NAME")
 	}
 }
 

@@ -1,0 +1,57 @@
+//go:build !windows
+
+package shellenv
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+// systemPath returns the folders in which a system keeps its programs.
+func systemPath() []string {
+	if runtime.GOOS == "darwin" {
+		return []string{"/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"}
+	}
+	return []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+}
+
+// isOfRoot reports whether a folder belongs to root, and nobody else may write it.
+func isOfRoot(folder string) bool {
+	info, err := os.Stat(folder)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o002 != 0 {
+		return false
+	}
+	stat, known := info.Sys().(*syscall.Stat_t)
+	return known && stat.Uid == 0
+}
+
+// containerMarks are files that container engines make in each container.
+var containerMarks = []string{"/.dockerenv", "/run/.containerenv"}
+
+// container returns the environment that a container gives to a new process: that of its
+// process 1. It is nil outside of a container, and where this user may not read it.
+func container() []string {
+	for _, mark := range containerMarks {
+		if _, err := os.Lstat(mark); err != nil {
+			continue
+		}
+		if raw, err := os.ReadFile(filepath.Join("/proc", "1", "environ")); err == nil {
+			return parseEnviron(raw)
+		}
+	}
+	return nil
+}
+
+// parseEnviron splits the environment of a process as the system shows it.
+func parseEnviron(raw []byte) []string {
+	var environ []string
+	for pair := range bytes.SplitSeq(raw, []byte{0}) {
+		if bytes.IndexByte(pair, '=') > 0 {
+			environ = append(environ, string(pair))
+		}
+	}
+	return environ
+}
