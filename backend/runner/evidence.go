@@ -214,10 +214,10 @@ func (r *runner) settleInWorktree(ctx context.Context) error {
 		return bridge.Errorf(bridge.Unavailable, "git is not on this PC: there can be no worktree")
 	}
 	had := *r.spec.Worktree
-	if had.Path == "" && r.state.Worktree != nil {
+	if !had.IsMade() && r.state.Worktree != nil {
 		had = *r.state.Worktree
 	}
-	isNew := had.Path == ""
+	isNew := !had.IsMade()
 	if isNew {
 		made, err := r.makeWorktree(ctx)
 		if err != nil {
@@ -227,6 +227,7 @@ func (r *runner) settleInWorktree(ctx context.Context) error {
 	}
 	again, err := r.git().Again(ctx, gitwork.Recorded(had), r.spec.Job)
 	if err == nil && again {
+		r.made = &had
 		had.ReclaimedAt, had.Bytes = 0, 0
 		err = r.makeReady(ctx, gitwork.Recorded(had))
 	}
@@ -280,11 +281,38 @@ func (r *runner) makeWorktree(ctx context.Context) (job.Worktree, error) {
 	if err != nil {
 		return job.Worktree{}, err
 	}
+	record := made.Record()
+	r.made, r.madeNew = &record, true
 	r.at(StepPlaced)
 	if err := r.makeReady(ctx, made); err != nil {
 		return job.Worktree{}, err
 	}
-	return made.Record(), nil
+	return record, nil
+}
+
+// withdraw takes away the worktree that was made for a run whose agent was not started. It
+// stays where an agent may have worked in it, and where something else is there.
+func (r *runner) withdraw(ctx context.Context) {
+	if r.made == nil {
+		return
+	}
+	w := gitwork.Recorded(*r.made)
+	if r.tried && !r.git().IsUntouched(ctx, w) {
+		return
+	}
+	if err := r.git().Withdraw(ctx, w, r.spec.Job, r.madeNew); err != nil {
+		r.log.line("! the worktree of the job stays: " + err.Error())
+		r.Log.Warn("the worktree of a job that was not started stays", "job", r.spec.Job, "err", err)
+		return
+	}
+	if r.madeNew {
+		planned := job.Worktree{RepoRoot: w.Main, Path: w.Path, Cwd: w.Folder, Branch: w.Branch}
+		r.state.Worktree, r.state.Base, r.state.BaseTree, r.state.Checkout = &planned, "", "", nil
+	} else {
+		had := *r.spec.Worktree
+		r.state.Worktree = &had // as it was: taken away, and its branch is there
+	}
+	r.place = place{}
 }
 
 // makeReady brings what a checkout lacks to run into a new worktree (JOB-19).
