@@ -50,6 +50,8 @@ type program struct {
 	places  map[string]*place
 	bounds  bounds
 	say     func(string) // is told what a snapshot left out
+	// removing is called while a worktree is taken away; nil for nobody.
+	removing func(Removal)
 
 	// untamed is for tests of the floor: settings switch nothing off, as if the next git
 	// started programs by settings that nobody knows so far.
@@ -177,6 +179,7 @@ type call struct {
 // result is what came of it.
 type result struct {
 	out  string
+	text string // what it said beside
 	code int
 	cut  bool
 }
@@ -254,7 +257,7 @@ func (g *program) once(ctx context.Context, c call) (result, error) {
 	text := &bounded{limit: 16 << 10}
 	cmd.Stdout, cmd.Stderr = out, text
 	err := cmd.Run()
-	done := result{out: out.kept.String(), cut: out.cut}
+	done := result{out: out.kept.String(), text: text.kept.String(), cut: out.cut}
 	var exit *exec.ExitError
 	switch {
 	case asked.Err() != nil:

@@ -449,6 +449,8 @@ type Parked struct {
 	Left []string
 	// LeftOut are new files that were too many or too large: they stay in the worktree, too.
 	LeftOut LeftOut
+	// Omitted is what git cannot take up: it stays in the worktree as well.
+	Omitted []Omission
 }
 
 // Park makes sure that a branch of the job holds everything that is in its worktree
@@ -480,7 +482,7 @@ func (g *Git) Park(ctx context.Context, w Worktree, job string) (Parked, error) 
 	if err != nil {
 		return Parked{}, err
 	}
-	parked := Parked{Branch: branch, Head: head.Commit, Left: files.repositories, LeftOut: files.leftOut}
+	parked := Parked{Branch: branch, Head: head.Commit, Left: files.repositories, LeftOut: files.leftOut, Omitted: files.omitted}
 	if err := g.keepStaged(ctx, w, job, head, files.tree); err != nil {
 		return Parked{}, err
 	}
