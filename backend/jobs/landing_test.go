@@ -16,6 +16,7 @@ import (
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
+	"bridge/backend/trial"
 )
 
 // yard is a bench with a repository of the owner's.
@@ -579,4 +580,103 @@ func TestJOB_18_TheDiffOfAJobInTheOwnersFolderEndsWithIt(t *testing.T) {
 	if err != nil || len(diff.Files) != 1 || diff.Files[0].Path != "a.txt" || diff.Base != head.Commit {
 		t.Errorf("%+v, %v", diff, err)
 	}
+}
+
+// Whoever reads the changes of a job while its worktree is taken away reads what it did,
+// whatever is left of the worktree.
+func TestRWM_19_AReadThatRacesTheCleanUpIsRight(t *testing.T) {
+	y := newYard(t)
+	y.down()
+	plain := y.git
+	step, goOn := make(chan gitwork.Removal), make(chan struct{})
+	y.git = plain.Removing(func(moment gitwork.Removal) {
+		step <- moment
+		<-goOn
+	})
+	y.up()
+	y.give("01", y.mend)
+	one, err := y.jobs.get(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprint(y.changes())
+	if _, err := y.finish(first, gitwork.Squash); err != nil {
+		t.Fatal(err)
+	}
+	for _, moment := range []gitwork.Removal{gitwork.RemovalBegins, gitwork.RemovalUnlocked, gitwork.RemovalDone} {
+		select {
+		case got := <-step:
+			if got != moment {
+				t.Fatalf("it is at %q, want %q", got, moment)
+			}
+		case <-time.After(trial.Patience):
+			t.Fatalf("the clean-up does not come to %q", moment)
+		}
+		if moment == gitwork.RemovalUnlocked { // git has removed all of its files but some
+			saved := filepath.Join(t.TempDir(), "git")
+			if err := os.Rename(filepath.Join(one.Worktree.Path, ".git"), saved); err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(y.changes()); got != want {
+				t.Errorf("%s, without its .git: %s, want %s", moment, got, want)
+			}
+			if err := os.Rename(saved, filepath.Join(one.Worktree.Path, ".git")); err != nil {
+				t.Fatal(err)
+			}
+			text := y.read(one.Worktree.Path, "a.txt")
+			if err := os.Remove(filepath.Join(one.Worktree.Path, "a.txt")); err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(y.changes()); got != want {
+				t.Errorf("%s, without a file: %s, want %s", moment, got, want)
+			}
+			y.write(one.Worktree.Path, "a.txt", text)
+		}
+		if got := fmt.Sprint(y.changes()); got != want {
+			t.Errorf("%s: %s, want %s", moment, got, want)
+		}
+		goOn <- struct{}{}
+	}
+	y.reclaimed(first)
+	if got := fmt.Sprint(y.changes()); got != want {
+		t.Errorf("afterwards: %s, want %s", got, want)
+	}
+}
+
+// A read that began before the clean-up and ends in it is answered from the branch, too.
+func TestRWM_19_AReadThatTheCleanUpOvertakesIsRight(t *testing.T) {
+	y := newYard(t)
+	y.give("01", y.mend)
+	want := fmt.Sprint(y.changes())
+	one, err := y.jobs.get(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y.run(y.main, "worktree", "unlock", one.Worktree.Path)
+	for _, damage := range []struct {
+		name string
+		do   func()
+	}{
+		{"without its .git", func() { _ = os.Remove(filepath.Join(one.Worktree.Path, ".git")) }},
+		{"without git's record", func() { y.run(y.main, "worktree", "prune") }},
+		{"without its files", func() { _ = os.RemoveAll(one.Worktree.Path) }},
+	} {
+		damage.do()
+		if got := fmt.Sprint(y.changes()); got != want {
+			t.Errorf("%s: %s, want %s", damage.name, got, want)
+		}
+	}
+}
+
+// changes are those of the first job, without their patches.
+func (y *yard) changes() (all []string) {
+	y.t.Helper()
+	diff, err := y.jobs.Diff(y.t.Context(), first)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, change := range diff.Files {
+		all = append(all, change.Status+" "+change.Path)
+	}
+	return append(all, diff.Head)
 }
