@@ -12,6 +12,16 @@ type Checkout struct {
 	Filters []Filter `json:"filters,omitempty"`
 }
 
+// GitFolders returns the folders that git writes when somebody commits in the checkout. That
+// of a linked one lies within the common one; it is named for sandboxes that keep it from
+// being written otherwise, as codex's does.
+func (c Checkout) GitFolders() []string {
+	if c.GitDir == c.Common {
+		return []string{c.Common}
+	}
+	return []string{c.Common, c.GitDir}
+}
+
 // Filter is a pair of programs through which git passes the content of files. The
 // programs are command lines of a shell.
 type Filter struct {

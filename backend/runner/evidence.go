@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"bridge/backend/bridge"
@@ -150,7 +151,7 @@ func (r *runner) settleIn(ctx context.Context) error {
 	}
 	checkout, err := r.checkoutOf(ctx, r.spec.Folder)
 	if err == nil {
-		r.place.writable = r.gitsOwn(checkout.Common, r.spec.Folder)
+		r.place.writable = r.gitsOwn(checkout, r.spec.Folder)
 	}
 	if err == nil && r.state.BaseTree == "" {
 		r.state.Checkout = &checkout
@@ -180,14 +181,15 @@ func (r *runner) git() *gitwork.Git {
 	return r.Git.Pin(r.state.Checkout).Say(func(sentence string) { r.log.line("! " + sentence) })
 }
 
-// gitsOwn is git's folder, so that a job may commit. That of a paired PC gets it only
-// within what its PC was allowed: a file named .git, which the job may have written
-// itself, leads to any repository (RMT-09).
-func (r *runner) gitsOwn(common, allowed string) []string {
-	if r.spec.Unlinked && !remote.IsWithin(allowed, common) {
+// gitsOwn returns git's folders of a checkout, so that a job may commit. Those of a paired
+// PC it returns only within what that PC was allowed: a file named .git, which the job may
+// have written itself, leads to any repository (RMT-09).
+func (r *runner) gitsOwn(checkout job.Checkout, allowed string) []string {
+	folders := checkout.GitFolders()
+	if r.spec.Unlinked && slices.ContainsFunc(folders, func(folder string) bool { return !remote.IsWithin(allowed, folder) }) {
 		return nil
 	}
-	return []string{common}
+	return folders
 }
 
 // checkLinks refuses a folder to which a link leads by now, where it was allowed by its
@@ -239,7 +241,7 @@ func (r *runner) settleInWorktree(ctx context.Context) error {
 		return err
 	}
 	r.state.Worktree, r.state.Base, r.state.BaseTree = &had, had.Base, had.BaseTree
-	r.place = place{top: had.Path, folder: had.Cwd, writable: r.gitsOwn(checkout.Common, had.RepoRoot)}
+	r.place = place{top: had.Path, folder: had.Cwd, writable: r.gitsOwn(checkout, had.RepoRoot)}
 	if r.place.folder == "" {
 		r.place.folder = had.Path
 	}

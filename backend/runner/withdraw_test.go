@@ -155,3 +155,41 @@ func TestRWM_14_AWorktreeThatIsMadeAgainGoesAgain(t *testing.T) {
 		t.Error("the branch is gone, and the work with it")
 	}
 }
+
+// noting is a driver that notes what it is given, and starts nothing.
+type noting struct {
+	job.Driver
+	spec *job.Spec
+}
+
+func (n noting) Start(_ context.Context, spec job.Spec) (job.Run, error) {
+	*n.spec = spec
+	return nil, errors.New("no agent today")
+}
+
+// Each job in a linked checkout is given the git folder of that checkout by its name.
+func TestRWM_23_TheGitFolderOfALinkedCheckoutIsGiven(t *testing.T) {
+	for name, isOwn := range map[string]bool{"a worktree job": true, "a job in the owner's linked worktree": false} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.repository()
+			linked := filepath.Join(b.home, "linked")
+			b.git(b.work, "worktree", "add", "-q", linked, "-b", "topic")
+			b.spec("say done", func(s *runs.SpecFile) {
+				if s.Folder = linked; isOwn {
+					s.Worktree = &job.Worktree{}
+				}
+			})
+			var given job.Spec
+			o := b.options()
+			o.Driver = func(bridge.AgentKind) (job.Driver, error) { return noting{spec: &given}, nil }
+			if err := Run(b.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			common := b.git(b.work, "rev-parse", "--path-format=absolute", "--git-common-dir")
+			if len(given.Writable) != 2 || given.Writable[0] != common || filepath.Dir(given.Writable[1]) != filepath.Join(common, "worktrees") {
+				t.Errorf("it may write %q besides its folder", given.Writable)
+			}
+		})
+	}
+}
