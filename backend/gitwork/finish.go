@@ -215,7 +215,7 @@ func (l landing) merge(ctx context.Context, plan *Plan, message string, dry bool
 	if message == "" {
 		message = fmt.Sprintf("%s: %s\n", l.job, plan.Action)
 	}
-	plan.Next, err = l.commitAs(ctx, l.owner(ctx), l.w.Main, tree, message, parents...)
+	plan.Next, err = l.commitAs(ctx, l.owner(ctx, l.w), l.w.Main, tree, message, parents...)
 	return err
 }
 
@@ -436,17 +436,6 @@ func (l landing) refuseUnfinished(ctx context.Context) error {
 	for _, name := range unfinished {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			return bridge.Errorf(bridge.Conflict, "%s is in the middle of something (%s): end that first", l.w.Main, name)
-		}
-	}
-	return nil
-}
-
-// owner is who the owner's commits are by: nil is what git is told, ours where it is
-// told nothing.
-func (l landing) owner(ctx context.Context) []string {
-	for _, who := range []string{"GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"} {
-		if _, err := l.output(ctx, l.w.Main, "-c", "user.useConfigOnly=true", "var", who); err != nil {
-			return ours
 		}
 	}
 	return nil

@@ -277,7 +277,9 @@ func (g *Git) Own(ctx context.Context, w Worktree) (delegated.Checkout, error) {
 	if there.isRecorded {
 		return there.Checkout, nil
 	}
-	return g.record(ctx, there.Checkout)
+	recorded, err := g.record(ctx, there.Checkout)
+	recorded.Author, recorded.Committer = g.identity(ctx, w.Main)
+	return recorded, err
 }
 
 // Bounds of what .worktreeinclude brings along.
@@ -421,11 +423,6 @@ func (g *program) keep(ctx context.Context, top, ref, tree, message string, pare
 	return err
 }
 
-// ours is who makes the commits that nobody typed.
-var ours = []string{
-	"GIT_AUTHOR_NAME=Bridge", "GIT_AUTHOR_EMAIL=bridge@localhost", "GIT_COMMITTER_NAME=Bridge", "GIT_COMMITTER_EMAIL=bridge@localhost",
-}
-
 func (g *program) commit(ctx context.Context, top, tree, message string, parents ...string) (string, error) {
 	return g.commitAs(ctx, ours, top, tree, message, parents...)
 }
@@ -487,7 +484,7 @@ func (g *Git) Park(ctx context.Context, w Worktree, job string) (Parked, error) 
 		return Parked{}, err
 	}
 	if files.tree != committed {
-		parked.Commit, err = g.commit(ctx, w.Path, files.tree, "bridge: parked work of "+job, head.Commit)
+		parked.Commit, err = g.commitAs(ctx, g.owner(ctx, w), w.Path, files.tree, "bridge: parked work of "+job, head.Commit)
 		if err != nil {
 			return Parked{}, err
 		}

@@ -46,7 +46,7 @@ func TestRWM_23_AWorktreeJobOfEachKindCommits(t *testing.T) {
 				}
 			}
 			log, err := b.home.Run(soon(t), tree.Path, "", "/usr/bin/git", "log", "--format=%s", "-1", "--name-only")
-			if must(t, err); !strings.HasPrefix(string(log), "mine") || !strings.Contains(string(log), "new.txt") {
+			if must(t, err); !strings.HasPrefix(log, "mine") || !strings.Contains(log, "new.txt") {
 				t.Errorf("the last commit is %q", log)
 			}
 		})

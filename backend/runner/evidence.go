@@ -260,7 +260,8 @@ func (r *runner) own(ctx context.Context, w gitwork.Worktree, isNew, again bool)
 		return job.Checkout{}, err
 	}
 	if r.state.Checkout != nil {
-		checkout.Filters = r.state.Checkout.Filters
+		had := r.state.Checkout
+		checkout.Filters, checkout.Author, checkout.Committer = had.Filters, had.Author, had.Committer
 	}
 	if isNew || r.state.Checkout != nil {
 		r.state.Checkout = &checkout
