@@ -88,7 +88,7 @@ func identityVariables(author, committer string) (env []string) {
 
 // owner says who makes the commits of a job's work: who git named in the owner's checkout
 // before the job began. Where that was not recorded git is asked now.
-func (g *Git) owner(ctx context.Context, w Worktree) []string {
+func (g *program) owner(ctx context.Context, w Worktree) []string {
 	for _, top := range []string{w.Path, w.Main} {
 		if there := g.places[top]; there != nil && there.isRecorded && there.Author != "" && there.Committer != "" {
 			return identityVariables(there.Author, there.Committer)

@@ -116,6 +116,7 @@ func TestRWM_14_UnusualLayoutsWork(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			folder := lay(w)
 			if _, err := w.try(folder, "rev-parse", "HEAD"); err != nil {
@@ -193,6 +194,7 @@ func TestRWM_14_LayoutsThatCannotWorkAreRefusedBeforeAnythingIsMade(t *testing.T
 		}, "oftomorrow"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			folder := c.lay(w)
 			r, err := w.g.Repository(w.ctx(), folder)
@@ -246,6 +248,7 @@ func TestRWM_14_AWorktreeThatCannotBeMadeLeavesNothing(t *testing.T) {
 		}, "b.txt"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			folder := c.lay(w)
 			r, err := w.g.Repository(w.ctx(), folder)

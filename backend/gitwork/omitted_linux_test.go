@@ -107,6 +107,9 @@ func TestRWM_15_WhatALandingLeavesOutIsNamed(t *testing.T) {
 		"a file named .git": {func(w *world, tree Worktree) { w.write(tree.Path, "odd/.git", "notes\n") }, []string{"odd/.git is named .git"}},
 	} {
 		for _, dry := range []bool{true, false} {
+			if dry && name != "a new file that cannot be read" && name != "a pipe and a socket" {
+				continue
+			}
 			t.Run(name, func(t *testing.T) {
 				w := newWorld(t)
 				tree := w.add(w.main)

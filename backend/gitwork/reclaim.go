@@ -196,7 +196,7 @@ func isCopy(w Worktree, name string) bool {
 // holdsOther says what a worktree holds that no commit can; "" for nothing. It is another
 // repository, such as a submodule with files of its own or one that the job made, or
 // something else that is named .git. The error is of a folder that cannot be read.
-func (g *Git) holdsOther(ctx context.Context, w Worktree) (why string, err error) {
+func (g *program) holdsOther(ctx context.Context, w Worktree) (why string, err error) {
 	err = filepath.WalkDir(w.Path, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			if isGone(err) {
@@ -227,7 +227,7 @@ func (g *Git) holdsOther(ctx context.Context, w Worktree) (why string, err error
 
 // beganWith reports whether a file was among the committed ones when the job began, as those
 // of a repository that is kept for tests are.
-func (g *Git) beganWith(ctx context.Context, w Worktree, path string) bool {
+func (g *program) beganWith(ctx context.Context, w Worktree, path string) bool {
 	rel, err := filepath.Rel(w.Path, path)
 	if err != nil || w.Base == "" {
 		return false

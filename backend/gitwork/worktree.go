@@ -103,7 +103,7 @@ func (g *Git) Add(ctx context.Context, r Repository, job, root string) (Worktree
 // CheckWorktrees refuses a repository in which no worktree of a job could be made, or none
 // whose work git could keep: Invalid, before anything is made. One is that whose worktrees
 // would all work on the files of one folder: the agent's git would change the owner's files.
-func (g *Git) CheckWorktrees(ctx context.Context, r Repository) error {
+func (g *program) CheckWorktrees(ctx context.Context, r Repository) error {
 	for _, name := range []string{"worktrees", "objects", "refs", "logs", "packed-refs", "config"} {
 		info, err := os.Lstat(filepath.Join(r.Common, name))
 		isLink := err == nil && info.Mode()&fs.ModeSymlink != 0
@@ -185,7 +185,7 @@ func (g *Git) makeCheckout(ctx context.Context, top, path string, args []string)
 
 // clearCheckout takes away what is at the path of a worktree in which no agent has begun,
 // and git's record of it. The branch stays.
-func (g *Git) clearCheckout(ctx context.Context, top, path string) error {
+func (g *program) clearCheckout(ctx context.Context, top, path string) error {
 	if err := os.RemoveAll(path); err != nil {
 		return err
 	}
@@ -198,8 +198,9 @@ func (g *Git) clearCheckout(ctx context.Context, top, path string) error {
 
 // Withdraw takes away the worktree of a job in which no agent has begun, whatever a set-up
 // command made in it. The branch of a new one goes with it. Conflict where it is not the
-// worktree of the job, or holds commits: then everything stays.
-func (g *Git) Withdraw(ctx context.Context, w Worktree, job string, isNew bool) error {
+// worktree of the job, or holds commits: then everything stays. mayHold says that an agent
+// may have begun: then all files that git does not ignore have to be as at the start.
+func (g *Git) Withdraw(ctx context.Context, w Worktree, isNew, mayHold bool) error {
 	g, err := g.of(ctx, w)
 	if err == nil {
 		err = g.Prove(ctx, w)
@@ -214,21 +215,19 @@ func (g *Git) Withdraw(ctx context.Context, w Worktree, job string, isNew bool) 
 	if head.Branch != w.Branch || isNew && head.Commit != w.Base {
 		return bridge.Errorf(bridge.Conflict, "%s stays: something was committed or checked out there", w.Path)
 	}
+	if mayHold {
+		committed, err := g.output(ctx, w.Path, "rev-parse", head.Commit+"^{tree}")
+		if err != nil {
+			return err
+		}
+		if tree, err := g.Snapshot(ctx, w.Path); err != nil || tree != committed {
+			return errors.Join(err, bridge.Errorf(bridge.Conflict, "%s stays: it holds work", w.Path))
+		}
+	}
 	if err := g.clearCheckout(ctx, w.Main, w.Path); err != nil || !isNew {
 		return err
 	}
 	return g.dropBranch(ctx, w.Main, w.Branch, w.Base)
-}
-
-// IsUntouched reports whether a worktree holds nothing but what its job began with, apart
-// from files that git ignores.
-func (g *Git) IsUntouched(ctx context.Context, w Worktree) bool {
-	head, err := g.Head(ctx, w.Path)
-	if err != nil || head.Commit != w.Base {
-		return false
-	}
-	tree, err := g.Snapshot(ctx, w.Path)
-	return err == nil && tree == w.BaseTree
 }
 
 // cryptFolder is where git-crypt keeps its keys, below git's folder.

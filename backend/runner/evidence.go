@@ -300,10 +300,7 @@ func (r *runner) withdraw(ctx context.Context) {
 		return
 	}
 	w := gitwork.Recorded(*r.made)
-	if r.tried && !r.git().IsUntouched(ctx, w) {
-		return
-	}
-	if err := r.git().Withdraw(ctx, w, r.spec.Job, r.madeNew); err != nil {
+	if err := r.git().Withdraw(ctx, w, r.madeNew, r.tried); err != nil {
 		r.log.line("! the worktree of the job stays: " + err.Error())
 		r.Log.Warn("the worktree of a job that was not started stays", "job", r.spec.Job, "err", err)
 		return
