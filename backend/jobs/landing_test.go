@@ -680,3 +680,59 @@ func (y *yard) changes() (all []string) {
 	}
 	return append(all, diff.Head)
 }
+
+// The owner is told what a landing leaves out.
+func TestRWM_15_TheOwnerIsToldWhatALandingLeavesOut(t *testing.T) {
+	y := newYard(t)
+	y.give("01", func(tree string) {
+		y.mend(tree)
+		y.run(tree, "init", "-q", "own")
+	})
+	got, err := y.finish(first, gitwork.Squash)
+	if err != nil || !got.Done || len(got.LeftOut) != 1 || !strings.HasPrefix(got.LeftOut[0], "own/ is another repository") {
+		t.Errorf("Finish = %+v, %v", got, err)
+	}
+	wantText(t, got.LeftOutText(), "still in the worktree:\n  own/ is another repository")
+	if (api.JobFinished{}).LeftOutText() != "" {
+		t.Error("where nothing is left out something is said")
+	}
+}
+
+// A run that did not start has no worktree in the book; the next one gets another.
+func TestRWM_14_AWorktreeThatWasWithdrawnIsOnlyPlanned(t *testing.T) {
+	y := newYard(t)
+	s := y.join("boss", "s1")
+	s.mustSpawn("01", fmt.Sprintf(`{"prompt":"x","worktree":true,"cwd":%q}`, y.main))
+	r := y.started()
+	r.connect(api.RunnerReport{})
+	repository, err := y.git.Repository(t.Context(), y.main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := y.git.Add(t.Context(), repository, first, y.home.Worktrees())
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := made.Record()
+	state := r.state(job.Starting)
+	state.Worktree = &record
+	r.report(api.RunnerReport{State: state})
+	if err := y.git.Withdraw(t.Context(), made, true, true); err != nil {
+		t.Fatal(err)
+	}
+	state = r.state(job.Failed)
+	state.Worktree = &job.Worktree{RepoRoot: made.Main, Path: made.Path, Cwd: made.Folder, Branch: made.Branch}
+	report := r.end(job.Outcome{State: job.Failed, Ended: job.EndedNotStarted}, "")
+	report.State = state
+	r.report(report)
+	one, err := y.jobs.get(first)
+	if err != nil || one.Worktree.IsMade() {
+		t.Errorf("the book has %+v, %v", one.Worktree, err)
+	}
+	if _, err := s.say(first, "again"); err != nil {
+		t.Fatal(err)
+	}
+	if again := y.started(); again.spec.Worktree == nil || again.spec.Worktree.Path != "" {
+		t.Errorf("the next run is asked for %+v", again.spec.Worktree)
+	}
+}
