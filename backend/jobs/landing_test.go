@@ -1,12 +1,14 @@
 package jobs
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -734,5 +736,42 @@ func TestRWM_14_AWorktreeThatWasWithdrawnIsOnlyPlanned(t *testing.T) {
 	}
 	if again := y.started(); again.spec.Worktree == nil || again.spec.Worktree.Path != "" {
 		t.Errorf("the next run is asked for %+v", again.spec.Worktree)
+	}
+}
+
+// A read that is in the middle of a checkout when that is taken away reads the branch.
+func TestRWM_19_ACleanUpInTheMiddleOfAReadIsSeen(t *testing.T) {
+	y := newYard(t)
+	y.down()
+	var large string
+	var once sync.Once
+	y.git = y.git.Say(func(string) { // the snapshot is taken, and not compared yet
+		once.Do(func() {
+			if err := os.Remove(large); err != nil {
+				t.Error(err)
+			}
+			y.jobs.landings.LookAt(context.WithoutCancel(t.Context()), first)
+		})
+	})
+	y.up()
+	y.give("01", y.mend)
+	one, err := y.jobs.get(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprint(y.changes())
+	large = filepath.Join(one.Worktree.Path, "large") // keeps the worktree, and is left out
+	if err := os.WriteFile(large, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(large, 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	y.run(y.main, "merge", "-q", one.Worktree.Branch)
+	if got := fmt.Sprint(y.changes()); got != want {
+		t.Errorf("it reads %s, want %s", got, want)
+	}
+	if _, err := os.Lstat(one.Worktree.Path); err == nil {
+		t.Error("the worktree was not taken away meanwhile")
 	}
 }
