@@ -74,7 +74,7 @@ func (a *App) finish(ctx context.Context, args api.JobFinishArgs, yes bool) erro
 	if err != nil {
 		return err
 	}
-	if err := a.print(finished, finishedText(finished)); err != nil {
+	if err := a.print(finished, finishedText(finished)+finished.LeftOutText()); err != nil {
 		return err
 	}
 	if len(finished.Conflicts) > 0 {

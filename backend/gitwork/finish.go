@@ -39,6 +39,8 @@ type Finish struct {
 	Done      bool
 	Commit    string // on the main checkout's branch, or the job's head for keep and discard
 	Branch    string // of the job, after it
+	// LeftOut are sentences about what the worktree holds and git cannot take up: it stays there.
+	LeftOut []string
 }
 
 // Plan is a finish that was tried without touching a file of the owner's. What it
@@ -52,6 +54,8 @@ type Plan struct {
 	// Next is the commit that the main checkout comes to; a tree for apply and after a
 	// dry try, Target where it has everything already.
 	Next string
+	// Omitted is what git cannot take up: it stays in the worktree.
+	Omitted []Omission
 
 	staged bool // Next stands in the main checkout already, but for the commit
 }
@@ -79,7 +83,7 @@ func (g *Git) Finish(ctx context.Context, w Worktree, job string, action Action,
 
 // tried is what a plan says that would be done.
 func (p Plan) tried() Finish {
-	finish := Finish{Action: p.Action, Conflicts: p.Conflicts, Branch: p.Branch}
+	finish := Finish{Action: p.Action, Conflicts: p.Conflicts, Branch: p.Branch, LeftOut: Sentences(p.Omitted)}
 	if p.Target == "" {
 		finish.Commit = p.Head
 	}
@@ -97,11 +101,10 @@ func (g *Git) Prepare(ctx context.Context, w Worktree, job string, action Action
 		return Plan{}, err
 	}
 	l := landing{g, w, job}
-	head, branch, err := l.work(ctx, action, dry)
-	if err != nil {
+	plan := Plan{Action: action, Conflicts: []string{}}
+	if err := l.work(ctx, &plan, dry); err != nil {
 		return Plan{}, err
 	}
-	plan := Plan{Action: action, Conflicts: []string{}, Branch: branch, Head: head}
 	if action == Keep || action == Discard {
 		return plan, nil
 	}
@@ -123,29 +126,33 @@ func (g *Git) CarryOut(ctx context.Context, w Worktree, job string, plan Plan) (
 	}
 }
 
-// work returns the commit that holds all that the job did, and its branch.
-func (l landing) work(ctx context.Context, action Action, dry bool) (commit, branch string, err error) {
+// work notes in the plan the commit that holds all that the job did, its branch, and what
+// git cannot take up.
+func (l landing) work(ctx context.Context, plan *Plan, dry bool) (err error) {
 	if _, err := os.Lstat(l.w.Path); err != nil { // reclaimed: the branch has everything
-		commit, err = l.output(ctx, l.w.Main, "rev-parse", "--verify", "-q", "refs/heads/"+l.w.Branch+"^{commit}")
+		plan.Branch = l.w.Branch
+		plan.Head, err = l.output(ctx, l.w.Main, "rev-parse", "--verify", "-q", "refs/heads/"+l.w.Branch+"^{commit}")
 		if err != nil {
-			return "", "", bridge.Errorf(bridge.NotFound, "neither the worktree nor the branch of %s is there", l.job)
+			return bridge.Errorf(bridge.NotFound, "neither the worktree nor the branch of %s is there", l.job)
 		}
-		return commit, l.w.Branch, nil
+		return nil
 	}
 	if !dry {
 		parked, err := l.Park(ctx, l.w, l.job)
-		return parked.Head, parked.Branch, cmp.Or(err, l.refusePart(action, parked.LeftOut))
+		plan.Head, plan.Branch, plan.Omitted = parked.Head, parked.Branch, parked.Omitted
+		return cmp.Or(err, l.refusePart(plan.Action, parked.LeftOut))
 	}
 	head, err := l.Head(ctx, l.w.Path)
 	if err != nil {
-		return "", "", err
+		return err
 	}
 	files, err := l.snapshot(ctx, l.w.Path, false)
-	if err = cmp.Or(err, l.refusePart(action, files.leftOut)); err != nil {
-		return "", "", err
+	if err = cmp.Or(err, l.refusePart(plan.Action, files.leftOut)); err != nil {
+		return err
 	}
-	commit, err = l.commit(ctx, l.w.Path, files.tree, "bridge: "+l.job+" as it stands", head.Commit)
-	return commit, head.Branch, err
+	plan.Branch, plan.Omitted = head.Branch, files.omitted
+	plan.Head, err = l.commit(ctx, l.w.Path, files.tree, "bridge: "+l.job+" as it stands", head.Commit)
+	return err
 }
 
 // refusePart wants all of the job's work in what is landed.
@@ -208,7 +215,7 @@ func (l landing) merge(ctx context.Context, plan *Plan, message string, dry bool
 	if message == "" {
 		message = fmt.Sprintf("%s: %s\n", l.job, plan.Action)
 	}
-	plan.Next, err = l.commitAs(ctx, l.owner(ctx), l.w.Main, tree, message, parents...)
+	plan.Next, err = l.commitAs(ctx, l.owner(ctx, l.w), l.w.Main, tree, message, parents...)
 	return err
 }
 
@@ -429,17 +436,6 @@ func (l landing) refuseUnfinished(ctx context.Context) error {
 	for _, name := range unfinished {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			return bridge.Errorf(bridge.Conflict, "%s is in the middle of something (%s): end that first", l.w.Main, name)
-		}
-	}
-	return nil
-}
-
-// owner is who the owner's commits are by: nil is what git is told, ours where it is
-// told nothing.
-func (l landing) owner(ctx context.Context) []string {
-	for _, who := range []string{"GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"} {
-		if _, err := l.output(ctx, l.w.Main, "-c", "user.useConfigOnly=true", "var", who); err != nil {
-			return ours
 		}
 	}
 	return nil

@@ -39,6 +39,8 @@ type Git struct{ program }
 type program struct {
 	bin string
 	env []string
+	// naming are the owner's variables that say, besides those, who commits.
+	naming []string
 	// lockWait is for how long another git's lock file is waited for.
 	lockWait time.Duration
 	// pause waits between two tries; tests put something else in its place.
@@ -50,6 +52,8 @@ type program struct {
 	places  map[string]*place
 	bounds  bounds
 	say     func(string) // is told what a snapshot left out
+	// removing is called while a worktree is taken away; nil for nobody.
+	removing func(Removal)
 
 	// untamed is for tests of the floor: settings switch nothing off, as if the next git
 	// started programs by settings that nobody knows so far.
@@ -59,6 +63,9 @@ type program struct {
 // Options say how git is run.
 type Options struct {
 	Environ []string // the owner's: it finds git, and git's settings
+	// Jobs changes Environ as config.json does for jobs, where git says who commits. A name
+	// alone takes the variable away.
+	Jobs []string
 	// Sandbox is the command that leads to sandbox.Main, below which git runs; empty where
 	// the system has no floor.
 	Sandbox []string
@@ -70,10 +77,10 @@ type Options struct {
 }
 
 // kept are the variables of the environment that git needs: to find its programs
-// and the owner's settings. No GIT_* of the caller gets through, for one names
+// and the owner's settings. No other GIT_* of the caller gets through, for one names
 // another repository.
 var kept = []string{
-	"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "USER", "LOGNAME",
+	"PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "TMPDIR", "USER", "LOGNAME",
 	"SYSTEMROOT", "USERPROFILE", "HOMEDRIVE", "HOMEPATH", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "TEMP", "TMP", "PATHEXT", "COMSPEC",
 }
 
@@ -120,7 +127,7 @@ func Open(opts Options) (*Git, error) {
 	if bin, err = filepath.Abs(bin); err != nil {
 		return nil, err
 	}
-	g := &Git{program{bin: bin, env: env, lockWait: 10 * time.Second, pause: pause, sandbox: opts.Sandbox, scratch: os.TempDir(), bounds: usualBounds, say: opts.Say}}
+	g := &Git{program{bin: bin, env: env, naming: namingVariables(slices.Concat(opts.Environ, opts.Jobs)), lockWait: 10 * time.Second, pause: pause, sandbox: opts.Sandbox, scratch: os.TempDir(), bounds: usualBounds, say: opts.Say}}
 	if opts.Home != "" {
 		if g.home, err = disk.CanonicalTarget(opts.Home); err != nil {
 			return nil, err
@@ -177,6 +184,7 @@ type call struct {
 // result is what came of it.
 type result struct {
 	out  string
+	text string // what it said beside
 	code int
 	cut  bool
 }
@@ -254,7 +262,7 @@ func (g *program) once(ctx context.Context, c call) (result, error) {
 	text := &bounded{limit: 16 << 10}
 	cmd.Stdout, cmd.Stderr = out, text
 	err := cmd.Run()
-	done := result{out: out.kept.String(), cut: out.cut}
+	done := result{out: out.kept.String(), text: text.kept.String(), cut: out.cut}
 	var exit *exec.ExitError
 	switch {
 	case asked.Err() != nil:

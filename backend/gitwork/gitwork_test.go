@@ -293,7 +293,7 @@ func TestJOB_08_ParkingKeepsEverythingOnABranch(t *testing.T) {
 	if got := w.git(w.main, "show", parked.Branch+":a.txt"); got != "in the file" {
 		t.Errorf("a.txt: %q", got)
 	}
-	if got := w.git(w.main, "log", "-1", "--format=%s|%an", parked.Branch); got != "bridge: parked work of "+job+"|Bridge" {
+	if got := w.git(w.main, "log", "-1", "--format=%s|%an", parked.Branch); got != "bridge: parked work of "+job+"|Olga Owner" {
 		t.Errorf("the commit is %q", got)
 	}
 	again, err := w.g.Park(w.ctx(), tree, job)

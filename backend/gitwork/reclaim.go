@@ -33,9 +33,39 @@ func Size(folder string) (int64, error) {
 	return total, err
 }
 
+// Removal names a moment while Reclaim takes a worktree away.
+type Removal string
+
+// The moments, in their order. Before the first nothing was changed, and Reclaim may still
+// refuse; from it on the branch has everything.
+const (
+	RemovalBegins   Removal = "begins"
+	RemovalUnlocked Removal = "unlocked"
+	RemovalDone     Removal = "done"
+)
+
+// Removing returns a Git that calls at in each moment of a Reclaim, besides who was called
+// so far.
+func (g *Git) Removing(at func(Removal)) *Git {
+	other := *g
+	if before := g.removing; before != nil {
+		other.removing = func(moment Removal) { before(moment); at(moment) }
+	} else {
+		other.removing = at
+	}
+	return &other
+}
+
+func (g *program) tellRemoval(moment Removal) {
+	if g.removing != nil {
+		g.removing(moment)
+	}
+}
+
 // Reclaimed is what reclaiming a worktree gave back.
 type Reclaimed struct {
 	Bytes   int64
+	Head    string  // the commit that holds the job's work
 	Landing Landing // NotLanded for what was discarded
 	Ignored int     // files and folders that git ignores and that went with it
 }
@@ -60,14 +90,17 @@ func (g *Git) Reclaim(ctx context.Context, w Worktree, job string, dropIgnored b
 	if err := g.keepLoose(ctx, w, job); err != nil {
 		return Reclaimed{}, err
 	}
+	g.tellRemoval(RemovalBegins)
 	if _, err := g.output(ctx, w.Main, "worktree", "unlock", w.Path); err != nil && !strings.Contains(err.Error(), "is not locked") {
 		return Reclaimed{}, err
 	}
+	g.tellRemoval(RemovalUnlocked)
 	// Not by force: git looks once more whether something is in it.
 	if err := g.removeCheckout(ctx, w); err != nil {
 		_, lockErr := g.output(ctx, w.Main, "worktree", "lock", "--reason", "bridge: work of "+job, w.Path)
 		return Reclaimed{}, errors.Join(bridge.Errorf(bridge.Conflict, "%s stays: %w", w.Path, err), lockErr)
 	}
+	g.tellRemoval(RemovalDone)
 	return done, nil
 }
 
@@ -94,8 +127,11 @@ func (g *Git) reclaimable(ctx context.Context, w Worktree, job string, dropIgnor
 	if !discarded && head.Branch != BranchOf(job) && !strings.HasPrefix(head.Branch, BranchOf(job)+"-") {
 		return Reclaimed{}, bridge.Errorf(bridge.Conflict, "%s stays: it is on no branch of %s, which has to be parked first", w.Path, job)
 	}
-	if inner, err := innerRepository(w.Path); err != nil || inner != "" {
-		return Reclaimed{}, errors.Join(err, bridge.Errorf(bridge.Conflict, "%s stays: there is another repository in it, %s", w.Path, inner))
+	if why, err := g.holdsOther(ctx, w); err != nil || why != "" {
+		if err != nil {
+			why = whyUnreadIn(err)
+		}
+		return Reclaimed{}, bridge.Errorf(bridge.Conflict, "%s stays: %s", w.Path, why)
 	}
 	status, err := g.tamed(ctx, call{dir: w.Path, args: []string{"status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching", "--ignore-submodules=dirty"}})
 	if err != nil {
@@ -114,7 +150,7 @@ func (g *Git) reclaimable(ctx context.Context, w Worktree, job string, dropIgnor
 		return Reclaimed{}, bridge.Errorf(bridge.Conflict, "%s stays: it holds %s that git ignores, and only the owner can drop them", w.Path, bridge.Counted(ignored, "file or folder"))
 	}
 	if discarded {
-		return Reclaimed{Ignored: ignored}, nil
+		return Reclaimed{Head: head.Commit, Ignored: ignored}, nil
 	}
 	target, err := g.Head(ctx, w.Main)
 	if err != nil {
@@ -124,7 +160,7 @@ func (g *Git) reclaimable(ctx context.Context, w Worktree, job string, dropIgnor
 	if err == nil && landing == NotLanded {
 		err = bridge.Errorf(bridge.Conflict, "%s stays: its work is neither merged nor discarded", w.Path)
 	}
-	return Reclaimed{Landing: landing, Ignored: ignored}, err
+	return Reclaimed{Head: head.Commit, Landing: landing, Ignored: ignored}, err
 }
 
 // Expire takes the branch of a discarded job away that stands where it was when it was
@@ -157,22 +193,56 @@ func isCopy(w Worktree, name string) bool {
 	return err == nil && mainErr == nil && here == there
 }
 
-// innerRepository names a repository within a worktree: a submodule with files of its
-// own, or one that the job made.
-func innerRepository(top string) (found string, err error) {
-	err = filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+// holdsOther says what a worktree holds that no commit can; "" for nothing. It is another
+// repository, such as a submodule with files of its own or one that the job made, or
+// something else that is named .git. The error is of a folder that cannot be read.
+func (g *program) holdsOther(ctx context.Context, w Worktree) (why string, err error) {
+	err = filepath.WalkDir(w.Path, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
+			if isGone(err) {
+				return nil
+			}
 			return err
 		}
-		own := filepath.Dir(path) == top
-		bare := entry.Name() == "HEAD" && isBare(filepath.Dir(path))
-		if entry.Name() == ".git" && !own || bare {
-			found = filepath.Dir(path)
+		folder := filepath.Dir(path)
+		switch {
+		case entry.Name() == ".git" && folder != w.Path && path != w.Path:
+			switch {
+			case isRepository(path):
+				why = "there is another repository in it, " + folder
+			case isEmptyFolder(path):
+				return nil
+			default:
+				why = "it holds " + path + ", which git does not keep"
+			}
+			return fs.SkipAll
+		case entry.Name() == "HEAD" && isBare(folder) && !g.beganWith(ctx, w, path):
+			why = "there is another repository in it, " + folder
 			return fs.SkipAll
 		}
 		return nil
 	})
-	return found, err
+	return why, err
+}
+
+// beganWith reports whether a file was among the committed ones when the job began, as those
+// of a repository that is kept for tests are.
+func (g *program) beganWith(ctx context.Context, w Worktree, path string) bool {
+	rel, err := filepath.Rel(w.Path, path)
+	if err != nil || w.Base == "" {
+		return false
+	}
+	_, err = g.output(ctx, w.Main, "cat-file", "-e", w.Base+":"+filepath.ToSlash(rel))
+	return err == nil
+}
+
+// whyUnreadIn says of a failed walk which folder could not be read.
+func whyUnreadIn(err error) string {
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		return failed.Path + " " + whyUnread(err)
+	}
+	return err.Error()
 }
 
 func isBare(folder string) bool {

@@ -31,6 +31,9 @@ func (g *Git) Repository(ctx context.Context, folder string) (Repository, error)
 	if err != nil {
 		return Repository{}, bridge.Errorf(bridge.NotFound, "there is no folder %s", folder)
 	}
+	if strings.ContainsAny(folder, "\r\n") { // git says paths line by line
+		return Repository{}, bridge.Errorf(bridge.Invalid, "%q has a line break in its name: rename that folder", folder)
+	}
 	out, err := g.find(ctx, folder, "rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--absolute-git-dir", "--git-common-dir")
 	if codeOf(err) == 128 {
 		return Repository{}, bridge.Errorf(bridge.NotFound, "%s is in no git repository that can be used: %w", folder, err)
@@ -91,7 +94,14 @@ func (g *program) mainCheckout(ctx context.Context, r Repository) (top string, s
 	if err != nil && codeOf(err) != 1 {
 		return "", false, err
 	}
+	if worktree == "" && r.Linked { // the main checkout's own settings, where they are apart
+		own := filepath.Join(r.Common, "config.worktree")
+		if worktree, err = g.find(ctx, r.Top, "config", "--file", own, "core.worktree"); err != nil && codeOf(err) < 0 {
+			return "", false, err
+		}
+	}
 	submodule = above != "" || worktree != "" && strings.Contains(filepath.ToSlash(r.Common), "/modules/")
+	bare, _ := g.find(ctx, r.Top, "config", "--file", config, "--type=bool", "core.bare")
 	switch {
 	case !r.Linked:
 		return r.Top, submodule, nil
@@ -100,14 +110,15 @@ func (g *program) mainCheckout(ctx context.Context, r Repository) (top string, s
 		if !filepath.IsAbs(top) {
 			top = filepath.Join(r.Common, top)
 		}
+	case bare == "true":
+		return "", submodule, bridge.Errorf(bridge.Invalid, "%s is a worktree of the bare repository %s, which has no main checkout: work could land nowhere", r.Top, r.Common)
 	case filepath.Base(r.Common) == ".git":
 		top = filepath.Dir(r.Common)
 	default:
-		return "", submodule, bridge.Errorf(bridge.Invalid, "%s is a worktree of a repository without a main checkout: work could land nowhere", r.Top)
+		return "", submodule, bridge.Errorf(bridge.Invalid, "git does not say where the main checkout of %s is, because its git folder is %s: start the job in the main checkout", r.Top, r.Common)
 	}
-	bare, _ := g.find(ctx, r.Top, "config", "--file", config, "--type=bool", "core.bare")
-	if _, err := os.Stat(top); err != nil || bare == "true" {
-		return "", submodule, bridge.Errorf(bridge.Invalid, "%s is a worktree of a repository without a main checkout: work could land nowhere", r.Top)
+	if _, err := os.Stat(top); err != nil {
+		return "", submodule, bridge.Errorf(bridge.Invalid, "the main checkout %s of %s is not there: work could land nowhere", top, r.Top)
 	}
 	top, err = disk.Canonical(top)
 	return top, submodule, err

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"bridge/backend/bridge"
@@ -45,6 +46,7 @@ type taken struct {
 	// no file.
 	repositories []string
 	leftOut      LeftOut
+	omitted      []Omission // by their paths
 }
 
 // Snapshot writes the files of the checkout at top as a tree: what is committed, what
@@ -84,19 +86,26 @@ func (g *Git) snapshot(ctx context.Context, top string, only look) (files taken,
 	if err != nil {
 		return taken{}, err
 	}
-	var names strings.Builder
-	for _, name := range fields(changed.out) {
-		if !g.isBridges(top, name) {
-			names.WriteString(name + "\x00")
+	files.omitted = slices.Concat(unreadFiles(changed.text), unreadFolders(others.text))
+	names := slices.DeleteFunc(fields(changed.out), func(name string) bool { return g.isBridges(top, name) })
+	names = append(names, g.choose(top, fields(others.out), &files)...)
+	add := with("update-index", "--add", "--remove", "-z", "--stdin")
+	add.input = joined(names)
+	if _, err = g.tamedFor(ctx, add, only); err != nil {
+		kept, omitted := readable(top, names) // git stops at the first
+		if len(omitted) > 0 {
+			files.omitted = append(files.omitted, omitted...)
+			add.input = joined(kept)
+			_, err = g.tamedFor(ctx, add, only)
 		}
 	}
-	for _, name := range g.choose(top, fields(others.out), &files) {
-		names.WriteString(name + "\x00")
-	}
-	add := with("update-index", "--add", "--remove", "-z", "--stdin")
-	add.input = names.String()
-	if _, err := g.tamedFor(ctx, add, only); err != nil {
+	if err != nil {
 		return taken{}, fmt.Errorf("take up the files of %s: %w", top, err)
+	}
+	if !only {
+		if err := g.noteOmitted(ctx, with(), top, within, &files); err != nil {
+			return taken{}, err
+		}
 	}
 	wrote, err := g.tamedFor(ctx, with("write-tree"), only)
 	files.tree = strings.TrimSpace(wrote.out)
@@ -104,6 +113,34 @@ func (g *Git) snapshot(ctx context.Context, top string, only look) (files taken,
 		g.say(files.leftOut.String())
 	}
 	return files, err
+}
+
+// joined is a list of names as git reads it.
+func joined(names []string) string {
+	var list strings.Builder
+	for _, name := range names {
+		list.WriteString(name + "\x00")
+	}
+	return list.String()
+}
+
+// noteOmitted completes the list of what the snapshot cannot take up, and says it.
+func (g *program) noteOmitted(ctx context.Context, c call, top, within string, files *taken) error {
+	special, err := g.special(ctx, c, top, within)
+	if err != nil {
+		return fmt.Errorf("look for what git passes over in %s: %w", top, err)
+	}
+	all := append(files.omitted, special...)
+	for _, repository := range files.repositories {
+		all = append(all, Omission{repository + "/", whyRepository})
+	}
+	files.omitted = boundedOmissions(all)
+	if g.say != nil {
+		for _, omission := range files.omitted {
+			g.say(omission.String())
+		}
+	}
+	return nil
 }
 
 // choose returns those of the new files that are taken up, and notes the others: each that
@@ -129,8 +166,12 @@ func (g *program) choose(top string, others []string, files *taken) (chosen []st
 			continue
 		}
 		info, err := os.Lstat(filepath.Join(top, filepath.FromSlash(name)))
+		if isGone(err) {
+			continue
+		}
 		if err != nil {
-			continue // it has gone meanwhile
+			files.omitted = append(files.omitted, Omission{name, whyUnread(err)})
+			continue
 		}
 		if info.Size() > g.bounds.bytes/largePart {
 			leave(name, info.Size())

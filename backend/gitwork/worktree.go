@@ -88,7 +88,11 @@ func (g *Git) Add(ctx context.Context, r Repository, job, root string) (Worktree
 	if err != nil {
 		return Worktree{}, err
 	}
-	if err := g.makeCheckout(ctx, r.Top, path, append(addLocked(job), "--no-track", "-b", BranchOf(job), path, head.Commit)); err != nil {
+	hadBranch := g.hasBranch(ctx, r.Top, BranchOf(job))
+	if made, err := g.makeCheckout(ctx, r.Top, path, append(addLocked(job), "--no-track", "-b", BranchOf(job), path, head.Commit)); err != nil {
+		if made && !hadBranch {
+			err = errors.Join(err, g.dropBranch(context.WithoutCancel(ctx), r.Top, BranchOf(job), head.Commit))
+		}
 		return Worktree{}, bridge.Errorf(bridge.Conflict, "no worktree can be made for %s: %w", job, err)
 	}
 	return Worktree{
@@ -96,9 +100,20 @@ func (g *Git) Add(ctx context.Context, r Repository, job, root string) (Worktree
 	}, nil
 }
 
-// CheckWorktrees refuses a repository (Invalid) whose worktrees would all work on the files
-// of one folder: the agent's git would change the owner's files there.
-func (g *Git) CheckWorktrees(ctx context.Context, r Repository) error {
+// CheckWorktrees refuses a repository in which no worktree of a job could be made, or none
+// whose work git could keep: Invalid, before anything is made. One is that whose worktrees
+// would all work on the files of one folder: the agent's git would change the owner's files.
+func (g *program) CheckWorktrees(ctx context.Context, r Repository) error {
+	for _, name := range []string{"worktrees", "objects", "refs", "logs", "packed-refs", "config"} {
+		info, err := os.Lstat(filepath.Join(r.Common, name))
+		isLink := err == nil && info.Mode()&fs.ModeSymlink != 0
+		if isLink && (name == "worktrees" || len(g.sandbox) > 0) { // below the floor git writes in Common alone
+			return bridge.Errorf(bridge.Invalid, "%s of %s is a link: Bridge makes no worktree there. Start the job without a worktree", name, r.Common)
+		}
+	}
+	if first, _, _ := strings.Cut(BranchOf(""), "/"); g.hasBranch(ctx, r.Top, first) {
+		return bridge.Errorf(bridge.Invalid, "%s has a branch named %s, so git allows no branch %s/…: rename it, then start the job again", r.Main, first, first)
+	}
 	config := filepath.Join(r.Common, "config")
 	folder, _ := g.find(ctx, r.Top, "config", "--file", config, "core.worktree")
 	perWorktree, _ := g.find(ctx, r.Top, "config", "--file", config, "--type=bool", "extensions.worktreeConfig")
@@ -106,6 +121,20 @@ func (g *Git) CheckWorktrees(ctx context.Context, r Repository) error {
 		return nil
 	}
 	return bridge.Errorf(bridge.Invalid, "all worktrees of %s would work on %s: move core.worktree into its own settings (git config --worktree), then start the job again", r.Main, folder)
+}
+
+func (g *program) hasBranch(ctx context.Context, top, branch string) bool {
+	_, err := g.output(ctx, top, "show-ref", "--verify", "-q", "refs/heads/"+branch)
+	return err == nil
+}
+
+// dropBranch deletes a branch that stands at commit. It returns nil where there is none.
+func (g *program) dropBranch(ctx context.Context, top, branch, commit string) error {
+	if !g.hasBranch(ctx, top, branch) {
+		return nil
+	}
+	_, err := g.output(ctx, top, "update-ref", "-d", "refs/heads/"+branch, commit)
+	return err
 }
 
 // addLocked begins the command that makes a worktree which no other git takes away.
@@ -122,7 +151,7 @@ func (g *Git) Again(ctx context.Context, w Worktree, job string) (made bool, err
 	if g, err = g.ofMain(ctx, w); err != nil {
 		return false, err
 	}
-	if err := g.makeCheckout(ctx, w.Main, w.Path, append(addLocked(job), w.Path, w.Branch)); err != nil {
+	if _, err := g.makeCheckout(ctx, w.Main, w.Path, append(addLocked(job), w.Path, w.Branch)); err != nil {
 		return false, bridge.Errorf(bridge.Conflict, "the worktree of %s cannot be made again: %w", job, err)
 	}
 	return true, nil
@@ -139,19 +168,66 @@ func isFree(path string) bool {
 }
 
 // makeCheckout has git make a worktree from the checkout at top. The folder is made first:
-// below the floor git writes in that alone, not beside it.
-func (g *Git) makeCheckout(ctx context.Context, top, path string, args []string) error {
+// below the floor git writes in that alone, not beside it. After an error neither the folder
+// nor git's record of it is left; tried says whether git was started.
+func (g *Git) makeCheckout(ctx context.Context, top, path string, args []string) (tried bool, err error) {
 	if !isFree(path) {
-		return bridge.Errorf(bridge.Conflict, "%s is there already", path)
+		return false, bridge.Errorf(bridge.Conflict, "%s is there already", path)
 	}
 	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // a checkout's folders are as git makes them
+		return false, err
+	}
+	if err = g.checkOutNew(ctx, top, path, args); err != nil {
+		err = errors.Join(err, g.clearCheckout(context.WithoutCancel(ctx), top, path))
+	}
+	return true, err
+}
+
+// clearCheckout takes away what is at the path of a worktree in which no agent has begun,
+// and git's record of it. The branch stays.
+func (g *program) clearCheckout(ctx context.Context, top, path string) error {
+	if err := os.RemoveAll(path); err != nil {
 		return err
 	}
-	err := g.checkOutNew(ctx, top, path, args)
-	if err != nil {
-		_ = os.Remove(path) // the system refuses a folder that holds anything
+	if list, err := g.output(ctx, top, "worktree", "list", "--porcelain", "-z"); err != nil || !slices.Contains(fields(list), "worktree "+filepath.ToSlash(path)) {
+		return err
 	}
+	_, err := g.output(ctx, top, "worktree", "remove", "--force", "--force", path) // twice: it is locked
 	return err
+}
+
+// Withdraw takes away the worktree of a job in which no agent has begun, whatever a set-up
+// command made in it. The branch of a new one goes with it. Conflict where it is not the
+// worktree of the job, or holds commits: then everything stays. mayHold says that an agent
+// may have begun: then all files that git does not ignore have to be as at the start.
+func (g *Git) Withdraw(ctx context.Context, w Worktree, isNew, mayHold bool) error {
+	g, err := g.of(ctx, w)
+	if err == nil {
+		err = g.Prove(ctx, w)
+	}
+	if err != nil {
+		return err
+	}
+	head, err := g.Head(ctx, w.Path)
+	if err != nil {
+		return err
+	}
+	if head.Branch != w.Branch || isNew && head.Commit != w.Base {
+		return bridge.Errorf(bridge.Conflict, "%s stays: something was committed or checked out there", w.Path)
+	}
+	if mayHold {
+		committed, err := g.output(ctx, w.Path, "rev-parse", head.Commit+"^{tree}")
+		if err != nil {
+			return err
+		}
+		if tree, err := g.Snapshot(ctx, w.Path); err != nil || tree != committed {
+			return errors.Join(err, bridge.Errorf(bridge.Conflict, "%s stays: it holds work", w.Path))
+		}
+	}
+	if err := g.clearCheckout(ctx, w.Main, w.Path); err != nil || !isNew {
+		return err
+	}
+	return g.dropBranch(ctx, w.Main, w.Branch, w.Base)
 }
 
 // cryptFolder is where git-crypt keeps its keys, below git's folder.
@@ -200,7 +276,9 @@ func (g *Git) Own(ctx context.Context, w Worktree) (delegated.Checkout, error) {
 	if there.isRecorded {
 		return there.Checkout, nil
 	}
-	return g.record(ctx, there.Checkout)
+	recorded, err := g.record(ctx, there.Checkout)
+	recorded.Author, recorded.Committer = g.identity(ctx, w.Main)
+	return recorded, err
 }
 
 // Bounds of what .worktreeinclude brings along.
@@ -344,11 +422,6 @@ func (g *program) keep(ctx context.Context, top, ref, tree, message string, pare
 	return err
 }
 
-// ours is who makes the commits that nobody typed.
-var ours = []string{
-	"GIT_AUTHOR_NAME=Bridge", "GIT_AUTHOR_EMAIL=bridge@localhost", "GIT_COMMITTER_NAME=Bridge", "GIT_COMMITTER_EMAIL=bridge@localhost",
-}
-
 func (g *program) commit(ctx context.Context, top, tree, message string, parents ...string) (string, error) {
 	return g.commitAs(ctx, ours, top, tree, message, parents...)
 }
@@ -372,6 +445,8 @@ type Parked struct {
 	Left []string
 	// LeftOut are new files that were too many or too large: they stay in the worktree, too.
 	LeftOut LeftOut
+	// Omitted is what git cannot take up: it stays in the worktree as well.
+	Omitted []Omission
 }
 
 // Park makes sure that a branch of the job holds everything that is in its worktree
@@ -403,12 +478,12 @@ func (g *Git) Park(ctx context.Context, w Worktree, job string) (Parked, error) 
 	if err != nil {
 		return Parked{}, err
 	}
-	parked := Parked{Branch: branch, Head: head.Commit, Left: files.repositories, LeftOut: files.leftOut}
+	parked := Parked{Branch: branch, Head: head.Commit, Left: files.repositories, LeftOut: files.leftOut, Omitted: files.omitted}
 	if err := g.keepStaged(ctx, w, job, head, files.tree); err != nil {
 		return Parked{}, err
 	}
 	if files.tree != committed {
-		parked.Commit, err = g.commit(ctx, w.Path, files.tree, "bridge: parked work of "+job, head.Commit)
+		parked.Commit, err = g.commitAs(ctx, g.owner(ctx, w), w.Path, files.tree, "bridge: parked work of "+job, head.Commit)
 		if err != nil {
 			return Parked{}, err
 		}

@@ -10,6 +10,20 @@ type Checkout struct {
 	Common string `json:"commonDir"`        // git's folder for all checkouts of the repository
 	// Filters are all that git's settings name.
 	Filters []Filter `json:"filters,omitempty"`
+	// Author and Committer are who git names for a commit in the owner's checkout, as
+	// `NAME <EMAIL>`. They are "" for a job without a worktree.
+	Author    string `json:"author,omitempty"`
+	Committer string `json:"committer,omitempty"`
+}
+
+// GitFolders returns the folders that git writes when somebody commits in the checkout. That
+// of a linked one lies within the common one; it is named for sandboxes that keep it from
+// being written otherwise, as codex's does.
+func (c Checkout) GitFolders() []string {
+	if c.GitDir == c.Common {
+		return []string{c.Common}
+	}
+	return []string{c.Common, c.GitDir}
 }
 
 // Filter is a pair of programs through which git passes the content of files. The

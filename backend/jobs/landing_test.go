@@ -1,12 +1,14 @@
 package jobs
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
+	"bridge/backend/trial"
 )
 
 // yard is a bench with a repository of the owner's.
@@ -578,5 +581,197 @@ func TestJOB_18_TheDiffOfAJobInTheOwnersFolderEndsWithIt(t *testing.T) {
 	diff, err := y.jobs.Diff(t.Context(), first)
 	if err != nil || len(diff.Files) != 1 || diff.Files[0].Path != "a.txt" || diff.Base != head.Commit {
 		t.Errorf("%+v, %v", diff, err)
+	}
+}
+
+// Whoever reads the changes of a job while its worktree is taken away reads what it did,
+// whatever is left of the worktree.
+func TestRWM_19_AReadThatRacesTheCleanUpIsRight(t *testing.T) {
+	y := newYard(t)
+	y.down()
+	plain := y.git
+	step, goOn := make(chan gitwork.Removal), make(chan struct{})
+	y.git = plain.Removing(func(moment gitwork.Removal) {
+		step <- moment
+		<-goOn
+	})
+	y.up()
+	y.give("01", y.mend)
+	one, err := y.jobs.get(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprint(y.changes())
+	if _, err := y.finish(first, gitwork.Squash); err != nil {
+		t.Fatal(err)
+	}
+	for _, moment := range []gitwork.Removal{gitwork.RemovalBegins, gitwork.RemovalUnlocked, gitwork.RemovalDone} {
+		select {
+		case got := <-step:
+			if got != moment {
+				t.Fatalf("it is at %q, want %q", got, moment)
+			}
+		case <-time.After(trial.Patience):
+			t.Fatalf("the clean-up does not come to %q", moment)
+		}
+		if moment == gitwork.RemovalUnlocked { // git has removed all of its files but some
+			saved := filepath.Join(t.TempDir(), "git")
+			if err := os.Rename(filepath.Join(one.Worktree.Path, ".git"), saved); err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(y.changes()); got != want {
+				t.Errorf("%s, without its .git: %s, want %s", moment, got, want)
+			}
+			if err := os.Rename(saved, filepath.Join(one.Worktree.Path, ".git")); err != nil {
+				t.Fatal(err)
+			}
+			text := y.read(one.Worktree.Path, "a.txt")
+			if err := os.Remove(filepath.Join(one.Worktree.Path, "a.txt")); err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(y.changes()); got != want {
+				t.Errorf("%s, without a file: %s, want %s", moment, got, want)
+			}
+			y.write(one.Worktree.Path, "a.txt", text)
+		}
+		if got := fmt.Sprint(y.changes()); got != want {
+			t.Errorf("%s: %s, want %s", moment, got, want)
+		}
+		goOn <- struct{}{}
+	}
+	y.reclaimed(first)
+	if got := fmt.Sprint(y.changes()); got != want {
+		t.Errorf("afterwards: %s, want %s", got, want)
+	}
+}
+
+// A read that began before the clean-up and ends in it is answered from the branch, too.
+func TestRWM_19_AReadThatTheCleanUpOvertakesIsRight(t *testing.T) {
+	y := newYard(t)
+	y.give("01", y.mend)
+	want := fmt.Sprint(y.changes())
+	one, err := y.jobs.get(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y.run(y.main, "worktree", "unlock", one.Worktree.Path)
+	for _, damage := range []struct {
+		name string
+		do   func()
+	}{
+		{"without its .git", func() { _ = os.Remove(filepath.Join(one.Worktree.Path, ".git")) }},
+		{"without git's record", func() { y.run(y.main, "worktree", "prune") }},
+		{"without its files", func() { _ = os.RemoveAll(one.Worktree.Path) }},
+	} {
+		damage.do()
+		if got := fmt.Sprint(y.changes()); got != want {
+			t.Errorf("%s: %s, want %s", damage.name, got, want)
+		}
+	}
+}
+
+// changes are those of the first job, without their patches.
+func (y *yard) changes() (all []string) {
+	y.t.Helper()
+	diff, err := y.jobs.Diff(y.t.Context(), first)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, change := range diff.Files {
+		all = append(all, change.Status+" "+change.Path)
+	}
+	return append(all, diff.Head)
+}
+
+// The owner is told what a landing leaves out.
+func TestRWM_15_TheOwnerIsToldWhatALandingLeavesOut(t *testing.T) {
+	y := newYard(t)
+	y.give("01", func(tree string) {
+		y.mend(tree)
+		y.run(tree, "init", "-q", "own")
+	})
+	got, err := y.finish(first, gitwork.Squash)
+	if err != nil || !got.Done || len(got.LeftOut) != 1 || !strings.HasPrefix(got.LeftOut[0], "own/ is another repository") {
+		t.Errorf("Finish = %+v, %v", got, err)
+	}
+	wantText(t, got.LeftOutText(), "still in the worktree:\n  own/ is another repository")
+	if (api.JobFinished{}).LeftOutText() != "" {
+		t.Error("where nothing is left out something is said")
+	}
+}
+
+// A run that did not start has no worktree in the book; the next one gets another.
+func TestRWM_14_AWorktreeThatWasWithdrawnIsOnlyPlanned(t *testing.T) {
+	y := newYard(t)
+	s := y.join("boss", "s1")
+	s.mustSpawn("01", fmt.Sprintf(`{"prompt":"x","worktree":true,"cwd":%q}`, y.main))
+	r := y.started()
+	r.connect(api.RunnerReport{})
+	repository, err := y.git.Repository(t.Context(), y.main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := y.git.Add(t.Context(), repository, first, y.home.Worktrees())
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := made.Record()
+	state := r.state(job.Starting)
+	state.Worktree = &record
+	r.report(api.RunnerReport{State: state})
+	if err := y.git.Withdraw(t.Context(), made, true, true); err != nil {
+		t.Fatal(err)
+	}
+	state = r.state(job.Failed)
+	state.Worktree = &job.Worktree{RepoRoot: made.Main, Path: made.Path, Cwd: made.Folder, Branch: made.Branch}
+	report := r.end(job.Outcome{State: job.Failed, Ended: job.EndedNotStarted}, "")
+	report.State = state
+	r.report(report)
+	one, err := y.jobs.get(first)
+	if err != nil || one.Worktree.IsMade() {
+		t.Errorf("the book has %+v, %v", one.Worktree, err)
+	}
+	if _, err := s.say(first, "again"); err != nil {
+		t.Fatal(err)
+	}
+	if again := y.started(); again.spec.Worktree == nil || again.spec.Worktree.Path != "" {
+		t.Errorf("the next run is asked for %+v", again.spec.Worktree)
+	}
+}
+
+// A read that is in the middle of a checkout when that is taken away reads the branch.
+func TestRWM_19_ACleanUpInTheMiddleOfAReadIsSeen(t *testing.T) {
+	y := newYard(t)
+	y.down()
+	var large string
+	var once sync.Once
+	y.git = y.git.Say(func(string) { // the snapshot is taken, and not compared yet
+		once.Do(func() {
+			if err := os.Remove(large); err != nil {
+				t.Error(err)
+			}
+			y.jobs.landings.LookAt(context.WithoutCancel(t.Context()), first)
+		})
+	})
+	y.up()
+	y.give("01", y.mend)
+	one, err := y.jobs.get(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprint(y.changes())
+	large = filepath.Join(one.Worktree.Path, "large") // keeps the worktree, and is left out
+	if err := os.WriteFile(large, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(large, 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	y.run(y.main, "merge", "-q", one.Worktree.Branch)
+	if got := fmt.Sprint(y.changes()); got != want {
+		t.Errorf("it reads %s, want %s", got, want)
+	}
+	if _, err := os.Lstat(one.Worktree.Path); err == nil {
+		t.Error("the worktree was not taken away meanwhile")
 	}
 }

@@ -95,6 +95,7 @@ func (d *drive) begin(ctx context.Context) error {
 		return err
 	}
 	d.at(StepPrompted)
+	d.tried = true
 	if d.run, err = driver.Start(ctx, spec); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"bridge/backend/bridge"
@@ -150,7 +151,7 @@ func (r *runner) settleIn(ctx context.Context) error {
 	}
 	checkout, err := r.checkoutOf(ctx, r.spec.Folder)
 	if err == nil {
-		r.place.writable = r.gitsOwn(checkout.Common, r.spec.Folder)
+		r.place.writable = r.gitsOwn(checkout, r.spec.Folder)
 	}
 	if err == nil && r.state.BaseTree == "" {
 		r.state.Checkout = &checkout
@@ -180,14 +181,15 @@ func (r *runner) git() *gitwork.Git {
 	return r.Git.Pin(r.state.Checkout).Say(func(sentence string) { r.log.line("! " + sentence) })
 }
 
-// gitsOwn is git's folder, so that a job may commit. That of a paired PC gets it only
-// within what its PC was allowed: a file named .git, which the job may have written
-// itself, leads to any repository (RMT-09).
-func (r *runner) gitsOwn(common, allowed string) []string {
-	if r.spec.Unlinked && !remote.IsWithin(allowed, common) {
+// gitsOwn returns git's folders of a checkout, so that a job may commit. Those of a paired
+// PC it returns only within what that PC was allowed: a file named .git, which the job may
+// have written itself, leads to any repository (RMT-09).
+func (r *runner) gitsOwn(checkout job.Checkout, allowed string) []string {
+	folders := checkout.GitFolders()
+	if r.spec.Unlinked && slices.ContainsFunc(folders, func(folder string) bool { return !remote.IsWithin(allowed, folder) }) {
 		return nil
 	}
-	return []string{common}
+	return folders
 }
 
 // checkLinks refuses a folder to which a link leads by now, where it was allowed by its
@@ -214,10 +216,10 @@ func (r *runner) settleInWorktree(ctx context.Context) error {
 		return bridge.Errorf(bridge.Unavailable, "git is not on this PC: there can be no worktree")
 	}
 	had := *r.spec.Worktree
-	if had.Path == "" && r.state.Worktree != nil {
+	if !had.IsMade() && r.state.Worktree != nil {
 		had = *r.state.Worktree
 	}
-	isNew := had.Path == ""
+	isNew := !had.IsMade()
 	if isNew {
 		made, err := r.makeWorktree(ctx)
 		if err != nil {
@@ -227,6 +229,7 @@ func (r *runner) settleInWorktree(ctx context.Context) error {
 	}
 	again, err := r.git().Again(ctx, gitwork.Recorded(had), r.spec.Job)
 	if err == nil && again {
+		r.made = &had
 		had.ReclaimedAt, had.Bytes = 0, 0
 		err = r.makeReady(ctx, gitwork.Recorded(had))
 	}
@@ -238,7 +241,7 @@ func (r *runner) settleInWorktree(ctx context.Context) error {
 		return err
 	}
 	r.state.Worktree, r.state.Base, r.state.BaseTree = &had, had.Base, had.BaseTree
-	r.place = place{top: had.Path, folder: had.Cwd, writable: r.gitsOwn(checkout.Common, had.RepoRoot)}
+	r.place = place{top: had.Path, folder: had.Cwd, writable: r.gitsOwn(checkout, had.RepoRoot)}
 	if r.place.folder == "" {
 		r.place.folder = had.Path
 	}
@@ -257,7 +260,8 @@ func (r *runner) own(ctx context.Context, w gitwork.Worktree, isNew, again bool)
 		return job.Checkout{}, err
 	}
 	if r.state.Checkout != nil {
-		checkout.Filters = r.state.Checkout.Filters
+		had := r.state.Checkout
+		checkout.Filters, checkout.Author, checkout.Committer = had.Filters, had.Author, had.Committer
 	}
 	if isNew || r.state.Checkout != nil {
 		r.state.Checkout = &checkout
@@ -280,11 +284,35 @@ func (r *runner) makeWorktree(ctx context.Context) (job.Worktree, error) {
 	if err != nil {
 		return job.Worktree{}, err
 	}
+	record := made.Record()
+	r.made, r.madeNew = &record, true
 	r.at(StepPlaced)
 	if err := r.makeReady(ctx, made); err != nil {
 		return job.Worktree{}, err
 	}
-	return made.Record(), nil
+	return record, nil
+}
+
+// withdraw takes away the worktree that was made for a run whose agent was not started. It
+// stays where an agent may have worked in it, and where something else is there.
+func (r *runner) withdraw(ctx context.Context) {
+	if r.made == nil {
+		return
+	}
+	w := gitwork.Recorded(*r.made)
+	if err := r.git().Withdraw(ctx, w, r.madeNew, r.tried); err != nil {
+		r.log.line("! the worktree of the job stays: " + err.Error())
+		r.Log.Warn("the worktree of a job that was not started stays", "job", r.spec.Job, "err", err)
+		return
+	}
+	if r.madeNew {
+		planned := job.Worktree{RepoRoot: w.Main, Path: w.Path, Cwd: w.Folder, Branch: w.Branch}
+		r.state.Worktree, r.state.Base, r.state.BaseTree, r.state.Checkout = &planned, "", "", nil
+	} else {
+		had := *r.spec.Worktree
+		r.state.Worktree = &had // as it was: taken away, and its branch is there
+	}
+	r.place = place{}
 }
 
 // makeReady brings what a checkout lacks to run into a new worktree (JOB-19).

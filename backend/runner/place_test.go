@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"bridge/backend/disk"
+	"bridge/backend/gitwork"
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
 	"bridge/backend/proc"
@@ -404,5 +405,29 @@ func TestSEC_09_AFolderThatBecameALinkToAReservedOneIsNotWorkedIn(t *testing.T) 
 				t.Errorf("it is %s: %q, %v", envelope.State, envelope.Error, err)
 			}
 		})
+	}
+}
+
+// Who commits is noted before the job begins, and stays when its worktree is made again,
+// whatever the job has written into the settings.
+func TestRWM_08_WhoCommitsIsNotedBeforeTheJobBegins(t *testing.T) {
+	b := newBench(t)
+	b.repository()
+	b.git(b.work, "config", "author.name", "Olga Owner")
+	b.spec("do git config author.name Job; echo x > one.txt\nsay done", func(s *runs.SpecFile) { s.Worktree = &job.Worktree{} })
+	b.run()
+	author := func() string { return b.git(b.work, "log", "-1", "--format=%an|%s", gitwork.BranchOf(jobName)) }
+	if got := author(); !strings.HasPrefix(got, "Olga Owner|bridge: parked work") {
+		t.Errorf("the work of the first run is by %s", got)
+	}
+	had := *b.state().Worktree
+	b.git(b.work, "worktree", "remove", "--force", "--force", had.Path)
+	if err := os.Remove(filepath.Join(b.folder, "envelope.json")); err != nil {
+		t.Fatal(err)
+	}
+	b.spec("do echo x > two.txt\nsay done", func(s *runs.SpecFile) { s.Worktree, s.Run = &had, 2 })
+	b.run()
+	if got := author(); !strings.HasPrefix(got, "Olga Owner|bridge: parked work") || !strings.Contains(b.git(b.work, "ls-tree", "--name-only", gitwork.BranchOf(jobName)), "two.txt") {
+		t.Errorf("the work of the second run is by %s", got)
 	}
 }

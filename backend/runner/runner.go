@@ -100,6 +100,10 @@ type runner struct {
 	place place
 	mark  sandbox.Mark // of the run's processes
 	claim *disk.FileLock
+	// made is the worktree that this run made; madeNew says that its branch is new, too.
+	made    *job.Worktree
+	madeNew bool
+	tried   bool // the agent's CLI may have been started
 }
 
 // Run drives the run that the folder's spec asks for, and returns when its result
@@ -173,6 +177,9 @@ func (r *runner) carryOut(ctx, ending context.Context) (_ *api.RunnerResult, err
 		r.Log.Error("processes of the job are left", "job", r.spec.Job, "err", err)
 	}
 	r.at(StepReaped)
+	if d.run == nil && !d.dying {
+		r.withdraw(ending)
+	}
 	seen := r.conclude(ending, &d.saw)
 	r.at(StepParked)
 	if d.wasInterrupted() {
@@ -205,7 +212,7 @@ func (r *runner) close(ctx context.Context, d *drive, seen runs.Evidence) (*api.
 	envelope := runs.NewEnvelope(r.spec.Job, r.spec.Run, outcome, end.Text, seen, r.Now())
 	envelope.Variables = d.variables
 	envelope.Error, envelope.Title, envelope.Model, envelope.Session = end.Message, r.state.Title, r.state.Model, r.state.Session
-	if w := r.state.Worktree; w != nil {
+	if w := r.state.Worktree; w.IsMade() {
 		envelope.Branch, envelope.Workdir = w.Branch, w.Path
 	}
 	if err := r.conserve(ctx, envelope); err != nil {

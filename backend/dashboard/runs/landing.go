@@ -93,6 +93,6 @@ func (s *Runs) Finish(w http.ResponseWriter, r *http.Request) error {
 
 func finishedShape(f api.JobFinished) shape.Finished {
 	return shape.Finished{
-		Action: f.Action, Conflicts: shape.List(f.Conflicts), Done: f.Done, Commit: f.Commit, Branch: f.Branch, Checkout: f.Checkout,
+		Action: f.Action, Conflicts: shape.List(f.Conflicts), Done: f.Done, Commit: f.Commit, Branch: f.Branch, Checkout: f.Checkout, LeftOut: f.LeftOut,
 	}
 }

@@ -184,6 +184,7 @@ type Finished struct {
 	Commit    string   `json:"commit"` // on the main checkout's branch, of keep and discard the job's own, or ""
 	Branch    string   `json:"branch"` // of the job, after it
 	Checkout  string   `json:"checkout"`
+	LeftOut   []string `json:"leftOut,omitempty"` // sentences about what git cannot take up
 }
 
 // Conflicting is the refusal of a finish that files stand against.

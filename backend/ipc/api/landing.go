@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"bridge/backend/bridge"
 	"bridge/backend/job"
 )
 
@@ -37,6 +38,21 @@ type JobFinished struct {
 	Commit    string   `json:"commit"` // on the main checkout's branch, or the job's own for keep and discard
 	Branch    string   `json:"branch"` // of the job, after it
 	Checkout  string   `json:"checkout"`
+	// LeftOut are sentences about what the worktree holds and git cannot take up, such as a
+	// folder that cannot be read: it stays there.
+	LeftOut []string `json:"leftOut,omitempty"`
+}
+
+// LeftOutText returns LeftOut as lines below an answer; "" where everything is in it.
+func (f JobFinished) LeftOutText() string {
+	if len(f.LeftOut) == 0 {
+		return ""
+	}
+	lines := "Not in it, and still in the worktree:\n"
+	for _, sentence := range f.LeftOut {
+		lines += "  " + bridge.OneLine(sentence) + "\n"
+	}
+	return lines
 }
 
 // JobFinish lands or drops what a worktree job did.

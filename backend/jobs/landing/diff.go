@@ -83,20 +83,48 @@ func (r *Repositories) evidenceHead(name string) string {
 	return envelope.Evidence.Head
 }
 
-// worktreeDiff reads the checkout while it is there, else the branch.
-func (r *Repositories) worktreeDiff(ctx context.Context, one job.Job) (diff Diff, err error) {
-	w := one.Worktree
-	diff = Diff{Base: w.Base, Head: w.BranchHead}
-	if _, err := os.Lstat(w.Path); err != nil {
-		diff.Files, err = r.opts.Git.DiffTrees(ctx, w.RepoRoot, w.BaseTree, w.BranchHead)
+// worktreeDiff reads the checkout while it is there, else the branch. A checkout that is
+// taken away, or is not whole yet, while it is read says nothing of the work.
+func (r *Repositories) worktreeDiff(ctx context.Context, one job.Job) (Diff, error) {
+	before := r.removal(one.Name)
+	if before&1 == 1 || one.State == job.Starting || !r.isThere(one) {
+		return r.branchDiff(ctx, one)
+	}
+	diff, err := r.checkoutDiff(ctx, one)
+	if r.removal(one.Name) == before && (err == nil || r.isWhole(ctx, one)) {
 		return diff, err
 	}
-	git := r.git(one.Name)
+	if now, bookErr := r.opts.Book.Find(one.Name); bookErr == nil && now.Worktree.IsMade() {
+		one = now
+	}
+	return r.branchDiff(ctx, one)
+}
+
+func (r *Repositories) isThere(one job.Job) bool {
+	_, err := os.Lstat(one.Worktree.Path)
+	return err == nil
+}
+
+// isWhole reports whether a job's checkout is there and its own.
+func (r *Repositories) isWhole(ctx context.Context, one job.Job) bool {
+	return r.isThere(one) && r.git(one.Name).Prove(ctx, gitwork.Recorded(*one.Worktree)) == nil
+}
+
+func (r *Repositories) checkoutDiff(ctx context.Context, one job.Job) (diff Diff, err error) {
+	w, git := one.Worktree, r.git(one.Name)
 	head, err := git.Head(ctx, w.Path)
 	if err != nil {
-		return diff, err
+		return Diff{}, err
 	}
-	diff.Head = head.Commit
+	diff = Diff{Base: w.Base, Head: head.Commit}
 	diff.Files, err = git.Diff(ctx, w.Path, w.BaseTree)
+	return diff, err
+}
+
+// branchDiff reads the branch of a job, at the commit where its worktree was parked last.
+func (r *Repositories) branchDiff(ctx context.Context, one job.Job) (diff Diff, err error) {
+	w := one.Worktree
+	diff = Diff{Base: w.Base, Head: w.BranchHead}
+	diff.Files, err = r.opts.Git.DiffTrees(ctx, w.RepoRoot, w.BaseTree, w.BranchHead)
 	return diff, err
 }

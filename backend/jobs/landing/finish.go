@@ -53,7 +53,7 @@ func (r *Repositories) Finish(ctx context.Context, args api.JobFinishArgs) (api.
 	}
 	return api.JobFinished{
 		Job: one.Name, Action: string(action), Conflicts: finish.Conflicts, Done: finish.Done, Commit: finish.Commit,
-		Branch: finish.Branch, Checkout: one.Worktree.RepoRoot,
+		Branch: finish.Branch, Checkout: one.Worktree.RepoRoot, LeftOut: finish.LeftOut,
 	}, err
 }
 
@@ -114,7 +114,7 @@ func (r *Repositories) finish(ctx context.Context, one job.Job, action gitwork.A
 	landing.State, landing.Commit = job.LandingDone, finish.Commit
 	// Where it cannot be noted now, the next look sees what became of it.
 	r.opts.Failed("note that "+one.Name+" was finished", r.record(one.Name, &landing, finish.Branch, false))
-	r.opts.Log.Info("the work of a job was finished", "job", one.Name, "action", action, "commit", finish.Commit, "branch", finish.Branch)
+	r.opts.Log.Info("the work of a job was finished", "job", one.Name, "action", action, "commit", finish.Commit, "branch", finish.Branch, "left out", finish.LeftOut)
 	return finish, nil
 }
 

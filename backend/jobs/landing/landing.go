@@ -58,6 +58,9 @@ type Repositories struct {
 	due   chan struct{}         // capacity 1: worktrees are to be looked at
 	seen  sync.Mutex            // guards found; it is held over no disk
 	found map[string]foundThere // by job
+	// removals counts for each job how often its worktree began or ceased to be taken away:
+	// an odd number says that it is. seen guards it.
+	removals map[string]int
 }
 
 // foundThere is what the last look at a worktree found.
@@ -71,7 +74,7 @@ func New(opts Options) *Repositories {
 	if opts.Pace == 0 {
 		opts.Pace = usualPace
 	}
-	return &Repositories{opts: opts, turn: make(chan struct{}, 1), due: make(chan struct{}, 1), found: map[string]foundThere{}}
+	return &Repositories{opts: opts, turn: make(chan struct{}, 1), due: make(chan struct{}, 1), found: map[string]foundThere{}, removals: map[string]int{}}
 }
 
 // Wait waits until nobody works in the repositories of ended jobs: whoever begins after

@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strings"
@@ -100,16 +101,44 @@ func (r *Repositories) reclaim(ctx context.Context, one job.Job) (stays string) 
 	case one.Landing.IsDone(string(gitwork.Keep)):
 		return "the owner keeps it"
 	}
-	done, err := r.git(one.Name).Reclaim(ctx, gitwork.Recorded(*one.Worktree), one.Name, discarded)
+	defer r.endRemoval(one.Name) // after it is noted: from then on the book says it
+	git := r.git(one.Name).Removing(func(moment gitwork.Removal) {
+		if moment == gitwork.RemovalBegins {
+			r.beginRemoval(one.Name)
+		}
+	})
+	done, err := git.Reclaim(ctx, gitwork.Recorded(*one.Worktree), one.Name, discarded)
 	if _, statErr := os.Lstat(one.Worktree.Path); err != nil && statErr == nil {
 		return strings.TrimPrefix(err.Error(), one.Worktree.Path+" stays: ")
 	}
 	r.opts.Log.Info("a worktree was taken away; its branch stays", "job", one.Name, "path", one.Worktree.Path, "branch", one.Worktree.Branch, "bytes", done.Bytes, "size", bridge.Size(done.Bytes))
 	r.opts.Failed("note that the worktree of "+one.Name+" was taken away", r.opts.Book.Update(one.Name, func(one *job.Job) error {
 		one.Worktree.ReclaimedAt, one.Worktree.Bytes = job.Millis(r.opts.Now().UnixMilli()), done.Bytes
+		one.Worktree.BranchHead = cmp.Or(done.Head, one.Worktree.BranchHead)
 		return nil
 	}))
 	return ""
+}
+
+// beginRemoval notes that the worktree of a job is being taken away: whoever reads its work
+// meanwhile reads the branch.
+func (r *Repositories) beginRemoval(name string) {
+	r.seen.Lock()
+	defer r.seen.Unlock()
+	r.removals[name] |= 1
+}
+
+func (r *Repositories) endRemoval(name string) {
+	r.seen.Lock()
+	defer r.seen.Unlock()
+	r.removals[name] += r.removals[name] & 1
+}
+
+// removal is the present number of a job: see Repositories.removals.
+func (r *Repositories) removal(name string) int {
+	r.seen.Lock()
+	defer r.seen.Unlock()
+	return r.removals[name]
 }
 
 // expire drops the branch of a job that was discarded 30 days ago.

@@ -54,9 +54,9 @@ func (f Files) ReadSpec(name string) (runs.SpecFile, error) {
 }
 
 // NoteWorktree keeps what the runner of a job says of its worktree, and reports whether
-// that is new.
+// that is new. One that was taken away again is planned only.
 func NoteWorktree(one *job.Job, said *job.Worktree) bool {
-	if said == nil || !said.IsMade() || one.Worktree != nil && *one.Worktree == *said {
+	if said == nil || said.Path == "" || one.Worktree != nil && *one.Worktree == *said {
 		return false
 	}
 	made := *said

@@ -125,11 +125,11 @@ func jobFolder(home config.Home, folder string) (string, error) {
 }
 
 func (p program) runnerOptions(folder string, reconnector *ipc.Reconnector, log *slog.Logger) runner.Options {
-	git, err := gitwork.Open(gitwork.Options{Environ: os.Environ(), Sandbox: Sandbox(p.Own), Home: p.Home.Dir()})
+	settings, _ := p.Home.Settings(p.Getenv) // fitJob says what is wrong with them
+	git, err := gitwork.Open(gitwork.Options{Environ: os.Environ(), Jobs: settings.Jobs.Variables(), Sandbox: Sandbox(p.Own), Home: p.Home.Dir()})
 	if err != nil {
 		git = nil // a worktree is refused then, with a sentence
 	}
-	settings, _ := p.Home.Settings(p.Getenv) // fitJob says what is wrong with them
 	return runner.Options{
 		Folder: folder, Logs: filepath.Join(p.Home.Dir(), "runs"), Approvals: filepath.Join(p.Home.Dir(), "approvals"),
 		Worktrees: p.Home.Worktrees(), Driver: driver.For,
