@@ -109,6 +109,38 @@ func TestDecodeStrictAccepts(t *testing.T) {
 	}
 }
 
+// JSON has one kind of number: 5.0 and 5e0 are 5.
+func TestRWM_20_WholeNumbersInAnyForm(t *testing.T) {
+	for data, want := range map[string]request{
+		`{"hop":5.0}`:                          {Hop: 5},
+		`{"hop":-5.00}`:                        {Hop: -5},
+		`{"hop":5e0}`:                          {Hop: 5},
+		`{"hop":5E+1}`:                         {Hop: 50},
+		`{"hop":1.5e1}`:                        {Hop: 15},
+		`{"hop":50e-1}`:                        {Hop: 5},
+		`{"hop":-0.0}`:                         {},
+		`{"hop" : 5.0 , "small": 2.0}`:         {Hop: 5, Small: 2},
+		`{"hop":9223372036854775807.0}`:        {Hop: 9223372036854775807},
+		`{"body":"5.0","hop":5.0,"share":0.5}`: {Body: "5.0", Hop: 5, Share: 0.5},
+		`{"raw":{"x":5.0,"y":1e2},"any":5.0,"hop":5.0}`: {Raw: json.RawMessage(`{"x":5.0,"y":1e2}`), Any: 5.0, Hop: 5},
+	} {
+		var got request
+		if err := DecodeStrict([]byte(data), 1000, &got); err != nil {
+			t.Errorf("DecodeStrict(%s): %v", data, err)
+		} else if diff := cmp.Diff(want, got, cmp.AllowUnexported(request{})); diff != "" {
+			t.Errorf("DecodeStrict(%s) (-want +got):\n%s", data, diff)
+		}
+	}
+	many := `{"tags":[],"counts":[` + strings.TrimSuffix(strings.Repeat("1.0,", maxRewritten), ",") + `]}`
+	var list struct {
+		Tags   []string `json:"tags"`
+		Counts []int    `json:"counts"`
+	}
+	if err := DecodeStrict([]byte(many), 1<<20, &list); CodeOf(err) != Invalid || !strings.Contains(err.Error(), "whole numbers") {
+		t.Errorf("%d of them: %v", maxRewritten, err)
+	}
+}
+
 // refused are documents that are no request, and what is said of them.
 var refused = []struct{ name, data, says string }{
 	{"nothing", "", "empty"},
@@ -167,8 +199,11 @@ var refused = []struct{ name, data, says string }{
 	{"an escape without digits", `{"body":"\uzzzz"}`, "not valid JSON"},
 	{"a sign among the digits of an escape", `{"body":"\u+123"}`, "not valid JSON"},
 	{"a float for a whole number", `{"hop":1.5}`, `"hop" must be a whole number, not number 1.5`},
-	{"a whole float for a whole number", `{"hop":1.0}`, `"hop" must be a whole number, not number 1.0`},
-	{"an exponent for a whole number", `{"hop":1e2}`, `"hop" must be a whole number`},
+	{"an exponent that leaves a fraction", `{"hop":15e-1}`, `"hop" must be a whole number, not number 15e-1`},
+	{"an exponent beyond every number", `{"hop":1e999999999}`, `"hop" must be a whole number`},
+	{"a whole float beyond 64 bits", `{"hop":1e19}`, `"hop" must be a whole number`},
+	{"a whole float too large for its type", `{"small":2.56e2}`, `"small" must be a whole number`},
+	{"a float for a string", `{"body":1.0}`, `"body" must be a string`},
 	{"too large a number", `{"hop":9223372036854775808}`, `"hop" must be a whole number`},
 	{"too large for its type", `{"small":256}`, `"small" must be a whole number`},
 	{"negative for unsigned", `{"small":-1}`, `"small" must be a whole number`},

@@ -72,6 +72,28 @@ func TestAUT_01_DEC_20_CHT_13_EveryRouteNeedsCookieAndLoopbackHost(t *testing.T)
 	}
 }
 
+func TestRWM_20_AForwardedPortIsToldApartFromAForeignName(t *testing.T) {
+	w := newWorld(t)
+	_, port, err := net.SplitHostPort(w.server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]string{
+		"127.0.0.1:1":          "on port " + port + ", and your browser asked for port 1: ",
+		"localhost:8080":       "`ssh -L " + port + ":127.0.0.1:" + port + "`",
+		"[::1]:8080":           "asked for port 8080",
+		"localhost":            "asked for port 80:",
+		"[::1]":                "asked for port 80:",
+		"evil.example:" + port: "answers to 127.0.0.1 and localhost only",
+		"evil.example":         "answers to 127.0.0.1 and localhost only",
+	} {
+		a := w.do(w.request(http.MethodGet, "/", "", func(r *http.Request) { r.Host = host }))
+		if a.status != http.StatusForbidden || !strings.Contains(a.body, want) {
+			t.Errorf("%s: %d %s, want %q", host, a.status, a.body, want)
+		}
+	}
+}
+
 func TestAUT_01_LoopbackNamesWithTheRightPortAreServed(t *testing.T) {
 	w := newWorld(t)
 	_, port, err := net.SplitHostPort(w.server.Listener.Addr().String())

@@ -142,6 +142,7 @@ func readInput(ctx context.Context, input io.Reader) []byte {
 		if err != nil {
 			data = nil
 		}
+		_, _ = io.Copy(io.Discard, input) // what is beyond the limit
 		read <- data
 	}()
 	select {
@@ -151,6 +152,10 @@ func readInput(ctx context.Context, input io.Reader) []byte {
 		return nil
 	}
 }
+
+// drain reads what the host says and drops it, as far as it comes within the budget: a
+// host must not meet a closed pipe.
+func drain(ctx context.Context, input io.Reader) { readInputWithin(ctx, input) }
 
 func writeOut(output io.Writer, answer []byte) error {
 	_, err := fmt.Fprintf(output, "%s\n", answer)

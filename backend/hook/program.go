@@ -60,21 +60,25 @@ func (p Program) Run(ctx context.Context) int {
 	}
 	home, err := config.OpenHome(homeFlag, p.Getenv)
 	if err != nil {
+		drain(ctx, p.Stdin)
 		fmt.Fprintln(p.Stdout, "{}")
 		return 0
 	}
 	opts := p.options(home, kind)
 	if kind == bridge.Claude && (words[1] == host.WakeEvent || words[1] == host.WakeStandbyEvent) {
 		if p.headless() {
+			drain(ctx, p.Stdin)
 			return 0 // it would keep a run without a person from ending
 		}
 		return RunWake(ctx, opts, words[1] == host.WakeStandbyEvent, p.Stdin, p.Stderr)
 	}
 	if kind == bridge.Claude && words[1] == host.PermissionEvent {
-		if !p.headless() { // a run without a person has its own way to ask
-			pid, _ := strconv.Atoi(p.Getenv("CLAUDE_PID"))
-			RunPrompt(ctx, opts, pid, p.Stdin, p.Stdout)
+		if p.headless() { // a run without a person has its own way to ask
+			drain(ctx, p.Stdin)
+			return 0
 		}
+		pid, _ := strconv.Atoi(p.Getenv("CLAUDE_PID"))
+		RunPrompt(ctx, opts, pid, p.Stdin, p.Stdout)
 		return 0
 	}
 	if kind == bridge.Codex && words[1] == host.PermissionEvent {
@@ -82,7 +86,7 @@ func (p Program) Run(ctx context.Context) int {
 		return 0
 	}
 	if kind == bridge.Claude && host.IsOfPromptsOnly(words[1]) && !isThere(filepath.Join(home.Dir(), config.PromptsOpen)) {
-		_, _ = io.Copy(io.Discard, p.Stdin) // claude must not meet a closed pipe
+		drain(ctx, p.Stdin)
 		return 0
 	}
 	Run(ctx, opts, kind, words[1], p.Stdin, p.Stdout)

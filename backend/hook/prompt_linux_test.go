@@ -441,12 +441,13 @@ func TestNED_02_WithoutAnOpenPromptItsHooksAskNobody(t *testing.T) {
 	if err := os.WriteFile(token, []byte(a.Target.Token), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	entrypoint := ""
 	large := `,"tool_response":"` + strings.Repeat("x", 1<<20) + `"`
 	run := func(event, more string) string {
 		t.Helper()
 		stdin := strings.NewReader(fmt.Sprintf(`{"session_id":%q,"hook_event_name":%q%s}`, conversation, event, more))
 		var out bytes.Buffer
-		env := map[string]string{"BRIDGE_HOME": a.Home.Dir()}
+		env := map[string]string{"BRIDGE_HOME": a.Home.Dir(), "CLAUDE_CODE_ENTRYPOINT": entrypoint}
 		program := Program{Name: "bridge-hook", Args: []string{"claude", event}, Stdin: stdin, Stdout: &out, Stderr: &out, Getenv: func(key string) string { return env[key] }, Now: time.Now}
 		if code := program.Run(a.ctx); code != 0 || stdin.Len() != 0 {
 			t.Errorf("%s: exit code %d, and %d bytes are not read", event, code, stdin.Len())
@@ -457,6 +458,13 @@ func TestNED_02_WithoutAnOpenPromptItsHooksAskNobody(t *testing.T) {
 		_, err := os.Stat(filepath.Join(a.Home.Dir(), config.PromptsOpen))
 		return err == nil
 	}
+	entrypoint = "sdk-cli" // claude -p: nobody is asked, and all the same its words are read (RWM-20)
+	for _, event := range []string{host.WakeEvent, host.WakeStandbyEvent, host.PermissionEvent} {
+		if said := run(event, large); said != "" {
+			t.Errorf("%s of a claude without a person says %q", event, said)
+		}
+	}
+	entrypoint = ""
 	if isOpen() || run(host.BatchEvent, large) != "" || run(host.FailedEvent, sameCall) != "" {
 		t.Error("with no prompt open something is said")
 	}

@@ -67,8 +67,12 @@ func openOn(t *testing.T, b brokertest.Running, opts Options) *wire {
 		defer close(w.lines)
 		for lines := bufio.NewScanner(outRead); lines.Scan(); {
 			var line map[string]any
-			if json.Unmarshal(lines.Bytes(), &line) == nil {
+			var batch []any
+			switch {
+			case json.Unmarshal(lines.Bytes(), &line) == nil:
 				w.lines <- line
+			case json.Unmarshal(lines.Bytes(), &batch) == nil:
+				w.lines <- map[string]any{"batch": batch}
 			}
 		}
 	}()

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -140,9 +141,21 @@ func (g *Guard) Host(r *http.Request) error {
 		hosts = append(hosts, "127.0.0.1", "localhost", "[::1]")
 	}
 	if !slices.Contains(hosts, r.Host) {
-		return forbidden("the dashboard answers to 127.0.0.1 and localhost only")
+		return forbidden(wrongHost(r.Host, port))
 	}
 	return nil
+}
+
+// wrongHost says what to do about a Host that the dashboard does not answer to.
+func wrongHost(asked, port string) string {
+	name, otherPort, err := net.SplitHostPort(asked)
+	if err != nil {
+		name, otherPort = strings.Trim(asked, "[]"), "80"
+	}
+	if name != "localhost" && name != "127.0.0.1" && name != "::1" {
+		return "the dashboard answers to 127.0.0.1 and localhost only"
+	}
+	return fmt.Sprintf("the dashboard is on port %s, and your browser asked for port %s: if you forward a port, forward the same number, as in `ssh -L %[1]s:127.0.0.1:%[1]s`", port, otherPort)
 }
 
 // Cookie refuses a request of a browser that no launch link was opened in, or so long
