@@ -23,7 +23,7 @@ func (p *activity) noteActivity(ctx context.Context, s *session.Session, evidenc
 	if err := p.offerAgain(ctx, s, false); err != nil {
 		return err
 	}
-	if err := p.wakes.judgeWakes(ctx, s, session.HookCall{HostEvent: evidence}); err != nil {
+	if _, err := p.wakes.judgeWakes(ctx, s, session.HookCall{HostEvent: evidence}); err != nil {
 		return err
 	}
 	return p.consumeHanded(ctx, s, nextActivity(evidence))

@@ -73,7 +73,8 @@ func (p *hooks) noteSign(ctx context.Context, s *session.Session, call session.H
 	if err := p.activity.offerAgain(ctx, s, presence.Callers{Presence: p.Presence}.StartsUnknown(s, call)); err != nil {
 		return err
 	}
-	if err := p.wakes.judgeWakes(ctx, s, call); err != nil {
+	overtaken, err := p.wakes.judgeWakes(ctx, s, call)
+	if err != nil {
 		return err
 	}
 	if err := p.mods.judgeMod(ctx, s, call); err != nil {
@@ -83,13 +84,18 @@ func (p *hooks) noteSign(ctx context.Context, s *session.Session, call session.H
 		p.activity.markActive(s)
 		return nil
 	}
-	return p.activity.consumeHanded(ctx, s, nextActivity(call.HostEvent))
+	err = p.activity.consumeHanded(ctx, s, nextActivity(call.HostEvent))
+	if len(overtaken) > 0 {
+		p.wakes.watchWake(s, overtaken)
+	}
+	return err
 }
 
 // noteState keeps whether the session is at work.
 func (p *hooks) noteState(s *session.Session, call session.HookCall) {
+	next := call.Event == session.EventStop && p.idleness.hasNextTurn(s)
 	p.Lock()
-	busy := call.Event.BusyAfter(s.Busy)
+	busy := call.Event.BusyAfter(s.Busy) || next
 	first := !s.HooksSeen
 	changed := busy != s.Busy || first
 	s.HooksSeen = true

@@ -9,22 +9,26 @@ import (
 	"bridge/backend/session"
 )
 
-// idleness is the part that asks about sessions that their hooks left at work.
+// idleness is the part that asks claude whether a session is at work.
 type idleness struct{ *core }
 
 const doubting point = "a session that claude called idle is looked at again"
 
-// lookIdle asks claude's own registry about a session that its hooks left at
-// work: a turn that a person breaks off ends without any hook, seen with claude
-// 2.1.329, and would count as running until the person writes again. The registry
-// is believed where it is newer than the session's last sign, and asked once more a little
-// later.
+// lookIdle asks claude's own registry about a session. A turn that a person breaks off
+// ends without any hook, and one that begins with a prompt that was typed in the turn
+// before begins without one, seen with claude 2.1.329 and 2.1.332 (RWM-21). The registry
+// is believed where it is newer than the session's last sign; where it says that the
+// session is idle, it is asked once more a little later.
 func (p *idleness) lookIdle(s *session.Session) {
 	p.Lock()
-	doubtful := p.Boxes[s.ID] != nil && s.Busy && s.Kind == bridge.Claude && s.CLIDataDir != "" && s.SessionID != ""
+	busy, doubtful := s.Busy, p.Boxes[s.ID] != nil && s.Kind == bridge.Claude && s.CLIDataDir != "" && s.SessionID != ""
 	folder, pid, host := s.CLIDataDir, s.AgentPID, s.SessionID
 	p.Unlock()
 	if !doubtful {
+		return
+	}
+	if !busy {
+		p.believe(s, host, true, clidata.ClaudeBusySince(folder, pid, host))
 		return
 	}
 	since := clidata.ClaudeIdleSince(folder, pid, host)
@@ -70,6 +74,23 @@ func (p *idleness) turnEnded(s *session.Session) {
 	}
 	p.lookIdle(s)
 	p.soon(p.opts.Pace.Doubt, func(context.Context) { p.lookIdle(s) })
+}
+
+// hasNextTurn reports whether another turn follows the one that has just ended: a prompt
+// was typed meanwhile. It is true only where claude's registry can say that there is none.
+func (p *idleness) hasNextTurn(s *session.Session) bool {
+	p.Lock()
+	box, folder, pid, host := p.Boxes[s.ID], s.CLIDataDir, s.AgentPID, s.SessionID
+	has := box != nil && box.Hooks.HasNext()
+	p.Unlock()
+	if !has {
+		return false
+	}
+	_, known := clidata.ClaudeWaits(folder, pid, host)
+	if known { // the prompt may have been taken back
+		p.soon(p.opts.Pace.Doubt, func(context.Context) { p.lookIdle(s) })
+	}
+	return known
 }
 
 // lookIdleAt is lookIdle for the session of a peer id, if it is live.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"bridge/backend/bridge"
 	"bridge/backend/chat"
 	"bridge/backend/ipc/api"
 	"bridge/backend/session"
@@ -124,5 +125,135 @@ func TestJOB_01_ALateWordOfATurnsEndIsHeldAgainstTheRegistry(t *testing.T) {
 	m.tell(api.ModTurnEnded, api.ModPrompt{}, "")
 	if b.broker.IsBusy(s) {
 		t.Error("the turn that was broken off counts as under way")
+	}
+}
+
+// queueing is a bench with a claude whose person has typed a prompt while it worked. The
+// turn of that prompt begins without a hook (RWM-21).
+func queueing(t *testing.T, pace Pace, withRegistry bool) (b *bench, app peer, registry func(status string, at time.Time)) {
+	t.Helper()
+	b = newBench(t)
+	b.pace = pace
+	b.restart()
+	store := t.TempDir()
+	if err := os.Mkdir(filepath.Join(store, "sessions"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	registry = func(status string, at time.Time) {
+		entry := fmt.Sprintf(`{"pid":%d,"sessionId":"s1","status":%q,"statusUpdatedAt":%d}`, os.Getppid(), status, at.UnixMilli())
+		if err := os.WriteFile(filepath.Join(store, "sessions", fmt.Sprint(os.Getppid(), ".json")), []byte(entry), 0o600); err != nil { //nolint:forbidigo // a test's file
+			t.Fatal(err)
+		}
+	}
+	if withRegistry {
+		registry("busy", time.Now().Add(-time.Minute))
+	}
+	app = b.join(api.Register{Name: "app", SessionID: "s1", AgentPID: os.Getppid(), HostKnown: true, CLIDataDir: store})
+	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1", PromptID: "p1"}, true)
+	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1", PromptID: "p1", Prompt: "typed meanwhile"}, true)
+	return b, app, registry
+}
+
+func (b *bench) stateOf(id string) string {
+	b.t.Helper()
+	peers, err := b.broker.Peers(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, p := range peers {
+		if p.ID == id {
+			return p.State
+		}
+	}
+	return "gone"
+}
+
+func TestRWM_21_ASessionIsBusyInTheTurnOfAPromptThatWasTypedMeanwhile(t *testing.T) {
+	stop := session.HookCall{Event: session.EventStop, SessionID: "s1", PromptID: "p1"}
+	next := session.HookCall{Event: session.EventStop, SessionID: "s1", PromptID: "p2"}
+	t.Run("until that turn ends", func(t *testing.T) {
+		b, app, _ := queueing(t, Pace{}, true)
+		b.hook(stop, true)
+		if got := b.stateOf(app.ID); got != "busy" {
+			t.Errorf("between the turns it is %s", got)
+		}
+		b.hook(next, true)
+		if got := b.stateOf(app.ID); got != "idle" {
+			t.Errorf("after both it is %s", got)
+		}
+	})
+	t.Run("until claude says that there is none", func(t *testing.T) {
+		b, app, registry := queueing(t, Pace{Doubt: time.Millisecond}, true)
+		registry("idle", time.Now().Add(time.Minute)) // the person took the prompt back
+		b.hook(stop, true)
+		eventually(t, "it is idle", func() bool { return b.stateOf(app.ID) == "idle" })
+	})
+	t.Run("where claude says nothing of itself", func(t *testing.T) {
+		b, app, registry := queueing(t, Pace{}, false)
+		b.hook(stop, true)
+		if got := b.stateOf(app.ID); got != "idle" {
+			t.Errorf("nobody could say that there is no next turn, and it is %s", got)
+		}
+		registry("busy", time.Now().Add(time.Minute))
+		b.broker.LookAtChildren(app.ID)
+		if got := b.stateOf(app.ID); got != "busy" {
+			t.Errorf("claude says that it is busy, and it is %s", got)
+		}
+	})
+	t.Run("its mod tells", func(t *testing.T) {
+		b, app, _ := queueing(t, Pace{}, false)
+		b.hook(stop, true)
+		began := api.ModReport{Event: api.ModTurnStarted, SessionID: "s1", At: time.Now().Add(time.Second).UnixMilli()}
+		if err := b.dial(api.RoleMod).ModReport(t.Context(), began); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.stateOf(app.ID); got != "busy" {
+			t.Errorf("its mod tells of a turn, and it is %s", got)
+		}
+	})
+	t.Run("before it is woken", func(t *testing.T) {
+		b, app, registry := queueing(t, Pace{Doubt: time.Millisecond}, false)
+		b.hook(stop, true)
+		b.chat(chat.Request{Session: app.ID, Body: "the owner's words"})
+		registry("busy", time.Now().Add(time.Minute))
+		waiting := b.wakeHook(false)
+		eventually(t, "the hook waits", func() bool { return b.waits(app.ID, false) })
+		eventually(t, "claude is asked", func() bool { return b.stateOf(app.ID) == "busy" })
+		select {
+		case reply := <-waiting:
+			t.Errorf("a session at work was woken: %q", reply.Text)
+		default:
+		}
+		registry("idle", time.Now().Add(2*time.Minute))
+		if reply := <-waiting; !strings.Contains(reply.Text, "the owner's words") {
+			t.Errorf("the wake says %q", reply.Text)
+		}
+	})
+}
+
+// The end of a turn that began before a wake's mail was given is no evidence that the
+// model has seen that mail. Where the host loses it, the standby brings it.
+func TestRWM_21_AnEndOfATurnProvesNothingOfMailGivenInItsMidst(t *testing.T) {
+	b, app, _ := queueing(t, Pace{Confirm: 50 * time.Millisecond}, false)
+	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1", PromptID: "p1"}, true)
+	first := b.wakeHook(false)
+	eventually(t, "the hook waits", func() bool { return b.waits(app.ID, false) })
+	sent := b.chat(chat.Request{Session: app.ID, Body: "the owner's words"})
+	if reply := <-first; !strings.Contains(reply.Text, "the owner's words") {
+		t.Fatalf("the wake says %q", reply.Text)
+	}
+	eventually(t, "it is handed over", func() bool { return b.stage(sent.Message) == bridge.StageHanded })
+	b.hook(session.HookCall{Event: session.EventTool, SessionID: "s1", PromptID: "p2"}, false)
+	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1", PromptID: "p2"}, false)
+	if got := b.stage(sent.Message); got == bridge.StageConsumed {
+		t.Fatalf("the mail is %s, and the model was never asked", got)
+	}
+	standby := b.wakeHook(true)
+	if reply := <-standby; !strings.Contains(reply.Text, "the owner's words") {
+		t.Errorf("the standby says %q", reply.Text)
+	}
+	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1", PromptID: "p3", Prompt: "x " + sent.Message + " x"}, false)
+	if got := b.stage(sent.Message); got != bridge.StageConsumed {
+		t.Errorf("the mail that a prompt held is %s", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"bridge/backend/agent/clidata"
 	"bridge/backend/bridge"
 	"bridge/backend/broker/mailbox"
+	"bridge/backend/broker/presence"
 	"bridge/backend/broker/wake"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
@@ -167,9 +168,16 @@ func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (ap
 	if err := report.Check(); err != nil {
 		return api.Empty{}, err
 	}
-	if report.Event == api.ModTurnEnded {
+	switch report.Event {
+	case api.ModTurnEnded:
 		p.modTurnEnded(report)
 		return api.Empty{}, nil
+	case api.ModTurnStarted:
+		if s, ok := (presence.Callers{Presence: p.Presence}).Live(bridge.Claude, report.SessionID); ok {
+			p.idleness.believe(s, report.SessionID, true, report.At)
+		}
+		return api.Empty{}, nil
+	default:
 	}
 	ctx = context.WithoutCancel(ctx) // what happened is noted even when the caller is gone
 	given, err := p.ledger.GivenToMod(ctx, report.Recipient)

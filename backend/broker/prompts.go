@@ -43,11 +43,7 @@ func approving(b *Broker) serving.Operation {
 }
 
 // Prompter is a session whose agent asks for permission.
-type Prompter struct {
-	Name, Cwd string
-	AgentPID  int
-	Threads   bool // a background server runs it, which tells of its prompts itself
-}
+type Prompter = presence.Prompter
 
 // Prompter finds the live session that a call comes from; ok is false where there is
 // none, and for a delegated job's own.
@@ -57,12 +53,8 @@ func (c *core) Prompter(ctx context.Context, call session.HookCall) (found Promp
 	if err != nil || s == nil {
 		return Prompter{}, false, err
 	}
-	c.Lock()
-	defer c.Unlock()
-	if s.Host == session.HostRunner || s.SessionID != call.SessionID {
-		return Prompter{}, false, nil
-	}
-	return Prompter{Name: s.Name, Cwd: s.Cwd, AgentPID: s.AgentPID, Threads: s.Host == session.HostServer}, true, nil
+	found, ok = presence.Callers{Presence: c.Presence}.Prompter(s, call)
+	return found, ok, nil
 }
 
 // IsLive reports whether a session of that kind and host session id is connected.
@@ -71,19 +63,7 @@ func (c *core) IsLive(kind bridge.AgentKind, hostID string) bool {
 }
 
 // Thread is a live session that a background server of codex's runs.
-type Thread struct {
-	ID     string // the host session id
-	Folder string // where its codex keeps its state
-}
+type Thread = presence.Thread
 
 // Threads lists them, as far as they are known.
-func (c *core) Threads() (threads []Thread) {
-	c.Lock()
-	defer c.Unlock()
-	for _, s := range c.Roster.Live() {
-		if s.Kind == bridge.Codex && s.Host == session.HostServer && s.SessionID != "" && s.CLIDataDir != "" {
-			threads = append(threads, Thread{ID: s.SessionID, Folder: s.CLIDataDir})
-		}
-	}
-	return threads
-}
+func (c *core) Threads() []Thread { return presence.Callers{Presence: c.Presence}.Threads() }

@@ -86,6 +86,7 @@ func (p *wakeHooks) takeWaitingPlace(s *session.Session, standby bool) (supersed
 // hook takes what was never tried; the standby what a first wake did not bring
 // to life. held says that there is such mail and the session is busy.
 func (p *wakeHooks) wakeNow(ctx context.Context, l *link, s *session.Session, standby bool) (reply api.WakeReply, held bool, err error) {
+	p.idleness.lookIdle(s)
 	mine := p.wakeMail(s, standby)
 	lease, given, err := p.leases.lease(ctx, l, s, hookScan, mine, func(free []mail.Delivery) mail.Presentation {
 		box := p.Boxes[s.ID]

@@ -19,24 +19,25 @@ type wakes struct{ *core }
 // judgeWakes finds out what became of the mail that wake hooks or the channel
 // gave to the host, from the session's next sign: a hook call, or a tool call
 // without an event (mail.Signs). What was dropped is unread again and comes with
-// this very call.
-func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session.HookCall) error {
+// this very call. It returns what the turn that ends here was given in its midst, which
+// is to be watched anew.
+func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session.HookCall) (overtaken []string, err error) {
 	now := p.nowMillis()
 	p.Lock()
 	id, box := s.ID, p.Boxes[s.ID]
 	if box == nil || s.Kind != bridge.Claude {
 		p.Unlock()
-		return nil
+		return nil, nil
 	}
 	handovers, told, open := box.Handovers(), box.Hooks.Announced(), box.Hooks.Open()
-	signs := box.Hooks.Sign(call.Event, box.LastActive(), p.opts.Pace.Settle.Milliseconds(), now)
+	signs := box.Hooks.Sign(call, box.LastActive(), p.opts.Pace.Settle.Milliseconds(), now)
 	p.Unlock()
 	if !open {
-		return nil
+		return nil, nil
 	}
 	given, err := p.ledger.GivenByHooks(ctx, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	maps.Copy(given, told)
 	shown, dropped := signs.Judge(call, given, now)
@@ -47,10 +48,10 @@ func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session
 		}
 	}
 	if err := p.opts.DB.Record(ctx, bridge.StageConsumed, whole); err != nil {
-		return err
+		return nil, err
 	}
 	if err := p.unseen(ctx, s, id, box, dropped); err != nil {
-		return err
+		return nil, err
 	}
 	p.Lock()
 	for _, message := range shown {
@@ -61,7 +62,7 @@ func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session
 	if len(whole) > 0 {
 		p.changed()
 	}
-	return nil
+	return signs.Overtaken(call, given), nil
 }
 
 // unseen makes mail that nobody saw unread again, and forgets that the session

@@ -107,7 +107,7 @@ func ReportMod(ctx context.Context, opts Options, input io.Reader) error {
 		if bridge.CodeOf(err) != bridge.Unavailable {
 			return err
 		}
-		if report.Event == api.ModTurnEnded {
+		if report.Event == api.ModTurnEnded || report.Event == api.ModTurnStarted {
 			return nil // the next broker asks anew
 		}
 		ipc.Pause(ctx, wakeRetry)

@@ -59,6 +59,7 @@ type commandHook struct {
 	Source    Text `json:"source"`
 	Prompt    Text `json:"prompt"`
 	ToolUseID Text `json:"tool_use_id"`
+	PromptID  Text `json:"prompt_id"`
 
 	ToolName  Text            `json:"tool_name"`
 	ToolInput json.RawMessage `json:"tool_input"`
@@ -106,6 +107,7 @@ func parseCommandHook(kind bridge.AgentKind, host string, stdin []byte) (session
 		Source:     Shorten(string(in.Source), bridge.MaxNameChars),
 		Prompt:     Shorten(string(in.Prompt), maxPromptChars),
 		ToolUseID:  Shorten(string(in.ToolUseID), bridge.MaxIDChars),
+		PromptID:   Shorten(string(in.PromptID), bridge.MaxIDChars),
 	}
 	switch event {
 	case session.EventTool, session.EventAsk, session.EventToolFailed:

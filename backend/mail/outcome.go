@@ -18,8 +18,10 @@ const (
 
 // Signs are the last signs of a session before the present one, Unix epoch
 // milliseconds, 0 for none yet: of any kind, the end of a step, the end of a turn.
-// Settle is how long a host may take to read what it was given, in milliseconds.
-type Signs struct{ Active, Step, Stop, Settle int64 }
+// Settle is how long a host may take to read what it was given, in milliseconds. Turn is
+// when the turn of the present sign is known to have begun, 0 where this sign is the first
+// of it, or the host does not say which turn it is.
+type Signs struct{ Active, Step, Stop, Settle, Turn int64 }
 
 // OutcomeOf judges, from a sign of the session at now, a message that its host was
 // given at a time. A host that shows it says so by a prompt that holds it. It may be
@@ -46,7 +48,7 @@ func (s Signs) OutcomeOf(call session.HookCall, message string, given, now int64
 		return OutcomeDropped // what waited went with the process
 	default:
 		switch {
-		case quietSince:
+		case quietSince && !s.isOlder(given):
 			return OutcomeShown // this turn began with it, and its prompt was not heard of
 		case call.Event == session.EventStop && s.Step >= settled:
 			return OutcomeDropped
@@ -54,6 +56,21 @@ func (s Signs) OutcomeOf(call session.HookCall, message string, given, now int64
 			return OutcomeOpen
 		}
 	}
+}
+
+// isOlder reports whether the turn of the present sign began before mail that was given at
+// that time: then its signs say nothing of that mail (RWM-21).
+func (s Signs) isOlder(given int64) bool { return s.Turn != 0 && s.Turn <= given }
+
+// Overtaken returns the messages that were given in the midst of a turn that ends with
+// this sign: the host may show them now, or has lost them.
+func (s Signs) Overtaken(call session.HookCall, given map[string]int64) (messages []string) {
+	for message, at := range given {
+		if call.Event == session.EventStop && s.isOlder(at) {
+			messages = append(messages, message)
+		}
+	}
+	return messages
 }
 
 // Judge sorts what a host was given, with when, by its outcome. What is left in given

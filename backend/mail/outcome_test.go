@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"fmt"
 	"testing"
 
 	"bridge/backend/bridge"
@@ -84,6 +85,7 @@ func TestMSG_06_WhatBecameOfAWake(t *testing.T) {
 	at := func(active, step, stop int64) Signs {
 		return Signs{Active: active, Step: step, Stop: stop, Settle: 100}
 	}
+	since := func(turn int64) Signs { return Signs{Active: 950, Settle: 100, Turn: turn} } // RWM-21
 	for _, tt := range []struct {
 		name string
 		s    Signs
@@ -106,6 +108,11 @@ func TestMSG_06_WhatBecameOfAWake(t *testing.T) {
 		{"a step after another sign", at(1_001, 0, 0), event(session.EventTool), 5_000, OutcomeOpen},
 		{"the end of a turn with a step in time", at(1_001, 1_100, 0), event(session.EventStop), 5_000, OutcomeDropped},
 		{"the end of a turn with a step too early", at(1_001, 1_099, 0), event(session.EventStop), 5_000, OutcomeOpen},
+		{"the first sign since is of a turn from before", since(900), event(session.EventTool), 1_001, OutcomeOpen},
+		{"a turn that began with the mail", since(1_001), event(session.EventTool), 1_001, OutcomeShown},
+		{"the end of a turn from before", since(1_000), event(session.EventStop), 1_001, OutcomeOpen},
+		{"a prompt that holds it in a turn from before", since(900), prompt("m1"), 1_001, OutcomeShown},
+		{"a tool call of a turn from before, without an event", since(900), session.HookCall{HostEvent: "tool inbox"}, 1_001, OutcomeOpen},
 		{"a tool call without an event", at(900, 0, 0), session.HookCall{HostEvent: "tool inbox"}, 1_001, OutcomeShown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -168,6 +175,19 @@ func TestCHT_04_CHT_06_TheWayOfWhatAQueueTook(t *testing.T) {
 	}
 	if via, detail := ViaOfQueue(chat.QueueUnclear, "why"); via != ViaQueueUnclear || detail != "unconfirmed, why" {
 		t.Errorf("unclear: %q, %q", via, detail)
+	}
+}
+
+func TestRWM_21_WhatATurnIsGivenInItsMidstIsWatchedAnew(t *testing.T) {
+	given := map[string]int64{"before": 900, "within": 1_100}
+	for _, tt := range []struct {
+		event session.Event
+		turn  int64
+		want  string
+	}{{session.EventStop, 1_000, "[within]"}, {session.EventTool, 1_000, "[]"}, {session.EventStop, 0, "[]"}, {session.EventStop, 1_101, "[]"}} {
+		if got := fmt.Sprint((Signs{Turn: tt.turn}).Overtaken(session.HookCall{Event: tt.event}, given)); got != tt.want {
+			t.Errorf("%s of a turn since %d: %s, want %s", tt.event, tt.turn, got, tt.want)
+		}
 	}
 }
 

@@ -66,6 +66,9 @@ type HookCall struct {
 	Source     string `json:"source,omitempty"` // session-start: startup, resume, clear
 	Prompt     string `json:"prompt,omitempty"`
 	ToolUseID  string `json:"toolUseId,omitempty"`
+	// PromptID is the host's id of the prompt that the turn under way began with. A prompt
+	// that is typed in a turn comes with the id of that turn, and its own turn with another.
+	PromptID string `json:"promptId,omitempty"`
 	// Tool names the tool call that the event is about, by CallKey; "" where the host
 	// says too little.
 	Tool string `json:"tool,omitempty"`

@@ -78,11 +78,16 @@ func (p Callers) AgentOf(ctx context.Context, call session.HookCall) []int {
 // near returns the part of a chain in which an agent is looked for.
 func near(chain []proc.Process) []proc.Process { return chain[:min(len(chain), maxDistance+1)] }
 
-// IsLive reports whether a session of that kind and host session id is connected.
-func (p Callers) IsLive(kind bridge.AgentKind, hostID string) bool {
+// Live returns the connected session of that kind and host session id.
+func (p Callers) Live(kind bridge.AgentKind, hostID string) (*session.Session, bool) {
 	p.Lock()
 	defer p.Unlock()
-	_, live := p.Roster.ByHost(kind, hostID)
+	return p.Roster.ByHost(kind, hostID)
+}
+
+// IsLive reports whether a session of that kind and host session id is connected.
+func (p Callers) IsLive(kind bridge.AgentKind, hostID string) bool {
+	_, live := p.Live(kind, hostID)
 	return live
 }
 
@@ -142,4 +147,41 @@ func (p Callers) StartsUnknown(s *session.Session, call session.HookCall) bool {
 		}
 	}
 	return true
+}
+
+// Prompter is a session whose agent asks for permission.
+type Prompter struct {
+	Name, Cwd string
+	AgentPID  int
+	Threads   bool // a background server runs it, which tells of its prompts itself
+}
+
+// Prompter returns what a permission prompt needs to know of the session that a call
+// comes from. It is not ok for a delegated job's own session, and where the call is of
+// another conversation.
+func (p Callers) Prompter(s *session.Session, call session.HookCall) (found Prompter, ok bool) {
+	p.Lock()
+	defer p.Unlock()
+	if s.Host == session.HostRunner || s.SessionID != call.SessionID {
+		return Prompter{}, false
+	}
+	return Prompter{Name: s.Name, Cwd: s.Cwd, AgentPID: s.AgentPID, Threads: s.Host == session.HostServer}, true
+}
+
+// Thread is a live session that a background server of codex's runs.
+type Thread struct {
+	ID     string // the host session id
+	Folder string // where its codex keeps its state
+}
+
+// Threads lists the threads that are known.
+func (p Callers) Threads() (threads []Thread) {
+	p.Lock()
+	defer p.Unlock()
+	for _, s := range p.Roster.Live() {
+		if s.Kind == bridge.Codex && s.Host == session.HostServer && s.SessionID != "" && s.CLIDataDir != "" {
+			threads = append(threads, Thread{ID: s.SessionID, Folder: s.CLIDataDir})
+		}
+	}
+	return threads
 }

@@ -39,6 +39,10 @@ type Hooks struct {
 	// The last ends of a step and of a turn, and when mail was last given to the
 	// host, Unix epoch milliseconds.
 	lastStep, lastStop, begun int64
+
+	turn    string // the host's id of the prompt that its turn began with, "" for not known
+	turnAt  int64  // when that id was first heard, Unix epoch milliseconds
+	hasNext bool   // a prompt was typed in that turn: the next turn begins with it
 }
 
 // NewHooks is of a session to which an earlier broker may have given some.
@@ -134,9 +138,23 @@ func (h *Hooks) HasBegun(lastActive, now, within int64) bool {
 func (h *Hooks) Announced() map[string]int64 { return maps.Clone(h.announced) }
 
 // Sign takes in a sign of the session, and returns the ones before it.
-func (h *Hooks) Sign(event session.Event, lastActive, settle, now int64) mail.Signs {
+func (h *Hooks) Sign(call session.HookCall, lastActive, settle, now int64) mail.Signs {
 	before := mail.Signs{Active: lastActive, Step: h.lastStep, Stop: h.lastStop, Settle: settle}
-	switch event {
+	switch {
+	case call.PromptID != "" && call.PromptID == h.turn:
+		before.Turn = h.turnAt
+		h.hasNext = h.hasNext || call.Event == session.EventPrompt
+	case call.PromptID != "" && h.hasNext: // it began when the turn before ended
+		before.Turn = h.lastStop
+		h.turn, h.turnAt, h.hasNext = call.PromptID, h.lastStop, false
+	case call.PromptID != "":
+		h.turn, h.turnAt = call.PromptID, now
+	case h.hasNext: // a sign without a turn is of that one
+		before.Turn = h.lastStop
+	}
+	switch call.Event {
+	case session.EventStart, session.EventEnd, session.EventInterrupt:
+		h.hasNext = h.hasNext && call.Source == "compact"
 	case session.EventTool:
 		h.lastStep = now
 	case session.EventStop:
@@ -145,6 +163,10 @@ func (h *Hooks) Sign(event session.Event, lastActive, settle, now int64) mail.Si
 	}
 	return before
 }
+
+// HasNext reports whether the end of the present turn is followed by another turn at
+// once: a prompt was typed while the host worked. No hook tells of that turn's start.
+func (h *Hooks) HasNext() bool { return h.hasNext }
 
 // Shown ends the wake by a message that the host showed.
 func (h *Hooks) Shown(message string) {

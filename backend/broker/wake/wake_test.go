@@ -165,10 +165,47 @@ func TestCHT_20_ATurnMayBeAboutToBegin(t *testing.T) {
 
 func TestMSG_06_SignsAreThoseBeforeThisOne(t *testing.T) {
 	var h Hooks
-	h.Sign(session.EventTool, 0, 9, 10)
-	h.Sign(session.EventStop, 10, 9, 20)
-	if got, want := h.Sign(session.EventTool, 20, 9, 30), (mail.Signs{Active: 20, Step: 10, Stop: 20, Settle: 9}); got != want {
+	h.Sign(session.HookCall{Event: session.EventTool}, 0, 9, 10)
+	h.Sign(session.HookCall{Event: session.EventStop}, 10, 9, 20)
+	if got, want := h.Sign(session.HookCall{Event: session.EventTool}, 20, 9, 30), (mail.Signs{Active: 20, Step: 10, Stop: 20, Settle: 9}); got != want {
 		t.Errorf("signs %+v, want %+v", got, want)
+	}
+}
+
+// A prompt that is typed in a turn comes with the id of that turn. The turn that begins
+// with it has another id, and no hook tells of its start.
+func TestRWM_21_TheTurnOfATypedPromptBeganWhenTheTurnBeforeEnded(t *testing.T) {
+	var h Hooks
+	now := int64(0)
+	turn := func(event session.Event, prompt, source string) int64 {
+		now += 10
+		return h.Sign(session.HookCall{Event: event, PromptID: prompt, Source: source}, 0, 0, now).Turn
+	}
+	for i, tt := range []struct {
+		event          session.Event
+		prompt, source string
+		turn           int64
+		hasNext        bool
+	}{
+		{session.EventPrompt, "p1", "", 0, false},
+		{session.EventTool, "p1", "", 10, false},
+		{session.EventPrompt, "p1", "", 10, true}, // typed meanwhile
+		{session.EventStop, "p1", "", 10, true},   // at 40
+		{"", "", "", 40, true},                    // a tool call without an event
+		{session.EventTool, "p2", "", 40, false},
+		{session.EventStop, "p2", "", 40, false},
+		{session.EventPrompt, "p3", "", 0, false},
+		{session.EventPrompt, "p3", "", 80, true},
+		{session.EventStart, "", "compact", 70, true},
+		{session.EventInterrupt, "p3", "", 80, false},
+		{session.EventPrompt, "p4", "", 0, false},
+		{session.EventPrompt, "p4", "", 120, true},
+		{session.EventStart, "", "clear", 70, false},
+		{session.EventTool, "", "", 0, false}, // a host that does not say
+	} {
+		if got := turn(tt.event, tt.prompt, tt.source); got != tt.turn || h.HasNext() != tt.hasNext {
+			t.Errorf("sign %d, %s of %s: its turn began at %d, want %d; another follows: %t, want %t", i, tt.event, tt.prompt, got, tt.turn, h.HasNext(), tt.hasNext)
+		}
 	}
 }
 

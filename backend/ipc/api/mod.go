@@ -38,16 +38,18 @@ type ModEvent string
 
 // The events: a prompt was entered and its turn began; claude did not take it, or
 // took it out of its queue again; a turn of the user is under way; the
-// conversation is another one; the main turn has ended.
+// conversation is another one; the main turn has ended, or has begun.
 const (
 	ModEntered   ModEvent = "entered"
 	ModDropped   ModEvent = "dropped"
 	ModBusy      ModEvent = "busy"
 	ModMoved     ModEvent = "moved"
 	ModTurnEnded ModEvent = "turn-ended"
+
+	ModTurnStarted ModEvent = "turn-started"
 )
 
-// ModReport says what became of a prompt, or that the turn has ended, which names
+// ModReport says what became of a prompt, or that a turn has ended or begun, which names
 // no message.
 type ModReport struct {
 	Event     ModEvent `json:"event"`
@@ -55,7 +57,7 @@ type ModReport struct {
 	Recipient string   `json:"recipient,omitempty"`
 	SessionID string   `json:"session"`
 	Detail    string   `json:"detail,omitempty"` // the transcript's id of the prompt, or why
-	// At is when the turn ended, Unix epoch milliseconds: another may have begun
+	// At is when the turn ended or began, Unix epoch milliseconds: another may have begun
 	// before the report comes.
 	At int64 `json:"at,omitempty"`
 }
@@ -63,7 +65,7 @@ type ModReport struct {
 // Check refuses a report that says nothing.
 func (r ModReport) Check() error {
 	switch r.Event {
-	case ModTurnEnded:
+	case ModTurnEnded, ModTurnStarted:
 		return bridge.CheckID("the host session id", r.SessionID)
 	case ModEntered, ModDropped, ModBusy, ModMoved:
 	default:

@@ -3,8 +3,8 @@
 // Written by `bridge install`; `bridge uninstall` takes it away.
 //
 // One child process for each conversation streams JSON lines: a prompt to enter,
-// or the line to show. What became of a prompt, and that a turn has ended, goes
-// back by a short call of the same program. A prompt is entered only into the
+// or the line to show. What became of a prompt, and that a turn has begun or ended,
+// goes back by a short call of the same program. A prompt is entered only into the
 // conversation that it names, only between turns and only while it is fresh;
 // else it is refused, and the broker keeps it. Where nobody sits at a composer
 // nothing is started. Only events of claude 2.1.287 are used: one that it does
@@ -47,8 +47,12 @@ export function register(on) {
     return answer
   })
 
-  on("turn.start", ($, e, next) => {
-    if (e.agentId === undefined) mod.turn = e.turnId
+  // No hook tells of a turn that begins with a prompt typed in the turn before.
+  on("turn.start", async ($, e, next) => {
+    if (e.agentId === undefined) {
+      mod.turn = e.turnId
+      if (mod.session !== "") report($, mod, { event: "turn-started", session: mod.session, at: await $.clock.now() })
+    }
     return next(e)
   })
 
