@@ -28,7 +28,9 @@ func TestSEC_03_WhatIsAllowedStaysInTheSandbox(t *testing.T) {
 			spec.Access, spec.Sandbox, spec.Prompt = job.AccessAsk, []string{self, "probe-sandbox"}, drivertest.Prompt("writes")
 			j := drivertest.Start(t, b, spec)
 			asked := 0
+			var heard []string
 			for event := range j.Run.Events() {
+				heard = append(heard, fmt.Sprintf("%T %+v", event, event))
 				if question, is := event.(job.Asked); is {
 					asked++
 					if question.Question.LeavesSandbox != leaves {
@@ -44,7 +46,7 @@ func TestSEC_03_WhatIsAllowedStaysInTheSandbox(t *testing.T) {
 				t.Errorf("it asked %d times, want 2", asked)
 			}
 			if exists(outside) != leaves {
-				t.Errorf("outside is written: %t, want %t", exists(outside), leaves)
+				t.Errorf("outside is written: %t, want %t; heard:\n%s", exists(outside), leaves, strings.Join(heard, "\n"))
 			}
 			if !exists(filepath.Join(spec.Folder, "inside")) {
 				t.Error("what was allowed in its folder was not done")
