@@ -12,7 +12,7 @@ import { browserPorts, sharedEvents } from './stream';
 const COUNT_LIFE = 60_000;
 
 class Page {
-  live: Snapshot = $state.raw({ phase: 'loading', state: null, offlineSince: null });
+  live: Snapshot = $state.raw({ phase: 'loading', state: null, offlineSince: null, reason: '' });
   /** The newest messages, newest first. */
   messages = $derived(joinNotifications(this.live.state?.messages ?? []));
   #sessions = $derived.by(() => {
