@@ -335,6 +335,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // stranger learns nothing, not even which paths there are.
 func (d *Dashboard) serve(w *response, r *http.Request) error {
 	if err := d.guard.Caller(r); err != nil {
+		w.Header().Set("Connection", "close") // the look is once a connection: the next one is looked at anew
 		return err
 	}
 	if err := d.guard.Host(r); err != nil {

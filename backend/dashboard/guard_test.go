@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/connect"
 	"bridge/backend/dashboard/guard"
@@ -613,6 +614,40 @@ func TestSEC_01_ABrowserThatIsExpectedNeedsNoKey(t *testing.T) {
 	w.tickets.Expect()
 	w.clock.Advance(30 * time.Second)
 	refused(t, "one that comes too late", enter(), http.StatusForbidden)
+}
+
+// Whose a connection is may be unclear for a moment, as while its program starts another.
+// That refusal ends with its connection: a browser keeps one for minutes.
+func TestSEC_01_ARefusedConnectionIsClosedAndTheNextIsLookedAt(t *testing.T) {
+	for name, tt := range map[string]struct {
+		job    string
+		err    error
+		status int
+	}{
+		"it could not be told whose it is": {"", bridge.Errorf(bridge.Unavailable, "more than one program has this connection open: try again"), http.StatusServiceUnavailable},
+		"it is a job's":                    {"codex-job-1", nil, http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			looks := 0
+			w := newWorld(t, func(o *Options) {
+				o.JobOf = func(net.Conn) (string, error) {
+					if looks++; looks == 1 {
+						return tt.job, tt.err
+					}
+					return "", nil
+				}
+			})
+			refused(t, "the first connection", w.get("/api/state"), tt.status)
+			for range 2 {
+				if a := w.get("/api/state"); a.status != http.StatusOK {
+					t.Errorf("the next connection: status %d: %s", a.status, a.body)
+				}
+			}
+			if looks != 2 {
+				t.Errorf("%d looks, want one for each connection: 2", looks)
+			}
+		})
+	}
 }
 
 func TestSEC_01_ANewLinkEndsTheOldOneAndItsTickets(t *testing.T) {

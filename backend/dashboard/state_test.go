@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -93,6 +94,54 @@ func (w *world) mark(stage bridge.Stage, id, recipient string, at int64, evidenc
 		w.t.Fatal(err)
 	}
 	w.broker.changed()
+}
+
+// The state has all its members, or the answer is a refusal in a sentence: nothing between
+// the two, however little of Bridge is there yet.
+func TestAStateIsWholeOrRefused(t *testing.T) {
+	var whole map[string]any
+	if err := json.Unmarshal([]byte(furnished(t).get("/api/state").body), &whole); err != nil {
+		t.Fatal(err)
+	}
+	brokerSays := func(err error) func(*world) { return func(w *world) { w.broker.fail = err } }
+	readerSays := func(err error) func(*Options) {
+		return func(o *Options) { o.Reader = func(context.Context) (Reader, error) { return nil, err } }
+	}
+	for name, tt := range map[string]struct {
+		options func(*Options)
+		then    func(*world)
+		status  int
+	}{
+		"no jobs":               {func(o *Options) { o.Jobs = nil }, nil, 200},
+		"no broker":             {offline, nil, 200},
+		"a broker that ends":    {nil, brokerSays(bridge.Errorf(bridge.Unavailable, "the broker is ending")), 200},
+		"nothing stored yet":    {readerSays(fs.ErrNotExist), nil, 200},
+		"a broker in trouble":   {nil, brokerSays(bridge.Errorf(bridge.Storage, "the disk is full")), 503},
+		"an unreadable store":   {readerSays(bridge.Errorf(bridge.Storage, "the store is damaged")), nil, 503},
+		"a store that is newer": {readerSays(bridge.Errorf(bridge.Unsupported, "the store is newer")), nil, 501},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(o *Options) {
+				if tt.options != nil {
+					tt.options(o)
+				}
+			})
+			if tt.then != nil {
+				tt.then(w)
+			}
+			a := w.get("/api/state")
+			if tt.status != http.StatusOK {
+				refused(t, "the state", a, tt.status)
+				return
+			}
+			got := decode[map[string]any](t, a)
+			for member := range whole {
+				if got[member] == nil {
+					t.Errorf("the member %q is missing or null: %s", member, a.body)
+				}
+			}
+		})
+	}
 }
 
 // TestTheShapesAreThoseOfTheGoldenFiles keeps server and page in step: the

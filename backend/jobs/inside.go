@@ -20,7 +20,8 @@ func (j *core) JobOf(process job.Process) (string, error) {
 }
 
 // JobOfConn is JobOf for the process at the other end of a TCP connection. It also fails
-// with Denied when the connection is open in no process, or in more than one.
+// with Unavailable when the connection is open in no process, or in more than one: a
+// program that has just started another one has it open twice for a moment.
 func (j *core) JobOfConn(conn net.Conn) (string, error) {
 	return j.known(j.trees.JobOfConn(conn))
 }
@@ -38,11 +39,11 @@ func errNobody(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, sandbox.ErrNoHolder):
-		return bridge.WithCause(bridge.Denied, err, "Bridge cannot tell which program opened this connection, so it is refused while a delegated job runs")
+		return bridge.WithCause(bridge.Unavailable, err, "Bridge cannot tell which program opened this connection, so it is refused while a delegated job runs: try again")
 	case errors.Is(err, sandbox.ErrLowered):
 		return bridge.WithCause(bridge.Denied, err, "a delegated job may have started this program: "+sandbox.ErrLowered.Error())
 	case errors.Is(err, sandbox.ErrManyHolders):
-		return bridge.WithCause(bridge.Denied, err, "more than one program has this connection open, so it is refused while a delegated job runs")
+		return bridge.WithCause(bridge.Unavailable, err, "more than one program has this connection open, so it is refused while a delegated job runs: try again")
 	}
 	return bridge.WithCause(bridge.Denied, err, "the program that opened this connection has ended, so it is refused while a delegated job runs")
 }

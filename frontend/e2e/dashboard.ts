@@ -138,9 +138,12 @@ export async function settled(page: Page, place: string): Promise<void> {
   }
 }
 
-/** What the dashboard knows now. */
-export async function stateOf(page: Page): Promise<State> {
-  const response = await page.request.get('/api/state');
+/** What the dashboard of an origin, or of the test, knows now. It answers 503 where it is to be asked again. */
+export async function stateOf(page: Page, origin = ''): Promise<State> {
+  let response = await page.request.get(`${origin}/api/state`);
+  const again = async () => (response = await page.request.get(`${origin}/api/state`)).status();
+  if (response.status() === 503) await expect.poll(again).not.toBe(503);
+  if (!response.ok()) throw new Error(`the state answered ${response.status()}: ${await response.text()}`);
   return (await response.json()) as State;
 }
 

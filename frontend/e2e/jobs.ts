@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test as base, type Page } from '@playwright/test';
-import type { Run, RunStatus, State } from '../src/lib/api';
-import { BINARY, start, stop, unique } from './dashboard';
+import type { Run, RunStatus } from '../src/lib/api';
+import { BINARY, start, stateOf, stop, unique } from './dashboard';
 import { Session } from './session';
 
 const CODEX = fileURLToPath(new URL('codex.mjs', import.meta.url));
@@ -52,7 +52,7 @@ export class Jobs {
   }
 
   async runs(): Promise<Run[]> {
-    return ((await (await this.page.request.get('/api/state')).json()) as State).runs;
+    return (await stateOf(this.page)).runs;
   }
 
   async reaches(job: string, status: RunStatus): Promise<void> {

@@ -2,19 +2,14 @@
 // only where BRIDGE_PICTURES names the folder for them.
 
 import { join } from 'node:path';
-import { expect, test, type Page } from '@playwright/test';
-import type { State } from '../src/lib/api';
-import { BINARY, start, stop } from './dashboard';
+import { expect, test } from '@playwright/test';
+import { BINARY, start, stateOf, stop } from './dashboard';
 
 const folder = process.env['BRIDGE_PICTURES'] ?? '';
 test.skip(folder === '', 'BRIDGE_PICTURES names no folder');
 
 /** How long the demo plays before: so much is then in the lanes. */
 const PLAYS = 300_000;
-
-async function state(page: Page): Promise<State> {
-  return (await (await page.request.get('/api/state')).json()) as State;
-}
 
 test('the pictures of the README', async ({ browser }) => {
   test.setTimeout(600_000);
@@ -27,12 +22,12 @@ test('the pictures of the README', async ({ browser }) => {
     await page.goto(url);
     await page.waitForURL((at) => !at.pathname.startsWith('/launch'));
     const find = async () => {
-      const { runs, approvals } = await state(page);
+      const { runs, approvals } = await stateOf(page);
       const ended = runs.some((r) => r.status === 'finished');
       return ended && approvals.some((a) => a.state === 'asked') && Date.now() - began > PLAYS;
     };
     await expect.poll(find, { timeout: 480_000 }).toBe(true);
-    const reviewed = (await state(page)).runs.find((r) => r.status === 'finished');
+    const reviewed = (await stateOf(page)).runs.find((r) => r.status === 'finished');
     for (const scheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme: scheme });
       const shoot = async (name: string, place: string, ready: string) => {

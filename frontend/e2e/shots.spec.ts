@@ -5,8 +5,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
-import type { State } from '../src/lib/api';
-import { BINARY, expect, start, stop } from './dashboard';
+import { BINARY, expect, start, stateOf, stop } from './dashboard';
 import { PLACES, SIZES } from './fits';
 import { full } from './full';
 import { test } from './fresh';
@@ -51,14 +50,12 @@ test('pictures of every page of the demo and of a full Bridge', async ({ page })
   try {
     await page.goto(url);
     await page.waitForURL((at) => !at.pathname.startsWith('/launch'));
-    const state = async () =>
-      (await (await page.request.get(new URL('/api/state', url).href)).json()) as State;
     const find = async () => {
-      const { runs, needs } = await state();
+      const { runs, needs } = await stateOf(page, new URL(url).origin);
       return runs.some((r) => r.status === 'finished') && needs.length === 3;
     };
     await expect.poll(find, { timeout: 120_000 }).toBe(true);
-    const { runs } = await state();
+    const { runs } = await stateOf(page, new URL(url).origin);
     const job = (status: string) => runs.find((r) => r.status === status)?.job ?? '';
     const more = {
       session: 'sessions/api',

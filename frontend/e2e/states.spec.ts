@@ -111,6 +111,20 @@ test('DSK-06 offline says since when and keeps the last data greyed', async ({ p
   await expect(page.getByText('Bridge does not answer')).toHaveCount(0);
 });
 
+test('DSK-06 a refusal that passes is told in its own words, and the page goes on by itself', async ({
+  page,
+}) => {
+  await open(page, 'overview');
+  const error = 'more than one program has this connection open: try again';
+  await page.route('**/api/state', (route) => route.fulfill({ status: 503, json: { error } }));
+  await lookAgain(page);
+  const banner = page.getByRole('status').filter({ hasText: 'Bridge cannot show its state since' });
+  await expect(banner).toContainText(error);
+  await expect(page.getByText('Refused.')).toHaveCount(0);
+  await page.unroute('**/api/state');
+  await expect(banner).toHaveCount(0);
+});
+
 test('DSK-06 a broker that is down is told apart, also on Needs you', async ({ page }) => {
   const offline: Need = {
     ...waitsFor(1000, 'nobody'),

@@ -1,3 +1,4 @@
+import { stateOf } from './dashboard';
 import { looksRight } from './looks';
 import { expect, test } from './jobs';
 
@@ -54,8 +55,6 @@ test('SEC-06 a request, a change and a log show what is hidden in them', async (
 test('RWM-18 what is approved is what was asked, byte for byte', async ({ jobs, page }) => {
   const job = await jobs.give([`ask ${REQUEST}`, 'answer Done.']);
   await jobs.reaches(job, 'waiting');
-  const state = (await (await page.request.get('/api/state')).json()) as {
-    approvals: { job: string; detail: string }[];
-  };
+  const state = await stateOf(page);
   expect(state.approvals.find((one) => one.job === job)?.detail).toBe(REQUEST);
 });

@@ -6,8 +6,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect, test, type Page } from '@playwright/test';
-import type { State } from '../src/lib/api';
-import { BINARY, start, stop } from './dashboard';
+import { BINARY, start, stateOf, stop } from './dashboard';
 import { fitsEverywhere } from './fits';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -36,8 +35,6 @@ class Walk {
     console.log(`${this.steps}. ${words}: ${((Date.now() - this.#began) / 1000).toFixed(1)} s`);
   }
 }
-
-const state = async (page: Page) => (await (await page.request.get('/api/state')).json()) as State;
 
 test('DSK-06 a stranger allows, reads, comments and applies in the demo, in ten steps, and sees the rest', async ({
   browser,
@@ -81,7 +78,7 @@ test('DSK-06 a stranger allows, reads, comments and applies in the demo, in ten 
       await file.getByRole('button', { name: 'Keep the comment' }).click();
     });
     const endedAt = async () =>
-      (await state(page)).runs.find((run) => run.title === 'Show what changed in the cart')?.endedAt ?? 0;
+      (await stateOf(page)).runs.find((run) => run.title === 'Show what changed in the cart')?.endedAt ?? 0;
     const before = await endedAt();
     await walk.step('sends it', () => page.getByRole('button', { name: 'Send as one message' }).click());
     await expect(page.getByText(/Queued: it (goes on with this now|stands in line)/)).toBeVisible();
@@ -108,7 +105,7 @@ test('DSK-06 a stranger allows, reads, comments and applies in the demo, in ten 
 /** What else the demo shows within a minute: steps, another diff, a question, a decision's history. */
 async function seeTheRest(page: Page): Promise<void> {
   const main = page.getByRole('main');
-  const { runs } = await state(page);
+  const { runs } = await stateOf(page);
   const [cart, guide] = ['Show what changed', 'Document'].map((words) =>
     runs.find((r) => r.title.startsWith(words)),
   );

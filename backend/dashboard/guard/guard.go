@@ -118,7 +118,9 @@ func callerIn(r *http.Request) caller {
 	return caller{}
 }
 
-// Caller refuses what comes from inside a job or from another user. It fails with Denied.
+// Caller refuses what comes from inside a job or from another user. It fails with Denied,
+// and with Unavailable when whose the connection is could not be told: the connection is
+// to be closed then, so that the caller's next one is looked at anew.
 func (g *Guard) Caller(r *http.Request) error { return callerIn(r).err }
 
 // Host refuses every Host but the loopback names with the very port on which

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Refused, Unreachable, type State, type Work } from './api';
+import { Failed, Refused, Unreachable, type State, type Work } from './api';
 import { backoff, COALESCE, Live, type EventPort } from './live';
 import { state } from './sample';
 
@@ -134,6 +134,24 @@ describe('live state', () => {
     up = true;
     await vi.advanceTimersByTimeAsync(backoff(0, 0.5) + 1);
     expect([live.snapshot.phase, ports.opened]).toEqual(['live', 2]);
+  });
+
+  it('says why Bridge answers without a state, and looks again by itself', async () => {
+    const answers = [
+      () => Promise.reject(new Failed('more than one program has this connection open', 503)),
+      () => Promise.reject(new Unreachable('gone')),
+      () => Promise.resolve(state()),
+    ];
+    const { live } = play(() => (answers.shift() ?? (() => Promise.resolve(state())))());
+    await settle();
+    expect(live.snapshot).toMatchObject({
+      phase: 'offline',
+      reason: 'more than one program has this connection open',
+    });
+    await vi.advanceTimersByTimeAsync(backoff(0, 0.5) + 1);
+    expect(live.snapshot).toMatchObject({ phase: 'offline', reason: '' });
+    await vi.advanceTimersByTimeAsync(backoff(1, 0.5) + 1);
+    expect(live.snapshot).toMatchObject({ phase: 'live', reason: '', offlineSince: null });
   });
 
   it('tells a broker that is down from a server that is down', async () => {

@@ -2,7 +2,7 @@
 // something changed, then the state is fetched. It knows nothing of Svelte, so
 // that its timing is tested with a fake clock.
 
-import { Refused, type State, type Work } from './api';
+import { Failed, Refused, type State, type Work } from './api';
 
 export type Phase = 'loading' | 'live' | 'offline' | 'refused';
 
@@ -12,6 +12,8 @@ export interface Snapshot {
   state: State | null;
   /** Since when the page or the broker is without connection, else null. */
   offlineSince: number | null;
+  /** Why Bridge answered without a state, in a sentence of its own; '' where it did not answer. */
+  reason: string;
 }
 
 export interface EventPort {
@@ -46,7 +48,7 @@ export function backoff(attempt: number, random: number): number {
 }
 
 export class Live {
-  snapshot: Snapshot = { phase: 'loading', state: null, offlineSince: null };
+  snapshot: Snapshot = { phase: 'loading', state: null, offlineSince: null, reason: '' };
   #ports: LivePorts;
   #onChange: (s: Snapshot) => void;
   #closeEvents: (() => void) | null = null;
@@ -132,10 +134,11 @@ export class Live {
         phase: down ? 'offline' : 'live',
         state,
         offlineSince: down ? this.#since() : null,
+        reason: '',
       });
     } catch (error) {
       if (error instanceof Refused) this.#set({ phase: 'refused' });
-      else this.#lost();
+      else this.#lost(error instanceof Failed ? error.message : '');
     } finally {
       this.#fetching = false;
     }
@@ -144,8 +147,8 @@ export class Live {
     this.#requestFetch(COALESCE);
   }
 
-  #lost(): void {
-    this.#set({ phase: 'offline', offlineSince: this.#since() });
+  #lost(reason: string): void {
+    this.#set({ phase: 'offline', offlineSince: this.#since(), reason });
     // An open stream without a state to show is no connection either.
     if (this.#closeEvents === null) return;
     this.#disconnect();

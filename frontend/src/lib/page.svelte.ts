@@ -4,14 +4,15 @@
 import { tick } from 'svelte';
 import { joinNotifications } from '../features/messages/messages';
 import { api, type State, type Work } from './api';
-import { Live, openEventSource, type Snapshot } from './live';
+import { Live, type Snapshot } from './live';
 import { href, parseRoute, type Place } from './route';
+import { browserPorts, sharedEvents } from './stream';
 
 /** How long the count of the last hour's messages is good for, in ms. */
 const COUNT_LIFE = 60_000;
 
 class Page {
-  live: Snapshot = $state.raw({ phase: 'loading', state: null, offlineSince: null });
+  live: Snapshot = $state.raw({ phase: 'loading', state: null, offlineSince: null, reason: '' });
   /** The newest messages, newest first. */
   messages = $derived(joinNotifications(this.live.state?.messages ?? []));
   #sessions = $derived.by(() => {
@@ -33,7 +34,7 @@ class Page {
   #connection = new Live(
     {
       fetchState: api.state,
-      openEvents: openEventSource,
+      openEvents: sharedEvents(browserPorts()),
       now: Date.now,
       random: Math.random,
       told: (revision) => (this.latest = revision),
