@@ -48,7 +48,9 @@ export const test = base.extend<{ fresh: Fresh }>({
         mode: 0o755,
       });
     }
-    const env = { HOME: home, PATH: bin };
+    // The broker finds agents as a new terminal of the user's does.
+    await writeFile(join(home, '.profile'), `export PATH='${bin}'\n`);
+    const env = { HOME: home, PATH: bin, SHELL: '/bin/sh' };
     const port = await ownPort();
     const serve = () => start(BINARY, ['serve', '--port', port], env);
     let { url, child } = await serve();
