@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -329,6 +330,10 @@ func (d *drive) event(event job.Event) {
 	switch e := event.(type) {
 	case job.Spawned:
 		d.state.Processes, d.state.Layer, d.state.Tracking = e.Processes, d.layer(e.Floor), d.tracking(e.Processes)
+		if e.Floor != job.FloorNone && d.spec.Access != job.AccessRead {
+			d.line("+ This job can write in " + strings.Join(append([]string{d.place.folder}, d.place.writable...), ", ") +
+				" and in a temporary folder of its own ($TMPDIR). Other files are refused.")
+		}
 		d.keep(true)
 		d.at(StepSpawned)
 	case job.Opened:
