@@ -56,7 +56,7 @@ func FileCallOf(number int32, args [6]uint64) (FileCall, bool) {
 		call.Paths = append(call.Paths, uintptr(args[path]))
 	}
 	if call.Does == OpenCall {
-		call.Flags, call.Mode = int(int32(args[fileCalls[i].flags])), uint32(args[fileCalls[i].flags+1]) //nolint:gosec // as the kernel takes them
+		call.Flags, call.Mode = int(int32(args[fileCalls[i].flags])), uint32(args[fileCalls[i].flags+1])
 	}
 	return call, true
 }
@@ -83,7 +83,7 @@ func leaveFileCalls() []unix.SockFilter {
 		}
 		then := append(checks, give(unix.SECCOMP_RET_USER_NOTIF))
 		if call.folder >= 0 {
-			then = append([]unix.SockFilter{argument(call.folder), jump(unix.BPF_JEQ, atWorkingFolder, 0, uint8(len(then)))}, then...) //nolint:gosec // few
+			then = append([]unix.SockFilter{argument(call.folder), jump(unix.BPF_JEQ, atWorkingFolder, 0, uint8(len(then)))}, then...)
 		}
 		filter = append(filter, onCall(call.number, then...)...)
 	}
@@ -94,7 +94,7 @@ func leaveFileCalls() []unix.SockFilter {
 // argument loads the low half of a call's argument.
 func argument(index int) unix.SockFilter {
 	return load(callArgument + nextArgument*uint32(max(index, 0)))
-} //nolint:gosec // few
+}
 
 // ioctlABI is the first Landlock that bounds requests to devices (kernel 6.10).
 const ioctlABI = 5

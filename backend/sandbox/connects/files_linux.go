@@ -67,7 +67,7 @@ func readPath(thread int, address uintptr) (string, bool) {
 	const page = 4096 // what is behind a page may be missing
 	var path []byte
 	for len(path) <= longestPath {
-		size := min(longestPath+1-len(path), page-int(address%page)) //nolint:gosec // less than a page
+		size := min(longestPath+1-len(path), page-int(address%page))
 		if len(path) == 0 {
 			size = min(size, len(devices)) // most paths end here
 		}
@@ -75,7 +75,7 @@ func readPath(thread int, address uintptr) (string, bool) {
 		if err != nil {
 			return "", false
 		}
-		address += uintptr(size) //nolint:gosec // as above
+		address += uintptr(size)
 		path = append(path, part...)
 		if end := bytes.IndexByte(path, 0); end >= 0 {
 			path = path[:end]
@@ -99,8 +99,8 @@ type addition struct {
 
 // hand answers a call with a descriptor of its own for the file.
 func hand(listener int, call notification, fd, flags int) {
-	given := addition{ID: call.ID, Flags: unix.SECCOMP_ADDFD_FLAG_SEND, Source: uint32(fd), NewFlags: uint32(flags & unix.O_CLOEXEC)} //nolint:gosec // as the kernel takes them
-	if number := control(listener, unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&given)); number != 0 {                             //nolint:gosec // as the kernel takes it
+	given := addition{ID: call.ID, Flags: unix.SECCOMP_ADDFD_FLAG_SEND, Source: uint32(fd), NewFlags: uint32(flags & unix.O_CLOEXEC)}
+	if number := control(listener, unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&given)); number != 0 { //nolint:gosec // as the kernel takes it
 		reply(listener, call, number) // it has too many files open, or has ended
 	}
 }
@@ -109,19 +109,19 @@ func hand(listener int, call notification, fd, flags int) {
 // the terminal of this process.
 func peerOf(first *os.File, flags int) (int, unix.Errno) {
 	flags = flags&(unix.O_ACCMODE|unix.O_NONBLOCK) | unix.O_NOCTTY | unix.O_CLOEXEC
-	fd, _, number := unix.Syscall(unix.SYS_IOCTL, first.Fd(), unix.TIOCGPTPEER, uintptr(flags)) //nolint:gosec // as the kernel takes it
+	fd, _, number := unix.Syscall(unix.SYS_IOCTL, first.Fd(), unix.TIOCGPTPEER, uintptr(flags))
 	return int(fd), number
 }
 
 // openPeer opens the second end of a terminal for a process that has the first.
 func (s *Supervisor) openPeer(listener int, call notification) {
-	first, err := copyOf(int(call.PID), int(int32(call.Args[0]))) //nolint:gosec // as the kernel takes it
+	first, err := copyOf(int(call.PID), int(int32(call.Args[0])))
 	if err != nil {
 		reply(listener, call, errnoOf(err))
 		return
 	}
 	defer first.Close()
-	flags := int(int32(call.Args[2])) //nolint:gosec // as the kernel takes it
+	flags := int(int32(call.Args[2]))
 	if !waits(listener, call) {
 		return
 	}

@@ -20,11 +20,26 @@ func Caches(spec job.Spec) string { return filepath.Join(Temporary(spec), caches
 
 // cacheVariables name the folders of caches, and their names below Caches.
 var cacheVariables = []struct{ variable, folder string }{
-	{"GOCACHE", "go-build"}, {"GOLANGCI_LINT_CACHE", "golangci-lint"}, {"STATICCHECK_CACHE", "staticcheck"},
-	{"npm_config_cache", "npm"}, {"YARN_CACHE_FOLDER", "yarn"}, {"YARN_GLOBAL_FOLDER", "yarn-global"}, {"PNPM_HOME", "pnpm"},
-	{"COREPACK_HOME", "corepack"}, {"BUN_INSTALL_CACHE_DIR", "bun"}, {"DENO_DIR", "deno"},
-	{"PIP_CACHE_DIR", "pip"}, {"UV_CACHE_DIR", "uv"}, {"POETRY_CACHE_DIR", "poetry"}, {"PIPENV_CACHE_DIR", "pipenv"}, {"PRE_COMMIT_HOME", "pre-commit"},
-	{"CCACHE_DIR", "ccache"}, {"SCCACHE_DIR", "sccache"}, {"GRADLE_USER_HOME", "gradle"}, {"NUGET_PACKAGES", "nuget"}, {"COMPOSER_CACHE_DIR", "composer"},
+	{"GOCACHE", "go-build"},
+	{"GOLANGCI_LINT_CACHE", "golangci-lint"},
+	{"STATICCHECK_CACHE", "staticcheck"},
+	{"npm_config_cache", "npm"},
+	{"YARN_CACHE_FOLDER", "yarn"},
+	{"YARN_GLOBAL_FOLDER", "yarn-global"},
+	{"PNPM_HOME", "pnpm"},
+	{"COREPACK_HOME", "corepack"},
+	{"BUN_INSTALL_CACHE_DIR", "bun"},
+	{"DENO_DIR", "deno"},
+	{"PIP_CACHE_DIR", "pip"},
+	{"UV_CACHE_DIR", "uv"},
+	{"POETRY_CACHE_DIR", "poetry"},
+	{"PIPENV_CACHE_DIR", "pipenv"},
+	{"PRE_COMMIT_HOME", "pre-commit"},
+	{"CCACHE_DIR", "ccache"},
+	{"SCCACHE_DIR", "sccache"},
+	{"GRADLE_USER_HOME", "gradle"},
+	{"NUGET_PACKAGES", "nuget"},
+	{"COMPOSER_CACHE_DIR", "composer"},
 	{"XDG_CACHE_HOME", "xdg"},
 }
 
@@ -56,7 +71,7 @@ func DropCaches(stateFolder string) error {
 	if err != nil {
 		return fmt.Errorf("remove the caches of a job: %w", err)
 	}
-	defer root.Close()
+	defer root.Close() //nolint:errcheck // nothing was written to it
 	caches := filepath.Join(temporaryName, cachesName)
 	if info, statErr := root.Lstat(caches); statErr == nil && info.IsDir() {
 		// Some tools keep what they have fetched in folders that may not be written.
