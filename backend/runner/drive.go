@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -330,9 +329,8 @@ func (d *drive) event(event job.Event) {
 	switch e := event.(type) {
 	case job.Spawned:
 		d.state.Processes, d.state.Layer, d.state.Tracking = e.Processes, d.layer(e.Floor), d.tracking(e.Processes)
-		if e.Floor != job.FloorNone && d.spec.Access != job.AccessRead {
-			d.line("+ This job can write in " + strings.Join(append([]string{d.place.folder}, d.place.writable...), ", ") +
-				" and in a temporary folder of its own ($TMPDIR). Other files are refused.")
+		if d.spec.Access != job.AccessRead && e.Floor != job.FloorNone {
+			d.line(d.place.sentence())
 		}
 		d.keep(true)
 		d.at(StepSpawned)
