@@ -29,6 +29,9 @@ var removals = map[string]string{
 	"backend/sandbox.MakeCgroup os.Remove":   "the control group that the same call made; the kernel refuses one with processes, and a group holds no data",
 	"backend/sandbox.RemoveCgroup os.Remove": "a control group of a run that has ended; the kernel refuses one with processes, and a group holds no data",
 
+	"backend/sandbox/connects.Supervisor.shared unix.Unlinkat": "shared memory of a job, in the job's own folder, which the job itself removes",
+	"backend/sandbox/connects.Supervisor.shared unix.O_TRUNC":  "shared memory of a job, in the job's own folder, which the job itself empties",
+
 	"backend/gitwork.program.scratchIndex os.RemoveAll":  "the copy of an index in a folder of its own, made by the same call; the checkout has its index",
 	"backend/gitwork.program.clearCheckout os.RemoveAll": "a worktree that git could not make, in a folder that was not there before, or one in which no agent has begun: it holds what is committed and what a set-up command made",
 	"backend/gitwork.Git.removeCheckout os.Remove":       "the empty folder of a worktree that git has just removed; the system refuses one that holds anything",

@@ -128,13 +128,31 @@ func writeTarget(s stage) (string, error) {
 	return "", write(a.target(s), os.O_CREATE, "x")
 }
 
-func writeShared(s stage) (string, error)    { return writeTarget(s) }
+func writeShared(s stage) (string, error) {
+	_, plain := writeTarget(s)
+	a, err := find(os.Args[3])
+	if err != nil {
+		return "", err
+	}
+	// As libraries open shared memory: a job that writes has it in a folder of its own.
+	file, err := os.OpenFile(a.target(s), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err == nil {
+		err = file.Close()
+	}
+	return "", errors.Join(plain, err)
+}
+
 func writeOwnFolder(s stage) (string, error) { return writeTarget(s) }
 func writeHome(s stage) (string, error)      { return writeTarget(s) }
 
 func writeTerminal(s stage) (string, error) {
 	own := write("/dev/tty", unix.O_NOCTTY, markOf(s))
-	return "", errors.Join(own, write(s.Terminal, unix.O_NOCTTY, markOf(s)))
+	file, both := os.OpenFile(s.Terminal, os.O_RDWR|unix.O_NOCTTY, 0) // as programs open a terminal of their own
+	if both == nil {
+		_, err := file.WriteString(markOf(s))
+		both = errors.Join(err, file.Close())
+	}
+	return "", errors.Join(own, both, write(s.Terminal, unix.O_NOCTTY, markOf(s)))
 }
 
 func writeStartup(s stage) (string, error) {

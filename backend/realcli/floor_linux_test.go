@@ -55,6 +55,40 @@ func TestSEC_03_WhatIsAllowedStaysInTheSandbox(t *testing.T) {
 	}
 }
 
+// TestRWM_22_ClaudeAsksAboutNoPlainCommand has a real claude run plain commands in a job that
+// edits: below the sandbox it is asked about none of them, and each one is done.
+func TestRWM_22_ClaudeAsksAboutNoPlainCommand(t *testing.T) {
+	self, err := os.Executable()
+	must(t, err)
+	b := newBench(bridge.Claude)(t).(*bench)
+	commands := []string{
+		"git init -q . && git add -A && git -c user.name=a -c user.email=a@example.org commit -qm x --allow-empty", "sh -c 'echo x > by-sh'", "printf 'a:\\n\\ttouch by-make\\n' > Makefile; make a",
+		"touch f && chmod 600 f", "python3 -c 'open(\"by-python\", \"w\")'", "cd . && for i in 1 2; do echo $i; done > by-loop",
+	}
+	var steps []drivertest.Step
+	for _, command := range commands {
+		steps = append(steps, drivertest.Step{Run: command})
+	}
+	b.Script("plain", append(steps, drivertest.Step{Run: "echo x > " + filepath.Join(b.home.Dir, "outside")}, drivertest.Step{Say: "done"})...)
+	spec := b.Spec(t)
+	spec.Access, spec.Sandbox, spec.Prompt = job.AccessEdit, []string{self, "probe-sandbox"}, drivertest.Prompt("plain")
+	j := drivertest.Start(t, b, spec)
+	if end := drivertest.Until[job.TurnEnded](j, nil); end.Why != job.EndAnswer {
+		t.Errorf("the turn ended with %+v", end)
+	}
+	if asked := drivertest.Of[job.Asked](j); len(asked) > 0 {
+		t.Errorf("it asked about %+v", asked)
+	}
+	for i, step := range drivertest.Of[job.StepEnded](j) {
+		if done := step.State == job.StepDone; done != (i < len(commands)) {
+			t.Errorf("step %d: %+v", i, step)
+		}
+	}
+	if exists(filepath.Join(b.home.Dir, "outside")) {
+		t.Error("a file outside of the job's folder is written")
+	}
+}
+
 // stateOfOthers are files that another session of each kind runs or reads, below the home.
 var stateOfOthers = map[bridge.AgentKind][]string{
 	bridge.Claude: {

@@ -329,6 +329,9 @@ func (d *drive) event(event job.Event) {
 	switch e := event.(type) {
 	case job.Spawned:
 		d.state.Processes, d.state.Layer, d.state.Tracking = e.Processes, d.layer(e.Floor), d.tracking(e.Processes)
+		if d.spec.Access != job.AccessRead && e.Floor != job.FloorNone {
+			d.line(d.place.sentence())
+		}
 		d.keep(true)
 		d.at(StepSpawned)
 	case job.Opened:

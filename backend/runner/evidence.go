@@ -137,6 +137,13 @@ type place struct {
 	writable []string // besides the folder: git's own
 }
 
+// sentence says in which folders a job can write: the sandbox refuses others, and Bridge is
+// not told of it.
+func (p place) sentence() string {
+	return "+ This job can write in " + strings.Join(append([]string{p.folder}, p.writable...), ", ") +
+		" and in a temporary folder of its own, $TMPDIR. The sandbox refuses other folders."
+}
+
 // settleIn makes the job's place and keeps what it holds at the start.
 func (r *runner) settleIn(ctx context.Context) error {
 	if err := r.checkLinks(); err != nil {

@@ -18,6 +18,7 @@ import (
 	"os"
 	"time"
 
+	"bridge/backend/agent/driver/run"
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
 	"bridge/backend/gitwork"
@@ -175,6 +176,8 @@ func (r *runner) carryOut(ctx, ending context.Context) (_ *api.RunnerResult, err
 	r.at(StepEnded)
 	if err := r.reap(ending); err != nil {
 		r.Log.Error("processes of the job are left", "job", r.spec.Job, "err", err)
+	} else if err := run.DropCaches(r.Folder); err != nil {
+		r.Log.Warn("caches of the job are left", "job", r.spec.Job, "err", err)
 	}
 	r.at(StepReaped)
 	if d.run == nil && !d.dying {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -65,6 +66,53 @@ func TestJOB_03_AResultIsToldAgainAndTheJobNeverRunsTwice(t *testing.T) {
 	}
 	if hellos := b.broker.hellos; len(hellos) == 0 || hellos[0].Token == "" {
 		t.Errorf("the second runner said %+v", hellos)
+	}
+}
+
+// A job's own caches are needed by nobody when its run has ended; its other temporary files
+// stay.
+func TestRWM_22_ARunsCachesEndWithIt(t *testing.T) {
+	b := newBench(t)
+	b.spec("say done")
+	for _, name := range []string{"tmp/cache/go-build", "tmp/other", "shm"} {
+		if err := os.MkdirAll(filepath.Join(b.folder, filepath.FromSlash(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.run()
+	for name, want := range map[string]bool{"tmp/cache": false, "shm": false, "tmp/other": true} {
+		if got := b.exists(filepath.Join(b.folder, filepath.FromSlash(name))); got != want {
+			t.Errorf("%s is there: %t, want %t", name, got, want)
+		}
+	}
+}
+
+// floored is an agent with something below it, which answers at once.
+type floored struct {
+	*player
+	floor job.Floor
+}
+
+func (f floored) Start(_ context.Context, spec job.Spec) (job.Run, error) {
+	f.says(job.Spawned{Floor: f.floor}, job.Opened{Session: "s1"}, job.Accepted{Message: spec.Prompt.ID}, job.Text{Text: "done"})
+	f.ends(job.TurnEnded{Why: job.EndAnswer, Text: "done"})
+	return f.player, nil
+}
+
+// The log of a run says in which folders its job can write, where something else than the
+// agent's word keeps it to them.
+func TestRWM_22_TheLogSaysWhereAJobCanWrite(t *testing.T) {
+	for _, access := range []job.Access{job.AccessRead, job.AccessAsk, job.AccessEdit} {
+		for _, floor := range []job.Floor{job.FloorNone, job.FloorSandbox, job.FloorOwn} {
+			b := newBench(t)
+			b.drive = floored{newPlayer(), floor}
+			b.spec("work", func(s *runs.SpecFile) { s.Access = access })
+			b.run()
+			want := access != job.AccessRead && floor != job.FloorNone
+			if log := readFile(t, b.home, "runs", jobName+".log"); strings.Contains(log, "+ This job can write in "+b.work) != want {
+				t.Errorf("%s, %s: the log says %q", access, floor, log)
+			}
+		}
 	}
 }
 

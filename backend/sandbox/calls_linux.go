@@ -12,7 +12,7 @@ import (
 
 // refuseCalls keeps this process, and all that it ever starts, from the system calls
 // that the rules close. All rules close io_uring_setup. Where the rules ask for it, a
-// supervisor answers the connect calls from then on.
+// supervisor answers the calls that are left to it from then on.
 func refuseCalls(rules Rules) error {
 	supervisor, err := findSupervisor(rules)
 	if err != nil {
@@ -43,7 +43,8 @@ func refuseCalls(rules Rules) error {
 }
 
 // callFilter returns the filter of the system calls that the rules close. The connect
-// calls are left to a supervisor if there is one.
+// calls, and those that open terminals and shared memory, are left to a supervisor if there
+// is one.
 func callFilter(rules Rules, supervised bool) ([]unix.SockFilter, error) {
 	if !rules.NoNetwork && !rules.NoSockets && !rules.KeepAttributes && !supervised {
 		return ringFilter(), nil
@@ -64,6 +65,9 @@ func callFilter(rules Rules, supervised bool) ([]unix.SockFilter, error) {
 		filter = append(filter, onCall(unix.SYS_SOCKET, noUnixDatagrams()...)...)
 		filter = append(filter, onCall(unix.SYS_SOCKETPAIR, noUnixDatagrams()...)...)
 		filter = append(filter, onCall(unix.SYS_CONNECT, give(unix.SECCOMP_RET_USER_NOTIF))...)
+	}
+	if supervised && rules.OwnDevices {
+		filter = append(filter, leaveFileCalls()...)
 	}
 	if rules.KeepAttributes {
 		for _, call := range attributeCalls {

@@ -50,8 +50,8 @@ func parse(args []string) (Rules, []string, error) {
 		lists := rules.lists()
 		i := slices.IndexFunc(lists, func(l list) bool { return strings.HasPrefix(arg, l.name) })
 		if i < 0 || !filepath.IsAbs(arg[len(lists[i].name):]) {
-			return Rules{}, nil, bridge.Errorf(bridge.Invalid, "unknown argument %q: use %s, %s, %s or %s and an absolute path, %s, %s, %s, %s or %s",
-				arg, writableFlag, unlinkedFlag, fileFlag, readableFlag, networkFlag, socketsFlag, keepFlag, connectsFlag, endAllFlag)
+			return Rules{}, nil, bridge.Errorf(bridge.Invalid, "unknown argument %q: use %s, %s, %s or %s and an absolute path, %s, %s, %s, %s, %s or %s",
+				arg, writableFlag, unlinkedFlag, fileFlag, readableFlag, networkFlag, socketsFlag, keepFlag, connectsFlag, devicesFlag, endAllFlag)
 		}
 		*lists[i].paths = append(*lists[i].paths, arg[len(lists[i].name):])
 	}

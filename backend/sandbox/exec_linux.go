@@ -75,6 +75,9 @@ func Exec(rules Rules, argv, env []string) error {
 		landlock.RWFiles(rules.Files...),
 		landlock.RWFiles(devices...).WithIoctlDev().IgnoreIfMissing(),
 	)
+	if rules.OwnDevices {
+		rights = append(rights, ownDevices()...)
+	}
 	// Files and signals in one layer, as much as this kernel has (signals from its
 	// version 6 on): a second layer would keep files from being moved or linked
 	// from one folder to another, which git does all the time.

@@ -42,9 +42,13 @@ type Rules struct {
 	NoSockets bool
 	// KeepAttributes refuses every change of a file's mode, owner, times and attributes.
 	KeepAttributes bool
-	// Supervised leaves the program's connect calls to the supervisor at [SupervisorFD], and
-	// refuses unix sockets that send without being connected.
+	// Supervised leaves the program's connect calls to the supervisor at [SupervisorFD],
+	// with OwnDevices also those that open terminals and shared memory, and refuses unix sockets that send without being connected.
 	Supervised bool
+	// OwnDevices lets the program make terminals of its own and use shared memory by the
+	// names of /dev/shm. Both need a supervisor, which keeps the shared memory in a folder
+	// of its own: without one a terminal has no second end.
+	OwnDevices bool
 	// EndAll ends everything that the program started when the program ends. A parent
 	// waits for it then, below the same floor.
 	EndAll bool
@@ -59,6 +63,7 @@ const (
 	socketsFlag  = "--no-sockets"
 	keepFlag     = "--keep-attributes"
 	connectsFlag = "--supervised"
+	devicesFlag  = "--own-devices"
 	endAllFlag   = "--end-all"
 	endOfFlags   = "--"
 )
@@ -97,5 +102,5 @@ type flag struct {
 }
 
 func (r *Rules) flags() []flag {
-	return []flag{{networkFlag, &r.NoNetwork}, {socketsFlag, &r.NoSockets}, {keepFlag, &r.KeepAttributes}, {connectsFlag, &r.Supervised}, {endAllFlag, &r.EndAll}}
+	return []flag{{networkFlag, &r.NoNetwork}, {socketsFlag, &r.NoSockets}, {keepFlag, &r.KeepAttributes}, {connectsFlag, &r.Supervised}, {devicesFlag, &r.OwnDevices}, {endAllFlag, &r.EndAll}}
 }

@@ -53,7 +53,7 @@ func startClaude(spec job.Spec) (*run.Run, error) {
 		more = append(more, "CLAUDE_CONFIG_DIR="+c.state.private)
 	}
 	p, err := run.Launch(spec, run.Command{
-		Argv: c.argv(spec), Env: run.Environment(spec, more...), Floor: floor, Writable: c.state.folders, Files: c.state.files, Readable: c.state.readable, After: c.state.publish,
+		Argv: c.argv(spec, floor), Env: run.Environment(spec, more...), Floor: floor, Writable: c.state.folders, Files: c.state.files, Readable: c.state.readable, After: c.state.publish,
 	})
 	if err != nil {
 		return nil, err
@@ -75,8 +75,9 @@ func (c *claude) name(title string) {
 
 // argv is the whole command line. Values stand behind "=", so that none of them
 // can be taken for a flag; nothing secret is among them, for everybody on the
-// machine can read a command line.
-func (c *claude) argv(spec job.Spec) []string {
+// machine can read a command line. Commands of a job that edits are not asked about where
+// the sandbox is below them, as with other kinds (RWM-22).
+func (c *claude) argv(spec job.Spec, floor job.Floor) []string {
 	argv := append(slices.Clone(spec.Command),
 		"-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose", "--replay-user-messages",
 		"--permission-prompt-tool=stdio", "--setting-sources=", "--strict-mcp-config",
@@ -87,9 +88,17 @@ func (c *claude) argv(spec job.Spec) []string {
 	} else {
 		argv = append(argv, "--resume="+c.session, "--system-prompt-snapshot=off")
 	}
+	var allowed []string
 	if spec.Bridge.Command != "" {
+		allowed = append(allowed, "mcp__"+claudeServer)
 		server := map[string]any{"command": spec.Bridge.Command, "args": append([]string{}, spec.Bridge.Args...), "alwaysLoad": true}
-		argv = append(argv, "--mcp-config="+run.AsJSON(map[string]any{"mcpServers": map[string]any{claudeServer: server}}), "--allowedTools=mcp__"+claudeServer)
+		argv = append(argv, "--mcp-config="+run.AsJSON(map[string]any{"mcpServers": map[string]any{claudeServer: server}}))
+	}
+	if spec.Access == job.AccessEdit && floor == job.FloorSandbox {
+		allowed = append(allowed, "Bash")
+	}
+	if len(allowed) > 0 {
+		argv = append(argv, "--allowedTools="+strings.Join(allowed, ","))
 	}
 	if len(spec.Hooks) > 0 {
 		argv = append(argv, "--settings="+run.AsJSON(map[string]any{"hooks": spec.Hooks}))

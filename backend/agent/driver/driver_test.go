@@ -32,7 +32,7 @@ func spec(access job.Access) job.Spec {
 func TestJOB_13_ClaudesCommandLineHoldsValuesOnly(t *testing.T) {
 	modes := map[job.Access]string{job.AccessRead: "dontAsk", job.AccessAsk: "manual", job.AccessEdit: "acceptEdits"}
 	for access, mode := range modes {
-		argv := (&claude{session: "s"}).argv(spec(access))
+		argv := (&claude{session: "s"}).argv(spec(access), job.FloorNone)
 		line := strings.Join(argv, "\n") + "\n"
 		for _, want := range []string{
 			"--permission-mode=" + mode, "--model=--dangerously-skip-permissions", "--append-system-prompt=-n",
@@ -45,6 +45,35 @@ func TestJOB_13_ClaudesCommandLineHoldsValuesOnly(t *testing.T) {
 		}
 		if strings.Contains(line, "the-secret") || strings.Contains(line, "the-prompt") || strings.Contains(line, "$(touch x)") || strings.Contains(line, "\n--dangerously") {
 			t.Errorf("%s: the command line says too much:\n%s", access, line)
+		}
+	}
+}
+
+// TestRWM_22_ClaudeAsksAboutNoCommandAboveTheSandbox: what other kinds are not asked about,
+// claude is not either, where the sandbox is below it and it edits.
+func TestRWM_22_ClaudeAsksAboutNoCommandAboveTheSandbox(t *testing.T) {
+	for _, access := range []job.Access{job.AccessRead, job.AccessAsk, job.AccessEdit} {
+		for _, floor := range []job.Floor{job.FloorNone, job.FloorSandbox} {
+			for _, server := range []string{"/bridge", ""} {
+				s := spec(access)
+				s.Bridge.Command = server
+				var want []string
+				if server != "" {
+					want = append(want, "mcp__bridge")
+				}
+				if access == job.AccessEdit && floor == job.FloorSandbox {
+					want = append(want, "Bash")
+				}
+				var got []string
+				for _, argument := range (&claude{session: "s"}).argv(s, floor) {
+					if tools, is := strings.CutPrefix(argument, "--allowedTools="); is {
+						got = strings.Split(tools, ",")
+					}
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%s, %s, server %q: allowed are %q, want %q", access, floor, server, got, want)
+				}
+			}
 		}
 	}
 }
@@ -179,7 +208,7 @@ func TestSEC_05_OpenCodesCommandsWriteNoneOfItsState(t *testing.T) {
 			t.Fatal(err)
 		}
 		said, err := exec.CommandContext(t.Context(), shell, "-c", "x").CombinedOutput()
-		want := "sandbox --writable=" + run.Temporary(at) + " --writable=/work --writable=/work/.git -- /"
+		want := "sandbox --writable=" + run.Temporary(at) + " --writable=/work --writable=/work/.git --own-devices -- /"
 		if err != nil || !strings.HasPrefix(string(said), want) {
 			t.Errorf("under %s it runs %q, %v; want %q", access, said, err, want)
 		}

@@ -74,6 +74,7 @@ func startOpenCode(spec job.Spec) (*run.Run, error) {
 	p, err := run.Launch(spec, run.Command{
 		Argv: append(slices.Clone(spec.Command), "serve", "--hostname=127.0.0.1", "--port=0"),
 		Env:  env, Floor: floor, Writable: state.folders, Files: state.files, Readable: state.readable,
+		OwnersCaches: true, // what opencode runs of them is none of its commands' to write; these have the job's by their shell
 	})
 	if err != nil {
 		return nil, err

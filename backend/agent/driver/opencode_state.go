@@ -69,7 +69,7 @@ func findOpenCodeState(env run.Environ) (openCodeState, error) {
 // openCodeShell makes the shell of a job below the sandbox, and returns its path, "" for
 // the owner's shell as it is. Its commands have a sandbox of their own inside opencode's:
 // they write what the job may write, and none of opencode's state, which other sessions
-// run and read. Those of a job that reads have no network. The password of opencode's
+// run and read. Their caches are the job's. Those of a job that reads have no network. The password of opencode's
 // server, by which they could answer its questions, is taken from them.
 func openCodeShell(spec job.Spec, floor job.Floor) (string, error) {
 	if floor != job.FloorSandbox {
@@ -92,12 +92,23 @@ func openCodeShell(spec job.Spec, floor job.Floor) (string, error) {
 	for i, word := range line {
 		line[i] = bridge.QuotePOSIX(word)
 	}
+	caches, err := run.OwnCaches(spec, env)
+	if err != nil {
+		return "", err
+	}
+	var script strings.Builder
+	script.WriteString("#!/bin/sh\nunset OPENCODE_SERVER_PASSWORD\n")
+	for _, pair := range caches {
+		name, value, _ := strings.Cut(pair, "=")
+		script.WriteString("export " + name + "=" + bridge.QuotePOSIX(value) + "\n")
+	}
+	script.WriteString("exec " + strings.Join(line, " ") + " \"$@\"\n")
 	// opencode tells shells apart by their names. The folder is none that the job may write.
 	shell := filepath.Join(spec.StateFolder, "shell", filepath.Base(own))
 	if err := os.MkdirAll(filepath.Dir(shell), 0o700); err != nil {
 		return "", fmt.Errorf("make the shell of job %s: %w", spec.Job, err)
 	}
-	if err := disk.WriteAtomic(shell, []byte("#!/bin/sh\nunset OPENCODE_SERVER_PASSWORD\nexec "+strings.Join(line, " ")+" \"$@\"\n"), 0o700); err != nil {
+	if err := disk.WriteAtomic(shell, []byte(script.String()), 0o700); err != nil {
 		return "", fmt.Errorf("make the shell of job %s: %w", spec.Job, err)
 	}
 	return shell, nil

@@ -2,6 +2,10 @@
 // filter of system calls stops each connect call; a supervisor outside of the sandbox
 // copies the socket and its address, decides, and connects the copy, so that nothing that
 // the job changes meanwhile is used (SEC-10).
+//
+// The supervisor also opens what only a job's own is of shared devices (RWM-22): the second
+// end of a terminal whose first end a process of the job holds, and shared memory, whose
+// names of /dev/shm lead into a folder of the job's.
 package connects
 
 // Policy says to which unix sockets the processes of a job may connect. Sockets of other
@@ -14,4 +18,7 @@ type Policy struct {
 	Folders []string
 	// Sockets are the paths of single sockets that the owner allows.
 	Sockets []string
+	// Shared is the folder of the files that the job names in /dev/shm, empty for none. The
+	// job must not be able to write in it by itself.
+	Shared string
 }

@@ -19,8 +19,10 @@ const atOnce = 64
 // mostRefused bounds the refused sockets that a supervisor names.
 const mostRefused = 20
 
-// Supervisor answers the connect calls of one program and of all that it starts.
+// Supervisor answers the calls of one program, and of all that it starts, that are left to
+// it.
 type Supervisor struct {
+	program   int // the program's process
 	policy    Policy
 	connector *connector
 	own       *os.File // this process's end of the socket to the program
@@ -66,6 +68,7 @@ func (s *Supervisor) File() *os.File { return s.theirs }
 // Start answers the calls of the process pid, which was started with the socket of File,
 // from now on.
 func (s *Supervisor) Start(pid int) {
+	s.program = pid
 	s.theirs.Close()
 	s.ended.Go(func() {
 		listener, err := s.greet(pid)
@@ -168,6 +171,13 @@ func (s *Supervisor) serve(listener *os.File) {
 		if control(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&call)) != 0 { //nolint:gosec // as the kernel takes it
 			continue // whoever called has ended
 		}
+		answer := func() { s.answerConnect(fd, call) }
+		if call.Call != unix.SYS_CONNECT {
+			if answer = s.fileAnswer(fd, call); answer == nil {
+				goOn(fd, call)
+				continue
+			}
+		}
 		select {
 		case s.slots <- struct{}{}:
 		case <-s.stopped:
@@ -175,10 +185,32 @@ func (s *Supervisor) serve(listener *os.File) {
 		}
 		answering.Go(func() {
 			defer func() { <-s.slots }()
-			answer := response{ID: call.ID, Error: -int32(s.answer(fd, call))}
-			_ = control(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answer)) //nolint:gosec // whoever called may have ended
+			answer()
 		})
 	}
+}
+
+// answerConnect makes the connection of one call and answers it.
+func (s *Supervisor) answerConnect(listener int, call notification) {
+	reply(listener, call, s.answer(listener, call))
+}
+
+// reply answers a call with an error, 0 for none.
+func reply(listener int, call notification, number unix.Errno) {
+	answer := response{ID: call.ID, Error: -int32(number)}
+	_ = control(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answer)) //nolint:gosec // whoever called may have ended
+}
+
+// goOn leaves a call to the kernel, which asks the floor.
+func goOn(listener int, call notification) {
+	answer := response{ID: call.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+	_ = control(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answer)) //nolint:gosec // whoever called may have ended
+}
+
+// waits reports whether the thread of a call still waits for its answer: what was read of a
+// thread was that thread's only then.
+func waits(listener int, call notification) bool {
+	return control(listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&call.ID)) == 0 //nolint:gosec // as the kernel takes it
 }
 
 // waitForCall waits for a call. It returns false when there will be none.
@@ -219,7 +251,7 @@ func (s *Supervisor) answer(listener int, call notification) unix.Errno {
 		return errnoOf(err)
 	}
 	if family != unix.AF_UNIX {
-		if control(listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&call.ID)) != 0 { //nolint:gosec // as the kernel takes it
+		if !waits(listener, call) {
 			return unix.EINTR
 		}
 		return connect(socket, address)
@@ -229,8 +261,7 @@ func (s *Supervisor) answer(listener int, call notification) unix.Errno {
 		return errno
 	}
 	defer target.Close()
-	// What was read was that thread's only if it still waits for this answer.
-	if control(listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&call.ID)) != 0 { //nolint:gosec // as the kernel takes it
+	if !waits(listener, call) {
 		return unix.EINTR
 	}
 	return s.connectUnix(socket, target)

@@ -34,9 +34,20 @@ const (
 	maxStderr = 8 << 10
 )
 
+// The names of folders in a job's own folder.
+const (
+	temporaryName = "tmp"
+	cachesName    = "cache" // in the temporary folder
+	sharedName    = "shm"
+)
+
 // Temporary is the TMPDIR of a job's processes. It is beside no CLI's home:
 // codex fails below a TMPDIR that holds its home.
-func Temporary(spec job.Spec) string { return filepath.Join(spec.StateFolder, "tmp") }
+func Temporary(spec job.Spec) string { return filepath.Join(spec.StateFolder, temporaryName) }
+
+// sharedMemory is the folder of what a job names in /dev/shm. The job writes in it by the
+// supervisor alone.
+func sharedMemory(spec job.Spec) string { return filepath.Join(spec.StateFolder, sharedName) }
 
 // FloorOf returns what lies below the CLI's own rules of a kind that has no sandbox of its
 // own (JOB-14, SEC-03): the system's sandbox where there is one. It fails with Denied when
@@ -79,6 +90,9 @@ type Command struct {
 	Readable []string // what a job of a paired PC reads of the CLI's state; other jobs read everything
 	After    func()   // called when the process has ended; may be nil
 	Floor    job.Floor
+	// OwnersCaches leaves the CLI the owner's caches: its commands write more than the CLI
+	// may run, and have the job's caches by other means.
+	OwnersCaches bool
 
 	connections *connects.Supervisor // answers the connect calls below the sandbox; nil for none
 }
@@ -99,20 +113,22 @@ func policy(spec job.Spec, rules sandbox.Rules) connects.Policy {
 		}
 	}
 	if spec.Access != job.AccessRead {
-		allowed.Sockets = spec.Sockets
+		allowed.Sockets, allowed.Shared = spec.Sockets, sharedMemory(spec)
 	}
 	return allowed
 }
 
 // Rules returns what a job of that access writes below the sandbox, whatever its agent is:
 // its temporary folder, and its folder unless it only reads. A job that reads changes no
-// file's attributes either (SEC-10).
+// file's attributes either (SEC-10); others have terminals and shared memory of their own
+// (RWM-22).
 func Rules(spec job.Spec) sandbox.Rules {
 	rules := sandbox.Rules{Writable: []string{Temporary(spec)}}
 	if spec.Access == job.AccessRead {
 		rules.KeepAttributes = true
 		return rules
 	}
+	rules.OwnDevices = true
 	own := &rules.Writable
 	if spec.Unlinked {
 		own = &rules.Unlinked
@@ -126,6 +142,13 @@ func Launch(spec job.Spec, c Command) (*Process, error) {
 	if err := os.MkdirAll(Temporary(spec), 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of job %s: %w", spec.Job, err)
 	}
+	if c.Floor != job.FloorNone && !c.OwnersCaches {
+		caches, err := OwnCaches(spec, c.Env)
+		if err != nil {
+			return nil, err
+		}
+		c.Env.set(caches...)
+	}
 	if c.Floor == job.FloorSandbox {
 		rules := Rules(spec)
 		rules.Writable, rules.Files = append(rules.Writable, c.Writable...), c.Files
@@ -136,6 +159,9 @@ func Launch(spec job.Spec, c Command) (*Process, error) {
 			if err := os.MkdirAll(folder, 0o700); err != nil {
 				return nil, fmt.Errorf("make what job %s may write: %w", spec.Job, err)
 			}
+		}
+		if err := os.MkdirAll(sharedMemory(spec), 0o700); err != nil {
+			return nil, fmt.Errorf("make what job %s names in /dev/shm: %w", spec.Job, err)
 		}
 		supervisor, err := connects.New(policy(spec, rules), spec.Sandbox)
 		if err != nil {
