@@ -58,7 +58,7 @@ func (m Maintenance) Worker() lease.Worker {
 		NoStore: func() bool { return check.MissingStore(context.Background(), m.Home, false) != "" },
 	}
 	if !m.InBroker {
-		worker.LockBroker = m.lockBroker
+		worker.LockBroker = lockBroker
 	}
 	return worker
 }
@@ -66,11 +66,11 @@ func (m Maintenance) Worker() lease.Worker {
 // lockBroker takes the lock by which brokers are elected. It fails with Denied while a
 // broker has it. Where there is no such file no broker has it, and the maintenance lock
 // keeps a new broker away.
-func (m Maintenance) lockBroker() (unlock func() error, err error) {
-	if _, err := os.Lstat(m.Home.BrokerLock()); errors.Is(err, fs.ErrNotExist) {
+func lockBroker(home config.Home) (unlock func() error, err error) {
+	if _, err := os.Lstat(home.BrokerLock()); errors.Is(err, fs.ErrNotExist) {
 		return func() error { return nil }, nil
 	}
-	lock, err := sqlitex.AcquireLock(context.Background(), m.Home.BrokerLock())
+	lock, err := sqlitex.AcquireLock(context.Background(), home.BrokerLock())
 	if errors.Is(err, sqlitex.ErrLocked) {
 		return nil, bridge.Errorf(bridge.Denied, "a broker serves this home: stop the broker and its sessions first, also those in containers that use this home")
 	}

@@ -289,3 +289,21 @@ func TestRWM_05_AnUnlockableLeaseOfAnotherNamespaceCountsAsAlive(t *testing.T) {
 		}
 	}
 }
+
+// A restore test works in a home of its own, beside the broker.
+func TestRWM_05_ARestoreTestRunsBesideABroker(t *testing.T) {
+	c := newHome(t)
+	made, messages := mustBackup(t, c), mustBackupMessages(t, c)
+	lock, err := sqlitex.AcquireLock(t.Context(), c.Home.BrokerLock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range []string{made.Path, messages.Path} {
+		if _, err := c.Restores().Test(t.Context(), set); err != nil {
+			t.Errorf("a test of %s beside a broker: %v", set, err)
+		}
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+}

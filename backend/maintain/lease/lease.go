@@ -324,7 +324,7 @@ func (w Worker) alone(what string, work func() error) error {
 	if w.LockBroker == nil {
 		return work()
 	}
-	unlock, err := w.LockBroker()
+	unlock, err := w.LockBroker(w.Home)
 	if err != nil {
 		return fmt.Errorf("%s needs exclusive access to the home: %w", what, err)
 	}

@@ -23,10 +23,10 @@ type Worker struct {
 	// NoStore, when set, reports whether the home has no store yet. Who only writes what a
 	// broker with a store gave it need not look.
 	NoStore func() bool
-	// LockBroker, when set, takes the broker's lock for work that needs exclusive access,
-	// and returns what gives it up. It fails with Denied while a broker has it. A broker,
-	// which has it, leaves this unset.
-	LockBroker func() (unlock func() error, err error)
+	// LockBroker, when set, takes the lock of a home's broker for work that needs exclusive
+	// access, and returns what gives it up. It fails with Denied while a broker has it. A
+	// broker, which has it, leaves this unset.
+	LockBroker func(home config.Home) (unlock func() error, err error)
 	// OnProgress, when set, hears how far long work is: what, done of all bytes or rows.
 	OnProgress func(what string, done, all int64)
 	// Step, when set, is told each step before it happens; an error makes the step
