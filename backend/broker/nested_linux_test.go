@@ -353,3 +353,34 @@ func TestRWM_04_AStatedProcessNumberIsNoProof(t *testing.T) {
 		t.Errorf("sessions of that process: %+v", found)
 	}
 }
+
+// A server whose agent has ended comes to the next broker, too. It is that agent's, and
+// not that of whatever has adopted it.
+func TestRWM_04_AServerWhoseAgentHasEndedIsNoOthers(t *testing.T) {
+	b := newBench(t)
+	agent := exec.CommandContext(t.Context(), "sleep", "1000")
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = agent.Process.Kill()
+	_ = agent.Wait()
+	b.join(api.Register{Kind: bridge.Codex, Name: "adopter", AgentPID: os.Getppid(), HostKnown: true})
+	server, err := ipc.Dial(t.Context(), ipc.Target{Socket: b.home.Socket(), Token: testToken}, ipc.Hello{Role: api.RoleSession, PID: os.Getpid(), Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	joined, err := server.Register(t.Context(), api.Register{Kind: bridge.Codex, Name: "orphan", Cwd: "/src", AgentPID: agent.Process.Pid, HostKnown: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.broker.Lock()
+	defer b.broker.Unlock()
+	hosts, _ := b.broker.HostsLocked(joined.ID)
+	if len(hosts) != 1 || !hosts[0].Ended() {
+		t.Errorf("its processes are %+v, want one that has ended", hosts)
+	}
+	if found := b.broker.Roster.ByProcess(bridge.Codex, []int{os.Getppid(), agent.Process.Pid}); len(found) != 1 || found[0].Name != "adopter" {
+		t.Errorf("sessions of those processes: %+v", found)
+	}
+}

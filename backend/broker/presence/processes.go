@@ -50,6 +50,12 @@ func above(conn *ipc.Conn) []proc.Process {
 	return append([]proc.Process{self}, chain...)
 }
 
+// sharesNumbers reports whether the process at the other end has the number there that
+// this process sees: then both are in one namespace of process numbers.
+func sharesNumbers(conn *ipc.Conn) bool {
+	return conn.PeerPID() == conn.Hello().PID || conn.Peer() == (job.Process{})
+}
+
 // AgentOf returns the process of the agent that a hook's call comes from, as the only
 // element; none where the caller is below no agent of that kind, or where the session is
 // known by its id and the call does not begin it. Only the nearest agent counts: one that

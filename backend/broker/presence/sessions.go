@@ -1,6 +1,8 @@
 package presence
 
 import (
+	"fmt"
+
 	"github.com/google/uuid"
 
 	"bridge/backend/bridge"
@@ -13,10 +15,7 @@ import (
 // says that there is none yet: its first call with an identity will tell.
 func (p *Presence) Register(l *Link, args api.Register) (s *session.Session, provisional bool) {
 	chain := above(l.Conn)
-	if !args.Runner {
-		args = withAgent(chain, args)
-	}
-	host := hostOf(args, chain)
+	args, host := p.withHost(l, args, chain)
 	p.Lock()
 	defer p.Unlock()
 	l.Host, l.above = host, chain
@@ -59,18 +58,30 @@ func (p *Presence) newSession(args api.Register, id string) *session.Session {
 	}
 }
 
-// hostOf is the process of a registering connection: its host where that was
-// recognised, else itself. Its MCP server may be connected for a moment longer than
-// that runs, and come to the next broker too.
-func hostOf(args api.Register, chain []proc.Process) proc.Named {
-	pid := 0
-	if len(chain) > 0 {
-		pid = chain[0].PID
+// withHost returns what a client says of itself with the process of its agent as this
+// process sees it, and the process that the connection belongs to: its agent where that was
+// recognised, else itself. A server may be connected for a moment longer than its agent
+// runs, and come to the next broker too: then it belongs to an agent that has ended.
+func (p *Presence) withHost(l *Link, stated api.Register, chain []proc.Process) (args api.Register, host proc.Named) {
+	args, statedPID := stated, l.Conn.Hello().PID
+	if stated.HostKnown {
+		statedPID = stated.AgentPID
 	}
-	if args.HostKnown {
-		pid = args.AgentPID
+	if !stated.Runner {
+		args = withAgent(chain, stated)
 	}
-	return proc.Known(args.Process, pid)
+	known := proc.Known(stated.Process, statedPID)
+	switch {
+	case sharesNumbers(l.Conn) && (len(chain) == 0 || stated.HostKnown && args.AgentPID != stated.AgentPID && known.Ended()):
+		args.AgentPID, args.HostKnown = 0, false
+		return args, known
+	case len(chain) == 0: // nothing that another connection says is of this process
+		return args, proc.Named{Name: fmt.Sprintf("unseen:%d", l.Mod.Number), Since: p.opts.Now().UnixMilli()}
+	case args.HostKnown:
+		return args, proc.Known(args.Process, args.AgentPID)
+	default:
+		return args, proc.Known(args.Process, chain[0].PID)
+	}
 }
 
 // wakePolicy is what the session advertises, or the owner's settings.
