@@ -61,6 +61,10 @@ func kindOfScript(words []string) bridge.AgentKind {
 	return ""
 }
 
+// IsServer reports whether a process is a codex that serves other programs, as its command
+// line says where that can be read.
+func IsServer(pid int) bool { return slices.Contains(proc.CommandLine(pid), "app-server") }
+
 // Nearest returns the index of the nearest agent process of a list that begins with the
 // nearest process, and its kind. It also takes a process for an agent that isKnown says
 // to be one, with the kind "". It returns -1 where there is none.

@@ -88,6 +88,7 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 	}
 	c.Presence = presence.New(presence.Options{
 		Known: known, Prefs: prefs, Settings: opts.Settings, Now: opts.Now, Log: opts.Log, Changed: func() { c.changed() },
+		Go: func(task func(context.Context)) { c.tasks.Go(func() { task(c.life) }) },
 	})
 	c.life, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.parts = newParts(c, prefs)
@@ -167,7 +168,7 @@ func (b *Broker) Busy() bool {
 			return true
 		}
 	}
-	return false
+	return len(b.Serverless) > 0
 }
 
 // Handle serves one request (ipc.Handler).

@@ -17,7 +17,7 @@ import (
 // broker's own life, and the parts themselves. Each part has a file by its noun,
 // holds the state that only it needs, and serves the operations of its noun.
 type core struct {
-	*presence.Presence
+	presence.Callers
 	parts
 	opts      Options
 	ledger    wake.Ledger

@@ -20,7 +20,7 @@ type hooks struct{ *core }
 // hook serves one hook or plugin call: it notes the activity, and hands over
 // mail where the event allows it. A call of an unknown session gets nothing.
 func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (session.HookReply, error) {
-	call.Ancestors = presence.Callers{Presence: p.Presence}.AgentOf(ctx, call)
+	call.Ancestors = p.AgentOf(ctx, call)
 	s, err := p.callerOf(ctx, call)
 	if err != nil || s == nil {
 		return session.HookReply{}, err
@@ -70,7 +70,7 @@ func (p *hooks) callerOf(ctx context.Context, call session.HookCall) (*session.S
 // noteSign finds out from a hook call what became of the mail that was handed over
 // before it.
 func (p *hooks) noteSign(ctx context.Context, s *session.Session, call session.HookCall) error {
-	if err := p.activity.offerAgain(ctx, s, presence.Callers{Presence: p.Presence}.StartsUnknown(s, call)); err != nil {
+	if err := p.activity.offerAgain(ctx, s, p.StartsUnknown(s, call)); err != nil {
 		return err
 	}
 	overtaken, err := p.wakes.judgeWakes(ctx, s, call)
@@ -98,7 +98,7 @@ func (p *hooks) noteState(s *session.Session, call session.HookCall) {
 	busy := call.Event.BusyAfter(s.Busy) || next
 	first := !s.HooksSeen
 	changed := busy != s.Busy || first
-	s.HooksSeen = true
+	s.HooksSeen, s.Ended = true, call.Event == session.EventEnd
 	p.setBusyLocked(s, busy)
 	if box := p.Boxes[s.ID]; box != nil {
 		box.Mod.Sign(call, p.nowMillis())

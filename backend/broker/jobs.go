@@ -100,10 +100,9 @@ func (b *Broker) Asker(ctx context.Context, conn *ipc.Conn, caller api.Caller) (
 	var s *session.Session
 	var err error
 	if role := conn.Hello().Role; role == api.RoleOwner || role == api.RoleDashboard {
-		callers := presence.Callers{Presence: b.Presence}
-		s = callers.AgentAbove(conn.PeerPID())
+		s = b.AgentAbove(conn.PeerPID())
 		if s == nil && role == api.RoleOwner { // the desktop app may have been started by whatever opens programs
-			_, err = callers.Owner(conn)
+			_, err = b.Owner(conn)
 		}
 		if err != nil {
 			return Asker{}, err

@@ -8,7 +8,6 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/broker/mailbox"
-	"bridge/backend/broker/presence"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/remote"
@@ -55,7 +54,7 @@ func (p *messages) sendOwner(ctx context.Context, peerID string, args api.SendAr
 // if an agent did: no agent speaks with the owner's voice (MSG-08).
 func (p *messages) senderOf(ctx context.Context, l *link, caller api.Caller) (bridge.Address, error) {
 	if l.Conn.Hello().Role == api.RoleOwner {
-		s, err := presence.Callers{Presence: p.Presence}.Owner(l.Conn)
+		s, err := p.Owner(l.Conn)
 		if err != nil {
 			return bridge.Address{}, err
 		}

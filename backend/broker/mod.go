@@ -8,7 +8,6 @@ import (
 	"bridge/backend/agent/clidata"
 	"bridge/backend/bridge"
 	"bridge/backend/broker/mailbox"
-	"bridge/backend/broker/presence"
 	"bridge/backend/broker/wake"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
@@ -173,7 +172,7 @@ func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (ap
 		p.modTurnEnded(report)
 		return api.Empty{}, nil
 	case api.ModTurnStarted:
-		if s, ok := (presence.Callers{Presence: p.Presence}).Live(bridge.Claude, report.SessionID); ok {
+		if s, ok := p.Live(bridge.Claude, report.SessionID); ok {
 			p.idleness.believe(s, report.SessionID, true, report.At)
 		}
 		return api.Empty{}, nil
@@ -308,11 +307,13 @@ func (p *mods) judgeMod(ctx context.Context, s *session.Session, call session.Ho
 func (p *mods) statusLine(ctx context.Context, s *session.Session) (string, error) {
 	settings, err := p.opts.Settings()
 	if err != nil || !settings.Claude.StatusLine {
-		return "", nil //nolint:nilerr // bad settings are told elsewhere, and keep no prompt
+		return "", nil
 	}
 	waiting, err := p.opts.DB.Waiting(ctx, p.TargetOf(s).ID, hookScan, nil)
 	if err != nil {
 		return "", err
 	}
-	return mail.StatusLine(waiting), nil
+	p.Lock()
+	defer p.Unlock()
+	return mail.StatusLine(waiting, s.Serverless), nil
 }

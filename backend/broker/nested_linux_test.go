@@ -39,6 +39,10 @@ type node struct {
 	Apart bool `json:",omitempty"`
 	// Stays keeps a step running.
 	Stays bool `json:",omitempty"`
+	// Ends ends the last step that stays, instead of a program.
+	Ends bool `json:",omitempty"`
+	// Waits says "ready" and waits until the test goes on, instead of a program.
+	Waits bool `json:",omitempty"`
 }
 
 func TestMain(m *testing.M) {
@@ -84,42 +88,57 @@ func (n node) run() error {
 			fmt.Printf("said %s %q\n", n.Hook.SessionID, reply.Text)
 		}
 	}
+	input := bufio.NewReader(os.Stdin)
+	end := func() error { return nil }
 	for _, step := range n.Steps {
-		if err := step.start(n.Socket); err != nil {
+		var err error
+		switch {
+		case step.Ends:
+			err = end()
+		case step.Waits:
+			fmt.Println("ready")
+			_, err = input.ReadString('\n')
+		case step.Stays:
+			end, err = step.start(n.Socket)
+		default:
+			_, err = step.start(n.Socket)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", step.Program, err)
 		}
 	}
 	fmt.Println("ready")
-	_, err := io.Copy(io.Discard, os.Stdin)
+	_, err := io.Copy(io.Discard, input)
 	return err
 }
 
 // start starts a step below this process and waits until it is ready. A step that does
-// not stay ends.
-func (n node) start(socket string) error {
+// not stay ends; end ends one that stays.
+func (n node) start(socket string) (end func() error, err error) {
 	n.Socket = socket
 	cmd, input, err := n.command(context.Background())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	output, err := cmd.StdoutPipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
-		return err
+		return nil, err
 	}
+	end = func() error { return errors.Join(input.Close(), cmd.Wait()) }
 	for lines := bufio.NewScanner(output); lines.Scan(); {
 		if lines.Text() == "ready" {
 			if n.Stays {
-				return nil
+				return end, nil
 			}
-			return errors.Join(input.Close(), cmd.Wait())
+			return end, end()
 		}
 		fmt.Println(lines.Text())
 	}
-	return errors.Join(errors.New("it ended early"), cmd.Wait())
+	return nil, errors.Join(errors.New("it ended early"), cmd.Wait())
 }
 
 // command starts the process under its own name, an agent from a shell.
@@ -153,6 +172,55 @@ func (n node) command(ctx context.Context) (*exec.Cmd, io.WriteCloser, error) {
 // until the test ends.
 func (b *bench) grow(root node) map[string]string {
 	b.t.Helper()
+	return b.plant(root).next()
+}
+
+// tree is a tree of processes that runs.
+type tree struct {
+	b      *bench
+	cmd    *exec.Cmd
+	input  io.WriteCloser
+	lines  *bufio.Scanner
+	said   map[string]string
+	failed *strings.Builder
+}
+
+// goOn lets a step that waits go on, and returns what next does.
+func (t *tree) goOn() map[string]string {
+	t.b.t.Helper()
+	if _, err := io.WriteString(t.input, "\n"); err != nil {
+		t.b.t.Fatal(err)
+	}
+	return t.next()
+}
+
+// next returns what the hooks were told until the next step that waits, or the last one.
+func (t *tree) next() map[string]string {
+	t.b.t.Helper()
+	for t.lines.Scan() {
+		if t.lines.Text() == "ready" {
+			return t.said
+		}
+		var id, text string
+		if _, err := fmt.Sscanf(t.lines.Text(), "said %s %q", &id, &text); err == nil {
+			t.said[id] += text
+		}
+	}
+	t.b.t.Fatalf("the processes ended: %s", t.failed.String())
+	return nil
+}
+
+// end ends the tree.
+func (t *tree) end() {
+	_ = t.input.Close()
+	for t.lines.Scan() { // until it is closed
+	}
+	_ = t.cmd.Wait()
+}
+
+// plant starts the tree.
+func (b *bench) plant(root node) *tree {
+	b.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		b.t.Fatal(err)
@@ -181,23 +249,9 @@ func (b *bench) grow(root node) map[string]string {
 		}
 		b.t.Fatal(err)
 	}
-	b.t.Cleanup(func() {
-		_ = input.Close()
-		_, _ = io.Copy(io.Discard, output)
-		_ = cmd.Wait()
-	})
-	said := map[string]string{}
-	for lines := bufio.NewScanner(output); lines.Scan(); {
-		if lines.Text() == "ready" {
-			return said
-		}
-		var id, text string
-		if _, err := fmt.Sscanf(lines.Text(), "said %s %q", &id, &text); err == nil {
-			said[id] += text
-		}
-	}
-	b.t.Fatalf("the processes ended: %s", failed.String())
-	return nil
+	grown := &tree{b: b, cmd: cmd, input: input, lines: bufio.NewScanner(output), said: map[string]string{}, failed: &failed}
+	b.t.Cleanup(grown.end)
+	return grown
 }
 
 func server(kind bridge.AgentKind, id, cwd string) node {

@@ -48,22 +48,14 @@ type Prompter = presence.Prompter
 // Prompter finds the live session that a call comes from; ok is false where there is
 // none, and for a delegated job's own.
 func (c *core) Prompter(ctx context.Context, call session.HookCall) (found Prompter, ok bool, err error) {
-	call.Ancestors = presence.Callers{Presence: c.Presence}.AgentOf(ctx, call)
+	call.Ancestors = c.AgentOf(ctx, call)
 	s, err := c.hooks.callerOf(ctx, call)
 	if err != nil || s == nil {
 		return Prompter{}, false, err
 	}
-	found, ok = presence.Callers{Presence: c.Presence}.Prompter(s, call)
+	found, ok = c.Callers.Prompter(s, call)
 	return found, ok, nil
-}
-
-// IsLive reports whether a session of that kind and host session id is connected.
-func (c *core) IsLive(kind bridge.AgentKind, hostID string) bool {
-	return presence.Callers{Presence: c.Presence}.IsLive(kind, hostID)
 }
 
 // Thread is a live session that a background server of codex's runs.
 type Thread = presence.Thread
-
-// Threads lists them, as far as they are known.
-func (c *core) Threads() []Thread { return presence.Callers{Presence: c.Presence}.Threads() }

@@ -79,6 +79,9 @@ func (p *status) peerLocked(s *session.Session, unread int) api.Peer {
 	facts := p.Boxes.Facts(s)
 	peer.Transport, peer.Wake, peer.Detail = reach.Mail(facts)
 	var problems []string
+	if s.Serverless {
+		problems = append(problems, reach.ServerEnded(s.Kind))
+	}
 	if problem := p.Boxes[s.ID].Queue.Problem(); problem != "" {
 		problems = append(problems, problem)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
-	"bridge/backend/broker/presence"
 	"bridge/backend/broker/wake"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
@@ -20,7 +19,7 @@ type wakeHooks struct{ *core }
 // wakeWait serves a wake hook that waits in the background of an idle claude
 // session: it ends with mail that may start a turn, or when a newer hook waits.
 func (p *wakeHooks) wakeWait(ctx context.Context, l *link, args api.WakeWait) (api.WakeReply, error) {
-	args.Call.Ancestors = presence.Callers{Presence: p.Presence}.AgentOf(ctx, args.Call)
+	args.Call.Ancestors = p.AgentOf(ctx, args.Call)
 	s, err := p.hooks.callerOf(ctx, args.Call)
 	if err != nil {
 		return api.WakeReply{}, err

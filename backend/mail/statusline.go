@@ -11,10 +11,10 @@ import (
 // maxLineNames is how many senders a status line names.
 const maxLineNames = 3
 
-// StatusLine says in one line what waits for a session: how many messages and
-// from whom, and new decisions; "" for nothing. It holds no word of any text
-// (CHT-21).
-func StatusLine(waiting []Delivery) string {
+// StatusLine returns in one line the number of messages that wait for a claude and their
+// senders, the number of new decisions, and that its MCP server has ended; "" for nothing.
+// It holds no word of any text (CHT-21).
+func StatusLine(waiting []Delivery, serverEnded bool) string {
 	var names []string
 	messages, decisions := 0, 0
 	for _, d := range waiting {
@@ -33,6 +33,9 @@ func StatusLine(waiting []Delivery) string {
 	}
 	if decisions > 0 {
 		parts = append(parts, "new: "+bridge.Counted(decisions, "decision"))
+	}
+	if serverEnded {
+		parts = append(parts, "its tools are gone: enter /mcp, choose bridge, then Reconnect")
 	}
 	if len(parts) == 0 {
 		return ""

@@ -22,18 +22,21 @@ func TestCHT_21_TheStatusLineCountsAndNamesAndQuotesNothing(t *testing.T) {
 	}
 	tests := []struct {
 		waiting []Delivery
+		ended   bool
 		want    string
 	}{
-		{nil, ""},
-		{from("api"), "Bridge: 1 message from api"},
-		{from("api", "api", "owner"), "Bridge: 3 messages from api, you"},
-		{from("a", "b", "c", "d", "e"), "Bridge: 5 messages from a, b, c and 2 more"},
-		{from("decision"), "Bridge: new: 1 decision"},
-		{from("api", "decision", "decision"), "Bridge: 1 message from api · new: 2 decisions"},
-		{from("\x1b[2Jevil"), "Bridge: 1 message from another session"},
+		{nil, false, ""},
+		{from("api"), false, "Bridge: 1 message from api"},
+		{from("api", "api", "owner"), false, "Bridge: 3 messages from api, you"},
+		{from("a", "b", "c", "d", "e"), false, "Bridge: 5 messages from a, b, c and 2 more"},
+		{from("decision"), false, "Bridge: new: 1 decision"},
+		{from("api", "decision", "decision"), false, "Bridge: 1 message from api · new: 2 decisions"},
+		{from("\x1b[2Jevil"), false, "Bridge: 1 message from another session"},
+		{nil, true, "Bridge: its tools are gone: enter /mcp, choose bridge, then Reconnect"},
+		{from("api"), true, "Bridge: 1 message from api · its tools are gone: enter /mcp, choose bridge, then Reconnect"},
 	}
 	for _, tt := range tests {
-		if got := StatusLine(tt.waiting); got != tt.want {
+		if got := StatusLine(tt.waiting, tt.ended); got != tt.want {
 			t.Errorf("%d waiting: %q, want %q", len(tt.waiting), got, tt.want)
 		}
 	}

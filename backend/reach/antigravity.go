@@ -2,6 +2,7 @@ package reach
 
 // antigravity takes all mail by its hooks and cannot be woken (CHT-08).
 var antigravity = row{
+	server: "end antigravity and continue the session",
 	asleep: "an idle antigravity session cannot be woken",
 	mail: []line{
 		noHook,

@@ -5,7 +5,8 @@ import "bridge/backend/chat"
 // claude takes the owner's words by its channel, else by its mod, else by its
 // hooks; a hook that waits in the background wakes it (CHT-03, CHT-20).
 var claude = row{
-	waker: HookWaker,
+	waker:  HookWaker,
+	server: "enter /mcp in the session, choose bridge, then Reconnect",
 	owner: []line{{
 		open: func(f Facts) bool { return f.Mod && !f.Channel }, by: chat.Bridge, refuses: chat.ModRefusal,
 		words: sentence{

@@ -6,7 +6,8 @@ import "bridge/backend/chat"
 // waits for the end of a turn. Other mail comes by its hooks; while it is idle,
 // the queue is asked for a turn (CHT-04).
 var codex = row{
-	waker: QueueWaker,
+	waker:  QueueWaker,
+	server: "end codex and continue the session with `codex resume`",
 	owner: []line{
 		{
 			open: func(f Facts) bool { return f.SessionID == "" }, by: chat.Bridge,

@@ -3,7 +3,8 @@ package reach
 // opencode takes all mail by its plugin, which starts a turn of an idle session
 // (CHT-07).
 var opencode = row{
-	waker: PluginWaker,
+	waker:  PluginWaker,
+	server: "end opencode and continue the session",
 	mail: []line{
 		{
 			open: func(f Facts) bool { return f.Plugin }, way: ByPlugin, wake: WakeOpen,

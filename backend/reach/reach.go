@@ -75,6 +75,7 @@ type row struct {
 	child  childRow
 	waker  Waker
 	asleep string // why an idle one cannot be woken, "" where the waker can
+	server string // how a session starts its MCP server again, once that has ended
 }
 
 // line is one way to a session of a kind.
@@ -204,6 +205,12 @@ func first(lines []line, f Facts) line {
 
 // WakerOf is what starts a turn of an idle session of that kind.
 func WakerOf(kind bridge.AgentKind) Waker { return table[kind].waker }
+
+// ServerEnded says what a session lacks whose MCP server has ended, and how to start the
+// server again (RWM-25).
+func ServerEnded(kind bridge.AgentKind) string {
+	return "Its MCP server has ended, so it has no tools of Bridge, and only its hooks bring mail. To start the server again, " + table[kind].server + "."
+}
 
 // NeverWakes says why no idle session of that kind can be woken, "" where one can.
 func NeverWakes(kind bridge.AgentKind) string { return table[kind].asleep }

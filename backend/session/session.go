@@ -38,6 +38,11 @@ type Session struct {
 	HooksSeen bool
 	Plugin    bool
 	Channel   bool
+	// Serverless says that its MCP server has ended while its agent runs on: it has no
+	// tools of Bridge, and hooks alone bring its mail.
+	Serverless bool
+	// Ended says that its last hook told of its end.
+	Ended bool
 }
 
 // Host is what kind of process serves a session.

@@ -33,10 +33,13 @@ func (p *Presence) placeLocked(l *Link, args api.Register) (s *session.Session, 
 	if args.SessionID != "" && !l.isNestedLocked(p.Roster, args) {
 		s = p.byHostOrNewLocked(l, args, args.SessionID)
 	} else {
-		if p.provisionalLocked(args) {
+		s = servers{p}.serverlessOfLocked(args)
+		if s == nil && p.provisionalLocked(args) {
 			return nil, true
 		}
-		s = p.byPreviousOrNewLocked(args)
+		if s == nil {
+			s = p.byPreviousOrNewLocked(args)
+		}
 	}
 	p.attachLocked(l, s)
 	return s, false
@@ -109,6 +112,7 @@ func (p *Presence) attachLocked(l *Link, s *session.Session) {
 		l.Conn.Push(api.EventJoined, Joined(s))
 	}
 	l.Sessions[s.ID] = true
+	servers{p}.serveAgainLocked(s, l.Identity)
 	p.learnHostLocked(l, s)
 	l.Leases.Join(p.Boxes[s.ID])
 	if l.Conn.Hello().Role == api.RolePlugin {
@@ -154,6 +158,7 @@ func (p *Presence) rekeyLocked(s *session.Session, id string) {
 	}
 	p.Roster.Rekey(s, id)
 	p.Turns.Move(old, id)
+	p.Serverless.move(old, id)
 	p.applyPrefsLocked(s)
 	p.Boxes[id] = box
 	for _, l := range p.Conns {
@@ -165,13 +170,11 @@ func (p *Presence) rekeyLocked(s *session.Session, id string) {
 	}
 }
 
-// LeaveUnlessHeldLocked takes a session off the list when no connection is part
-// of it any more. Its mail stays.
+// LeaveUnlessHeldLocked takes a session off the list when no connection is part of it any
+// more and it is not one of [Serverless]. Its mail stays.
 func (p *Presence) LeaveUnlessHeldLocked(id string) {
-	for _, l := range p.Conns {
-		if l.Sessions[id] {
-			return
-		}
+	if _, waits := p.Serverless[id]; waits || (servers{p}).isHeldLocked(id) {
+		return
 	}
 	p.Roster.Leave(id)
 	p.Turns.Note(id, false, p.opts.Now().UnixMilli())
@@ -180,6 +183,16 @@ func (p *Presence) LeaveUnlessHeldLocked(id string) {
 		delete(p.Boxes, id)
 	}
 	p.opts.Changed()
+}
+
+// isHeldLocked reports whether a connection is part of the session.
+func (p servers) isHeldLocked(id string) bool {
+	for _, l := range p.Conns {
+		if l.Sessions[id] {
+			return true
+		}
+	}
+	return false
 }
 
 // FindCallerLocked reports persisted false when the session is new or learned who

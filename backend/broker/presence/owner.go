@@ -50,6 +50,9 @@ func (p Callers) AgentAbove(pid int) *session.Session {
 
 // ofAgentLocked returns the live session of an agent's process, nil when there is none.
 func (p Callers) ofAgentLocked(pid int) *session.Session {
+	if s, live := p.Roster.Get(p.Serverless.ofAgent(pid)); live {
+		return s
+	}
 	for _, kind := range bridge.Kinds() {
 		for _, l := range p.Conns {
 			if l.Identity == nil || l.Identity.Kind != kind || !l.Identity.HostKnown || l.Identity.AgentPID != pid {
@@ -74,6 +77,9 @@ func (p Callers) agents() []int {
 		if l.Identity != nil && l.Identity.HostKnown {
 			pids = append(pids, l.Identity.AgentPID)
 		}
+	}
+	for _, known := range p.Serverless {
+		pids = append(pids, known.agent.PID)
 	}
 	return pids
 }

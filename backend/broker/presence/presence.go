@@ -4,6 +4,7 @@
 package presence
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ type Presence struct {
 	Conns      map[*ipc.Conn]*Link
 	Boxes      mailbox.Boxes // by peer id, for live sessions
 	Turns      turns.Turns   // when sessions were at work
+	Serverless Serverless    // live sessions whose MCP server has ended
 
 	opts   Options
 	linked int // connections so far
@@ -44,12 +46,13 @@ type Options struct {
 	Settings func() (config.Settings, error) // read anew at each use
 	Now      func() time.Time
 	Log      *slog.Logger
-	Changed  func() // somebody came, left or learned who it is
+	Changed  func()                           // somebody came, left or learned who it is
+	Go       func(task func(context.Context)) // runs a task, until the broker ends at the latest
 }
 
 // New is a presence of nobody.
 func New(opts Options) *Presence {
-	return &Presence{opts: opts, Roster: session.NewRoster(opts.Known), Conns: map[*ipc.Conn]*Link{}, Boxes: mailbox.Boxes{}}
+	return &Presence{opts: opts, Roster: session.NewRoster(opts.Known), Conns: map[*ipc.Conn]*Link{}, Boxes: mailbox.Boxes{}, Serverless: Serverless{}}
 }
 
 // Link is what the broker keeps of one connection.
@@ -61,6 +64,7 @@ type Link struct {
 	Leases   mailbox.Holder
 	Mod      wake.ModLink
 	Host     proc.Named // the process that it belongs to
+	agent    proc.Named // its agent's process as this process sees it; the zero value for unknown
 	// above are the process at its other end and those above that one, when it registered.
 	above []proc.Process
 	// Job is the delegated job that it comes from the inside of, or proved to be; "" for
@@ -86,13 +90,16 @@ func (p *Presence) Link(conn *ipc.Conn) *Link {
 	return p.Conns[conn]
 }
 
-// ForgetLocked lets go of a connection that has ended: what it had on lease is
-// offered again, and sessions that only it held leave.
+// ForgetLocked removes a connection that has ended: what it had on lease is offered
+// again, and sessions that only it held leave, unless their agent runs on.
 func (p *Presence) ForgetLocked(l *Link) {
 	delete(p.Conns, l.Conn)
 	l.Leases.End()
 	for id := range l.Sessions {
 		p.handOnLocked(l, id)
+		if s, live := p.Roster.Get(id); live && !(servers{p}).isHeldLocked(id) && (servers{p}).keepLocked(l, s) {
+			p.opts.Changed()
+		}
 		p.LeaveUnlessHeldLocked(id)
 	}
 }
@@ -149,6 +156,12 @@ func (p *Presence) HostsLocked(id string) (hosts []proc.Named, come map[string]b
 		come[l.Host.Name] = true
 		if l.Sessions[id] {
 			hosts = append(hosts, l.Host)
+		}
+	}
+	for other, known := range p.Serverless {
+		come[known.host.Name] = true
+		if other == id {
+			hosts = append(hosts, known.host)
 		}
 	}
 	return hosts, come

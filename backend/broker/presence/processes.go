@@ -73,6 +73,9 @@ func (p Callers) AgentOf(ctx context.Context, call session.HookCall) []int {
 			known[l.Identity.AgentPID] = true
 		}
 	}
+	for _, serverless := range p.Serverless {
+		known[serverless.agent.PID] = true
+	}
 	p.Unlock()
 	at, kind := agent.Nearest(near(chain), func(pid int) bool { return known[pid] })
 	if at < 0 || kind != "" && kind != call.Kind {
@@ -152,7 +155,7 @@ func (p Callers) StartsUnknown(s *session.Session, call session.HookCall) bool {
 			return false
 		}
 	}
-	return true
+	return p.Serverless[s.ID].agent.PID != call.Ancestors[0]
 }
 
 // Prompter is a session whose agent asks for permission.

@@ -16,9 +16,13 @@ import (
 func (p *Presence) Register(l *Link, args api.Register) (s *session.Session, provisional bool) {
 	chain := above(l.Conn)
 	args, host := p.withHost(l, args, chain)
+	var agent proc.Named
+	if args.HostKnown && len(chain) > 0 {
+		agent = proc.Name(args.AgentPID)
+	}
 	p.Lock()
 	defer p.Unlock()
-	l.Host, l.above = host, chain
+	l.Host, l.above, l.agent = host, chain, agent
 	if args.Runner {
 		return p.placeJobLocked(l, args), false
 	}
@@ -109,6 +113,7 @@ func (p *Presence) applyPrefsLocked(s *session.Session) {
 // process learns its host session id here; learned also says that a known one
 // began again in another folder.
 func (p *Presence) SessionOfHook(call session.HookCall) (s *session.Session, learned bool) {
+	agent := agentWithoutServer(call)
 	p.Lock()
 	defer p.Unlock()
 	if s, ok := p.Roster.ByHost(call.Kind, call.SessionID); ok {
@@ -123,7 +128,11 @@ func (p *Presence) SessionOfHook(call session.HookCall) (s *session.Session, lea
 		s.Relocate(call)
 		return s, true
 	}
-	return p.promoteLocked(call)
+	if s, learned := p.promoteLocked(call); s != nil {
+		return s, learned
+	}
+	s = servers{p}.reviveLocked(call, agent)
+	return s, s != nil
 }
 
 // onlyOfProcessLocked returns the session of the agent process above a hook,

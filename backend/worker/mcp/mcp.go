@@ -173,7 +173,7 @@ func backgroundServer(getenv func(string) string, pid int) bool {
 	if strings.Contains(getenv("PATH"), string(filepath.Separator)+folder+string(filepath.Separator)) {
 		return true
 	}
-	return slices.Contains(proc.CommandLine(pid), "app-server")
+	return agent.IsServer(pid)
 }
 
 // channelOpen reports whether claude was started with Bridge's channel: it shows

@@ -1,0 +1,145 @@
+package presence
+
+import (
+	"context"
+	"time"
+
+	"bridge/backend/agent"
+	"bridge/backend/ipc/api"
+	"bridge/backend/proc"
+	"bridge/backend/session"
+)
+
+// No agent starts its MCP server again when that one has ended, but its hooks go on. Such a
+// session stays on the list until its agent ends, and gets its mail by its hooks (RWM-25).
+
+// Serverless are the live sessions whose MCP server has ended while their agent runs, by
+// peer id. The lock of [Presence] guards them.
+type Serverless map[string]serverless
+
+// serverless is what is known of the agent of a session without a server.
+type serverless struct {
+	agent proc.Named // its process, as this process sees it
+	host  proc.Named // the same process, by the name that the store knows
+}
+
+// endPause is how often a process is looked at until it has ended.
+const endPause = 250 * time.Millisecond
+
+// servers tells which sessions have no MCP server, and keeps them on the list.
+type servers struct{ *Presence }
+
+// keepLocked keeps a session whose last server l was, and reports whether it did. Only the
+// agent's own process can tell later that the session is over, so it must be known.
+func (p servers) keepLocked(l *Link, s *session.Session) bool {
+	if s.Host != session.HostOwn || !s.HooksSeen || s.Ended || s.SessionID == "" || l.agent.PID <= 1 || l.agent.PID != s.AgentPID {
+		return false
+	}
+	p.addServerlessLocked(s, serverless{agent: l.agent, host: l.Host})
+	return true
+}
+
+// addServerlessLocked marks a session as one without a server until its agent ends.
+func (p servers) addServerlessLocked(s *session.Session, known serverless) {
+	s.Serverless, s.Channel = true, false
+	p.Serverless[s.ID] = known
+	p.opts.Go(func(ctx context.Context) { p.watchAgent(ctx, s, known.agent) })
+}
+
+// watchAgent takes a session without a server off the list when its agent has ended. It
+// returns when the session has a server again.
+func (p servers) watchAgent(ctx context.Context, s *session.Session, process proc.Named) {
+	ticks := time.NewTicker(endPause)
+	defer ticks.Stop()
+	for !process.Ended() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+		p.Lock()
+		_, waits := p.Serverless[s.ID]
+		p.Unlock()
+		if !waits {
+			return
+		}
+	}
+	p.Lock()
+	defer p.Unlock()
+	if known, waits := p.Serverless[s.ID]; waits && known.agent == process {
+		p.Serverless.end(s)
+		p.LeaveUnlessHeldLocked(s.ID)
+	}
+}
+
+// end forgets that a session has no server: it has one again, or it leaves the list.
+func (all Serverless) end(s *session.Session) {
+	delete(all, s.ID)
+	s.Serverless = false
+}
+
+// move gives the session another peer id.
+func (all Serverless) move(from, to string) {
+	if known, waits := all[from]; waits {
+		delete(all, from)
+		all[to] = known
+	}
+}
+
+// ofAgent returns the peer id of the session without a server that the agent with that
+// process id has, "" for none.
+func (all Serverless) ofAgent(pid int) string {
+	for id, known := range all {
+		if known.agent.PID == pid {
+			return id
+		}
+	}
+	return ""
+}
+
+// serverlessOfLocked returns the session without a server that a new server is for: the
+// one of its agent. It returns nil where there is none.
+func (p servers) serverlessOfLocked(args api.Register) *session.Session {
+	if !args.HostKnown || args.Name != "" || args.Host() != session.HostOwn {
+		return nil
+	}
+	s, live := p.Roster.Get(p.Serverless.ofAgent(args.AgentPID))
+	if !live || s.Kind != args.Kind {
+		return nil
+	}
+	return s
+}
+
+// serveAgainLocked gives s what a server says of it, if s had none.
+func (p servers) serveAgainLocked(s *session.Session, args *api.Register) {
+	if !s.Serverless || args == nil {
+		return
+	}
+	p.Serverless.end(s)
+	s.Channel, s.Wake = args.Channel, p.opts.wakePolicy(*args)
+	p.applyPrefsLocked(s)
+}
+
+// agentWithoutServer returns the agent's process of a hook whose session reviveLocked may
+// put on the list, the zero value of another hook.
+func agentWithoutServer(call session.HookCall) proc.Named {
+	if len(call.Ancestors) != 1 || call.ChildID != "" || agent.IsServer(call.Ancestors[0]) {
+		return proc.Named{}
+	}
+	return proc.Name(call.Ancestors[0])
+}
+
+// reviveLocked puts a known session on the list that a hook of its own reports from: its
+// server had ended before this broker began. It returns nil for an unknown session, for
+// one whose agent is not known, and for a thread of a background server.
+func (p servers) reviveLocked(call session.HookCall, process proc.Named) *session.Session {
+	id := p.Roster.PriorID(call.Kind, call.SessionID)
+	if _, live := p.Roster.Get(id); id == "" || live || process.PID <= 1 || call.Event == session.EventStart || call.Event == session.EventEnd {
+		return nil
+	}
+	s := p.newSession(api.Register{Kind: call.Kind, Cwd: call.Cwd, AgentPID: process.PID, Hooks: true, HostKnown: true}, id)
+	s.SessionID, s.CLIDataDir = call.SessionID, call.CLIDataDir
+	p.joinLocked(s, "")
+	p.addServerlessLocked(s, serverless{agent: process, host: process})
+	return s
+}

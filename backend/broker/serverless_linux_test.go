@@ -1,0 +1,166 @@
+package broker
+
+import (
+	"strings"
+	"testing"
+
+	"bridge/backend/bridge"
+	"bridge/backend/ipc/api"
+	"bridge/backend/proc"
+	"bridge/backend/session"
+)
+
+const ownThread = "thread-0001"
+
+// serverless waits until the session has no MCP server any more, or has one again.
+func (b *bench) serverless(kind bridge.AgentKind, want bool) (found session.Session) {
+	b.t.Helper()
+	eventually(b.t, "the loss of its server", func() bool {
+		s, live := b.bound(kind, ownThread)
+		found = s
+		return live && s.Serverless == want
+	})
+	return found
+}
+
+func (b *bench) left(kind bridge.AgentKind) {
+	b.t.Helper()
+	eventually(b.t, "the session leaves", func() bool {
+		_, live := b.bound(kind, ownThread)
+		return !live
+	})
+}
+
+// idOf is the id that an agent's server knows: codex tells it none.
+func idOf(kind bridge.AgentKind) string {
+	return map[bridge.AgentKind]string{bridge.Claude: ownThread}[kind]
+}
+
+func TestRWM_25_ASessionWhoseServerEndedStaysWhileItsAgentRuns(t *testing.T) {
+	for _, kind := range []bridge.AgentKind{bridge.Claude, bridge.Codex} {
+		t.Run(string(kind), func(t *testing.T) {
+			b := newBench(t)
+			writer := b.join(api.Register{Name: "writer"})
+			agents := b.plant(agentOf(string(kind),
+				server(kind, idOf(kind), "/src"), hookOf(kind, session.EventStart, ownThread, "/src"), hookOf(kind, session.EventTool, ownThread, "/src"),
+				node{Ends: true}, node{Waits: true}, hookOf(kind, session.EventTool, ownThread, "/src"), node{Waits: true},
+				node{Program: "node", Stays: true}, node{Waits: true}, server(kind, idOf(kind), "/src")))
+			agents.next()
+			s := b.serverless(kind, true)
+			peer := b.peerNamed(s.Name)
+			if peer.Transport != "hooks" || !strings.Contains(peer.Problem, "Its MCP server has ended") || !strings.Contains(peer.Detail, "To start the server again, ") {
+				t.Errorf("it is shown as %+v", peer)
+			}
+			if sent := writer.mustSend(api.SendArgs{To: s.Name, Body: "to one without a server"}); !sent.Recipients[0].Online {
+				t.Errorf("the message went to %+v", sent)
+			}
+			if said := agents.goOn(); !strings.Contains(said[ownThread], "to one without a server") {
+				t.Errorf("its hook was told %q", said)
+			}
+
+			agents.goOn() // its shell runs a program
+			below, err := proc.Children(s.AgentPID)
+			if err != nil || len(below) != 1 {
+				t.Fatalf("below the agent are %+v, %v", below, err)
+			}
+			if above := b.broker.AgentAbove(below[0].PID); above == nil || above.ID != s.ID {
+				t.Errorf("a program in its shell is of %+v", above)
+			}
+
+			agents.goOn() // a new server
+			again := b.serverless(kind, false)
+			if again.ID != s.ID || again.Name != s.Name || b.peerNamed(s.Name).Problem != "" {
+				t.Errorf("it came back as %+v, %+v", again, b.peerNamed(s.Name))
+			}
+			agents.end()
+			b.left(kind)
+		})
+	}
+}
+
+func TestRWM_25_ASessionWithoutServerLeavesWithItsAgent(t *testing.T) {
+	b := newBench(t)
+	agents := b.plant(agentOf("claude", server(bridge.Claude, ownThread, "/src"), hookOf(bridge.Claude, session.EventStart, ownThread, "/src"), node{Ends: true}))
+	agents.next()
+	s := b.serverless(bridge.Claude, true)
+	if !b.broker.Busy() {
+		t.Error("the broker may leave while the session needs it")
+	}
+	agents.end()
+	b.left(bridge.Claude)
+	b.broker.Lock()
+	defer b.broker.Unlock()
+	if len(b.broker.Serverless) > 0 || b.broker.Boxes[s.ID] != nil {
+		t.Errorf("left behind: %+v", b.broker.Serverless)
+	}
+}
+
+func TestRWM_25_WhoLeavesAtTheEndOfItsServer(t *testing.T) {
+	start, stays := hookOf(bridge.Claude, session.EventStart, ownThread, "/src"), node{Ends: true}
+	for name, steps := range map[string][]node{
+		"no hook has reported":       {server(bridge.Claude, ownThread, "/src"), stays},
+		"its hook has told the end":  {server(bridge.Claude, ownThread, "/src"), start, hookOf(bridge.Claude, session.EventEnd, ownThread, "/src"), stays},
+		"one of a background server": {{Program: "bridge-mcp", Register: &api.Register{Kind: bridge.Codex, Threads: true, Cwd: "/src"}, Stays: true}, hookOf(bridge.Codex, session.EventStart, ownThread, "/src"), stays},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			program := "claude"
+			if steps[0].Register.Kind == bridge.Codex {
+				program = "codex"
+			}
+			b.grow(agentOf(program, steps...))
+			b.left(steps[0].Register.Kind)
+		})
+	}
+	t.Run("after a clear it stays", func(t *testing.T) {
+		b := newBench(t)
+		end, again := hookOf(bridge.Claude, session.EventEnd, "before-0001", "/src"), start
+		again.Hook = &session.HookCall{Kind: bridge.Claude, Event: session.EventStart, HostEvent: "SessionStart", Source: "clear", SessionID: ownThread, Cwd: "/src"}
+		b.grow(agentOf("claude", server(bridge.Claude, "before-0001", "/src"), end, again, stays))
+		b.serverless(bridge.Claude, true)
+	})
+}
+
+// A broker that begins after the end of the server hears of the session by its hooks.
+func TestRWM_25_AHookBringsAKnownSessionBack(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		event session.Event
+		id    string
+		want  bool
+	}{
+		{"a tool's end", session.EventTool, ownThread, true},
+		{"a prompt", session.EventPrompt, ownThread, true},
+		{"a start, which its server follows", session.EventStart, ownThread, false},
+		{"an end", session.EventEnd, ownThread, false},
+		{"an unknown session", session.EventTool, "thread-0002", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			agents := b.plant(agentOf("claude", server(bridge.Claude, ownThread, "/src"), hookOf(bridge.Claude, session.EventStart, ownThread, "/src"),
+				node{Ends: true}, node{Waits: true}, hookOf(bridge.Claude, tt.event, tt.id, "/src")))
+			agents.next()
+			s := b.serverless(bridge.Claude, true)
+			b.restart()
+			if tt.want {
+				b.join(api.Register{Name: "writer"}).mustSend(api.SendArgs{To: s.ID, Body: "while it was unknown"})
+			}
+			said := agents.goOn()
+			again, live := b.bound(bridge.Claude, tt.id)
+			if live != tt.want || live && (again.ID != s.ID || again.Name != s.Name || !again.Serverless || !strings.Contains(said[tt.id], "while it was unknown")) {
+				t.Errorf("it is %+v, live: %v, want %v; its hook was told %q", again, live, tt.want, said)
+			}
+			agents.end()
+			b.left(bridge.Claude)
+		})
+	}
+	t.Run("below no agent", func(t *testing.T) {
+		b := newBench(t)
+		b.plant(agentOf("claude", server(bridge.Claude, ownThread, "/src"), hookOf(bridge.Claude, session.EventStart, ownThread, "/src"))).next()
+		b.restart()
+		b.hook(session.HookCall{Event: session.EventTool, SessionID: ownThread, Cwd: "/src"}, false)
+		if s, live := b.bound(bridge.Claude, ownThread); live {
+			t.Errorf("it is %+v", s)
+		}
+	})
+}
