@@ -61,9 +61,14 @@ func kindOfScript(words []string) bridge.AgentKind {
 	return ""
 }
 
-// IsServer reports whether a process is a codex that serves other programs, as its command
-// line says where that can be read.
-func IsServer(pid int) bool { return slices.Contains(proc.CommandLine(pid), "app-server") }
+// servers are the commands by which an agent serves other programs.
+var servers = map[bridge.AgentKind][]string{bridge.Codex: {"app-server"}, bridge.OpenCode: {"serve", "web", "acp"}}
+
+// IsServer reports whether an agent's process serves other programs, as its command line
+// says where that can be read.
+func IsServer(kind bridge.AgentKind, pid int) bool {
+	return slices.ContainsFunc(proc.CommandLine(pid), func(word string) bool { return slices.Contains(servers[kind], word) })
+}
 
 // Nearest returns the index of the nearest agent process of a list that begins with the
 // nearest process, and its kind. It also takes a process for an agent that isKnown says

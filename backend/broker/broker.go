@@ -53,6 +53,8 @@ type Options struct {
 	// step, when set, is told each named point of work that tests hold there, so
 	// that what may happen at once happens in an order of theirs.
 	step func(point)
+	// terminals replaces agent.CodexTerminals in tests.
+	terminals func(cwd, dataDir string) agent.Terminals
 }
 
 // Pace is the rhythm of wakes.
@@ -87,7 +89,7 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 		feed: feed.New(opts.Now().UnixMilli()),
 	}
 	c.Presence = presence.New(presence.Options{
-		Known: known, Prefs: prefs, Settings: opts.Settings, Now: opts.Now, Log: opts.Log, Changed: func() { c.changed() },
+		Known: known, Prefs: prefs, Settings: opts.Settings, Now: opts.Now, Log: opts.Log, Changed: func() { c.changed() }, Terminals: c.opts.terminals,
 		Go: func(task func(context.Context)) { c.tasks.Go(func() { task(c.life) }) },
 	})
 	c.life, c.cancel = context.WithCancel(context.WithoutCancel(ctx))

@@ -42,6 +42,7 @@ type bench struct {
 	cli    func(context.Context, bridge.AgentKind) (agent.Found, error) // nil: nobody asks
 	pace   Pace
 	step   func(point)
+	shows  agent.Terminals // the terminals of codex, read by the broker at each look
 
 	broker *Broker
 	db     *store.DB
@@ -76,7 +77,7 @@ func (b *bench) start() {
 	b.broker, err = New(ctx, Options{
 		Home: b.home, Settings: func() (config.Settings, error) { return b.home.Settings(b.getenv) }, DB: b.db, Now: b.now, Log: log,
 		Host: "serve", Version: "test", URL: func() string { return "" }, Retire: func() {}, Queue: func() (agent.Queue, error) { return b.queue, nil }, CLI: b.cli, Pace: b.pace,
-		step: b.step,
+		step: b.step, terminals: func(string, string) agent.Terminals { return b.shows },
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -46,6 +46,9 @@ func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (sessi
 	if call.Event == session.EventEnd {
 		p.EndThread(s)
 	}
+	if call.Event.EndsTurn() && p.TurnEnded(s) {
+		return session.HookReply{}, nil
+	}
 	if !call.TakesMail() {
 		return session.HookReply{Busy: p.IsBusy(s)}, nil
 	}

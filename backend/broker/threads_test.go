@@ -1,14 +1,17 @@
 package broker
 
 import (
+	"context"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
 	"bridge/backend/session"
+	"bridge/backend/trial"
 )
 
 // thread is one server of a host that serves many threads from process 77.
@@ -44,7 +47,15 @@ func (b *bench) roll() string {
 
 func (b *bench) wantRoll(when, want string) {
 	b.t.Helper()
-	eventually(b.t, when+": "+want, func() bool { return b.roll() == want })
+	ctx, cancel := context.WithTimeout(b.t.Context(), trial.Patience)
+	defer cancel()
+	for got := b.roll(); got != want; got = b.roll() {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			b.t.Fatalf("%s: the sessions are %q, want %q", when, got, want)
+		}
+	}
 }
 
 // calls lets the thread itself call a tool through its server.

@@ -49,6 +49,7 @@ type leased struct {
 type registered struct {
 	id  string // peer id
 	cwd string
+	off bool // no terminal shows it: only a prompt registers it again
 }
 
 // RunPlugin serves until input ends. start starts a background broker.
@@ -230,9 +231,10 @@ func (p *Plugin) leasesOf(sessionID string) []session.Lease {
 
 func (p *Plugin) ensure(ctx context.Context, client *ipc.Client, call session.HookCall) error {
 	p.mu.Lock()
-	_, known := p.sessions[call.SessionID]
+	r, known := p.sessions[call.SessionID]
 	p.mu.Unlock()
-	if known || call.SessionID == "" {
+	again := r.off && call.Event == session.EventPrompt && call.Prompt != ""
+	if call.SessionID == "" || known && !again {
 		return nil
 	}
 	return p.register(ctx, client, call.SessionID, registered{cwd: call.Cwd})
@@ -268,7 +270,9 @@ func (p *Plugin) join(ctx context.Context, client *ipc.Client) error {
 	p.mu.Lock()
 	known := make(map[string]registered, len(p.sessions))
 	for id, r := range p.sessions {
-		known[id] = r
+		if !r.off {
+			known[id] = r
+		}
 	}
 	p.mu.Unlock()
 	for id, r := range known {
@@ -308,8 +312,25 @@ func (p *Plugin) forgetLease(leaseID string) {
 	delete(p.leases, leaseID)
 }
 
+// leaves notes that no terminal shows a session any more.
+func (p *Plugin) leaves(peerID string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for sessionID, r := range p.sessions {
+		if r.id == peerID {
+			r.off = true
+			p.sessions[sessionID] = r
+		}
+	}
+}
+
 // event passes a mail signal on to the plugin.
 func (p *Plugin) event(event ipc.Event) {
+	var left api.Leave
+	if event.Name == api.EventLeft && json.Unmarshal(event.Data, &left) == nil {
+		p.leaves(left.ID)
+		return
+	}
 	if event.Name == ipc.EventLagged {
 		p.signalAll()
 		return

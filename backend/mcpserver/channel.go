@@ -36,6 +36,11 @@ func (s *Server) event(event ipc.Event) {
 		s.joined.became(became)
 		return
 	}
+	var gone api.Leave
+	if event.Name == api.EventLeft && json.Unmarshal(event.Data, &gone) == nil {
+		s.joined.left(gone.ID)
+		return
+	}
 	var arrived api.MailEvent
 	if event.Name == api.EventMail && json.Unmarshal(event.Data, &arrived) == nil && !arrived.Wake {
 		return

@@ -33,6 +33,15 @@ func (j *joined) became(session api.Registered) {
 	j.answer.ID, j.answer.Hooks = session.ID, j.answer.Hooks || session.Hooks
 }
 
+// left notes that this process is no longer part of the session, if it was.
+func (j *joined) left(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.answer.ID == id {
+		j.answer.ID = ""
+	}
+}
+
 // hooks reports whether hooks ever reported from the session: they are the
 // host's, and stay over a broker restart.
 func (j *joined) hooks() bool {

@@ -187,6 +187,9 @@ func (r *Roster) SetChild(s *Session, said Child) (changed, ok bool) {
 	return s.setChild(said), true
 }
 
+// Rename gives a live session another name, or the name with a number where it is taken.
+func (r *Roster) Rename(s *Session, name string) { r.enter(s, name) }
+
 // Leave takes a session off the list; it stays known.
 func (r *Roster) Leave(id string) { delete(r.live, id) }
 

@@ -1,6 +1,7 @@
 package presence
 
 import (
+	"cmp"
 	"path/filepath"
 
 	"github.com/google/uuid"
@@ -26,18 +27,20 @@ func (p *Presence) learnHostLocked(l *Link, s *session.Session) {
 }
 
 // placeLocked finds or makes the session that a registering process belongs to.
+// A name that is not empty is the session's: then the process is no provisional one.
 // A process is provisional, and no session yet, when it serves several sessions
 // or when its agent process already has one: then it may be a native child's or
 // a second thread's, and its first call with an identity will tell.
-func (p *Presence) placeLocked(l *Link, args api.Register) (s *session.Session, provisional bool) {
+func (p *Presence) placeLocked(l *Link, args api.Register, name string) (s *session.Session, provisional bool) {
 	if args.SessionID != "" && !l.isNestedLocked(p.Roster, args) {
 		s = p.byHostOrNewLocked(l, args, args.SessionID)
 	} else {
 		s = servers{p}.serverlessOfLocked(args)
-		if s == nil && p.provisionalLocked(args) {
+		if s == nil && name == "" && p.provisionalLocked(args) {
 			return nil, true
 		}
 		if s == nil {
+			args.Name = cmp.Or(args.Name, name)
 			s = p.byPreviousOrNewLocked(args)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"bridge/backend/agent"
 	"bridge/backend/broker/mailbox"
 	"bridge/backend/broker/turns"
 	"bridge/backend/broker/wake"
@@ -46,12 +47,18 @@ type Options struct {
 	Settings func() (config.Settings, error) // read anew at each use
 	Now      func() time.Time
 	Log      *slog.Logger
-	Changed  func()                           // somebody came, left or learned who it is
-	Go       func(task func(context.Context)) // runs a task, until the broker ends at the latest
+	// Terminals lists the codexes in terminals of a folder that keep their state in dataDir.
+	// Nil asks the system.
+	Terminals func(cwd, dataDir string) agent.Terminals
+	Changed   func()                           // somebody came, left or learned who it is
+	Go        func(task func(context.Context)) // runs a task, until the broker ends at the latest
 }
 
 // New is a presence of nobody.
 func New(opts Options) *Presence {
+	if opts.Terminals == nil {
+		opts.Terminals = agent.CodexTerminals
+	}
 	return &Presence{opts: opts, Roster: session.NewRoster(opts.Known), Conns: map[*ipc.Conn]*Link{}, Boxes: mailbox.Boxes{}, Serverless: Serverless{}}
 }
 
@@ -71,7 +78,8 @@ type Link struct {
 	// none. It is part of no session but that job's own.
 	Job string
 
-	proven bool // a call through it told whose it is (see threads.go)
+	screen screen // of the terminal that shows its conversation
+	proven bool   // a call through it told whose it is (see threads.go)
 }
 
 // Admit keeps a new connection, which is part of no session yet. job is the delegated

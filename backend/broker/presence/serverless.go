@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bridge/backend/agent"
+	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
 	"bridge/backend/proc"
 	"bridge/backend/session"
@@ -32,7 +33,7 @@ type servers struct{ *Presence }
 // keepLocked keeps a session whose last server l was, and reports whether it did. Only the
 // agent's own process can tell later that the session is over, so it must be known.
 func (p servers) keepLocked(l *Link, s *session.Session) bool {
-	if s.Host != session.HostOwn || !s.HooksSeen || s.Ended || s.SessionID == "" || l.agent.PID <= 1 || l.agent.PID != s.AgentPID {
+	if s.Host != session.HostOwn || !s.HooksSeen || s.Plugin || s.Ended || s.SessionID == "" || l.agent.PID <= 1 || l.agent.PID != s.AgentPID {
 		return false
 	}
 	p.addServerlessLocked(s, serverless{agent: l.agent, host: l.Host})
@@ -123,7 +124,7 @@ func (p servers) serveAgainLocked(s *session.Session, args *api.Register) {
 // agentWithoutServer returns the agent's process of a hook whose session reviveLocked may
 // put on the list, the zero value of another hook.
 func agentWithoutServer(call session.HookCall) proc.Named {
-	if len(call.Ancestors) != 1 || call.ChildID != "" || agent.IsServer(call.Ancestors[0]) {
+	if len(call.Ancestors) != 1 || call.ChildID != "" || call.Kind == bridge.OpenCode || agent.IsServer(call.Kind, call.Ancestors[0]) {
 		return proc.Named{}
 	}
 	return proc.Name(call.Ancestors[0])
@@ -134,7 +135,7 @@ func agentWithoutServer(call session.HookCall) proc.Named {
 // one whose agent is not known, and for a thread of a background server.
 func (p servers) reviveLocked(call session.HookCall, process proc.Named) *session.Session {
 	id := p.Roster.PriorID(call.Kind, call.SessionID)
-	if _, live := p.Roster.Get(id); id == "" || live || process.PID <= 1 || call.Event == session.EventStart || call.Event == session.EventEnd {
+	if _, live := p.Roster.Get(id); id == "" || live || process.PID <= 1 || call.Event == session.EventStart {
 		return nil
 	}
 	s := p.newSession(api.Register{Kind: call.Kind, Cwd: call.Cwd, AgentPID: process.PID, Hooks: true, HostKnown: true}, id)

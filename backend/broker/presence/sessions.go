@@ -16,6 +16,7 @@ import (
 func (p *Presence) Register(l *Link, args api.Register) (s *session.Session, provisional bool) {
 	chain := above(l.Conn)
 	args, host := p.withHost(l, args, chain)
+	seen := terminals{p}.look(args)
 	var agent proc.Named
 	if args.HostKnown && len(chain) > 0 {
 		agent = proc.Name(args.AgentPID)
@@ -30,7 +31,7 @@ func (p *Presence) Register(l *Link, args api.Register) (s *session.Session, pro
 	if l.Identity == nil || l.Conn.Hello().Role != api.RolePlugin {
 		l.Identity = &args
 	}
-	return p.placeLocked(l, args)
+	return p.placeLocked(l, args, terminals{p}.beginLocked(l, args, seen))
 }
 
 // placeJobLocked makes a connection part of the session of a delegated job, which is
@@ -113,20 +114,27 @@ func (p *Presence) applyPrefsLocked(s *session.Session) {
 // process learns its host session id here; learned also says that a known one
 // began again in another folder.
 func (p *Presence) SessionOfHook(call session.HookCall) (s *session.Session, learned bool) {
-	agent := agentWithoutServer(call)
+	agent, shown := agentWithoutServer(call), terminals{p}.terminalsOf(call)
 	p.Lock()
 	defer p.Unlock()
+	changed, off := terminals{p}.hookedLocked(call, shown)
+	if off {
+		return nil, false
+	}
 	if s, ok := p.Roster.ByHost(call.Kind, call.SessionID); ok {
-		return s, s.Relocate(call)
+		return s, s.Relocate(call) || changed
 	}
 	if call.SessionID == "" || call.ChildID != "" {
 		return p.onlyOfProcessLocked(call), false
 	}
-	if s := p.onlyOfProcessLocked(call); s != nil && (s.SessionID == "" || call.Event == session.EventStart && s.Host != session.HostServer) {
+	if s := p.onlyOfProcessLocked(call); s != nil && (s.SessionID == "" && call.Event != session.EventEnd || call.Event == session.EventStart && s.Host != session.HostServer) {
 		// Unknown until now, or the host began another session in this process.
 		p.bindLocked(s, call.SessionID)
 		s.Relocate(call)
 		return s, true
+	}
+	if call.Event == session.EventEnd {
+		return nil, false
 	}
 	if s, learned := p.promoteLocked(call); s != nil {
 		return s, learned

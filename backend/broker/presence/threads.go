@@ -34,7 +34,7 @@ func (p *Presence) provisionalLocked(args api.Register) bool {
 func (p *Presence) freeServerLocked(call session.HookCall) *Link {
 	var found *Link
 	for _, l := range p.Conns {
-		if l.Identity == nil || l.Identity.Host() == session.HostShared || len(l.Sessions) > 0 || l.Identity.Kind != call.Kind || !slices.Contains(call.Ancestors, l.Identity.AgentPID) {
+		if l.Identity == nil || l.Identity.Host() == session.HostShared || len(l.Sessions) > 0 || l.isOff() || l.Identity.Kind != call.Kind || !slices.Contains(call.Ancestors, l.Identity.AgentPID) {
 			continue
 		}
 		switch {
@@ -114,9 +114,24 @@ func (p *Presence) EndThread(s *session.Session) {
 	p.LeaveUnlessHeldLocked(s.ID)
 }
 
+// begunLocked finds the session of a thread that its terminal has begun and that no hook has
+// told of yet: of several in one folder the first.
+func (p terminals) begunLocked(call session.HookCall) (found *session.Session) {
+	for _, s := range p.Roster.ByProcess(call.Kind, call.Ancestors) {
+		if s.Host == session.HostServer && s.SessionID == "" && s.Cwd == call.Cwd && call.Event != session.EventEnd && (found == nil || s.Since < found.Since) {
+			found = s
+		}
+	}
+	return found
+}
+
 // promoteLocked makes the provisional server below the hook's agent process the
 // session that the hook speaks of: a second thread of one codex process.
 func (p *Presence) promoteLocked(call session.HookCall) (*session.Session, bool) {
+	if s := (terminals{p}).begunLocked(call); s != nil {
+		p.bindLocked(s, call.SessionID)
+		return s, true
+	}
 	only := p.freeServerLocked(call)
 	if only == nil {
 		return nil, false

@@ -13,9 +13,11 @@ type RevisionEvent struct {
 }
 
 // Event names. EventJoined carries Registered, without a note: the connection
-// became part of that session, or the session's first hook reported.
+// became part of that session, or the session's first hook reported. EventLeft carries
+// Leave: no terminal shows that session of the connection any more.
 const (
 	EventMail     = "mail"
 	EventJoined   = "joined"
+	EventLeft     = "left"
 	EventRevision = "revision"
 )

@@ -173,7 +173,7 @@ func backgroundServer(getenv func(string) string, pid int) bool {
 	if strings.Contains(getenv("PATH"), string(filepath.Separator)+folder+string(filepath.Separator)) {
 		return true
 	}
-	return agent.IsServer(pid)
+	return agent.IsServer(bridge.Codex, pid)
 }
 
 // channelOpen reports whether claude was started with Bridge's channel: it shows

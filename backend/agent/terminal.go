@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"bridge/backend/bridge"
+	"bridge/backend/host"
+	"bridge/backend/proc"
+)
+
+// Terminals are codexes in terminals whose conversations a background server runs.
+type Terminals []proc.InTerminal
+
+// CodexTerminals returns the codexes in terminals that show a conversation in that folder
+// and keep their state in dataDir. It returns none where the system does not tell.
+func CodexTerminals(cwd, dataDir string) Terminals {
+	all, err := proc.InTerminals(func(process proc.Process) bool { return kindOfName(process.Name) == bridge.Codex })
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(all, func(process proc.InTerminal) bool {
+		words := proc.CommandLine(process.PID)
+		if len(words) > 1 && slices.Contains([]string{"exec", "e", "review", "app-server", "mcp-server", "queue"}, words[1]) || slices.Contains(words, "app-server") {
+			return true
+		}
+		return !sameFolder(folderOf(process.Cwd, words), cwd) || dataDir != "" && !sameFolder(host.CLIDataDir(bridge.Codex, getenv(process.Environ)("HOME"), getenv(process.Environ)), dataDir)
+	})
+}
+
+// folderOf returns the folder that a codex works in.
+func folderOf(cwd string, words []string) string {
+	for i, word := range words {
+		name, value, joined := strings.Cut(word, "=")
+		if name != "-C" && name != "--cd" {
+			continue
+		}
+		if !joined && i+1 < len(words) {
+			value = words[i+1]
+		}
+		if filepath.IsAbs(value) {
+			return value
+		}
+		return filepath.Join(cwd, value)
+	}
+	return cwd
+}
+
+func sameFolder(one, other string) bool {
+	if one == other {
+		return true
+	}
+	real, err := filepath.EvalSymlinks(one)
+	otherReal, otherErr := filepath.EvalSymlinks(other)
+	return err == nil && otherErr == nil && real == otherReal
+}
+
+func getenv(environ []string) func(string) string {
+	return func(name string) string {
+		for _, entry := range environ {
+			if value, ok := strings.CutPrefix(entry, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	}
+}
+
+// Newest returns the terminal that began last among those that accepts accepts.
+func (all Terminals) Newest(accepts func(proc.Named) bool) (found proc.Named, ok bool) {
+	var newest proc.Process
+	for _, process := range all {
+		if accepts(process.Named) && (!ok || process.StartedAfter(newest)) {
+			newest, found, ok = process.Process, process.Named, true
+		}
+	}
+	return found, ok
+}
+
+// inputAge is how long ago a person's last key may have been for a terminal to count as
+// the one that was just typed into.
+const inputAge = proc.ReadStep + 4*time.Second
+
+// TypedInto returns the terminal that was typed into a moment ago. It is not ok where none
+// was, or where it may be another one.
+func (all Terminals) TypedInto(now time.Time) (found proc.Named, ok bool) {
+	var last, before time.Time
+	for _, process := range all {
+		switch {
+		case process.Read.After(last):
+			before, last, found = last, process.Read, process.Named
+		case process.Read.After(before):
+			before = process.Read
+		}
+	}
+	if last.IsZero() || now.Sub(last) > inputAge || last.Sub(before) < proc.ReadStep {
+		return proc.Named{}, false
+	}
+	return found, true
+}

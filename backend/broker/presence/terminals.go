@@ -1,0 +1,320 @@
+package presence
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"bridge/backend/agent"
+	"bridge/backend/bridge"
+	"bridge/backend/ipc/api"
+	"bridge/backend/proc"
+	"bridge/backend/session"
+)
+
+// A terminal shows one conversation. When it begins another one, or ends, the first may
+// stay loaded in its host: codex's background server keeps it for a minute, opencode for
+// good. Such a conversation has left the screen: it is off the list, is not woken, and the
+// session that the terminal shows now has its name (RWM-24). It comes back with the next
+// prompt that a person enters into it.
+
+// terminals tells which conversations have left the screen.
+type terminals struct{ *Presence }
+
+// screen is what a connection knows of the terminal that shows its conversation.
+type screen struct {
+	terminal proc.Named      // the process in the terminal; the zero value for unknown
+	closed   bool            // that process has ended
+	left     map[string]bool // host session ids of conversations that have left the screen
+}
+
+// seen is what the system tells of terminals, asked for before the lock is taken.
+type seen struct {
+	clients agent.Terminals // of codex's background server
+	alone   bool            // opencode runs in a terminal and serves nobody else
+}
+
+// look asks the system for what a registration needs to know.
+func (p terminals) look(args api.Register) (found seen) {
+	switch {
+	case args.Kind == bridge.Codex && args.Host() == session.HostServer:
+		found.clients = p.opts.Terminals(args.Cwd, args.CLIDataDir)
+	case args.Kind == bridge.OpenCode && args.HostKnown:
+		look, err := proc.LookAt(args.AgentPID)
+		found.alone = err == nil && look.Terminal && !agent.IsServer(args.Kind, args.AgentPID)
+	}
+	return found
+}
+
+// beginLocked takes in that l registers. A further server of a codex that is at rest tells
+// that its terminal has begun another conversation: beginLocked returns the name that the
+// new one gets, "" otherwise. The server of a native child comes while its parent works.
+func (p terminals) beginLocked(l *Link, args api.Register, found seen) (name string) {
+	switch {
+	case args.Kind == bridge.OpenCode && found.alone, args.Kind == bridge.Codex && args.Host() == session.HostOwn && args.HostKnown:
+		l.screen.terminal = l.agent
+	case args.Host() == session.HostServer:
+		l.screen.terminal = p.terminalOfServerLocked(args, found.clients)
+		p.watchLocked(l.screen.terminal)
+	}
+	if args.Kind != bridge.Codex || args.Previous != "" || args.Name != "" || args.SessionID != "" || l.screen.terminal.Name == "" {
+		return ""
+	}
+	shown := p.shownLocked(l.screen.terminal, "")
+	for _, s := range shown {
+		if s.Busy || !s.HooksSeen || s.SessionID == "" || s.Serverless {
+			if args.Host() == session.HostServer {
+				l.screen.terminal = proc.Named{}
+			}
+			return ""
+		}
+	}
+	for _, s := range shown {
+		if args.Host() == session.HostOwn { // its next prompt tells the new id
+			s.SessionID = ""
+			p.opts.Changed()
+			continue
+		}
+		name = s.Name
+		p.leaveScreenLocked(s)
+	}
+	return name
+}
+
+// terminalOfServerLocked returns the terminal that began the conversation of a server: the
+// newest without one, or the one that a person has just typed into.
+func (p terminals) terminalOfServerLocked(args api.Register, clients agent.Terminals) proc.Named {
+	taken := map[string]bool{}
+	for _, l := range p.Conns {
+		taken[l.screen.terminal.Name] = true
+	}
+	found, ok := clients.Newest(func(terminal proc.Named) bool { return !taken[terminal.Name] })
+	if !ok && args.Previous == "" {
+		found, _ = clients.TypedInto(p.opts.Now())
+	}
+	return found
+}
+
+// shownLocked returns the sessions whose connections belong to a terminal, without the one
+// with that peer id.
+func (p terminals) shownLocked(terminal proc.Named, but string) (shown []*session.Session) {
+	ids := map[string]bool{but: true}
+	for _, l := range p.Conns {
+		if l.screen.terminal.Name == "" || l.screen.terminal != terminal {
+			continue
+		}
+		for id := range l.Sessions {
+			if s, live := p.Roster.Get(id); live && !ids[id] {
+				ids[id], shown = true, append(shown, s)
+			}
+		}
+	}
+	return shown
+}
+
+// leaveScreenLocked takes a conversation off the list that no terminal shows.
+func (p terminals) leaveScreenLocked(s *session.Session) {
+	for _, l := range p.Conns {
+		if !l.Sessions[s.ID] {
+			continue
+		}
+		delete(l.Sessions, s.ID)
+		if l.screen.left == nil {
+			l.screen.left = map[string]bool{}
+		}
+		l.screen.left[s.SessionID] = true
+		l.Conn.Push(api.EventLeft, api.Leave{ID: s.ID})
+	}
+	p.Serverless.end(s)
+	p.LeaveUnlessHeldLocked(s.ID)
+}
+
+// leftLocked returns the connection of a conversation that has left the screen, nil for
+// another one.
+func (p terminals) leftLocked(call session.HookCall) *Link {
+	for _, l := range p.Conns {
+		if l.Identity != nil && l.Identity.Kind == call.Kind && call.SessionID != "" && l.screen.left[call.SessionID] {
+			return l
+		}
+	}
+	return nil
+}
+
+// isOff reports whether the thread of a server has left the screen.
+func (l *Link) isOff() bool {
+	return l.screen.closed || len(l.screen.left) > 0 && l.Identity.Host() == session.HostServer
+}
+
+// terminalsOf returns the terminals that may show the thread of a background server whose
+// prompt a hook tells of, as far as that is not known.
+func (p terminals) terminalsOf(call session.HookCall) agent.Terminals {
+	if call.Kind != bridge.Codex || call.Event != session.EventPrompt || call.ChildID != "" || !p.hasUnknown() {
+		return nil
+	}
+	return p.opts.Terminals(call.Cwd, call.CLIDataDir)
+}
+
+// hasUnknown reports whether the terminal of a background server's thread is not known.
+func (p terminals) hasUnknown() bool {
+	p.Lock()
+	defer p.Unlock()
+	for _, l := range p.Conns {
+		if l.Identity != nil && l.Identity.Host() == session.HostServer && (l.screen.terminal.Name == "" || l.isOff()) {
+			return true
+		}
+	}
+	return false
+}
+
+// hookedLocked takes in a hook of a conversation. A prompt that a person has entered tells
+// that the terminal shows it: another one of the same terminal leaves the screen. changed
+// says that the session's name or its place on the list changed; off that no terminal
+// shows the conversation.
+func (p terminals) hookedLocked(call session.HookCall, clients agent.Terminals) (changed, off bool) {
+	if call.ChildID != "" || call.SessionID == "" || call.Kind != bridge.Codex && call.Kind != bridge.OpenCode {
+		return false, false
+	}
+	left := p.leftLocked(call)
+	if left != nil && call.Event == session.EventPrompt {
+		if changed = p.showAgainLocked(left, call, clients); changed {
+			left = nil
+		}
+	}
+	s, live := p.Roster.ByHost(call.Kind, call.SessionID)
+	if left != nil || !live {
+		return false, left != nil && !live
+	}
+	if call.Event == session.EventPrompt && (call.Kind == bridge.Codex || call.Prompt != "") {
+		changed = p.takeOverLocked(s, clients) || changed
+	}
+	return changed, false
+}
+
+// TurnEnded takes a conversation off the list again that has left the screen and came back
+// only by a call of its own. left reports whether it did.
+func (p Callers) TurnEnded(s *session.Session) (left bool) {
+	p.Lock()
+	defer p.Unlock()
+	left = terminals(p).leftLocked(session.HookCall{Kind: s.Kind, SessionID: s.SessionID}) != nil
+	if left {
+		terminals(p).leaveScreenLocked(s)
+	}
+	return left
+}
+
+// showAgainLocked puts a conversation on the list again that a person has entered a prompt
+// into. It returns false where the prompt is not known to be a person's.
+func (p terminals) showAgainLocked(l *Link, call session.HookCall, clients agent.Terminals) bool {
+	args := *l.Identity
+	switch {
+	case call.Kind == bridge.OpenCode && call.Prompt == "":
+		return false
+	case args.Host() == session.HostServer:
+		typed, ok := clients.TypedInto(p.opts.Now())
+		if !ok {
+			return false
+		}
+		l.screen.terminal, l.screen.closed = typed, false
+		p.watchLocked(typed)
+	}
+	delete(l.screen.left, call.SessionID)
+	args.Previous, args.Cwd = "", call.Cwd
+	if s, live := p.Roster.ByHost(call.Kind, call.SessionID); live {
+		p.attachLocked(l, s)
+		return true
+	}
+	for _, other := range p.shownLocked(l.screen.terminal, "") {
+		if other.SessionID == "" { // begun, and never prompted: it becomes this one
+			p.bindLocked(other, call.SessionID)
+			p.attachLocked(l, other)
+			return true
+		}
+	}
+	p.attachLocked(l, p.byHostOrNewLocked(l, args, call.SessionID))
+	return true
+}
+
+// takeOverLocked makes s the conversation that its terminal shows, under the name that the
+// terminal's session had. renamed says that s got that name.
+func (p terminals) takeOverLocked(s *session.Session, clients agent.Terminals) (renamed bool) {
+	var terminal proc.Named
+	for _, l := range p.Conns {
+		if !l.Sessions[s.ID] || l.Identity == nil {
+			continue
+		}
+		if l.screen.terminal.Name == "" && l.Identity.Host() == session.HostServer {
+			l.screen.terminal, _ = clients.TypedInto(p.opts.Now())
+			p.watchLocked(l.screen.terminal)
+		}
+		if l.screen.terminal.Name != "" {
+			terminal = l.screen.terminal
+		}
+	}
+	if terminal.Name == "" {
+		return false
+	}
+	for _, other := range p.shownLocked(terminal, s.ID) {
+		name := other.Name
+		p.leaveScreenLocked(other)
+		if strings.HasPrefix(s.Name, name+"-") { // it has another name only because this one was taken
+			p.Roster.Rename(s, name)
+			p.tellJoinedLocked(s)
+			renamed = true
+		}
+	}
+	return renamed
+}
+
+func (p terminals) tellJoinedLocked(s *session.Session) {
+	for _, l := range p.Conns {
+		if l.Sessions[s.ID] {
+			l.Conn.Push(api.EventJoined, Joined(s))
+		}
+	}
+}
+
+// watchLocked takes the conversations of a terminal off the list when the codex in it has
+// ended.
+func (p terminals) watchLocked(terminal proc.Named) {
+	if terminal.PID <= 1 || p.connectionsLocked(terminal) > 1 { // another one has it watched
+		return
+	}
+	p.opts.Go(func(ctx context.Context) {
+		ticks := time.NewTicker(endPause)
+		defer ticks.Stop()
+		for !terminal.Ended() {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticks.C:
+			}
+			p.Lock()
+			used := p.connectionsLocked(terminal) > 0
+			p.Unlock()
+			if !used {
+				return
+			}
+		}
+		p.Lock()
+		defer p.Unlock()
+		for _, s := range p.shownLocked(terminal, "") {
+			p.leaveScreenLocked(s)
+		}
+		for _, l := range p.Conns {
+			if l.screen.terminal == terminal {
+				l.screen.closed = true
+			}
+		}
+		p.opts.Changed()
+	})
+}
+
+// connectionsLocked counts the connections that belong to a terminal.
+func (p terminals) connectionsLocked(terminal proc.Named) (count int) {
+	for _, l := range p.Conns {
+		if l.screen.terminal == terminal {
+			count++
+		}
+	}
+	return count
+}
