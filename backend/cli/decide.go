@@ -14,7 +14,6 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
 	"bridge/backend/decision"
-	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 )
 
@@ -205,8 +204,13 @@ func withdrawAllFrom(ctx context.Context, a *App, pc string, yes bool) error {
 	return a.print(done, text)
 }
 
+// withdrawer withdraws decisions; *ipc.Client is one.
+type withdrawer interface {
+	WithdrawDecision(ctx context.Context, args api.WithdrawDecisionArgs) (api.DecideResult, error)
+}
+
 // withdrawEach withdraws those of the decisions that are still in force.
-func withdrawEach(ctx context.Context, client *ipc.Client, decisions []decision.Revision, done *withdrawnReport) error {
+func withdrawEach(ctx context.Context, client withdrawer, decisions []decision.Revision, done *withdrawnReport) error {
 	for _, rev := range decisions {
 		ended, err := client.WithdrawDecision(ctx, api.WithdrawDecisionArgs{ID: uuid.NewString(), Topic: rev.Topic, Supersedes: rev.ID})
 		var refused *bridge.Error
