@@ -10,6 +10,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/dashboard/shape"
 	"bridge/backend/decision"
+	"bridge/backend/mail"
 )
 
 func TestPGE_04_DecisionsArePinnedRevisedAndWithdrawn(t *testing.T) {
@@ -80,4 +81,16 @@ func TestPGE_04_RefusedDecisionsChangeNothing(t *testing.T) {
 	alone := newWorld(t, offline)
 	refused(t, "without a broker", alone.post("/api/decisions", `{"topic":"db","text":"x","scope":"all"}`), http.StatusServiceUnavailable)
 	refused(t, "without a broker", alone.post("/api/decisions/db/withdraw", `{}`), http.StatusServiceUnavailable)
+}
+
+// TestPGE_04_ANoticeOfTheOwnersIsADecision: so the page says whom it reached.
+func TestPGE_04_ANoticeOfTheOwnersIsADecision(t *testing.T) {
+	row := mail.HistoryRow{From: bridge.OwnerAddress(), Hop: bridge.DecisionHop, ConversationID: bridge.DecisionConversation + "d1"}
+	if got := shape.KindOf(row); got != "decision" {
+		t.Errorf("it is shown as %s", got)
+	}
+	row.Hop = 0
+	if got := shape.KindOf(row); got != "owner" {
+		t.Errorf("the owner's own message is shown as %s", got)
+	}
 }
