@@ -54,7 +54,7 @@ var layers = map[string]int{
 	// Programs: what keeps the storage, who is connected, what jobs do.
 	"maintain/inventory": 29, "maintain/lease": 30, "maintain/check": 31, "maintain/snapshot": 32, "maintain/restore": 33, "maintain/archive": 33,
 	"maintain":    34,
-	"broker/feed": 26, "broker/turns": 26, "broker/wake": 26, "broker/lookup": 26, "broker/mailbox": 27, "broker/presence": 28, "broker/serving": 29, "broker/entry": 30, "broker": 31, "connect": 30, "rules": 30,
+	"broker/feed": 26, "broker/turns": 26, "broker/wake": 26, "broker/lookup": 26, "broker/notices": 26, "broker/mailbox": 27, "broker/presence": 28, "broker/serving": 29, "broker/entry": 30, "broker": 31, "connect": 30, "rules": 30,
 	"runner": 31, "jobs/record": 30, "jobs/landing": 31, "jobs/away": 32, "jobs": 33, "questions": 32, "prompts": 32, "prompts/threads": 33, "peering": 33, "remotejobs": 34, "files": 34, "sharing": 34,
 	// Doors, what opens them, and the way in.
 	"dashboard/exchange": 38, "dashboard/activity": 39, "dashboard/guard": 39, "dashboard/storage": 39, "dashboard/runs": 39, "dashboard/network": 39, "dashboard/queue": 39,

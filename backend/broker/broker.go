@@ -217,6 +217,10 @@ func (b *Broker) index() map[string]serving.Operation {
 		serving.By(api.OpSearch, b.history.searchHistory),
 		serving.By(api.OpDecide, b.decisions.decide),
 		serving.By(api.OpDecisions, b.decisions.decisions),
+		byOwner(b, api.OpPinDecision, "pins by this command", func(ctx context.Context, args api.DecideArgs) (api.DecideResult, error) {
+			return b.DecideOwner(ctx, "", args)
+		}),
+		byOwner(b, api.OpWithdrawDecision, "withdraws decisions", b.WithdrawOwner),
 		serving.By(api.OpPeers, b.status.peers),
 		serving.By(api.OpStatus, b.status.status),
 		serving.By(api.OpNeeds, b.needs),

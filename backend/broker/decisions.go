@@ -3,15 +3,14 @@ package broker
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/google/uuid"
 
 	"bridge/backend/bridge"
+	"bridge/backend/broker/notices"
 	"bridge/backend/decision"
 	"bridge/backend/ipc/api"
 	"bridge/backend/session"
-	"bridge/backend/store"
 )
 
 // decisions is the part that records decisions and tells sessions of them.
@@ -35,16 +34,37 @@ func (p *decisions) decide(ctx context.Context, l *link, args api.DecideArgs) (a
 
 // record records a decision of that author, who works in that folder.
 func (p *decisions) record(ctx context.Context, author bridge.Address, cwd string, args api.DecideArgs) (api.DecideResult, error) {
-	rev, err := p.revisionOf(author, cwd, args)
+	rev, err := decision.New(args.Topic, args.Text, args.Scope, cwd)
+	if err == nil {
+		err = p.CheckWords(rev.Scope.Sessions...)
+	}
 	if err != nil {
 		return api.DecideResult{}, err
 	}
+	if args.SourceMessageID != "" {
+		rev.SourceMessageID = &args.SourceMessageID
+	}
+	return p.revise(ctx, author, rev, args.ID, args.Supersedes)
+}
+
+// revise records a revision of that author under an id, or a new one where that is "". With
+// supersedes it fails unless that decision is in force.
+func (p *decisions) revise(ctx context.Context, author bridge.Address, rev decision.Revision, id, supersedes string) (api.DecideResult, error) {
+	rev.ID, rev.Author, rev.CreatedAt = id, author, p.nowMillis()
+	if rev.ID == "" {
+		rev.ID = uuid.NewString()
+	} else if err := bridge.CheckID("the decision's id", rev.ID); err != nil {
+		return api.DecideResult{}, err
+	}
+	if supersedes != "" {
+		rev.Supersedes = &supersedes
+	}
 	messageID := newMessageID()
 	p.at(recording)
-	rev, queued, err := p.opts.DB.RecordDecision(ctx, rev, func(r decision.Revision) []store.Notification {
+	rev, queued, err := p.opts.DB.RecordDecision(ctx, rev, func(r decision.Revision) []decision.Notification {
 		targets := p.inScope(r.Scope) // inside the write, so that persistIdentity finds what was written without a session
 		p.at(recipientsChosen)
-		return store.Notifications(r, messageID, targets)
+		return decision.Notifications(r, messageID, targets)
 	})
 	if err != nil {
 		return api.DecideResult{}, err
@@ -59,27 +79,6 @@ const (
 	recipientsChosen point = "a decision is being written, and its recipients are chosen"
 	persisting       point = "a session that joined is about to be written"
 )
-
-// revisionOf checks the request and turns it into the revision to record.
-func (p *decisions) revisionOf(author bridge.Address, cwd string, args api.DecideArgs) (decision.Revision, error) {
-	rev, err := decision.New(args.Topic, args.Text, args.Scope, cwd)
-	if err == nil {
-		err = p.CheckWords(rev.Scope.Sessions...)
-	}
-	if err != nil {
-		return decision.Revision{}, err
-	}
-	rev.ID, rev.Author, rev.CreatedAt = args.ID, author, p.nowMillis()
-	if rev.ID == "" {
-		rev.ID = uuid.NewString()
-	} else if err := bridge.CheckID("the decision's id", rev.ID); err != nil {
-		return decision.Revision{}, err
-	}
-	if args.SourceMessageID != "" {
-		rev.SourceMessageID = &args.SourceMessageID
-	}
-	return rev, nil
-}
 
 // inScope lists the connected sessions that a scope reaches, job runners
 // excluded.
@@ -96,7 +95,7 @@ func (p *decisions) inScope(scope decision.Scope) []decision.Target {
 }
 
 // notify tells live sessions of queued notifications.
-func (p *decisions) notify(ctx context.Context, queued []store.Notification) {
+func (p *decisions) notify(ctx context.Context, queued []decision.Notification) {
 	if len(queued) == 0 {
 		p.changed()
 		return
@@ -108,7 +107,7 @@ func (p *decisions) notify(ctx context.Context, queued []store.Notification) {
 	p.messages.arrived(ctx, messages)
 }
 
-func (p *decisions) namesOf(queued []store.Notification) []string {
+func (p *decisions) namesOf(queued []decision.Notification) []string {
 	p.Lock()
 	defer p.Unlock()
 	names := []string{}
@@ -142,38 +141,12 @@ func (p *decisions) decisions(ctx context.Context, l *link, args api.DecisionsAr
 	return found, p.activity.noteActivity(ctx, s, "tool decisions")
 }
 
-// catchUp queues the applicable current decisions that the session was not told
-// of yet (DEC-13), and that the owner of this PC decided at the same time as another,
-// where it was so (HUB-06). Receipts keep it from being told twice.
+// catchUp queues what the session is to be told when it comes (DEC-13). Receipts keep it
+// from being told twice.
 func (p *decisions) catchUp(ctx context.Context, target decision.Target) error {
-	current, err := p.applicable(ctx, target)
-	if err != nil {
+	missing, err := p.notices().Missing(ctx, target)
+	if err != nil || len(missing) == 0 {
 		return err
-	}
-	told, err := p.opts.DB.Delivered(ctx, target.SessionKey())
-	if err != nil {
-		return err
-	}
-	var beside map[string]*decision.Revision
-	if slices.ContainsFunc(current, func(r decision.Revision) bool { return !told[r.ID] && decision.Placed{Revision: r}.IsImported() }) {
-		if beside, err = p.opts.DB.Remote().BesideOwn(ctx); err != nil {
-			return err
-		}
-	}
-	var missing []store.Notification
-	missed, rest := decision.Missed(current, told)
-	for i, revision := range missed { // oldest first, as they were made
-		news := decision.News{Revision: revision, Beside: beside[revision.ID]}
-		if i == len(missed)-1 {
-			news.Rest = len(rest)
-		}
-		list := store.Notifications(revision, newMessageID(), []decision.Target{target})
-		list[0].Message.CreatedAt, list[0].Message.Body = p.nowMillis(), news.Body()
-		missing = append(missing, list...)
-	}
-	missing = append(missing, store.WithoutMessage(rest, target.SessionKey(), p.nowMillis())...)
-	if len(missing) == 0 {
-		return nil
 	}
 	queued, err := p.opts.DB.NotifyDecisions(ctx, missing)
 	if err != nil {
@@ -181,6 +154,10 @@ func (p *decisions) catchUp(ctx context.Context, target decision.Target) error {
 	}
 	p.notify(ctx, queued)
 	return nil
+}
+
+func (p *decisions) notices() notices.Maker {
+	return notices.Maker{DB: p.opts.DB, NewID: newMessageID, Now: p.nowMillis}
 }
 
 // catchUpAll catches up every connected session but job runners.

@@ -11,7 +11,6 @@ import (
 	"bridge/backend/mail"
 	"bridge/backend/remote"
 	"bridge/backend/session"
-	"bridge/backend/store"
 )
 
 // Pairs are the PCs that this one is paired with, as far as sessions have to do with
@@ -157,7 +156,7 @@ func (p *pairMail) find(name string) (peerID string, err error) {
 }
 
 // Import stores decisions of a paired PC, each once. With tell, the sessions hear of
-// those that are current, once each: whoever connects later is caught up (DEC-13).
+// those that are newest on their topics, once each: whoever connects later is caught up (DEC-13).
 func (b *Broker) Import(ctx context.Context, pc remote.PC, revisions []decision.Revision, tell bool) (fresh int, err error) {
 	fresh, err = b.opts.DB.Remote().Import(ctx, revisions, pc.ID)
 	if fresh > 0 {
@@ -166,34 +165,30 @@ func (b *Broker) Import(ctx context.Context, pc remote.PC, revisions []decision.
 	if err != nil || !tell {
 		return fresh, err
 	}
-	current, err := b.opts.DB.Remote().Imported(ctx, pc.ID)
+	newest, err := b.opts.DB.Remote().Imported(ctx, pc.ID)
 	if err != nil {
 		return fresh, err
 	}
-	if len(current) > decision.MaxImportedNotices { // more than a session is told one by one
+	if len(newest) > decision.MaxImportedNotices { // more than a session is told one by one
 		return fresh, b.decisions.catchUpAll(ctx)
 	}
 	var news []decision.News
-	for _, rev := range slices.Backward(current) { // oldest first, as they were made
-		news = append(news, decision.News{Revision: rev})
+	for _, rev := range slices.Backward(newest) { // oldest first, as they were made
+		news = append(news, decision.News{Revision: rev, Newest: true})
 	}
 	_, err = b.Tell(ctx, news)
 	return fresh, err
 }
 
-// Tell tells the connected sessions of decisions of other PCs, once each. heard are those
-// that there was a session for.
+// Tell tells the connected sessions of decisions of other PCs, once each, and of a
+// withdrawal those that were told of what it withdraws. heard are those that there was a
+// session for.
 func (b *Broker) Tell(ctx context.Context, news []decision.News) (heard map[string]bool, err error) {
-	var notices []store.Notification
-	heard = map[string]bool{}
-	for _, one := range news {
-		list := store.Notifications(one.Revision, newMessageID(), b.decisions.inScope(one.Scope))
-		for i := range list {
-			list[i].Message.CreatedAt, list[i].Message.Body = b.nowMillis(), one.Body()
-		}
-		notices, heard[one.ID] = append(notices, list...), len(list) > 0
+	list, heard, err := b.decisions.notices().OfNews(ctx, news, b.decisions.inScope)
+	if err != nil {
+		return nil, err
 	}
-	queued, err := b.opts.DB.NotifyDecisions(ctx, notices)
+	queued, err := b.opts.DB.NotifyDecisions(ctx, list)
 	if err == nil && len(queued) > 0 {
 		b.decisions.notify(ctx, queued)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/broker/serving"
+	"bridge/backend/decision"
 	"bridge/backend/ipc/api"
 )
 
@@ -28,7 +29,30 @@ func (b *Broker) IsStored(ctx context.Context, messageID string) (bool, error) {
 
 // DecideOwner records a decision of the owner's for those who work in that folder, once
 // for its id.
-func (b *Broker) DecideOwner(ctx context.Context, cwd string, args api.DecideArgs) error {
-	_, err := b.decisions.record(ctx, bridge.OwnerAddress(), cwd, args)
-	return err
+func (b *Broker) DecideOwner(ctx context.Context, cwd string, args api.DecideArgs) (api.DecideResult, error) {
+	return b.decisions.record(ctx, bridge.OwnerAddress(), cwd, args)
+}
+
+// WithdrawOwner records that the owner withdraws the decision in force on a topic, once
+// for its id. It fails with NotFound where none is in force.
+func (b *Broker) WithdrawOwner(ctx context.Context, args api.WithdrawDecisionArgs) (api.DecideResult, error) {
+	rev, err := decision.NewWithdrawal(args.Topic, args.Reason)
+	if err != nil {
+		return api.DecideResult{}, err
+	}
+	return b.decisions.revise(ctx, bridge.OwnerAddress(), rev, args.ID, args.Supersedes)
+}
+
+// byOwner returns an operation that method serves for the owner alone.
+func byOwner[A any](b *Broker, op api.Op[A, api.DecideResult], does string, method func(context.Context, A) (api.DecideResult, error)) serving.Operation {
+	return serving.By(op, func(ctx context.Context, l *link, args A) (api.DecideResult, error) {
+		by, err := b.Asker(ctx, l.Conn, api.Caller{})
+		if err == nil {
+			err = by.OnlyOwner(does)
+		}
+		if err != nil {
+			return api.DecideResult{}, err
+		}
+		return method(ctx, args)
+	})
 }

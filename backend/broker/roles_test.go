@@ -68,6 +68,8 @@ var operationRoles = map[string]string{
 	"wait":              "session",
 	"decide":            "session",
 	"decisions":         "session",
+	"pin_decision":      "owner",
+	"withdraw_decision": "owner",
 	"search_history":    "session",
 	"auto_wake":         "session",
 	"status":            "owner dashboard",

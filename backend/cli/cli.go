@@ -74,7 +74,7 @@ func (a *App) root() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.homeFlag, "home", "", "folder that holds everything Bridge stores (default $BRIDGE_HOME, else ~/.bridge)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &outcome.UsageError{Err: err} })
 	root.AddCommand(
-		serveCommand(a), openCommand(a), urlCommand(a), statusCommand(a), sendCommand(a), decisionsCommand(a), finishCommand(a),
+		serveCommand(a), openCommand(a), urlCommand(a), statusCommand(a), sendCommand(a), decisionsCommand(a), decideCommand(a), finishCommand(a),
 		pairCommand(a), linkCommand(a), unlinkCommand(a), joinCommand(a), leaveCommand(a), teamCommand(a), networkCommand(a), sendFileCommand(a), filesCommand(a),
 		needsCommand(a), answerCommand(a), rulesCommand(a), runsCommand(a), watchCommand(a), approveCommand(a),
 		installCommand(a), uninstallCommand(a), demoCommand(a), demoAgentCommand(a), mcpCommand(a), hookCommand(a),

@@ -35,9 +35,10 @@ type unreadableDecision struct {
 }
 
 func decisionsCommand(a *App) *cobra.Command {
-	return a.jsonFlag(&cobra.Command{
+	var from string
+	cmd := a.jsonFlag(&cobra.Command{
 		Use: "decisions [QUERY]", Short: "Show the decisions in force, or those with QUERY in topic or text; needs no broker",
-		Example: "  bridge decisions\n  bridge decisions licence --json",
+		Example: "  bridge decisions\n  bridge decisions licence --json\n  bridge decisions --from laptop",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return &outcome.UsageError{Err: fmt.Errorf("%d words are too many: put a query of several into quotes; it is used as `%s`", len(args), cmd.UseLine())}
@@ -49,22 +50,29 @@ func decisionsCommand(a *App) *cobra.Command {
 			if err := decision.CheckQuery(query); err != nil {
 				return &outcome.UsageError{Err: err}
 			}
+			if cmd.Flags().Changed("from") {
+				if err := bridge.CheckPlainName(from); err != nil {
+					return &outcome.UsageError{Err: fmt.Errorf("--from takes the name of a PC: %w", err)}
+				}
+			}
 			home, err := a.home()
 			if err != nil {
 				return err
 			}
-			report, err := readDecisions(cmd.Context(), home, query)
+			report, err := readDecisions(cmd.Context(), home, decision.Lookup{Query: query}, from)
 			if err != nil {
 				return err
 			}
-			return a.print(report, decisionsText(report, query, a.Now()))
+			return a.print(report, decisionsText(report, query, from, a.Now()))
 		},
 	})
+	cmd.Flags().StringVar(&from, "from", "", "only those that came from the PC with this name")
+	return cmd
 }
 
 // readDecisions reads what is in force from the store alone: no writer is opened
-// and no migration runs (DEC-19).
-func readDecisions(ctx context.Context, home config.Home, query string) (decisionsReport, error) {
+// and no migration runs (DEC-19). With from it returns only what came from that PC.
+func readDecisions(ctx context.Context, home config.Home, lookup decision.Lookup, from string) (decisionsReport, error) {
 	report := decisionsReport{Decisions: []decision.Revision{}}
 	if _, err := check.HasStore(ctx, home); errors.Is(err, check.ErrLost) {
 		return report, err
@@ -77,9 +85,12 @@ func readDecisions(ctx context.Context, home config.Home, query string) (decisio
 		return report, err
 	}
 	defer reader.Close()
-	found, err := reader.Decisions(ctx, decision.Lookup{Query: query})
+	found, err := reader.Decisions(ctx, lookup)
 	if err != nil {
 		return report, fmt.Errorf("read the decisions: %w", err)
+	}
+	if from != "" {
+		found = decision.FromPC(found, from)
 	}
 	report.Decisions = append(report.Decisions, found...)
 	rows, err := reader.UnreadableDecisions(ctx, "")
@@ -92,10 +103,14 @@ func readDecisions(ctx context.Context, home config.Home, query string) (decisio
 	return report, nil
 }
 
-func decisionsText(report decisionsReport, query string, now time.Time) string {
+func decisionsText(report decisionsReport, query, from string, now time.Time) string {
 	var b strings.Builder
 	switch {
 	case len(report.Decisions) > 0:
+	case from != "" && query != "":
+		fmt.Fprintf(&b, "No decision in force that came from %s holds %q.\n", from, query)
+	case from != "":
+		fmt.Fprintf(&b, "No decision in force came from %s.\n", from)
 	case query != "":
 		fmt.Fprintf(&b, "No decision in force holds %q.\n", query)
 	default:

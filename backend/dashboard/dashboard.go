@@ -161,6 +161,11 @@ type Broker interface {
 	// session with that peer id or, where it is "", for all; args.To is what the
 	// history shows. The same MessageID again makes no second copy.
 	SendOwner(ctx context.Context, peerID string, args api.SendArgs) (api.SendResult, error)
+	// DecideOwner records a decision of the owner, and WithdrawOwner that he withdraws the
+	// one in force on a topic, once for an id. Their codes are NotFound where there is none
+	// in force that they replace, and Conflict where another one is.
+	DecideOwner(ctx context.Context, cwd string, args api.DecideArgs) (api.DecideResult, error)
+	WithdrawOwner(ctx context.Context, args api.WithdrawDecisionArgs) (api.DecideResult, error)
 	// Chat carries the owner's words to one session and says how far they came.
 	// Its code is Conflict for a child that is not the session's.
 	Chat(ctx context.Context, request chat.Request) (chat.Outcome, error)

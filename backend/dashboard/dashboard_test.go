@@ -23,6 +23,7 @@ import (
 	"bridge/backend/chat"
 	"bridge/backend/config"
 	"bridge/backend/dashboard/guard"
+	"bridge/backend/decision"
 	"bridge/backend/ipc/api"
 	"bridge/backend/maintain"
 	"bridge/backend/reach"
@@ -336,6 +337,31 @@ func (b *liveBroker) Chat(ctx context.Context, request chat.Request) (chat.Outco
 	}
 	sent, err := b.SendOwner(ctx, request.Session, api.SendArgs{To: target.Name, Body: body, MessageID: request.MessageID})
 	return chat.Outcome{State: chat.Queued, Transport: route.Transport, Message: sent.ID, Detail: route.Detail}, err
+}
+
+func (b *liveBroker) DecideOwner(ctx context.Context, cwd string, args api.DecideArgs) (api.DecideResult, error) {
+	rev, err := decision.New(args.Topic, args.Text, args.Scope, cwd)
+	if err != nil {
+		return api.DecideResult{}, err
+	}
+	return b.revise(ctx, rev, args.ID, args.Supersedes)
+}
+
+func (b *liveBroker) WithdrawOwner(ctx context.Context, args api.WithdrawDecisionArgs) (api.DecideResult, error) {
+	rev, err := decision.NewWithdrawal(args.Topic, args.Reason)
+	if err != nil {
+		return api.DecideResult{}, err
+	}
+	return b.revise(ctx, rev, args.ID, args.Supersedes)
+}
+
+func (b *liveBroker) revise(ctx context.Context, rev decision.Revision, id, supersedes string) (api.DecideResult, error) {
+	rev.ID, rev.Author, rev.CreatedAt = id, bridge.OwnerAddress(), b.now().UnixMilli()
+	if supersedes != "" {
+		rev.Supersedes = &supersedes
+	}
+	stored, _, err := b.db.RecordDecision(ctx, rev, func(decision.Revision) []decision.Notification { return nil })
+	return api.DecideResult{Decision: stored}, err
 }
 
 func (b *liveBroker) SendOwner(ctx context.Context, peerID string, args api.SendArgs) (api.SendResult, error) {

@@ -10,10 +10,11 @@ import (
 	"bridge/backend/dashboard/exchange"
 	"bridge/backend/dashboard/shape"
 	"bridge/backend/decision"
+	"bridge/backend/ipc/api"
 )
 
 // decisions tells what was decided. It asks the store alone (DEC-19), but for what
-// became of a notice.
+// became of a notice. What the owner decides goes to the broker.
 type decisions struct{ *sources }
 
 // list answers GET /api/decisions (DEC-17): what is in force, for no
@@ -81,6 +82,66 @@ func (d decisions) notices(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return exchange.WriteJSON(w, shape.Messages{Messages: people.messages(rows)})
+}
+
+// decisionRequest is the body of POST /api/decisions.
+type decisionRequest struct {
+	ID         string          `json:"id"` // "" lets the broker choose
+	Topic      string          `json:"topic"`
+	Text       string          `json:"text"`
+	Scope      *decision.Scope `json:"scope"`
+	Supersedes string          `json:"supersedes"` // the revision that the owner saw, "" for any
+}
+
+// pin answers POST /api/decisions: the owner pins a decision, or revises one (PGE-04).
+func (d decisions) pin(w http.ResponseWriter, r *http.Request) error {
+	var request decisionRequest
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
+		return err
+	}
+	if request.Scope == nil {
+		return bridge.Errorf(bridge.Invalid, "the member scope must say for whom the decision is")
+	}
+	if d.broker == nil {
+		return noBroker()
+	}
+	pinned, err := d.broker.DecideOwner(r.Context(), "", api.DecideArgs{
+		ID: request.ID, Topic: request.Topic, Text: request.Text, Scope: request.Scope, Supersedes: request.Supersedes,
+	})
+	if err != nil {
+		return fmt.Errorf("pin a decision: %w", err)
+	}
+	return exchange.WriteJSON(w, shape.Decided{Decision: pinned.Decision, DeliveredTo: shape.List(pinned.DeliveredTo)})
+}
+
+// withdrawRequest is the body of POST /api/decisions/<topic>/withdraw.
+type withdrawRequest struct {
+	ID         string `json:"id"` // "" lets the broker choose
+	Reason     string `json:"reason"`
+	Supersedes string `json:"supersedes"` // the revision that the owner saw, "" for any
+}
+
+// withdraw answers POST /api/decisions/<topic>/withdraw: nothing is in force on the topic
+// afterwards (PGE-04).
+func (d decisions) withdraw(w http.ResponseWriter, r *http.Request) error {
+	topic, err := readTopic(r)
+	if err != nil {
+		return err
+	}
+	var request withdrawRequest
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
+		return err
+	}
+	if d.broker == nil {
+		return noBroker()
+	}
+	ended, err := d.broker.WithdrawOwner(r.Context(), api.WithdrawDecisionArgs{
+		ID: request.ID, Topic: topic, Reason: request.Reason, Supersedes: request.Supersedes,
+	})
+	if err != nil {
+		return fmt.Errorf("withdraw a decision: %w", err)
+	}
+	return exchange.WriteJSON(w, shape.Decided{Decision: ended.Decision, DeliveredTo: shape.List(ended.DeliveredTo)})
 }
 
 // readTopic reads the topic of the address.

@@ -29,7 +29,7 @@ func (w *world) decide(id, topic, text string, scope decision.Scope) {
 		ID: id, Topic: topic, Text: text, Scope: scope, CreatedAt: w.clock.Now().UnixMilli(),
 		Author: bridge.Address{ID: "peer-1", Name: "claude-app", Agent: bridge.Claude},
 	}
-	none := func(decision.Revision) []store.Notification { return nil }
+	none := func(decision.Revision) []decision.Notification { return nil }
 	if _, _, err := w.db.RecordDecision(w.t.Context(), revision, none); err != nil {
 		w.t.Fatal(err)
 	}
@@ -307,9 +307,9 @@ func TestDEC_21_ATopicsNoticesAreFetchedForTheTopic(t *testing.T) {
 	author := bridge.Address{ID: "peer-1", Name: "claude-app", Agent: bridge.Claude}
 	for i, topic := range []string{"db", "db", "other"} {
 		rev := decision.Revision{ID: fmt.Sprint("d", i), Topic: topic, Text: "x", Scope: decision.AllSessions(), Author: author, CreatedAt: int64(1000 + i)}
-		_, _, err := w.db.RecordDecision(t.Context(), rev, func(r decision.Revision) (told []store.Notification) {
+		_, _, err := w.db.RecordDecision(t.Context(), rev, func(r decision.Revision) (told []decision.Notification) {
 			for _, to := range []string{"peer-1", "peer-2"} {
-				told = append(told, store.Notification{DecisionID: r.ID, SessionKey: "claude:" + to, Message: bridge.Message{
+				told = append(told, decision.Notification{DecisionID: r.ID, SessionKey: "claude:" + to, Message: bridge.Message{
 					ID: "told-" + r.ID, Recipient: to, From: author, To: "*", ConversationID: "decision-" + r.ID, Hop: 100, Body: "x", CreatedAt: r.CreatedAt,
 				}})
 			}

@@ -175,6 +175,14 @@ func (b *pipeBroker) Watch() (<-chan struct{}, func()) { return b.changes, func(
 func (b *pipeBroker) LookAtChildren(string)            {}
 func (b *pipeBroker) Work(int64) api.Work              { return api.Work{} }
 func (b *pipeBroker) Changed()                         {}
+func (b *pipeBroker) DecideOwner(context.Context, string, api.DecideArgs) (api.DecideResult, error) {
+	return api.DecideResult{}, errors.New("not in this test")
+}
+
+func (b *pipeBroker) WithdrawOwner(context.Context, api.WithdrawDecisionArgs) (api.DecideResult, error) {
+	return api.DecideResult{}, errors.New("not in this test")
+}
+
 func (b *pipeBroker) SendOwner(context.Context, string, api.SendArgs) (api.SendResult, error) {
 	return api.SendResult{}, errors.New("not in this test")
 }

@@ -20,10 +20,7 @@ type route struct {
 
 // table is every address of the dashboard, in the order of the specification.
 func (d *Dashboard) table() []route {
-	return []route{
-		{http.MethodGet, "/api/decisions", guard.Read, d.decisions.list},
-		{http.MethodGet, "/api/decisions/{topic}/history", guard.Read, d.decisions.history},
-		{http.MethodGet, "/api/decisions/{topic}/notices", guard.Read, d.decisions.notices},
+	return append(d.decisions.routes(), []route{
 		{http.MethodPost, "/api/sessions/{name}/message", guard.Mutation, d.chats.messageSession},
 		{http.MethodPost, "/api/jobs/{job}/message", guard.Mutation, d.chats.messageJob},
 		{http.MethodGet, "/api/chat-delivery/{id}", guard.Read, d.chats.delivery},
@@ -76,6 +73,17 @@ func (d *Dashboard) table() []route {
 		{http.MethodGet, "/launch", guard.Entry, d.guard.Launch},
 		{http.MethodGet, "/", guard.Page, d.page.index},
 		{http.MethodGet, "/assets/{file...}", guard.Page, d.page.asset},
+	}...)
+}
+
+// routes are the addresses of decisions.
+func (d decisions) routes() []route {
+	return []route{
+		{http.MethodGet, "/api/decisions", guard.Read, d.list},
+		{http.MethodPost, "/api/decisions", guard.Mutation, d.pin},
+		{http.MethodPost, "/api/decisions/{topic}/withdraw", guard.Mutation, d.withdraw},
+		{http.MethodGet, "/api/decisions/{topic}/history", guard.Read, d.history},
+		{http.MethodGet, "/api/decisions/{topic}/notices", guard.Read, d.notices},
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // Revision is one recorded decision. Its JSON form has exactly the members of
-// seed 2.1; nullable ones are null.
+// seed 2.1, and withdrawn where that is true; nullable ones are null.
 type Revision struct {
 	ID              string         `json:"id"`
 	Topic           string         `json:"topic"`
@@ -26,7 +26,11 @@ type Revision struct {
 	CreatedAt       int64          `json:"createdAt"`
 	SourceMessageID *string        `json:"sourceMessageId"`
 	Supersedes      *string        `json:"supersedes"`
-	Current         bool           `json:"current"`
+	// Current reports whether the revision is in force: it is the newest of its topic,
+	// and does not withdraw it.
+	Current bool `json:"current"`
+	// Withdrawn reports whether the revision ends what was in force on its topic.
+	Withdrawn bool `json:"withdrawn,omitempty"`
 }
 
 // NormalizeTopic returns the form under which revisions share one history:

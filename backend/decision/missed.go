@@ -9,13 +9,27 @@ import (
 // it is caught up (SEC-12).
 const MaxImportedNotices = 20
 
+// Told has the receipts of a session: the ids of decisions, each with the id of the message
+// that told of it. The message is "" for a decision that the session was told of as part
+// of a number only.
+type Told map[string]string
+
+// Has reports whether the session has a receipt for a decision.
+func (t Told) Has(id string) bool {
+	_, has := t[id]
+	return has
+}
+
+// HasMessage reports whether a message told the session of a decision.
+func (t Told) HasMessage(id string) bool { return t[id] != "" }
+
 // Missed returns the decisions that a session was not told of, oldest first: all of this
 // PC's, and the newest [MaxImportedNotices] of other PCs. rest are the older ones of other
-// PCs. current has the newest first; told has the ids of what the session was told of.
-func Missed(current []Revision, told map[string]bool) (missed, rest []Revision) {
+// PCs. current has the newest first.
+func Missed(current []Revision, told Told) (missed, rest []Revision) {
 	imported := 0
 	for _, revision := range current {
-		if told[revision.ID] {
+		if told.Has(revision.ID) {
 			continue
 		}
 		if (Placed{Revision: revision}).IsImported() {
@@ -28,6 +42,23 @@ func Missed(current []Revision, told map[string]bool) (missed, rest []Revision) 
 	}
 	slices.Reverse(missed)
 	return missed, rest
+}
+
+// CatchUp returns what a session is to be told when it comes, oldest first: the decisions
+// in force that reach it, and the withdrawals of what it was told of. rest are decisions of
+// other PCs that it is told of by their number. history has all revisions, newest first.
+func CatchUp(history []Revision, told Told, target Target) (news []News, rest []Revision) {
+	missed, rest := Missed(Applicable(history, target), told)
+	for _, revision := range Withdrawals(history, told, target) {
+		news = append(news, News{Revision: revision, Newest: true})
+	}
+	for _, revision := range missed {
+		news = append(news, News{Revision: revision, Newest: true})
+	}
+	if len(missed) > 0 {
+		news[len(news)-1].Rest = len(rest)
+	}
+	return news, rest
 }
 
 // restWords says how many decisions of other PCs a session is not told one by one.

@@ -38,11 +38,13 @@ func clip(text string, maxRunes int) string {
 }
 
 // News is a decision of which sessions are to be told. Beside is one on its topic that
-// another PC's owner made at the same time; nil for none. Rest is how many decisions of
-// other PCs the session is not told one by one.
+// another PC's owner made at the same time; nil for none. Newest reports whether it is the
+// last on its topic. Rest is how many decisions of other PCs the session is not told one
+// by one.
 type News struct {
 	Revision
 	Beside *Revision
+	Newest bool
 	Rest   int
 }
 
@@ -52,6 +54,9 @@ func NotificationBody(r Revision) string { return News{Revision: r}.Body() }
 
 // Body is NotificationBody, which names the other decision too (HUB-06).
 func (n News) Body() string {
+	if n.Withdrawn {
+		return n.withdrawnBody()
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Decision on %q", n.Topic)
 	switch {

@@ -40,14 +40,15 @@ func (p Placed) IsShared() bool { return p.Unread == nil && p.Scope.All }
 // IsOwn reports whether it is one that this PC gives to others.
 func (p Placed) IsOwn() bool { return p.IsShared() && bridge.CheckName(p.Author.Name) == nil }
 
-// NewestFirst says which of all revisions are current, and orders them. They come in
-// the order in which they were recorded, the newest first, and that is theirs in a
-// topic that only this PC decides on; in others it is that of inTopic.
+// NewestFirst orders revisions, the newest first, and sets Current of the newest of each
+// topic, unless that one withdraws the topic. It takes them in the order in which they
+// were recorded, the newest first, and keeps that order in a topic that only this PC
+// decides on; others get the order of inTopic.
 func NewestFirst(all []Placed) []Placed {
 	if !slices.ContainsFunc(all, Placed.IsImported) {
 		newest := map[string]bool{}
 		for i, one := range all {
-			all[i].Current = !newest[one.Topic]
+			all[i].Current = !newest[one.Topic] && !one.Withdrawn
 			newest[one.Topic] = true
 		}
 		return all
@@ -66,7 +67,7 @@ func NewestFirst(all []Placed) []Placed {
 			at = max(at, one.CreatedAt) // clocks may have been put back, and those of others are others
 			revisions[i].decided = at
 		}
-		revisions[len(revisions)-1].Current = true
+		revisions[len(revisions)-1].Current = !revisions[len(revisions)-1].Withdrawn
 		slices.Reverse(revisions)
 		ordered = append(ordered, revisions...)
 	}

@@ -32,7 +32,7 @@ type Broker interface {
 	// IsStored reports whether a message of that id was ever stored.
 	IsStored(ctx context.Context, messageID string) (bool, error)
 	// DecideOwner records a decision of the owner's, once for that id.
-	DecideOwner(ctx context.Context, cwd string, args api.DecideArgs) error
+	DecideOwner(ctx context.Context, cwd string, args api.DecideArgs) (api.DecideResult, error)
 	// Changed tells everyone who watches.
 	Changed()
 }
@@ -223,7 +223,7 @@ func (q *Questions) carry(ctx context.Context, id string) error {
 	if one.Answer.Pin && !one.Pinned {
 		topic := cmp.Or(one.Topic, one.Title)
 		args := api.DecideArgs{ID: one.ID, Topic: string([]rune(topic)[:min(len([]rune(topic)), question.MaxTopicChars)]), Text: one.Title + " " + one.Answer.Words()}
-		if err := q.opts.Broker.DecideOwner(ctx, one.Project, args); err != nil {
+		if _, err := q.opts.Broker.DecideOwner(ctx, one.Project, args); err != nil {
 			return err
 		}
 		one.Pinned = true

@@ -69,9 +69,9 @@ func (b *toldBroker) IsStored(_ context.Context, id string) (bool, error) {
 	return known, nil
 }
 
-func (b *toldBroker) DecideOwner(_ context.Context, _ string, args api.DecideArgs) error {
+func (b *toldBroker) DecideOwner(_ context.Context, _ string, args api.DecideArgs) (api.DecideResult, error) {
 	b.decided[args.ID] = args.Topic + ": " + args.Text
-	return b.fail
+	return api.DecideResult{}, b.fail
 }
 
 func (b *toldBroker) Changed() { b.changed++ }

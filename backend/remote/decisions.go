@@ -11,6 +11,9 @@ import (
 const (
 	// DecisionsCapability says in a hello that a PC exchanges decisions.
 	DecisionsCapability = "decisions-sync-v1"
+	// WithdrawalsCapability says in a hello that a PC knows [Decided.Withdrawn]. One that
+	// does not refuses a frame with it.
+	WithdrawalsCapability = "decisions-withdraw-v1"
 	// DecisionsFrame is the type of the frames that carry them.
 	DecisionsFrame = "decision-sync"
 
@@ -32,6 +35,7 @@ type Decided struct {
 	Agent           bridge.AgentKind `json:"agent,omitempty"`
 	CreatedAt       int64            `json:"createdAt"`
 	SourceMessageID string           `json:"sourceMessageId,omitempty"`
+	Withdrawn       bool             `json:"withdrawn,omitempty"` // it withdraws what was in force on its topic
 }
 
 // TeamDecided is a decision on its way to a team, by the stream of its decisions (HUB-06).
@@ -161,7 +165,7 @@ func (d Decided) check(now int64) error {
 // Revision is the decision as it is recorded here: for all sessions, by a session of
 // that PC.
 func (d Decided) Revision(host string) decision.Revision {
-	rev := decision.Revision{ID: d.ID, Topic: d.Topic, Text: d.Text, Scope: decision.AllSessions(), Author: Letter{From: d.Author, Agent: d.Agent}.Sender(host), CreatedAt: d.CreatedAt}
+	rev := decision.Revision{ID: d.ID, Topic: d.Topic, Text: d.Text, Scope: decision.AllSessions(), Author: Letter{From: d.Author, Agent: d.Agent}.Sender(host), CreatedAt: d.CreatedAt, Withdrawn: d.Withdrawn}
 	if d.SourceMessageID != "" {
 		rev.SourceMessageID = &d.SourceMessageID
 	}
@@ -173,7 +177,7 @@ func DecidedOf(rev decision.Revision) (Decided, error) {
 	if !rev.Scope.All {
 		return Decided{}, bridge.Errorf(bridge.Denied, "only decisions for all sessions leave this PC")
 	}
-	d := Decided{ID: rev.ID, Topic: rev.Topic, Text: rev.Text, Author: rev.Author.Name, Agent: rev.Author.Agent, CreatedAt: rev.CreatedAt}
+	d := Decided{ID: rev.ID, Topic: rev.Topic, Text: rev.Text, Author: rev.Author.Name, Agent: rev.Author.Agent, CreatedAt: rev.CreatedAt, Withdrawn: rev.Withdrawn}
 	if rev.SourceMessageID != nil {
 		d.SourceMessageID = *rev.SourceMessageID
 	}

@@ -73,7 +73,7 @@ func (p *pair) sendDecisions(ctx context.Context) error {
 		return err
 	}
 	for _, rev := range own {
-		one, err := remote.DecidedOf(rev)
+		one, err := decidedFor(p.status, rev)
 		if err != nil {
 			return err
 		}
@@ -83,6 +83,14 @@ func (p *pair) sendDecisions(ctx context.Context) error {
 	}
 	p.sync.said = last
 	return nil
+}
+
+// decidedFor returns a decision as a PC can read it: an older Bridge there gets a
+// withdrawal as a decision whose text says so.
+func decidedFor(pc remote.Status, rev decision.Revision) (remote.Decided, error) {
+	decided, err := remote.DecidedOf(rev)
+	decided.Withdrawn = decided.Withdrawn && pc.Can(remote.WithdrawalsCapability)
+	return decided, err
 }
 
 // mark returns the last decision that was recorded here. The first one on a link is where
@@ -175,7 +183,7 @@ func (p *pair) answer(ctx context.Context, since remote.Cursor) error {
 	}
 	out := remote.Sync{Kind: remote.SyncState}
 	for _, rev := range own {
-		one, err := remote.DecidedOf(rev)
+		one, err := decidedFor(p.status, rev)
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,6 @@ import (
 	"bridge/backend/decision"
 	"bridge/backend/peering/peeringtest"
 	"bridge/backend/remote"
-	"bridge/backend/store"
 	"bridge/backend/trial"
 )
 
@@ -20,7 +19,7 @@ func (p *pc) decide(id string) {
 	_, _, err := p.db.RecordDecision(context.Background(), decision.Revision{
 		ID: id, Topic: id, Text: "x", Scope: decision.AllSessions(),
 		Author: bridge.Address{ID: "peer-docs", Name: "docs", Agent: bridge.Codex}, CreatedAt: p.now().UnixMilli(),
-	}, func(decision.Revision) []store.Notification { return nil })
+	}, func(decision.Revision) []decision.Notification { return nil })
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ var usualPace = Pace{Look: 5 * time.Second, Resend: 20 * time.Second, Recall: ti
 
 // Capabilities are what this PC can do with paired ones by this package.
 func Capabilities() []string {
-	return []string{remote.MessagesCapability, remote.DecisionsCapability, remote.DashboardCapability}
+	return []string{remote.MessagesCapability, remote.DecisionsCapability, remote.WithdrawalsCapability, remote.DashboardCapability}
 }
 
 // Sharing does it for all paired PCs.

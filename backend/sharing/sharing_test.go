@@ -698,7 +698,7 @@ func TestRMT_22_DecisionsForAllAreExchangedAndAgreed(t *testing.T) {
 			t.Helper()
 			rev, _, err := p.db.RecordDecision(context.Background(), decision.Revision{
 				ID: id, Topic: topic, Text: text, Scope: scope, Author: bridge.Address{ID: "peer-docs", Name: "docs", Agent: bridge.Codex}, CreatedAt: p.now().UnixMilli(),
-			}, func(decision.Revision) []store.Notification { return nil })
+			}, func(decision.Revision) []decision.Notification { return nil })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -184,7 +184,7 @@ func (m *mate) decideFor(id, topic, text string, scope decision.Scope) decision.
 	m.t.Helper()
 	rev, _, err := m.db.RecordDecision(context.Background(), decision.Revision{
 		ID: id, Topic: topic, Text: text, Scope: scope, Author: bridge.Address{ID: "peer-api", Name: "api", Agent: bridge.Codex}, CreatedAt: m.now().UnixMilli(),
-	}, func(decision.Revision) []store.Notification { return nil })
+	}, func(decision.Revision) []decision.Notification { return nil })
 	if err != nil {
 		m.t.Error(err)
 	}

@@ -42,6 +42,8 @@ var oddCrossings = []struct {
 		WHERE NOT EXISTS (SELECT 1 FROM decisions d WHERE d.id = i.decision_id)`, false},
 	{"team_decisions", `SELECT decision_id, 'it came by the team, and is not here' FROM team_decisions t
 		WHERE NOT EXISTS (SELECT 1 FROM decisions d WHERE d.id = t.decision_id)`, false},
+	{"withdrawn_decisions", `SELECT decision_id, 'it withdraws a decision, and is not here' FROM withdrawn_decisions w
+		WHERE NOT EXISTS (SELECT 1 FROM decisions d WHERE d.id = w.decision_id)`, false},
 }
 
 // InspectCrossings looks through the tables about paired PCs of the store at path, like

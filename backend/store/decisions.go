@@ -15,44 +15,21 @@ import (
 	"bridge/backend/store/upgrade"
 )
 
-// Notification tells one session of a decision: the receipt that keeps it from
-// being told twice, and the message.
-type Notification struct {
-	DecisionID string
-	SessionKey string         // decision.Target.SessionKey
-	Message    bridge.Message // without a recipient only the receipt is stored
-}
-
-// Notifications makes the message for each target: one message with as many
-// deliveries as there are sessions.
-func Notifications(r decision.Revision, messageID string, targets []decision.Target) []Notification {
-	list := make([]Notification, 0, len(targets))
-	for _, target := range targets {
-		list = append(list, Notification{DecisionID: r.ID, SessionKey: target.SessionKey(), Message: decision.Notice(r, messageID, target)})
-	}
-	return list
-}
-
-// WithoutMessage returns the receipts of decisions of which a session gets no message.
-func WithoutMessage(decided []decision.Revision, sessionKey string, now int64) []Notification {
-	list := make([]Notification, len(decided))
-	for i, revision := range decided {
-		list[i] = Notification{DecisionID: revision.ID, SessionKey: sessionKey, Message: bridge.Message{CreatedAt: now}}
-	}
-	return list
-}
-
 // RecordDecision stores a revision, its receipts and the messages of notify in
 // one transaction (DEC-10). It keeps rev's source message only if that is
 // stored (DEC-09) and sets what rev supersedes: the newest revision of its
-// topic (DEC-07). It returns the revision as stored and what was really
-// queued: a session with a receipt is passed over. notify runs inside the write,
-// perhaps twice: it must not wait for another write and has no effect but what it
-// returns. A revision that is stored already is returned unchanged.
-func (d *DB) RecordDecision(ctx context.Context, rev decision.Revision, notify func(decision.Revision) []Notification) (decision.Revision, []Notification, error) {
+// topic (DEC-07). A withdrawal, and a revision that names what it supersedes, replace what
+// is in force as [decision.Revision.Replace] says, else nothing is stored. It returns the
+// revision as stored and what was really queued: a session with a receipt is passed over.
+// notify runs inside the write, perhaps twice: it must not wait for another write and has
+// no effect but what it returns. A revision that is stored already is returned unchanged.
+func (d *DB) RecordDecision(ctx context.Context, rev decision.Revision, notify func(decision.Revision) []decision.Notification) (decision.Revision, []decision.Notification, error) {
 	var stored decision.Revision
-	var queued []Notification
+	var queued []decision.Notification
 	rev, err := d.withKnownSource(ctx, rev)
+	if err == nil && rev.Withdrawn && d.deferred() {
+		err = errNotWithdrawn
+	}
 	if err == nil {
 		err = d.writer.Do(ctx, func(t *sqlitex.Tx) (err error) {
 			stored, queued, err = recordDecision(t, rev, d.notices, notify)
@@ -81,7 +58,7 @@ func (d *DB) withKnownSource(ctx context.Context, rev decision.Revision) (decisi
 	return rev, err
 }
 
-func recordDecision(t *sqlitex.Tx, rev decision.Revision, notices string, notify func(decision.Revision) []Notification) (decision.Revision, []Notification, error) {
+func recordDecision(t *sqlitex.Tx, rev decision.Revision, notices string, notify func(decision.Revision) []decision.Notification) (decision.Revision, []decision.Notification, error) {
 	known, err := t.Exists("SELECT EXISTS (SELECT 1 FROM decisions WHERE id = ?1)", rev.ID)
 	if err != nil {
 		return rev, nil, err
@@ -89,18 +66,52 @@ func recordDecision(t *sqlitex.Tx, rev decision.Revision, notices string, notify
 	if known {
 		return storedDecision(t, rev)
 	}
+	if rev.Withdrawn || rev.Supersedes != nil {
+		earlier, err := revisions(context.Background(), t, rev.Topic)
+		if err == nil {
+			err = rev.Replace(earlier)
+		}
+		if err != nil {
+			return rev, nil, err
+		}
+		rev.Supersedes = nil
+	}
 	if err = follow(t, &rev); err != nil {
 		return rev, nil, err
 	}
 	if err := insertDecision(t, rev); err != nil {
 		return rev, nil, err
 	}
-	rev.Current = true
-	queued, err := queueNotifications(t, notices, notify(rev))
+	rev.Current = !rev.Withdrawn
+	notifications := notify(rev)
+	if rev.Withdrawn {
+		if err := dropUntold(t, *rev.Supersedes, notifications); err != nil {
+			return rev, nil, err
+		}
+	}
+	queued, err := queueNotifications(t, notices, notifications)
 	return rev, queued, err
 }
 
-func storedDecision(t *sqlitex.Tx, rev decision.Revision) (decision.Revision, []Notification, error) {
+// errNotWithdrawn keeps a decision and its mark from being written to two files.
+var errNotWithdrawn = bridge.Errorf(bridge.Unavailable, "Bridge cannot withdraw decisions while an older Bridge of this home runs, or a table of its store is lost: `bridge doctor` says more")
+
+// dropUntold leaves only the receipts of those sessions that were told of a withdrawn
+// decision by its number alone (SEC-12).
+func dropUntold(t *sqlitex.Tx, withdrawn string, notifications []decision.Notification) error {
+	for i, n := range notifications {
+		counted, err := t.Exists("SELECT EXISTS (SELECT 1 FROM decision_deliveries WHERE decision_id = ?1 AND session_key = ?2 AND message_id = '')", withdrawn, n.SessionKey)
+		if err != nil {
+			return err
+		}
+		if counted {
+			notifications[i].Message.ID, notifications[i].Message.Recipient = "", ""
+		}
+	}
+	return nil
+}
+
+func storedDecision(t *sqlitex.Tx, rev decision.Revision) (decision.Revision, []decision.Notification, error) {
 	all, err := revisions(context.Background(), t, rev.Topic)
 	if err != nil {
 		return rev, nil, err
@@ -109,7 +120,7 @@ func storedDecision(t *sqlitex.Tx, rev decision.Revision) (decision.Revision, []
 	if at < 0 || all[at].Text != rev.Text || all[at].Author.ID != rev.Author.ID {
 		return rev, nil, bridge.Errorf(bridge.Conflict, "the decision id %s is taken by another decision", rev.ID)
 	}
-	return all[at], []Notification{}, nil
+	return all[at], []decision.Notification{}, nil
 }
 
 // follow has rev come after the newest revision of its topic. Where another PC has
@@ -140,13 +151,21 @@ func insertDecision(t *sqlitex.Tx, rev decision.Revision) error {
 	_, err = t.Exec(`INSERT INTO decisions (id, topic, body, scope, author_id, author_name, author_agent, created_at, source_message_id, supersedes)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
 		rev.ID, rev.Topic, rev.Text, string(scope), rev.Author.ID, rev.Author.Name, string(rev.Author.Agent), rev.CreatedAt, rev.SourceMessageID, rev.Supersedes)
+	if err == nil && rev.Withdrawn {
+		err = markWithdrawn(t, rev.ID)
+	}
+	return err
+}
+
+func markWithdrawn(t *sqlitex.Tx, id string) error {
+	_, err := t.Exec("INSERT OR IGNORE INTO withdrawn_decisions (decision_id) VALUES (?1)", id)
 	return err
 }
 
 // queueNotifications stores the receipts that are new and, with each, its message
 // by the statement notices.
-func queueNotifications(t *sqlitex.Tx, notices string, notifications []Notification) ([]Notification, error) {
-	queued := []Notification{}
+func queueNotifications(t *sqlitex.Tx, notices string, notifications []decision.Notification) ([]decision.Notification, error) {
+	queued := []decision.Notification{}
 	for _, n := range notifications {
 		fresh, err := t.Exec("INSERT OR IGNORE INTO decision_deliveries (decision_id, session_key, message_id, created_at) VALUES (?1, ?2, ?3, ?4)",
 			n.DecisionID, n.SessionKey, n.Message.ID, n.Message.CreatedAt)
@@ -167,9 +186,9 @@ func queueNotifications(t *sqlitex.Tx, notices string, notifications []Notificat
 // NotifyDecisions queues notifications of decisions recorded earlier, in one
 // transaction and with the same receipts (DEC-12, DEC-13). It returns what was
 // really queued.
-func (d *DB) NotifyDecisions(ctx context.Context, notifications []Notification) (queued []Notification, err error) {
+func (d *DB) NotifyDecisions(ctx context.Context, notifications []decision.Notification) (queued []decision.Notification, err error) {
 	if len(notifications) == 0 {
-		return []Notification{}, nil
+		return []decision.Notification{}, nil
 	}
 	err = d.writer.Do(ctx, func(t *sqlitex.Tx) (err error) {
 		queued, err = queueNotifications(t, d.notices, notifications)
@@ -227,17 +246,22 @@ func (r *Reader) DecisionNotices(ctx context.Context, topic string) ([]mail.Hist
 	return r.inOrder(ctx, ids)
 }
 
-// Delivered returns the ids of the decisions that the session key has a receipt for.
-func (r *Reader) Delivered(ctx context.Context, sessionKey string) (delivered map[string]bool, err error) {
+// Delivered returns the receipts of the session key.
+func (r *Reader) Delivered(ctx context.Context, sessionKey string) (told decision.Told, err error) {
 	err = r.read(ctx, func(v view) error {
-		delivered = map[string]bool{}
+		told = decision.Told{}
 		if !v.layout.receipts {
 			return nil
 		}
-		rows, err := v.Query(ctx, "SELECT decision_id FROM decision_deliveries WHERE session_key = ?1", sessionKey)
-		return eachID(rows, err, func(id string) { delivered[id] = true })
+		rows, err := v.Query(ctx, "SELECT decision_id, message_id FROM decision_deliveries WHERE session_key = ?1", sessionKey)
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
+			var id, message string
+			err := rows.Scan(sqlitex.Text(&id), sqlitex.Text(&message))
+			told[id] = message
+			return err
+		})
 	})
-	return delivered, err
+	return told, err
 }
 
 // eachID calls with for each row of a query for ids.
@@ -311,13 +335,17 @@ func eachRevision(ctx context.Context, q sqlitex.Querier, topic string, with fun
 // readRevisions returns the revisions of a topic, or of all, newest first. A Reader meets
 // stores of every version.
 func readRevisions(ctx context.Context, q sqlitex.Querier, topic string) (all []decision.Placed, err error) {
-	team := "NULL, NULL FROM decisions"
+	team, withdrawn := "NULL, NULL FROM decisions", "false, "
 	_, writes := q.(*sqlitex.Tx)
-	if v, reads := q.(view); writes || reads && v.layout.team {
+	v, reads := q.(view)
+	if writes || reads && v.layout.team {
 		team = "t.sequence, t.follows FROM decisions LEFT JOIN team_decisions t ON t.decision_id = id"
 	}
+	if writes || reads && v.layout.withdrawn {
+		withdrawn = "EXISTS (SELECT 1 FROM withdrawn_decisions w WHERE w.decision_id = id), "
+	}
 	rows, err := q.Query(ctx, `SELECT revision, id, topic, body, scope, author_id, author_name, author_agent, created_at, source_message_id, supersedes, `+
-		team+` WHERE ?1 = '' OR topic = ?1 ORDER BY revision DESC`, topic)
+		withdrawn+team+` WHERE ?1 = '' OR topic = ?1 ORDER BY revision DESC`, topic)
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		one, err := scanRevision(rows)
 		all = append(all, one)
@@ -331,59 +359,13 @@ func scanRevision(rows *sql.Rows) (one decision.Placed, err error) {
 	var scope string
 	rev := &one.Revision
 	err = rows.Scan(sqlitex.Number(&one.Place), sqlitex.Text(&rev.ID), sqlitex.Text(&rev.Topic), sqlitex.Text(&rev.Text), sqlitex.Text(&scope), sqlitex.Text(&rev.Author.ID), sqlitex.Text(&rev.Author.Name),
-		sqlitex.Text((*string)(&rev.Author.Agent)), sqlitex.Number(&rev.CreatedAt), &source, &supersedes, sqlitex.Number(&one.Sequence), sqlitex.Text(&one.Follows))
+		sqlitex.Text((*string)(&rev.Author.Agent)), sqlitex.Number(&rev.CreatedAt), &source, &supersedes, &rev.Withdrawn, sqlitex.Number(&one.Sequence), sqlitex.Text(&one.Follows))
 	if source.Valid {
 		rev.SourceMessageID = &source.String
 	}
 	if supersedes.Valid {
 		rev.Supersedes = &supersedes.String
 	}
-	one.Scope, one.Unread = storedScope(scope)
+	one.Scope, one.Unread = decision.StoredScope(scope)
 	return one, err
-}
-
-// storedScope reads a scope more widely than a request's: a revision is kept
-// whatever limits were in force when it was recorded. What it cannot read it
-// refuses with errRow: to guess would tell sessions of what is not for them.
-func storedScope(stored string) (decision.Scope, error) {
-	if stored == `"all"` || stored == "all" {
-		return decision.AllSessions(), nil
-	}
-	var form struct {
-		Project  *string  `json:"project"`
-		Sessions []string `json:"sessions"`
-	}
-	err := bridge.DecodeStrict([]byte(stored), len(stored), &form)
-	switch {
-	case err != nil:
-		return decision.Scope{}, errRow{why: "its scope cannot be read", newer: isNewerScope(stored)}
-	case form.Project != nil && form.Sessions != nil:
-		return decision.Scope{}, errRow{why: "its scope has both a project and sessions", newer: true}
-	case form.Project != nil && *form.Project != "":
-		return decision.ProjectOf(*form.Project), nil
-	case len(form.Sessions) > 0 && !slices.Contains(form.Sessions, ""):
-		return decision.Scope{Sessions: form.Sessions}, nil
-	}
-	return decision.Scope{}, errRow{why: "its scope names nobody"}
-}
-
-// isNewerScope reports whether a scope that cannot be read is whole JSON of a
-// form that a newer release may have: another word, or an object with a member
-// that this build does not know or knows as another type.
-func isNewerScope(stored string) bool {
-	var word string
-	if json.Unmarshal([]byte(stored), &word) == nil {
-		return word != ""
-	}
-	var known struct {
-		Project  string   `json:"project"`
-		Sessions []string `json:"sessions"`
-	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal([]byte(stored), &members) != nil || len(members) == 0 {
-		return false
-	}
-	delete(members, "project")
-	delete(members, "sessions")
-	return len(members) > 0 || json.Unmarshal([]byte(stored), &known) != nil
 }

@@ -21,11 +21,11 @@ func revision(id, topic, text string, at int64, scope decision.Scope) decision.R
 }
 
 // tell makes a pure notify function for the given sessions.
-func tell(keys ...string) func(decision.Revision) []Notification {
-	return func(rev decision.Revision) []Notification {
-		var list []Notification
+func tell(keys ...string) func(decision.Revision) []decision.Notification {
+	return func(rev decision.Revision) []decision.Notification {
+		var list []decision.Notification
 		for _, key := range keys {
-			list = append(list, Notification{DecisionID: rev.ID, SessionKey: key, Message: note("n-"+rev.ID, "alice", rev.Text, rev.CreatedAt, "peer-"+key)[0]})
+			list = append(list, decision.Notification{DecisionID: rev.ID, SessionKey: key, Message: note("n-"+rev.ID, "alice", rev.Text, rev.CreatedAt, "peer-"+key)[0]})
 		}
 		return list
 	}
@@ -83,12 +83,16 @@ func TestDEC_07_RevisionsAndReceiptsCanNotBeChanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bridge.db")
 	db := openAt(t, path)
 	decide(t, db, revision("d1", "db", "one", 1, decision.AllSessions()), "s1")
+	decide(t, db, withdrawal("d2", "db", 2))
 	pool, err := sql.Open("sqlite", sqlitex.DSN(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	for _, script := range []string{"DELETE FROM decisions", "UPDATE decisions SET body = 'x'", "DELETE FROM decision_deliveries", "UPDATE decision_deliveries SET session_key = 'x'"} {
+	for _, script := range []string{
+		"DELETE FROM decisions", "UPDATE decisions SET body = 'x'", "DELETE FROM decision_deliveries", "UPDATE decision_deliveries SET session_key = 'x'",
+		"DELETE FROM withdrawn_decisions", "UPDATE withdrawn_decisions SET decision_id = 'd1'",
+	} {
 		if _, err := pool.Exec(script); err == nil {
 			t.Errorf("%s was allowed", script)
 		}
@@ -206,7 +210,7 @@ func TestDEC_12_NobodyIsToldTwice(t *testing.T) {
 		if found := err == nil; found != (want == 1) {
 			t.Errorf("the message for %s: %v", key, err)
 		}
-		if told, err := db.Delivered(ctx, key); err != nil || !told["d1"] {
+		if told, err := db.Delivered(ctx, key); err != nil || !told.HasMessage("d1") {
 			t.Errorf("Delivered(%s) = %v, %v", key, told, err)
 		}
 	}

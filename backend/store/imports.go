@@ -30,6 +30,9 @@ func (d Remote) Import(ctx context.Context, revisions []decision.Revision, pc st
 				return err
 			}
 			if known {
+				if err := learnWithdrawn(t, rev, pc); err != nil {
+					return err
+				}
 				continue
 			}
 			if err := importDecision(t, rev, pc, now); err != nil {
@@ -40,6 +43,17 @@ func (d Remote) Import(ctx context.Context, revisions []decision.Revision, pc st
 		return nil
 	})
 	return fresh, err
+}
+
+// learnWithdrawn marks a withdrawal that came from that PC before, while this PC or a link
+// between them did not know the mark.
+func learnWithdrawn(t *sqlitex.Tx, rev decision.Revision, pc string) error {
+	if !rev.Withdrawn {
+		return nil
+	}
+	_, err := t.Exec(`INSERT OR IGNORE INTO withdrawn_decisions (decision_id) SELECT d.id FROM decisions d JOIN remote_decisions i ON i.decision_id = d.id
+		WHERE d.id = ?1 AND i.pc = ?2 AND d.topic = ?3 AND d.body = ?4`, rev.ID, pc, rev.Topic, rev.Text)
+	return err
 }
 
 func importDecision(t *sqlitex.Tx, rev decision.Revision, pc string, now int64) error {
@@ -55,8 +69,9 @@ func importDecision(t *sqlitex.Tx, rev decision.Revision, pc string, now int64) 
 	return err
 }
 
-// Imported returns the current decisions that came from a paired PC.
-func (d Remote) Imported(ctx context.Context, pc string) (current []decision.Revision, err error) {
+// Imported returns what came from a paired PC and is the newest on its topic: decisions in
+// force, and withdrawals.
+func (d Remote) Imported(ctx context.Context, pc string) (newest []decision.Revision, err error) {
 	from := map[string]bool{}
 	err = d.read(ctx, func(v view) error {
 		clear(from)
@@ -66,13 +81,8 @@ func (d Remote) Imported(ctx context.Context, pc string) (current []decision.Rev
 	if err != nil || len(from) == 0 {
 		return nil, err
 	}
-	all, err := d.Decisions(ctx, decision.Lookup{})
-	for _, rev := range all {
-		if from[rev.ID] {
-			current = append(current, rev)
-		}
-	}
-	return current, err
+	all, err := d.Decisions(ctx, decision.Lookup{History: true})
+	return slices.DeleteFunc(decision.Newest(all), func(rev decision.Revision) bool { return !from[rev.ID] }), err
 }
 
 // LastDecision counts the decisions that were ever recorded here, so that a change is

@@ -69,14 +69,14 @@ type view struct {
 
 // layout says which tables the schema has; a Reader meets every version.
 type layout struct {
-	messages, archive, stages, ways, peers, decisions, receipts, names, seen, records, outbox, imports, team bool
+	messages, archive, stages, ways, peers, decisions, receipts, names, seen, records, outbox, imports, team, withdrawn bool
 
 	brief bool // of a body its beginning is enough
 }
 
 var fullLayout = layout{
 	messages: true, archive: true, stages: true, ways: true, peers: true, decisions: true, receipts: true, names: true, seen: true, records: true,
-	outbox: true, imports: true, team: true,
+	outbox: true, imports: true, team: true, withdrawn: true,
 }
 
 func readLayout(ctx context.Context, q sqlitex.Querier, path string) (layout, error) {
@@ -84,7 +84,7 @@ func readLayout(ctx context.Context, q sqlitex.Querier, path string) (layout, er
 	names := map[string]*bool{
 		"messages": &l.messages, "archived_messages": &l.archive, "delivery_stages": &l.stages, "delivery_ways": &l.ways, "message_peers_upto": &l.peers,
 		"decisions": &l.decisions, "decision_deliveries": &l.receipts, "peer_names": &l.names, "peer_last_seen": &l.seen,
-		"conversation_records": &l.records, "remote_outbox": &l.outbox, "remote_decisions": &l.imports, "team_decisions": &l.team,
+		"conversation_records": &l.records, "remote_outbox": &l.outbox, "remote_decisions": &l.imports, "team_decisions": &l.team, "withdrawn_decisions": &l.withdrawn,
 	}
 	var version int
 	rows, err := q.Query(ctx, "SELECT name, user_version FROM pragma_user_version LEFT JOIN pragma_table_list ON type = 'table'")

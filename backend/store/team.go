@@ -117,6 +117,8 @@ func importTeam(t *sqlitex.Tx, one TeamDecision, now int64) (fresh bool, err err
 		err = insertDecision(t, one.Revision) // this PC's, of a store that it lost
 	} else if err == nil && !known {
 		err = importDecision(t, one.Revision, one.PC, now)
+	} else if err == nil {
+		err = learnWithdrawn(t, one.Revision, one.PC)
 	}
 	if err != nil {
 		return false, err
@@ -212,8 +214,8 @@ func (d Remote) BesideOwn(ctx context.Context) (beside map[string]*decision.Revi
 }
 
 // TeamNews returns what the sessions of this PC are to be told of the team's decisions,
-// the oldest of each topic first: those of others that are in force, and those that were
-// made at the same time as one of this PC's. silent are those of which there is nothing
+// the oldest of each topic first: those of others that are in force, withdrawals that count,
+// and those that were made at the same time as one of this PC's. silent are those of which there is nothing
 // to tell. Where this PC's own word on a topic has no place in the stream yet, nothing is
 // told of the topic: only then it is known what was decided at the same time.
 func (d Remote) TeamNews(ctx context.Context) (news []decision.News, silent []string, err error) {
@@ -241,11 +243,11 @@ func (d Remote) TeamNews(ctx context.Context) (news []decision.News, silent []st
 		}
 		inStream := decision.InStream(topic)
 		for i, one := range inStream {
-			beside := decision.BesideOwn(inStream, i)
+			beside, newest := decision.BesideOwn(inStream, i), one.ID == topic[len(topic)-1].ID
 			switch {
 			case !untold[one.ID]:
-			case one.Current || beside != nil:
-				news = append(news, decision.News{Revision: one.Revision, Beside: beside})
+			case newest || beside != nil:
+				news = append(news, decision.News{Revision: one.Revision, Beside: beside, Newest: newest})
 			default:
 				silent = append(silent, one.ID)
 			}

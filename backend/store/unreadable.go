@@ -45,9 +45,9 @@ func (r *Reader) UnreadableDecisions(ctx context.Context, topic string) (found [
 func unreadableDecisions(ctx context.Context, q sqlitex.Querier, topic string) ([]UnreadableRow, error) {
 	found := []UnreadableRow{}
 	err := eachRevision(ctx, q, topic, func(rev decision.Revision, unread error) {
-		var odd errRow
+		var odd decision.Unreadable
 		if errors.As(unread, &odd) {
-			found = append(found, UnreadableRow{Table: "decisions", Key: rev.ID, Topic: rev.Topic, Why: odd.why, Newer: odd.newer, Replaced: !rev.Current})
+			found = append(found, UnreadableRow{Table: "decisions", Key: rev.ID, Topic: rev.Topic, Why: odd.Why, Newer: odd.Newer, Replaced: !rev.Current})
 		}
 	})
 	return found, err
@@ -102,12 +102,3 @@ func UnreadableRows(ctx context.Context, path string, live bool) (found []Unread
 	})
 	return found, sqlitex.Error(path, err)
 }
-
-// errRow says why a row is passed over: it cannot mean anything. It is left in the
-// store byte for byte, and named by the doctor.
-type errRow struct {
-	why   string
-	newer bool // it may be the form of a newer release
-}
-
-func (e errRow) Error() string { return e.why }

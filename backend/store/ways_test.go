@@ -91,7 +91,7 @@ func TestMSG_06_AStoreFromBeforeTheWaysKeepsItsMeaning(t *testing.T) {
 	}
 	mustClose(t, db)
 	seen, err := schema.Identify(t.Context(), path)
-	if want := (schema.Found{Version: 9, Deliveries: 1, Ways: true, Remote: 1, Team: true}); err != nil || seen != want {
+	if want := (schema.Found{Version: 9, Deliveries: 1, Ways: true, Remote: 1, Team: true, Withdrawn: true}); err != nil || seen != want {
 		t.Errorf("the store is %+v, %v; want %+v: an older program opens no other", seen, err, want)
 	}
 }

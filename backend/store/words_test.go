@@ -82,7 +82,7 @@ func eventually(t testing.TB, what string, is func() bool) {
 func decideAt(t testing.TB, db *DB, id, topic, text string, at int64) {
 	t.Helper()
 	rev := decision.Revision{ID: id, Topic: topic, Text: text, Scope: decision.AllSessions(), Author: bridge.OwnerAddress(), CreatedAt: at}
-	if _, _, err := db.RecordDecision(t.Context(), rev, func(decision.Revision) []Notification { return nil }); err != nil {
+	if _, _, err := db.RecordDecision(t.Context(), rev, func(decision.Revision) []decision.Notification { return nil }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -158,8 +158,9 @@ func TestSEC_06_NoCommandWritesWhatAnAgentHidToATerminal(t *testing.T) {
 	shows := map[string]bool{"needs": true, "runs": true, "status": true, "decisions": true, "watch": true}
 	const nobody = "00000000-0000-7000-8000-000000000001"
 	commands := map[string][][]string{
-		"needs": {{}}, "runs": {{}, {"--all"}}, "status": {{}, {"--home", "/none" + misleading}}, "decisions": {{}, {"zz" + turned}, {misleading}},
-		"rules": {{}, {"--take-back", misleading}}, "files": {{}, {"--cancel", misleading}}, "network": {{}, {"--lists"}}, "team": {{}}, "version": {{}}, "url": {{}},
+		"needs": {{}}, "runs": {{}, {"--all"}}, "status": {{}, {"--home", "/none" + misleading}}, "decisions": {{}, {"zz" + turned}, {misleading}, {"--from", misleading}},
+		"decide": {{"--withdraw", misleading}, {misleading, misleading, "--scope", misleading}, {misleading, misleading, "--scope", "all"}, {"--withdraw-all-from", misleading}},
+		"rules":  {{}, {"--take-back", misleading}}, "files": {{}, {"--cancel", misleading}}, "network": {{}, {"--lists"}}, "team": {{}}, "version": {{}}, "url": {{}},
 		"answer": {{nobody}, {misleading, "--option", misleading}}, "send": {{"boss", misleading}, {misleading, "words"}}, "send-file": {{misleading, "/none" + misleading}},
 		"finish": {{name}, {name, "--discard"}, {misleading}}, "doctor": {{}, {misleading}, {"--restore", "/none" + misleading}},
 		"install": {{}, {misleading}}, "uninstall": {{}, {misleading}}, "join": {{"localhost:1" + misleading}}, "leave": {{}}, "link": {{"localhost:1" + misleading}}, "unlink": {{misleading}},

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -32,9 +33,12 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"bridge/backend/agent/driver/standin"
+	"bridge/backend/bridge"
+	"bridge/backend/decision"
 	"bridge/backend/hook"
 	"bridge/backend/hub/command"
 	"bridge/backend/ipc/api"
+	"bridge/backend/store"
 	"bridge/backend/trial"
 	mcpprogram "bridge/backend/worker/mcp"
 	"bridge/backend/worker/runjob"
@@ -60,6 +64,8 @@ func TestMain(m *testing.M) {
 		"worker":        func() { exitWith(writingWorker()) },
 		// untold DATABASE fails while there is something to tell another PC of its messages.
 		"untold": func() { exitWith(checkUntold(os.Args[1])) },
+		// decided-by PC TOPIC...: such decisions come from that PC, while no broker runs.
+		"decided-by": func() { exitWith(decidedBy(os.Args[1], os.Args[2:])) },
 		// visit FILE: opens the launch link in that file, as a browser does.
 		"visit":       func() { exitWith(openPage(os.Args[1], os.Stdout)) },
 		"visithidden": func() { exitWith(openPageHidden(os.Args[1], os.Stdout)) },
@@ -84,6 +90,24 @@ func checkUntold(path string) (err error) {
 	if err == nil && count > 0 {
 		err = fmt.Errorf("%d receipts are not told", count)
 	}
+	return err
+}
+
+// decidedBy stores a decision of a paired PC on each topic.
+func decidedBy(pc string, topics []string) (err error) {
+	db, err := store.Open(context.Background(), filepath.Join(os.Getenv("BRIDGE_HOME"), "bridge.db"), store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var list []decision.Revision
+	for i, topic := range topics {
+		list = append(list, decision.Revision{
+			ID: pc + "-" + topic, Topic: topic, Text: "As " + pc + " has it", Scope: decision.AllSessions(), CreatedAt: time.Now().UnixMilli() + int64(i),
+			Author: bridge.Address{ID: pc + "/api", Name: pc + "/api", Agent: bridge.Codex},
+		})
+	}
+	_, err = db.Remote().Import(context.Background(), list, pc+"-id")
 	return err
 }
 

@@ -53,13 +53,14 @@ type Hour struct {
 	Wakes    int   `json:"wakes"`
 }
 
-// KindOf tells decisions and the owner's words from ordinary messages.
+// KindOf tells decisions and the owner's words from ordinary messages. The notice of a
+// decision of the owner is a decision.
 func KindOf(row mail.HistoryRow) string {
 	switch {
-	case row.From.Agent == bridge.Owner:
-		return "owner"
 	case row.IsDecision():
 		return "decision"
+	case row.From.Agent == bridge.Owner:
+		return "owner"
 	default:
 		return "message"
 	}

@@ -8,7 +8,7 @@ package shape
 // Answer is whatever the dashboard answers with: what does not stand here cannot be
 // written.
 type Answer interface {
-	State | Activity | Hours | Messages | Message | Archive | Search | Decisions | History | Chat | Receipt | Sent |
+	State | Activity | Hours | Messages | Message | Archive | Search | Decisions | History | Decided | Chat | Receipt | Sent |
 		Agents | Connected | Change | Settings | Report | Drills | Sizes | Tasks | Progress | Done | Error |
 		RunDetail | RunLog | Approvals | Approval | Prompting | AnsweredBefore | Said |
 		RunDiff | Finished | Conflicting | Models | Usage |

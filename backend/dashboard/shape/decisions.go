@@ -10,6 +10,13 @@ type Decisions struct {
 	Unreadable []Unreadable `json:"unreadable,omitempty"`
 }
 
+// Decided is the answer of POST /api/decisions and of POST /api/decisions/<topic>/withdraw:
+// the revision, and the names of the sessions that are told of it.
+type Decided struct {
+	Decision    decision.Revision `json:"decision"`
+	DeliveredTo []string          `json:"deliveredTo"`
+}
+
 // Unreadable is a decision that cannot be read; Why continues a sentence
 // about it. Newer says that a newer release may have written it.
 type Unreadable struct {

@@ -16,6 +16,19 @@ type DecideArgs struct {
 	Text            string          `json:"text"`
 	Scope           *decision.Scope `json:"scope,omitempty"`
 	SourceMessageID string          `json:"sourceMessageId,omitempty"`
+	// Supersedes is the id of the decision in force that the caller saw: with another one
+	// in force nothing is recorded. "" replaces whatever is in force.
+	Supersedes string `json:"supersedes,omitempty"`
+}
+
+// WithdrawDecisionArgs withdraws the decision in force on a topic.
+type WithdrawDecisionArgs struct {
+	// ID is chosen by the caller, as in DecideArgs.
+	ID     string `json:"id,omitempty"`
+	Topic  string `json:"topic"`
+	Reason string `json:"reason,omitempty"`
+	// Supersedes is as in DecideArgs.
+	Supersedes string `json:"supersedes,omitempty"`
 }
 
 // DecideResult is the answer of the tool `decide` (DEC-01).
@@ -38,6 +51,19 @@ type DecisionCalls struct{ link Link }
 // Decide records a decision.
 func (c DecisionCalls) Decide(ctx context.Context, args DecideArgs) (DecideResult, error) {
 	return OpDecide.Call(ctx, c.link, args)
+}
+
+// PinDecision records a decision of the owner. Its scope is required. It fails with Denied
+// within an agent, and with NotFound or Conflict where Supersedes is not in force.
+func (c DecisionCalls) PinDecision(ctx context.Context, args DecideArgs) (DecideResult, error) {
+	return OpPinDecision.Call(ctx, c.link, args)
+}
+
+// WithdrawDecision withdraws the decision in force on a topic. It fails with Denied within
+// an agent, with NotFound where none is in force, and with Conflict where another one than
+// Supersedes is.
+func (c DecisionCalls) WithdrawDecision(ctx context.Context, args WithdrawDecisionArgs) (DecideResult, error) {
+	return OpWithdrawDecision.Call(ctx, c.link, args)
 }
 
 // Decisions looks decisions up.

@@ -66,6 +66,10 @@ var (
 	OpRules        = define[Empty, []rule.Rule]("rules", RoleOwner)
 	OpTakeBackRule = define[RuleArgs, RuleTakenBack]("take_back_rule", RoleOwner)
 
+	// The owner's decisions.
+	OpPinDecision      = define[DecideArgs, DecideResult]("pin_decision", RoleOwner)
+	OpWithdrawDecision = define[WithdrawDecisionArgs, DecideResult]("withdraw_decision", RoleOwner)
+
 	// Other PCs.
 	OpInvite     = define[Empty, Invited]("invite", RoleOwner)
 	OpInvitation = define[InvitationArgs, InvitationEnded]("invitation", RoleOwner)

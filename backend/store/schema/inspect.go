@@ -21,6 +21,7 @@ type Found struct {
 	Ways       bool // it has delivery_ways, which came to version 1 later
 	Remote     int  // version of the component "remote", 0 when it is not there
 	Team       bool // it has team_decisions, which came to version 1 later
+	Withdrawn  bool // it has withdrawn_decisions, which came to the version later
 	Empty      bool // it has no table
 }
 
@@ -91,6 +92,7 @@ func Read(ctx context.Context, pool *sql.DB) (f Found, tables map[string]string,
 	})
 	_, f.Ways = tables["delivery_ways"]
 	_, f.Team = tables["team_decisions"]
+	_, f.Withdrawn = tables["withdrawn_decisions"]
 	if _, ok := tables["bridge_components"]; err == nil && ok {
 		const component = "(SELECT ifnull(max(CAST(version AS INTEGER)), 0) FROM bridge_components WHERE name = "
 		err = pool.QueryRowContext(ctx, "SELECT "+component+"'deliveries'), "+component+"'remote')").Scan(&f.Deliveries, &f.Remote)
@@ -100,7 +102,7 @@ func Read(ctx context.Context, pool *sql.DB) (f Found, tables map[string]string,
 
 // IsUpgraded reports whether the store has all that this build adds.
 func (f Found) IsUpgraded() bool {
-	return f.Version == Version && f.Deliveries == DeliveriesVersion && f.Ways && f.Remote == RemoteVersion && f.Team
+	return f.Version == Version && f.Deliveries == DeliveriesVersion && f.Ways && f.Remote == RemoteVersion && f.Team && f.Withdrawn
 }
 
 // CheckVersion refuses what is newer than this build (VER-06), and what no step

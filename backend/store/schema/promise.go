@@ -169,7 +169,7 @@ func scriptsOf(promise Promise, version int) (scripts []string) {
 		scripts = append(scripts, fmt.Sprint(step))
 	}
 	if version == Version {
-		scripts = append(scripts, "deliveries", "archived", "remote", "team")
+		scripts = append(scripts, LaterParts()...)
 	}
 	return scripts
 }
@@ -285,7 +285,7 @@ func LacksOf(ctx context.Context, pool *sql.DB, promise Promise) ([]Lack, error)
 // awaits reports whether an upgrade brings the item: before it a store has the
 // tables of its steps alone, with keys and indexes of its own.
 func (f Found) awaits(one item) bool {
-	if f.Remote < RemoteVersion && one.script == "remote" || !f.Team && one.script == "team" {
+	if f.Remote < RemoteVersion && one.script == "remote" || !f.Team && one.script == "team" || !f.Withdrawn && one.script == "withdrawn" {
 		return true
 	}
 	if f.Version < Version || f.Deliveries < DeliveriesVersion {

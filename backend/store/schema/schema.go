@@ -31,6 +31,10 @@ const DeliveriesVersion = 1
 // paired PCs, which do not raise the schema version either.
 const RemoteVersion = 1
 
+// LaterParts returns the names of the scripts that make tables and indexes of Bridge's own
+// beside those of the schema steps, in the order in which they run.
+func LaterParts() []string { return []string{"deliveries", "archived", "remote", "team", "withdrawn"} }
+
 // Script is the SQL of a schema step or part, by its name.
 func Script(name string) (string, error) {
 	text, err := files.ReadFile(name + ".sql")

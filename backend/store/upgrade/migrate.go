@@ -125,7 +125,7 @@ func (m *migration) apply(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, part := range []string{"deliveries", "archived", "remote", "team"} {
+	for _, part := range schema.LaterParts() {
 		if err := m.runFile(ctx, part); err != nil {
 			return err
 		}

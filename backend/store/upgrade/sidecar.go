@@ -66,7 +66,7 @@ func prepareSidecar(ctx context.Context, path string, version int) error {
 	}
 	defer pool.Close()
 	pool.SetMaxOpenConns(1)
-	scripts := []string{"compat", "deliveries", "remote", "team"}
+	scripts := []string{"compat", "deliveries", "remote", "team", "withdrawn"}
 	for step := max(version, 1) + 1; step <= schema.Version; step++ {
 		scripts = append(scripts, fmt.Sprint(step))
 	}

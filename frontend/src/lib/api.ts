@@ -570,7 +570,24 @@ export interface Decision {
   createdAt: number;
   sourceMessageId: string | null;
   supersedes: string | null;
+  /** It is in force. */
   current: boolean;
+  /** It withdraws what was in force on its topic; left out of all others. */
+  withdrawn?: boolean;
+}
+
+/** What the owner pins. With supersedes only where that is still in force. */
+export interface Pin {
+  topic: string;
+  text: string;
+  scope: Scope;
+  supersedes: string;
+}
+
+/** A decision as it was recorded, and who is told of it. */
+export interface Decided {
+  decision: Decision;
+  deliveredTo: string[];
 }
 
 /** A stored decision that cannot be read, so that nobody is told of it. */
@@ -1081,6 +1098,9 @@ export const api = {
   message: (id: string) => call<Message>(`/api/messages/${encode(id)}`),
   decisions: (query: string) => call<Decisions>(`/api/decisions${query === '' ? '' : `?q=${encode(query)}`}`),
   /** The messages that told sessions of a topic's revisions, newest first. */
+  pin: (pin: Pin) => post<Decided>('/api/decisions', pin),
+  withdraw: (topic: string, withdrawal: { reason: string; supersedes: string }) =>
+    post<Decided>(`/api/decisions/${encode(topic)}/withdraw`, withdrawal),
   notices: (topic: string) => call<{ messages: Message[] }>(`/api/decisions/${encode(topic)}/notices`),
   history: (topic: string) => call<Decisions & { topic: string }>(`/api/decisions/${encode(topic)}/history`),
   /** To a session, live or away; with a child's target to that child or about it to its parent. */

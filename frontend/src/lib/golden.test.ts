@@ -426,6 +426,7 @@ const decision = v.object({
   sourceMessageId: v.nullable(v.string()),
   supersedes: v.nullable(v.string()),
   current: v.boolean(),
+  withdrawn: v.exactOptional(v.literal(true)),
 }) satisfies v.GenericSchema<unknown, Decision>;
 
 const agents = v.object({
@@ -721,6 +722,7 @@ describe('the server answers as the page expects', () => {
     ['needs.json', v.object({ needs: v.array(need) })],
     ['message.json', message],
     ['messages.json', v.object({ messages: v.array(message) })],
+    ['withdrawn.json', v.object({ decision, deliveredTo: v.array(v.string()) })],
     ['decisions.json', v.object({ decisions: v.array(decision) })],
     [
       'decisions-unreadable.json',

@@ -67,6 +67,12 @@ export interface Told {
   how: string;
 }
 
+/** What a revision is now, in a word. */
+export function stateWords({ current, withdrawn }: Decision): string {
+  if (withdrawn === true) return 'withdrawn';
+  return current ? 'current' : 'superseded';
+}
+
 /** The revision that one replaced, where it is among those given. */
 export const replacedBy = (decision: Decision, history: Decision[]) =>
   decision.supersedes === null ? undefined : history.find((d) => d.id === decision.supersedes);

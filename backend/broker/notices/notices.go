@@ -1,0 +1,80 @@
+// Package notices finds out of which decisions sessions are to be told, and makes the
+// messages that tell them (DEC-10, DEC-13). It stores nothing and sends nothing.
+package notices
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"bridge/backend/decision"
+	"bridge/backend/store"
+)
+
+// Maker makes notices. All fields are required.
+type Maker struct {
+	DB    *store.DB
+	NewID func() string // of a message
+	Now   func() int64  // Unix milliseconds
+}
+
+// Missing returns the notices that a session is to get when it comes: of the applicable
+// current decisions that it was not told of yet (DEC-13), with the one that the owner of
+// this PC decided at the same time, where it was so (HUB-06), and of the withdrawals of
+// what it was told of.
+func (m Maker) Missing(ctx context.Context, target decision.Target) ([]decision.Notification, error) {
+	history, err := m.DB.Decisions(ctx, decision.Lookup{History: true})
+	if err != nil {
+		return nil, err
+	}
+	told, err := m.DB.Delivered(ctx, target.SessionKey())
+	if err != nil {
+		return nil, err
+	}
+	news, rest := decision.CatchUp(history, told, target)
+	if slices.ContainsFunc(news, func(n decision.News) bool { return decision.Placed{Revision: n.Revision}.IsImported() }) {
+		beside, err := m.DB.Remote().BesideOwn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range news {
+			news[i].Beside = beside[news[i].ID]
+		}
+	}
+	var missing []decision.Notification
+	for _, one := range news {
+		missing = append(missing, one.Notifications(m.NewID(), m.Now(), []decision.Target{target})...)
+	}
+	return append(missing, decision.WithoutMessage(rest, target.SessionKey(), m.Now())...), nil
+}
+
+// OfNews returns the notices of decisions of other PCs for the connected sessions, which
+// inScope lists. A withdrawal is for those that were told of what it withdraws. heard are
+// the decisions that there was a session for.
+func (m Maker) OfNews(ctx context.Context, news []decision.News, inScope func(decision.Scope) []decision.Target) (notices []decision.Notification, heard map[string]bool, err error) {
+	heard = map[string]bool{}
+	for _, one := range news {
+		targets := inScope(one.Scope)
+		if one.Withdrawn && one.Newest {
+			if targets, err = m.unaware(ctx, one.Topic, targets); err != nil {
+				return nil, nil, err
+			}
+		}
+		list := one.Notifications(m.NewID(), m.Now(), targets)
+		notices, heard[one.ID] = append(notices, list...), len(list) > 0
+	}
+	return notices, heard, nil
+}
+
+// unaware returns the sessions that are to be told that the decision on a topic is
+// withdrawn.
+func (m Maker) unaware(ctx context.Context, topic string, targets []decision.Target) (unaware []decision.Target, err error) {
+	history, err := m.DB.Decisions(ctx, decision.Lookup{Topic: topic, History: true})
+	for _, target := range targets {
+		told, toldErr := m.DB.Delivered(ctx, target.SessionKey())
+		if err = errors.Join(err, toldErr); err == nil && decision.MissedWithdrawal(history, told, target) {
+			unaware = append(unaware, target)
+		}
+	}
+	return unaware, err
+}
