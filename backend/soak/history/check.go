@@ -19,9 +19,9 @@ type event struct {
 
 func (e event) String() string {
 	if e.ret == open {
-		return fmt.Sprintf("%s: %v [%d to an unknown moment]", e.client, e.op, e.call)
+		return fmt.Sprintf("%s: %v [%d to an unknown moment]", e.client, e.op, e.call/step)
 	}
-	return fmt.Sprintf("%s: %v [%d to %d]", e.client, e.op, e.call, e.ret)
+	return fmt.Sprintf("%s: %v [%d to %d]", e.client, e.op, e.call/step, e.ret/step)
 }
 
 // part is what happened to one part of the state, which is checked alone.
@@ -46,7 +46,7 @@ type present[State comparable] struct {
 
 // step does what an event does. It reports false where a right broker cannot have answered
 // so.
-func (s present[State]) step(e event, step func(State, event) (State, bool)) (bool, present[State]) {
+func (s present[State]) step(e event, rules func(State, event) (State, bool)) (bool, present[State]) {
 	_, ending := e.op.(over)
 	switch {
 	case ending:
@@ -54,18 +54,18 @@ func (s present[State]) step(e event, step func(State, event) (State, bool)) (bo
 	case s.over:
 		return e.ret == open, s
 	}
-	after, ok := step(s.state, e)
+	after, ok := rules(s.state, e)
 	return ok && (e.ret != open || after != s.state), present[State]{after, false}
 }
 
-// newModel has porcupine search with the rules of step, from the zero state.
-func newModel[State comparable](step func(State, event) (after State, ok bool)) porcupine.Model {
+// newModel has porcupine search with these rules, from the zero state.
+func newModel[State comparable](rules func(State, event) (after State, ok bool)) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return present[State]{} },
 		Step: func(state, input, _ any) (bool, any) {
 			s, isState := state.(present[State])
 			e, isEvent := input.(event)
-			ok, after := s.step(e, step)
+			ok, after := s.step(e, rules)
 			return ok && isState && isEvent, after
 		},
 		DescribeOperation: func(input, _ any) string {

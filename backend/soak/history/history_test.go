@@ -194,13 +194,28 @@ var mailScripts = []written{
 		s.do("ann", shows("c1", "l1", "m"))
 		s.cut("ann", Dropped{To: "ann", Conn: "c9"})
 		s.do("ann", shows("c2", "l2", "m"))
-	}, []string{"wrong is ann: inbox of c2 shows it (l2) [6 to 7], after it was on lease (c1 l1)"}},
+	}, []string{"wrong is ann: inbox of c2 shows it (l2) [7 to 8], after it was on lease (c1 l1)"}},
 	{"an answer that nobody saw may hold a lease", func(s script) {
 		s.do("bob", sent)
 		s.cut("ann", shows("c1", ""))
 		s.cut("ann", Dropped{To: "ann", Conn: "c1"})
 		s.do("ann", shows("c2", ""), shows("c2", "l2", "m"), acked("c2", "l2", "m"))
 		s.do("test", End{})
+	}, nil},
+	{"an answer that nobody saw holds no lease after the broker's death", func(s script) {
+		s.do("bob", sent)
+		s.cut("ann", shows("c1", ""))
+		s.do("test", Crash{})
+		s.do("ann", shows("c2", ""), shows("c2", "l2", "m"), acked("c2", "l2", "m"))
+	}, []string{"wrong is ann: inbox of c2 does not show it [7 to 8], after it was waiting"}},
+	{"an answer that nobody saw may hold a lease of the broker that comes", func(s script) {
+		s.do("bob", sent)
+		killing := s.Begin("test")
+		s.cut("ann", shows("c1", ""))
+		killing.End(Crash{})
+		s.do("ann", shows("c2", ""), shows("c3", ""))
+		s.do("test", Crash{})
+		s.do("ann", shows("c4", "l4", "m"), acked("c4", "l4", "m"))
 	}, nil},
 	{"a receipt before the ack", func(s script) {
 		s.do("bob", sent)
@@ -249,14 +264,14 @@ var mailScripts = []written{
 		s.do("ann", server("a/1", "m"))
 		s.cut("test", Dropped{To: "ann", Conn: "a/1", Died: true})
 		s.do("ann", server("a/2", "m"), server("a/2", "m"))
-	}, []string{"wrong is ann: inbox of a/2 shows it (a lease) [8 to 9], after it was "}},
+	}, []string{"wrong is ann: inbox of a/2 shows it (a lease) [9 to 10], after it was "}},
 	{"a killed session is shown again what was called consumed", func(s script) {
 		s.do("bob", sent)
 		s.do("ann", server("a/1", "m"))
 		s.do("bob", status(bridge.StageConsumed))
 		s.cut("test", Dropped{To: "ann", Conn: "a/1", Died: true})
 		s.do("ann", server("a/2", "m"))
-	}, []string{"wrong is ann: inbox of a/2 shows it (a lease) [8 to 9], after it was consumed"}},
+	}, []string{"wrong is ann: inbox of a/2 shows it (a lease) [9 to 10], after it was consumed"}},
 	{"recipients and messages are told apart", func(s script) {
 		s.do("bob", sent, Send{To: "cat", ID: "m"}, Send{To: "ann", ID: "n"})
 		s.do("cat", Inbox{To: "cat", Conn: "c1", Lease: "l1", Shown: []string{"m"}, Whole: true})

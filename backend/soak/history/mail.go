@@ -290,6 +290,9 @@ func mailHistories(records []record) (parts []part) {
 		}
 		box.add(one, messages)
 	}
+	for _, box := range boxes {
+		box.bound(everywhere)
+	}
 	for _, to := range slices.Sorted(maps.Keys(boxes)) {
 		box := boxes[to]
 		for _, id := range slices.Sorted(maps.Keys(box.messages)) {
@@ -329,6 +332,23 @@ func (b *mailbox) add(one record, messages []string) {
 	switch one.op.(type) {
 	case Inbox, Dropped:
 		b.shared = append(b.shared, one)
+	}
+}
+
+// bound gives the looks that were cut off and the ends of connections their last moment: with
+// the broker that they were made to, all that it leased is gone. That is at the latest the
+// first one that was killed after the client knew of the cut.
+func (b *mailbox) bound(everywhere []record) {
+	for i := range b.shared {
+		one := &b.shared[i]
+		if o, isEnd := one.op.(Dropped); one.isKnown() || isEnd && o.Died {
+			continue
+		}
+		for _, other := range everywhere {
+			if _, isCrash := other.op.(Crash); isCrash && other.call >= one.seen {
+				one.ret = min(one.ret, other.ret)
+			}
+		}
 	}
 }
 
@@ -396,8 +416,11 @@ func (b *mailbox) history(id string, everywhere []record) []event {
 			continue
 		}
 		op := mailOp{kind: passesOver, conn: o.Conn}
-		if !one.isKnown() {
+		if !one.isAnswered() {
 			op.kind, conns[o.Conn] = takesUnseen, true
+			if one.isKnown() { // its broker is dead by then
+				list = append(list, event{one.client, mailOp{kind: drops, conn: o.Conn}, one.ret + 1, one.ret + 1})
+			}
 		}
 		list = append(list, event{one.client, op, one.call, one.ret})
 	}
@@ -413,10 +436,10 @@ func (b *mailbox) looks(everywhere []record) (list []record) {
 	cut := map[string]int{} // by connection and broker, where it is in the list
 	for _, one := range b.shared {
 		o, isLook := one.op.(Inbox)
-		if !isLook || one.isKnown() && !o.Whole {
+		if !isLook || one.isAnswered() && !o.Whole {
 			continue
 		}
-		if !one.isKnown() {
+		if !one.isAnswered() {
 			crashed := 0
 			for _, other := range everywhere {
 				if _, isCrash := other.op.(Crash); isCrash && other.ret < one.call {
@@ -425,9 +448,7 @@ func (b *mailbox) looks(everywhere []record) (list []record) {
 			}
 			key := fmt.Sprintf("%s %d", o.Conn, crashed)
 			if at, known := cut[key]; known {
-				if one.call < list[at].call {
-					list[at] = one
-				}
+				list[at].call, list[at].ret = min(list[at].call, one.call), max(list[at].ret, one.ret)
 				continue
 			}
 			cut[key] = len(list)

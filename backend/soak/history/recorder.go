@@ -22,13 +22,16 @@ import (
 	"sync/atomic"
 )
 
+// step is between two moments, so that a moment fits between them.
+const step = 2
+
 // open is the end of a call whose outcome nobody knows.
 const open = math.MaxInt64
 
 // Recorder collects the calls of one run. Its methods may be called from several
 // goroutines.
 type Recorder struct {
-	clock atomic.Int64 // each moment is one more than the last
+	clock atomic.Int64 // each moment is one step more than the last
 
 	mu      sync.Mutex
 	records []record
@@ -40,9 +43,14 @@ type record struct {
 	op     Op
 	call   int64
 	ret    int64 // open where the outcome is unknown
+	seen   int64 // when the client knew what it knows of the outcome
 }
 
 func (r record) isKnown() bool { return r.ret != open }
+
+// isAnswered reports whether an answer came, also where a last moment is known by now of
+// one that did not.
+func (r record) isAnswered() bool { return r.ret == r.seen }
 
 // Op is what a client asked, with what it was answered.
 type Op interface{ isOp() }
@@ -57,15 +65,20 @@ type Call struct {
 // Begin notes the moment before a client calls. A call that is never ended is not part of
 // the history.
 func (r *Recorder) Begin(client string) Call {
-	return Call{recorder: r, client: client, began: r.clock.Add(1)}
+	return Call{recorder: r, client: client, began: r.clock.Add(step)}
 }
 
 // End notes an answer that has come. It may be called several times where one call did
 // several things.
-func (c Call) End(op Op) { c.recorder.add(record{c.client, op, c.began, c.recorder.clock.Add(1)}) }
+func (c Call) End(op Op) {
+	now := c.recorder.clock.Add(step)
+	c.recorder.add(record{c.client, op, c.began, now, now})
+}
 
 // Cut notes that no answer came: the call was carried out at any later moment, or never.
-func (c Call) Cut(op Op) { c.recorder.add(record{c.client, op, c.began, open}) }
+func (c Call) Cut(op Op) {
+	c.recorder.add(record{c.client, op, c.began, open, c.recorder.clock.Add(step)})
+}
 
 // Finish is End where known is true, else Cut.
 func (c Call) Finish(op Op, known bool) {
