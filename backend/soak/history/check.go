@@ -113,13 +113,24 @@ func (r *Recorder) Check() (faults []Fault, checked int) {
 	records := slices.Clone(r.records)
 	r.mu.Unlock()
 	parts := slices.Concat(mailHistories(records), decisionHistories(records), jobHistories(records))
-	for _, one := range parts {
-		if fault, wrong := one.check(); wrong {
-			faults = append(faults, fault)
+	unclear := 0
+	for i, one := range parts {
+		fault, wrong := one.check()
+		if !wrong {
+			continue
+		}
+		if faults = append(faults, fault); fault.Unclear {
+			unclear++
+		}
+		if unclear == mostUnclear {
+			return faults, i + 1
 		}
 	}
 	return faults, len(parts)
 }
+
+// mostUnclear is how many searches may come to no end before the others are left out.
+const mostUnclear = 3
 
 // check searches for an order of the part's operations in which all answers are right.
 func (p part) check() (fault Fault, wrong bool) {

@@ -195,6 +195,12 @@ var mailScripts = []written{
 		s.cut("ann", Dropped{To: "ann", Conn: "c9"})
 		s.do("ann", shows("c2", "l2", "m"))
 	}, []string{"wrong is ann: inbox of c2 shows it (l2) [7 to 8], after it was on lease (c1 l1)"}},
+	{"the end of an earlier holder's connection gives nothing back", func(s script) {
+		s.do("bob", sent)
+		s.do("ann", shows("c1", "l1", "m"), Nack{To: "ann", Conn: "c1", Lease: "l1", IDs: []string{"m"}}, shows("c2", "l2", "m"))
+		s.cut("ann", Dropped{To: "ann", Conn: "c1"})
+		s.do("ann", shows("c3", "l3", "m"))
+	}, []string{"wrong is ann: inbox of c3 shows it (l3) [11 to 12], after it was on lease (c2 l2)"}},
 	{"an answer that nobody saw may hold a lease", func(s script) {
 		s.do("bob", sent)
 		s.cut("ann", shows("c1", ""))
@@ -216,6 +222,33 @@ var mailScripts = []written{
 		s.do("ann", shows("c2", ""), shows("c3", ""))
 		s.do("test", Crash{})
 		s.do("ann", shows("c4", "l4", "m"), acked("c4", "l4", "m"))
+	}, nil},
+	{"looks that were cut off long before do not slow the search", func(s script) {
+		for life := range 60 {
+			s.cut("ann", server(fmt.Sprint("a/", life)))
+			s.cut("test", Dropped{To: "ann", Conn: fmt.Sprint("a/", life), Died: true})
+		}
+		s.do("bob", sent)
+		s.do("ann", server("a/60"), server("a/60"), server("a/60", "m"))
+		s.do("test", End{})
+	}, nil},
+	{"a notice that has to come does not, after many looks that were cut off", func(s script) {
+		for life := range 60 {
+			s.cut("ann", server(fmt.Sprint("a/", life)))
+			s.cut("test", Dropped{To: "ann", Conn: fmt.Sprint("a/", life), Died: true})
+		}
+		s.do("bob", Notice{To: "ann", ID: "d", Due: true})
+		s.do("ann", server("a/60"), server("a/60"), server("a/60"))
+		s.do("test", End{})
+	}, []string{"d to ann: wrong is test: the run ends"}},
+	{"a notice that never came, beside many looks that were cut off", func(s script) {
+		s.do("bob", Notice{To: "ann", ID: "d"})
+		for life := range 60 {
+			s.cut("ann", server(fmt.Sprint("a/", life)))
+			s.cut("test", Dropped{To: "ann", Conn: fmt.Sprint("a/", life), Died: true})
+			s.do("ann", server(fmt.Sprint("a/", life+1)))
+		}
+		s.do("test", End{})
 	}, nil},
 	{"a receipt before the ack", func(s script) {
 		s.do("bob", sent)
@@ -323,6 +356,9 @@ var decisionScripts = []written{
 		s.do("ann", Decide{"t", "one", "1", ""})
 		s.do("bob", Current{"t", nil})
 	}, []string{"wrong is bob: in force is [] [3 to 4], after it was decided: 1"}},
+	{"one is in force that nobody decided", func(s script) {
+		s.do("ann", Current{"t", []string{"9"}})
+	}, []string{`wrong is ann: in force is ["9"] [1 to 2], after it was nothing decided`}},
 	{"two are in force", func(s script) {
 		s.do("ann", Decide{"t", "one", "1", ""}, Decide{"t", "two", "2", "1"}, Current{"t", []string{"2", "1"}})
 	}, []string{"wrong is ann: in force is"}},

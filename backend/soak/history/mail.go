@@ -296,7 +296,11 @@ func mailHistories(records []record) (parts []part) {
 	for _, to := range slices.Sorted(maps.Keys(boxes)) {
 		box := boxes[to]
 		for _, id := range slices.Sorted(maps.Keys(box.messages)) {
-			parts = append(parts, part{mailModel, fmt.Sprintf("%s to %s", id, to), box.history(id, everywhere)})
+			events := box.history(id, everywhere)
+			if box.isUnseen(id) {
+				events = nil // it was never sent, as far as anybody knows: every answer is right
+			}
+			parts = append(parts, part{mailModel, fmt.Sprintf("%s to %s", id, to), events})
 		}
 	}
 	return parts
@@ -379,6 +383,15 @@ func (b *mailbox) eventsOf(one record, id string) []event {
 	return nil
 }
 
+// isUnseen reports whether all that is known of a message are sends that were never
+// answered.
+func (b *mailbox) isUnseen(id string) bool {
+	return !b.due[id] && !slices.ContainsFunc(b.messages[id], func(e event) bool {
+		op, _ := e.op.(mailOp)
+		return op.kind != sends || e.ret != open
+	})
+}
+
 // history returns all that happened to one message. It leaves out what can neither change
 // nor contradict its state: what ended before the message was sent, what began after it was
 // acknowledged as consumed, and looks after the first showing where nothing gave it back
@@ -410,9 +423,11 @@ func (b *mailbox) history(id string, everywhere []record) []event {
 	if !returned && implied {
 		looks = min(looks, shown)
 	}
-	for _, one := range b.looks(everywhere) {
+	all := b.looks(everywhere)
+	inTime := cutInTime(all, first)
+	for i, one := range all {
 		o, _ := one.op.(Inbox)
-		if one.ret < first || one.call > looks || slices.Contains(o.Shown, id) {
+		if one.ret < first || one.call > looks || slices.Contains(o.Shown, id) || !one.isAnswered() && !inTime[i] {
 			continue
 		}
 		op := mailOp{kind: passesOver, conn: o.Conn}
@@ -425,6 +440,32 @@ func (b *mailbox) history(id string, everywhere []record) []event {
 		list = append(list, event{one.client, op, one.call, one.ret})
 	}
 	return append(list, b.endings(id, everywhere, conns, first, settled)...)
+}
+
+// mostLate is how many looks may have been cut off before a message was sent, and still
+// lease it.
+const mostLate = 3
+
+// cutInTime says of the looks that were cut off which may have leased a message that was sent
+// at the moment first: those that were not cut off by then, and the last ones before. A
+// broker does not serve a request after it has served those of many later connections.
+func cutInTime(all []record, first int64) map[int]bool {
+	inTime := map[int]bool{}
+	var earlier []int
+	for i, one := range all {
+		switch {
+		case one.isAnswered():
+		case one.seen >= first:
+			inTime[i] = true
+		default:
+			earlier = append(earlier, i)
+		}
+	}
+	slices.SortFunc(earlier, func(x, y int) int { return cmp.Compare(all[y].seen, all[x].seen) })
+	for _, i := range earlier[:min(mostLate, len(earlier))] {
+		inTime[i] = true
+	}
+	return inTime
 }
 
 // looks returns the answers that had room for more, and the looks that were cut off: of
@@ -448,7 +489,8 @@ func (b *mailbox) looks(everywhere []record) (list []record) {
 			}
 			key := fmt.Sprintf("%s %d", o.Conn, crashed)
 			if at, known := cut[key]; known {
-				list[at].call, list[at].ret = min(list[at].call, one.call), max(list[at].ret, one.ret)
+				same := &list[at]
+				same.call, same.ret, same.seen = min(same.call, one.call), max(same.ret, one.ret), max(same.seen, one.seen)
 				continue
 			}
 			cut[key] = len(list)
