@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	fyne.io/systray v1.12.2
 	github.com/Microsoft/go-winio v0.6.4
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/charmbracelet/x/vt v0.1.0
 	github.com/creack/pty v1.1.24
 	github.com/emersion/go-autostart v0.0.0-20250403115856-34830d6457d2

@@ -62,7 +62,7 @@ var layers = map[string]int{
 	"worker": 43, "worker/mcp": 44, "worker/runjob": 44, "daemon": 45,
 	"cli/demo": 48, "cli/service": 48, "cli/pairs": 48, "cli/report": 48, "cli": 50,
 	// Tests only: no product package may import these.
-	"trial": 100, "archtest": 100, "brokertest": 100, "realcli": 100, "agent/driver/drivertest": 100, "agent/driver/standin": 100, "peering/peeringtest": 100, "hub/hubtest": 100,
+	"trial": 100, "archtest": 100, "brokertest": 100, "realcli": 100, "agent/driver/drivertest": 100, "agent/driver/standin": 100, "peering/peeringtest": 100, "hub/hubtest": 100, "soak/history": 100,
 }
 
 // lowestAdapter is the layer from which packages may touch the machine.

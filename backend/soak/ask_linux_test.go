@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/job"
+	"bridge/backend/soak/history"
 )
 
 // agentName is under which name this program is the agent of delegated jobs.
@@ -56,6 +58,7 @@ type asked struct {
 	words string
 	gate  string       // a file: the agent answers when it is there
 	heard chan outcome // what the waiting call came to
+	call  history.Call // that call
 }
 
 type outcome struct {
@@ -75,9 +78,14 @@ func (a *asking) ask() *asked {
 	q := &asked{a: a, words: fmt.Sprintf("answer %d.", a.round), gate: filepath.Join(a.dir, fmt.Sprint("gate-", a.round)), heard: make(chan outcome, 1)}
 	prompt := fmt.Sprintf("do touch %s\nwait %s\nsay %s", started, q.gate, q.words)
 	s, _ := a.boss.server()
+	q.call = a.history.Begin("boss")
 	go func() {
 		var o outcome
 		o.err = s.call(context.Background(), "ask_claude", map[string]any{"prompt": prompt, "cwd": filepath.Join(a.dir, "work"), "access": "edit"}, &o.answer)
+		if o.err == nil {
+			q.call.End(history.Spawn{Job: o.answer.Job})
+			q.call.End(history.Result{Job: o.answer.Job, Run: 1, Part: answerPart, Text: o.answer.Result, Once: true})
+		}
 		q.heard <- o
 	}()
 	a.await("the agent is at work", settle, func() bool {
@@ -119,13 +127,18 @@ func (a *asking) mail(words string) (found int) {
 	ctx, cancel := context.WithTimeout(context.Background(), settle)
 	defer cancel()
 	s, _ := a.boss.server()
-	var box struct{ Messages []struct{ Body string } }
+	var box struct{ Messages []shown }
+	call := a.history.Begin("boss")
 	if err := s.call(ctx, "inbox", map[string]any{}, &box); err != nil {
 		a.Fatal(err)
 	}
 	for _, m := range box.Messages {
 		if !strings.Contains(m.Body, words) {
 			a.Errorf("the session has mail that it was not to get: %q", m.Body)
+		}
+		if name, run, isResult := resultOf(m.ID); isResult {
+			call.End(history.Result{Job: name, Run: run, Part: answerPart, Text: answerWords.FindString(m.Body), Once: true})
+			a.begun.Cut(history.Spawn{Job: name}) // the call that gave it may never have been answered
 		}
 		found++
 	}
@@ -168,7 +181,17 @@ func (a *asking) nothingElse() {
 	if n := a.mail("\x00"); n != 0 {
 		a.Errorf("%d messages too many", n)
 	}
+	all := a.jobs(func(job.Job) bool { return true })
+	for _, one := range all[max(0, len(all)-3):] {
+		a.looksAtResult(a.boss, one.Name, answerPart)
+	}
 }
+
+// answerPart names the result of a job in the history, in whatever way it was told, and
+// answerWords finds it in what told it.
+const answerPart = "answer"
+
+var answerWords = regexp.MustCompile(`answer \d+\.`)
 
 // giveUp tells the server that nobody waits for its last request any more.
 func (s *server) giveUp() error {
@@ -178,9 +201,9 @@ func (s *server) giveUp() error {
 	return err
 }
 
-// TestJOB_01_JOB_03_JOB_20_AnAnswerThatIsWaitedForComesOnce whatever dies while it is
+// TestJOB_01_JOB_03_JOB_20_PRF_01_AnAnswerThatIsWaitedForComesOnce whatever dies while it is
 // waited for: real brokers, servers and runners, and an agent that is played.
-func TestJOB_01_JOB_03_JOB_20_AnAnswerThatIsWaitedForComesOnce(t *testing.T) {
+func TestJOB_01_JOB_03_JOB_20_PRF_01_AnAnswerThatIsWaitedForComesOnce(t *testing.T) {
 	a := newAsking(t)
 	t.Run("JOB-01 nothing dies", func(*testing.T) {
 		q := a.ask()
@@ -242,4 +265,5 @@ func TestJOB_01_JOB_03_JOB_20_AnAnswerThatIsWaitedForComesOnce(t *testing.T) {
 		q.comes()
 		a.nothingElse()
 	})
+	a.history.Accept(t)
 }

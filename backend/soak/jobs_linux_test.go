@@ -24,6 +24,7 @@ import (
 	"bridge/backend/job/runs"
 	"bridge/backend/runner"
 	"bridge/backend/sandbox"
+	"bridge/backend/soak/history"
 	"bridge/backend/store"
 	"bridge/backend/trial"
 	"bridge/backend/worker"
@@ -213,11 +214,13 @@ func (r *ruin) killBroker() error {
 	if !r.ours(pid) || !r.take(theBroker) {
 		return nil
 	}
+	killing := r.history.Begin("test")
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("kill the broker %d: %w", pid, err)
 	}
 	for deadline := time.Now().Add(settle); ; {
 		if next := r.broker(); next != 0 && next != pid {
+			killing.End(history.Crash{})
 			return nil
 		}
 		if time.Now().After(deadline) {
@@ -277,6 +280,7 @@ type lane struct {
 	yards []*yard
 	lives int
 	words int
+	done  []string // names of jobs that have ended
 }
 
 // collect takes the lane's mail.
@@ -285,9 +289,12 @@ func (l *lane) collect() {
 	ctx, cancel := context.WithTimeout(context.Background(), settle)
 	defer cancel()
 	var box struct{ Messages []shown }
-	if s.call(ctx, "inbox", map[string]any{"limit": 100}, &box) != nil {
+	call := l.history.Begin(l.boss.name)
+	if s.call(ctx, "inbox", map[string]any{"limit": inboxMost}, &box) != nil {
+		call.Cut(history.Inbox{To: l.boss.name, Conn: l.boss.conn(life)})
 		return // its process is being replaced
 	}
+	l.notesResults(call, life, box.Messages)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, m := range box.Messages {
@@ -401,6 +408,7 @@ func (l *life) begin(token, prompt string) error {
 		s, _ := l.boss.server()
 		var answer struct{ Job string }
 		var err error
+		call := l.history.Begin(l.boss.name)
 		if l.name == "" {
 			args := map[string]any{"prompt": prompt, "title": l.id, "cwd": l.yard.dir, "access": "edit"}
 			if l.asks {
@@ -411,6 +419,9 @@ func (l *life) begin(token, prompt string) error {
 			err = s.call(ctx, "message_subagent", map[string]any{"job": l.name, "message": prompt}, &answer)
 		}
 		if err == nil {
+			if l.name == "" {
+				call.End(history.Spawn{Job: answer.Job})
+			}
 			l.name = cmp.Or(l.name, answer.Job)
 			l.folder = filepath.Join(l.home.Dir(), "jobs", l.name)
 			return nil
@@ -425,6 +436,9 @@ func (l *life) begin(token, prompt string) error {
 			return len(found) == 1 && (l.name == "" || strings.Contains(l.spec().Prompt+strings.Join(found[0].QueuedMessages, ""), token))
 		})
 		if len(found) == 1 {
+			if l.name == "" {
+				call.Cut(history.Spawn{Job: found[0].Name})
+			}
 			l.name = found[0].Name
 			l.folder = filepath.Join(l.home.Dir(), "jobs", l.name)
 			if strings.Contains(found[0].Prompt+l.spec().Prompt+strings.Join(found[0].QueuedMessages, ""), token) {
@@ -543,6 +557,7 @@ func (l *life) settled(number int, token string, d *death) error {
 	if !told {
 		return fmt.Errorf("%s: run %d never tells its end; it was told %s, and what there is of it: %s", l.name, number, token, l.files())
 	}
+	l.looksAtResult(l.boss, l.name, resultPart)
 	envelope, err := l.envelope(number)
 	if err != nil {
 		return err
@@ -671,6 +686,8 @@ func (l *life) over() error {
 	l.tally.Lock()
 	l.names, l.runs = append(l.names, l.name), l.runs+one.Run
 	l.tally.Unlock()
+	l.done = append(l.done, l.name)
+	l.looksAtResult(l.boss, oneOf(l.done), resultPart)
 	for number := 1; number <= one.Run; number++ {
 		if _, told := l.body(runs.ResultID(l.name, number)); !told {
 			return fmt.Errorf("the result of run %d of %s is lost", number, l.name)
@@ -773,11 +790,11 @@ func (l *life) plan() death {
 	return d
 }
 
-// TestJOB_01_JOB_03_JOB_06_JOB_08_WhateverJobsNeedIsKilled: runners, brokers, agents
+// TestJOB_01_JOB_03_JOB_06_JOB_08_PRF_01_WhateverJobsNeedIsKilled: runners, brokers, agents
 // and supervisors die at the named steps of runs and at random moments, and a run whose
 // runner died is continued. Every result comes once, no run is begun twice, no process
 // is left, and repositories keep all that they had and all that was done in them.
-func TestJOB_01_JOB_03_JOB_06_JOB_08_WhateverJobsNeedIsKilled(t *testing.T) {
+func TestJOB_01_JOB_03_JOB_06_JOB_08_PRF_01_WhateverJobsNeedIsKilled(t *testing.T) {
 	r := newRuin(t)
 	n, lanes := kills(t, 16), 5
 	if n > 500 {
@@ -823,6 +840,7 @@ func (r *ruin) count(all []*lane, yards []*yard, took time.Duration) {
 		l.collect() // what the first has shown counts as read
 	}
 	allowed := r.noneTwice()
+	r.history.Accept(r)
 	r.storedOnce()
 	starts := map[string]int{}
 	lines := strings.Split(strings.TrimSpace(written(r.home.Dir(), r.config, "starts")), "\n")

@@ -1,6 +1,7 @@
 // Package soak ends brokers and sessions by force under load, again and again,
 // and counts every message and decision on the way: what was acknowledged
-// arrives, and nothing arrives twice (rows MSG-01, MSG-04, MSG-06, DEC-12).
+// arrives, and nothing arrives twice (rows MSG-01, MSG-04, MSG-06, DEC-12). It also
+// records what each client saw, and has the history checked (row PRF-01).
 package soak
 
 import (
@@ -27,6 +28,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
+	"bridge/backend/soak/history"
 	"bridge/backend/store"
 	"bridge/backend/trial"
 )
@@ -93,6 +95,9 @@ type world struct {
 	actors []*actor
 
 	registry registry // of its jobs
+	history  *history.Recorder
+	begun    history.Call // before anything was done
+	holders  []*holder
 
 	stop        context.Context // ends the load
 	decideEvery time.Duration   // paces the decisions of one session
@@ -158,9 +163,10 @@ func emptyWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{
-		T: t, home: home, dir: dir, answered: make(chan struct{}),
+		T: t, home: home, dir: dir, answered: make(chan struct{}), history: &history.Recorder{},
 		sent: map[string]string{}, decided: map[string]bool{}, seen: map[string][]sighting{},
 	}
+	w.begun = w.history.Begin("test")
 	t.Cleanup(w.close)
 	return w
 }
@@ -191,9 +197,14 @@ func (a *actor) replace() {
 	a.mu.Lock()
 	a.killed[life] = time.Now()
 	a.mu.Unlock()
+	killing := a.w.history.Begin("test")
 	s.kill()
+	killing.Cut(history.Dropped{To: a.name, Conn: a.conn(life), Died: true})
 	a.start()
 }
+
+// conn names one of the session's processes in the history.
+func (a *actor) conn(life int) string { return fmt.Sprintf("%s/%d", a.name, life) }
 
 // load starts the traffic; ending stops it and waits for what is under way.
 // A soak of n kills makes few hundred decisions, however long it is: no home
@@ -202,6 +213,7 @@ func (w *world) load(n int) (ending func()) {
 	w.decideEvery = time.Duration(max(1, n/20)) * time.Second
 	stop, cancel := context.WithCancel(context.Background())
 	w.stop = stop
+	w.addHolders()
 	for _, a := range w.actors {
 		w.running.Go(a.sends)
 		w.running.Go(a.readsInbox)
@@ -210,6 +222,10 @@ func (w *world) load(n int) (ending func()) {
 		if a.kind == bridge.Claude {
 			w.running.Go(a.hooks)
 		}
+	}
+	w.running.Go(w.readsDecisions)
+	for _, h := range w.holders {
+		w.running.Go(func() { w.every(holdEvery, h.step) })
 	}
 	return func() {
 		cancel()
@@ -268,7 +284,9 @@ func (a *actor) sends() {
 		id := fmt.Sprintf("tok-%s-%d", a.name, a.count.Add(1))
 		ok := a.patiently("send", func(ctx context.Context, s *server) error {
 			var sent struct{ ID string }
+			call := a.w.history.Begin(a.name)
 			err := s.call(ctx, "send", map[string]any{"to": to.name, "message": "body [" + id + "]", "message_id": id}, &sent)
+			call.Finish(history.Send{To: to.name, ID: id}, err == nil)
 			if err == nil && sent.ID != id {
 				a.w.Errorf("%s: send answered id %q, want %q", a.name, sent.ID, id)
 			}
@@ -284,15 +302,16 @@ func (a *actor) sends() {
 
 func (a *actor) decides() {
 	a.w.every(a.w.decideEvery, func() {
-		s, _ := a.server()
-		token := fmt.Sprintf("dec-%s-%d", a.name, a.count.Add(1))
+		n := a.count.Add(1)
+		if n%2 == 0 {
+			a.replacesDecision(n)
+			return
+		}
+		token := fmt.Sprintf("dec-%s-%d", a.name, n)
 		a.w.mu.Lock()
 		a.w.decided[token] = false
 		a.w.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.Background(), settle)
-		defer cancel()
-		var answer struct{ DeliveredTo []string }
-		if err := s.call(ctx, "decide", map[string]any{"topic": token, "text": "settled [" + token + "]", "scope": "all"}, &answer); err != nil {
+		if !a.decide(token, token, true) {
 			return // it may be recorded or not: then it must not arrive twice
 		}
 		a.w.mu.Lock()
@@ -302,6 +321,9 @@ func (a *actor) decides() {
 }
 
 func (a *actor) readsInbox() { a.w.every(40*time.Millisecond, func() { a.inbox() }) }
+
+// inboxMost is how many messages one answer may hold.
+const inboxMost = 100
 
 type shown struct {
 	ID   string `json:"id"`
@@ -316,10 +338,16 @@ func (a *actor) inbox() (remaining int) {
 		Messages  []shown `json:"messages"`
 		Remaining int     `json:"remaining"`
 	}
-	began := time.Now()
-	if s.call(ctx, "inbox", map[string]any{"limit": 100}, &box) != nil {
+	began, call := time.Now(), a.w.history.Begin(a.name)
+	if s.call(ctx, "inbox", map[string]any{"limit": inboxMost}, &box) != nil {
+		call.Cut(history.Inbox{To: a.name, Conn: a.conn(life)})
 		return -1
 	}
+	var all strings.Builder
+	for _, m := range box.Messages {
+		all.WriteString(m.Body)
+	}
+	a.shown(call, life, all.String(), len(box.Messages) < inboxMost)
 	a.w.mu.Lock()
 	a.w.slowest = max(a.w.slowest, time.Since(began))
 	a.w.mu.Unlock()
@@ -337,12 +365,15 @@ func (a *actor) waits() {
 			shown
 			TimedOut bool `json:"timedOut"`
 		}
+		call := a.w.history.Begin(a.name)
 		err := s.call(ctx, "wait_for_message", map[string]any{"timeout_sec": 1}, &m)
 		cancel()
 		switch {
 		case err == nil && !m.TimedOut:
+			a.shown(call, life, m.Body, false)
 			a.saw(m.Body, life, "wait")
 		case err != nil:
+			call.Cut(history.Inbox{To: a.name, Conn: a.conn(life)})
 			select { // its process is being replaced
 			case <-time.After(20 * time.Millisecond):
 			case <-a.w.stop.Done():
@@ -363,16 +394,28 @@ func (a *actor) hook(event string) {
 	cmd.Stdin = strings.NewReader(input)
 	var output bytes.Buffer
 	cmd.Stdout = &output
+	call := a.w.history.Begin(a.name)
 	if err := cmd.Run(); err != nil {
 		a.w.Errorf("hook of %s: %v", a.name, err)
 	}
 	if !json.Valid(output.Bytes()) {
 		a.w.Errorf("hook of %s printed %q", a.name, output.String())
 	}
+	a.shown(call, life, output.String(), false)
 	a.saw(output.String(), life, "hook")
 }
 
-var token = regexp.MustCompile(`\[((?:tok|dec)-[a-z0-9-]+)\]`)
+// token marks the texts of the load: of messages, of decisions, and of decisions that
+// replace each other.
+var token = regexp.MustCompile(`\[((?:tok|dec|cha)-[a-z0-9-]+)\]`)
+
+// tokensOf returns the tokens in a text.
+func tokensOf(text string) (tokens []string) {
+	for _, found := range token.FindAllStringSubmatch(text, -1) {
+		tokens = append(tokens, found[1])
+	}
+	return tokens
+}
 
 // saw counts every token that came into the session's context.
 func (a *actor) saw(text string, life int, how string) {
@@ -436,6 +479,7 @@ func (w *world) killBroker() {
 	if !w.ours(pid) {
 		w.Fatalf("process %d serves this home and is not ours", pid)
 	}
+	killing := w.history.Begin("test")
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		w.Errorf("kill the broker %d: %v", pid, err)
 		return
@@ -446,6 +490,7 @@ func (w *world) killBroker() {
 		next := w.broker()
 		return next != 0 && next != pid
 	})
+	killing.End(history.Crash{})
 	w.takeovers = append(w.takeovers, time.Since(began))
 }
 

@@ -215,7 +215,8 @@ func (b *Box) IsStale(r Reading) bool { return b.released != r.released || len(b
 func (b *Box) Renew() { b.released++ }
 
 // Ack ends a lease whose messages reached the session: it knows of the long ones
-// that the text announced, and those that it holds whole need no announcement.
+// that the text announced, and those that it holds whole need no announcement. Where
+// another lease has a message of it by now, that lease keeps all its other messages.
 func (b *Box) Ack(acked session.Lease) {
 	for _, id := range acked.Messages {
 		delete(b.announced, id)
@@ -228,8 +229,12 @@ func (b *Box) Ack(acked session.Lease) {
 		}
 	}
 	for id, lease := range b.leases {
-		if lease.ID == acked.ID || slices.Contains(acked.Messages, id) {
+		switch {
+		case lease.ID == acked.ID:
 			lease.Release()
+		case slices.Contains(acked.Messages, id):
+			delete(b.leases, id)
+			b.Renew()
 		}
 	}
 }

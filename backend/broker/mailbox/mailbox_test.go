@@ -69,6 +69,26 @@ func TestMSG_06_AnAcknowledgedLeaseEndsAndItsAnnouncementsCount(t *testing.T) {
 	}
 }
 
+// A lease that ended is acknowledged when part of its mail is on lease to another holder:
+// the rest of that lease stays with this holder.
+func TestMSG_06_PRF_01_AnAckOfAnEarlierLeaseEndsNoOtherLease(t *testing.T) {
+	box, first, second, s := New(), &Holder{}, &Holder{}, &session.Session{ID: "p1"}
+	earlier := box.Lease(first, s, mail.Presentation{Shown: deliveries("a")})
+	first.End()
+	later := box.Lease(second, s, mail.Presentation{Shown: deliveries("a", "b")})
+	reading := box.Reading()
+	box.Ack(earlier.Lease)
+	if box.IsLeased("a") || !box.IsLeased("b") || second.Find(later.ID) != later {
+		t.Errorf("on lease are a: %t, b: %t", box.IsLeased("a"), box.IsLeased("b"))
+	}
+	if !box.IsStale(reading) {
+		t.Error("mail that was read before the ack is not out of date")
+	}
+	if later.Release(); box.Leased() != 0 {
+		t.Errorf("%d messages stay on lease", box.Leased())
+	}
+}
+
 func TestMSG_06_AnEarlierBrokersLeaseIsHeldOnceItsHolderHasASession(t *testing.T) {
 	holder, box, stand := &Holder{}, New(), New()
 	holder.Keep([]session.Lease{{ID: "l1", Messages: []string{"a"}}})
