@@ -144,6 +144,13 @@ func TestRWM_24_TheServerOfAChildTakesNothingAway(t *testing.T) {
 	b.thread("/a")
 	b.says(session.EventTool, "t1", "/a")
 	b.wantRoll("its parent is at work", "codex-a:t1")
+
+	b = newBench(t) // no hook tells whether it is at work
+	number, _ = b.terminal()
+	b.thread("/a").calls("t1")
+	b.typed(number, time.Now())
+	b.thread("/a")
+	b.wantRoll("its parent may be at work", "codex-a:t1")
 }
 
 // After the start of another broker the terminal of a thread is known by the next prompt.
