@@ -307,10 +307,6 @@ func (c *Conn) PeerPID() int { return c.peer.PID }
 // identity: its number may be another's by now. It is empty where the system cannot tell.
 func (c *Conn) Peer() job.Process { return c.peer }
 
-// goneIdentity is the identity of a peer that had ended before it could be looked at. No
-// process has it.
-const goneIdentity = "gone"
-
 // Push queues an event without waiting. When the peer reads too slowly the
 // event is dropped, and the peer is told so by EventLagged.
 func (c *Conn) Push(name string, data any) {

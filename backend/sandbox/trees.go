@@ -157,12 +157,6 @@ func (t *Trees) checkLimit(process job.Process) error {
 	return nil
 }
 
-// socket is one end of a TCP connection, as the kernel tells of it.
-type socket struct {
-	user  int // the user who opened it
-	inode uint64
-}
-
 // Why JobOfConn refuses a connection.
 var (
 	// ErrOtherUser reports a connection of another user of this computer.

@@ -19,6 +19,12 @@ import (
 // errClosed reports that a connection's other end is closed.
 var errClosed = errors.New("the other end of the connection is closed")
 
+// socket is one end of a TCP connection, as the kernel tells of it.
+type socket struct {
+	user  int // the user who opened it
+	inode uint64
+}
+
 // peerOf returns the socket at the other end of a TCP connection of this computer, as
 // the kernel's tables tell of it. It fails with [errors.ErrUnsupported] where the
 // kernel has no such table or conn is no TCP connection, and when the other end is closed.

@@ -7,6 +7,11 @@ import (
 	"net"
 )
 
+// socket is one end of a TCP connection.
+type socket struct {
+	user int // the user who opened it
+}
+
 // peerOf fails with [errors.ErrUnsupported]: this system does not tell whose a connection is.
 func peerOf(net.Conn) (socket, error) { return socket{}, errors.ErrUnsupported }
 
