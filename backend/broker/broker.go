@@ -151,12 +151,13 @@ func (b *Broker) Disconnected(conn *ipc.Conn) {
 	if b.prompts != nil {
 		b.prompts.Disconnected(conn)
 	}
+	serverEnded := b.HasServerEnded(conn)
 	b.Lock()
 	defer b.Unlock()
 	if l := b.Conns[conn]; l != nil {
 		b.feed.Unsubscribe(conn)
 		b.mods.modLostLocked(l)
-		b.ForgetLocked(l)
+		b.ForgetLocked(l, serverEnded)
 	}
 }
 

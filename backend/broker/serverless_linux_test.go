@@ -1,8 +1,10 @@
 package broker
 
 import (
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
@@ -121,6 +123,15 @@ func TestRWM_25_WhoLeavesAtTheEndOfItsServer(t *testing.T) {
 	})
 }
 
+// A server that closes its connection and runs on comes back with the mail that it holds.
+func TestRWM_25_ASessionLeavesWhileItsServerRuns(t *testing.T) {
+	b := newBench(t)
+	server := b.join(api.Register{SessionID: ownThread, AgentPID: os.Getppid(), HostKnown: true})
+	b.hook(session.HookCall{Event: session.EventStart, SessionID: ownThread, Source: "startup"}, false)
+	server.Close()
+	b.left(bridge.Claude)
+}
+
 // A broker that begins after the end of the server hears of the session by its hooks.
 func TestRWM_25_AHookBringsAKnownSessionBack(t *testing.T) {
 	for _, tt := range []struct {
@@ -128,20 +139,31 @@ func TestRWM_25_AHookBringsAKnownSessionBack(t *testing.T) {
 		event session.Event
 		id    string
 		want  bool
+		soon  bool // the broker has just begun
+		runs  bool // another server of Bridge's runs below the agent
 	}{
-		{"a tool's end", session.EventTool, ownThread, true},
-		{"a prompt", session.EventPrompt, ownThread, true},
-		{"a start, which its server follows", session.EventStart, ownThread, false},
-		{"an end", session.EventEnd, ownThread, false},
-		{"an unknown session", session.EventTool, "thread-0002", false},
+		{name: "a tool's end", event: session.EventTool, id: ownThread, want: true},
+		{name: "a prompt", event: session.EventPrompt, id: ownThread, want: true},
+		{name: "a start, which its server follows", event: session.EventStart, id: ownThread},
+		{name: "an end", event: session.EventEnd, id: ownThread},
+		{name: "an unknown session", event: session.EventTool, id: "thread-0002"},
+		{name: "its server may still come", event: session.EventTool, id: ownThread, soon: true},
+		{name: "a server runs, and will come", event: session.EventTool, id: ownThread, runs: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
-			agents := b.plant(agentOf("claude", server(bridge.Claude, ownThread, "/src"), hookOf(bridge.Claude, session.EventStart, ownThread, "/src"),
-				node{Ends: true}, node{Waits: true}, hookOf(bridge.Claude, tt.event, tt.id, "/src")))
+			pass := b.clock()
+			steps := []node{server(bridge.Claude, ownThread, "/src"), hookOf(bridge.Claude, session.EventStart, ownThread, "/src"), {Ends: true}}
+			if tt.runs {
+				steps = append(steps, node{Program: "bridge-mcp", Stays: true})
+			}
+			agents := b.plant(agentOf("claude", append(steps, node{Waits: true}, hookOf(bridge.Claude, tt.event, tt.id, "/src"))...))
 			agents.next()
 			s := b.serverless(bridge.Claude, true)
 			b.restart()
+			if !tt.soon {
+				pass(time.Minute)
+			}
 			if tt.want {
 				b.join(api.Register{Name: "writer"}).mustSend(api.SendArgs{To: s.ID, Body: "while it was unknown"})
 			}
@@ -156,8 +178,10 @@ func TestRWM_25_AHookBringsAKnownSessionBack(t *testing.T) {
 	}
 	t.Run("below no agent", func(t *testing.T) {
 		b := newBench(t)
+		pass := b.clock()
 		b.plant(agentOf("claude", server(bridge.Claude, ownThread, "/src"), hookOf(bridge.Claude, session.EventStart, ownThread, "/src"))).next()
 		b.restart()
+		pass(time.Minute)
 		b.hook(session.HookCall{Event: session.EventTool, SessionID: ownThread, Cwd: "/src"}, false)
 		if s, live := b.bound(bridge.Claude, ownThread); live {
 			t.Errorf("it is %+v", s)

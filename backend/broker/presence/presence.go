@@ -38,6 +38,7 @@ type Presence struct {
 
 	opts   Options
 	linked int // connections so far
+	began  time.Time
 }
 
 // Options says what a presence works with. All fields are required.
@@ -59,7 +60,7 @@ func New(opts Options) *Presence {
 	if opts.Terminals == nil {
 		opts.Terminals = agent.CodexTerminals
 	}
-	return &Presence{opts: opts, Roster: session.NewRoster(opts.Known), Conns: map[*ipc.Conn]*Link{}, Boxes: mailbox.Boxes{}, Serverless: Serverless{}}
+	return &Presence{opts: opts, Roster: session.NewRoster(opts.Known), Conns: map[*ipc.Conn]*Link{}, Boxes: mailbox.Boxes{}, Serverless: Serverless{}, began: opts.Now()}
 }
 
 // Link is what the broker keeps of one connection.
@@ -71,6 +72,7 @@ type Link struct {
 	Leases   mailbox.Holder
 	Mod      wake.ModLink
 	Host     proc.Named // the process that it belongs to
+	server   proc.Named // the process at its other end; the zero value for unknown
 	agent    proc.Named // its agent's process as this process sees it; the zero value for unknown
 	// above are the process at its other end and those above that one, when it registered.
 	above []proc.Process
@@ -99,13 +101,14 @@ func (p *Presence) Link(conn *ipc.Conn) *Link {
 }
 
 // ForgetLocked removes a connection that has ended: what it had on lease is offered
-// again, and sessions that only it held leave, unless their agent runs on.
-func (p *Presence) ForgetLocked(l *Link) {
+// again, and sessions that only it held leave, unless its process has ended and their
+// agent runs on (HasServerEnded).
+func (p *Presence) ForgetLocked(l *Link, serverEnded bool) {
 	delete(p.Conns, l.Conn)
 	l.Leases.End()
 	for id := range l.Sessions {
 		p.handOnLocked(l, id)
-		if s, live := p.Roster.Get(id); live && !(servers{p}).isHeldLocked(id) && (servers{p}).keepLocked(l, s) {
+		if s, live := p.Roster.Get(id); live && serverEnded && !(servers{p}).isHeldLocked(id) && (servers{p}).keepLocked(l, s) {
 			p.opts.Changed()
 		}
 		p.LeaveUnlessHeldLocked(id)

@@ -2,10 +2,13 @@ package presence
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
+	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/proc"
 	"bridge/backend/session"
@@ -24,16 +27,55 @@ type serverless struct {
 	host  proc.Named // the same process, by the name that the store knows
 }
 
-// endPause is how often a process is looked at until it has ended.
-const endPause = 250 * time.Millisecond
+const (
+	// endPause is how often a process is looked at until it has ended.
+	endPause = 250 * time.Millisecond
+	// serverPause is for how long the end of a server is waited for that has closed its
+	// connection.
+	serverPause = 250 * time.Millisecond
+	// returnPause is how long the servers of an earlier broker may take to come: they try
+	// again every four seconds, and wait five for an answer.
+	returnPause = 15 * time.Second
+)
 
 // servers tells which sessions have no MCP server, and keeps them on the list.
 type servers struct{ *Presence }
 
-// keepLocked keeps a session whose last server l was, and reports whether it did. Only the
+// HasServerEnded reports whether the process of a connection that has closed has ended, as
+// far as one of its sessions may stay for that. A server that runs on comes back, and holds
+// mail that it may have shown: its session leaves until then. HasServerEnded waits a moment
+// for a process that is about to end.
+func (p Callers) HasServerEnded(conn *ipc.Conn) bool {
+	p.Lock()
+	l, stays := p.Conns[conn], false
+	if l != nil {
+		for id := range l.Sessions {
+			s, live := p.Roster.Get(id)
+			stays = stays || live && l.mayStay(s)
+		}
+	}
+	p.Unlock()
+	if !stays {
+		return false
+	}
+	for waited := time.Duration(0); !l.server.Ended(); waited += serverPause / 50 {
+		if waited >= serverPause {
+			return false
+		}
+		time.Sleep(serverPause / 50)
+	}
+	return true
+}
+
+// mayStay reports whether a session of the connection can be kept without it. Only the
 // agent's own process can tell later that the session is over, so it must be known.
+func (l *Link) mayStay(s *session.Session) bool {
+	return s.Host == session.HostOwn && s.HooksSeen && !s.Plugin && !s.Ended && s.SessionID != "" && l.agent.PID > 1 && l.agent.PID == s.AgentPID
+}
+
+// keepLocked keeps a session whose last server l was, and reports whether it did.
 func (p servers) keepLocked(l *Link, s *session.Session) bool {
-	if s.Host != session.HostOwn || !s.HooksSeen || s.Plugin || s.Ended || s.SessionID == "" || l.agent.PID <= 1 || l.agent.PID != s.AgentPID {
+	if !l.mayStay(s) {
 		return false
 	}
 	p.addServerlessLocked(s, serverless{agent: l.agent, host: l.Host})
@@ -122,12 +164,24 @@ func (p servers) serveAgainLocked(s *session.Session, args *api.Register) {
 }
 
 // agentWithoutServer returns the agent's process of a hook whose session reviveLocked may
-// put on the list, the zero value of another hook.
-func agentWithoutServer(call session.HookCall) proc.Named {
-	if len(call.Ancestors) != 1 || call.ChildID != "" || call.Kind == bridge.OpenCode || agent.IsServer(call.Kind, call.Ancestors[0]) {
+// put on the list, the zero value of another hook. A server that runs has mail of an
+// earlier broker, and tells which when it comes to this one: it is waited for.
+func (p servers) agentWithoutServer(call session.HookCall) proc.Named {
+	if len(call.Ancestors) != 1 || call.ChildID != "" || call.Kind == bridge.OpenCode || p.opts.Now().Sub(p.began) < returnPause {
 		return proc.Named{}
 	}
-	return proc.Name(call.Ancestors[0])
+	pid := call.Ancestors[0]
+	process, err := proc.Find(pid)
+	below, belowErr := proc.Below(pid)
+	if err != nil || belowErr != nil || agent.KindOf(process) != call.Kind || agent.IsServer(call.Kind, pid) || slices.ContainsFunc(below, isBridgesServer) {
+		return proc.Named{}
+	}
+	return proc.Name(pid)
+}
+
+// isBridgesServer reports whether a process is an MCP server of Bridge.
+func isBridgesServer(process proc.Process) bool {
+	return strings.HasPrefix(process.Name, "bridge-mcp") || strings.HasPrefix(process.Name, "bridge") && slices.Contains(proc.CommandLine(process.PID), "mcp")
 }
 
 // reviveLocked puts a known session on the list that a hook of its own reports from: its

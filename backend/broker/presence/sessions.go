@@ -17,13 +17,16 @@ func (p *Presence) Register(l *Link, args api.Register) (s *session.Session, pro
 	chain := above(l.Conn)
 	args, host := p.withHost(l, args, chain)
 	seen := terminals{p}.look(args)
-	var agent proc.Named
+	var server, agent proc.Named
+	if len(chain) > 0 {
+		server = proc.Name(chain[0].PID)
+	}
 	if args.HostKnown && len(chain) > 0 {
 		agent = proc.Name(args.AgentPID)
 	}
 	p.Lock()
 	defer p.Unlock()
-	l.Host, l.above, l.agent = host, chain, agent
+	l.Host, l.above, l.server, l.agent = host, chain, server, agent
 	if args.Runner {
 		return p.placeJobLocked(l, args), false
 	}
@@ -114,7 +117,7 @@ func (p *Presence) applyPrefsLocked(s *session.Session) {
 // process learns its host session id here; learned also says that a known one
 // began again in another folder.
 func (p *Presence) SessionOfHook(call session.HookCall) (s *session.Session, learned bool) {
-	agent, shown := agentWithoutServer(call), terminals{p}.terminalsOf(call)
+	agent, shown := servers{p}.agentWithoutServer(call), terminals{p}.terminalsOf(call)
 	p.Lock()
 	defer p.Unlock()
 	changed, off := terminals{p}.hookedLocked(call, shown)
