@@ -58,11 +58,15 @@ func (p Callers) HasServerEnded(conn *ipc.Conn) bool {
 	if !stays {
 		return false
 	}
-	for waited := time.Duration(0); !l.server.Ended(); waited += serverPause / 50 {
-		if waited >= serverPause {
+	ticks, end := time.NewTicker(serverPause/50), time.NewTimer(serverPause)
+	defer ticks.Stop()
+	defer end.Stop()
+	for !l.server.Ended() {
+		select {
+		case <-ticks.C:
+		case <-end.C:
 			return false
 		}
-		time.Sleep(serverPause / 50)
 	}
 	return true
 }
