@@ -191,6 +191,7 @@ func TestConfigNamesTheBadValue(t *testing.T) {
 		{name: "a name", text: `{"name": "a b"}`, want: "name: the name \"a b\" holds"},
 		{name: "a version that is none", text: `{"version": "x"}`, want: `version must be a whole number from 1, not "x"`},
 		{name: "no jobs at once", text: `{"jobs": {"maxJobs": 0}}`, want: "jobs.maxJobs must be between 1 and 50, not 0"},
+		{name: "RWM-22 a folder of no place", text: `{"jobs": {"writable": ["~/.m2", "cache"]}}`, want: `jobs.writable must list absolute folders or folders below ~/, not "cache"`},
 		{name: "SEC-08 a job without room for processes", text: `{"jobs": {"maxProcesses": 8}}`, want: "jobs.maxProcesses must be at least 64, not 8"},
 		{name: "SEC-11 a log without room", text: `{"jobs": {"maxLogBytes": 1000}}`, want: "jobs.maxLogBytes must be at least 1048576, not 1000"},
 		{name: "too many jobs at once", text: `{"jobs": {"maxJobs": 51}}`, want: "jobs.maxJobs must be between 1 and 50, not 51"},

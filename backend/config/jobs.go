@@ -34,6 +34,9 @@ type Jobs struct {
 	// connect: absolute paths, paths below ~/, or $NAME for the path in a variable of the
 	// job's environment (SEC-10).
 	Sockets []string `json:"sockets,omitempty"`
+	// Writable are folders besides its own in which a job of this PC that may edit can write:
+	// absolute paths, or paths below ~/ (RWM-22).
+	Writable []string `json:"writable,omitempty"`
 	// SetUp is the command, a word each, that makes a new worktree ready (JOB-19).
 	SetUp []string `json:"setUp,omitempty"`
 	// AllowToolLevelOnly starts jobs also where the system has no floor for them, on the
@@ -132,6 +135,18 @@ func (j Jobs) SocketPaths(userHome string, getenv func(string) string) []string 
 	return paths
 }
 
+// WritableFolders returns the absolute paths of Writable. userHome is the user's home folder.
+func (j Jobs) WritableFolders(userHome string) []string {
+	var folders []string
+	for _, folder := range j.Writable {
+		if below, is := strings.CutPrefix(folder, homePrefix); is {
+			folder = filepath.Join(userHome, below)
+		}
+		folders = append(folders, filepath.Clean(folder))
+	}
+	return folders
+}
+
 // mostOfValue is how many bytes a variable may have: Linux takes 128 KiB with its name.
 const mostOfValue = 64 << 10
 
@@ -192,6 +207,11 @@ func (j Jobs) checkValues() error {
 	for _, socket := range j.Sockets {
 		if !filepath.IsAbs(socket) && !strings.HasPrefix(socket, homePrefix) && !isVariable(socket) {
 			return fmt.Errorf("sockets must list absolute paths, paths below ~/, or $NAME, not %q", socket)
+		}
+	}
+	for _, folder := range j.Writable {
+		if !filepath.IsAbs(folder) && !strings.HasPrefix(folder, homePrefix) {
+			return fmt.Errorf("writable must list absolute folders or folders below ~/, not %q", folder)
 		}
 	}
 	if len(j.SetUp) > 0 && strings.TrimSpace(j.SetUp[0]) == "" {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -35,5 +36,13 @@ func TestSEC_10_SocketsOfJobs(t *testing.T) {
 		if got := jobs.SocketPaths("/home/me", getenv); err == nil && !slices.Equal(got, tt.want) {
 			t.Errorf("%q are %q, want %q", tt.sockets, got, tt.want)
 		}
+	}
+}
+
+func TestRWM_22_TheFoldersThatJobsMayWrite(t *testing.T) {
+	jobs := Jobs{Writable: []string{"~/.m2", "/srv/cache/", "~/"}}
+	want := []string{filepath.Join("/home/me", ".m2"), filepath.Clean("/srv/cache"), filepath.Clean("/home/me")}
+	if got := jobs.WritableFolders("/home/me"); !slices.Equal(got, want) {
+		t.Errorf("they are %q, want %q", got, want)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 	"slices"
 	"time"
 
@@ -77,6 +79,9 @@ func (d *drive) begin(ctx context.Context) error {
 	if err := d.settleIn(ctx); err != nil {
 		return err
 	}
+	if err := d.addWritable(); err != nil {
+		return err
+	}
 	if err := d.checkFolders(append([]string{d.place.folder}, d.place.writable...)...); err != nil {
 		return err
 	}
@@ -100,6 +105,28 @@ func (d *drive) begin(ctx context.Context) error {
 		return err
 	}
 	d.at(StepStarted)
+	return nil
+}
+
+// addWritable adds the folders that the owner's settings name to those in which the job can
+// write. The log says which of them are not there. It fails with Invalid for a file.
+func (r *runner) addWritable() error {
+	if r.spec.Access == job.AccessRead || r.spec.Unlinked {
+		return nil
+	}
+	for _, folder := range r.Writable {
+		info, err := os.Stat(folder)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			r.log.line("! " + folder + " of jobs.writable is not there, so this job cannot write in it.")
+			continue
+		case err != nil:
+			return bridge.Errorf(bridge.Invalid, "jobs.writable names %s: %w", folder, err)
+		case !info.IsDir():
+			return bridge.Errorf(bridge.Invalid, "jobs.writable names %s, which is a file: name its folder", folder)
+		}
+		r.place.writable = append(slices.Clip(r.place.writable), folder)
+	}
 	return nil
 }
 

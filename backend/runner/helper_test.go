@@ -80,6 +80,8 @@ type bench struct {
 	unscoped bool
 	// maxProcesses bounds the run's processes; 0 sets no bound.
 	maxProcesses int
+	// writable are the folders of jobs.writable.
+	writable []string
 }
 
 func newBench(t *testing.T) *bench {
@@ -144,7 +146,7 @@ func testOptions(home, folder string) Options {
 
 func (b *bench) options() Options {
 	o := testOptions(b.home, b.folder)
-	o.MaxProcesses = b.maxProcesses
+	o.MaxProcesses, o.Writable = b.maxProcesses, b.writable
 	o.ScopesSignals = func() bool { return !b.unscoped }
 	o.Broker, o.Patience, o.SetUp, o.At, o.LookEvery = b.broker.connect, b.wait, b.setUp, b.at, b.look
 	if fit := o.Fit; b.floor {

@@ -43,9 +43,11 @@ type Options struct {
 	CheckFolder func(folder string) error
 	// Fit adds what the owner's config and this PC say: the CLI, its environment, the
 	// MCP server and the floor.
-	Fit   func(job.Spec) (job.Spec, error)
-	Git   *gitwork.Git // nil where this PC has none
-	SetUp []string     // the owner's command that makes a new worktree ready; may be empty
+	Fit func(job.Spec) (job.Spec, error)
+	// Writable are folders besides its own in which a job of this PC that may edit can write.
+	Writable []string
+	Git      *gitwork.Git // nil where this PC has none
+	SetUp    []string     // the owner's command that makes a new worktree ready; may be empty
 	// Broker waits for a connection to whichever broker is there.
 	Broker func(context.Context) (Broker, error)
 	// Patience is for how long the result is offered where no broker takes it. The

@@ -116,6 +116,60 @@ func TestRWM_22_TheLogSaysWhereAJobCanWrite(t *testing.T) {
 	}
 }
 
+// seenSpec is floored, and keeps the folders that its agent was started with.
+type seenSpec struct {
+	floored
+	writable *[]string
+}
+
+func (s seenSpec) Start(ctx context.Context, spec job.Spec) (job.Run, error) {
+	*s.writable = spec.Writable
+	return s.floored.Start(ctx, spec)
+}
+
+// The owner may name more folders for jobs that edit.
+func TestRWM_22_JobsWriteInTheFoldersThatTheOwnerNames(t *testing.T) {
+	folder, file := t.TempDir(), filepath.Join(t.TempDir(), "file")
+	gone := filepath.Join(folder, "gone")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name     string
+		access   job.Access
+		unlinked bool
+		named    string
+		want     bool
+		log      string // what the log also says
+		fails    string
+	}{
+		{name: "edit", access: job.AccessEdit, named: folder, want: true, log: ", " + folder + " and in a temporary folder"},
+		{name: "ask", access: job.AccessAsk, named: folder, want: true, log: ", " + folder + " and in a temporary folder"},
+		{name: "read", access: job.AccessRead, named: folder},
+		{name: "of a paired PC", access: job.AccessEdit, unlinked: true, named: folder},
+		{name: "not there", access: job.AccessEdit, named: gone, log: "! " + gone + " of jobs.writable is not there, so this job cannot write in it."},
+		{name: "a file", access: job.AccessEdit, named: file, fails: "jobs.writable names " + file + ", which is a file: name its folder"},
+		{name: "reserved", access: job.AccessEdit, named: "/", fails: "/"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			var got []string
+			b.drive, b.writable, b.reserved = seenSpec{floored{newPlayer(), job.FloorSandbox}, &got}, []string{tt.named}, tt.named == "/"
+			b.spec("work", func(s *runs.SpecFile) { s.Access, s.Unlinked = tt.access, tt.unlinked })
+			envelope := b.run()
+			if slices.Contains(got, tt.named) != tt.want {
+				t.Errorf("its agent writes in %q", got)
+			}
+			if log := readFile(t, b.home, "runs", jobName+".log"); !strings.Contains(log, tt.log) {
+				t.Errorf("the log says %q", log)
+			}
+			if envelope.Error != "" != (tt.fails != "") || !strings.Contains(envelope.Error, tt.fails) {
+				t.Errorf("it ended as %+v", envelope)
+			}
+		})
+	}
+}
+
 func TestARunIsBegunOnce(t *testing.T) {
 	b := newBench(t)
 	b.spec("say done")

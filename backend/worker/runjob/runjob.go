@@ -126,6 +126,7 @@ func jobFolder(home config.Home, folder string) (string, error) {
 
 func (p program) runnerOptions(folder string, reconnector *ipc.Reconnector, log *slog.Logger) runner.Options {
 	settings, _ := p.Home.Settings(p.Getenv) // fitJob says what is wrong with them
+	home, _ := os.UserHomeDir()              // where there is none, no folder lies below it
 	git, err := gitwork.Open(gitwork.Options{Environ: os.Environ(), Jobs: settings.Jobs.Variables(), Sandbox: Sandbox(p.Own), Home: p.Home.Dir()})
 	if err != nil {
 		git = nil // a worktree is refused then, with a sentence
@@ -134,7 +135,7 @@ func (p program) runnerOptions(folder string, reconnector *ipc.Reconnector, log 
 		Folder: folder, Logs: filepath.Join(p.Home.Dir(), "runs"), Approvals: filepath.Join(p.Home.Dir(), "approvals"),
 		Worktrees: p.Home.Worktrees(), Driver: driver.For,
 		Fit: p.fitJob, CheckFolder: config.ReservedFolders(p.Home, p.Getenv).Check,
-		Git: git, SetUp: settings.Jobs.SetUp, MaxLogBytes: settings.Jobs.MaxLogBytes, MaxProcesses: settings.Jobs.MaxProcesses,
+		Git: git, SetUp: settings.Jobs.SetUp, Writable: settings.Jobs.WritableFolders(home), MaxLogBytes: settings.Jobs.MaxLogBytes, MaxProcesses: settings.Jobs.MaxProcesses,
 		Broker: runner.Link(reconnector), Patience: resultPatience, Now: p.Now, Log: log, At: p.at,
 	}
 }
