@@ -2,6 +2,7 @@ package presence
 
 import (
 	"testing"
+	"time"
 
 	"bridge/backend/bridge"
 	"bridge/backend/broker/wake"
@@ -39,7 +40,7 @@ func TestMSG_03_WhichServerAThreadIsGiven(t *testing.T) {
 		"none that has not registered":     {[]*Link{threadServer(1, func(l *Link) { l.Identity = nil })}, 0},
 	} {
 		t.Run("MSG-03 "+name, func(t *testing.T) {
-			b := New(Options{})
+			b := New(Options{Now: time.Now})
 			for _, l := range tt.servers {
 				b.Conns[new(ipc.Conn)] = l
 			}
