@@ -113,7 +113,7 @@ test('RMT-23 the sessions and jobs of a paired PC are listed where its owner sho
   const sessions = row.getByRole('list', { name: 'Sessions on laptop' });
   await expect(sessions.getByRole('listitem')).toHaveText([/api\s*idle|api\s*busy/]);
   await expect(sessions).toContainText(folder.split('/').at(-1) ?? '-');
-  await expect(row.getByRole('button')).toHaveCount(2); // to read only: what may be done is about this PC
+  await expect(row.getByRole('button')).toHaveCount(3); // to read only: what may be done is about this PC, as are its decisions
 
   const told = await api.call('spawn_codex', {
     prompt: `until ${join(folder, 'gate')}\nanswer Done.`,

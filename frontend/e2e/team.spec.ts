@@ -46,7 +46,7 @@ test('HUB-02 HUB-03 HUB-06 HUB-07 the team: who is there, by which node, what ea
   const row = team.locator('[data-pc=laptop]');
   await expect(row).toContainText(/there\sfor a moment/);
   await expect(row).toContainText('laptop may write to the sessions here; nothing else.');
-  await expect(row.getByRole('button')).toHaveText([/What it may do/]); // there is no pairing to end
+  await expect(row.getByRole('button')).toHaveText([/What it may do/, /Withdraw its decisions/]); // there is no pairing to end
   await expect(team).toContainText('The one other PC is there.');
   await expect(page.getByRole('region', { name: 'Paired PCs' })).toContainText('None yet.');
 
