@@ -24,8 +24,8 @@ func TestRWM_24_WhatNoTerminalShowsIsNotWoken(t *testing.T) {
 		{name: "opencode", session: sessionCases[2], again: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.samePeer {
-				trial.Long(t, "the other codex is tried")
+			if !c.daemon {
+				trial.Long(t, "codex with its background server is tried")
 			}
 			w := newWorld(t, "p")
 			if c.daemon {

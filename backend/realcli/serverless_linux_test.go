@@ -15,6 +15,7 @@ import (
 func TestRWM_25_ARealSessionWhoseServerEndedGetsItsMail(t *testing.T) {
 	for _, c := range sessionCases[:2] { // opencode's plugin holds its sessions
 		t.Run(c.kind, func(t *testing.T) {
+			oneOfEach(t, c)
 			const mail = "For one without tools."
 			w := newWorld(t, "p")
 			w.install(c.kind)
