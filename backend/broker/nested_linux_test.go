@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/creack/pty"
+
 	"bridge/backend/bridge"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
@@ -32,11 +34,15 @@ type node struct {
 	Program  string // the name of the process
 	Script   string `json:",omitempty"` // what an interpreter runs
 	Socket   string
-	Register *api.Register     `json:",omitempty"` // it is an MCP server
+	Register *api.Register     `json:",omitempty"` // it is an MCP server, or a plugin
+	Plugin   bool              `json:",omitempty"`
+	Calls    string            `json:",omitempty"` // a server calls a tool for the session with that id
 	Hook     *session.HookCall `json:",omitempty"` // it is a hook
 	Steps    []node            `json:",omitempty"` // it is an agent
 	// Apart starts it in a namespace of process numbers of its own, below a shell.
 	Apart bool `json:",omitempty"`
+	// Terminal starts the root in a terminal of its own.
+	Terminal bool `json:",omitempty"`
 	// Stays keeps a step running.
 	Stays bool `json:",omitempty"`
 	// Ends ends the last step that stays, instead of a program.
@@ -68,6 +74,9 @@ func (n node) run() error {
 	if n.Register != nil {
 		hello.Role = api.RoleSession
 	}
+	if n.Plugin {
+		hello.Role = api.RolePlugin
+	}
 	if n.Register != nil || n.Hook != nil {
 		client, err := ipc.Dial(ctx, ipc.Target{Socket: n.Socket, Token: testToken}, hello)
 		if err != nil {
@@ -78,6 +87,11 @@ func (n node) run() error {
 			n.Register.AgentPID, n.Register.HostKnown = os.Getppid(), true
 			if _, err := client.Register(ctx, *n.Register); err != nil {
 				return err
+			}
+			if n.Calls != "" {
+				if _, err := client.Peers(ctx, api.Caller{SessionID: n.Calls}); err != nil {
+					return err
+				}
 			}
 		} else {
 			n.Hook.Ancestors = []int{os.Getppid(), 2}
@@ -164,6 +178,14 @@ func (n node) command(ctx context.Context) (*exec.Cmd, io.WriteCloser, error) {
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
 		}
 	}
+	if n.Terminal {
+		input, inside, err := pty.Open()
+		if err != nil {
+			return nil, nil, err
+		}
+		cmd.Stdin, cmd.SysProcAttr = inside, &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		return cmd, input, nil
+	}
 	input, err := cmd.StdinPipe()
 	return cmd, input, err
 }
@@ -226,7 +248,7 @@ func (b *bench) plant(root node) *tree {
 		b.t.Fatal(err)
 	}
 	programs := b.t.TempDir()
-	for _, name := range []string{"claude", "codex", "node", "bridge-mcp", "bridge-hook"} {
+	for _, name := range []string{"claude", "codex", "opencode", "node", "bridge-mcp", "bridge-hook"} {
 		if err := os.Symlink(self, filepath.Join(programs, name)); err != nil {
 			b.t.Fatal(err)
 		}

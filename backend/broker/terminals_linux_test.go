@@ -191,3 +191,33 @@ func TestRWM_24_ACodexThatBeginsAgainIsNotWoken(t *testing.T) {
 		}
 	}
 }
+
+// A conversation of opencode that called a tool is known to the plugin and to the server.
+func TestRWM_24_OpencodeReturnsToAConversationThatCalledATool(t *testing.T) {
+	const first, second = "ses_1", "ses_2"
+	plugin := func(id string) node {
+		return node{Program: "bridge-hook", Plugin: true, Stays: true, Register: &api.Register{Kind: bridge.OpenCode, SessionID: id, Cwd: "/a", Hooks: true}}
+	}
+	prompt := func(id string) node {
+		hook := hookOf(bridge.OpenCode, session.EventPrompt, id, "/a")
+		hook.Hook.Prompt = "words"
+		return hook
+	}
+	stop := func(id string) node { return hookOf(bridge.OpenCode, session.EventIdle, id, "/a") }
+	server := node{Program: "bridge-mcp", Register: &api.Register{Kind: bridge.OpenCode, Cwd: "/a", Shared: true}, Calls: first, Stays: true}
+	for range 2 { // the connections have no order
+		b := newBench(t)
+		opencode := agentOf("opencode", plugin(first), prompt(first), server, stop(first), plugin(second), prompt(second), stop(second), node{Waits: true},
+			prompt(first), stop(first))
+		opencode.Terminal = true
+		tree := b.plant(opencode)
+		tree.next()
+		b.wantRoll("another conversation", "opencode-a:ses_2")
+		tree.goOn()
+		b.wantRoll("the first one again", "opencode-a:ses_1")
+		if s, live := b.bound(bridge.OpenCode, first); !live || !s.Plugin {
+			t.Errorf("it is %+v", s)
+		}
+		tree.end()
+	}
+}

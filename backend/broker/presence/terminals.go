@@ -2,6 +2,7 @@ package presence
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,15 +130,20 @@ func (p terminals) leaveScreenLocked(s *session.Session) {
 	p.LeaveUnlessHeldLocked(s.ID)
 }
 
-// leftLocked returns the connection of a conversation that has left the screen, nil for
-// another one.
-func (p terminals) leftLocked(call session.HookCall) *Link {
+// offScreenLocked returns the connections of a conversation that has left the screen, none
+// for another one. A conversation of opencode that has called a tool has two: those of its
+// plugin, which comes first, and of its MCP server.
+func (p terminals) offScreenLocked(kind bridge.AgentKind, sessionID string) (links []*Link) {
 	for _, l := range p.Conns {
-		if l.Identity != nil && l.Identity.Kind == call.Kind && call.SessionID != "" && l.screen.left[call.SessionID] {
-			return l
+		switch {
+		case l.Identity == nil || l.Identity.Kind != kind || sessionID == "" || !l.screen.left[sessionID]:
+		case l.Conn.Hello().Role == api.RolePlugin:
+			links = slices.Insert(links, 0, l)
+		default:
+			links = append(links, l)
 		}
 	}
-	return nil
+	return links
 }
 
 // isOff reports whether the thread of a server has left the screen.
@@ -174,15 +180,14 @@ func (p terminals) hookedLocked(call session.HookCall, clients agent.Terminals) 
 	if call.ChildID != "" || call.SessionID == "" || call.Kind != bridge.Codex && call.Kind != bridge.OpenCode {
 		return false, false
 	}
-	left := p.leftLocked(call)
-	if left != nil && call.Event == session.EventPrompt {
-		if changed = p.showAgainLocked(left, call, clients); changed {
-			left = nil
-		}
+	links := p.offScreenLocked(call.Kind, call.SessionID)
+	if len(links) > 0 && call.Event == session.EventPrompt {
+		changed = p.showAgainLocked(links, call, clients)
 	}
+	off = len(links) > 0 && !changed
 	s, live := p.Roster.ByHost(call.Kind, call.SessionID)
-	if left != nil || !live {
-		return false, left != nil && !live
+	if off || !live {
+		return false, off && !live
 	}
 	if call.Event == session.EventPrompt && (call.Kind == bridge.Codex || call.Prompt != "") {
 		changed = p.takeOverLocked(s, clients) || changed
@@ -195,7 +200,7 @@ func (p terminals) hookedLocked(call session.HookCall, clients agent.Terminals) 
 func (p Callers) TurnEnded(s *session.Session) (left bool) {
 	p.Lock()
 	defer p.Unlock()
-	left = terminals(p).leftLocked(session.HookCall{Kind: s.Kind, SessionID: s.SessionID}) != nil
+	left = len(terminals(p).offScreenLocked(s.Kind, s.SessionID)) > 0
 	if left {
 		terminals(p).leaveScreenLocked(s)
 	}
@@ -203,35 +208,44 @@ func (p Callers) TurnEnded(s *session.Session) (left bool) {
 }
 
 // showAgainLocked puts a conversation on the list again that a person has entered a prompt
-// into. It returns false where the prompt is not known to be a person's.
-func (p terminals) showAgainLocked(l *Link, call session.HookCall, clients agent.Terminals) bool {
-	args := *l.Identity
+// into. links are its connections, at least one. It returns false where the prompt is not
+// known to be a person's.
+func (p terminals) showAgainLocked(links []*Link, call session.HookCall, clients agent.Terminals) bool {
+	first := links[0]
 	switch {
 	case call.Kind == bridge.OpenCode && call.Prompt == "":
 		return false
-	case args.Host() == session.HostServer:
+	case first.Identity.Host() == session.HostServer:
 		typed, ok := clients.TypedInto(p.opts.Now())
 		if !ok {
 			return false
 		}
-		l.screen.terminal, l.screen.closed = typed, false
+		first.screen.terminal, first.screen.closed = typed, false
 		p.watchLocked(typed)
 	}
-	delete(l.screen.left, call.SessionID)
-	args.Previous, args.Cwd = "", call.Cwd
-	if s, live := p.Roster.ByHost(call.Kind, call.SessionID); live {
+	s := p.sessionShownLocked(first, call)
+	for _, l := range links {
+		delete(l.screen.left, call.SessionID)
 		p.attachLocked(l, s)
-		return true
+	}
+	return true
+}
+
+// sessionShownLocked returns the session of a conversation that the terminal of l shows
+// again: the live one, or the terminal's session that was never prompted, or a new one.
+func (p terminals) sessionShownLocked(l *Link, call session.HookCall) *session.Session {
+	if s, live := p.Roster.ByHost(call.Kind, call.SessionID); live {
+		return s
 	}
 	for _, other := range p.shownLocked(l.screen.terminal, "") {
-		if other.SessionID == "" { // begun, and never prompted: it becomes this one
+		if other.SessionID == "" {
 			p.bindLocked(other, call.SessionID)
-			p.attachLocked(l, other)
-			return true
+			return other
 		}
 	}
-	p.attachLocked(l, p.byHostOrNewLocked(l, args, call.SessionID))
-	return true
+	args := *l.Identity
+	args.Previous, args.Cwd = "", call.Cwd
+	return p.byHostOrNewLocked(l, args, call.SessionID)
 }
 
 // takeOverLocked makes s the conversation that its terminal shows, under the name that the
