@@ -171,7 +171,10 @@ func (p servers) serveAgainLocked(s *session.Session, args *api.Register) {
 // put on the list, the zero value of another hook. A server that runs has mail of an
 // earlier broker, and tells which when it comes to this one: it is waited for.
 func (p servers) agentWithoutServer(call session.HookCall) proc.Named {
-	if len(call.Ancestors) != 1 || call.ChildID != "" || call.Kind == bridge.OpenCode || p.opts.Now().Sub(p.began) < returnPause {
+	switch {
+	case len(call.Ancestors) != 1, call.SessionID == "", call.ChildID != "", call.Kind == bridge.OpenCode:
+		return proc.Named{}
+	case call.Event == session.EventStart, call.Event == session.EventEnd, p.opts.Now().Sub(p.began) < returnPause:
 		return proc.Named{}
 	}
 	pid := call.Ancestors[0]
@@ -193,7 +196,7 @@ func isBridgesServer(process proc.Process) bool {
 // one whose agent is not known, and for a thread of a background server.
 func (p servers) reviveLocked(call session.HookCall, process proc.Named) *session.Session {
 	id := p.Roster.PriorID(call.Kind, call.SessionID)
-	if _, live := p.Roster.Get(id); id == "" || live || process.PID <= 1 || call.Event == session.EventStart {
+	if _, live := p.Roster.Get(id); id == "" || live || process.PID <= 1 {
 		return nil
 	}
 	s := p.newSession(api.Register{Kind: call.Kind, Cwd: call.Cwd, AgentPID: process.PID, Hooks: true, HostKnown: true}, id)

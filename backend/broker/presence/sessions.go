@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"bridge/backend/agent"
 	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
 	"bridge/backend/proc"
@@ -117,33 +118,44 @@ func (p *Presence) applyPrefsLocked(s *session.Session) {
 // process learns its host session id here; learned also says that a known one
 // began again in another folder.
 func (p *Presence) SessionOfHook(call session.HookCall) (s *session.Session, learned bool) {
-	agent, shown := servers{p}.agentWithoutServer(call), terminals{p}.terminalsOf(call)
+	shown := terminals{p}.terminalsOf(call)
+	s, learned, off := p.findOfHook(call, shown)
+	if s != nil || off {
+		return s, learned
+	}
+	agent := servers{p}.agentWithoutServer(call)
+	p.Lock()
+	defer p.Unlock()
+	s = servers{p}.reviveLocked(call, agent)
+	return s, s != nil
+}
+
+// findOfHook is [Presence.SessionOfHook] without the sessions that have no server. off
+// says that no terminal shows the conversation of the hook.
+func (p *Presence) findOfHook(call session.HookCall, shown agent.Terminals) (s *session.Session, learned, off bool) {
 	p.Lock()
 	defer p.Unlock()
 	changed, off := terminals{p}.hookedLocked(call, shown)
 	if off {
-		return nil, false
+		return nil, false, true
 	}
 	if s, ok := p.Roster.ByHost(call.Kind, call.SessionID); ok {
-		return s, s.Relocate(call) || changed
+		return s, s.Relocate(call) || changed, false
 	}
 	if call.SessionID == "" || call.ChildID != "" {
-		return p.onlyOfProcessLocked(call), false
+		return p.onlyOfProcessLocked(call), false, false
 	}
 	if s := p.onlyOfProcessLocked(call); s != nil && (s.SessionID == "" && call.Event != session.EventEnd || call.Event == session.EventStart && s.Host != session.HostServer) {
 		// Unknown until now, or the host began another session in this process.
 		p.bindLocked(s, call.SessionID)
 		s.Relocate(call)
-		return s, true
+		return s, true, false
 	}
 	if call.Event == session.EventEnd {
-		return nil, false
+		return nil, false, false
 	}
-	if s, learned := p.promoteLocked(call); s != nil {
-		return s, learned
-	}
-	s = servers{p}.reviveLocked(call, agent)
-	return s, s != nil
+	s, learned = p.promoteLocked(call)
+	return s, learned, false
 }
 
 // onlyOfProcessLocked returns the session of the agent process above a hook,
