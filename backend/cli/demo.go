@@ -134,14 +134,18 @@ func unlessEnded(ctx context.Context, err error) error {
 	return nil // it was told to end
 }
 
-// endPatience is for how long the demo's jobs are waited for at its end.
-const endPatience = 10 * time.Second
+// endPatience is how long the demo waits for its jobs at its end. A busy PC needs several
+// seconds to end a job's processes.
+const endPatience = 30 * time.Second
 
 // close ends the demo's jobs, which would outlive their broker and their home.
 func (d demoRun) close(running *daemon.Daemon, started *demo.Runners) error {
 	ctx, cancel := context.WithTimeout(context.Background(), endPatience)
 	defer cancel()
 	err := errors.Join(daemon.EndJobs(ctx, running), started.Wait(ctx))
+	if err != nil {
+		err = fmt.Errorf("end the jobs of the demo: %w", err)
+	}
 	cancel() // what a session asked for at the last moment is not waited for
 	return errors.Join(err, running.Close(), started.Wait(ctx))
 }
