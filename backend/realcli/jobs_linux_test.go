@@ -18,6 +18,7 @@ import (
 	"bridge/backend/job"
 	"bridge/backend/job/runs"
 	"bridge/backend/realcli"
+	"bridge/backend/trial"
 )
 
 // allowJobs lets sessions give jobs, whose environment names the model as the owner's
@@ -151,7 +152,11 @@ func TestRealSessionsSupervise(t *testing.T) {
 		}
 		w.meet(supervisors[kind], kind+"-"+project)
 	}
-	for by, kinds := range map[string][]string{"claude": {"codex", "opencode"}, "codex": {"claude"}, "opencode": {"claude"}} {
+	supervised := map[string][]string{"claude": {"opencode"}, "codex": {"claude"}, "opencode": {"claude"}}
+	if trial.IsLong() {
+		supervised["claude"] = append(supervised["claude"], "codex")
+	}
+	for by, kinds := range supervised {
 		t.Run(by, func(t *testing.T) {
 			t.Parallel()
 			for _, kind := range kinds {

@@ -184,7 +184,7 @@ func (w *world) answeredOrNot(one asker, turnedDown func(w *world)) {
 	})
 }
 
-func TestNED_02_PromptsOfARealClaude(t *testing.T) {
+func TestNED_02_PromptsAndQuestionsOfARealClaude(t *testing.T) {
 	w := newWorld(t, "p")
 	w.install("claude")
 	w.keepsPrompts()
@@ -192,6 +192,8 @@ func TestNED_02_PromptsOfARealClaude(t *testing.T) {
 	w.meet(claude, "claude-p")
 	one := asker{prompter: claude, terminal: claude, name: "claude-p", tool: "Bash", dialog: has("Do you want to proceed?")}
 
+	w.choosesOrNot(asker{prompter: claude, terminal: claude, name: "claude-p", tool: "AskUserQuestion", dialog: has("like green")}, "multiSelect", "not-now-please")
+	w.idle(one.name)
 	w.answeredOrNot(one, func(w *world) {
 		w.makes(one, "made-4")
 		w.card("touch made-4", "open", isOpen)
@@ -206,7 +208,7 @@ func TestNED_02_PromptsOfARealClaude(t *testing.T) {
 	})
 }
 
-func TestNED_02_PromptsOfARealOpenCode(t *testing.T) {
+func TestNED_02_PromptsAndQuestionsOfARealOpenCode(t *testing.T) {
 	w := newWorld(t, "p")
 	must(t, w.home.Edit(".config/opencode/opencode.json", func(settings map[string]any) { settings["permission"] = map[string]any{"bash": "ask"} }))
 	w.install("opencode")
@@ -215,6 +217,8 @@ func TestNED_02_PromptsOfARealOpenCode(t *testing.T) {
 	w.meet(opencode, "opencode-p")
 	one := asker{prompter: opencode, terminal: opencode.Terminal, name: "opencode-p", tool: "bash", dialog: has("Allow once")}
 
+	w.choosesOrNot(asker{prompter: opencode, terminal: opencode.Terminal, name: "opencode-p", tool: "question", dialog: has("like green")}, "multiple", "")
+	w.idle(one.name)
 	w.answeredOrNot(one, func(w *world) {
 		w.makes(one, "made-4")
 		w.card("touch made-4", "open", isOpen)
@@ -289,24 +293,6 @@ func (w *world) choosesOrNot(one asker, several, refusal string) {
 			return a.State == "withdrawn" && a.Elsewhere != "unclear" && a.Elsewhere != "allowed"
 		})
 	})
-}
-
-func TestNED_02_QuestionsOfARealClaudesModel(t *testing.T) {
-	w := newWorld(t, "p")
-	w.install("claude")
-	w.keepsPrompts()
-	claude := w.open("claude", "p", "❯", claudeAsks()...)
-	w.meet(claude, "claude-p")
-	w.choosesOrNot(asker{prompter: claude, terminal: claude, name: "claude-p", tool: "AskUserQuestion", dialog: has("like green")}, "multiSelect", "not-now-please")
-}
-
-func TestNED_02_QuestionsOfARealOpenCodesModel(t *testing.T) {
-	w := newWorld(t, "p")
-	w.install("opencode")
-	w.keepsPrompts()
-	opencode := w.openOpenCode("opencode", "p")
-	w.meet(opencode, "opencode-p")
-	w.choosesOrNot(asker{prompter: opencode, terminal: opencode.Terminal, name: "opencode-p", tool: "question", dialog: has("like green")}, "multiple", "")
 }
 
 // What became of an answer is shown while the turn goes on: the model has not said

@@ -45,7 +45,7 @@ func Cases() []Case {
 		{"JOB-05 a message reaches the turn that runs", liveMessage, onIt},
 		{"JOB-05 a message during the last answer is not lost", lateMessage, aside},
 		{"JOB-05 a message to an idle run begins a turn, once by its id", nextTurn, aside},
-		{"JOB-05 a session is continued with all that was said", continued, inMain},
+		{"JOB-05 a session is continued with all that was said", continued, onIt},
 		{"JOB-06 an interrupt ends the turn and not the run", interrupted, onIt},
 		{"JOB-06 an interrupt withdraws the open question", withdrawn, aside},
 		{"JOB-06 a close while busy ends the process", closedBusy, aside},
