@@ -207,11 +207,13 @@ func TestRWM_24_OpencodeReturnsToAConversationThatCalledATool(t *testing.T) {
 	server := node{Program: "bridge-mcp", Register: &api.Register{Kind: bridge.OpenCode, Cwd: "/a", Shared: true}, Calls: first, Stays: true}
 	for range 2 { // the connections have no order
 		b := newBench(t)
-		opencode := agentOf("opencode", plugin(first), prompt(first), server, stop(first), plugin(second), prompt(second), stop(second), node{Waits: true},
-			prompt(first), stop(first))
+		opencode := agentOf("opencode", plugin(first), prompt(first), server, stop(first), server, node{Waits: true},
+			plugin(second), prompt(second), stop(second), node{Waits: true}, prompt(first), stop(first))
 		opencode.Terminal = true
 		tree := b.plant(opencode)
 		tree.next()
+		b.wantRoll("another server", "opencode-a:ses_1")
+		tree.goOn()
 		b.wantRoll("another conversation", "opencode-a:ses_2")
 		tree.goOn()
 		b.wantRoll("the first one again", "opencode-a:ses_1")
@@ -220,4 +222,10 @@ func TestRWM_24_OpencodeReturnsToAConversationThatCalledATool(t *testing.T) {
 		}
 		tree.end()
 	}
+
+	b := newBench(t)
+	opencode := agentOf("opencode", plugin(first), prompt(first), stop(first), plugin(second), prompt(second))
+	opencode.Terminal, opencode.Script = true, "serve"
+	b.plant(opencode).next()
+	b.wantRoll("a server in a terminal shows none", "opencode-a-2:ses_2 opencode-a:ses_1")
 }

@@ -96,27 +96,37 @@ func (p servers) addServerlessLocked(s *session.Session, known serverless) {
 // watchAgent takes a session without a server off the list when its agent has ended. It
 // returns when the session has a server again.
 func (p servers) watchAgent(ctx context.Context, s *session.Session, process proc.Named) {
+	waits := func() bool { return p.Serverless[s.ID].agent == process }
+	if !p.waitForEnd(ctx, process, waits) {
+		return
+	}
+	p.Lock()
+	defer p.Unlock()
+	if waits() {
+		p.Serverless.end(s)
+		p.LeaveUnlessHeldLocked(s.ID)
+	}
+}
+
+// waitForEnd waits until a process has ended. It returns false if ctx ends first, or if
+// needed returns false, which it calls with the lock held.
+func (p servers) waitForEnd(ctx context.Context, process proc.Named, needed func() bool) bool {
 	ticks := time.NewTicker(endPause)
 	defer ticks.Stop()
 	for !process.Ended() {
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-ticks.C:
 		}
 		p.Lock()
-		_, waits := p.Serverless[s.ID]
+		goOn := needed()
 		p.Unlock()
-		if !waits {
-			return
+		if !goOn {
+			return false
 		}
 	}
-	p.Lock()
-	defer p.Unlock()
-	if known, waits := p.Serverless[s.ID]; waits && known.agent == process {
-		p.Serverless.end(s)
-		p.LeaveUnlessHeldLocked(s.ID)
-	}
+	return true
 }
 
 // end forgets that a session has no server: it has one again, or it leaves the list.

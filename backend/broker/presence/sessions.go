@@ -119,7 +119,7 @@ func (p *Presence) applyPrefsLocked(s *session.Session) {
 // began again in another folder.
 func (p *Presence) SessionOfHook(call session.HookCall) (s *session.Session, learned bool) {
 	shown := terminals{p}.terminalsOf(call)
-	s, learned, off := p.findOfHook(call, shown)
+	s, learned, off := terminals{p}.sessionOfHook(call, shown)
 	if s != nil || off {
 		return s, learned
 	}
@@ -130,12 +130,12 @@ func (p *Presence) SessionOfHook(call session.HookCall) (s *session.Session, lea
 	return s, s != nil
 }
 
-// findOfHook is [Presence.SessionOfHook] without the sessions that have no server. off
+// sessionOfHook is [Presence.SessionOfHook] without the sessions that have no server. off
 // says that no terminal shows the conversation of the hook.
-func (p *Presence) findOfHook(call session.HookCall, shown agent.Terminals) (s *session.Session, learned, off bool) {
+func (p terminals) sessionOfHook(call session.HookCall, shown agent.Terminals) (s *session.Session, learned, off bool) {
 	p.Lock()
 	defer p.Unlock()
-	changed, off := terminals{p}.hookedLocked(call, shown)
+	changed, off := p.hookedLocked(call, shown)
 	if off {
 		return nil, false, true
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"bridge/backend/agent"
 	"bridge/backend/bridge"
@@ -294,20 +293,8 @@ func (p terminals) watchLocked(terminal proc.Named) {
 		return
 	}
 	p.opts.Go(func(ctx context.Context) {
-		ticks := time.NewTicker(endPause)
-		defer ticks.Stop()
-		for !terminal.Ended() {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticks.C:
-			}
-			p.Lock()
-			used := p.connectionsLocked(terminal) > 0
-			p.Unlock()
-			if !used {
-				return
-			}
+		if !servers(p).waitForEnd(ctx, terminal, func() bool { return p.connectionsLocked(terminal) > 0 }) {
+			return
 		}
 		p.Lock()
 		defer p.Unlock()
