@@ -81,12 +81,22 @@ func isID(text string) bool {
 // statuses are git's letters.
 var statuses = map[byte]string{'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed", 'C': "copied", 'T': "type"}
 
-// parseRaw reads two modes, two ids and a letter, then the path, and a second path after R and C.
+// rawFields is how many words stand before the paths of a change.
+const rawFields = 5
+
+// parseRaw reads two modes, two ids and a letter, then the path, and a second path after R
+// and C. What is none of this, and what follows it, is left out.
 func parseRaw(parts []string) []FileChange {
 	changes := []FileChange{}
 	for i := 0; i+1 < len(parts); i += 2 {
 		meta := strings.Fields(parts[i])
-		letter := meta[len(meta)-1][0]
+		if len(meta) != rawFields {
+			break
+		}
+		letter := meta[rawFields-1][0]
+		if strings.IndexByte("RC", letter) >= 0 && i+2 == len(parts) {
+			break
+		}
 		change := FileChange{Path: parts[i+1], Status: statuses[letter]}
 		if letter == 'R' || letter == 'C' {
 			i++

@@ -218,3 +218,31 @@ func FuzzScanTables(f *testing.F) {
 		}
 	})
 }
+
+// FuzzMSG_11_JSONSettings: whatever a settings file holds, an edit either fails or keeps
+// every byte of it, and a second edit changes nothing.
+func FuzzMSG_11_JSONSettings(f *testing.F) {
+	for _, seed := range []string{
+		"", "{}", "{\n}\n", "\xef\xbb\xbf{\"a\": 1}\r\n", "// c\n{\"a\": [1, /* c */ 2,],}\n", `{"a": 1, "a": 2}`, `{"hooks": {"Stop": []}}`, `{"hooks": {"Stop": null}}`,
+		`{"permissions": []}`, "{\"mcpServers\":\r\n\t{\"other\": {}}\r\n}", `[]`, `{"hooks": {"Stop": [ // c` + "\n]}}", `{"\u0061": "\ud800"}`, "{\"a\":1}\n\n// end",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if strings.Contains(text, "bridge") || strings.Contains(text, `\u`) || strings.TrimSpace(strings.TrimPrefix(text, "\ufeff")) == "" { // a part that looks like ours, or nothing: that becomes {}
+			return
+		}
+		after, err := jsonFile{}.merge([]byte(text), sampleDocument, nil)
+		if err != nil {
+			return
+		}
+		twice, err := jsonFile{}.merge(after, sampleDocument, nil)
+		if err != nil || !bytes.Equal(twice, after) {
+			t.Fatalf("a second time (%v):\n%q\n%q", err, after, twice)
+		}
+		back, err := jsonFile{}.strip(after, []byte(text), sampleDocument.parts)
+		if err != nil || string(back) != text {
+			t.Fatalf("%v\nbefore: %q\nafter: %q\nback: %q", err, text, after, back)
+		}
+	})
+}

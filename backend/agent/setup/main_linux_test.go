@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"bridge/backend/realcli"
@@ -27,6 +28,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(m.Run())
+	}
+	if slices.ContainsFunc(os.Args, func(arg string) bool { return strings.HasPrefix(arg, "-test.fuzz") }) {
+		os.Exit(m.Run()) // go starts this program again for each worker
 	}
 	if code, done := realcli.Apart(); done {
 		os.Exit(code)
