@@ -192,6 +192,26 @@ func TestRWM_24_ACodexThatBeginsAgainIsNotWoken(t *testing.T) {
 	}
 }
 
+// A server that connects again says which session it had: it begins no conversation.
+func TestRWM_24_AServerThatConnectsAgainTakesNothingAway(t *testing.T) {
+	own := api.Register{Kind: bridge.Codex, Cwd: "/a", AgentPID: os.Getppid(), HostKnown: true}
+	for name, change := range map[string]func(args *api.Register, before peer){
+		"by its peer id":    func(args *api.Register, before peer) { args.Previous = before.ID },
+		"by its session id": func(args *api.Register, _ peer) { args.SessionID = "t1" },
+		"by its name":       func(args *api.Register, before peer) { args.Name = before.Name },
+	} {
+		b := newBench(t)
+		first := b.join(own)
+		b.turn("t1")
+		again := own
+		change(&again, first)
+		b.join(again)
+		if s, live := b.bound(bridge.Codex, "t1"); !live || s.ID != first.ID {
+			t.Errorf("%s: the conversation is %+v", name, s)
+		}
+	}
+}
+
 // A conversation of opencode that called a tool is known to the plugin and to the server.
 func TestRWM_24_OpencodeReturnsToAConversationThatCalledATool(t *testing.T) {
 	const first, second = "ses_1", "ses_2"

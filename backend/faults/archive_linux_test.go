@@ -187,7 +187,7 @@ func thenAll(t *testing.T, what, made, home string) {
 func TestSTO_07_ABrokerThatDiesInTheArchiveOfAJob(t *testing.T) {
 	t.Setenv("BRIDGE_ARCHIVE_AGE_MS", "3600000")
 	made := homeWithOldJob(t)
-	every, died := stride(t, 7), 0
+	every, died := stride(t, 11), 0
 	touched := map[string]bool{}
 	for n := 1; ; n += every {
 		home, seen, killed := copyOf(t, made), 0, ""

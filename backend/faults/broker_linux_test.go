@@ -157,7 +157,7 @@ const sends = 12
 // arrives once; what was refused said so at once and is sent again.
 func TestMSG_04_FaultsUnderABroker(t *testing.T) {
 	made := servedHome(t)
-	every := stride(t, 23)
+	every := stride(t, 31)
 	for i, p := range plans() {
 		t.Run(p.name, func(t *testing.T) {
 			ran := 0

@@ -76,7 +76,7 @@ const few = 6
 // comes once; where the run failed it says so in one sentence.
 func TestJOB_03_FaultsUnderARunner(t *testing.T) {
 	made := homeWithJob(t)
-	every := stride(t, 23)
+	every := stride(t, 31)
 	for i, p := range plans() {
 		t.Run(p.name, func(t *testing.T) {
 			ran, answers := 0, 0

@@ -476,7 +476,7 @@ func newDeaths(t *testing.T) *deaths {
 // host's own store holds it; none is called delivered otherwise.
 func TestMSG_06_HostsKilledBetweenHandOverAndNextStep(t *testing.T) {
 	d := newDeaths(t)
-	n := kills(t, 16)
+	n := kills(t, 12)
 	var mortals []*mortal
 	for _, kind := range bridge.Kinds() {
 		m := &mortal{t: d, kind: kind, name: string(kind), store: filepath.Join(d.dir, "store-"+string(kind))}

@@ -796,7 +796,7 @@ func (l *life) plan() death {
 // is left, and repositories keep all that they had and all that was done in them.
 func TestJOB_01_JOB_03_JOB_06_JOB_08_PRF_01_WhateverJobsNeedIsKilled(t *testing.T) {
 	r := newRuin(t)
-	n, lanes := kills(t, 16), 5
+	n, lanes := kills(t, 12), 5
 	if n > 500 {
 		lanes = 10
 	}

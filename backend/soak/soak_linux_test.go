@@ -61,7 +61,7 @@ func (w *world) figures(n int, what string, allowed int) {
 
 func TestMSG_01_MSG_04_MSG_06_DEC_12_DEC_14_PRF_01_BrokersKilledUnderLoad(t *testing.T) {
 	w := newWorld(t)
-	n := kills(t, 10)
+	n := kills(t, 7)
 	ending := w.load(n)
 	for range n {
 		pause(400 * time.Millisecond)
@@ -75,7 +75,7 @@ func TestMSG_01_MSG_04_MSG_06_DEC_12_DEC_14_PRF_01_BrokersKilledUnderLoad(t *tes
 // the answer and its acknowledgement.
 func TestMSG_06_PRF_01_BrokersKilledBeforeTheAcknowledgement(t *testing.T) {
 	w := newWorld(t)
-	n := kills(t, 8)
+	n := kills(t, 6)
 	ending := w.load(n)
 	for range n {
 		pause(200 * time.Millisecond)
@@ -88,7 +88,7 @@ func TestMSG_06_PRF_01_BrokersKilledBeforeTheAcknowledgement(t *testing.T) {
 
 func TestMSG_03_MSG_06_DEC_13_PRF_01_SessionsKilledUnderLoad(t *testing.T) {
 	w := newWorld(t)
-	n := kills(t, 10)
+	n := kills(t, 7)
 	ending := w.load(n)
 	for range n {
 		pause(200 * time.Millisecond)

@@ -62,7 +62,7 @@ func (p terminals) beginLocked(l *Link, args api.Register, found seen) (name str
 	}
 	shown := p.shownLocked(l.screen.terminal, "")
 	for _, s := range shown {
-		if s.Busy || !s.HooksSeen || s.SessionID == "" || s.Serverless {
+		if s.Busy || !s.HooksSeen || s.SessionID == "" {
 			if args.Host() == session.HostServer {
 				l.screen.terminal = proc.Named{}
 			}
@@ -125,7 +125,6 @@ func (p terminals) leaveScreenLocked(s *session.Session) {
 		l.screen.left[s.SessionID] = true
 		l.Conn.Push(api.EventLeft, api.Leave{ID: s.ID})
 	}
-	p.Serverless.end(s)
 	p.LeaveUnlessHeldLocked(s.ID)
 }
 
