@@ -41,8 +41,10 @@ func isPlainNameRune(r rune) bool { return r < utf8.RuneSelf && isNameRune(r) }
 // marks. Selectors of a character's variant are marks, too, but nobody sees them.
 func isNameRune(r rune) bool {
 	switch {
+	case isInvisible(r):
+		return false
 	case unicode.IsLetter(r), unicode.IsDigit(r), r == '.', r == '_', r == '-':
-		return !isInvisibleLetter(r)
+		return true
 	case unicode.IsMark(r):
 		return !unicode.Is(unicode.Variation_Selector, r) && !unicode.Is(unicode.Me, r) && r != combiningJoiner
 	}
@@ -52,9 +54,9 @@ func isNameRune(r rune) bool {
 // combiningJoiner is U+034F, a mark that is never seen.
 const combiningJoiner = '\u034f'
 
-// isInvisibleLetter reports whether a letter is shown as an empty place: the fillers of
+// isInvisible reports whether a letter or a mark is shown as an empty place: the fillers of
 // Hangul, and vowels of Khmer that nobody writes.
-func isInvisibleLetter(r rune) bool {
+func isInvisible(r rune) bool {
 	return r == '\u115f' || r == '\u1160' || r == '\u3164' || r == '\uffa0' || r == '\u17b4' || r == '\u17b5'
 }
 

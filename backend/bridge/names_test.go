@@ -58,6 +58,7 @@ func TestRWM_16_NamesOfEveryScript(t *testing.T) {
 		strings.Repeat("名", 65):       false,
 		strings.Repeat("e\u0301", 64): true, // 64 characters as they are shown
 		"\u0301a":                     false, "a\u200d": false, "a\u202e": false, "a\ufe0f": false, "a\u034f": false, "\u3164": false, "a\u20dd": false,
+		"a\u115f": false, "a\u1160": false, "a\uffa0": false, "a\u17b4": false, "a\u17b5": false,
 		"🚀": false, "½": false, "名 前": false, "名/前": false, "\U000e0061": false,
 	} {
 		if err := CheckName(name); (err == nil) != ok || err != nil && CodeOf(err) != Invalid {

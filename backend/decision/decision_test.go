@@ -497,3 +497,19 @@ func TestNotificationSaysWhatItIs(t *testing.T) {
 		})
 	}
 }
+
+func TestRWM_16_AScopeNamesSessionsInEitherNormalForm(t *testing.T) {
+	const composed, decomposed, other = "codex-\u00fcber", "codex-u\u0308ber", "codex-uber"
+	for _, stored := range []string{composed, decomposed} {
+		scope := Scope{Sessions: []string{stored}}
+		if !scope.Reaches(Target{Name: composed}) || scope.Reaches(Target{Name: other}) {
+			t.Errorf("recorded for %q, it reaches %s: %t, %s: %t", stored, composed, scope.Reaches(Target{Name: composed}), other, scope.Reaches(Target{Name: other}))
+		}
+		for asked, want := range map[string]bool{composed: true, decomposed: true, other: false} {
+			lookup := Lookup{Scope: &Scope{Sessions: []string{asked}}}
+			if got := lookup.Matches(Revision{Scope: scope}); got != want {
+				t.Errorf("recorded for %q, asked for %q: %t", stored, asked, got)
+			}
+		}
+	}
+}

@@ -241,3 +241,25 @@ func TestJOB_20_ProgressIsWithinItsBounds(t *testing.T) {
 		t.Error("acp is no kind of job")
 	}
 }
+
+// A session's name that was typed decomposed names the session.
+func TestRWM_16_JobsNameSessionsInEitherNormalForm(t *testing.T) {
+	const composed, decomposed = "codex-\u00fcber", "codex-u\u0308ber"
+	for _, to := range []string{composed, decomposed} {
+		for _, granted := range []string{composed, decomposed} {
+			if !MaySend(to, "other", []string{granted}) {
+				t.Errorf("granted %q, a job may not send to %q", granted, to)
+			}
+		}
+		if !MaySend(to, composed, nil) {
+			t.Errorf("a job may not send to its supervisor as %q", to)
+		}
+		handoff, err := ParseHandoff([]byte(`{"to": "` + to + `", "jobs": "all"}`))
+		if err != nil || handoff.To != composed {
+			t.Errorf("handed to %q: %+v, %v", to, handoff, err)
+		}
+	}
+	if MaySend("codex-uber", "other", []string{composed}) {
+		t.Error("another name is the same")
+	}
+}

@@ -161,3 +161,12 @@ func TestARowIsAsFarAsItsLastDelivery(t *testing.T) {
 		t.Errorf("a row without deliveries is %s: nobody answered it", got)
 	}
 }
+
+func TestRWM_16_MailIsDirectInEitherNormalForm(t *testing.T) {
+	target := &session.Session{ID: "1", Name: "codex-\u00fcber"}
+	for to, want := range map[string]bool{"codex-\u00fcber": true, "codex-u\u0308ber": true, "codex-uber": false} {
+		if got := Direct(bridge.Message{To: to}, target); got != want {
+			t.Errorf("to %q: %t", to, got)
+		}
+	}
+}

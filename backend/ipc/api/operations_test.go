@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"bridge/backend/bridge"
+	"bridge/backend/mail"
 )
 
 // TestTheTableNamesEachOperationOnce: of two of one name the broker would serve
@@ -41,5 +42,15 @@ func TestJOB_11_AnOperationIsOpenToItsRolesAlone(t *testing.T) {
 	}
 	if bridge.CodeOf(Row{Name: "drop"}.CheckCaller("")) != bridge.Denied {
 		t.Error("an operation without roles is open")
+	}
+}
+
+func TestRWM_16_AWaitNamesItsSenderInEitherNormalForm(t *testing.T) {
+	var d mail.Delivery
+	d.From.Name = "codex-\u00fcber"
+	for from, want := range map[string]bool{"codex-\u00fcber": true, "codex-u\u0308ber": true, "codex-uber": false} {
+		if got := (WaitArgs{From: from}).Wants(d); got != want {
+			t.Errorf("from %q: %t", from, got)
+		}
 	}
 }
