@@ -68,7 +68,8 @@ func TestRWM_24_ATerminalShowsOneThread(t *testing.T) {
 	if b.sendsTo(before.ID) {
 		t.Error("the conversation that left the screen is called online")
 	}
-	b.roll()
+	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventPrompt, SessionID: "t1", ChildID: "c1", Cwd: "/a", Ancestors: []int{os.Getppid()}}, true)
+	b.wantRoll("a prompt of its child", "codex-a: writer:")
 	b.turn("t2")
 	b.wantRoll("the other one", "codex-a:t2 writer:")
 	b.typed(number, time.Now().Add(-time.Hour))
@@ -228,11 +229,14 @@ func TestRWM_24_OpencodeReturnsToAConversationThatCalledATool(t *testing.T) {
 	for range 2 { // the connections have no order
 		b := newBench(t)
 		opencode := agentOf("opencode", plugin(first), prompt(first), server, stop(first), server, node{Waits: true},
-			plugin(second), prompt(second), stop(second), node{Waits: true}, prompt(first), stop(first))
+			plugin(second), hookOf(bridge.OpenCode, session.EventPrompt, second, "/a"), stop(second), node{Waits: true},
+			prompt(second), stop(second), node{Waits: true}, prompt(first), stop(first))
 		opencode.Terminal = true
 		tree := b.plant(opencode)
 		tree.next()
 		b.wantRoll("another server", "opencode-a:ses_1")
+		tree.goOn()
+		b.wantRoll("a turn that no person began", "opencode-a-2:ses_2 opencode-a:ses_1")
 		tree.goOn()
 		b.wantRoll("another conversation", "opencode-a:ses_2")
 		tree.goOn()
