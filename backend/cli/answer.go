@@ -31,7 +31,7 @@ func answerCommand(a *App) *cobra.Command {
 }
 
 func (a *App) answer(ctx context.Context, args api.AnswerQuestionArgs) error {
-	if err := a.onlyOwner("answers by this command"); err != nil {
+	if err := a.onlyOwner("answer"); err != nil {
 		return err
 	}
 	client, _, err := a.dialOwner(ctx, false)

@@ -70,7 +70,7 @@ func (f pickFlag) Set(s string) error {
 }
 
 func (a *App) approve(ctx context.Context, args api.ApproveArgs) error {
-	if err := a.onlyOwner("answers by this command"); err != nil {
+	if err := a.onlyOwner("approve"); err != nil {
 		return err
 	}
 	client, _, err := a.dialOwner(ctx, false)

@@ -43,7 +43,7 @@ func decideCommand(a *App) *cobra.Command {
 			"  bridge decide --withdraw database --reason \"it is too slow\"\n  bridge decide --withdraw-all-from laptop",
 		Args: func(cmd *cobra.Command, args []string) error { return flags.check(cmd, args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.onlyOwner("pins and withdraws by this command"); err != nil {
+			if err := a.onlyOwner("decide"); err != nil {
 				return err
 			}
 			switch {

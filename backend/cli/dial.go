@@ -13,11 +13,11 @@ import (
 	"bridge/backend/worker"
 )
 
-// onlyOwner refuses what was started within a job; the broker looks at the process
-// tree, too.
-func (a *App) onlyOwner(does string) error {
+// onlyOwner refuses a command of the owner's (bridge.OwnerCommands), which it is given the
+// words of, where it was started within a job; the broker looks at the process tree, too.
+func (a *App) onlyOwner(words string) error {
 	if name := a.Getenv(sandbox.JobVariable); name != "" {
-		return bridge.Errorf(bridge.Denied, "only the owner %s: this was asked for from within %s", does, name)
+		return bridge.Errorf(bridge.Denied, "only the owner %s: this was asked for from within %s", bridge.OwnerDoes(words), name)
 	}
 	return nil
 }

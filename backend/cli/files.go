@@ -14,9 +14,6 @@ import (
 	"bridge/backend/ipc/api"
 )
 
-// movesFiles is what only the owner does here.
-const movesFiles = "sends files to other PCs"
-
 // sendFileCommand sends files and folders to a paired PC (RMT-20).
 func sendFileCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
@@ -29,7 +26,7 @@ func sendFileCommand(a *App) *cobra.Command {
 }
 
 func (a *App) sendFiles(ctx context.Context, host string, paths []string) error {
-	if err := a.onlyOwner(movesFiles); err != nil {
+	if err := a.onlyOwner("send-file"); err != nil {
 		return err
 	}
 	args := api.SendFilesArgs{Host: host}
@@ -83,6 +80,11 @@ func filesCommand(a *App) *cobra.Command {
 		Long:    "Shows the newest transfers: what arrived, from whom and where it lies, what was sent, and what is on its way. Files\nthat arrived are yours: Bridge opens none of them, and no snapshot holds them.",
 		Example: "  bridge files\n  bridge files --cancel 5f0c6a3e-3d1b-4c49-9f0e-0d1a55c1f1aa",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cancel != "" {
+				if err := a.onlyOwner("files --cancel"); err != nil {
+					return err
+				}
+			}
 			client, _, err := a.dialOwner(cmd.Context(), true)
 			if err != nil {
 				return err
@@ -94,9 +96,6 @@ func filesCommand(a *App) *cobra.Command {
 					return err
 				}
 				return a.print(transfers, pairs.Transfers(transfers, a.Now()))
-			}
-			if err := a.onlyOwner(movesFiles); err != nil {
-				return err
 			}
 			transfer, err := client.CancelTransfer(cmd.Context(), cancel)
 			if err != nil {

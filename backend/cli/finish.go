@@ -56,7 +56,7 @@ func finishCommand(a *App) *cobra.Command {
 
 // finish tries, asks before anything is dropped, and does it.
 func (a *App) finish(ctx context.Context, args api.JobFinishArgs, yes bool) error {
-	if err := a.onlyOwner("finishes the work of a job"); err != nil {
+	if err := a.onlyOwner("finish"); err != nil {
 		return err
 	}
 	client, _, err := a.dialOwner(ctx, true)

@@ -17,33 +17,45 @@ import (
 // installer connects the agent CLIs of this PC and takes that back.
 type installer struct {
 	*App
-	yes  bool
-	jobs *bool // whether sessions may start agents unasked; nil for as it is
+	yes    bool
+	wanted setup.Choices
 }
 
 func installCommand(a *App) *cobra.Command {
-	i, jobs := installer{App: a}, false
+	i := installer{App: a}
+	var jobs, deny bool
 	cmd := &cobra.Command{
 		Use: "install [KIND...]", Short: "Connect the agent CLIs found on this PC, after showing every change",
-		Example: "  bridge install\n  bridge install claude codex --yes\n  bridge install --allow-jobs",
+		Example: "  bridge install\n  bridge install claude codex --yes\n  bridge install --allow-jobs\n  bridge install --deny-owner-commands",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kinds, err := parseKinds(args)
+			if err == nil {
+				err = a.onlyOwner("install")
+			}
 			if err != nil {
 				return err
 			}
 			if cmd.Flags().Changed(allowJobs) {
-				i.jobs = &jobs
+				i.wanted.Jobs = &jobs
+			}
+			if cmd.Flags().Changed(denyOwnerCommands) {
+				i.wanted.DenyOwner = &deny
 			}
 			return i.install(cmd.Context(), kinds)
 		},
 	}
 	cmd.Flags().BoolVar(&i.yes, "yes", false, "make the changes without asking")
 	cmd.Flags().BoolVar(&jobs, allowJobs, false, "let sessions start and steer agents on this PC without asking you; --"+allowJobs+"=false takes that back")
+	cmd.Flags().BoolVar(&deny, denyOwnerCommands, false, "have the agents' own rules deny your commands and Bridge's files to sessions; --"+denyOwnerCommands+"=false takes the rules out")
 	return cmd
 }
 
 // allowJobs is the flag by which sessions may start agents without a question (JOB-26).
 const allowJobs = "allow-jobs"
+
+// denyOwnerCommands is the flag by which the agents' own rules keep sessions from the owner's
+// commands (SEC-07).
+const denyOwnerCommands = "deny-owner-commands"
 
 func uninstallCommand(a *App) *cobra.Command {
 	i := installer{App: a}
@@ -51,6 +63,9 @@ func uninstallCommand(a *App) *cobra.Command {
 		Use: "uninstall [KIND...]", Short: "Take back what install changed, exactly", Example: "  bridge uninstall --yes",
 		RunE: func(_ *cobra.Command, args []string) error {
 			kinds, err := parseKinds(args)
+			if err == nil {
+				err = a.onlyOwner("uninstall")
+			}
 			if err != nil {
 				return err
 			}
@@ -89,7 +104,7 @@ func (i installer) install(ctx context.Context, asked []bridge.AgentKind) error 
 	var plans []setup.Plan
 	failed := false
 	for _, kind := range kinds {
-		plan, err := i.agents(home).Plan(ctx, kind, i.jobs)
+		plan, err := i.agents(home).Plan(ctx, kind, i.wanted)
 		switch {
 		case bridge.CodeOf(err) == bridge.NotFound && len(asked) == 0:
 			fmt.Fprintf(i.Stdout, "%s: not found on this PC, skipped\n", kind)

@@ -25,7 +25,7 @@ func needsCommand(a *App) *cobra.Command {
 			if cmd.Flags().Changed("away") {
 				return a.switchAway(cmd.Context(), away)
 			}
-			if err := a.onlyOwner("is told what needs him"); err != nil {
+			if err := a.onlyOwner("needs"); err != nil {
 				return err
 			}
 			client, _, err := a.dialOwner(cmd.Context(), false)
@@ -50,7 +50,7 @@ func (a *App) switchAway(ctx context.Context, word string) error {
 	if word != "on" && word != "off" {
 		return &outcome.UsageError{Err: fmt.Errorf("--away is on or off, not %q", word)}
 	}
-	if err := a.onlyOwner("switches away mode"); err != nil {
+	if err := a.onlyOwner("needs --away"); err != nil {
 		return err
 	}
 	client, _, err := a.dialOwner(ctx, false)

@@ -20,9 +20,6 @@ import (
 	"bridge/backend/link"
 )
 
-// trusts is what only the owner does here.
-const trusts = "decides about other PCs"
-
 // pairCommand shows a code and waits for the PC that comes with it (RMT-01).
 func pairCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
@@ -34,7 +31,7 @@ func pairCommand(a *App) *cobra.Command {
 }
 
 func (a *App) pair(ctx context.Context) error {
-	if err := a.onlyOwner(trusts); err != nil {
+	if err := a.onlyOwner("pair"); err != nil {
 		return err
 	}
 	client, _, err := a.dialOwner(ctx, true)
@@ -98,7 +95,7 @@ func joinCommand(a *App) *cobra.Command {
 		if !own.Given() {
 			return byCode(cmd, args)
 		}
-		if err := a.onlyOwner(trusts); err != nil {
+		if err := a.onlyOwner(cmd.Name()); err != nil {
 			return err
 		}
 		join, err := own.Read()
@@ -116,7 +113,7 @@ func (a *App) byCode(cmd *cobra.Command, do func(ctx context.Context, client *ip
 	var fromInput bool
 	cmd.Args = exactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := a.onlyOwner(trusts); err != nil {
+		if err := a.onlyOwner(cmd.Name()); err != nil {
 			return err
 		}
 		code, err := a.readCode(fromInput)
@@ -141,7 +138,7 @@ func (a *App) byCode(cmd *cobra.Command, do func(ctx context.Context, client *ip
 // trusting makes what a command does that decides about other PCs.
 func (a *App) trusting(do func(ctx context.Context, client *ipc.Client, args []string) (answer any, text string, err error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := a.onlyOwner(trusts); err != nil {
+		if err := a.onlyOwner(cmd.Name()); err != nil {
 			return err
 		}
 		return a.seeing(func(ctx context.Context, client *ipc.Client) (any, string, error) { return do(ctx, client, args) })(cmd, args)

@@ -21,7 +21,7 @@ func rulesCommand(a *App) *cobra.Command {
 		Long:    "Lists what you allow agents from now on, with its uses. With --take-back a rule ends at once. Within an agent it is refused.",
 		Example: "  bridge rules\n  bridge rules --take-back rule-0198f0a2",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.onlyOwner("lists the standing rules, and takes them back"); err != nil {
+			if err := a.onlyOwner("rules"); err != nil {
 				return err
 			}
 			client, _, err := a.dialOwner(cmd.Context(), false)

@@ -91,7 +91,7 @@ func (a Agents) look(ctx context.Context, kind bridge.AgentKind, connected bool)
 
 // missing says what connecting a connected agent again would change.
 func (a Agents) missing(ctx context.Context, kind bridge.AgentKind, found agent.Found) []string {
-	plan, err := a.plan(ctx, kind, found, nil)
+	plan, err := a.plan(ctx, kind, found, setup.Choices{})
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -104,9 +104,8 @@ func (a Agents) missing(ctx context.Context, kind bridge.AgentKind, found agent.
 
 // Plan works out how to connect the CLI of kind. It changes nothing; its code is
 // NotFound where there is no such CLI and Conflict where somebody else's entry
-// is in the way. jobs says whether its sessions may start agents on this PC without a
-// question (JOB-26); nil leaves that as it is.
-func (a Agents) Plan(ctx context.Context, kind bridge.AgentKind, jobs *bool) (setup.Plan, error) {
+// is in the way.
+func (a Agents) Plan(ctx context.Context, kind bridge.AgentKind, choices setup.Choices) (setup.Plan, error) {
 	if err := a.allowed(); err != nil {
 		return setup.Plan{}, err
 	}
@@ -119,10 +118,10 @@ func (a Agents) Plan(ctx context.Context, kind bridge.AgentKind, jobs *bool) (se
 	if err != nil {
 		return setup.Plan{}, err
 	}
-	return a.plan(ctx, kind, found, jobs)
+	return a.plan(ctx, kind, found, choices)
 }
 
-func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Found, jobs *bool) (setup.Plan, error) {
+func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Found, choices setup.Choices) (setup.Plan, error) {
 	program, err := proc.ProgramOr(a.Program)
 	if err != nil {
 		return setup.Plan{}, err
@@ -131,7 +130,7 @@ func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Fou
 	if err != nil {
 		return setup.Plan{}, bridge.Errorf(bridge.Invalid, "there is no user home folder: set HOME")
 	}
-	in := setup.Input{Home: userHome, Env: a.Getenv, Bridge: program, Hook: proc.Beside(program, "bridge", "bridge-hook"), State: a.state(), CLI: found, Jobs: jobs}
+	in := setup.Input{Home: userHome, Env: a.Getenv, Bridge: program, Hook: proc.Beside(program, "bridge", "bridge-hook"), State: a.state(), CLI: found, Choices: choices}
 	if a.Where.Environ != nil {
 		in.Environ = a.Where.Environ()
 	}

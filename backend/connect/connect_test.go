@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 )
@@ -53,7 +54,7 @@ func TestMSG_11_ARefusalKeepsPlansFromBeingMade(t *testing.T) {
 	a := agentsIn(t, t.TempDir())
 	a.Refusal = "this home goes away"
 	for name, plan := range map[string]func() error{
-		"connect":    func() error { _, err := a.Plan(t.Context(), bridge.Claude, nil); return err },
+		"connect":    func() error { _, err := a.Plan(t.Context(), bridge.Claude, setup.Choices{}); return err },
 		"disconnect": func() error { _, err := a.PlanRemoval(bridge.Claude); return err },
 	} {
 		if err := plan(); bridge.CodeOf(err) != bridge.Conflict || err.Error() != a.Refusal {
@@ -75,7 +76,7 @@ func TestRWM_11_AConnectedAgentWithAMemberTwiceIsNotListedAsWhole(t *testing.T) 
 	}
 	a := agentsIn(t, filepath.Join(t.TempDir(), "h"))
 	a.Getenv = func(name string) string { return map[string]string{"HOME": user, "PATH": programs}[name] }
-	plan, err := a.Plan(t.Context(), bridge.Claude, nil)
+	plan, err := a.Plan(t.Context(), bridge.Claude, setup.Choices{})
 	if err != nil {
 		t.Fatal(err)
 	}

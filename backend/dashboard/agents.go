@@ -110,7 +110,7 @@ func (a *agents) disconnect(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *agents) plan(ctx context.Context, kind bridge.AgentKind, request changeRequest) (setup.Plan, error) {
-	return a.of.Plan(ctx, kind, request.Jobs)
+	return a.of.Plan(ctx, kind, setup.Choices{Jobs: request.Jobs})
 }
 
 func (a *agents) planRemoval(_ context.Context, kind bridge.AgentKind, request changeRequest) (setup.Plan, error) {

@@ -32,7 +32,7 @@ func (toldAgents) Standings() ([]connect.Standing, error) {
 	return []connect.Standing{{Kind: bridge.Claude}, {Kind: bridge.Codex, Jobs: true}}, nil
 }
 
-func (toldAgents) Plan(context.Context, bridge.AgentKind, *bool) (setup.Plan, error) {
+func (toldAgents) Plan(context.Context, bridge.AgentKind, setup.Choices) (setup.Plan, error) {
 	return setup.Plan{}, bridge.Errorf(bridge.NotFound, "it is not on this PC")
 }
 
@@ -174,7 +174,7 @@ type slowAgents struct {
 	held, release chan struct{}
 }
 
-func (a slowAgents) Plan(context.Context, bridge.AgentKind, *bool) (setup.Plan, error) {
+func (a slowAgents) Plan(context.Context, bridge.AgentKind, setup.Choices) (setup.Plan, error) {
 	close(a.held)
 	<-a.release
 	return setup.Plan{Kind: bridge.Claude}, nil

@@ -191,7 +191,7 @@ type Agents interface {
 	// Standings lists those that are connected, and is quick.
 	Standings() ([]connect.Standing, error)
 	// Plan and PlanRemoval change nothing; Apply does what a plan says.
-	Plan(ctx context.Context, kind bridge.AgentKind, jobs *bool) (setup.Plan, error)
+	Plan(ctx context.Context, kind bridge.AgentKind, choices setup.Choices) (setup.Plan, error)
 	PlanRemoval(kind bridge.AgentKind) (setup.Plan, error)
 	Apply(plan setup.Plan) error
 	// Refused says why nothing may be connected from here, "" where it may.

@@ -56,5 +56,8 @@ func connectAntigravity(_ context.Context, in Input, _ *installed) (layout, erro
 	}
 	want.documents = append(want.documents, settings)
 	want.notes = []string{"Antigravity was not tried with Bridge, only a stand-in that speaks its formats. It cannot be woken: mail waits for the next step or turn."}
+	if in.deniesOwner {
+		want.notes = append(want.notes, "Bridge writes no rules that deny your commands to Antigravity, for it was not tried with any.")
+	}
 	return want, nil
 }

@@ -129,11 +129,13 @@ type manifest struct {
 
 // installed is one connected CLI.
 type installed struct {
-	Bridge     string          `json:"bridge"` // the binary that the entries name
-	CLIVersion string          `json:"cliVersion,omitempty"`
-	Jobs       bool            `json:"jobs,omitempty"` // sessions use AskedTools without a question
-	Files      []installedFile `json:"files"`
-	Dirs       []string        `json:"dirs,omitempty"` // folders made for them, outermost first
+	Bridge     string `json:"bridge"` // the binary that the entries name
+	CLIVersion string `json:"cliVersion,omitempty"`
+	Jobs       bool   `json:"jobs,omitempty"` // sessions use AskedTools without a question
+	// OwnerDenied is set where rules deny sessions the owner's commands.
+	OwnerDenied bool            `json:"denyOwnerCommands,omitempty"`
+	Files       []installedFile `json:"files"`
+	Dirs        []string        `json:"dirs,omitempty"` // folders made for them, outermost first
 }
 
 // installedFile is one edited file: Copy holds what it was without us (none

@@ -65,12 +65,16 @@ func connectClaude(_ context.Context, in Input, before *installed) (layout, erro
 	for _, tool := range in.unasked() {
 		settings.parts = append(settings.parts, part{Path: []string{"permissions", "allow"}, Element: true, Value: encode("mcp__bridge__" + tool)})
 	}
+	denied, note := in.claudeDenies()
+	for _, rule := range denied {
+		settings.parts = append(settings.parts, part{Path: []string{"permissions", "deny"}, Element: true, Value: encode(rule)})
+	}
+	settings.adds += in.whatIsDenied("permissions.deny", true)
 	want := layout{documents: []document{in.claudeServer(in.claudeConfig(folder)), settings}}
+	want.notes = addNote(want.notes, note)
 	mod, note := in.claudeMod(folder, before)
 	want.documents = append(want.documents, mod...)
-	if note != "" {
-		want.notes = append(want.notes, note)
-	}
+	want.notes = addNote(want.notes, note)
 	return want, nil
 }
 

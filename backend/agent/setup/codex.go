@@ -25,10 +25,13 @@ func connectCodex(ctx context.Context, in Input, before *installed) (layout, err
 	hooks := in.codexHooks(filepath.Join(folder, "hooks.json"))
 	config := in.codexConfig(filepath.Join(folder, "config.toml"))
 	want := layout{documents: []document{hooks, config}}
+	rules, note := in.codexDenies(folder)
+	want.documents = append(want.documents, rules...)
+	want.notes = addNote(want.notes, note)
 	trust, err := in.codexTrust(ctx, hooks, before)
 	if err != nil {
-		want.notes = []string{"Codex could not be asked for the checksums of its hooks (" + err.Error() +
-			"), so it does not trust Bridge's yet: start codex, type /hooks and trust them. Until then mail waits for the tool inbox."}
+		want.notes = addNote(want.notes, "Codex could not be asked for the checksums of its hooks ("+err.Error()+
+			"), so it does not trust Bridge's yet: start codex, type /hooks and trust them. Until then mail waits for the tool inbox.")
 		return want, nil //nolint:nilerr // the note says it; everything else can be connected
 	}
 	want.documents[1].adds = strings.TrimSuffix(config.adds, ".") + "; and marks the hooks above as trusted, as /hooks would."

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tailscale/hujson"
+
 	"bridge/backend/bridge"
 )
 
@@ -47,6 +49,11 @@ func connectOpenCode(_ context.Context, in Input, before *installed) (layout, er
 	}
 	asks, note := in.opencodeAsks(config.path)
 	config.parts = append(config.parts, asks...)
+	denies, noDenies := in.opencodeDenies(config.path)
+	config.parts = append(config.parts, denies...)
+	if len(denies) > 0 || !in.deniesOwner {
+		config.adds += in.whatIsDenied("permission.bash", false)
+	}
 	schema := part{Path: []string{"$schema"}, Value: encode("https://opencode.ai/config.json")}
 	isOurs := slices.ContainsFunc(before.file(config.path).parts(), func(p part) bool { return reflect.DeepEqual(p.Path, schema.Path) })
 	if _, err := os.Stat(config.path); err != nil || isOurs { // opencode would add it to the file that we make
@@ -54,11 +61,7 @@ func connectOpenCode(_ context.Context, in Input, before *installed) (layout, er
 	}
 	command := encode(append([]string{in.Bridge}, in.pluginArgs(bridge.OpenCode)...))
 	plugin := strings.Replace(opencodePlugin, opencodePluginCommand, "const COMMAND = "+string(command), 1)
-	var notes []string
-	if note != "" {
-		notes = append(notes, note)
-	}
-	return layout{notes: notes, documents: []document{
+	return layout{notes: addNote(addNote(nil, note), noDenies), documents: []document{
 		config,
 		{
 			path:   filepath.Join(folder, "plugin", "bridge.js"),
@@ -89,12 +92,8 @@ func connectOpenCode(_ context.Context, in Input, before *installed) (layout, er
 // stays alone, and note says so.
 func (in Input) opencodeAsks(path string) (asks []part, note string) {
 	var present any
-	if raw, err := os.ReadFile(path); err == nil {
-		if tree, _, err := parseJSON(raw); err == nil { // what is wrong with the file is told elsewhere
-			if value := lookup(&tree, []string{"permission"}); value != nil {
-				present = plain(*value)
-			}
-		}
+	if value := opencodePermission(path); value != nil {
+		present = plain(*value)
 	}
 	if _, isObject := present.(map[string]any); present != nil && !isObject {
 		return nil, fmt.Sprintf("Your opencode has one rule for all tools (permission: %v), which holds for those of Bridge that start or steer the work of another agent, too.", present)
@@ -107,6 +106,20 @@ func (in Input) opencodeAsks(path string) (asks []part, note string) {
 		asks = append(asks, part{Path: []string{"permission", "bridge_" + tool}, Value: encode(rule)})
 	}
 	return asks, ""
+}
+
+// opencodePermission returns what opencode's settings say in permission, nil where that is
+// nothing or cannot be read: what is wrong with the file is told elsewhere.
+func opencodePermission(path string) *hujson.Value {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	tree, _, err := parseJSON(raw)
+	if err != nil {
+		return nil
+	}
+	return lookup(&tree, []string{"permission"})
 }
 
 // opencodeConfig is the file that opencode reads last of those that exist.

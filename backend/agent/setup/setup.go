@@ -50,11 +50,21 @@ type Input struct {
 	CLI        agent.Found         // the CLI, as Detect found it
 	OS         string              // runtime.GOOS when ""
 	Environ    []string            // what the CLI is started with; nil for the environment of this process
-	// Jobs says whether sessions may use AskedTools without a question; nil for what
-	// an earlier installation was told.
-	Jobs *bool
+	Choices
 
-	allowsJobs bool
+	allowsJobs  bool
+	deniesOwner bool
+	deniedOwner bool // by an earlier installation
+}
+
+// Choices are what the owner chooses of an installation; nil is for what an earlier one
+// was told.
+type Choices struct {
+	// Jobs says whether sessions may use AskedTools without a question (JOB-26).
+	Jobs *bool
+	// DenyOwner says whether the CLI's own rules deny sessions the owner's commands and
+	// files of Bridge's home (SEC-07).
+	DenyOwner *bool
 }
 
 func (in Input) windows() bool { return in.OS == "windows" || in.OS == "" && runtime.GOOS == "windows" }
@@ -143,11 +153,15 @@ func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, er
 	if in.Jobs != nil {
 		in.allowsJobs = *in.Jobs
 	}
+	in.deniedOwner = before != nil && before.OwnerDenied
+	if in.deniesOwner = in.deniedOwner; in.DenyOwner != nil {
+		in.deniesOwner = *in.DenyOwner
+	}
 	want, err := connect(ctx, in, before)
 	if err != nil {
 		return Plan{}, fmt.Errorf("connecting %s: %w", kind, err)
 	}
-	plan := Plan{Kind: kind, Notes: want.notes, state: in.State, next: &installed{Bridge: in.Bridge, CLIVersion: in.CLI.Version, Jobs: in.allowsJobs}}
+	plan := Plan{Kind: kind, Notes: want.notes, state: in.State, next: &installed{Bridge: in.Bridge, CLIVersion: in.CLI.Version, Jobs: in.allowsJobs, OwnerDenied: in.deniesOwner}}
 	plan.next.Dirs = before.dirs()
 	if agent.Tried(kind) != "" { // else the notes say so
 		plan.Doubt = in.CLI.Note
@@ -232,7 +246,11 @@ func (p *Plan) bringIn(doc document, before *installed) error {
 		}
 	}
 	old := before.file(doc.path)
-	after, err := doc.format.merge(current, doc, old.parts())
+	without, err := p.withoutUnwanted(current, doc, old)
+	if err != nil {
+		return err
+	}
+	after, err := doc.format.merge(without, doc, old.parts())
 	if err != nil {
 		return err
 	}
@@ -258,6 +276,25 @@ func (p *Plan) bringIn(doc document, before *installed) error {
 	}
 	p.Edits = append(p.Edits, Edit{Path: doc.path, Adds: doc.adds, Before: current, After: after, target: target, mode: mode})
 	return nil
+}
+
+// withoutUnwanted returns the file without those of our parts that are not wanted any more,
+// and without the containers that were there for them alone.
+func (p *Plan) withoutUnwanted(current []byte, doc document, old *installedFile) ([]byte, error) {
+	var unwanted []part
+	for _, one := range old.parts() {
+		if !doc.wants(one) {
+			unwanted = append(unwanted, one)
+		}
+	}
+	if current == nil || len(unwanted) == 0 {
+		return current, nil
+	}
+	kept, err := old.original(p.state)
+	if err != nil {
+		return nil, err
+	}
+	return doc.format.strip(current, kept, unwanted)
 }
 
 // original returns what the file holds without us, nil when it would not exist:
