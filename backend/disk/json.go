@@ -31,7 +31,10 @@ func ReadLimited(path string, limitBytes int64) ([]byte, error) {
 		return nil, fmt.Errorf("read: %w", err)
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, limitBytes+1))
+	var read bytes.Buffer
+	read.Grow(int(min(info.Size(), limitBytes)) + bytes.MinRead) // growing would hold it twice
+	_, err = read.ReadFrom(io.LimitReader(file, limitBytes+1))
+	data := read.Bytes()
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
