@@ -132,3 +132,21 @@ func WriteJSON(path string, value any) error {
 	}
 	return WriteAtomic(path, append(data, '\n'), PrivateFile)
 }
+
+// Regular returns how the regular file at path is opened to be read, with its size in bytes.
+func Regular(path string) func() (io.ReadCloser, int64, error) {
+	return func() (io.ReadCloser, int64, error) {
+		info, err := os.Stat(path)
+		if err == nil && !info.Mode().IsRegular() {
+			err = &fs.PathError{Op: "open", Path: path, Err: errors.New("it is not a regular file")}
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("read: %w", err)
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, 0, fmt.Errorf("read: %w", err)
+		}
+		return file, info.Size(), nil
+	}
+}

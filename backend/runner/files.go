@@ -72,7 +72,7 @@ func (f files) saveEnvelope(envelope runs.Envelope) error {
 // too large to be read stands for the run that the folder's state is at.
 func (f files) result(run int) (*api.RunnerResult, error) {
 	path := f.at("envelope.json")
-	envelope, size, err := runs.ReadEnvelope(path, f.job(), 0)
+	envelope, size, err := runs.ReadEnvelope(disk.Regular(path), f.job(), 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // documented: there is none
 	}

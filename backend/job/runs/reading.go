@@ -2,11 +2,8 @@ package runs
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -63,29 +60,20 @@ func (e Envelope) Shown(file string) Envelope {
 	return e
 }
 
-// ReadEnvelope reads the envelope of that job from the file at path, and the file's size in
-// bytes. Of the result it keeps the begin, at most that many bytes of its JSON: IsPart then
+// ReadEnvelope reads the envelope of that job from a file, and the file's size in bytes. Of the result it keeps the begin, at most that many bytes of its JSON: IsPart then
 // reports that there is more. It fails as DecodeEnvelope does.
-func ReadEnvelope(path, name string, most int) (envelope Envelope, size int64, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return Envelope{}, 0, err
-	}
-	size = info.Size()
-	switch {
-	case !info.Mode().IsRegular():
-		return Envelope{}, size, &fs.PathError{Op: "open", Path: path, Err: errors.New("it is not a regular file")}
-	case size > MaxEnvelopeBytes:
-		return Envelope{}, size, ErrManual
-	}
-	file, err := os.Open(path)
+func ReadEnvelope(open func() (io.ReadCloser, int64, error), name string, most int) (envelope Envelope, size int64, err error) {
+	file, size, err := open()
 	if err != nil {
 		return Envelope{}, size, err
 	}
 	defer file.Close() //nolint:errcheck // only read
+	if size > MaxEnvelopeBytes {
+		return Envelope{}, size, ErrManual
+	}
 	short := shortener{most: most, isBlank: true}
 	if _, err := io.Copy(&short, io.LimitReader(file, MaxEnvelopeBytes+1)); err != nil {
-		return Envelope{}, size, fmt.Errorf("read %s: %w", path, err)
+		return Envelope{}, size, fmt.Errorf("read the envelope of %s: %w", name, err)
 	}
 	if short.read > MaxEnvelopeBytes {
 		return Envelope{}, short.read, ErrManual

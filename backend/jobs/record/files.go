@@ -167,12 +167,12 @@ func (f Files) Envelope(name string) string { return filepath.Join(f.Folder(name
 // ReadEnvelope reads it, and of a long result as much as is shown. runs.ErrManual where it
 // is too large to be read by itself; size tells how large.
 func (f Files) ReadEnvelope(name string) (envelope runs.Envelope, size int64, err error) {
-	return runs.ReadEnvelope(f.Envelope(name), name, runs.ShownBytes)
+	return runs.ReadEnvelope(disk.Regular(f.Envelope(name)), name, runs.ShownBytes)
 }
 
 // readHead is ReadEnvelope without the result's text.
 func (f Files) readHead(name string) (runs.Envelope, error) {
-	envelope, _, err := runs.ReadEnvelope(f.Envelope(name), name, 0)
+	envelope, _, err := runs.ReadEnvelope(disk.Regular(f.Envelope(name)), name, 0)
 	return envelope, err
 }
 

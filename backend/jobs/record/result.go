@@ -45,7 +45,7 @@ func (f Files) EncodedResult(one job.Job, run int) ([]byte, error) {
 // result is Result, and the file from which it was read.
 func (f Files) result(one job.Job, run int) (runs.Envelope, string, error) {
 	for _, path := range []string{f.Envelope(one.Name), f.earlier(one.Name, run)} {
-		envelope, size, err := runs.ReadEnvelope(path, one.Name, runs.ShownBytes)
+		envelope, size, err := runs.ReadEnvelope(disk.Regular(path), one.Name, runs.ShownBytes)
 		switch {
 		case errors.Is(err, runs.ErrManual) && (run == one.Run || path != f.Envelope(one.Name)):
 			where := path

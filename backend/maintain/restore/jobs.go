@@ -41,7 +41,7 @@ func (s staged) result(name string, run int) (job.Outcome, bool) {
 	if !has {
 		return job.Outcome{}, false
 	}
-	envelope, _, err := runs.ReadEnvelope(temp, name, 0)
+	envelope, _, err := runs.ReadEnvelope(disk.Regular(temp), name, 0)
 	if errors.Is(err, runs.ErrManual) {
 		return s.resultBeside(name, run)
 	}
