@@ -11,8 +11,8 @@ import (
 	"bridge/backend/bridge"
 )
 
-// ShownBytes is how much of a result's text is read where it is shown, as bytes of JSON: an
-// answer on the local socket has room for no more (SEC-11).
+// ShownBytes is how much of a result's text is read where it is shown, in bytes: an answer
+// on the local socket has room for no more (SEC-11).
 const ShownBytes = bridge.MaxFrameBytes
 
 // part says how much there is of a result of which an envelope holds the begin alone.
@@ -60,7 +60,7 @@ func (e Envelope) Shown(file string) Envelope {
 	return e
 }
 
-// ReadEnvelope reads the envelope of that job from a file, and the file's size in bytes. Of the result it keeps the begin, at most that many bytes of its JSON: IsPart then
+// ReadEnvelope reads the envelope of that job from a file, and the file's size in bytes. Of the result it keeps the begin, at most that many bytes: IsPart then
 // reports that there is more. It fails as DecodeEnvelope does.
 func ReadEnvelope(open func() (io.ReadCloser, int64, error), name string, most int) (envelope Envelope, size int64, err error) {
 	file, size, err := open()
@@ -108,7 +108,6 @@ type shortener struct {
 	key      []byte // the last string at the first level, as far as it may be the name
 	isValue  bool   // the string that is open is the result
 	colon    bool   // a value of the first level follows
-	from     int    // where the result begins in kept
 	unicode  []byte // the digits of a \u so far; nil outside of one
 }
 
@@ -151,7 +150,7 @@ func (s *shortener) plain(text []byte) {
 			s.chars++
 		}
 	}
-	if room := s.most - (len(s.kept) - s.from); !s.isCut && len(text) > room {
+	if room := s.most - int(s.bytes) + len(text); !s.isCut && len(text) > room {
 		room = max(0, room)
 		for room > 0 && !utf8.RuneStart(text[room]) {
 			room--
@@ -184,7 +183,6 @@ func (s *shortener) step(b byte) {
 		if !s.isValue {
 			s.key = s.key[:0]
 		}
-		s.from = len(s.kept) + 1
 	}
 	s.kept = append(s.kept, b)
 }
@@ -233,9 +231,7 @@ func (s *shortener) escape(text string) {
 		s.chars++
 	}
 	s.isBlank = s.isBlank && strings.Contains(`\n\t\r\u0020`, strings.ToLower(text))
-	if room := s.most - (len(s.kept) - s.from); len(text) > room {
-		s.isCut = true
-	}
+	s.isCut = s.isCut || s.bytes > int64(s.most)
 	if !s.isCut {
 		s.kept = append(s.kept, text...)
 	}
