@@ -15,14 +15,14 @@ import (
 // on the local socket has room for no more (SEC-11).
 const ShownBytes = bridge.MaxFrameBytes
 
-// part says how much there is of a result of which an envelope holds the begin alone.
+// part says how much there is of a result of which an envelope holds only the beginning.
 type part struct {
 	bytes int64 // of the whole result's text
 	chars int   // the same in characters
 	file  int64 // bytes of the whole envelope
 }
 
-// IsPart reports whether Result is only the begin of the result.
+// IsPart reports whether Result is only the beginning of the result.
 func (e Envelope) IsPart() bool { return e.whole != nil }
 
 // Chars returns how many characters the whole result has.
@@ -60,8 +60,9 @@ func (e Envelope) Shown(file string) Envelope {
 	return e
 }
 
-// ReadEnvelope reads the envelope of that job from a file, and the file's size in bytes. Of the result it keeps the begin, at most that many bytes: IsPart then
-// reports that there is more. It fails as DecodeEnvelope does.
+// ReadEnvelope reads the envelope of that job from a file, and the file's size in bytes. Of
+// the result it keeps the beginning, at most that many bytes: IsPart then reports that there
+// is more. It fails as DecodeEnvelope does.
 func ReadEnvelope(open func() (io.ReadCloser, int64, error), name string, most int) (envelope Envelope, size int64, err error) {
 	file, size, err := open()
 	if err != nil {
@@ -155,11 +156,23 @@ func (s *shortener) plain(text []byte) {
 		for room > 0 && !utf8.RuneStart(text[room]) {
 			room--
 		}
-		s.kept, s.isCut = append(s.kept, text[:room]...), true
+		s.kept, s.isCut = withoutHalfRune(append(s.kept, text[:room]...)), true
 	}
 	if !s.isCut {
 		s.kept = append(s.kept, text...)
 	}
+}
+
+// withoutHalfRune returns text without the first bytes of a character at its end: the rest
+// of that character came with the next piece.
+func withoutHalfRune(text []byte) []byte {
+	for range utf8.UTFMax - 1 {
+		if r, size := utf8.DecodeLastRune(text); r != utf8.RuneError || size != 1 {
+			break
+		}
+		text = text[:len(text)-1]
+	}
+	return text
 }
 
 // step takes a byte that may be a sign of JSON.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"unicode/utf8"
 
 	"bridge/backend/bridge"
@@ -137,5 +138,23 @@ func TestSEC_11_AnEnvelopeIsRefusedByItsHead(t *testing.T) {
 	}
 	if _, _, err := ReadEnvelope(at(path+"x"), named(1), 0); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("none: %v", err)
+	}
+}
+
+// TestSEC_11_ACharacterIsNotCut: however the file comes in pieces, and wherever the bound is.
+func TestSEC_11_ACharacterIsNotCut(t *testing.T) {
+	const result = "aé☃😀zé☃😀"
+	data, err := NewEnvelope(named(1), 1, answered, result, Evidence{}, noon).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func() (io.ReadCloser, int64, error) {
+		return io.NopCloser(iotest.OneByteReader(strings.NewReader(string(data)))), int64(len(data)), nil
+	}
+	for most := range len(result) + 1 {
+		got, _, err := ReadEnvelope(open, named(1), most)
+		if err != nil || !strings.HasPrefix(result, got.Result) || len(got.Result) > most || most-len(got.Result) >= utf8.UTFMax {
+			t.Errorf("at most %d bytes: %q, %v", most, got.Result, err)
+		}
 	}
 }
