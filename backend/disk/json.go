@@ -31,7 +31,10 @@ func ReadLimited(path string, limitBytes int64) ([]byte, error) {
 		return nil, fmt.Errorf("read: %w", err)
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, limitBytes+1))
+	var read bytes.Buffer
+	read.Grow(int(min(info.Size(), limitBytes)) + bytes.MinRead) // growing would hold it twice
+	_, err = read.ReadFrom(io.LimitReader(file, limitBytes+1))
+	data := read.Bytes()
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
@@ -128,4 +131,22 @@ func WriteJSON(path string, value any) error {
 		return fmt.Errorf("encode %s: %w", path, err)
 	}
 	return WriteAtomic(path, append(data, '\n'), PrivateFile)
+}
+
+// Regular returns how the regular file at path is opened to be read, with its size in bytes.
+func Regular(path string) func() (io.ReadCloser, int64, error) {
+	return func() (io.ReadCloser, int64, error) {
+		info, err := os.Stat(path)
+		if err == nil && !info.Mode().IsRegular() {
+			err = &fs.PathError{Op: "open", Path: path, Err: errors.New("it is not a regular file")}
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("read: %w", err)
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, 0, fmt.Errorf("read: %w", err)
+		}
+		return file, info.Size(), nil
+	}
 }

@@ -116,12 +116,17 @@ func NewApproval(a Approval, at time.Time) Approval {
 	a.AnsweredAt, a.AnsweredBy, a.Decision, a.Reason = 0, "", "", ""
 	a.Chars = utf8.RuneCountInString(a.Detail)
 	if total := a.Chars + utf8.RuneCountInString(a.What); total > maxApprovalChars {
-		a.State, a.AnsweredAt, a.AnsweredBy, a.Decision = ApprovalAnswered, MillisOf(at), BySystem, Deny
-		a.Reason = "This request has more than 16,000 characters, which is too much to be shown to anybody. Ask for less at once."
-		a.Detail, a.What = "", firstChars(a.What)
+		a.RefuseLong(at)
 	}
 	a.Cwd, a.Why = firstChars(a.Cwd), firstChars(a.Why)
 	return a
+}
+
+// RefuseLong refuses what is too long to be shown to anybody whole.
+func (a *Approval) RefuseLong(at time.Time) {
+	a.State, a.AnsweredAt, a.AnsweredBy, a.Decision = ApprovalAnswered, MillisOf(at), BySystem, Deny
+	a.Reason = "This request has more than 16,000 characters, which is too much to be shown to anybody. Ask for less at once."
+	a.Detail, a.What = "", firstChars(a.What)
 }
 
 // firstChars is as much of what an agent says beside its question as is kept.

@@ -225,6 +225,8 @@ type Question struct {
 	// LeavesSandbox says that what is asked about may be done outside of the job's sandbox
 	// once it is allowed.
 	LeavesSandbox bool
+	// IsCut says that the CLI's question was too long to be kept whole: it is refused.
+	IsCut bool
 }
 
 // QuestionKind tells what a question is about.
@@ -401,6 +403,12 @@ func (r EndReason) IsTransient() bool {
 // or something newer than the driver.
 type Noise struct{ Line string }
 
+// LineCut says that a line of the CLI was too long: its long texts and lists were cut.
+type LineCut struct {
+	Bytes int64 // of the whole line
+	Kept  int64 // 0 where the line was left out
+}
+
 // SocketsOpen says that the sandbox leaves other programs' unix sockets open, because this
 // system does not let Bridge look into the job's processes.
 type SocketsOpen struct{}
@@ -431,6 +439,7 @@ func (Retrying) event()      {}
 func (Usage) event()         {}
 func (TurnEnded) event()     {}
 func (Noise) event()         {}
+func (LineCut) event()       {}
 func (SocketsOpen) event()   {}
 func (SocketRefused) event() {}
 func (Exited) event()        {}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -494,10 +493,8 @@ func (j *asks) result(ctx context.Context, conn *ipc.Conn, args api.JobArgs) (ap
 		return answer, nil //nolint:nilerr // the answer says it
 	}
 	answer.Result, answer.Error, answer.Evidence = envelope.Result, envelope.Error, envelope.Evidence
-	if data, err := envelope.Encode(); err == nil && len(data) > bridge.MaxFrameBytes-64<<10 { // no frame carries it
-		whole := []rune(envelope.Result)
-		answer.Result = fmt.Sprintf("The result has %d characters, more than an answer holds. It is kept whole in %s; this is its begin:\n\n", len(whole), j.files.Envelope(one.Name)) +
-			string(whole[:min(len(whole), bridge.MaxBodyChars)])
+	if size, err := envelope.EncodedBytes(); err == nil && size > bridge.MaxFrameBytes-64<<10 { // no frame carries it
+		answer.Result = envelope.Begin("an answer", j.files.Envelope(one.Name))
 	}
 	return answer, nil
 }

@@ -33,6 +33,11 @@ func (j *views) Result(one job.Job, run int) (runs.Envelope, error) {
 	return j.files.Result(one, run)
 }
 
+// EncodedResult is Result as JSON. A long result is whole there.
+func (j *views) EncodedResult(one job.Job, run int) ([]byte, error) {
+	return j.files.EncodedResult(one, run)
+}
+
 // Approval is a question as it stands. The error is Conflict, with its record, where it
 // is of a run that is over.
 func (j *approvals) Approval(id string) (job.Approval, error) {

@@ -106,7 +106,8 @@ func (j *views) Detail(name string) (Detail, error) {
 	envelope, _, err := j.files.ReadEnvelope(name)
 	switch {
 	case err == nil:
-		detail.Result = &envelope
+		shown := envelope.Shown(j.files.Envelope(name))
+		detail.Result = &shown
 	case !errors.Is(err, fs.ErrNotExist):
 		detail.Problem = j.unreadable(name, err)
 	}

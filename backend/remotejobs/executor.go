@@ -169,17 +169,20 @@ func (x *Executor) serve(request remote.Request, frameType string, refused error
 
 // encode leaves out of an answer what makes it too large for the link, and says so.
 func encode(response remote.Response) ([]byte, error) {
-	payload, err := remote.EncodeResponse(response)
-	if bridge.CodeOf(err) != bridge.TooLarge {
-		return payload, err
+	result := response.Value.Result
+	if result == nil || !result.IsPart() {
+		payload, err := remote.EncodeResponse(response)
+		if bridge.CodeOf(err) != bridge.TooLarge {
+			return payload, err
+		}
 	}
 	response.Value.Approvals = nil
-	if response.Value.Result != nil {
-		whole, err := response.Value.Result.Encode()
+	if result != nil {
+		size, err := result.EncodedBytes()
 		if err != nil {
 			return nil, err
 		}
-		response.Value.Result, response.Value.ResultBytes = shortened(*response.Value.Result), int64(len(whole))
+		response.Value.Result, response.Value.ResultBytes = shortened(*result), size
 	}
 	return remote.EncodeResponse(response)
 }
@@ -190,10 +193,9 @@ const mostCarried = 100_000
 
 // shortened is a result that fits the link, and says that it is not whole.
 func shortened(e runs.Envelope) *runs.Envelope {
-	runes := []rune(e.Result)
-	note := fmt.Sprintf("This result has %d characters, more than the link between the two PCs carries. It is kept whole on the PC that did the job; this is its begin:\n\n", len(runes))
-	e.Result = note + string(runes[:min(len(runes), mostCarried)])
-	e.Error = string([]rune(e.Error)[:min(len([]rune(e.Error)), mostCarried/100)])
+	note := fmt.Sprintf("This result has %d characters, more than the link between the two PCs carries. It is kept whole on the PC that did the job; this is its begin:\n\n", e.Chars())
+	e.Result = note + runs.FirstChars(e.Result, mostCarried)
+	e.Error = runs.FirstChars(e.Error, mostCarried/100)
 	e.Evidence.Files, e.Evidence.Commands = []runs.Changed{}, []runs.Command{}
 	return &e
 }

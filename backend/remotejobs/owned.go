@@ -28,6 +28,7 @@ type Jobs interface {
 	View(name string) (api.JobView, error)
 	// Result is what came of a run that has ended.
 	Result(one job.Job, run int) (runs.Envelope, error)
+	EncodedResult(one job.Job, run int) ([]byte, error)
 	Approvals() []job.Approval
 	Approval(id string) (job.Approval, error)
 	AnswerAs(by bridge.Address, id string, decision job.Decision, reason string) error
@@ -240,15 +241,21 @@ func resultsOf(one job.Job) int {
 
 // Result is what came of a run of that owner's job.
 func (o Owned) Result(name string, owner remote.Peer, run int) (*runs.Envelope, error) {
-	one, err := o.Job(name, owner)
+	one, err := o.withResult(name, owner, run)
 	if err != nil {
 		return nil, err
 	}
-	if run > resultsOf(one) {
-		return nil, bridge.Errorf(bridge.NotFound, "run %d of %s has no result", run, name)
-	}
 	envelope, err := o.Jobs.Result(one, run)
 	return &envelope, err
+}
+
+// withResult returns that owner's job. It fails with NotFound where the run has no result.
+func (o Owned) withResult(name string, owner remote.Peer, run int) (job.Job, error) {
+	one, err := o.Job(name, owner)
+	if err == nil && run > resultsOf(one) {
+		err = bridge.Errorf(bridge.NotFound, "run %d of %s has no result", run, name)
+	}
+	return one, err
 }
 
 // placesOf are the folders in which the job goes on.

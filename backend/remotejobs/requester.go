@@ -362,6 +362,9 @@ func (r *Requester) whole(ctx context.Context, one job.Job, run int) (result run
 			return result, err
 		}
 		part := value.Part
+		if data == nil && part.Size <= maxWholeBytes { // growing would hold it twice
+			data = make([]byte, 0, max(0, part.Size))
+		}
 		data, request.Of = append(data, part.Data...), part.Of
 		switch {
 		case part.Size > maxWholeBytes || int64(len(data)) > part.Size:

@@ -390,6 +390,8 @@ func (d *drive) event(event job.Event) {
 		d.step(event)
 	case job.Asked, job.Resolved, job.Withdrawn:
 		d.question(event)
+	case job.LineCut:
+		d.line(cutSentence(e))
 	case job.SocketsOpen:
 		d.line("! This job can connect to the sockets of your other programs: this system does not let Bridge look into the job's processes.")
 	case job.SocketRefused:

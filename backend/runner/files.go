@@ -72,15 +72,12 @@ func (f files) saveEnvelope(envelope runs.Envelope) error {
 // too large to be read stands for the run that the folder's state is at.
 func (f files) result(run int) (*api.RunnerResult, error) {
 	path := f.at("envelope.json")
-	info, err := os.Stat(path)
+	envelope, size, err := runs.ReadEnvelope(disk.Regular(path), f.job(), 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // documented: there is none
 	}
-	if err != nil {
-		return nil, err
-	}
-	result := &api.RunnerResult{Run: run, MessageID: runs.ResultID(f.job(), run), Bytes: info.Size()}
-	if info.Size() > runs.MaxEnvelopeBytes {
+	result := &api.RunnerResult{Run: run, MessageID: runs.ResultID(f.job(), run), Bytes: size}
+	if errors.Is(err, runs.ErrManual) {
 		state, err := f.state()
 		if err != nil || state.Run != run {
 			return nil, err
@@ -88,11 +85,6 @@ func (f files) result(run int) (*api.RunnerResult, error) {
 		result.State = state.State
 		return result, nil
 	}
-	data, err := disk.ReadLimited(path, runs.MaxEnvelopeBytes)
-	if err != nil {
-		return nil, err
-	}
-	envelope, err := runs.DecodeEnvelope(data, f.job())
 	if err != nil || envelope.Run != run {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/disk"
+	"bridge/backend/job"
 	"bridge/backend/job/runs"
 )
 
@@ -77,6 +78,15 @@ func (l *runLog) line(text string) {
 		text = text[at:]
 	}
 	_, _ = io.WriteString(l.file, strings.ToValidUTF8(text, "\uFFFD")+"\n")
+}
+
+// cutSentence says that a line of the agent was cut, or left out.
+func cutSentence(cut job.LineCut) string {
+	said := "! A line of the agent has " + bridge.Size(cut.Bytes)
+	if cut.Kept == 0 {
+		return said + ", more than Bridge reads: Bridge left it out."
+	}
+	return said + ": Bridge cut its long texts, and keeps " + bridge.Size(cut.Kept) + " of it."
 }
 
 func (l *runLog) close() error { return l.file.Close() }

@@ -7,8 +7,21 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"bridge/backend/job"
 	"bridge/backend/job/runs"
 )
+
+// TestSEC_11_TheLogSaysWhatWasCutOfALine: with sizes.
+func TestSEC_11_TheLogSaysWhatWasCutOfALine(t *testing.T) {
+	for want, cut := range map[string]job.LineCut{
+		"! A line of the agent has 60 MB: Bridge cut its long texts, and keeps 4.0 MB of it.": {Bytes: 60e6, Kept: 4e6},
+		"! A line of the agent has 60 MB, more than Bridge reads: Bridge left it out.":        {Bytes: 60e6},
+	} {
+		if got := cutSentence(cut); got != want {
+			t.Errorf("%+v says %q, want %q", cut, got, want)
+		}
+	}
+}
 
 // TestSEC_11_ARunWritesSoMuchIntoItsLog: the log says where it ends, once, and the next
 // run has room of its own.

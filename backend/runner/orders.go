@@ -225,6 +225,9 @@ func (d *drive) asked(question job.Question) {
 		Kind: string(question.Kind), What: question.Tool, Detail: detailOf(question), Cwd: question.Folder, Why: question.Reason,
 		LeavesSandbox: question.LeavesSandbox,
 	}, d.Now())
+	if question.IsCut {
+		approval.RefuseLong(d.Now())
+	}
 	d.questions[question.ID] = &approval
 	d.saw.choices[question.ID] = len(question.Choices)
 	d.line("? " + question.Tool + " " + approval.Detail)

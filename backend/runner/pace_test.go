@@ -389,6 +389,19 @@ func TestJOB_07_WhatIsTooLongIsRefusedByItself(t *testing.T) {
 	})
 }
 
+// TestSEC_11_AQuestionThatWasCutIsRefused: nobody would see all of it.
+func TestSEC_11_AQuestionThatWasCutIsRefused(t *testing.T) {
+	played(t, func(*runs.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
+		p.says(job.Asked{Question: job.Question{ID: "q1", Kind: job.QuestionCommand, Tool: "Bash", Subject: "ls", IsCut: true}})
+		synctest.Wait()
+		if len(p.answered()) != 1 || p.answered()[0].Allow || !strings.Contains(p.answered()[0].Reason, "too much to be shown") {
+			b.Errorf("the agent was answered %+v", p.answered())
+		}
+		p.ends(job.TurnEnded{Why: job.EndAnswer, Text: "done"})
+		b.ended(done)
+	})
+}
+
 func TestJOB_04_AResultThatIsTooLargeIsKeptWhole(t *testing.T) {
 	played(t, func(*runs.SpecFile) {}, func(b *bench, p *player, done <-chan error) {
 		answer := strings.Repeat("words ", 6<<20)

@@ -27,8 +27,8 @@ const (
 	mostAboveIdle = 64 << 20
 )
 
-// runFlood is an agent that speaks the Agent Client Protocol. Once the file that its prompt
-// names is there it says as many MiB as the prompt wants, and ends its turn.
+// runFlood is an agent that speaks the Agent Client Protocol. Its prompt has
+// how many bytes it says, how many of them in a line, and the file that it waits for.
 func runFlood() {
 	out := bufio.NewWriterSize(os.Stdout, 1<<20)
 	say := func(line string, values ...any) {
@@ -56,13 +56,14 @@ func runFlood() {
 			say(`{"jsonrpc":"2.0","id":%s,"result":{"sessionId":"s1"}}`, said.ID)
 		case "session/prompt":
 			words := strings.Fields(said.Params.Prompt[len(said.Params.Prompt)-1].Text)
-			mib, _ := strconv.Atoi(words[0])
-			for _, err := os.Stat(words[1]); err != nil; _, err = os.Stat(words[1]) {
+			total, _ := strconv.Atoi(words[0])
+			atOnce, _ := strconv.Atoi(words[1])
+			for _, err := os.Stat(words[2]); err != nil; _, err = os.Stat(words[2]) {
 				time.Sleep(10 * time.Millisecond)
 			}
-			chunk := strings.Repeat("a line of sixteen", floodChunk/17)
-			for range mib << 20 / len(chunk) {
-				say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}}}`, chunk)
+			chunk := strings.Repeat("a text of sixteen", atOnce/17+1)[:atOnce]
+			for left := total; left > 0; left -= atOnce {
+				say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}}}`, chunk[:min(left, atOnce)])
 			}
 			say(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, said.ID)
 		}
@@ -81,88 +82,152 @@ func memoryOf(pid int, figure string) int64 {
 	return 0
 }
 
-// TestSEC_11_AnAnswerWithoutAnEndCostsLittle: an agent says more than is kept. What is kept
-// says so, and in a long run neither the runner nor the broker needs much memory for it.
-func TestSEC_11_AnAnswerWithoutAnEndCostsLittle(t *testing.T) {
-	size := trial.Rounds(t, 40, 300) // MiB
-	w := emptyWorld(t)
+// TestSEC_11_MuchTextCostsLittle: an agent says more in one turn than Bridge keeps, in
+// short lines and in long ones. Neither the runner nor the broker needs much memory for it,
+// and the result says what was cut.
+func TestSEC_11_MuchTextCostsLittle(t *testing.T) {
+	const mib = 1 << 20
+	tests := []struct {
+		name          string
+		total, atOnce int    // in bytes
+		wants         string // in the result; "" for a result that is whole
+	}{
+		{"short lines", trial.Rounds(t, 40, 300) * mib, floodChunk, "cut this answer"},
+		{"lines of 60 MB", trial.Rounds(t, 1, 5) * 60e6, 60e6, "cut this"},
+		{"31 MiB in short lines", 31 * mib, floodChunk, ""},
+		{"31 MiB in a line", 31 * mib, 31 * mib, "cut this"},
+	}
+	if !trial.IsLong() {
+		tests = tests[:3]
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := startFlood(t, tt.total, tt.atOnce)
+			f.measure()
+			f.checkResult(tt.total, tt.wants)
+			f.checkTranscript()
+		})
+	}
+}
+
+// flood is a job of the agent that says too much.
+type flood struct {
+	*world
+	boss           *actor
+	job            string
+	gate           string // the file that the agent waits for
+	runner, broker int    // process ids
+}
+
+// startFlood starts such a job of its own broker, and returns when the agent is at work.
+func startFlood(t *testing.T, total, atOnce int) *flood {
+	t.Helper()
+	f := &flood{world: emptyWorld(t)}
 	self, err := os.Executable()
 	if err == nil {
-		err = w.home.Ensure()
+		err = f.home.Ensure()
 	}
-	work, gate := filepath.Join(w.dir, "work"), filepath.Join(w.dir, "gate")
+	work := filepath.Join(f.dir, "work")
+	f.gate = filepath.Join(f.dir, "gate")
 	if err == nil {
 		err = os.Mkdir(work, 0o700)
 	}
 	if err == nil {
 		settings := fmt.Sprintf(`{"jobs":{"enabled":true,"allowToolLevelOnly":true},"agents":{"acp":{"flood":{"command":%q,"args":[%q]}}}}`, self, floodAgent)
-		err = os.WriteFile(filepath.Join(w.home.Dir(), "config.json"), []byte(settings), 0o600)
+		err = os.WriteFile(filepath.Join(f.home.Dir(), "config.json"), []byte(settings), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	boss := &actor{w: w, name: "boss", kind: bridge.Claude, killed: map[int]time.Time{}}
-	boss.start()
-	s, _ := boss.server()
+	f.boss = &actor{w: f.world, name: "boss", kind: bridge.Claude, killed: map[int]time.Time{}}
+	f.boss.start()
+	s, _ := f.boss.server()
 	var spawned struct{ Job string }
-	prompt := fmt.Sprintf("%d %s", size, gate)
+	prompt := fmt.Sprintf("%d %d %s", total, atOnce, f.gate)
 	if err := s.call(t.Context(), "spawn_acp", map[string]any{"agent": "flood", "prompt": prompt, "cwd": work, "access": "read"}, &spawned); err != nil {
 		t.Fatal(err)
 	}
-	folder := filepath.Join(w.home.Dir(), "jobs", spawned.Job)
+	f.job = spawned.Job
 	var state runs.StateFile
-	w.await("the agent is at work", settle, func() bool {
-		data, err := os.ReadFile(filepath.Join(folder, "state.json"))
+	f.await("the agent is at work", settle, func() bool {
+		data, err := os.ReadFile(f.file("state.json"))
 		return err == nil && json.Unmarshal(data, &state) == nil && state.State == job.Running
 	})
+	f.runner, f.broker = state.Runner.PID, f.world.broker()
+	return f
+}
+
+// file is the path of a file in the job's folder.
+func (f *flood) file(name string) string { return filepath.Join(f.home.Dir(), "jobs", f.job, name) }
+
+// measure lets the agent say everything, and returns when its result has been read. It
+// fails the test where a process's memory grows too far.
+func (f *flood) measure() {
+	f.Helper()
 	time.Sleep(300 * time.Millisecond) // idle
-	runner, broker := state.Runner.PID, w.broker()
-	idle := map[int]int64{runner: memoryOf(runner, "VmRSS"), broker: memoryOf(broker, "VmRSS")}
+	idle := map[int]int64{f.runner: memoryOf(f.runner, "VmRSS"), f.broker: memoryOf(f.broker, "VmRSS")}
 	peak := map[int]int64{}
-	began := time.Now()
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.await("the job has ended", 2*trial.Patience, func() bool {
+	look := func() {
 		for pid := range idle {
 			peak[pid] = max(peak[pid], memoryOf(pid, "VmHWM"))
 		}
-		_, err := os.Stat(filepath.Join(folder, "envelope.json"))
-		return err == nil && memoryOf(runner, "VmHWM") == 0
+	}
+	if err := os.WriteFile(f.gate, nil, 0o600); err != nil {
+		f.Fatal(err)
+	}
+	f.await("the job has ended", 2*trial.Patience, func() bool {
+		look()
+		_, err := os.Stat(f.file("envelope.json"))
+		return err == nil && memoryOf(f.runner, "VmHWM") == 0
 	})
+	s, _ := f.boss.server()
 	var inbox struct{ Messages []struct{ Body string } }
-	w.await("the result has come", settle, func() bool {
-		peak[broker] = max(peak[broker], memoryOf(broker, "VmHWM"))
-		return s.call(t.Context(), "inbox", map[string]any{}, &inbox) == nil && len(inbox.Messages) > 0
+	f.await("the result has come", settle, func() bool {
+		look()
+		return s.call(f.Context(), "inbox", map[string]any{}, &inbox) == nil && len(inbox.Messages) > 0
 	})
-	for name, pid := range map[string]int{"runner": runner, "broker": broker} {
+	for name, pid := range map[string]int{"runner": f.runner, "broker": f.broker} {
 		cost := peak[pid] - idle[pid]
-		t.Logf("an answer of %d MiB in %s: the %s idles at %s, and needs %s more at most", size, time.Since(began).Round(time.Second), name, bridge.Size(idle[pid]), bridge.Size(cost))
-		if trial.IsLong() && cost > mostAboveIdle {
-			t.Errorf("the %s needs %s more than at rest, and may need %s", name, bridge.Size(cost), bridge.Size(mostAboveIdle))
+		f.Logf("the %s idles at %s, and needs %s more at most", name, bridge.Size(idle[pid]), bridge.Size(cost))
+		if cost > mostAboveIdle {
+			f.Errorf("the %s needs %s more than at rest, and may need %s", name, bridge.Size(cost), bridge.Size(mostAboveIdle))
 		}
 	}
-	kept, err := os.ReadFile(filepath.Join(folder, "envelope.json"))
+}
+
+// checkResult reads what was kept of so many bytes. Where text is missing it says so.
+func (f *flood) checkResult(total int, wants string) {
+	f.Helper()
+	kept, err := os.ReadFile(f.file("envelope.json"))
 	if err != nil {
-		t.Fatal(err)
+		f.Fatal(err)
 	}
 	var envelope runs.Envelope
 	if err := json.Unmarshal(kept, &envelope); err != nil || envelope.State != job.Finished {
-		t.Fatalf("it is %s, %v", envelope.State, err)
+		f.Fatalf("it is %s, %v", envelope.State, err)
 	}
-	end := envelope.Result[max(0, len(envelope.Result)-200):]
-	if len(envelope.Result) > job.MaxAnswerBytes+200 || len(envelope.Result) < job.MaxAnswerBytes || !strings.Contains(end, "cut this answer") {
-		t.Errorf("it kept %d bytes that end %q", len(envelope.Result), end)
+	result := envelope.Result
+	end := result[max(0, len(result)-200):]
+	switch {
+	case len(result) > job.MaxAnswerBytes+200, wants == "" && len(result) != total:
+		f.Errorf("it kept %d of %d bytes, that end %q", len(result), total, end)
+	case !strings.Contains(end, wants):
+		f.Errorf("it kept %d of %d bytes, and does not say %q at the end: %q", len(result), total, wants, end)
 	}
-	said, err := os.ReadFile(filepath.Join(w.home.Dir(), "runs", spawned.Job+".jsonl"))
+}
+
+// checkTranscript expects no long line there.
+func (f *flood) checkTranscript() {
+	f.Helper()
+	said, err := os.ReadFile(filepath.Join(f.home.Dir(), "runs", f.job+".jsonl"))
 	if err != nil {
-		t.Fatal(err)
+		f.Fatal(err)
 	}
 	for line := range bytes.Lines(said) {
 		if len(line) > runs.MaxLineBytes {
-			t.Errorf("a line of the transcript has %d bytes", len(line))
+			f.Errorf("a line of the transcript has %d bytes", len(line))
 		}
 	}
-	w.actors = append(w.actors, boss)
-	w.quiet()
+	f.actors = append(f.actors, f.boss)
+	f.quiet()
 }

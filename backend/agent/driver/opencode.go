@@ -317,7 +317,7 @@ func (o *opencode) call(ctx context.Context, method, path string, body, into any
 		return job.ErrUnconfirmed
 	}
 	defer response.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(response.Body, run.MaxLine))
+	raw, err := run.ReadBody(response.Body)
 	switch {
 	case response.StatusCode >= http.StatusBadRequest:
 		return &run.Refusal{Code: response.StatusCode, Message: fmt.Sprintf("opencode says %s: %s", response.Status, bytes.ToValidUTF8(raw[:min(len(raw), 500)], nil))}

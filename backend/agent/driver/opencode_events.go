@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/agent/driver/run"
 	"bridge/backend/job"
 )
 
@@ -113,7 +112,7 @@ type openCodePart struct {
 
 // read reads events until the stream ends.
 func (r *openCodeReader) read(stream io.Reader) {
-	run.ReadLines(stream, run.MaxLine, func(line []byte) {
+	r.ReadStream(stream, func(line []byte) {
 		data, ok := bytes.CutPrefix(line, []byte("data:"))
 		if !ok {
 			return

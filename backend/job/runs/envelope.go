@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -40,6 +41,8 @@ type Envelope struct {
 	Variables []string   `json:"variables,omitempty"`
 	WrittenAt job.Millis `json:"writtenAt"`
 	Host      string     `json:"host,omitempty"` // the paired PC that it came from, which sets none
+
+	whole *part // nil where Result is whole
 }
 
 // Evidence is what the runner saw itself, beside what the agent says (JOB-15).
@@ -95,10 +98,20 @@ func NewEnvelope(name string, run int, outcome job.Outcome, result string, evide
 }
 
 // Encode writes the envelope, however large it is.
-func (e Envelope) Encode() ([]byte, error) { return json.Marshal(e) }
+func (e Envelope) Encode() ([]byte, error) {
+	if e.IsPart() {
+		return nil, errPart
+	}
+	return json.Marshal(e)
+}
+
+var errPart = errors.New("only the begin of this result was read, so it cannot be written")
 
 // EncodeTo is Encode bit by bit: the result is not held twice (SEC-11).
 func (e Envelope) EncodeTo(to io.Writer) error {
+	if e.IsPart() {
+		return errPart
+	}
 	result := e.Result
 	e.Result = ""
 	data, err := json.Marshal(e)
@@ -143,17 +156,28 @@ func DecodeEnvelope(data []byte, name string) (Envelope, error) {
 	if err := bridge.DecodeAdditive(data, MaxEnvelopeBytes, &envelope); err != nil {
 		return Envelope{}, err
 	}
-	switch {
-	case envelope.Job != name:
-		return Envelope{}, bridge.Errorf(bridge.Conflict, "the envelope is of %q, not of %s", envelope.Job, name)
-	case envelope.Run < 1 || envelope.MessageID != ResultID(name, envelope.Run):
-		return Envelope{}, bridge.Errorf(bridge.Conflict, "the envelope of %s names run %d and message %q, which do not belong together", name, envelope.Run, envelope.MessageID)
-	case !envelope.State.IsEnded():
-		return Envelope{}, bridge.Errorf(bridge.Invalid, "the envelope of %s says %q, which is no end", name, envelope.State)
-	case envelope.State == job.Finished && strings.TrimSpace(envelope.Result) == "":
-		return Envelope{}, bridge.Errorf(bridge.Invalid, "the envelope of %s says finished and holds no answer", name)
+	if err := envelope.Check(name); err != nil {
+		return Envelope{}, err
 	}
 	return envelope, nil
+}
+
+// Check fails where the envelope is of another job, of no run or no end, or under another
+// message id.
+func (e Envelope) Check(name string) error { return e.check(name, strings.TrimSpace(e.Result) == "") }
+
+func (e Envelope) check(name string, isBlank bool) error {
+	switch {
+	case e.Job != name:
+		return bridge.Errorf(bridge.Conflict, "the envelope is of %q, not of %s", e.Job, name)
+	case e.Run < 1 || e.MessageID != ResultID(name, e.Run):
+		return bridge.Errorf(bridge.Conflict, "the envelope of %s names run %d and message %q, which do not belong together", name, e.Run, e.MessageID)
+	case !e.State.IsEnded():
+		return bridge.Errorf(bridge.Invalid, "the envelope of %s says %q, which is no end", name, e.State)
+	case e.State == job.Finished && isBlank:
+		return bridge.Errorf(bridge.Invalid, "the envelope of %s says finished and holds no answer", name)
+	}
+	return nil
 }
 
 // Outcome is what became of the run.
@@ -175,14 +199,21 @@ func (e Envelope) Body(file string) string {
 	if e.Result == "" {
 		return head
 	}
-	whole := head + "\n\n" + e.Result
-	chars := utf8.RuneCountInString(whole)
-	if chars <= bridge.MaxBodyChars {
-		return whole
+	chars := e.Chars()
+	if utf8.RuneCountInString(head)+2+chars <= bridge.MaxBodyChars {
+		return head + "\n\n" + e.Result
 	}
-	head += fmt.Sprintf("\nThe result has %d characters, more than a message holds. It is kept whole in %s; this is its begin:", utf8.RuneCountInString(e.Result), file)
-	room := bridge.MaxBodyChars - utf8.RuneCountInString(head) - 2
-	return head + "\n\n" + string([]rune(e.Result)[:room])
+	return head + "\n" + e.begin("a message", file, bridge.MaxBodyChars-utf8.RuneCountInString(head)-1)
+}
+
+// Begin returns the begin of a result that what holds no more of, in at most
+// bridge.MaxBodyChars characters, behind a sentence that says so and names the file that
+// holds it whole.
+func (e Envelope) Begin(what, file string) string { return e.begin(what, file, bridge.MaxBodyChars) }
+
+func (e Envelope) begin(what, file string, most int) string {
+	head := fmt.Sprintf("The result has %d characters, more than %s holds. It is kept whole in %s; this is its begin:\n\n", e.Chars(), what, file)
+	return head + FirstChars(e.Result, most-utf8.RuneCountInString(head))
 }
 
 // landing says how what a worktree job did is reviewed, landed and dropped (JOB-08).

@@ -164,38 +164,28 @@ func (f Files) WriteApproval(id string, approval job.Approval) error {
 // Envelope is where the envelope of a job's last run is that has one.
 func (f Files) Envelope(name string) string { return filepath.Join(f.Folder(name), "envelope.json") }
 
-// ReadEnvelope reads it. runs.ErrManual where it is too large to be read by itself; size
-// tells how large.
+// ReadEnvelope reads it, and of a long result as much as is shown. runs.ErrManual where it
+// is too large to be read by itself; size tells how large.
 func (f Files) ReadEnvelope(name string) (envelope runs.Envelope, size int64, err error) {
-	return readEnvelope(f.Envelope(name), name)
+	return runs.ReadEnvelope(disk.Regular(f.Envelope(name)), name, runs.ShownBytes)
 }
 
-func readEnvelope(path, name string) (envelope runs.Envelope, size int64, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return runs.Envelope{}, 0, err
-	}
-	if info.Size() > runs.MaxEnvelopeBytes {
-		return runs.Envelope{}, info.Size(), runs.ErrManual
-	}
-	data, err := disk.ReadLimited(path, runs.MaxEnvelopeBytes)
-	if err != nil {
-		return runs.Envelope{}, info.Size(), err
-	}
-	envelope, err = runs.DecodeEnvelope(data, name)
-	return envelope, info.Size(), err
+// readHead is ReadEnvelope without the result's text.
+func (f Files) readHead(name string) (runs.Envelope, error) {
+	envelope, _, err := runs.ReadEnvelope(disk.Regular(f.Envelope(name)), name, 0)
+	return envelope, err
 }
 
 // HasNoResult reports whether the job's run has no envelope that says what came of it.
 func (f Files) HasNoResult(one job.Job) bool {
-	envelope, _, err := f.ReadEnvelope(one.Name)
+	envelope, err := f.readHead(one.Name)
 	return err != nil && !errors.Is(err, runs.ErrManual) || err == nil && envelope.Run != one.Run
 }
 
 // Outcome is what the envelope of that run says. A run with one that is too large to be
 // read has ended as its runner said beside.
 func (f Files) Outcome(name string, run int) (job.Outcome, error) {
-	envelope, _, err := f.ReadEnvelope(name)
+	envelope, err := f.readHead(name)
 	if errors.Is(err, runs.ErrManual) {
 		state, stateErr := f.ReadState(name)
 		if stateErr == nil && state.Run == run && state.State.IsEnded() && state.State != job.Interrupted {
@@ -246,7 +236,7 @@ func (f Files) before(one job.Job, at time.Time) string {
 
 // PutAside keeps the envelope of an earlier run than the one that begins.
 func (f Files) PutAside(one job.Job, at time.Time) error {
-	envelope, _, err := f.ReadEnvelope(one.Name)
+	envelope, err := f.readHead(one.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil

@@ -19,11 +19,33 @@ func (f Files) earlier(name string, run int) string {
 	return filepath.Join(f.Folder(name), "envelope-"+strconv.Itoa(run)+".json")
 }
 
-// Result reads what came of one run of a job. What is too large to be read by itself
-// says in its place where it is.
+// Result reads what came of one run of a job, and of a long result as much as is shown.
+// What is too large to be read by itself says in its place where it is.
 func (f Files) Result(one job.Job, run int) (runs.Envelope, error) {
+	envelope, _, err := f.result(one, run)
+	return envelope, err
+}
+
+// EncodedResult is Result as JSON, whole.
+func (f Files) EncodedResult(one job.Job, run int) ([]byte, error) {
+	envelope, path, err := f.result(one, run)
+	switch {
+	case err != nil:
+		return nil, err
+	case !envelope.IsPart():
+		return envelope.Encode()
+	}
+	data, err := disk.ReadLimited(path, runs.MaxEnvelopeBytes)
+	if err != nil {
+		return nil, bridge.WithCause(bridge.Storage, err, "the result cannot be read: "+disk.Reason(err))
+	}
+	return data, nil
+}
+
+// result is Result, and the file from which it was read.
+func (f Files) result(one job.Job, run int) (runs.Envelope, string, error) {
 	for _, path := range []string{f.Envelope(one.Name), f.earlier(one.Name, run)} {
-		envelope, size, err := readEnvelope(path, one.Name)
+		envelope, size, err := runs.ReadEnvelope(disk.Regular(path), one.Name, runs.ShownBytes)
 		switch {
 		case errors.Is(err, runs.ErrManual) && (run == one.Run || path != f.Envelope(one.Name)):
 			where := path
@@ -31,22 +53,25 @@ func (f Files) Result(one job.Job, run int) (runs.Envelope, error) {
 				where += " on the PC that did the job"
 			}
 			outcome := job.Outcome{State: one.State, Ended: one.Ended, Until: one.LimitUntil.Time()}
-			return runs.NewEnvelope(one.Name, run, outcome, runs.ManualBody(one.Name, where, size), runs.Evidence{}, one.FinishedAt.Time()), nil
+			return runs.NewEnvelope(one.Name, run, outcome, runs.ManualBody(one.Name, where, size), runs.Evidence{}, one.FinishedAt.Time()), path, nil
 		case err == nil && envelope.Run == run:
-			return envelope, nil
+			return envelope, path, nil
 		case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, runs.ErrManual):
-			return runs.Envelope{}, bridge.WithCause(bridge.Storage, err, "the result cannot be read: "+disk.Reason(err))
+			return runs.Envelope{}, "", bridge.WithCause(bridge.Storage, err, "the result cannot be read: "+disk.Reason(err))
 		}
 	}
-	return runs.Envelope{}, bridge.Errorf(bridge.NotFound, "run %d of %s has no result here", run, one.Name)
+	return runs.Envelope{}, "", bridge.Errorf(bridge.NotFound, "run %d of %s has no result here", run, one.Name)
 }
 
 // TakeEnvelope keeps what came of a run elsewhere, beside that of the run before it.
 // The same one again changes nothing.
 func (f Files) TakeEnvelope(one job.Job, envelope runs.Envelope, at time.Time) error {
-	data, err := envelope.Encode()
+	size, err := envelope.EncodedBytes()
+	if err == nil && size > runs.MaxEnvelopeBytes {
+		err = runs.ErrManual
+	}
 	if err == nil {
-		_, err = runs.DecodeEnvelope(data, one.Name)
+		err = envelope.Check(one.Name)
 	}
 	if err != nil {
 		return err
@@ -54,7 +79,7 @@ func (f Files) TakeEnvelope(one job.Job, envelope runs.Envelope, at time.Time) e
 	if err := disk.MakeDir(f.Folder(one.Name)); err != nil {
 		return err
 	}
-	switch present, _, err := f.ReadEnvelope(one.Name); {
+	switch present, err := f.readHead(one.Name); {
 	case err == nil && present.Run == envelope.Run, errors.Is(err, fs.ErrNotExist):
 	default: // of an earlier run, or damaged
 		aside := f.earlier(one.Name, envelope.Run-1)
@@ -65,5 +90,5 @@ func (f Files) TakeEnvelope(one job.Job, envelope runs.Envelope, at time.Time) e
 			return err
 		}
 	}
-	return disk.WriteAtomic(f.Envelope(one.Name), data, disk.PrivateFile)
+	return disk.Files{}.WriteAtomicBy(f.Envelope(one.Name), envelope.EncodeTo, disk.PrivateFile)
 }

@@ -1,7 +1,7 @@
 package restore
 
 import (
-	"os"
+	"errors"
 	"path/filepath"
 
 	"bridge/backend/disk"
@@ -41,14 +41,10 @@ func (s staged) result(name string, run int) (job.Outcome, bool) {
 	if !has {
 		return job.Outcome{}, false
 	}
-	if info, err := os.Stat(temp); err == nil && info.Size() > runs.MaxEnvelopeBytes {
+	envelope, _, err := runs.ReadEnvelope(disk.Regular(temp), name, 0)
+	if errors.Is(err, runs.ErrManual) {
 		return s.resultBeside(name, run)
 	}
-	data, err := disk.ReadLimited(temp, runs.MaxEnvelopeBytes)
-	if err != nil {
-		return job.Outcome{}, false
-	}
-	envelope, err := runs.DecodeEnvelope(data, name)
 	return envelope.Outcome(), err == nil && envelope.Run == run
 }
 

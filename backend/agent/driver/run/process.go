@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -28,8 +27,6 @@ const (
 	// drainTime is how long what a CLI's process wrote last may still come after
 	// its end. Without it a child that keeps the pipe would keep the run.
 	drainTime = time.Second
-	// MaxLine bounds one line of a CLI; pictures make them long.
-	MaxLine = 64 << 20
 	// maxStderr is how much of the end of a CLI's standard error is kept.
 	maxStderr = 8 << 10
 )
@@ -291,11 +288,12 @@ func (p *Process) Send(ctx context.Context, line []byte) error {
 	}
 }
 
-// lines calls each with every line of the process's output until it ends. A line
-// over the limit is left out.
-func (p *Process) lines(each func(line []byte)) {
-	defer p.stdout.Close()
-	ReadLines(&lastWords{file: p.stdout, left: pipeSize}, MaxLine, each)
+// output is what the process writes, until it ends.
+func (p *Process) output() io.ReadCloser {
+	return struct {
+		io.Reader
+		io.Closer
+	}{&lastWords{file: p.stdout, left: pipeSize}, p.stdout}
 }
 
 const (
@@ -330,28 +328,6 @@ func (l *lastWords) Read(into []byte) (int, error) {
 	n, err := l.file.Read(into[:min(len(into), l.left)])
 	l.left -= n
 	return n, err
-}
-
-// ReadLines calls each with every line; one over the limit is left out.
-func ReadLines(from io.Reader, limit int, each func(line []byte)) {
-	reader := bufio.NewReaderSize(from, 64<<10)
-	var line []byte
-	for {
-		part, err := reader.ReadSlice('\n')
-		if len(line) <= limit {
-			line = append(line, part...)
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 && len(line) <= limit {
-			each(trimmed)
-		}
-		if err != nil {
-			return
-		}
-		line = nil
-	}
 }
 
 // Lost waits for the end of a process whose output has ended; one that lives on

@@ -26,7 +26,7 @@ func TestTheLastLinesAreReadHoweverLate(t *testing.T) {
 			}
 			defer killGroup(p.cmd.Process) //nolint:errcheck // it may be at its end
 			count, last := 0, ""
-			p.lines(func(line []byte) {
+			ReadLines(p.output(), MaxLine, func(line Line) {
 				if count++; count == 1 {
 					if err := p.Send(t.Context(), []byte("go on")); err != nil {
 						t.Error(err)
@@ -34,7 +34,7 @@ func TestTheLastLinesAreReadHoweverLate(t *testing.T) {
 					<-p.Ended()
 					<-time.After(2 * drainTime) // busy for longer than a last word is waited for
 				}
-				last = string(line)
+				last = string(line.Text)
 			})
 			if count < tt.least || count > tt.most || tt.lastWord != "" && last != tt.lastWord {
 				t.Errorf("%d lines were read, the last %q", count, last)

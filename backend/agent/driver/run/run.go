@@ -7,6 +7,7 @@ import (
 	"errors"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bridge/backend/bridge"
@@ -37,6 +38,7 @@ type Run struct {
 	protocol Protocol
 	feed     *feed
 	opened   chan struct{} // closed when the session is there, or never will be
+	cut      atomic.Bool   // the line that is being read was cut
 
 	mu        sync.Mutex // guards the book: everything below
 	state     job.ActivityState
@@ -104,7 +106,9 @@ func (r *Run) Begin(protocol Protocol, prompt job.Message, line func([]byte)) {
 	r.protocol = protocol
 	first, _ := r.claim(prompt)
 	go func() {
-		r.Process.lines(line)
+		output := r.Process.output()
+		r.readLines(output, line)
+		output.Close()
 		r.Process.Lost()
 		r.finish()
 	}()
@@ -373,6 +377,7 @@ func (r *Run) Session() string {
 
 // Ask opens a question, once.
 func (r *Run) Ask(question job.Question) {
+	question.IsCut = r.cut.Load()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, known := r.questions[question.ID]; known || r.over {
