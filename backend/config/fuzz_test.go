@@ -2,7 +2,8 @@ package config
 
 import (
 	"bytes"
-	"reflect"
+	"encoding/json"
+	"errors"
 	"testing"
 )
 
@@ -34,8 +35,10 @@ func FuzzConfigFile(f *testing.F) {
 			t.Fatalf("%q: %v", raw, err)
 		}
 		got, err := parse(edited)
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Fatalf("%q became %q (%v):\n%+v, want\n%+v", raw, edited, err, got, want)
+		gotText, gotErr := json.Marshal(got)
+		wantText, wantErr := json.Marshal(want)
+		if err := errors.Join(err, gotErr, wantErr); err != nil || !bytes.Equal(gotText, wantText) {
+			t.Fatalf("%q became %q (%v):\n%s, want\n%s", raw, edited, err, gotText, wantText)
 		}
 	})
 }

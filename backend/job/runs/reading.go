@@ -68,7 +68,7 @@ func ReadEnvelope(open func() (io.ReadCloser, int64, error), name string, most i
 	if err != nil {
 		return Envelope{}, size, err
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	if size > MaxEnvelopeBytes {
 		return Envelope{}, size, ErrManual
 	}
