@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +69,31 @@ func (w *world) types(claude *realcli.Terminal, line string) {
 func (w *world) press(claude *realcli.Terminal, key, what string, fits func(screen string) bool) {
 	w.Helper()
 	w.again(claude, 500*time.Millisecond, what, fits, func() { must(w.T, claude.Type(key)) })
+}
+
+// modeShown is the permission mode in claude's last lines.
+var modeShown = regexp.MustCompile(`(\S+) (?:mode|edits) on`)
+
+// mode presses shift+tab until claude shows the permission mode. It waits for the screen to
+// show another mode before it presses again: a key too many would leave the mode again.
+func (w *world) mode(claude *realcli.Terminal, want string) {
+	w.Helper()
+	mode := func(screen string) string {
+		all := modeShown.FindAllStringSubmatch(screen, -1)
+		if all == nil {
+			return ""
+		}
+		return all[len(all)-1][1]
+	}
+	for range 8 { // claude has five modes
+		before := mode(claude.Screen())
+		if before == want {
+			return
+		}
+		must(w.T, claude.Type(realcli.ShiftTab))
+		must(w.T, claude.Until(soon(w.T), "another mode", func(screen string) bool { return mode(screen) != before }))
+	}
+	w.Fatalf("claude never shows the mode %s:\n%s", want, claude.Screen())
 }
 
 // again does something until the screen shows what is wanted, each time after a while.
@@ -215,11 +241,10 @@ func TestClaudesModEntersTheOwnersWords(t *testing.T) {
 	})
 
 	w.step("CHT-20 plan mode stays", func(w *world) {
-		planning := func(screen string) bool { return strings.Contains(screen, "plan mode on") }
-		w.press(claude, realcli.ShiftTab, "plan mode", planning)
+		w.mode(claude, "plan")
 		w.enters("claude-p", "What is the plan?")
-		must(w.T, claude.Until(soon(w.T), "plan mode", planning))
-		w.press(claude, realcli.ShiftTab, "manual mode", func(screen string) bool { return strings.Contains(screen, "manual mode on") })
+		must(w.T, claude.Until(soon(w.T), "plan mode", has("plan mode on")))
+		w.mode(claude, "manual")
 	})
 
 	w.step("CHT-20 what claude would run as a command comes as mail, and the answer says why", func(w *world) {
