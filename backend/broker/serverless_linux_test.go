@@ -3,6 +3,7 @@ package broker
 import (
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -187,4 +188,29 @@ func TestRWM_25_AHookBringsAKnownSessionBack(t *testing.T) {
 			t.Errorf("it is %+v", s)
 		}
 	})
+}
+
+// Several hooks of such a session may come at the same moment.
+func TestRWM_25_EachHookThatBringsASessionBackFindsIt(t *testing.T) {
+	b := newBench(t)
+	pass := b.clock()
+	agents := b.plant(agentOf("claude",
+		server(bridge.Claude, ownThread, "/src"), hookOf(bridge.Claude, session.EventStart, ownThread, "/src"), node{Ends: true}, node{Waits: true}))
+	agents.next()
+	before := b.serverless(bridge.Claude, true)
+	b.restart()
+	pass(time.Minute)
+	call := session.HookCall{Kind: bridge.Claude, Event: session.EventTool, SessionID: ownThread, Cwd: "/src", Ancestors: []int{before.AgentPID}}
+	const hooks = 4
+	var calls sync.WaitGroup
+	var found [hooks]*session.Session
+	for i := range hooks {
+		calls.Go(func() { found[i], _ = b.broker.SessionOfHook(call) })
+	}
+	calls.Wait()
+	for i, s := range found {
+		if s == nil || s.ID != before.ID || s != found[0] {
+			t.Errorf("hook %d finds %+v, want the session %s", i, s, before.ID)
+		}
+	}
 }

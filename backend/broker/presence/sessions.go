@@ -126,6 +126,9 @@ func (p *Presence) SessionOfHook(call session.HookCall) (s *session.Session, lea
 	agent := servers{p}.agentWithoutServer(call)
 	p.Lock()
 	defer p.Unlock()
+	if s, ok := p.Roster.ByHost(call.Kind, call.SessionID); ok {
+		return s, false // another hook put it on the list meanwhile
+	}
 	s = servers{p}.reviveLocked(call, agent)
 	return s, s != nil
 }
