@@ -114,7 +114,7 @@ type world struct {
 	refused   int // tool calls that failed and were repeated
 	takeovers []time.Duration
 	starts    []time.Duration // of a process that needs no broker, one before each kill
-	slowest   time.Duration // of all looks into an inbox: so busy is the machine
+	slowest   time.Duration   // of all looks into an inbox: so busy is the machine
 }
 
 // sighting is one arrival of a token in a session's context.
