@@ -29,7 +29,7 @@ func tasks() []task {
 		{"run", "build everything and start Bridge with its dashboard; arguments go to `bridge serve`", runBridge},
 		{"test", "run every check there is; ends with a summary and fails when one failed", runTests},
 		{"bench", "measure against baselines of the same run, as one table; arguments go to build/bench (-quick)", runBench},
-		{"soak", "kill brokers, sessions and jobs under load, a thousand times each, and let every write and sync fail; arguments go to `go test` (-run, -v)", runSoak},
+		{"soak", "kill brokers, sessions and jobs under load, a thousand times each, and let every write and sync fail; -hours N measures a broker at work instead; other arguments go to `go test` (-run, -v)", runSoak},
 		{"fuzz", "run every fuzz target for a minute; -for DURATION, -keep NUMBER of new inputs, parts of names", runFuzz},
 		{"demo", "build and show a throw-away Bridge with scripted sessions; arguments go to `bridge demo`", runDemo},
 		{"pictures", "make the README's pictures of the page, docs/pictures, from the demo", runPictures},

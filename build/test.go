@@ -495,18 +495,6 @@ func realCLITests(ctx context.Context, p project) error {
 	return p.goTestLanes(ctx, 1, lanes...)
 }
 
-// runSoak builds the binary, kills it under load and lets its writes and syncs
-// fail, each once; args go to go test. It takes about half an hour.
-func runSoak(ctx context.Context, p project, args []string) error {
-	if err := buildBridge(ctx, p); err != nil {
-		return err
-	}
-	return p.do(ctx, step{
-		env:  []string{"BRIDGE_TEST_BIN=" + p.binary(), trial.Env + "=1"},
-		name: "go", args: append([]string{"test", "-count=1", "-p=1", "-timeout", "2h", "-v", "./backend/soak", "./backend/faults"}, args...),
-	})
-}
-
 // buildHub builds a team's hub.
 func buildHub(ctx context.Context, p project) (program string, err error) {
 	program = p.at("bin", executable("bridge-hub", runtime.GOOS))

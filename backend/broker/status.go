@@ -7,6 +7,7 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/ipc/api"
+	"bridge/backend/proc"
 	"bridge/backend/reach"
 	"bridge/backend/session"
 )
@@ -118,6 +119,7 @@ func (p *status) now(ctx context.Context) (api.Status, error) {
 		Version: p.opts.Version, PID: ownPID(), Host: p.opts.Host, Since: p.started.UnixMilli(), URL: p.opts.URL(),
 		Schema: p.opts.DB.Version(), Revision: revision, Peers: peers,
 	}
+	status.Goroutines, status.HeapBytes = proc.Size()
 	for _, p := range peers {
 		status.Unread += p.Unread
 	}

@@ -86,7 +86,6 @@ func memoryOf(pid int, figure string) int64 {
 // short lines and in long ones. Neither the runner nor the broker needs much memory for it,
 // and the result says what was cut.
 func TestSEC_11_MuchTextCostsLittle(t *testing.T) {
-	const mib = 1 << 20
 	tests := []struct {
 		name          string
 		total, atOnce int    // in bytes

@@ -81,12 +81,15 @@ func (g *guest) has(id string) bool {
 type trouble struct {
 	name string
 	what func(s *strife, e *errand)
+	// endsBrokerOfTwo says that another broker serves the second PC afterwards.
+	endsBrokerOfTwo bool
 }
 
 // strife is two PCs that work for each other while everything goes wrong.
 type strife struct {
 	*twoPCs
 	boss, peer *guest
+	troubles   []trouble
 	left       atomic.Int64
 
 	turn sync.Mutex // one trouble at a time
@@ -103,30 +106,30 @@ type strife struct {
 func hold(most time.Duration) { <-time.After(rand.N(most)) }
 
 var troubles = []trouble{
-	{"reset", func(s *strife, _ *errand) { s.reset() }},
-	{"cut", func(s *strife, _ *errand) {
+	{name: "reset", what: func(s *strife, _ *errand) { s.reset() }},
+	{name: "cut", what: func(s *strife, _ *errand) {
 		s.cut.Store(true)
 		hold(3 * time.Second)
 		s.cut.Store(false)
 	}},
-	{"cut and reset", func(s *strife, _ *errand) {
+	{name: "cut and reset", what: func(s *strife, _ *errand) {
 		s.cut.Store(true)
 		s.reset()
 		hold(2 * time.Second)
 		s.cut.Store(false)
 	}},
-	{"device of one", func(s *strife, _ *errand) { s.bounce(0) }},
-	{"device of two", func(s *strife, _ *errand) { s.bounce(1) }},
-	{"broker of one", func(s *strife, _ *errand) { s.pcs[0].killBroker() }},
-	{"broker of two", func(s *strife, _ *errand) { s.pcs[1].killBroker() }},
-	{"both brokers", func(s *strife, _ *errand) {
+	{name: "device of one", what: func(s *strife, _ *errand) { s.bounce(0) }},
+	{name: "device of two", what: func(s *strife, _ *errand) { s.bounce(1) }},
+	{name: "broker of one", what: func(s *strife, _ *errand) { s.pcs[0].killBroker() }},
+	{name: "broker of two", what: func(s *strife, _ *errand) { s.pcs[1].killBroker() }, endsBrokerOfTwo: true},
+	{name: "both brokers", what: func(s *strife, _ *errand) {
 		var both sync.WaitGroup
 		both.Go(s.pcs[0].killBroker)
 		both.Go(s.pcs[1].killBroker)
 		both.Wait()
-	}},
-	{"runner", func(s *strife, e *errand) { e.killRunner() }},
-	{"runner and broker of two", func(s *strife, e *errand) { e.killRunner(); s.pcs[1].killBroker() }},
+	}, endsBrokerOfTwo: true},
+	{name: "runner", what: func(s *strife, e *errand) { e.killRunner() }},
+	{name: "runner and broker of two", what: func(s *strife, e *errand) { e.killRunner(); s.pcs[1].killBroker() }, endsBrokerOfTwo: true},
 }
 
 func (s *strife) bounce(end int) {
@@ -142,7 +145,7 @@ func (s *strife) disturb(e *errand, when string) bool {
 	}
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	one := oneOf(troubles)
+	one := oneOf(s.troubles)
 	one.what(s, e)
 	s.tally.Lock()
 	defer s.tally.Unlock()
@@ -350,6 +353,12 @@ func brief(jobs []job.Job) (text string) {
 	return text
 }
 
+// wasStarted reports whether the second PC has the job. Else its end was told as one of a
+// job that was not started.
+func (e *errand) wasStarted() bool {
+	return len(e.pcs[1].jobs(func(one job.Job) bool { return one.Name == e.name })) > 0
+}
+
 // live is one job with its runs. One that was not started goes on as another.
 func (s *strife) live(id string) error {
 	e := &errand{strife: s, id: id, doubts: map[string]bool{}}
@@ -363,8 +372,8 @@ func (s *strife) live(id string) error {
 		if err := e.run(true); err != nil {
 			return err
 		}
-		if len(s.pcs[1].jobs(func(one job.Job) bool { return one.Name == e.name })) == 0 {
-			return nil // it was told that it was not started
+		if !e.wasStarted() {
+			return nil
 		}
 	}
 	return e.run(false)
@@ -416,7 +425,7 @@ func (s *strife) weathers(ctx context.Context) {
 func newStrife(t *testing.T) *strife {
 	t.Helper()
 	waitAtSteps(t)
-	s := &strife{twoPCs: newTwoPCs(t), done: map[string]int{}, missed: map[string]int{}}
+	s := &strife{twoPCs: newTwoPCs(t), troubles: troubles, done: map[string]int{}, missed: map[string]int{}}
 	s.pair()
 	work := filepath.Join(s.pcs[1].dir, "work")
 	if err := os.MkdirAll(work, 0o700); err != nil {

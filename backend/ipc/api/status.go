@@ -13,6 +13,11 @@ type Status struct {
 	Revision int64  `json:"revision"`
 	Peers    []Peer `json:"peers"`
 	Unread   int    `json:"unread"`
+
+	// Goroutines is the number of goroutines in the broker's process.
+	Goroutines int `json:"goroutines"`
+	// HeapBytes is what live objects took at the end of the last garbage collection, in bytes.
+	HeapBytes uint64 `json:"heapBytes"`
 }
 
 // Span is a time from a moment to another, Unix milliseconds; To is 0 while it goes on.
