@@ -71,11 +71,7 @@ func (p *status) peerLocked(s *session.Session, unread int) api.Peer {
 		peer.SessionID = &id
 	}
 	for _, c := range s.Children {
-		state := "busy"
-		if c.Done {
-			state = "done"
-		}
-		peer.Children = append(peer.Children, api.Child{ID: c.ID, Title: c.Title, State: state})
+		peer.Children = append(peer.Children, api.Child{ID: c.ID, Title: c.Title, State: c.State()})
 	}
 	facts := p.Boxes.Facts(s)
 	peer.Transport, peer.Wake, peer.Detail = reach.Mail(facts)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"bridge/backend/bridge"
-	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/mail"
 	"bridge/backend/trial"
@@ -100,16 +98,7 @@ func (b *broker) until(what string, is func(ctx context.Context) bool) {
 // linked waits until the broker sees its link.
 func (b *broker) linked() {
 	b.Helper()
-	home := homeAt(b.T, b.home)
-	token, err := home.ExistingToken()
-	if err != nil {
-		b.Fatal(err)
-	}
-	owner, err := ipc.Dial(b.Context(), ipc.Target{Socket: home.Socket(), Token: string(token)}, ipc.Hello{Role: api.RoleOwner, PID: os.Getpid(), Version: "test"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer owner.Close()
+	owner := b.dial(api.RoleOwner)
 	b.until("it is linked", func(ctx context.Context) bool {
 		network, err := owner.Network(ctx)
 		return err == nil && slices.ContainsFunc(network.Peers, func(pc api.PC) bool { return pc.Up })

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
@@ -65,7 +66,8 @@ func serve(t *testing.T, home string, judge func(call) verdict) *broker {
 	return b
 }
 
-func (b *broker) join(name string) *ipc.Client {
+// dial connects to the broker until the test ends.
+func (b *broker) dial(role api.Role) *ipc.Client {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 	defer cancel()
@@ -74,11 +76,20 @@ func (b *broker) join(name string) *ipc.Client {
 	if err != nil {
 		b.Fatal(err)
 	}
-	client, err := ipc.Dial(ctx, ipc.Target{Socket: home.Socket(), Token: string(token)}, ipc.Hello{Role: api.RoleSession, PID: os.Getpid(), Version: "test"})
+	client, err := ipc.Dial(ctx, ipc.Target{Socket: home.Socket(), Token: string(token)}, ipc.Hello{Role: role, PID: os.Getpid(), Version: "test"})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = client.Close() }) // its broker may have ended
+	return client
+}
+
+// join registers a session.
+func (b *broker) join(name string) *ipc.Client {
+	b.Helper()
+	client := b.dial(api.RoleSession)
+	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+	defer cancel()
 	if _, err := client.Register(ctx, api.Register{Kind: bridge.Claude, Name: name, SessionID: "host-" + name, Cwd: b.home, AgentPID: os.Getpid()}); err != nil {
 		b.Fatal(err)
 	}
@@ -155,7 +166,7 @@ const sends = 12
 // TestMSG_04_FaultsUnderABroker lets writes and syncs fail while messages are
 // sent. What was acknowledged is on the disk, even if the power is cut then, and
 // arrives once; what was refused said so at once and is sent again.
-func TestMSG_04_FaultsUnderABroker(t *testing.T) {
+func TestMSG_04_PRF_05_FaultsUnderABroker(t *testing.T) {
 	made := servedHome(t)
 	every := stride(t, 31)
 	for i, p := range plans() {
@@ -197,6 +208,9 @@ func sendUnder(t *testing.T, p *plan, n int, made string) bool {
 	met := p.met() > 0
 	p.arm(0) // the disk does again
 	b.keeps(t, disk.cutPower(t, home), acknowledged)
+	torn := disk.tear(t, home, rand.New(rand.NewPCG(uint64(n), 5)))
+	b.keeps(t, torn, acknowledged)
+	sound(t, torn)
 	for _, id := range refused {
 		if !b.send(id) {
 			t.Errorf("%s at %d: %s is refused although the disk does again", p.name, n, id)

@@ -3,8 +3,11 @@
 package faults
 
 import (
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -88,15 +91,35 @@ func (f *image) truncate(size int64) {
 	}
 }
 
-// cutPower gives the home as it is after a power cut.
+// cutPower returns a copy of the home as a power cut leaves it at worst: nothing that waits
+// for a sync is on the disk.
 func (d *durable) cutPower(t *testing.T, home string) string {
+	t.Helper()
+	return d.copyAfterCut(t, home, func(file *image, _ string) []byte { return file.bytes })
+}
+
+// tear returns a copy of the home as another power cut may leave it: of each page that waits
+// for a sync, all sectors are on the disk, the first ones, or none. random chooses.
+func (d *durable) tear(t *testing.T, home string, random *rand.Rand) string {
+	t.Helper()
+	return d.copyAfterCut(t, home, func(file *image, path string) []byte {
+		now, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return file.torn(now, random)
+	})
+}
+
+// copyAfterCut copies the home, with what is left of each followed file.
+func (d *durable) copyAfterCut(t *testing.T, home string, left func(file *image, path string) []byte) string {
 	t.Helper()
 	after := copyOf(t, home)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for path, file := range d.files {
 		name := strings.TrimPrefix(path, home)
-		if err := os.WriteFile(filepath.Join(after, name), file.bytes, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(after, name), left(file, path), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,4 +127,27 @@ func (d *durable) cutPower(t *testing.T, home string) string {
 		t.Fatal(err)
 	}
 	return after
+}
+
+const (
+	sectorBytes    = 512
+	sectorsOfAPage = pageBytes / sectorBytes
+)
+
+// torn returns the bytes of the file, with some sectors of the pages that wait for a sync.
+func (f *image) torn(now []byte, random *rand.Rand) []byte {
+	bytes := slices.Clone(f.bytes)
+	for _, page := range slices.Sorted(maps.Keys(f.dirty)) {
+		sectors := random.IntN(2*sectorsOfAPage+1) - sectorsOfAPage/2 // whole pages and none are likely
+		from := page * pageBytes
+		to := min(from+int64(max(0, min(sectors, sectorsOfAPage)))*sectorBytes, int64(len(now)))
+		if from >= to {
+			continue
+		}
+		if missing := to - int64(len(bytes)); missing > 0 {
+			bytes = append(bytes, make([]byte, missing)...)
+		}
+		copy(bytes[from:to], now[from:to])
+	}
+	return bytes
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -32,8 +33,9 @@ var watched = []uint32{unix.SYS_WRITE, unix.SYS_PWRITE64, unix.SYS_FSYNC, unix.S
 
 // verdict says what becomes of a call. The zero one lets it through.
 type verdict struct {
-	refused unix.Errno // the call is not made and fails so
-	half    bool       // only half of the bytes are written
+	refused unix.Errno      // the call is not made and fails so
+	half    bool            // only half of the bytes are written
+	held    <-chan struct{} // the call is made once this is closed; other threads go on
 }
 
 // traced is a program under trace.
@@ -125,10 +127,10 @@ const ownThreadsChildren = 0x20000000 // __WNOTHREAD
 func (p *traced) follow() {
 	defer close(p.ended)
 	known := map[int]bool{p.cmd.Process.Pid: true}
+	held := map[int]<-chan struct{}{} // by the thread that stands at the call
 	for {
-		var status unix.WaitStatus
-		thread, err := unix.Wait4(-1, &status, unix.WALL|ownThreadsChildren, nil)
-		if err == unix.EINTR {
+		thread, status, err := nextStop(held)
+		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil {
@@ -143,7 +145,10 @@ func (p *traced) follow() {
 		signal := status.StopSignal()
 		switch {
 		case signal == unix.SIGTRAP && status.TrapCause() == unix.PTRACE_EVENT_SECCOMP:
-			p.stopped(thread)
+			if held[thread] = p.stopped(thread); held[thread] != nil {
+				continue
+			}
+			delete(held, thread)
 			signal = 0
 		case signal == unix.SIGTRAP, signal == unix.SIGSTOP && !known[thread]:
 			signal = 0 // a stop of the trace itself
@@ -154,19 +159,41 @@ func (p *traced) follow() {
 	_ = p.cmd.Wait() // what it printed is complete; the status is ours
 }
 
-// stopped judges the call at which a thread of the program stands.
-func (p *traced) stopped(thread int) {
+// nextStop waits for the next stop or end of a thread. Meanwhile it lets go those of held
+// whose channel is closed.
+func nextStop(held map[int]<-chan struct{}) (thread int, status unix.WaitStatus, err error) {
+	for len(held) > 0 {
+		thread, err := unix.Wait4(-1, &status, unix.WALL|ownThreadsChildren|unix.WNOHANG, nil)
+		if thread != 0 || err != nil {
+			return thread, status, err
+		}
+		for thread, letGo := range held {
+			select {
+			case <-letGo:
+				delete(held, thread)
+				_ = unix.PtraceCont(thread, 0) // it may just have been killed
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+	thread, err = unix.Wait4(-1, &status, unix.WALL|ownThreadsChildren, nil)
+	return thread, status, err
+}
+
+// stopped judges the call at which a thread of the program stands. It returns until when
+// the call is held, nil when it is not.
+func (p *traced) stopped(thread int) (held <-chan struct{}) {
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", p.cmd.Process.Pid, thread)); err != nil {
-		return // a process that the program started
+		return nil // a process that the program started
 	}
 	regs, err := registersOf(thread)
 	if err != nil {
-		return
+		return nil
 	}
 	fd := regs.argument(0)
 	path, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", thread, fd))
 	if err != nil || !strings.HasPrefix(path, p.below) {
-		return
+		return nil
 	}
 	c := call{number: regs.number(), path: path, offset: int64(regs.argument(3)), size: int64(regs.argument(2))}
 	switch c.number {
@@ -175,12 +202,14 @@ func (p *traced) stopped(thread int) {
 	case unix.SYS_FTRUNCATE:
 		c.size = int64(regs.argument(1))
 	}
-	switch v := p.judge(c); {
+	v := p.judge(c)
+	switch {
 	case v.refused != 0:
 		_ = regs.refuse(thread, v.refused) // it may just have been killed
 	case v.half && regs.argument(2) > 1:
 		_ = regs.setSize(thread, regs.argument(2)/2)
 	}
+	return v.held
 }
 
 // position is where a file is written next.

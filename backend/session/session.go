@@ -73,6 +73,14 @@ type Child struct {
 	Stored bool
 }
 
+// State returns how the child is shown: busy or done.
+func (c Child) State() string {
+	if c.Done {
+		return "done"
+	}
+	return "busy"
+}
+
 // Policy is what a session advertises about being woken (seed 4.4).
 type Policy struct {
 	AutoWake     bool
