@@ -45,6 +45,7 @@ type line struct {
 	awake    chan struct{}
 	sent     map[string]uint64 // frames, by type
 	holds    time.Time         // nothing comes before
+	answered bool              // an answer about decisions came on this link
 	last     time.Time         // when the last one in order comes
 
 	// How the sender sees the link.
@@ -97,16 +98,13 @@ func mix(of ...uint64) (sum uint64) {
 }
 
 // repeats reports whether the frame is sent again where it is not answered, on the same
-// link.
-func repeats(frame remote.Frame) bool {
-	switch frame.Type {
-	case remote.MessagesFrame, remote.FrameType, remote.ReadsFrameType:
+// link. A PC that has never answered on it is not asked for decisions again and again.
+func (l *line) repeats(frame remote.Frame) bool {
+	if frame.Type != remote.DecisionsFrame {
 		return true
-	case remote.DecisionsFrame:
-		in, err := remote.ParseSync(frame.Payload, time.Now().AddDate(100, 0, 0).UnixMilli())
-		return err == nil && in.Kind == remote.SyncState && in.More
 	}
-	return false
+	in, err := remote.ParseSync(frame.Payload, time.Now().AddDate(100, 0, 0).UnixMilli())
+	return err == nil && in.Kind == remote.SyncState && l.answered
 }
 
 // send carries a frame, or loses it.
@@ -152,7 +150,7 @@ func (n *network) put(one *line, of []uint64, frame remote.Frame) {
 	case fate%1000 < n.faults.breaks:
 		what = "lost with its link"
 		n.cut(one, time.Duration(fate>>20%45_000)*time.Millisecond, time.Duration(fate>>40%45_000)*time.Millisecond)
-	case repeats(frame) && fate>>10%1000 < n.faults.loss:
+	case one.repeats(frame) && fate>>10%1000 < n.faults.loss:
 		what = "lost"
 	case fate>>20%1000 < n.faults.hold:
 		what = "held"
@@ -201,6 +199,7 @@ func (n *network) carry(ctx context.Context, one *line) {
 		n.mu.Unlock()
 		for _, each := range came {
 			if known && each.link == link && link > 0 {
+				n.note(one, each.frame)
 				one.to.handle(one.from, each.frame)
 			}
 		}
@@ -214,6 +213,14 @@ func (n *network) carry(ctx context.Context, one *line) {
 			return
 		}
 	}
+}
+
+// note keeps that an answer about decisions came.
+func (n *network) note(one *line, frame remote.Frame) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	in, err := remote.ParseSync(frame.Payload, time.Now().AddDate(100, 0, 0).UnixMilli())
+	one.answered = one.answered || frame.Type == remote.DecisionsFrame && err == nil && in.Kind == remote.SyncState
 }
 
 // cut ends the link of a line. What is on its way is lost. Each end sees it after a while,
@@ -247,7 +254,8 @@ func (n *network) cut(one *line, sooner, later time.Duration) {
 // isBroken reports whether a link that one end sees is none any more.
 func (l *line) isBroken() bool { return !l.up || l.link < 0 }
 
-// link makes a new link between two PCs, where there is none, or there was a loss.
+// link makes a new link between two PCs that have none. Each hears of it after a while:
+// frames may come before.
 func (n *network) link(a, b *pc) {
 	n.mu.Lock()
 	one, back := n.lines[[2]int{a.number, b.number}], n.lines[[2]int{b.number, a.number}]
@@ -259,12 +267,11 @@ func (n *network) link(a, b *pc) {
 	number := max(abs(one.link), abs(back.link)) + 1
 	for _, way := range []*line{one, back} {
 		way.queue, way.up, way.since, way.link = nil, true, time.Now(), number
-		way.holds, way.last, way.retry = time.Time{}, time.Time{}, time.Time{}
+		way.holds, way.last, way.retry, way.answered = time.Time{}, time.Time{}, time.Time{}, false
+		time.AfterFunc(time.Duration(n.dice(uint64(way.from.number), uint64(way.to.number), uint64(number), 6)%2000)*time.Millisecond, way.from.changed)
 	}
 	n.trace.add("%s and %s are linked", a.name, b.name)
 	n.mu.Unlock()
-	a.changed()
-	b.changed()
 }
 
 func abs(n int) int { return max(n, -n) }

@@ -29,6 +29,7 @@ type world struct {
 	log     io.Writer // of what the PCs log; nil for nothing
 	quiet   chan struct{}
 
+	kinds     []kind
 	letters   []*letter
 	decisions []*made
 	nights    int
@@ -98,9 +99,10 @@ func newWorld(t testing.TB, seed uint64, template []byte, log io.Writer) *world 
 		return w.random.Uint64N(most)
 	}
 	w.network = newNetwork(seed, faults{
-		loss: level(300), breaks: level(100), twice: level(300), hold: level(200), wait: level(200),
+		loss: level(300), breaks: level(100), twice: level(300), hold: level(200), wait: level(400),
 		delay: time.Duration(1+w.random.IntN(5000)) * time.Millisecond,
 	}, w.trace)
+	w.chooseKinds()
 	count := []int{2, 2, 2, 2, 2, 3, 3, 3, 4, 5}[w.random.IntN(10)]
 	for i := range count {
 		w.pcs = append(w.pcs, newPC(w, i, template))
@@ -135,34 +137,36 @@ func (w *world) any() (one, other *pc) {
 // step does what comes next.
 func (w *world) step() {
 	one, other := w.any()
-	kinds := []struct {
-		often int
-		do    func(one, other *pc)
-	}{
-		{30, w.write},
-		{15, w.read},
-		{20, w.decide},
-		{3, w.crash},
-		{3, w.crashAtCall},
-		{3, w.crashAtFrame},
-		{6, w.part},
-		{8, w.slow},
-		{4, w.setClock},
-		{3, w.night},
-		{4, w.allow},
-		{1, w.remove},
-	}
 	all := 0
-	for _, kind := range kinds {
+	for _, kind := range w.kinds {
 		all += kind.often
 	}
 	at := w.random.IntN(all)
-	for _, kind := range kinds {
+	for _, kind := range w.kinds {
 		if at -= kind.often; at < 0 {
 			kind.do(one, other)
 			return
 		}
 	}
+}
+
+// kind is a kind of step, and how often it is taken.
+type kind struct {
+	often int
+	do    func(one, other *pc)
+}
+
+// chooseKinds has each kind of step be usual, rare or frequent in this world, or there not
+// at all: what hides one fault is missing in some of them.
+func (w *world) chooseKinds() {
+	w.kinds = []kind{
+		{20, w.write}, {10, w.read}, {16, w.decide}, {2, w.crash}, {2, w.crashAtCall}, {2, w.crashAtFrame},
+		{4, w.part}, {6, w.decideBesideALink}, {6, w.slow}, {3, w.setClock}, {2, w.night}, {3, w.allow}, {1, w.remove},
+	}
+	for i := range w.kinds {
+		w.kinds[i].often *= []int{0, 1, 1, 3}[w.random.IntN(4)]
+	}
+	w.kinds = append(w.kinds, kind{1, w.write})
 }
 
 func (w *world) write(from, to *pc) {
@@ -182,18 +186,28 @@ func (w *world) read(p, _ *pc) {
 }
 
 func (w *world) decide(p, _ *pc) {
-	most := []int{1, 2, 4, 30}[w.random.IntN(4)]
-	for range 1 + w.random.IntN(most) {
-		if len(w.decisions) >= 150 {
-			return // more may have to wait for a minute
-		}
-		d := &made{id: fmt.Sprintf("d-%s-%03d", p.name, len(w.decisions)), by: p}
-		d.accepted = p.decide(d.id)
-		w.decisions = append(w.decisions, d)
-		w.trace.add("%s decides %s: %v", p.name, d.id, d.accepted)
-		if most == 4 {
-			<-time.After(w.pause() / 20)
-		}
+	for range 1 + w.random.IntN([]int{1, 2, 4, 45}[w.random.IntN(4)]) {
+		w.decideOne(p)
+	}
+}
+
+func (w *world) decideOne(p *pc) {
+	if len(w.decisions) >= 150 {
+		return // more may have to wait for a minute
+	}
+	d := &made{id: fmt.Sprintf("d-%s-%03d", p.name, len(w.decisions)), by: p}
+	d.accepted = p.decide(d.id)
+	w.decisions = append(w.decisions, d)
+	w.trace.add("%s decides %s: %v", p.name, d.id, d.accepted)
+}
+
+// decideBesideALink has two PCs decide something again and again while they are parted for
+// a moment and linked anew.
+func (w *world) decideBesideALink(a, b *pc) {
+	w.network.part(a, b, time.Now())
+	for range 4 + w.random.IntN(6) {
+		<-time.After(time.Duration(w.random.IntN(1_500)) * time.Millisecond)
+		w.decideOne([]*pc{a, b}[w.random.IntN(2)])
 	}
 }
 
