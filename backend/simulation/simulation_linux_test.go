@@ -5,9 +5,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,12 +85,23 @@ func TestPRF_03_WhateverTheSeedEachMessageCrossesOnceAndDecisionsAgree(t *testin
 		}
 		return
 	}
-	for seed := range uint64(trial.Rounds(t, 200, 10_000)) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			if _, wrong := simulate(t, seed, store, nil); len(wrong) > 0 {
-				t.Errorf("replay it with %s=%d:\n%s", seedEnv, seed, strings.Join(wrong, "\n"))
+	var next, failed atomic.Uint64
+	var tasks sync.WaitGroup
+	rounds := uint64(trial.Rounds(t, 200, 10_000))
+	for range runtime.GOMAXPROCS(0) {
+		tasks.Go(func() {
+			for seed := next.Add(1) - 1; seed < rounds && failed.Load() < enough; seed = next.Add(1) - 1 {
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					if _, wrong := simulate(t, seed, store, nil); len(wrong) > 0 {
+						failed.Add(1)
+						t.Errorf("replay it with %s=%d:\n%s", seedEnv, seed, strings.Join(wrong, "\n"))
+					}
+				})
 			}
 		})
 	}
+	tasks.Wait()
 }
+
+// enough seeds have failed to end the run: the others would mostly fail for the same reason.
+const enough = 5
