@@ -160,8 +160,20 @@ type kind struct {
 // at all: what hides one fault is missing in some of them.
 func (w *world) chooseKinds() {
 	w.kinds = []kind{
-		{20, w.write}, {10, w.read}, {16, w.decide}, {2, w.crash}, {2, w.crashAtCall}, {2, w.crashAtFrame},
-		{4, w.part}, {6, w.decideBesideALink}, {6, w.slow}, {3, w.setClock}, {2, w.night}, {3, w.allow}, {1, w.remove},
+		{20, w.write},
+		{10, w.read},
+		{16, w.decide},
+		{2, w.crash},
+		{2, w.crashAtCall},
+		{2, w.crashAtFrame},
+		{4, w.part},
+		{6, w.decideBesideALink},
+		{4, w.decideOverNight},
+		{6, w.slow},
+		{3, w.setClock},
+		{2, w.night},
+		{3, w.allow},
+		{1, w.remove},
 	}
 	for i := range w.kinds {
 		w.kinds[i].often *= []int{0, 1, 1, 3}[w.random.IntN(4)]
@@ -209,6 +221,23 @@ func (w *world) decideBesideALink(a, b *pc) {
 		<-time.After(time.Duration(w.random.IntN(1_500)) * time.Millisecond)
 		w.decideOne([]*pc{a, b}[w.random.IntN(2)])
 	}
+}
+
+// decideOverNight has a PC decide something while it is parted from another one, and more a
+// day later, when they are linked for a moment.
+func (w *world) decideOverNight(a, b *pc) {
+	w.network.part(a, b, time.Now().Add(time.Hour))
+	for range 1 + w.random.IntN(6) {
+		w.decideOne(a)
+	}
+	w.night(a, b)
+	w.network.link(a, b)
+	for range 3 {
+		<-time.After(time.Duration(w.random.IntN(1_500)) * time.Millisecond)
+		w.decideOne(a)
+	}
+	<-time.After(time.Duration(w.random.IntN(1_500)) * time.Millisecond)
+	w.network.part(a, b, time.Now().Add(time.Duration(w.random.IntN(5_000))*time.Millisecond))
 }
 
 func (w *world) crash(p, _ *pc) { p.die() }
