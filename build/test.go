@@ -324,7 +324,7 @@ const withoutC = "CGO_ENABLED=0"
 // engine of a hub, which the race detector makes many times slower, or in other processes
 // or the compiler's own packages, where it sees nothing. They run without it.
 var slowUnderRace = []string{
-	"bridge/backend/archtest", "bridge/backend/conformance", "bridge/backend/faults", "bridge/backend/gitwork", "bridge/backend/maintain", "bridge/backend/sharing", "bridge/backend/soak", "bridge/backend/store",
+	"bridge/backend/archtest", "bridge/backend/conformance", "bridge/backend/faults", "bridge/backend/gitwork", "bridge/backend/maintain", "bridge/backend/sharing", "bridge/backend/simulation", "bridge/backend/soak", "bridge/backend/store",
 	"bridge/build", "bridge/cmd/bridge", threeNodes,
 }
 
