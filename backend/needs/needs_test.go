@@ -373,3 +373,10 @@ func TestNED_01_TheListForPeopleNamesTheCommand(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestNED_01_TheListSaysHowLongIsLeft(t *testing.T) {
+	list := needs.List(needs.Facts{Approvals: []job.Approval{asked("a-1", "codex-job-1", 9*time.Minute)}, Jobs: []needs.JobFact{{Name: "codex-job-1"}}}, now)
+	if got := needs.Text(list, now); !strings.HasPrefix(got, "codex-job-1 asks for permission   (1 min ago, 9 min left)\n") {
+		t.Errorf("it says %s", got)
+	}
+}
