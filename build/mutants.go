@@ -32,6 +32,7 @@ const (
 type mutated struct {
 	folder string   // within the checkout, with slashes
 	files  []string // of these files only; of all where there are none
+	tests  string   // a regular expression of the tests that run, where all take too long
 }
 
 // mutatedPackages are those that hold pure rules, and what the storage of messages and a
@@ -55,7 +56,7 @@ var mutatedPackages = []mutated{
 	{folder: "backend/hub/box"},
 	{folder: "backend/hub/crew", files: []string{"roster.go"}},
 	{folder: "backend/hub", files: []string{"seal.go"}},
-	{folder: "backend/store", files: []string{"messages.go", "receipts.go", "handover.go"}},
+	{folder: "backend/store", files: []string{"messages.go", "receipts.go", "handover.go"}, tests: "^Test(MSG_|Append|Recent|Conversation|Reassign|StoreAgrees)"},
 }
 
 // The shares of mutants, in percent, that the tests of a package kill of those that ran,
@@ -221,7 +222,7 @@ func (p project) mutate(ctx context.Context, programs mutators, tree string, m m
 	run := step{
 		dir: filepath.Join(".cache", "mutants", "tree"),
 		env: []string{
-			"BRIDGE_MUTANTS_GO=" + programs.realGo, withoutC,
+			"BRIDGE_MUTANTS_GO=" + programs.realGo, "BRIDGE_MUTANTS_TESTS=" + m.tests, withoutC,
 			"PATH=" + programs.goFolder + string(os.PathListSeparator) + os.Getenv("PATH"),
 		},
 		name: programs.gremlins,

@@ -19,6 +19,10 @@ import (
 // realGo is the variable that names the go command; its value is an absolute path.
 const realGo = "BRIDGE_MUTANTS_GO"
 
+// chosenTests is the variable with the regular expression of the tests that run; all do
+// without a value.
+const chosenTests = "BRIDGE_MUTANTS_TESTS"
+
 // notViable is the exit code from which gremlins tells that a mutant does not compile.
 const notViable = 2
 
@@ -34,7 +38,7 @@ func main() {
 // package did not compile. After a run with coverage it widens the profile.
 func run(args []string, output io.Writer) (code int, err error) {
 	if len(args) > 0 && args[0] == "test" {
-		args = testArguments(args)
+		args = testArguments(args, os.Getenv(chosenTests))
 	}
 	cmd := exec.Command(os.Getenv(realGo), args...)
 	cmd.Env = append(os.Environ(), "PATH="+withoutOwnFolder(os.Getenv("PATH")))
@@ -59,9 +63,12 @@ func run(args []string, output io.Writer) (code int, err error) {
 }
 
 // testArguments returns the arguments of go test without vet, whose complaint would count
-// as a failed test, and for the named package alone.
-func testArguments(args []string) []string {
+// as a failed test, for the named package alone, and for the chosen tests.
+func testArguments(args []string, tests string) []string {
 	changed := []string{"test", "-vet=off", "-ldflags=-s -w"}
+	if tests != "" {
+		changed = append(changed, "-run="+tests)
+	}
 	for _, arg := range args[1:] {
 		changed = append(changed, strings.TrimSuffix(arg, "/..."))
 	}
