@@ -31,6 +31,8 @@ func tasks() []task {
 		{"bench", "measure against baselines of the same run, as one table; arguments go to build/bench (-quick)", runBench},
 		{"soak", "kill brokers, sessions and jobs under load, a thousand times each, and let every write and sync fail; -hours N measures a broker at work instead; other arguments go to `go test` (-run, -v)", runSoak},
 		{"fuzz", "run every fuzz target for a minute; -for DURATION, -keep NUMBER of new inputs, parts of names", runFuzz},
+		{"mutants", "change the rules one operator at a time, and list the changes that no test notices; -workers NUMBER, parts of folders", runMutants},
+		{"promises", "write docs/promises.md, which test holds which requirement, from the names of the tests; -check writes nothing", runPromises},
 		{"demo", "build and show a throw-away Bridge with scripted sessions; arguments go to `bridge demo`", runDemo},
 		{"pictures", "make the README's pictures of the page, docs/pictures, from the demo", runPictures},
 		{"lint", "check style and mistakes in Go and in the page", runLint},

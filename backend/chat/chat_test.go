@@ -60,3 +60,13 @@ func TestCHT_11_AMessageSaysForWhichChildItIs(t *testing.T) {
 		}
 	}
 }
+
+func TestCHT_20_WhatAModCannotEnterAsAPrompt(t *testing.T) {
+	for body, want := range map[string]string{
+		"": "white space alone", " \n\u00a0": "white space alone", "/clear": "begins with /", "\n /clear": "begins with /", "run /clear": "", "hello": "",
+	} {
+		if got := ModRefusal(body); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", body, got, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -511,5 +512,118 @@ func TestRWM_16_AScopeNamesSessionsInEitherNormalForm(t *testing.T) {
 				t.Errorf("recorded for %q, asked for %q: %t", stored, asked, got)
 			}
 		}
+	}
+}
+
+func TestDEC_06_ARequestBecomesARevision(t *testing.T) {
+	named := sessions("alice")
+	for _, tt := range []struct {
+		name, topic, text string
+		scope             *Scope
+		cwd               string
+		want              Revision
+		code              bridge.Code
+	}{
+		{"for the folder", " Build ", "use make", nil, "/work/app", Revision{Topic: "build", Text: "use make", Scope: ProjectOf("/work/app"), Current: true}, ""},
+		{"for named sessions", "build", "use make", &named, "/work/app", Revision{Topic: "build", Text: "use make", Scope: named, Current: true}, ""},
+		{"for named sessions, without a folder", "build", "use make", &named, "", Revision{Topic: "build", Text: "use make", Scope: named, Current: true}, ""},
+		{"without a scope and a folder", "build", "use make", nil, "", Revision{}, bridge.Invalid},
+		{"without a topic", " ", "use make", nil, "/work/app", Revision{}, bridge.Invalid},
+		{"without a text", "build", " ", nil, "/work/app", Revision{}, bridge.Invalid},
+	} {
+		got, err := New(tt.topic, tt.text, tt.scope, tt.cwd)
+		if diff := cmp.Diff(tt.want, got); bridge.CodeOf(err) != tt.code || diff != "" {
+			t.Errorf("%s: %v %s", tt.name, err, diff)
+		}
+	}
+}
+
+func TestHUB_06_ADecisionSaysWhetherItIsInForce(t *testing.T) {
+	replaced, beside := "d-0", &Revision{Author: bridge.Address{Name: "desk/api"}}
+	for _, tt := range []struct {
+		name             string
+		of               News
+		inForce, notOurs bool
+		replaces         bool
+	}{
+		{"alone", News{Revision: Revision{Current: true}}, false, false, false},
+		{"after another", News{Revision: Revision{Current: true, Supersedes: &replaced}}, false, false, true},
+		{"beside another, in force", News{Revision: Revision{Current: true, Supersedes: &replaced}, Beside: beside}, true, false, false},
+		{"beside another, not in force", News{Revision: Revision{}, Beside: beside}, false, true, false},
+	} {
+		tt.of.Scope = AllSessions()
+		body := tt.of.Body()
+		for words, want := range map[string]bool{"and is in force": tt.inForce, "(not in force: desk/api decided": tt.notOurs, "(it replaces the earlier one)": tt.replaces} {
+			if strings.Contains(body, words) != want {
+				t.Errorf("%s: %q in %q: want %t", tt.name, words, body, want)
+			}
+		}
+	}
+}
+
+func TestDEC_10_EachTargetGetsOneMessageAndOneReceipt(t *testing.T) {
+	r := Revision{ID: "d-1", Topic: "build", Text: "use make", Scope: AllSessions(), Author: bridge.Address{ID: "p-0", Name: "alice"}, CreatedAt: 5}
+	targets := []Target{{ID: "p-1", Agent: bridge.Claude, SessionID: "h-1"}, {ID: "p-2", Agent: bridge.Codex}}
+	message := func(to, body string, at int64) bridge.Message {
+		return bridge.Message{ID: "m-1", Recipient: to, From: r.Author, To: "*", ConversationID: "decision-d-1", Hop: 100, Body: body, CreatedAt: at}
+	}
+	body := NotificationBody(r)
+	want := []Notification{{"d-1", "claude:h-1", message("p-1", body, 5)}, {"d-1", "codex:p-2", message("p-2", body, 5)}}
+	if diff := cmp.Diff(want, Notifications(r, "m-1", targets)); diff != "" {
+		t.Error(diff)
+	}
+	news := News{Revision: r, Rest: 3}
+	want = []Notification{{"d-1", "claude:h-1", message("p-1", news.Body(), 9)}}
+	if diff := cmp.Diff(want, news.Notifications("m-1", 9, targets[:1])); diff != "" || news.Body() == body {
+		t.Error(diff)
+	}
+	want = []Notification{{"d-1", "claude:h-1", bridge.Message{CreatedAt: 9}}}
+	if diff := cmp.Diff(want, WithoutMessage([]Revision{r}, "claude:h-1", 9)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestVER_05_AStoredScopeIsReadOrNamed(t *testing.T) {
+	many := make([]string, 2000)
+	for i := range many {
+		many[i] = fmt.Sprintf("%q", fmt.Sprint("s", i))
+	}
+	for _, tt := range []struct {
+		stored string
+		want   Scope
+		why    string // "" where it is read
+		newer  bool
+	}{
+		{`"all"`, AllSessions(), "", false},
+		{`all`, AllSessions(), "", false},
+		{`{"project":"/work/app"}`, ProjectOf("/work/app"), "", false},
+		{`{"sessions":["alice"]}`, sessions("alice"), "", false},
+		{`{"project":"","sessions":null}`, Scope{}, "its scope names nobody", false},
+		{`{"sessions":[]}`, Scope{}, "its scope names nobody", false},
+		{`{"sessions":["alice",""]}`, Scope{}, "its scope names nobody", false},
+		{`{}`, Scope{}, "its scope names nobody", false},
+		{`{"project":"/a","sessions":["alice"]}`, Scope{}, "its scope has both a project and sessions", true},
+		{`{"team":"web"}`, Scope{}, "its scope cannot be read", true},
+		{`{"project":"/a","team":"web"}`, Scope{}, "its scope cannot be read", true},
+		{`{"project":["/a"]}`, Scope{}, "its scope cannot be read", true},
+		{`{"project":"/a","project":"/b"}`, Scope{}, "its scope cannot be read", false},
+		{`"everyone"`, Scope{}, "its scope cannot be read", true},
+		{`""`, Scope{}, "its scope cannot be read", false},
+		{`{"project":`, Scope{}, "its scope cannot be read", false},
+		{``, Scope{}, "its scope cannot be read", false},
+		{`[]`, Scope{}, "its scope cannot be read", false},
+	} {
+		got, err := StoredScope(tt.stored)
+		diff := cmp.Diff(tt.want, got)
+		if tt.why == "" && (err != nil || diff != "") {
+			t.Errorf("%s: %v %s", tt.stored, err, diff)
+		}
+		var unreadable Unreadable
+		if tt.why != "" && (!errors.As(err, &unreadable) || unreadable.Error() != tt.why || unreadable.Newer != tt.newer) {
+			t.Errorf("%s: %+v %s, want %q, newer %t", tt.stored, err, diff, tt.why, tt.newer)
+		}
+	}
+	if got, err := StoredScope(`{"sessions":[` + strings.Join(many, ",") + `]}`); err != nil || len(got.Sessions) != len(many) {
+		t.Errorf("more sessions than may be named now: %v", err)
 	}
 }

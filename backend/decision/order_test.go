@@ -100,3 +100,46 @@ func TestHUB_06_WhatGoesToTheTeam(t *testing.T) {
 		t.Errorf("to the team goes %q, want %q", got, want)
 	}
 }
+
+func TestHUB_06_WhatEachDecisionForTheTeamFollows(t *testing.T) {
+	scoped := func(p Placed) Placed { p.Scope = ProjectOf("/src"); return p }
+	unread := func(p Placed) Placed { p.Unread = Unreadable{Why: "its scope cannot be read"}; return p }
+	for _, tt := range []struct {
+		name     string
+		recorded []Placed
+		since    int64
+		want     string
+	}{
+		{"the last of this PC before it", []Placed{one("a", "api", 10, 0), one("b", "api", 20, 0)}, 0, "[a: b:a]"},
+		{"the last of the stream before it", []Placed{one("a", "api", 10, 1), one("b", "desk/api", 20, 2), one("c", "api", 30, 0)}, 0, "[c:b]"},
+		{"not one of another PC that the stream lacks", []Placed{one("a", "api", 10, 1), one("b", "desk/api", 20, 0), one("c", "api", 30, 0)}, 0, "[c:a]"},
+		{"not one for a project", []Placed{scoped(one("a", "api", 10, 0)), one("b", "api", 30, 0)}, 0, "[b:]"},
+		{"not one that cannot be read", []Placed{unread(one("a", "api", 10, 0)), one("b", "api", 30, 0)}, 0, "[b:]"},
+		{"the last before this PC took part, decided later by another", []Placed{one("a", "api", 10, 0), one("b", "desk/api", 20, 1)}, 1, "[]"},
+		{"the first after it took part", []Placed{one("a", "api", 10, 0), one("b", "desk/api", 20, 1)}, 0, "[a:]"},
+		{"decided later by another, which the stream lacks", []Placed{one("a", "api", 10, 0), one("b", "desk/api", 20, 0)}, 1, "[a:]"},
+		{"decided earlier by another", []Placed{one("a", "api", 30, 0), one("b", "desk/api", 20, 1)}, 1, "[a:]"},
+		{"decided later by this PC, in the stream", []Placed{one("a", "api", 10, 0), one("b", "api", 20, 1)}, 1, "[a:]"},
+	} {
+		for i := range tt.recorded {
+			if tt.recorded[i].Place = int64(i + 1); tt.recorded[i].Scope.Project == "" {
+				tt.recorded[i].Scope = AllSessions()
+			}
+		}
+		got := []string{}
+		for _, own := range ForTeam(tt.recorded, tt.since) {
+			got = append(got, own.ID+":"+own.Follows)
+		}
+		if fmt.Sprint(got) != tt.want {
+			t.Errorf("%s: %v, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestHUB_06_TheStreamHasWhatHasASequence(t *testing.T) {
+	all := []Placed{one("a", "api", 10, 1), one("b", "api", 20, 0), one("c", "desk/api", 30, 2)}
+	got := InStream(all)
+	if len(got) != 2 || got[0].ID != "a" || got[1].ID != "c" || all[1].ID != "b" {
+		t.Errorf("%+v of %+v", got, all)
+	}
+}

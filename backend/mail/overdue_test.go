@@ -57,6 +57,7 @@ func TestDSK_02_MailThatIsUnreadForTooLong(t *testing.T) {
 		{"nothing", nil, []Overdue{}},
 		{"14 min 59.999 s", []HistoryRow{row("m", 15*time.Minute-time.Millisecond, to("one"))}, []Overdue{}},
 		{"15 min", []HistoryRow{row("m", 15*time.Minute, to("one"))}, []Overdue{{"one", 1, "m", ago(15 * time.Minute)}}},
+		{"two of one time: the first of the list", []HistoryRow{row("m", time.Hour, to("one")), row("n", time.Hour, to("one"))}, []Overdue{{"one", 2, "m", ago(time.Hour)}}},
 		{"sent later than now", []HistoryRow{row("m", -time.Hour, to("one"))}, []Overdue{}},
 		{"of whatever stage", []HistoryRow{row(
 			"m", time.Hour, to("stored"), to("woken", bridge.StageWoken), to("handed", bridge.StageHanded),

@@ -8,6 +8,10 @@ func TestMSG_06_WhatWentToAnEarlierProcess(t *testing.T) {
 	known.Add("8:c", 100)
 	unknown.Add("7:b", 200)
 	unknown.Add("", 150)
+	var alone, later Processes
+	alone.Add("7:b", 200)
+	later.Add("7:b", 200)
+	later.Add("8:c", 300)
 	expecting := func(name string) bool { return name == "9:d" }
 	known.Expected, unknown.Expected = expecting, expecting
 	for _, tt := range []struct {
@@ -25,6 +29,10 @@ func TestMSG_06_WhatWentToAnEarlierProcess(t *testing.T) {
 		{"nobody knows to which, when it began", &known, Fact{At: 100}, false, false},
 		{"one of these is not known, before the first began", &unknown, Fact{At: 149, Process: "7:a"}, true, false},
 		{"one of these is not known, since", &unknown, Fact{At: 150, Process: "7:a"}, false, false},
+		{"before the only one began", &alone, Fact{At: 199}, true, false},
+		{"when the only one began", &alone, Fact{At: 200}, false, false},
+		{"before the first of two, which came first", &later, Fact{At: 199}, true, false},
+		{"between the two", &later, Fact{At: 250}, false, false},
 		{"none is here", &nobody, Fact{At: 1, Process: "7:a"}, true, false},
 		{"none is here and nobody knows", &nobody, Fact{At: 1}, false, false},
 	} {

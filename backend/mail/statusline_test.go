@@ -28,6 +28,7 @@ func TestCHT_21_TheStatusLineCountsAndNamesAndQuotesNothing(t *testing.T) {
 		{nil, false, ""},
 		{from("api"), false, "Bridge: 1 message from api"},
 		{from("api", "api", "owner"), false, "Bridge: 3 messages from api, you"},
+		{from("a", "b", "c"), false, "Bridge: 3 messages from a, b, c"},
 		{from("a", "b", "c", "d", "e"), false, "Bridge: 5 messages from a, b, c and 2 more"},
 		{from("decision"), false, "Bridge: new: 1 decision"},
 		{from("api", "decision", "decision"), false, "Bridge: 1 message from api · new: 2 decisions"},

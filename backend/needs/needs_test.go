@@ -299,3 +299,84 @@ func TestNED_02_WhatIsOnlyToldNamesNoCommand(t *testing.T) {
 		}
 	}
 }
+
+func TestNED_01_WhatARowSaysWhereAPartIsMissing(t *testing.T) {
+	approval := func(what, detail string) needs.Facts {
+		return needs.Facts{Approvals: []job.Approval{{ID: "p-1", Session: "claude-app", What: what, Detail: detail, State: job.ApprovalAsked, AskedAt: job.Millis(ago(time.Hour))}}}
+	}
+	mailOf := func(state string) needs.Facts {
+		return needs.Facts{Mail: []needs.MailFact{{Session: "codex", State: state, Messages: 1, Oldest: "m-1", Since: ago(time.Hour)}}}
+	}
+	for _, tt := range []struct {
+		name   string
+		facts  needs.Facts
+		detail string
+	}{
+		{"errors alone", needs.Facts{Storage: needs.StorageFact{Errors: 1, Since: ago(time.Hour)}}, "Storage says what is wrong and what to do."},
+		{"a question without options", needs.Facts{Questions: []needs.QuestionFact{{ID: "q-1", By: "a", Title: "t", Context: "c", AskedAt: ago(time.Hour)}}}, "c"},
+		{"a question without a context", needs.Facts{Questions: []needs.QuestionFact{{ID: "q-1", By: "a", Title: "t", Options: []string{"x", "y"}, AskedAt: ago(time.Hour)}}}, "You can choose: x; y."},
+		{"a tool alone", approval("Bash", ""), "Bash"},
+		{"a detail alone", approval("", "make"), "make"},
+		{"a detail that names its tool", approval("Bash", "Bash(make)"), "Bash(make)"},
+		{"mail of a session that is away", mailOf(""), "It is not connected; the mail waits for it."},
+		{"mail of a busy session", mailOf("busy"), "It is busy and has not reached a step at which it takes mail."},
+	} {
+		if list := needs.List(tt.facts, now); len(list) != 1 || list[0].Detail != tt.detail {
+			t.Errorf("%s: %+v, want %q", tt.name, list, tt.detail)
+		}
+	}
+}
+
+func TestNED_01_ChangesThatAreAppliedNeedNobody(t *testing.T) {
+	for landed, listed := range map[time.Duration]bool{2 * time.Hour: true, time.Hour: false, time.Minute: false} {
+		facts := needs.Facts{Jobs: []needs.JobFact{{Name: "codex-job-1", State: job.Finished, Changed: true, EndedAt: ago(time.Hour), Landed: ago(landed)}}}
+		if list := needs.List(facts, now); (len(list) == 1) != listed {
+			t.Errorf("it ended an hour ago, and was applied %s ago: %+v", landed, list)
+		}
+	}
+}
+
+func TestNED_01_TheListForPeopleNamesTheCommand(t *testing.T) {
+	const hidden = "\u202eevil"
+	until := job.Millis(now.Add(9 * time.Minute).UnixMilli())
+	choice := []bridge.Choice{{Question: "Which port?", Options: []bridge.ChoiceOption{{Label: "4777"}, {Label: "4778"}}}}
+	facts := needs.Facts{
+		Storage: needs.StorageFact{Home: "/home" + hidden, Errors: 1, First: "jobs.json is damaged", Since: ago(7 * time.Hour)},
+		Approvals: []job.Approval{
+			{ID: "p-1", Session: "claude-app", What: "Bash", Detail: "make", Cwd: "/src" + hidden, State: job.ApprovalAsked, AskedAt: job.Millis(ago(6 * time.Hour)), ExpiresAt: until},
+			{ID: "p-2", Session: "claude-app", What: "AskUserQuestion", Choices: choice, State: job.ApprovalAsked, AskedAt: job.Millis(ago(5 * time.Hour))},
+			{ID: "p-3", Session: "claude-app", What: "AskUserQuestion", Choices: choice, OnlyTold: "it is shown there", State: job.ApprovalAsked, AskedAt: job.Millis(ago(4 * time.Hour))},
+		},
+		Questions: []needs.QuestionFact{{ID: "q-1", By: "claude-web", Title: "Which" + hidden, AskedAt: ago(3 * time.Hour), Context: "a\nb"}},
+		Jobs:      []needs.JobFact{{Name: "codex-job-1", State: job.Finished, Changed: true, EndedAt: ago(2 * time.Hour)}},
+		Mail:      []needs.MailFact{{Session: "codex", State: "idle", Messages: 1, Oldest: "m-1", Since: ago(time.Hour)}},
+	}
+	list := needs.List(facts, now)
+	want := "The storage has 1 error   (7 h ago)\n  jobs.json is damaged.\n  " + bridge.OneLine("/home"+hidden) + "\n  bridge doctor\n" +
+		"claude-app asks for permission   (6 h ago)\n  | Bash: make\n  " + bridge.VisibleExact("/src"+hidden) + "\n  bridge approve p-1\n" +
+		"claude-app asks for permission   (5 h ago)\n  | Which port?\n  |   1  4777\n  |   2  4778\n  bridge approve p-2 --option N\n" +
+		"claude-app asks for permission   (4 h ago)\n  | AskUserQuestion\n  | Answer it in the terminal: it is shown there.\n" +
+		"claude-web asks: " + bridge.VisibleExact("Which"+hidden) + "   (3 h ago)\n  | a\n  | b\n  bridge answer q-1\n" +
+		"codex-job-1 has changes for you   (2 h ago)\n  It has finished. Its changes stay in its worktree until you apply, keep or discard them.\n  bridge finish codex-job-1\n" +
+		"codex has not read 1 message   (1 h ago)\n  It is idle; give it a turn, and it reads.\n"
+	if diff := cmp.Diff(want, needs.Text(list, now)); diff != "" {
+		t.Error(diff)
+	}
+	if got := needs.Text(nil, now); got != "Nothing needs you.\n" {
+		t.Errorf("an empty list is %q", got)
+	}
+	if offers := list[2].Offers(); !strings.Contains(offers, "1 4777") || list[3].Offers() != "" {
+		t.Errorf("it offers %q and %q", offers, list[3].Offers())
+	}
+	counts := map[needs.Sort]int{needs.Storage: 1, needs.Approval: 3, needs.Question: 1, needs.JobReview: 1, needs.Mail: 1}
+	if diff := cmp.Diff(counts, needs.Counts(list)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNED_01_TheListSaysHowLongIsLeft(t *testing.T) {
+	list := needs.List(needs.Facts{Approvals: []job.Approval{asked("a-1", "codex-job-1", 9*time.Minute)}, Jobs: []needs.JobFact{{Name: "codex-job-1"}}}, now)
+	if got := needs.Text(list, now); !strings.HasPrefix(got, "codex-job-1 asks for permission   (1 min ago, 9 min left)\n") {
+		t.Errorf("it says %s", got)
+	}
+}

@@ -265,3 +265,46 @@ func TestNED_02_AQuestionOfAModelsIsNotMerelyAllowed(t *testing.T) {
 		t.Errorf("what is only told is answered: %v", err)
 	}
 }
+
+func TestNED_02_WhatIsPickedByACommandIsAnAnswer(t *testing.T) {
+	choice := []bridge.Choice{{Question: "Which port?", Options: []bridge.ChoiceOption{{Label: "4777"}, {Label: "4778"}}}}
+	second, third := []job.Pick{{Option: "2"}}, []job.Pick{{Option: "3"}}
+	for _, tt := range []struct {
+		name   string
+		change func(*prompt.Prompt)
+		picks  []job.Pick
+		want   [][]string
+		code   bridge.Code
+	}{
+		{"an option", func(*prompt.Prompt) {}, second, [][]string{{"4778"}}, ""},
+		{"no such option", func(*prompt.Prompt) {}, third, nil, bridge.Invalid},
+		{"one that only its terminal can answer", func(p *prompt.Prompt) { p.OnlyTold = "it is shown there" }, third, nil, bridge.Conflict},
+		{"one that was answered at its terminal", func(p *prompt.Prompt) { p.See(prompt.Allowed) }, third, nil, bridge.Conflict},
+	} {
+		p := asked()
+		p.Choices = choice
+		tt.change(&p)
+		before := p
+		err := p.Pick("page", tt.picks, noon)
+		if bridge.CodeOf(err) != tt.code {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.code)
+		}
+		if len(p.Answers) != len(tt.want) || err == nil && !slices.Equal(p.Answers[0], tt.want[0]) {
+			t.Errorf("%s: the answers are %q", tt.name, p.Answers)
+		}
+		if err != nil && p.State != before.State {
+			t.Errorf("%s: it is %s, and was %s", tt.name, p.State, before.State)
+		}
+	}
+}
+
+func TestNED_02_HowAPromptEndedIsSaidInWords(t *testing.T) {
+	said := map[string]bool{}
+	for _, how := range []prompt.Elsewhere{prompt.WasAllowed, prompt.WasRefused, prompt.WasAnswered, prompt.WasStopped, prompt.WasGone, prompt.WasUnheld, prompt.WasUnclear, ""} {
+		words := prompt.Words(how)
+		if words == "" || said[words] {
+			t.Errorf("%q says %q, as another does", how, words)
+		}
+		said[words] = true
+	}
+}

@@ -128,3 +128,44 @@ func TestNED_03_TheFirstAnswerWins(t *testing.T) {
 		}
 	}
 }
+
+func TestNED_03_ARefusedOptionIsNamedAsPeopleCount(t *testing.T) {
+	for _, tt := range []struct {
+		second question.Option
+		names  string
+	}{
+		{question.Option{ID: "7", Label: "b", Consequence: "x"}, "option 2:"},
+		{question.Option{Label: "b\nc", Consequence: "x"}, "the label of option 2"},
+		{question.Option{Label: "b", Consequence: "a\xff"}, "the consequence of option 2"},
+	} {
+		asks := question.Args{Title: "t", Options: append(options("a"), tt.second)}
+		if err := asks.Check(); err == nil || !strings.Contains(err.Error(), tt.names) {
+			t.Errorf("%+v: %v, want %q", tt.second, err, tt.names)
+		}
+	}
+}
+
+func TestNED_03_AQuestionEndsOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		of   question.Question
+		says string // "" where it ends
+	}{
+		{"open", question.Question{State: question.Open}, ""},
+		{"answered", question.Question{State: question.Answered, EndedAt: 1, Answer: &question.Answer{Text: "no"}}, "it was answered already: no"},
+		{"taken back", question.Question{State: question.Cancelled, EndedAt: 1}, "its asker has taken it back: this did nothing"},
+		{"asked anew", question.Question{State: question.Superseded, EndedAt: 1}, "its asker has asked anew: this did nothing"},
+	} {
+		before := tt.of.State
+		err := tt.of.End(question.Cancelled, 9)
+		switch {
+		case tt.says == "" && (err != nil || tt.of.State != question.Cancelled || tt.of.EndedAt != 9):
+			t.Errorf("%s: %v, %+v", tt.name, err, tt.of)
+		case tt.says != "" && (bridge.CodeOf(err) != bridge.Conflict || !strings.Contains(err.Error(), tt.says) || tt.of.State != before || tt.of.EndedAt != 1):
+			t.Errorf("%s: %v, %+v", tt.name, err, tt.of)
+		}
+	}
+	if thread, message := question.Conversation("q-1"), question.MessageID("q-1"); thread != "question-q-1" || message != "question-answer-q-1" {
+		t.Errorf("the answer is %q in %q", message, thread)
+	}
+}

@@ -264,3 +264,48 @@ func FuzzManifest(f *testing.F) {
 		}
 	})
 }
+
+func TestRMT_20_LimitsOfFilesAtTheirBounds(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		of   Files
+		ok   bool
+	}{
+		{"none", Files{}, true},
+		{"a negative size", Files{MaxBytes: -1}, false},
+		{"a negative number", Files{MaxEntries: -1}, false},
+		{"fewer than none at once", Files{AtOnce: -1}, false},
+		{"the most entries", Files{MaxBytes: 1, MaxEntries: 4096, AtOnce: 1}, true},
+		{"one more", Files{MaxEntries: 4097}, false},
+	} {
+		if err := tt.of.Check(); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*FileOffer)
+		ok     bool
+	}{
+		{"the least", func(*FileOffer) {}, true},
+		{"the most", func(o *FileOffer) { o.Bytes, o.ManifestBytes = usualTotal, maxManifestBytes }, true},
+		{"no entry", func(o *FileOffer) { o.Entries = 0 }, false},
+		{"a negative size", func(o *FileOffer) { o.Bytes = -1 }, false},
+		{"a byte too many", func(o *FileOffer) { o.Bytes = usualTotal + 1 }, false},
+		{"no manifest", func(o *FileOffer) { o.ManifestBytes = 0 }, false},
+		{"a manifest that is too long", func(o *FileOffer) { o.ManifestBytes = maxManifestBytes + 1 }, false},
+		{"no checksum", func(o *FileOffer) { o.SHA256 = "" }, false},
+	} {
+		offer := FileOffer{Entries: 1, ManifestBytes: 1, SHA256: someSum}
+		tt.change(&offer)
+		if got := offer.isProper(); got != tt.ok {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+	for bytes, ok := range map[int64]bool{0: true, usualTotal: true, usualTotal + 1: false, -1: false} {
+		m := Manifest{Files: []FileEntry{{Path: "a", Bytes: bytes, SHA256: someSum}}}
+		if _, err := m.Encode(); (err == nil) != ok {
+			t.Errorf("a file of %d bytes: %v", bytes, err)
+		}
+	}
+}

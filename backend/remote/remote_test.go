@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +45,7 @@ func TestRMT_05_OnlyFourOperationsAndTheirMembers(t *testing.T) {
 		{"a member of another operation", `{"op":"state","job":"codex-job-0011aabb","reason":"r"}`, "another operation"},
 		{"no name of a job", `{"op":"state","job":"../x"}`, "not the name of a job"},
 		{"send_to", `{` + spawn + `,"args":{"prompt":"p","cwd":"/x","send_to":["api"]}}`, "send_to"},
+		{"a third PC", `{` + spawn + `,"args":{"prompt":"p","cwd":"/x","host":"lab"}}`, "not on a third one"},
 		{"no folder", `{` + spawn + `,"args":{"prompt":"p"}}`, "cwd"},
 		{"a relative folder", `{` + spawn + `,"args":{"prompt":"p","cwd":"x"}}`, "cwd"},
 		{"an executable", `{` + spawn + `,"args":{"prompt":"p","cwd":"/x","bin":"/bin/sh"}}`, "bin"},
@@ -323,6 +326,9 @@ func TestRMT_05_WhatIsReadGoesInFramesOfItsOwn(t *testing.T) {
 		`{"op":"log","job":"../../etc/passwd"}`:                 {false, false},
 		`{"op":"log",` + job + `,"cancel":true}`:                {false, false},
 		`{"op":"state",` + job + `,"from":7}`:                   {false, false},
+		`{"op":"result",` + job + `,"result":1}`:                {false, true},
+		`{"op":"result",` + job + `,"result":0}`:                {false, false},
+		`{"op":"result",` + job + `,"result":1,"from":-1}`:      {false, false},
 		`{"op":"control",` + job + `,"result":1}`:               {true, false},
 		`{"op":"control",` + job + `,"result":-1}`:              {false, false},
 		`{"op":"control",` + job + `,"result":1,"id":"m"}`:      {false, false},
@@ -367,11 +373,73 @@ func FuzzParse(f *testing.F) {
 
 func TestRMT_01_RefusedNames(t *testing.T) {
 	for name, want := range map[string]bool{
-		"laptop": true, "my-pc_2.home": true, strings.Repeat("x", 40): true,
+		"laptop": true, "my-pc_2.home": true, "a": true, "z": true, "A": true, "Z": true, "0": true, "9": true, "`": false, "{": false, "@": false, "[": false, ":": false, strings.Repeat("x", 40): true,
 		"": false, strings.Repeat("x", 41): false, "a/b": false, ".hidden": false, "-x": false, "é": false, "a b": false, "a\n": false,
 	} {
 		if err := CheckName(name); (err == nil) != want {
 			t.Errorf("%q: %v", name, err)
 		}
+	}
+}
+
+func TestRMT_09_AFolderIsSpelledPlainly(t *testing.T) {
+	root := filepath.VolumeName(t.TempDir()) + string(filepath.Separator)
+	for path, ok := range map[string]bool{
+		root + "a b": true, root + "a~": true, root + "a..b": true, root + "a\x1fb": false, root + "a\x7fb": false, root + "a\nb": false, filepath.Join("a", "b"): false, "": false,
+		root + "a" + string(filepath.Separator) + "..": false,
+	} {
+		if err := checkSpelling(path); (err == nil) != ok {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+func TestRMT_16_OpenApprovalsAreToldFirst(t *testing.T) {
+	var all []job.Approval
+	for i := range 2 * maxApprovals {
+		state := job.ApprovalApplied
+		if i%4 == 0 {
+			state = job.ApprovalAsked
+		}
+		all = append(all, job.Approval{ID: fmt.Sprint(i), State: state, AskedAt: job.Millis(i)})
+	}
+	told := openFirst(all)
+	if len(told) != maxApprovals || all[0].ID != "0" {
+		t.Fatalf("%d are told, of a list that begins with %s", len(told), all[0].ID)
+	}
+	open := maxApprovals / 2 // every fourth of twice as many
+	for i, a := range told {
+		if isOpen := a.State == job.ApprovalAsked; isOpen != (i < open) {
+			t.Errorf("place %d has %s, which is open: %t", i, a.ID, isOpen)
+		}
+		if i > 0 && i != open && a.AskedAt > told[i-1].AskedAt {
+			t.Errorf("place %d has %s, asked after the one before it", i, a.ID)
+		}
+	}
+	if few := openFirst(all[:3]); len(few) != 3 {
+		t.Errorf("of three, %d are told", len(few))
+	}
+}
+
+func TestRMT_04_APayloadFitsAFrame(t *testing.T) {
+	of := func(size int) payload {
+		return payload{Kind: "request", Request: json.RawMessage(`"` + strings.Repeat("x", size) + `"`)}
+	}
+	empty, err := encode(of(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := maxPayloadBytes - len(empty)
+	for size, code := range map[int]bridge.Code{room: "", room + 1: bridge.TooLarge} {
+		if data, err := encode(of(size)); bridge.CodeOf(err) != code {
+			t.Errorf("%d bytes: %v", len(data), err)
+		}
+	}
+}
+
+func TestRMT_06_AnAgentOfOnesOwnIsInNoPolicy(t *testing.T) {
+	kinds := Agents()
+	if slices.Contains(kinds, job.ACP) || len(kinds) != len(job.Kinds())-1 {
+		t.Errorf("a policy can allow %q", kinds)
 	}
 }

@@ -342,3 +342,74 @@ func TestNED_04_ACommandInAShellsLineIsAllowedAsItWasSeen(t *testing.T) {
 		t.Error("any command of a shell is allowed by its first words")
 	}
 }
+
+func TestNED_04_ThePrefixHasTwentyWordsAndTheEndAYearAtMost(t *testing.T) {
+	long := "go test" + strings.Repeat(" ./x", 20)
+	for _, tt := range []struct {
+		name string
+		wish Wish
+		made bool
+	}{
+		{"twenty words", Wish{Match: Prefix, Words: strings.Fields(long)[:20], Folder: "this"}, true},
+		{"one more", Wish{Match: Prefix, Words: strings.Fields(long)[:21], Folder: "this"}, false},
+		{"366 days", Wish{Match: Exact, Folder: "this", Until: noon.AddDate(0, 0, 366).UnixMilli()}, true},
+		{"a millisecond more", Wish{Match: Exact, Folder: "this", Until: noon.AddDate(0, 0, 366).UnixMilli() + 1}, false},
+	} {
+		if rule, err := New("rule-1", command(long), tt.wish, noon); (err == nil) != tt.made {
+			t.Errorf("%s: %+v, %v", tt.name, rule, err)
+		}
+	}
+}
+
+func TestNED_04_OperandsAreTheWordsThatNobodySpelledOut(t *testing.T) {
+	prefix := Rule{Match: Prefix, Words: []string{"go", "test"}}
+	for _, tt := range []struct {
+		name string
+		rule Rule
+		text string
+		want []string
+	}{
+		{"two", prefix, "go test ./a ./b", []string{"./a", "./b"}},
+		{"none", prefix, "go test", []string{}},
+		{"fewer words than the rule", Rule{Match: Prefix, Words: []string{"go", "test", "./a"}}, "go test", nil},
+		{"an exact rule", Rule{Match: Exact, Words: []string{"go", "test"}}, "go test ./a", nil},
+		{"no plain command", prefix, "go test ./a; ls", nil},
+	} {
+		if got := tt.rule.Operands(command(tt.text)); !slices.Equal(got, tt.want) || (got == nil) != (tt.want == nil) {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestNED_04_ARuleIsSpelledOut(t *testing.T) {
+	until := job.MillisOf(time.Date(2026, 12, 24, 18, 30, 0, 0, time.Local))
+	rules := []Rule{
+		{ID: "rule-1", Agent: bridge.Claude, Kind: "command", Match: Prefix, Words: []string{"go", "test"}, Folder: "/src/api", Uses: 1, LastFor: "jobs/02", Until: until},
+		{ID: "rule-2", Agent: bridge.Codex, Kind: "command", Match: Exact, Text: "make all"},
+		{ID: "rule-3", Agent: bridge.Claude, Kind: "edit", Tool: "Write", Match: Exact, Text: "{}", Folder: "/src", Uses: 2},
+		{ID: "rule-4", Agent: bridge.Claude, Kind: "tool", Match: Exact, Text: "{}"},
+	}
+	const want = `rule-1  claude: commands that begin with "go test", in /src/api
+  used 1 time, last for jobs/02; until 2026-12-24 18:30
+rule-2  codex: exactly the command "make all", in every folder
+  used 0 times
+rule-3  claude: exactly this use of Write, in /src
+  used 2 times
+rule-4  claude: exactly this use of the tool, in every folder
+  used 0 times
+`
+	if got := Text(rules); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if got := Text(nil); got != "You allow nothing from now on: each request is asked.\n" {
+		t.Errorf("without rules: %q", got)
+	}
+}
+
+func TestNED_04_ThePrefixLeavesTwoWordsAtLeast(t *testing.T) {
+	for text, least := range map[string]int{"cat ./a": 2, "cat ./a ./b": 2, "go test -race ./a": 3} {
+		if offer := OfferFor(command(text)); offer.Least != least || !offer.Exact {
+			t.Errorf("%q: %+v, want %d words at least", text, offer, least)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -49,6 +50,8 @@ func TestSnippet(t *testing.T) {
 	for _, tt := range []struct{ name, typed, text, want string }{
 		{"a word in any case", "deploy", "Deploy it; DEPLOY; deployed", "[Deploy] it; [DEPLOY]; deployed"},
 		{"diacritics", "cafe GRÜN", "un Café grün", "un [Café] [grün]"},
+		{"a word that begins with a diacritic, and one that is nothing else", "ecoute e", "Écoute é", "[Écoute] [é]"},
+		{"60 characters before it, the first a space", "here", strings.Repeat("a", 100) + " " + strings.Repeat("b", 58) + " here", "…" + strings.Repeat("b", 58) + " [here]"},
 		{"a phrase", `"the server"`, "server the server\n\n the", "server [the server] the"},
 		{"a dotted word", "main.go", "see main.go or main/go, not main or go", "see [main.go] or [main/go], not main or go"},
 		{"no HTML is made or lost", "b", "<b>&amp;</b>", "<[b]>&amp;</[b]>"},
@@ -87,4 +90,39 @@ func FuzzSearch(f *testing.F) {
 			t.Fatalf("%q is no piece of %q", whole, plain)
 		}
 	})
+}
+
+func TestAKindIsParsed(t *testing.T) {
+	for _, tt := range []struct {
+		raw    string
+		want   []Kind
+		refuse string
+	}{
+		{"", Kinds(), ""}, {"run", []Kind{Run}, ""}, {"message", []Kind{Message}, ""}, {"mail", nil, "kind must be message, decision or run"},
+	} {
+		got, err := ParseKind(tt.raw, Kinds())
+		if !slices.Equal(got, tt.want) || (err == nil) != (tt.refuse == "") || err != nil && !strings.Contains(err.Error(), tt.refuse) {
+			t.Errorf("%q: %v, %v", tt.raw, got, err)
+		}
+	}
+}
+
+func TestAQueryHas32PhrasesAtMost(t *testing.T) {
+	for n, code := range map[int]bridge.Code{maxPhrases: "", maxPhrases + 1: bridge.Invalid} {
+		if _, err := Parse(strings.Repeat("a ", n)); bridge.CodeOf(err) != code {
+			t.Errorf("%d words: %v", n, err)
+		}
+	}
+}
+
+func TestTheLongestPhraseIsMarked(t *testing.T) {
+	for _, typed := range []string{`the "the server"`, `"the server" the`} {
+		q, err := Parse(typed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := shown(q.Snippet("ask the server or the other")); got != "ask [the server] or [the] other" {
+			t.Errorf("%s: %s", typed, got)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"encoding/json"
 	"testing"
 
 	"bridge/backend/bridge"
@@ -77,5 +78,43 @@ func TestACallNamesAKindAndAnID(t *testing.T) {
 		if err := tt.call.Check(); err != nil != (tt.want != "") || err != nil && bridge.CodeOf(err) != tt.want {
 			t.Errorf("%+v: %v, want %q", tt.call, err, tt.want)
 		}
+	}
+}
+
+func TestNED_02_SomeCallsTellOfPromptsAlone(t *testing.T) {
+	for event, want := range map[Event]bool{EventToolFailed: true, EventToolBatch: true, EventTool: false, EventPreTool: false, EventPrompt: false, "": false} {
+		if got := (HookCall{Event: event}).IsOfPromptsOnly(); got != want {
+			t.Errorf("%q tells of prompts alone: %t", event, got)
+		}
+	}
+}
+
+func TestNED_02_ACallIsNamedByItsToolAndItsInput(t *testing.T) {
+	key := func(tool, input string) string { return CallKey(tool, json.RawMessage(input)) }
+	same := key("Bash", `{"command":"make","timeout":5}`)
+	for _, tt := range []struct {
+		name, tool, input string
+		same              bool
+	}{
+		{"the same", "Bash", `{"command":"make","timeout":5}`, true},
+		{"members in another order, with spaces", "Bash", `{ "timeout": 5, "command": "make" }`, true},
+		{"another tool", "Edit", `{"command":"make","timeout":5}`, false},
+		{"another input", "Bash", `{"command":"make","timeout":6}`, false},
+		{"input that is no JSON", "Bash", `{"command":"make"`, false},
+		{"no input", "Bash", "", false},
+	} {
+		got := key(tt.tool, tt.input)
+		if (got == same) != tt.same || len(got) != 32 || got != key(tt.tool, tt.input) {
+			t.Errorf("%s: %q", tt.name, got)
+		}
+	}
+	if a, b := key("Bash", "{a"), key("Bash", "{b"); a == b {
+		t.Error("two inputs that are no JSON have one name")
+	}
+	if got := key("", `{"command":"make"}`); got != "" {
+		t.Errorf("without a tool: %q", got)
+	}
+	if a, b := TextKey("a"), TextKey("b"); a == b || len(a) != 32 || a != TextKey("a") {
+		t.Errorf("texts are named %q and %q", a, b)
 	}
 }

@@ -584,3 +584,57 @@ func TestASessionAsTargetAndAddress(t *testing.T) {
 		t.Errorf("address %+v", got)
 	}
 }
+
+func TestMSG_03_APeerIDOfBeforeIsTheSameSession(t *testing.T) {
+	known := []Known{
+		{ID: "p-old", Name: "a", Kind: bridge.Claude, SessionID: "h"},
+		{ID: "p-kind", Name: "b", Kind: bridge.Codex, SessionID: "h"},
+		{ID: "p-other", Name: "c", Kind: bridge.Claude, SessionID: "h-2"},
+		{ID: "p-unknown", Name: "d", Kind: bridge.Claude},
+	}
+	r := NewRoster(known)
+	s := &Session{ID: "p-now", Kind: bridge.Claude, SessionID: "h"}
+	fresh := &Session{ID: "p-fresh", Kind: bridge.Claude}
+	for _, tt := range []struct {
+		of   *Session
+		id   string
+		want bool
+	}{
+		{s, "p-now", true},
+		{s, "p-old", true},
+		{s, "p-kind", false},
+		{s, "p-other", false},
+		{s, "p-unknown", false},
+		{s, "p-nobody", false},
+		{fresh, "p-fresh", true},
+		{fresh, "p-unknown", false},
+		{fresh, "p-nobody", false},
+	} {
+		if got := r.SameSession(tt.of, tt.id); got != tt.want {
+			t.Errorf("%s is %s: %t", tt.id, tt.of.ID, got)
+		}
+	}
+}
+
+func TestDEC_05_AWordMayNameOneSessionAtMost(t *testing.T) {
+	r, _ := joined(nil, Session{ID: "p-1", Name: "p-2", Kind: bridge.Claude}, Session{ID: "p-2", Name: "web", Kind: bridge.Codex})
+	for _, tt := range []struct {
+		words []string
+		code  bridge.Code
+	}{
+		{nil, ""}, {[]string{"web", "p-1"}, ""}, {[]string{"nobody-yet"}, ""}, {[]string{"web", "p-2"}, bridge.Ambiguous},
+	} {
+		if err := r.CheckWords(tt.words...); bridge.CodeOf(err) != tt.code {
+			t.Errorf("%q: %v, want %q", tt.words, err, tt.code)
+		}
+	}
+}
+
+func TestMSG_03_ALiveSessionIsRenamed(t *testing.T) {
+	r, live := joined(nil, Session{ID: "p-1", Name: "api", Kind: bridge.Claude}, Session{ID: "p-2", Name: "web", Kind: bridge.Claude})
+	r.Rename(live["p-1"], "shop")
+	r.Rename(live["p-2"], "shop")
+	if live["p-1"].Name != "shop" || live["p-2"].Name != "shop-2" {
+		t.Errorf("they are called %q and %q", live["p-1"].Name, live["p-2"].Name)
+	}
+}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"crypto/ecdh"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"crypto/sha512"
 	"crypto/x509"
+	"encoding/hex"
 	"slices"
 	"testing"
 
@@ -96,5 +98,48 @@ func TestHUB_02_WhatIsNoKeyIsRefused(t *testing.T) {
 		if _, _, err := Parse(text); bridge.CodeOf(err) != bridge.Invalid {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestHUB_02_AWrittenKeyIsThatOfItsPC(t *testing.T) {
+	_, key := newKey(t)
+	_, other := newKey(t)
+	id := func(key []byte) string { sum := sha256.Sum256(key); return hex.EncodeToString(sum[:]) }
+	for _, tt := range []struct {
+		name, id, text string
+		is             bool
+	}{
+		{"its own", id(key), Text(key), true}, {"another's", id(other), Text(key), false}, {"no base64", id(key), Text(key) + "!", false},
+	} {
+		got, is := KeyOf(tt.id, tt.text)
+		if is != tt.is || is && !bytes.Equal(got, key[:len(got)]) {
+			t.Errorf("%s: %t", tt.name, is)
+		}
+	}
+}
+
+func TestHUB_02_ABoxOfNothingIsOpenedUnderItsSubjectAlone(t *testing.T) {
+	mine, key := newKey(t)
+	empty, err := Seal(key, "subject", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opened, err := Open(mine, "subject", empty); err != nil || len(opened) != 0 {
+		t.Errorf("a box of nothing opens as %q, %v", opened, err)
+	}
+	if opened, err := Open(mine, "another", empty); bridge.CodeOf(err) != bridge.Invalid {
+		t.Errorf("under another subject it opens as %q, %v", opened, err)
+	}
+}
+
+func TestHUB_02_AKeyBeyondTheFieldIsRefused(t *testing.T) {
+	prime := bytes.Repeat([]byte{0xff}, ed25519.PublicKeySize) // 2^255 - 19, the least number that is no element
+	prime[0], prime[31] = 0xed, 0x7f
+	key, err := x509.MarshalPKIXPublicKey(ed25519.PublicKey(prime))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Seal(key, "subject", nil); bridge.CodeOf(err) != bridge.Invalid {
+		t.Errorf("it is sealed to: %v", err)
 	}
 }

@@ -258,6 +258,51 @@ func TestHUB_01_ARosterIsOfOneTeam(t *testing.T) {
 	}
 }
 
+func TestHUB_01_SettingsAtTheirBounds(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end() // what is not refused fails before it reaches a server
+	for name, tt := range map[string]struct {
+		change  func(*crew.Settings)
+		refused bool
+	}{
+		"the least room":  {func(set *crew.Settings) { set.MaxBytes = 64 << 20 }, false},
+		"a byte less":     {func(set *crew.Settings) { set.MaxBytes = 64<<20 - 1 }, true},
+		"five nodes":      {func(set *crew.Settings) { set.Replicas = 5 }, false},
+		"six nodes":       {func(set *crew.Settings) { set.Replicas = 6 }, true},
+		"fewer than none": {func(set *crew.Settings) { set.Replicas = -1 }, true},
+	} {
+		set := crew.Settings{Team: "crew", URLs: []string{"nats://127.0.0.1:1"}, MaxBytes: 1 << 30, Replicas: 1}
+		if pair, err := nkeys.CreateUser(); err != nil {
+			t.Fatal(err)
+		} else if seed, err := pair.Seed(); err != nil {
+			t.Fatal(err)
+		} else {
+			set.Access.Creds = string(seed)
+		}
+		tt.change(&set)
+		_, err := crew.Init(ended, t.TempDir(), set, clock)
+		if err == nil || (bridge.CodeOf(err) == bridge.Invalid) != tt.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestHUB_01_ARosterThatCannotBeReadIsLeftAsItIs(t *testing.T) {
+	for text, code := range map[string]bridge.Code{`{"version":99}`: bridge.Unsupported, `{"version":0}`: bridge.Unsupported, `{`: bridge.Storage} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "roster.json")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := crew.Open(t.Context(), dir, clock); bridge.CodeOf(err) != code {
+			t.Errorf("%s: %v, want %s", text, err, code)
+		}
+		if after, err := os.ReadFile(file); err != nil || string(after) != text {
+			t.Errorf("%s: it is %s, %v", text, after, err)
+		}
+	}
+}
+
 // TestHUB_07_WhatSeveralNodesKeepIsOnTheirDisks: presence, too, and a bucket of an earlier
 // hub gives way to it.
 func TestHUB_07_WhatSeveralNodesKeepIsOnTheirDisks(t *testing.T) {

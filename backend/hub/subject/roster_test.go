@@ -104,3 +104,16 @@ func TestHUB_03_APCIsFoundByNameOrByTheBeginningOfItsIdentity(t *testing.T) {
 		}
 	}
 }
+
+func TestHUB_02_AnEntryNamesItsKey(t *testing.T) {
+	hub, sign := sealer(t)
+	data, err := Seal(sign, "at", 1, []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{string(data): hub, "{": "", `{"body":"e30="}`: "", "": ""} {
+		if got := SealedBy([]byte(text)); got != want {
+			t.Errorf("%.40s is sealed by %q, want %q", text, got, want)
+		}
+	}
+}

@@ -258,3 +258,44 @@ func TestHUB_08_TheHubsWordNamesTheLastOneOfThePC(t *testing.T) {
 		}
 	}
 }
+
+func TestHUB_02_ATeamsNameAtItsBounds(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"a": true, "z": true, "0": true, "9": true, "a-z": true, strings.Repeat("t", MaxTeamChars): true, strings.Repeat("t", MaxTeamChars+1): false,
+		"`": false, "{": false, "/": false, ":": false, "-a": false, "a-": false, "": false,
+	} {
+		if err := CheckTeam(name); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestHUB_02_AForeignTextIsQuotedInPart(t *testing.T) {
+	for size, cut := range map[int]bool{200: false, 201: true} {
+		if got := shown(strings.Repeat("x", size)); strings.Contains(got, "...") != cut || len(got) != 202+map[bool]int{true: 3}[cut] {
+			t.Errorf("of %d bytes %d are shown", size, len(got))
+		}
+	}
+}
+
+func TestHUB_02_AProofHasANumber(t *testing.T) {
+	right := Proof{Key: []byte("key"), Signature: make([]byte, ed25519.SignatureSize), Number: 1}
+	for _, tt := range []struct {
+		name   string
+		change func(*Proof)
+		ok     bool
+	}{
+		{"right", func(*Proof) {}, true},
+		{"number 0", func(p *Proof) { p.Number = 0 }, false},
+		{"a negative number", func(p *Proof) { p.Number = -1 }, false},
+		{"no key", func(p *Proof) { p.Key = nil }, false},
+		{"a short signature", func(p *Proof) { p.Signature = p.Signature[1:] }, false},
+	} {
+		p := right
+		tt.change(&p)
+		headers := p.Headers()
+		if got, err := ParseProof(func(name string) string { return headers[name] }); (err == nil) != tt.ok {
+			t.Errorf("%s: %+v, %v", tt.name, got, err)
+		}
+	}
+}

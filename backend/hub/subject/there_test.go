@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"bridge/backend/bridge"
 )
 
 func TestHUB_08_LinesTravelAsTheyAre(t *testing.T) {
@@ -66,4 +68,38 @@ func FuzzHUB_08_ParseTold(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestHUB_08_ALineIsReadToItsLastByte(t *testing.T) {
+	line := Line{PC: anna, Name: "anna", Number: 1, Word: []byte{}, Key: []byte{}, Signature: []byte("s")}
+	data, err := line.Append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told, err := ParseTold(EncodeTold(time.UnixMilli(1), false, data)); err != nil || len(told.Lines) != 1 || string(told.Lines[0].Signature) != "s" {
+		t.Errorf("the whole is %+v, %v", told, err)
+	}
+	for _, short := range [][]byte{nil, {toldVersion}, {toldVersion + 1, 0, 0}} {
+		if told, err := ParseTold(short); err == nil {
+			t.Errorf("%v was read as %+v", short, told)
+		}
+	}
+	if told, err := ParseTold([]byte{toldVersion, 0, 2}); err != nil || told.Now != 1 || len(told.Lines) != 0 {
+		t.Errorf("no lines: %+v, %v", told, err)
+	}
+	if _, err := ParseTold([]byte{toldVersion, 0}); bridge.CodeOf(err) != bridge.Invalid {
+		t.Errorf("a head without a time: %v", err)
+	}
+	r := reader{}
+	if part := r.part(); len(part) != 0 || !r.short {
+		t.Errorf("a part of nothing: %q, short %t", part, r.short)
+	}
+	r = reader{rest: []byte{2, 'a', 'b'}}
+	if part := r.part(); string(part) != "ab" || r.short || len(r.rest) != 0 {
+		t.Errorf("a part that is all there is: %q, short %t", part, r.short)
+	}
+	r = reader{rest: []byte{0}}
+	if part := r.part(); len(part) != 0 || r.short {
+		t.Errorf("an empty part: %q, short %t", part, r.short)
+	}
 }

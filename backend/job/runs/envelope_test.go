@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"bridge/backend/bridge"
 	"bridge/backend/job"
 )
 
@@ -135,5 +136,25 @@ func TestJOB_08_TheMessageOfAWorktreeJobSaysHowToLandIt(t *testing.T) {
 		if body := envelope.Body("/e"); !strings.Contains(body, part) {
 			t.Errorf("%q is not in %q", part, body)
 		}
+	}
+}
+
+func TestJOB_04_AResultOfExactlyAMessageIsWhole(t *testing.T) {
+	room := bridge.MaxBodyChars - utf8.RuneCountInString("codex-job-00000001 has finished.\n\n")
+	for chars, whole := range map[int]bool{room: true, room + 1: false} {
+		result := strings.Repeat("ä", chars)
+		body := NewEnvelope(named(1), 1, answered, result, Evidence{}, noon).Body("/e.json")
+		if strings.HasSuffix(body, "finished.\n\n"+result) != whole || utf8.RuneCountInString(body) > bridge.MaxBodyChars {
+			t.Errorf("%d characters: %d in the message, that begins %.80q", chars, utf8.RuneCountInString(body), body)
+		}
+	}
+}
+
+func TestMSG_06_WordsThatMayNotHaveBeenHeardAreRepeated(t *testing.T) {
+	if got := UnclearBody(nil); got != "" {
+		t.Errorf("none: %q", got)
+	}
+	if got := UnclearBody([]string{"stop", "go on"}); !strings.HasSuffix(got, "said again:\n\nstop\n\ngo on") {
+		t.Errorf("two: %q", got)
 	}
 }

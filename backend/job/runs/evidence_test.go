@@ -15,6 +15,7 @@ func TestJOB_15_TheMessageSaysWhatTheRunnerSaw(t *testing.T) {
 		},
 		"It ran no commands and changed no files; 999 tokens, 7 s.":                {Base: "b", Tokens: 999, DurationMs: 7_000},
 		"It ran 1 command and changed 1 file; 1,234,567 tokens, under $0.01, 0 s.": {Base: "b", Files: make([]Changed, 1), Commands: []Command{{Exit: &well}}, Tokens: 1_234_567, CostUSD: 0.004, DurationMs: 1},
+		"It ran no commands and changed no files; $0.01, 0 s.":                     {Base: "b", CostUSD: 0.01, DurationMs: 1},
 		"It ran 2 commands, 2 failed; 0 s.":                                        {Commands: []Command{{Exit: &failed}, {Exit: &failed}}, DurationMs: 20},
 	} {
 		for _, outcome := range []job.Outcome{answered, {State: job.Failed, Ended: job.EndEmpty}, {State: job.Cancelled, Ended: job.EndedCancelled}} {

@@ -55,3 +55,13 @@ func TestRunnerFiles(t *testing.T) {
 		t.Error("the state of another job was accepted")
 	}
 }
+
+func TestJOB_05_TheStateIsThatOfTheJobAndOfARun(t *testing.T) {
+	for text, ok := range map[string]bool{
+		`{"job":"codex-job-00000001","run":1}`: true, `{"job":"codex-job-00000001","run":0}`: false, `{"job":"codex-job-00000001","run":-1}`: false, `{"job":"codex-job-00000002","run":1}`: false, `{`: false,
+	} {
+		if state, err := DecodeState([]byte(text), named(1)); (err == nil) != ok {
+			t.Errorf("%s: %+v, %v", text, state, err)
+		}
+	}
+}
