@@ -50,7 +50,7 @@ func (l *link) run(ctx context.Context) {
 	reconnector := &ipc.Reconnector{
 		Target: target,
 		Hello:  ipc.Hello{Role: api.RoleDashboard, PID: os.Getpid(), Version: l.opts.Version},
-		Start:  func() (<-chan struct{}, error) { return l.startBroker(ctx) },
+		Start:  func(context.Context) (<-chan struct{}, error) { return l.startBroker(ctx) },
 		Joined: l.joined,
 		Event:  func(ipc.Event) { l.changed() },
 	}

@@ -78,7 +78,7 @@ func besideOr(name, program string) string {
 func (a *App) startBackground(home config.Home) ipc.Starter {
 	console, err := proc.ProgramOr("")
 	if err != nil {
-		return func() (<-chan struct{}, error) { return nil, err }
+		return func(context.Context) (<-chan struct{}, error) { return nil, err }
 	}
 	return worker.Program{Home: home, Getenv: a.Getenv, Console: console, CheckHome: a.checkHome}.StartBroker()
 }

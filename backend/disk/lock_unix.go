@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile opens the file and locks it. It fails with [errors.ErrUnsupported] where there
-// are no locks.
-func lockFile(path string) (*FileLock, error) {
-	file, err := os.Open(path)
+// lockFile opens the file with the flags and locks it. It fails with [ErrLocked] while
+// somebody else holds the lock, and with [errors.ErrUnsupported] where there are no locks.
+func lockFile(path string, flags int) (*FileLock, error) {
+	file, err := os.OpenFile(path, flags, PrivateFile)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func IsLocked(path string) (bool, error) {
 	}
 	defer file.Close()
 	err = flock(file, unix.LOCK_SH) // of two that look at once neither sees the other
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	if errors.Is(err, ErrLocked) {
 		return true, nil
 	}
 	return false, err
@@ -44,6 +44,8 @@ func flock(file *os.File, how int) error {
 		err := unix.Flock(int(file.Fd()), how|unix.LOCK_NB)
 		switch {
 		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return fmt.Errorf("%w: %w", ErrLocked, err)
 		case errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EINVAL):
 			return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 		default:

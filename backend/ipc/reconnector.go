@@ -29,14 +29,16 @@ type Reconnector struct {
 	failure error         // why there is no connection
 }
 
-// Starter starts a background broker and returns a channel that is closed when
-// that broker has ended. A second broker started at the same moment does no
-// harm: the election lock sends it home.
-type Starter func() (ended <-chan struct{}, err error)
+// Starter starts a background broker, or leaves the start to a process that does so at
+// this moment. It returns a channel that is closed when that start has ended: the started
+// broker is gone, or the other process has what it wanted. ctx ends when the caller is
+// connected or gives up. A second broker started at the same moment does no harm: the
+// election lock keeps it from serving.
+type Starter func(ctx context.Context) (ended <-chan struct{}, err error)
 
 const (
-	// takeoverJitter spreads the sessions that lose their broker together, so
-	// that the first to start another is mostly the only one.
+	// takeoverJitter spreads the sessions that lose their broker together: most
+	// that come after the first then find its broker, or wait for its start.
 	takeoverJitter = 120 * time.Millisecond
 	// startPatience is how long a broker that was just started may take.
 	startPatience = 5 * time.Second
@@ -121,7 +123,7 @@ func DialOrStart(ctx context.Context, target Target, hello Hello, start Starter)
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	for range startsAtOnce {
-		ended, startErr := start()
+		ended, startErr := start(ctx)
 		if startErr != nil {
 			return nil, startErr
 		}

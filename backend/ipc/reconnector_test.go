@@ -123,7 +123,7 @@ func TestMSG_01_StartsABrokerOnceWhereNoneRuns(t *testing.T) {
 	var started *running
 	link := &Reconnector{
 		Target: Target{Socket: socket, Token: secret}, Hello: Hello{Role: api.RoleSession},
-		Start: func() (<-chan struct{}, error) {
+		Start: func(context.Context) (<-chan struct{}, error) {
 			starts.Add(1)
 			started = serve(t, socket, newFake())
 			return make(chan struct{}), nil
@@ -153,11 +153,11 @@ func TestTheReconnectorTellsWhyThereIsNoBroker(t *testing.T) {
 		link *Reconnector
 		code bridge.Code
 	}{
-		{"it cannot be started", &Reconnector{Target: Target{Socket: newSocket(t)}, Start: func() (<-chan struct{}, error) { return nil, full }}, bridge.Storage},
+		{"it cannot be started", &Reconnector{Target: Target{Socket: newSocket(t)}, Start: func(context.Context) (<-chan struct{}, error) { return nil, full }}, bridge.Storage},
 		{"nobody starts one", &Reconnector{Target: Target{Socket: newSocket(t)}}, bridge.Unavailable},
 		{"it belongs to another home", &Reconnector{
 			Target: Target{Socket: listening.target.Socket, Token: "wrong"},
-			Start: func() (<-chan struct{}, error) {
+			Start: func(context.Context) (<-chan struct{}, error) {
 				t.Error("a broker that refuses us is no reason to start one")
 				return nil, full
 			},
@@ -265,7 +265,7 @@ func TestDialPatientlyWaitsForABrokerThatStarts(t *testing.T) {
 func TestMSG_01_AStartedBrokerThatEndsIsStartedAgain(t *testing.T) {
 	socket := newSocket(t)
 	var starts atomic.Int64
-	start := func() (<-chan struct{}, error) {
+	start := func(context.Context) (<-chan struct{}, error) {
 		if starts.Add(1) > 1 {
 			serve(t, socket, newFake())
 			return make(chan struct{}), nil

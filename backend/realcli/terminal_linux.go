@@ -221,12 +221,16 @@ func (t *Terminal) Type(text string) error {
 	return nil
 }
 
-// submitEvery is how soon Return is pressed again.
-const submitEvery = 500 * time.Millisecond
+const (
+	// submitAfter is how long Prompt waits before Return: a CLI takes one that follows
+	// typed text more closely as a part of a paste.
+	submitAfter = 200 * time.Millisecond
+	// submitEvery is how soon Return is pressed again: only long after a slow CLI would
+	// have taken the first one, or it takes the line twice.
+	submitEvery = 5 * time.Second
+)
 
-// Prompt types one line and submits it. A CLI may take an Enter that follows
-// typed text too closely as a part of a paste, so it is pressed until the model
-// is asked: that is when the prompt counts.
+// Prompt types one line and submits it: it presses Return until the model is asked.
 func (t *Terminal) Prompt(ctx context.Context, line string) error {
 	if err := t.Type(line); err != nil {
 		return err
@@ -241,6 +245,7 @@ func (t *Terminal) Prompt(ctx context.Context, line string) error {
 		})
 		asked <- err
 	}()
+	time.Sleep(submitAfter) // no screen shows that a paste is over
 	again := time.NewTicker(submitEvery)
 	defer again.Stop()
 	for {

@@ -23,8 +23,6 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/ipc"
 	"bridge/backend/proc"
-	"bridge/backend/sandbox"
-	"bridge/backend/shellenv"
 )
 
 // The names of the programs.
@@ -145,30 +143,4 @@ func JobTarget(home config.Home) ipc.Target {
 		target.Token = string(token)
 	}
 	return target
-}
-
-// StartBroker starts a broker that outlives this process. Where none can
-// run, it says why and starts nothing; nor is one started in a demo's home, which goes
-// away with the demo. Within a delegated job it starts none: the
-// end of the job, which ends all its processes, would end the broker, too.
-func (p Program) StartBroker() ipc.Starter {
-	return func() (<-chan struct{}, error) {
-		if name := p.Getenv(sandbox.JobVariable); name != "" {
-			return nil, bridge.Errorf(bridge.Unavailable, "no broker is running for this home, and %s, a delegated job, starts none", name)
-		}
-		if config.IsDemo(p.Home) {
-			return nil, bridge.Errorf(bridge.Denied, "no broker is running for %s: it is the home of a demo, which has ended", p.Home.Dir())
-		}
-		if err := p.CheckHome(context.Background(), p.Home); err != nil {
-			return nil, err
-		}
-		started, err := proc.StartDetached(proc.Command{
-			Path: p.Console, Args: []string{"serve", "--background", "--home", p.Home.Dir()}, Dir: p.Home.Dir(), LogFile: p.Home.Log() + ".start",
-			Env: shellenv.Broker(os.Environ()), // it serves other projects than this one, too
-		})
-		if err != nil {
-			return nil, bridge.Errorf(bridge.Storage, "a broker could not be started: %w", err)
-		}
-		return started.Done(), nil
-	}
 }

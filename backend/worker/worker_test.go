@@ -86,7 +86,7 @@ func TestMSG_01_AWorkerIsToldWhyNoBrokerStarts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err := p.StartBroker()()
+			_, err := p.StartBroker()(t.Context())
 			if bridge.CodeOf(err) != tt.code || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("it is answered with %v (%s)", err, bridge.CodeOf(err))
 			}
