@@ -33,6 +33,7 @@ func tasks() []task {
 		{"fuzz", "run every fuzz target for a minute; -for DURATION, -keep NUMBER of new inputs, parts of names", runFuzz},
 		{"mutants", "change the rules one operator at a time, and list the changes that no test notices; -workers NUMBER, parts of folders", runMutants},
 		{"promises", "write docs/promises.md, which test holds which requirement, from the names of the tests; -check writes nothing", runPromises},
+		{"docs", "write the generated pages of docs: the reference of commands and tools, and docs/promises.md", runDocs},
 		{"demo", "build and show a throw-away Bridge with scripted sessions; arguments go to `bridge demo`", runDemo},
 		{"pictures", "make the README's pictures of the page, docs/pictures, from the demo", runPictures},
 		{"lint", "check style and mistakes in Go and in the page", runLint},

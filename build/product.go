@@ -191,6 +191,17 @@ func runCross(ctx context.Context, p project, _ []string) error {
 	return nil
 }
 
+// runDocs writes the generated pages of docs.
+func runDocs(ctx context.Context, p project, args []string) error {
+	if len(args) > 0 {
+		return badArgument("docs takes no arguments")
+	}
+	if err := p.goTool(ctx, "run", "./build/reference"); err != nil {
+		return err
+	}
+	return runPromises(ctx, p, nil)
+}
+
 func runDemo(ctx context.Context, p project, args []string) error {
 	if err := buildBridge(ctx, p); err != nil {
 		return err

@@ -59,6 +59,9 @@ func (a *App) Run(ctx context.Context) int {
 	return outcome.Code(err)
 }
 
+// Commands returns the root command with all others below it, for the reference.
+func (a *App) Commands() *cobra.Command { return a.root() }
+
 func (a *App) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "bridge",

@@ -129,9 +129,6 @@ func (h Home) Compat() string { return h.at("compat.db") }
 // BrokerLock is the file whose lock elects the broker (MSG-01).
 func (h Home) BrokerLock() string { return h.at("broker.lock") }
 
-// StartLock returns the path of the file that a process locks while it starts a broker (MSG-01).
-func (h Home) StartLock() string { return h.at("start.lock") }
-
 // ReadJournal is the folder of receipts that no broker has taken in yet.
 func (h Home) ReadJournal() string { return h.at("read-journal") }
 

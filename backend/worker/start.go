@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -38,7 +39,7 @@ func (p Program) StartBroker() ipc.Starter {
 		if config.IsDemo(p.Home) {
 			return nil, bridge.Errorf(bridge.Denied, "no broker is running for %s: it is the home of a demo, which has ended", p.Home.Dir())
 		}
-		lock, err := disk.TryLock(p.Home.StartLock())
+		lock, err := disk.TryLock(p.startLock())
 		if errors.Is(err, disk.ErrLocked) && !tooLong.Swap(false) {
 			return p.otherStart(ctx, &tooLong), nil
 		}
@@ -57,6 +58,9 @@ func (p Program) StartBroker() ipc.Starter {
 		return ended, nil
 	}
 }
+
+// startLock is the file that a process locks while it starts a broker.
+func (p Program) startLock() string { return filepath.Join(p.Home.Dir(), "start.lock") }
 
 // start starts a broker and returns a channel that is closed when it has ended.
 func (p Program) start() (<-chan struct{}, error) {
@@ -82,7 +86,7 @@ func (p Program) otherStart(ctx context.Context, tooLong *atomic.Bool) <-chan st
 		waiting, cancel := context.WithTimeout(ctx, otherStart)
 		defer cancel()
 		for ipc.Pause(waiting, otherStartPoll) {
-			if locked, err := disk.IsLocked(p.Home.StartLock()); err != nil || !locked {
+			if locked, err := disk.IsLocked(p.startLock()); err != nil || !locked {
 				return
 			}
 		}
