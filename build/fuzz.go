@@ -66,32 +66,14 @@ var fuzzFunction = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(\w+ \*testing\.F\)`)
 // findFuzzTargets returns the fuzz targets of the Go code below root whose names contain
 // one of parts, all without parts, in the order of folders and names.
 func findFuzzTargets(root string, parts []string) (targets []fuzzTarget, err error) {
-	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name := entry.Name()
-		if entry.IsDir() {
-			if path != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"node_modules", "testdata", "dist"}, name)) {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(name, "_test.go") {
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		folder, err := filepath.Rel(root, filepath.Dir(path))
+	err = walkTests(root, []string{testEnding}, func(folder, _ string, text []byte) error {
 		for _, found := range fuzzFunction.FindAllSubmatch(text, -1) {
-			target := fuzzTarget{folder: filepath.ToSlash(folder), name: string(found[1])}
+			target := fuzzTarget{folder: folder, name: string(found[1])}
 			if len(parts) == 0 || slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(target.name, part) }) {
 				targets = append(targets, target)
 			}
 		}
-		return err
+		return nil
 	})
 	slices.SortFunc(targets, func(a, b fuzzTarget) int {
 		return cmp.Or(strings.Compare(a.folder, b.folder), strings.Compare(a.name, b.name))

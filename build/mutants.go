@@ -135,17 +135,11 @@ type mutators struct {
 // installGremlins builds gremlins once into .cache/bin, and the program that stands for go
 // while it runs.
 func installGremlins(ctx context.Context, p project) (mutators, error) {
-	dir := p.at(".cache", "bin", "gremlins-"+gremlinsVersion)
-	programs := mutators{gremlins: filepath.Join(dir, executable("gremlins", runtime.GOOS)), goFolder: p.at(".cache", "mutants", "bin")}
-	if _, err := os.Stat(programs.gremlins); err != nil {
-		p.say("building gremlins, once")
-		if err := p.do(ctx, step{
-			env:  []string{"GOBIN=" + dir, withoutC},
-			name: "go", args: []string{"install", gremlinsModule + "@" + gremlinsVersion},
-		}); err != nil {
-			return mutators{}, err
-		}
+	gremlins, err := installTool(ctx, p, "gremlins", gremlinsModule, gremlinsVersion)
+	if err != nil {
+		return mutators{}, err
 	}
+	programs := mutators{gremlins: gremlins, goFolder: p.at(".cache", "mutants", "bin")}
 	realGo, err := exec.LookPath("go")
 	if err == nil {
 		realGo, err = filepath.Abs(realGo)

@@ -29,9 +29,10 @@ const promisesFile = "docs/promises.md"
 
 // areas are the titles of the groups of requirements, by the letters of their rows.
 var areas = map[string]string{
-	"AUT": "authentication of the page", "CHT": "words of the owner to sessions", "DEC": "decisions", "DSK": "desktop app, service and page", "HUB": "teams over a hub",
-	"JOB": "jobs", "MSG": "sessions and messages", "NED": "what needs the owner", "PGE": "page", "PRF": "proof", "RMT": "paired PCs", "RWM": "real people's machines",
-	"SEC": "security", "STO": "storage and backups", "VER": "versions and migrations",
+	"AUT": "authentication of the page", "CAN": "new versions of agents", "CHT": "words of the owner to sessions", "CTX": "context that Bridge uses", "DEC": "decisions",
+	"DOC": "documentation and command line", "DSK": "desktop app, service and page", "HUB": "teams over a hub", "JOB": "jobs", "KND": "kinds of agents",
+	"MSG": "sessions and messages", "NED": "what needs the owner", "PGE": "page", "PRF": "proof", "QUI": "chatter between agents", "RMT": "paired PCs",
+	"RWM": "real people's machines", "SEC": "security", "STO": "storage and backups", "VER": "versions and migrations",
 }
 
 // promise is a test that holds rows of the requirements.
@@ -78,33 +79,12 @@ func withoutCarriageReturns(text []byte) []byte {
 
 // findPromises returns the tests below root that name rows, of Go and of the page.
 func findPromises(root string) (found []promise, err error) {
-	err = filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name := entry.Name()
-		if entry.IsDir() {
-			if file != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"node_modules", "testdata", "dist"}, name)) {
-				return filepath.SkipDir
-			}
-			return nil
-		}
+	err = walkTests(root, []string{testEnding, ".test.ts", ".test.tsx", ".spec.ts"}, func(folder, name string, text []byte) error {
 		read := pagePromisesOf
-		switch {
-		case strings.HasSuffix(name, "_test.go"):
+		if strings.HasSuffix(name, testEnding) {
 			read = goPromises
-		case !strings.HasSuffix(name, ".test.ts") && !strings.HasSuffix(name, ".test.tsx") && !strings.HasSuffix(name, ".spec.ts"):
-			return nil
 		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		folder, err := filepath.Rel(root, filepath.Dir(file))
-		if err != nil {
-			return err
-		}
-		promises, err := read(filepath.ToSlash(folder), text)
+		promises, err := read(folder, text)
 		found = append(found, promises...)
 		return err
 	})
@@ -249,7 +229,7 @@ func promisesPage(found []promise) []byte {
 
 const promisesHead = `# What holds each requirement
 
-Each requirement has a row, such as MSG-06. A test that fails when the requirement is broken has the row in its name.
+Each requirement has a row, such as MSG-06. A test that holds a requirement has the row in its name.
 ` + "`go run ./build promises`" + ` writes this page from these names, and a test fails when the page is stale.
 
 A name in ` + "`this type`" + ` is a Go function without its first letters: ` + "`go test -run MSG_06 ./backend/store`" + ` runs those of a row.

@@ -34,10 +34,10 @@ func runSoak(ctx context.Context, p project, args []string) error {
 	return err
 }
 
-// hoursOfSoak is the variable that tells the soak of a day how long it lasts.
-const hoursOfSoak = "BRIDGE_SOAK_HOURS="
+// hoursEnv tells the soak of a day how many hours it lasts.
+const hoursEnv = "BRIDGE_SOAK_HOURS"
 
-func isHours(entry string) bool { return strings.HasPrefix(entry, hoursOfSoak) }
+func isHours(entry string) bool { return strings.HasPrefix(entry, hoursEnv+"=") }
 
 // soakCall returns the call of go test for the arguments of the task, and the file into
 // which a soak of hours draws its figures. It fails for hours that are no positive number.
@@ -60,7 +60,7 @@ func (p project) soakCall(args []string) (call step, figure string, err error) {
 		return step{}, "", badArgument(fmt.Sprintf("soak %s: -hours takes a number of hours, as 24 or 0.5", strings.Join(args, " ")))
 	}
 	most := time.Duration(hours*float64(time.Hour)) + time.Hour
-	call.env = append(call.env, hoursOfSoak+text, "BRIDGE_SOAK_FIGURE="+figure)
+	call.env = append(call.env, hoursEnv+"="+text, "BRIDGE_SOAK_FIGURE="+figure)
 	call.args = append([]string{"test", "-count=1", "-timeout", most.String(), "-v", "-run=^TestPRF_06_ADay$", "./backend/soak"}, args[:at]...)
 	call.args = append(call.args, rest...)
 	return call, figure, nil

@@ -21,7 +21,7 @@ const (
 
 // runLint checks the Go code, for this system and for Windows, and the page.
 func runLint(ctx context.Context, p project, _ []string) error {
-	linter, err := installLinter(ctx, p)
+	linter, err := installTool(ctx, p, "golangci-lint", golangciModule, golangciVersion)
 	if err != nil {
 		return err
 	}
@@ -37,17 +37,18 @@ func runLint(ctx context.Context, p project, _ []string) error {
 	return p.npm(ctx, "frontend", "run", "lint")
 }
 
-// installLinter builds the linter once into .cache/bin.
-func installLinter(ctx context.Context, p project) (string, error) {
-	dir := p.at(".cache", "bin", "golangci-lint-"+golangciVersion)
-	linter := filepath.Join(dir, executable("golangci-lint", runtime.GOOS))
-	if _, err := os.Stat(linter); err == nil {
-		return linter, nil
+// installTool builds the program of a module once, into a folder of .cache/bin, and returns
+// its path.
+func installTool(ctx context.Context, p project, name, module, version string) (string, error) {
+	dir := p.at(".cache", "bin", name+"-"+version)
+	program := filepath.Join(dir, executable(name, runtime.GOOS))
+	if _, err := os.Stat(program); err == nil {
+		return program, nil
 	}
-	p.say("building the linter, once; this takes a minute or two")
-	return linter, p.do(ctx, step{
-		env:  []string{"GOBIN=" + dir, "CGO_ENABLED=0"},
-		name: "go", args: []string{"install", golangciModule + "@" + golangciVersion},
+	p.say("building %s, once; this takes a minute or two", name)
+	return program, p.do(ctx, step{
+		env:  []string{"GOBIN=" + dir, withoutC},
+		name: "go", args: []string{"install", module + "@" + version},
 	})
 }
 

@@ -236,13 +236,12 @@ func (d *day) sample() (s sample, err error) {
 	s.values[goroutines] = float64(status.Goroutines)
 	s.values[fileHandles] = float64(len(handles))
 	s.values[disk] = float64(sizeOf(p.home.Dir())) / mib
-	s.values[latency], err = d.roundTrip()
+	s.values[latency], err = d.sendTime()
 	return s, err
 }
 
-// roundTrip returns how long a message of the probe to itself takes in the middle of
-// several, in milliseconds.
-func (d *day) roundTrip() (float64, error) {
+// sendTime returns the median time of several sends of the probe, in milliseconds.
+func (d *day) sendTime() (float64, error) {
 	var taken []float64
 	for range 5 {
 		ctx, cancel := context.WithTimeout(context.Background(), settle)
