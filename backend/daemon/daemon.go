@@ -715,7 +715,7 @@ func (d *Daemon) startLink(context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.link = ipc.NewServer(string(token), d.broker, d.opts.Log)
+	d.link = ipc.NewServer(string(token), kindsHandler{d.broker, &installed{find: func() []bridge.AgentKind { return findKinds(d) }, now: d.opts.Now}}, d.opts.Log)
 	d.loops.Go(func() {
 		if err := d.link.Serve(d.socket); err != nil {
 			d.opts.Log.Error("the local link stopped", "err", err)

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,79 +20,107 @@ import (
 // work on.
 func (s *Server) jobTools() (tools []tool) {
 	if s.opts.Job != "" {
-		tools = append(tools, tool{define("report_progress", "Say how far you are; whoever you work for sees it.", writes,
+		tools = append(tools, tool{define("report_progress", "Say how far you are.", writes,
 			number("percent", "0 to 100"),
-			number("eta_minutes", "minutes until you are done, up to 1440"),
-			text("note", "one line, up to 200 characters"),
+			number("eta_minutes", "up to 1440"),
+			text("note", "up to 200 characters"),
 		), s.reportProgress})
 	}
 	if !s.opts.Jobs {
 		return tools
 	}
-	kinds := bridge.Kinds()
-	if len(s.opts.ACP) > 0 {
-		kinds = append(kinds, job.ACP)
-	}
+	first := ""
+	kinds := s.opts.jobKinds(s.joined.kinds())
 	for _, kind := range kinds {
-		of, arguments := string(kind), spawnArguments()
-		if kind == job.ACP {
-			of = "your user's own choice"
-			arguments = append([]argument{required(text("agent", "one of "+strings.Join(s.opts.ACP, ", ")))}, arguments...)
-		} else {
-			arguments = append(arguments, text("host", "a paired PC, by its name, that does it, empty for this one; with a name cwd is an absolute folder there, which its owner has to allow"))
+		arguments := spawnArguments()
+		switch {
+		case kind == job.ACP:
+			arguments = append([]argument{required(text("agent", strings.Join(s.opts.ACP, ", ")))}, arguments...)
+		case s.opts.Remote:
+			arguments = append(arguments, text("host", "paired PC; cwd is then there"))
+		}
+		spawns := "Start a job of " + string(kind) + ". Its result comes as a message."
+		if first == "" {
+			first = "spawn_" + string(kind)
+		} else { // the words of the first one are for all
+			arguments, spawns = withoutWords(arguments), "As "+first+", by "+string(kind)+"."
 		}
 		tools = append(tools,
-			tool{define("spawn_"+string(kind), "Give a task to a new agent of "+of+" that works beside you. It answers at once with the job's name; the result comes as a message.", writes, arguments...), s.spawn(kind)},
-			tool{define("ask_"+string(kind), "Give a task to a new agent of "+of+" and wait for its answer. If you stop waiting, the answer comes as a message.", writes, arguments...), s.askJob(kind)},
+			tool{define("spawn_"+string(kind), spawns, writes, arguments...), s.spawn(kind)},
+			tool{define("ask_"+string(kind), "As spawn_"+string(kind)+", but waits for the result.", writes, withoutWords(arguments)...), s.askJob(kind)},
 		)
 	}
 	return append(tools,
-		tool{define("message_subagent", "Say something to a job of yours: a running one gets it at its next step, an ended one goes on with it. Also changes its settings, answers what it asks, or passes that up.", writes,
-			required(text("job", "the job's name, or <PC>/<name> for one on a paired PC")),
+		tool{define("message_subagent", "Write to a job of yours, continue it, answer it or change its settings.", writes,
+			required(text("job", "name, or <PC>/<name>")),
 			text("message", "up to 100,000 characters"),
-			text("title", "a new title"),
-			text("model", "from its next turn on"),
-			text("effort", "from its next turn on"),
-			text("access", "read, ask or edit, from its next turn on"),
-			text("approval_id", "the question that you answer, by itself"),
-			text("decision", "allow or deny: only what your user wants; pass_up asks whoever is above you"),
-			text("reason", "why, for the job"),
+			text("title", ""),
+			text("model", ""),
+			text("effort", ""),
+			text("access", "read, ask or edit"),
+			text("approval_id", "the question that you answer"),
+			text("decision", "allow, deny or pass_up; allow only what your user wants"),
+			text("reason", "the job reads it"),
 		), s.messageSubagent},
-		tool{define("cancel_subagent", "End a job of yours and everything that it started.", writes, required(text("job", "the job's name"))), s.cancelSubagent},
-		tool{define("list_models", "List the models that the agents of this PC offer, as their own programs tell it.", reads, text("agent", "claude, codex, opencode or antigravity; default: all that are here")), s.listModels},
-		tool{define("usage_limits", "See how much of the limits of your user's accounts is used, as the agents' own programs tell it.", reads, text("agent", "claude, codex, opencode or antigravity; default: all that are here")), s.usageLimits},
-		tool{define("handoff_subagents", "Give jobs of yours to another session on this PC: it gets their results and questions from then on, and you steer them no more.", writes,
-			required(text("to", "the session's name; it has to be connected")),
-			required(anything("jobs", `names of jobs, or "all"`)),
-			text("note", "what it has to know, up to 4,000 characters"),
+		tool{define("cancel_subagent", "End a job and all that it started.", writes, required(text("job", ""))), s.cancelSubagent},
+		tool{define("list_models", "List the models of the agents on this PC.", reads, text("agent", "default: all")), s.listModels},
+		tool{define("usage_limits", "See how much of your user's limits is used.", reads, text("agent", "default: all")), s.usageLimits},
+		tool{define("handoff_subagents", "Give jobs of yours to another session of this PC.", writes,
+			required(text("to", "session name")),
+			required(anything("jobs", `names, or "all"`)),
+			text("note", "up to 4,000 characters"),
 		), s.handOff},
-		tool{define("max_subagents", "See or set how many of your jobs run at once; others wait in line.", writes, number("limit", "1 to 50")), s.maxSubagents},
+		tool{define("max_subagents", "See or set how many of your jobs run at once.", writes, number("limit", "1 to 50")), s.maxSubagents},
 	)
+}
+
+// jobKinds returns the agents to which the session may give jobs. installed are those of
+// this PC, nil where they are not known. Another PC may have any, and a job's CLI was told
+// of all before it started.
+func (o Options) jobKinds(installed []bridge.AgentKind) (kinds []bridge.AgentKind) {
+	for _, kind := range job.Kinds() {
+		switch {
+		case kind == job.ACP && len(o.ACP) == 0:
+		case kind == job.ACP, installed == nil, o.Remote, o.Job != "", slices.Contains(installed, kind):
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
 }
 
 func spawnArguments() []argument {
 	return []argument{
-		required(text("prompt", "the task, with all that the agent has to know, up to 100,000 characters")),
-		text("title", "a few words for lists"),
-		text("model", "as that agent names it"),
-		text("effort", "as that agent names it"),
-		text("session_id", "a session of that agent to go on with"),
-		text("cwd", "absolute folder to work in; default: yours"),
-		number("timeout_sec", "10 to 86400; after it the job pauses and asks"),
-		text("access", "read (default) changes nothing, ask asks before each change, edit edits within its folder"),
-		flag("worktree", "works in a checkout of its own, on a branch that your user lands or drops; then access is edit, unless you say ask"),
-		anything("send_to", "names of sessions that it may write to besides you"),
-		number("budget_usd", "after it the job pauses and asks"),
+		required(text("prompt", "the whole task, up to 100,000 characters")),
+		text("title", "a few words"),
+		text("model", ""),
+		text("effort", ""),
+		text("session_id", "session to continue"),
+		text("cwd", "absolute folder; default: yours"),
+		number("timeout_sec", "10 to 86400; then it pauses and asks"),
+		text("access", "read (default), ask (before each change) or edit"),
+		flag("worktree", "own checkout and branch; implies edit, unless you say ask"),
+		anything("send_to", "names of more sessions it may write to"),
+		number("budget_usd", "then it pauses and asks"),
 	}
+}
+
+// withoutWords returns the arguments without their descriptions: names and types stay.
+func withoutWords(arguments []argument) []argument {
+	short := slices.Clone(arguments)
+	for i := range short {
+		if short[i].name != "agent" {
+			short[i].description = ""
+		}
+	}
+	return short
 }
 
 // peersWords describe the tool that lists who is there.
 func peersWords(withJobs bool) string {
-	const words = "List the other agent sessions on this PC: name, agent, folder, busy or idle"
 	if withJobs {
-		return words + "; and your own jobs: state, progress, model, cost."
+		return "List the other sessions, and your jobs."
 	}
-	return words + "."
+	return "List the other sessions."
 }
 
 // toolJob is a job of the caller's in the answer of peers (JOB-02).

@@ -257,7 +257,7 @@ func TestJOB_20_AJobHasItsOwnToolsAlone(t *testing.T) {
 // TestJOB_01_TheToolsOfJobs are offered where the owner allows jobs, and nowhere else.
 func TestJOB_01_TheToolsOfJobs(t *testing.T) {
 	for allowed, file := range map[bool]string{true: "tools.json", false: "tools-without-jobs.json"} {
-		w := openOn(t, brokertest.Serve(t), Options{Register: api.Register{Kind: bridge.Claude}, Jobs: allowed, ACP: []string{"goose"}})
+		w := openOn(t, brokertest.Serve(t), Options{Register: api.Register{Kind: bridge.Claude}, Jobs: allowed, Remote: true, ACP: []string{"goose"}})
 		w.begin()
 		w.say(`{"jsonrpc":"2.0","id":9,"method":"tools/list"}`)
 		result, _ := w.answer(9)["result"].(map[string]any)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"sync"
 
+	"bridge/backend/bridge"
 	"bridge/backend/ipc/api"
 )
 
@@ -54,6 +55,13 @@ func (j *joined) id() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.answer.ID
+}
+
+// kinds returns the agents that this PC has, nil where that is not known.
+func (j *joined) kinds() []bridge.AgentKind {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.answer.Kinds
 }
 
 func (j *joined) note() string {

@@ -19,15 +19,15 @@ type owner struct{ *Server }
 // questionTools are its tools.
 func (s owner) questionTools() []tool {
 	return []tool{
-		{define("ask_owner", "Ask your user something that only he can decide, where he sees it even when he does not look at this session. The answer comes as his word: here with blocking, else as a message.", writes,
-			required(text("title", "the question in one line, up to 200 characters")),
-			text("context", "what he has to know to answer, up to 4,000 characters"),
-			argument{name: "options", kind: "array", description: `2 to 4 answers to choose from, each {"label": "...", "consequence": "what follows from it"}; left out, he answers in words`},
-			flag("blocking", "true waits for the answer; default false"),
-			text("topic", "what it is about: asking anew on the same topic replaces your earlier question"),
+		{define("ask_owner", "Ask your user what only they can decide. The answer comes as a message.", writes,
+			required(text("title", "up to 200 characters")),
+			text("context", "up to 4,000 characters"),
+			argument{name: "options", kind: "array", description: `2 to 4 of {"label": "...", "consequence": "..."}`},
+			flag("blocking", "true waits for the answer here"),
+			text("topic", "replaces your earlier question on it"),
 		), s.askOwner},
-		{define("withdraw_question", "Take back a question to your user that needs no answer any more.", writes,
-			required(text("question", "the id that ask_owner answered")),
+		{define("withdraw_question", "Take back a question to your user.", writes,
+			required(text("question", "id from ask_owner")),
 		), s.withdrawQuestion},
 	}
 }

@@ -39,6 +39,8 @@ type Options struct {
 	Job, JobToken string
 	// Jobs has the session hand work on: the owner allows it, of a job to its depth.
 	Jobs bool
+	// Remote says that links to other PCs are on, so jobs may be given to them.
+	Remote bool
 	// ACP names the agents of agents.acp that it may hand work to.
 	ACP []string
 	// Look is how often a job that somebody waits for is looked at; 0 is five seconds.

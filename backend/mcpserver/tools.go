@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,46 +35,47 @@ const remotePatience = askPatience + remote.SpawnPatience
 func (s *Server) tools() []tool {
 	all := append([]tool{
 		{define("peers", peersWords(s.opts.Jobs), reads), s.peers},
-		{define("send", "Send a message to another session: by name, id or agent kind, or to all with *. It is stored before this returns and waits for sessions that are away.", writes,
-			required(text("to", "session name, id, agent kind when one is online, or *")),
-			required(text("message", "the text, up to 100,000 characters")),
-			text("reply_to", "id of the message that this answers"),
+		{define("send", "Send a message to another session. It is stored and waits for sessions that are away.", writes,
+			required(text("to", "session name, id or agent kind; * for all")),
+			required(text("message", "up to 100,000 characters")),
+			text("reply_to", "message id"),
 			text("conversation_id", "thread to continue"),
-			text("message_id", "your own id: sending again with it stores no second copy"),
+			text("message_id", "your own id; stored once"),
 		), s.send},
-		{define("send_status", "See what became of a message that you sent: how far it got with each recipient, when, and how that is known.", reads,
-			required(text("message_id", "the id that send answered")),
+		{define("send_status", "See how far a message of yours got.", reads,
+			required(text("message_id", "id from send")),
 		), s.sendStatus},
-		{define("inbox", "Read the messages that wait for you, oldest first.", reads,
+		{define("inbox", "Read your waiting messages, oldest first.", reads,
 			number("limit", "1 to 100, default 20"),
-			flag("mark_read", "false leaves them unread; default true"),
+			flag("mark_read", "default true"),
 		), s.inbox},
-		{define("wait_for_message", "Wait for the next message that fits, instead of asking again and again.", reads,
+		{define("wait_for_message", "Wait for the next message.", reads,
 			number("timeout_sec", "1 to 110, default 60"),
 			text("from", "only from this session"),
 			text("reply_to", "only answers to this message id"),
-			text("conversation_id", "only of this thread"),
+			text("conversation_id", "only this thread"),
 		), s.wait},
-		{define("decide", "Pin a decision of the user on a topic: it reaches every session in scope once and stays in force until a newer one on the topic replaces it. Use it only for what your user decided.", writes,
-			required(text("topic", "a short name; the same name replaces the earlier decision")),
-			required(text("text", "the decision, up to 8,000 characters")),
-			anything("scope", scopeWords),
-			text("source_message_id", "the message that it came from"),
+		{define("decide", "Pin what your user decided on a topic; a newer decision replaces it.", writes,
+			required(text("topic", "short name")),
+			required(text("text", "up to 8,000 characters")),
+			anything("scope", `"all", {"project": "/absolute/folder"} or {"sessions": ["name or id"]}; default: this project`),
+			text("source_message_id", ""),
 		), s.decide},
-		{define("decisions", "Look up what is decided, newest first.", reads,
+		{define("decisions", "List decisions, newest first.", reads,
 			text("query", "words in topic or text"),
-			anything("scope", scopeWords),
-			flag("history", "true adds what was replaced"),
+			anything("scope", "as in decide"),
+			flag("history", "true adds replaced ones"),
 		), s.decisions},
-		{define("search_history", "Search what you wrote and received, and the decisions that hold for you, by their words; the best come first, as short pieces.", reads,
-			required(text("query", "words that must all be there; quotes hold words together")),
-			text("kind", "message or decision; default both"),
+		{define("search_history", "Search your messages and decisions.", reads,
+			required(text("query", "all of these words; quotes for a phrase")),
+			text("kind", "message or decision"),
 			number("limit", "1 to 50, default 10"),
 		), s.searchHistory},
-		{define("auto_wake", "Choose whether any mail, not only mail addressed to you, may wake this session when it is idle.", writes,
-			required(flag("enabled", "true or false")),
+		{define("auto_wake", "Let all mail wake this session, not only mail to it alone.", writes,
+			required(flag("enabled", "")),
 		), s.autoWake},
-		{define("dashboard", "Get a link to the dashboard for your user; it opens once, within 30 seconds.", reads), s.dashboard},
+		{define("dashboard", "Get a link to the dashboard, good once for 30 seconds.", reads), s.dashboard},
+		{define("bridge_help", "Explain one topic of these tools.", reads, required(text("topic", strings.Join(helpTopics(), ", ")))), help},
 	}, append(owner{s}.questionTools(), s.jobTools()...)...)
 	if s.opts.Job == "" {
 		return all
@@ -82,9 +84,7 @@ func (s *Server) tools() []tool {
 }
 
 // notInJobs are the tools that only a person's own session has.
-var notInJobs = []string{"decide", "auto_wake", "dashboard", "ask_owner", "withdraw_question", "handoff_subagents", "list_models", "max_subagents", "usage_limits"}
-
-const scopeWords = `"all", {"project": "/absolute/folder"} or {"sessions": ["name or id"]}; default: this session's project`
+var notInJobs = []string{"decide", "auto_wake", "dashboard", "bridge_help", "ask_owner", "withdraw_question", "handoff_subagents", "list_models", "max_subagents", "usage_limits"}
 
 type effect bool
 
@@ -93,12 +93,15 @@ const (
 	writes effect = false
 )
 
-// define declares a tool. Every hint is given: without them a host must take a
-// tool for destructive.
+// define declares a tool. It gives each hint that differs from the protocol's default and
+// counts for the tool: without them a host must take a tool for destructive.
 func define(name, description string, readOnly effect, arguments ...argument) mcp.Tool {
-	properties, needed := map[string]any{}, []string{}
+	properties, needed := map[string]any{}, []string(nil)
 	for _, a := range arguments {
-		schema := map[string]string{"description": a.description}
+		schema := map[string]string{}
+		if a.description != "" {
+			schema["description"] = a.description
+		}
 		if a.kind != "" {
 			schema["type"] = a.kind
 		}
@@ -110,11 +113,16 @@ func define(name, description string, readOnly effect, arguments ...argument) mc
 	return mcp.Tool{
 		Name: name, Description: description,
 		InputSchema: mcp.ToolInputSchema{Type: "object", Properties: properties, Required: needed, AdditionalProperties: false},
-		Annotations: mcp.ToolAnnotation{
-			ReadOnlyHint: mcp.ToBoolPtr(bool(readOnly)), IdempotentHint: mcp.ToBoolPtr(bool(readOnly)),
-			DestructiveHint: mcp.ToBoolPtr(false), OpenWorldHint: mcp.ToBoolPtr(false),
-		},
+		Annotations: hints(readOnly),
 	}
+}
+
+func hints(readOnly effect) mcp.ToolAnnotation {
+	no := mcp.ToBoolPtr(false)
+	if readOnly {
+		return mcp.ToolAnnotation{ReadOnlyHint: mcp.ToBoolPtr(true)}
+	}
+	return mcp.ToolAnnotation{DestructiveHint: no, OpenWorldHint: no}
 }
 
 // argument is one argument of a tool; kind is its JSON type, "" for any.

@@ -12,7 +12,7 @@ import (
 func FreeTools() []string {
 	return []string{
 		"peers", "send", "send_status", "inbox", "wait_for_message", "decide", "decisions", "search_history", "auto_wake", "dashboard", "ask_owner", "withdraw_question",
-		"list_models", "usage_limits",
+		"bridge_help", "list_models", "usage_limits",
 	}
 }
 

@@ -83,6 +83,8 @@ type Registered struct {
 	Note string `json:"note"` // decisions in force, for the MCP instructions
 	// Hooks says that hooks reported from the session.
 	Hooks bool `json:"hooks,omitempty"`
+	// Kinds are the agents whose programs this PC has; empty means that it is not known.
+	Kinds []bridge.AgentKind `json:"kinds,omitempty"`
 }
 
 // Leave ends one session of a plugin's connection.

@@ -98,13 +98,13 @@ func (f *mcpFlags) run(ctx context.Context, p worker.Program) error {
 	defer stop()
 	log, closeLog := worker.OpenLog(p.Home, p.Getenv)
 	defer closeLog()
-	jobs, agents := jobsAllowed(p.Home, p.Getenv)
+	jobs, remote, agents := jobsAllowed(p.Home, p.Getenv)
 	input, restore := pollable(p.Stdin, p.Stdout, os.Stderr)
 	defer restore()
 	return mcpserver.Run(ctx, mcpserver.Options{
 		Register: f.register, Target: target, Start: p.StartBroker(), Journal: ipc.Journal{Dir: p.Home.ReadJournal()},
 		Version: p.Version, Now: p.Now, Log: log, HostLives: sameProcess(f.register.AgentPID),
-		Jobs: jobs && (f.delegate || !f.register.Runner && (f.asks || byHand(p, f.register.Kind))), ACP: agents, Job: p.Getenv(sandbox.JobVariable), JobToken: p.Getenv(sandbox.TokenVariable),
+		Jobs: jobs && (f.delegate || !f.register.Runner && (f.asks || byHand(p, f.register.Kind))), Remote: remote, ACP: agents, Job: p.Getenv(sandbox.JobVariable), JobToken: p.Getenv(sandbox.TokenVariable),
 	}, input, p.Stdout)
 }
 
@@ -117,12 +117,12 @@ func parseKind(flag string, getenv func(string) string) (bridge.AgentKind, error
 	return bridge.ParseKind(flag)
 }
 
-// jobsAllowed says whether the owner lets sessions hand work on, and to which agents of
-// agents.acp. A config.json that cannot be read allows nothing; where only jobs are wrong
-// in it, their tools say so.
-func jobsAllowed(home config.Home, getenv func(string) string) (allowed bool, agents []string) {
+// jobsAllowed says whether the owner lets sessions give jobs, whether links to other PCs are
+// on, and which agents agents.acp names. A config.json that cannot be read allows nothing;
+// where only jobs are wrong in it, their tools say so.
+func jobsAllowed(home config.Home, getenv func(string) string) (allowed, remote bool, agents []string) {
 	settings, err := home.Settings(getenv)
-	return err == nil && (settings.Jobs.Enabled || settings.Jobs.Problem() != nil), settings.ACPNames()
+	return err == nil && (settings.Jobs.Enabled || settings.Jobs.Problem() != nil), settings.Network.Enabled, settings.ACPNames()
 }
 
 // byHand reports whether no installation wrote the entry that started this program: one
