@@ -24,12 +24,10 @@ func (l *FileLock) Release() error {
 // ErrLocked reports that another process, or another part of this one, holds the lock.
 var ErrLocked = errors.New("the file is locked")
 
-// TryLock locks the file at path, which it creates for its owner alone. It fails at once:
-// with [ErrLocked] while somebody else holds the lock, and with [errors.ErrUnsupported] where
-// the system or the file system has no such locks.
-func TryLock(path string) (*FileLock, error) {
-	return lockFile(path, os.O_RDONLY|os.O_CREATE)
-}
+// TryLock locks the file or folder at path. It fails at once: with [ErrLocked] while somebody
+// else holds the lock, and with [errors.ErrUnsupported] where the system or the file system
+// has no such locks.
+func TryLock(path string) (*FileLock, error) { return lockFile(path) }
 
 // WriteNewLocked writes a new file as [Files.WriteNew] does, and returns its lock. The
 // file has its name only once it is locked. Where the system or the file system has no
@@ -60,7 +58,7 @@ func (f Files) writeLocked(path string, data []byte, publish func(from, to strin
 	if err != nil {
 		return nil, err
 	}
-	lock, err := lockFile(temp, os.O_RDONLY)
+	lock, err := lockFile(temp)
 	if errors.Is(err, errors.ErrUnsupported) {
 		lock, err = &FileLock{}, nil
 	}

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile opens the file with the flags and locks it. It fails with [ErrLocked] while
+// lockFile opens the file and locks it. It fails with [ErrLocked] while
 // somebody else holds the lock, and with [errors.ErrUnsupported] where there are no locks.
-func lockFile(path string, flags int) (*FileLock, error) {
-	file, err := os.OpenFile(path, flags, PrivateFile)
+func lockFile(path string) (*FileLock, error) {
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -25,7 +24,8 @@ const (
 )
 
 // StartBroker returns a starter of brokers that outlive this process. Of the processes that
-// lose their broker together, one starts another broker and the others wait for it (MSG-01).
+// lose their broker together, one starts another broker and the others wait for it (MSG-01):
+// that one has the home's folder locked, so nothing is written where no broker can serve.
 //
 // The starter fails with Unavailable within a delegated job, whose end would end the broker;
 // with Denied in the home of a demo, which goes away with the demo; with the error of
@@ -39,7 +39,7 @@ func (p Program) StartBroker() ipc.Starter {
 		if config.IsDemo(p.Home) {
 			return nil, bridge.Errorf(bridge.Denied, "no broker is running for %s: it is the home of a demo, which has ended", p.Home.Dir())
 		}
-		lock, err := disk.TryLock(p.startLock())
+		lock, err := disk.TryLock(p.Home.Dir())
 		if errors.Is(err, disk.ErrLocked) && !tooLong.Swap(false) {
 			return p.otherStart(ctx, &tooLong), nil
 		}
@@ -58,9 +58,6 @@ func (p Program) StartBroker() ipc.Starter {
 		return ended, nil
 	}
 }
-
-// startLock is the file that a process locks while it starts a broker.
-func (p Program) startLock() string { return filepath.Join(p.Home.Dir(), "start.lock") }
 
 // start starts a broker and returns a channel that is closed when it has ended.
 func (p Program) start() (<-chan struct{}, error) {
@@ -86,7 +83,7 @@ func (p Program) otherStart(ctx context.Context, tooLong *atomic.Bool) <-chan st
 		waiting, cancel := context.WithTimeout(ctx, otherStart)
 		defer cancel()
 		for ipc.Pause(waiting, otherStartPoll) {
-			if locked, err := disk.IsLocked(p.startLock()); err != nil || !locked {
+			if locked, err := disk.IsLocked(p.Home.Dir()); err != nil || !locked {
 				return
 			}
 		}

@@ -80,7 +80,7 @@ func TestMSG_01_TheStartLockIsReleased(t *testing.T) {
 			if _, err := p.StartBroker()(ctx); err != nil {
 				t.Error(err)
 			}
-			if _, err := disk.TryLock(p.startLock()); !errors.Is(err, disk.ErrLocked) {
+			if _, err := disk.TryLock(p.Home.Dir()); !errors.Is(err, disk.ErrLocked) {
 				t.Errorf("while the broker starts: %v", err)
 			}
 			cancel()
@@ -124,7 +124,7 @@ func TestMSG_01_TheStartLockIsReleased(t *testing.T) {
 
 func isLocked(t *testing.T, p Program) bool {
 	t.Helper()
-	locked, err := disk.IsLocked(p.startLock())
+	locked, err := disk.IsLocked(p.Home.Dir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func isLocked(t *testing.T, p Program) bool {
 // awaitLock returns when the lock was free.
 func awaitLock(t *testing.T, p Program) {
 	t.Helper()
-	file, err := os.Open(p.startLock())
+	file, err := os.Open(p.Home.Dir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestMSG_01_AProcessThatKeepsTheStartLockDelaysTheOthersOnly(t *testing.T) {
 	p, _, _ := starting(t)
 	p.CheckHome = func(context.Context, config.Home) error { return errAsked }
 	synctest.Test(t, func(t *testing.T) {
-		lock, err := disk.TryLock(p.startLock())
+		lock, err := disk.TryLock(p.Home.Dir())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,20 +197,4 @@ func TestMSG_01_AProcessThatKeepsTheStartLockDelaysTheOthersOnly(t *testing.T) {
 			t.Errorf("after the other process: %v", err)
 		}
 	})
-}
-
-func TestMSG_01_WithoutLocksEachProcessStartsABroker(t *testing.T) {
-	p, starts, release := starting(t)
-	if err := os.Mkdir(p.startLock(), 0o700); err != nil { // no file that could be locked
-		t.Fatal(err)
-	}
-	over, err := p.StartBroker()(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	release()
-	ended(t, over)
-	if starts() != 1 {
-		t.Error("none was started")
-	}
 }

@@ -26,7 +26,7 @@ var folders = []string{
 // known is what may lie right in a home beside these, our own and what the same
 // layout has in the field.
 var known = []string{
-	"config.json", "needs.json", "rules.json", "token", "launch-secret", "jobs.json", "remote-jobs.json", "broker.lock", "start.lock", "bridge.sock",
+	"config.json", "needs.json", "rules.json", "token", "launch-secret", "jobs.json", "remote-jobs.json", "broker.lock", "bridge.sock",
 	"window.lock", "window.sock", "prompts-open", "demo", "browsers.json", "open.html",
 	".maintenance-lock", "worktrees", "scratch", "inbox", "transfers", "locks",
 	"dashboard.json", "dashboard-key", "read-state", "message-waits", "sessions", "auto-wake.json", "job-outcomes",
