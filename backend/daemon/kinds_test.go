@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,11 +19,12 @@ var someKinds = []bridge.AgentKind{bridge.Claude, bridge.Codex}
 
 func TestCTX_01_WhichAgentsArePresentIsLookedUpOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		looks, goOn := 0, make(chan struct{})
+		var looks atomic.Int64
+		goOn := make(chan struct{})
 		i := &installed{now: time.Now, find: func() []bridge.AgentKind {
-			looks++
+			this := looks.Add(1)
 			<-goOn
-			if looks > 1 {
+			if this > 1 {
 				time.Sleep(kindsPatience)
 			}
 			return someKinds
@@ -47,8 +49,8 @@ func TestCTX_01_WhichAgentsArePresentIsLookedUpOnce(t *testing.T) {
 			t.Errorf("of a look that ends in time %v after %s", known, time.Since(began))
 		}
 		i.kinds(t.Context(), true)
-		if looks != 1 {
-			t.Errorf("%d looks, want 1", looks)
+		if looks.Load() != 1 {
+			t.Errorf("%d looks, want 1", looks.Load())
 		}
 		time.Sleep(kindsAge + time.Second)
 		began = time.Now()
@@ -56,8 +58,8 @@ func TestCTX_01_WhichAgentsArePresentIsLookedUpOnce(t *testing.T) {
 			t.Errorf("during another look %v after %s", known, time.Since(began))
 		}
 		time.Sleep(2 * kindsPatience) // it ends
-		if looks != 2 {
-			t.Errorf("%d looks after a minute, want 2", looks)
+		if looks.Load() != 2 {
+			t.Errorf("%d looks after a minute, want 2", looks.Load())
 		}
 	})
 }
