@@ -29,6 +29,9 @@ const brokerPatience = 5 * time.Second
 // where none runs.
 func (a *App) dialOwner(ctx context.Context, start bool) (*ipc.Client, config.Home, error) {
 	home, err := config.ResolveHome(a.homeFlag, a.Getenv) // only with start is something made there
+	if err == nil {
+		err = config.CheckContents(home)
+	}
 	if err != nil {
 		return nil, home, err
 	}
