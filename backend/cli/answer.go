@@ -34,7 +34,7 @@ func (a *App) answer(ctx context.Context, args api.AnswerQuestionArgs) error {
 	if err := a.onlyOwner("answer"); err != nil {
 		return err
 	}
-	client, _, err := a.dialOwner(ctx, false)
+	client, _, err := a.dialOwner(ctx, startsNone)
 	if err != nil {
 		return err
 	}

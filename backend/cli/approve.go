@@ -73,7 +73,7 @@ func (a *App) approve(ctx context.Context, args api.ApproveArgs) error {
 	if err := a.onlyOwner("approve"); err != nil {
 		return err
 	}
-	client, _, err := a.dialOwner(ctx, false)
+	client, _, err := a.dialOwner(ctx, startsNone)
 	if err != nil {
 		return err
 	}

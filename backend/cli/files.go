@@ -37,7 +37,7 @@ func (a *App) sendFiles(ctx context.Context, host string, paths []string) error 
 		}
 		args.Paths = append(args.Paths, absolute)
 	}
-	client, _, err := a.dialOwner(ctx, true)
+	client, _, err := a.dialOwner(ctx, startsToWrite)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func filesCommand(a *App) *cobra.Command {
 					return err
 				}
 			}
-			client, _, err := a.dialOwner(cmd.Context(), true)
+			client, _, err := a.dialOwner(cmd.Context(), startsToRead)
 			if err != nil {
 				return err
 			}

@@ -59,7 +59,7 @@ func (a *App) finish(ctx context.Context, args api.JobFinishArgs, yes bool) erro
 	if err := a.onlyOwner("finish"); err != nil {
 		return err
 	}
-	client, _, err := a.dialOwner(ctx, true)
+	client, _, err := a.dialOwner(ctx, startsToWrite)
 	if err != nil {
 		return err
 	}

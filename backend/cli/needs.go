@@ -28,7 +28,7 @@ func needsCommand(a *App) *cobra.Command {
 			if err := a.onlyOwner("needs"); err != nil {
 				return err
 			}
-			client, _, err := a.dialOwner(cmd.Context(), false)
+			client, _, err := a.dialOwner(cmd.Context(), startsNone)
 			if err != nil {
 				return err
 			}
@@ -53,7 +53,7 @@ func (a *App) switchAway(ctx context.Context, word string) error {
 	if err := a.onlyOwner("needs --away"); err != nil {
 		return err
 	}
-	client, _, err := a.dialOwner(ctx, false)
+	client, _, err := a.dialOwner(ctx, startsNone)
 	if err != nil {
 		return err
 	}

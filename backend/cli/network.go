@@ -34,7 +34,7 @@ func (a *App) pair(ctx context.Context) error {
 	if err := a.onlyOwner("pair"); err != nil {
 		return err
 	}
-	client, _, err := a.dialOwner(ctx, true)
+	client, _, err := a.dialOwner(ctx, startsToWrite)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func joinCommand(a *App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.seeing(join)(cmd, args)
+		return a.withBroker(startsToWrite, join)(cmd, args)
 	}
 	return cmd
 }
@@ -141,14 +141,14 @@ func (a *App) trusting(do func(ctx context.Context, client *ipc.Client, args []s
 		if err := a.onlyOwner(cmd.Name()); err != nil {
 			return err
 		}
-		return a.seeing(func(ctx context.Context, client *ipc.Client) (any, string, error) { return do(ctx, client, args) })(cmd, args)
+		return a.withBroker(startsToWrite, func(ctx context.Context, client *ipc.Client) (any, string, error) { return do(ctx, client, args) })(cmd, args)
 	}
 }
 
-// seeing makes what a command does that looks at other PCs.
-func (a *App) seeing(look func(ctx context.Context, client *ipc.Client) (answer any, text string, err error)) func(*cobra.Command, []string) error {
+// withBroker makes what a command does that asks the broker about other PCs.
+func (a *App) withBroker(starts starting, look func(ctx context.Context, client *ipc.Client) (answer any, text string, err error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
-		client, _, err := a.dialOwner(cmd.Context(), true)
+		client, _, err := a.dialOwner(cmd.Context(), starts)
 		if err != nil {
 			return err
 		}
@@ -210,7 +210,7 @@ func unlinkCommand(a *App) *cobra.Command {
 func teamCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
 		Use: "team", Short: "Show who is in the team, who is there and what each may do here", Args: noArgs, Example: "  bridge team",
-		RunE: a.seeing(func(ctx context.Context, client *ipc.Client) (any, string, error) {
+		RunE: a.withBroker(startsToRead, func(ctx context.Context, client *ipc.Client) (any, string, error) {
 			network, err := client.Network(ctx)
 			crew := pairs.CrewOf(network)
 			return crew, crew.Text(a.Now()), err
@@ -224,7 +224,7 @@ func networkCommand(a *App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "network", Short: "Show the other PCs, paired or of the team, and what each may do here", Args: noArgs,
 		Example: "  bridge network\n  bridge network --sessions",
-		RunE: a.seeing(func(ctx context.Context, client *ipc.Client) (any, string, error) {
+		RunE: a.withBroker(startsToRead, func(ctx context.Context, client *ipc.Client) (any, string, error) {
 			if sessions {
 				lists, err := client.NetworkLists(ctx)
 				return lists, pairs.Lists(lists, a.Now()), err

@@ -15,7 +15,7 @@ func openCommand(a *App) *cobra.Command {
 	return &cobra.Command{
 		Use: "open", Short: "Open the dashboard in the browser", Example: "  bridge open", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, _, err := a.dialOwner(cmd.Context(), true)
+			client, _, err := a.dialOwner(cmd.Context(), startsToWrite)
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ func urlCommand(a *App) *cobra.Command {
 	command := a.jsonFlag(&cobra.Command{
 		Use: "url", Short: "Print the dashboard's launch link", Example: "  bridge url\n  bridge url --new", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, _, err := a.dialOwner(cmd.Context(), true)
+			client, _, err := a.dialOwner(cmd.Context(), startsToWrite)
 			if err != nil {
 				return err
 			}

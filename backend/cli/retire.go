@@ -23,7 +23,7 @@ func retireCommand(a *App) *cobra.Command {
 }
 
 func retire(ctx context.Context, a *App) error {
-	client, home, err := a.dialOwner(ctx, false)
+	client, home, err := a.dialOwner(ctx, startsNone)
 	if bridge.CodeOf(err) == bridge.Unavailable {
 		return nil // none runs
 	}

@@ -24,7 +24,7 @@ func rulesCommand(a *App) *cobra.Command {
 			if err := a.onlyOwner("rules"); err != nil {
 				return err
 			}
-			client, _, err := a.dialOwner(cmd.Context(), false)
+			client, _, err := a.dialOwner(cmd.Context(), startsNone)
 			if err != nil {
 				return err
 			}

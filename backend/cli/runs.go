@@ -34,7 +34,7 @@ func runsCommand(a *App) *cobra.Command {
 		Long:    fmt.Sprintf("Lists the delegated jobs that go on and the last %d that have ended, with what waits for your answer.", fewEnded),
 		Example: "  bridge runs\n  bridge runs --all --json", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, _, err := a.dialOwner(cmd.Context(), false)
+			client, _, err := a.dialOwner(cmd.Context(), startsNone)
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func watchCommand(a *App) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			client, _, err := a.dialOwner(ctx, false)
+			client, _, err := a.dialOwner(ctx, startsNone)
 			if err != nil {
 				return err
 			}

@@ -18,7 +18,7 @@ func sendCommand(a *App) *cobra.Command {
 		Use: "send TO TEXT", Short: "Send a message from you to a session, or to all with '*'",
 		Example: "  bridge send codex-api \"the tests on main are red\"\n  bridge send '*' \"stop pushing for an hour\"", Args: exactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, _, err := a.dialOwner(cmd.Context(), true)
+			client, _, err := a.dialOwner(cmd.Context(), startsToWrite)
 			if err != nil {
 				return err
 			}

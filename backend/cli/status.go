@@ -43,7 +43,7 @@ func statusCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
 		Use: "status", Short: "Show the broker and the live sessions", Example: "  bridge status\n  bridge status --json", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, home, err := a.dialOwner(cmd.Context(), false)
+			client, home, err := a.dialOwner(cmd.Context(), startsNone)
 			if bridge.CodeOf(err) == bridge.Unavailable && !errors.Is(err, context.DeadlineExceeded) {
 				return statusOffline(cmd.Context(), a, home)
 			}
@@ -101,11 +101,20 @@ func statusOffline(ctx context.Context, a *App, home config.Home) error {
 	full := statusReport{Home: home.Dir(), Broker: api.Status{Peers: []api.Peer{}}, Jobs: []shape.Run{}}
 	storage := lookAtStorage(ctx, a, home, &full)
 	full.Agents, _ = a.agents(home).Standings() // what cannot be read is told by `bridge doctor`
-	text := fmt.Sprintf("No broker runs for %s.\nA session starts one by itself; `bridge serve` or `bridge open` do too.\n%s%s", home.Dir(), storage, report.Agents(full.Agents))
+	text := fmt.Sprintf("No broker runs for %s.\n%s%s%s", home.Dir(), startsOne(home), storage, report.Agents(full.Agents))
 	if err := a.print(full, text); err != nil {
 		return err
 	}
 	return &outcome.ReportedError{Code: outcome.NoOne}
+}
+
+// startsOne says what starts a broker for the home.
+func startsOne(home config.Home) string {
+	serve := home.CommandLine("bridge", "serve")
+	if bridge.CodeOf(check.RequireHome(home)) == bridge.NotFound {
+		return fmt.Sprintf("`%s` makes a home there and starts one.\n", serve)
+	}
+	return fmt.Sprintf("A session starts one by itself; `%s` and `%s` do, too.\n", home.CommandLine("bridge", "open"), serve)
 }
 
 // lookAtStorage puts how the storage stands into the report, and returns it in
