@@ -3,8 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"bridge/backend/bridge"
 	"bridge/backend/dashboard/shape"
@@ -25,7 +29,7 @@ func answerCommand(a *App) *cobra.Command {
 		},
 	})
 	cmd.Flags().StringVar(&args.Answer.Option, "option", "", "the number of one of the offered answers")
-	cmd.Flags().StringVar(&args.Answer.Text, "text", "", "an answer in words, or a remark beside the option")
+	cmd.Flags().StringVar(&args.Answer.Text, "text", "", "an answer in words, or a remark beside the option; - reads it from standard input")
 	cmd.Flags().BoolVar(&args.Answer.Pin, "pin", false, "pin it as a decision, too")
 	return cmd
 }
@@ -33,6 +37,13 @@ func answerCommand(a *App) *cobra.Command {
 func (a *App) answer(ctx context.Context, args api.AnswerQuestionArgs) error {
 	if err := a.onlyOwner("answer"); err != nil {
 		return err
+	}
+	if args.Answer.Text == "-" {
+		text, err := a.readAnswer()
+		if err != nil {
+			return err
+		}
+		args.Answer.Text = text
 	}
 	client, _, err := a.dialOwner(ctx, startsNone)
 	if err != nil {
@@ -48,4 +59,22 @@ func (a *App) answer(ctx context.Context, args api.AnswerQuestionArgs) error {
 		told = "will be told"
 	}
 	return a.print(shape.QuestionOf(one), fmt.Sprintf("Answered: %s %s: %s\n", bridge.OneLine(one.By.Name), told, bridge.OneLine(one.Answer.Words())))
+}
+
+// answerBytes bounds an answer on standard input: far more than anybody types.
+const answerBytes = 64 << 10
+
+// readAnswer reads an answer from standard input until its end.
+func (a *App) readAnswer() (string, error) {
+	if input, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(input.Fd())) {
+		fmt.Fprintln(a.Stderr, "Type your answer; Ctrl-D on a line of its own ends it.")
+	}
+	text, err := io.ReadAll(io.LimitReader(a.Stdin, answerBytes+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("read the answer: %w", err)
+	case len(text) > answerBytes:
+		return "", bridge.Errorf(bridge.Invalid, "an answer has at most %s", bridge.Size(answerBytes))
+	}
+	return strings.TrimRight(string(text), "\r\n"), nil
 }

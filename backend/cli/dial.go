@@ -48,7 +48,7 @@ func (a *App) dialOwner(ctx context.Context, starts starting) (*ipc.Client, conf
 	if err != nil {
 		return nil, home, err
 	}
-	start, err := a.mayStart(home, starts)
+	start, err := mayStart(home, a.homeFlag != "", starts)
 	if err != nil {
 		return nil, home, err
 	}
@@ -71,15 +71,15 @@ func (a *App) dialOwner(ctx context.Context, starts starting) (*ipc.Client, conf
 }
 
 // mayStart reports whether a command may start a broker in the home. It is NotFound for a
-// command that would make a home at a mistyped --home.
-func (a *App) mayStart(home config.Home, starts starting) (bool, error) {
+// command that would make a home at a mistyped --home; named says that there is a --home.
+func mayStart(home config.Home, named bool, starts starting) (bool, error) {
 	if starts == startsNone || config.HomeExists(home) {
 		return starts != startsNone, nil
 	}
 	if starts == startsToRead {
 		return false, nil
 	}
-	if err := check.RequireHome(home); a.homeFlag != "" && !home.IsDefault() && bridge.CodeOf(err) == bridge.NotFound {
+	if err := check.RequireHome(home); named && !home.IsDefault() && bridge.CodeOf(err) == bridge.NotFound {
 		return false, bridge.Errorf(bridge.NotFound, "%w. `%s` makes one there", err, home.CommandLine("bridge", "serve"))
 	}
 	return true, nil

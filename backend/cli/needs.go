@@ -28,7 +28,7 @@ func needsCommand(a *App) *cobra.Command {
 			if err := a.onlyOwner("needs"); err != nil {
 				return err
 			}
-			client, _, err := a.dialOwner(cmd.Context(), startsNone)
+			client, home, err := a.dialOwner(cmd.Context(), startsNone)
 			if err != nil {
 				return err
 			}
@@ -37,8 +37,11 @@ func needsCommand(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if _, err := quickCheck(cmd.Context(), a, home, &facts); err != nil {
+				return err
+			}
 			list := needs.List(facts, a.Now())
-			return a.print(shape.Needs{Needs: list}, needs.Text(list, a.Now()))
+			return a.print(shape.Needs{Needs: list}, needs.Text(list, a.Now(), lineOf(home)))
 		},
 	})
 	cmd.Flags().StringVar(&away, "away", "", "on or off: keep permission prompts of sessions on the page while you are away")

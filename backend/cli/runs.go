@@ -14,6 +14,7 @@ import (
 	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/report"
 	"bridge/backend/cli/terminal"
+	"bridge/backend/config"
 	"bridge/backend/dashboard/runs"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
@@ -34,7 +35,7 @@ func runsCommand(a *App) *cobra.Command {
 		Long:    fmt.Sprintf("Lists the delegated jobs that go on and the last %d that have ended, with what waits for your answer.", fewEnded),
 		Example: "  bridge runs\n  bridge runs --all --json", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, _, err := a.dialOwner(cmd.Context(), startsNone)
+			client, home, err := a.dialOwner(cmd.Context(), startsNone)
 			if err != nil {
 				return err
 			}
@@ -47,7 +48,7 @@ func runsCommand(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(runs.ListOf(found), report.Runs(found, a.Now()))
+			return a.print(runs.ListOf(found), report.Runs(found, lineOf(home), a.Now()))
 		},
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "also those that ended longer ago, archived ones too")
@@ -66,12 +67,12 @@ func watchCommand(a *App) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			client, _, err := a.dialOwner(ctx, startsNone)
+			client, home, err := a.dialOwner(ctx, startsNone)
 			if err != nil {
 				return err
 			}
 			defer client.Close()
-			return a.watch(ctx, client, args[0])
+			return a.watch(ctx, client, home, args[0])
 		},
 	})
 }
@@ -79,7 +80,7 @@ func watchCommand(a *App) *cobra.Command {
 // watchPace is how often the log is read: far below what a person notices.
 const watchPace = 100 * time.Millisecond
 
-func (a *App) watch(ctx context.Context, client *ipc.Client, name string) error {
+func (a *App) watch(ctx context.Context, client *ipc.Client, home config.Home, name string) error {
 	var log strings.Builder
 	told := ""
 	for next := int64(0); ; {
@@ -95,7 +96,7 @@ func (a *App) watch(ctx context.Context, client *ipc.Client, name string) error 
 		}
 		said := piece.View.Doubt // of a job on another PC
 		if wait := piece.View.Wait; wait != nil && wait.For == job.ForApproval {
-			said = "it waits for an answer: bridge approve " + wait.ID
+			said = "it waits for an answer: " + home.CommandLine("bridge", "approve", wait.ID)
 		}
 		if said != told && said != "" {
 			fmt.Fprintf(a.Stderr, "bridge: %s\n", said)

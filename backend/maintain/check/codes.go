@@ -78,6 +78,7 @@ const (
 	WorktreeMissing    Code = "worktree-missing"
 	ProcessesLeft      Code = "processes-left"
 	RegistryLockLeft   Code = "registry-lock-left"
+	ProgramGone        Code = "program-gone"
 )
 
 // Kind is what is true of every finding of one code.
@@ -164,6 +165,7 @@ func storeKinds() map[Code]Kind {
 		TestFailed:         {Error, false, "do not rely on this set: mend what the drill met and prove the set again with `bridge doctor --drill <set>`, or make a new one and move this one away"},
 		RestoreUnfinished:  {Error, false, "do the same restore or merge again, or `bridge serve --new-store`; what it displaced is in the recovery set"},
 		FileUnreadable:     {Warning, false, "make it readable for you"},
+		ProgramGone:        {Warning, false, "the agent's sessions get no mail: `bridge install` connects it to the program that you run now"},
 	}
 }
 

@@ -32,6 +32,9 @@ type Report struct {
 	Sizes      []Size          `json:"sizes"`    // every file and folder right in the home
 	TotalBytes int64           `json:"totalBytes"`
 	Backups    []inventory.Set `json:"backups"` // published sets, the newest first
+	// GonePrograms has for each connected agent a program that its settings start and that
+	// is not there any more.
+	GonePrograms map[bridge.AgentKind]string `json:"-"`
 }
 
 // Schema is the version of one database that exists.
@@ -100,7 +103,7 @@ func (d Doctor) check(ctx context.Context, quick bool) (Report, error) {
 		return k.report, nil
 	}
 	for _, check := range []func(context.Context) error{
-		k.checkLeases, k.checkBackups, k.checkLoss, k.checkDatabases, k.checkEmptied, func(ctx context.Context) error { return checkCrossings(ctx, k) }, k.checkCompat, k.checkIndex, k.checkJSON, k.checkJobs, k.checkSecrets, k.checkFiles,
+		k.checkLeases, k.checkBackups, k.checkLoss, k.checkDatabases, k.checkEmptied, func(ctx context.Context) error { return checkCrossings(ctx, k) }, k.checkCompat, k.checkIndex, k.checkJSON, k.checkJobs, k.checkSecrets, func(context.Context) error { return checkPrograms(k) }, k.checkFiles,
 	} {
 		if err := check(ctx); err != nil {
 			return Report{}, err
