@@ -20,6 +20,7 @@ type Code string
 const (
 	StoreLost          Code = "store-lost"
 	StoreReplaced      Code = "store-replaced"
+	StoreUnmade        Code = "store-unmade"
 	HomeMissing        Code = "home-missing"
 	DatabaseMissing    Code = "database-missing"
 	DatabaseEmpty      Code = "database-empty"
@@ -118,6 +119,7 @@ func storeKinds() map[Code]Kind {
 	return map[Code]Kind{
 		StoreLost:          {Error, false, "type the command of your choice: until then no broker serves this home, and nothing takes the store's place"},
 		StoreReplaced:      {Warning, false, "nothing to do: `bridge doctor --restore` brings a snapshot from before back; move the set out of the home when you need it no more"},
+		StoreUnmade:        {Error, false, "nothing is lost: `bridge serve` makes it, or says what is in the way, such as a full disk"},
 		HomeMissing:        {Error, false, "name the right folder with --home or BRIDGE_HOME; a broker makes a new home, and `bridge doctor --restore <snapshot>` one from a snapshot elsewhere"},
 		DatabaseMissing:    {Error, false, restoreHint},
 		DatabaseEmpty:      {Error, false, restoreHint},

@@ -14,8 +14,8 @@ func checkPrograms(k *checker) error {
 	if err != nil {
 		return nil //nolint:nilerr // checkJSON says what is wrong with the file
 	}
-	k.report.GonePrograms = gone
 	for _, kind := range slices.Sorted(maps.Keys(gone)) {
+		k.report.GonePrograms = append(k.report.GonePrograms, GoneProgram{kind, gone[kind]})
 		k.find(ProgramGone, programs.InstallFile, needs.GoneDetail(kind, gone[kind]))
 	}
 	return nil

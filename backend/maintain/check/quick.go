@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"maps"
 	"path/filepath"
 	"slices"
 
@@ -47,10 +46,10 @@ func (r Report) Into(facts *needs.Facts, since int64) {
 	}
 	joined := Summary{Errors: known.Errors, Warnings: known.Warnings}.Worse(sum)
 	known.Errors, known.Warnings = joined.Errors, joined.Warnings
-	for _, kind := range slices.Sorted(maps.Keys(r.GonePrograms)) {
-		isKnown := slices.ContainsFunc(facts.Agents, func(a needs.AgentFact) bool { return a.Kind == kind })
+	for _, gone := range r.GonePrograms {
+		isKnown := slices.ContainsFunc(facts.Agents, func(a needs.AgentFact) bool { return a.Kind == gone.Kind })
 		if !isKnown {
-			facts.Agents = append(facts.Agents, needs.AgentFact{Kind: kind, Missing: needs.GoneDetail(kind, r.GonePrograms[kind]) + ".", Since: since})
+			facts.Agents = append(facts.Agents, needs.AgentFact{Kind: gone.Kind, Missing: needs.GoneDetail(gone.Kind, gone.Program) + ".", Since: since})
 		}
 	}
 }

@@ -32,9 +32,14 @@ type Report struct {
 	Sizes      []Size          `json:"sizes"`    // every file and folder right in the home
 	TotalBytes int64           `json:"totalBytes"`
 	Backups    []inventory.Set `json:"backups"` // published sets, the newest first
-	// GonePrograms has for each connected agent a program that its settings start and that
-	// is not there any more.
-	GonePrograms map[bridge.AgentKind]string `json:"-"`
+	// GonePrograms has the agents whose settings start a program that is not there any more.
+	GonePrograms []GoneProgram `json:"-"`
+}
+
+// GoneProgram is a program of Bridge's that is gone, and an agent whose settings start it.
+type GoneProgram struct {
+	Kind    bridge.AgentKind
+	Program string
 }
 
 // Schema is the version of one database that exists.
