@@ -40,7 +40,7 @@ var layers = map[string]int{
 	// Names that the hub and its clients agree on.
 	"hub/subject": 16, "hub/box": 16,
 	// How a command of any program ends.
-	"cli/outcome": 16,
+	"cli/outcome": 16, "cli/usage": 17,
 	// What the page is answered with: the words of the rules, and nothing of the link
 	// or of a store, which stand above.
 	"dashboard/shape": 16,

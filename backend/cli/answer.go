@@ -3,14 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"bridge/backend/bridge"
+	"bridge/backend/cli/terminal"
+	"bridge/backend/cli/usage"
 	"bridge/backend/dashboard/shape"
 	"bridge/backend/ipc/api"
 )
@@ -20,7 +18,7 @@ import (
 func answerCommand(a *App) *cobra.Command {
 	args := api.AnswerQuestionArgs{}
 	cmd := a.jsonFlag(&cobra.Command{
-		Use: "answer ID", Short: "Answer what a session asks you", Args: exactArgs(1),
+		Use: "answer ID", Short: "Answer what a session asks you", Args: usage.Exact(1),
 		Long:    "Answers what a session asks you; the first answer wins. It is the owner's alone: within an agent it is refused.",
 		Example: "  bridge answer 0198f0a2-0000-7000-8000-000000000001 --option 2\n  bridge answer 0198f0a2-0000-7000-8000-000000000001 --text \"port 4778\" --pin",
 		RunE: func(cmd *cobra.Command, ids []string) error {
@@ -39,7 +37,7 @@ func (a *App) answer(ctx context.Context, args api.AnswerQuestionArgs) error {
 		return err
 	}
 	if args.Answer.Text == "-" {
-		text, err := a.readAnswer()
+		text, err := terminal.ReadText(a.Stdin, a.Stderr, "Type your answer; Ctrl-D on a line of its own ends it.")
 		if err != nil {
 			return err
 		}
@@ -59,22 +57,4 @@ func (a *App) answer(ctx context.Context, args api.AnswerQuestionArgs) error {
 		told = "will be told"
 	}
 	return a.print(shape.QuestionOf(one), fmt.Sprintf("Answered: %s %s: %s\n", bridge.OneLine(one.By.Name), told, bridge.OneLine(one.Answer.Words())))
-}
-
-// answerBytes bounds an answer on standard input: far more than anybody types.
-const answerBytes = 64 << 10
-
-// readAnswer reads an answer from standard input until its end.
-func (a *App) readAnswer() (string, error) {
-	if input, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(input.Fd())) {
-		fmt.Fprintln(a.Stderr, "Type your answer; Ctrl-D on a line of its own ends it.")
-	}
-	text, err := io.ReadAll(io.LimitReader(a.Stdin, answerBytes+1))
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("read the answer: %w", err)
-	case len(text) > answerBytes:
-		return "", bridge.Errorf(bridge.Invalid, "an answer has at most %s", bridge.Size(answerBytes))
-	}
-	return strings.TrimRight(string(text), "\r\n"), nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/cli/outcome"
+	"bridge/backend/cli/usage"
 	"bridge/backend/dashboard/shape"
 	"bridge/backend/ipc/api"
 	"bridge/backend/needs"
@@ -17,7 +18,7 @@ import (
 func needsCommand(a *App) *cobra.Command {
 	var away string
 	cmd := a.jsonFlag(&cobra.Command{
-		Use: "needs", Short: "List what needs you: the same list as the page's", Args: noArgs,
+		Use: "needs", Short: "List what needs you: the same list as the page's", Args: usage.None,
 		Long: "Lists what needs you: the same list as the page's. With --away on, permission prompts of your sessions are kept on the page, " +
 			"too, as far as the setting answerPrompts lets them; the terminal's own prompts go on.",
 		Example: "  bridge needs\n  bridge needs --json\n  bridge needs --away on",

@@ -14,6 +14,7 @@ import (
 	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/report"
 	"bridge/backend/cli/terminal"
+	"bridge/backend/cli/usage"
 	"bridge/backend/config"
 	"bridge/backend/dashboard/runs"
 	"bridge/backend/ipc"
@@ -33,7 +34,7 @@ func runsCommand(a *App) *cobra.Command {
 	cmd := a.jsonFlag(&cobra.Command{
 		Use: "runs", Short: "List the delegated jobs and what they ask",
 		Long:    fmt.Sprintf("Lists the delegated jobs that go on and the last %d that have ended, with what waits for your answer.", fewEnded),
-		Example: "  bridge runs\n  bridge runs --all --json", Args: noArgs,
+		Example: "  bridge runs\n  bridge runs --all --json", Args: usage.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, home, err := a.dialOwner(cmd.Context(), startsNone)
 			if err != nil {
@@ -58,7 +59,7 @@ func runsCommand(a *App) *cobra.Command {
 // watchCommand follows the log of a run until it ends (JOB-10).
 func watchCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "watch RUN", Short: "Follow a job's log until it ends", Args: exactArgs(1),
+		Use: "watch RUN", Short: "Follow a job's log until it ends", Args: usage.Exact(1),
 		Long:    "Follows a job's log until its run ends, and exits with 0 where that has an answer, else with 1. The job goes on when you stop watching.",
 		Example: "  bridge watch codex-job-0a1b2c3d",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -11,6 +11,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/report"
+	"bridge/backend/cli/usage"
 	"bridge/backend/config"
 	"bridge/backend/connect"
 	"bridge/backend/dashboard/runs"
@@ -40,7 +41,7 @@ type statusReport struct {
 
 func statusCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "status", Short: "Show the broker and the live sessions", Example: "  bridge status\n  bridge status --json", Args: noArgs,
+		Use: "status", Short: "Show the broker and the live sessions", Example: "  bridge status\n  bridge status --json", Args: usage.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, home, err := a.dialOwner(cmd.Context(), startsNone)
 			if bridge.CodeOf(err) == bridge.Unavailable && !errors.Is(err, context.DeadlineExceeded) {
