@@ -31,6 +31,9 @@ func demoCommand(a *App) *cobra.Command {
 			if d.rounds < 0 {
 				return &outcome.UsageError{Err: errors.New("--rounds must not be negative")}
 			}
+			if d.port < 0 || d.port > 65535 {
+				return &outcome.UsageError{Err: errors.New("--port must be 0 to 65535")}
+			}
 			return d.run(cmd.Context())
 		},
 	}

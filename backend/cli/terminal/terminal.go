@@ -93,3 +93,20 @@ func ReadText(input io.Reader, asking io.Writer, ask string) (string, error) {
 	}
 	return strings.TrimRight(string(text), "\r\n"), nil
 }
+
+// Fit returns as much of a line as one line of the terminal has room for. What is longer
+// would stay on the lines above when the line is written over.
+func Fit(out *os.File, line string) string {
+	columns, _, err := term.GetSize(int(out.Fd()))
+	if err != nil {
+		return line
+	}
+	return cut(line, columns-1)
+}
+
+func cut(line string, letters int) string {
+	if all := []rune(line); letters > 0 && len(all) > letters {
+		return string(all[:letters])
+	}
+	return line
+}

@@ -20,7 +20,7 @@ import (
 // abandoned temporary files.
 func (k *checker) checkFiles(ctx context.Context) error {
 	bytes, folders := map[string]int64{}, config.Folders()
-	k.checkRights(".")
+	isOpen := k.checkRights(".") // else nobody reaches what is in it
 	err := k.walk(ctx, func(name string, entry fs.DirEntry) error {
 		top, rest, _ := strings.Cut(name, "/")
 		if inventory.IsAgents(name) { // whatever it is: its size alone counts
@@ -33,7 +33,7 @@ func (k *checker) checkFiles(ctx context.Context) error {
 			if rest == "" {
 				k.find(UnknownFile, name, "Bridge keeps no "+kindName(entry)+" of this name in its home")
 			}
-		} else if rest == "" && entry.Type().IsRegular() {
+		} else if rest == "" && entry.Type().IsRegular() && isOpen {
 			k.checkRights(name)
 		}
 		if slices.Contains(folders, name) && !entry.IsDir() && entry.Type()&fs.ModeSymlink == 0 {
@@ -86,13 +86,12 @@ func (k *checker) abandoned(entry fs.DirEntry) bool {
 }
 
 // checkRights reports what others than the owner may read or write. Windows
-// keeps that in the home's own rights.
-func (k *checker) checkRights(name string) {
+// keeps that in the home's own rights. It returns whether there is something.
+func (k *checker) checkRights(name string) bool {
 	info, err := os.Lstat(filepath.Join(k.dir, name))
-	if err != nil || runtime.GOOS == "windows" {
-		return
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
+		return false
 	}
-	if info.Mode().Perm()&0o077 != 0 {
-		k.find(OpenToOthers, name, "its rights are "+info.Mode().Perm().String()+": others on this computer may use it")
-	}
+	k.find(OpenToOthers, name, "its rights are "+info.Mode().Perm().String()+": others on this computer may use it")
+	return true
 }

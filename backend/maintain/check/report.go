@@ -196,11 +196,11 @@ func (k *checker) checkLeases(context.Context) error {
 		}
 	}
 	if lock, there := lease.ReadLock(k.worker.Home); there {
-		detail := "maintenance was interrupted: its process is gone"
 		if lock.PID > 0 && lock.Lives() {
-			detail = lock.What + " is at work: " + lease.Writer{Holder: lock, Readable: true}.String()
+			k.find(LockHeld, ".maintenance-lock", lock.What+" is at work: "+lease.Writer{Holder: lock, Readable: true}.String())
+		} else {
+			k.find(LockLeft, ".maintenance-lock", "maintenance was interrupted: its process is gone, and no broker starts until the file is")
 		}
-		k.find(LockLeft, ".maintenance-lock", detail)
 	}
 	return nil
 }
