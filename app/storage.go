@@ -65,7 +65,7 @@ func (s *storage) facts() Storage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.known
-	known.Summary = worse(s.quick, s.whole.Summary())
+	known.Summary = s.quick.Worse(s.whole.Summary())
 	if isBad := known.Summary.Errors > 0 || known.Problem != ""; isBad && s.known.BadSince.IsZero() {
 		s.known.BadSince = s.opts.Now()
 	} else if !isBad {
@@ -77,14 +77,6 @@ func (s *storage) facts() Storage {
 		known.First = first.Path + ": " + first.Detail
 	}
 	return known
-}
-
-// worse joins a quick look and a whole check: what either found is there.
-func worse(quick, whole check.Summary) check.Summary {
-	sum := quick
-	sum.Errors, sum.Warnings = max(quick.Errors, whole.Errors), max(quick.Warnings, whole.Warnings)
-	sum.OK = sum.Errors == 0
-	return sum
 }
 
 // run watches the home and does what is asked until ctx ends.

@@ -40,7 +40,7 @@ var layers = map[string]int{
 	// Names that the hub and its clients agree on.
 	"hub/subject": 16, "hub/box": 16,
 	// How a command of any program ends.
-	"cli/outcome": 16,
+	"cli/outcome": 16, "cli/usage": 17,
 	// What the page is answered with: the words of the rules, and nothing of the link
 	// or of a store, which stand above.
 	"dashboard/shape": 16,
@@ -50,7 +50,7 @@ var layers = map[string]int{
 	"wire": 21, "sqlitex": 21, "config": 21, "sandbox": 21, "sandbox/connects": 22, "gitwork": 22, "shellenv": 21, "orphans": 22,
 	"store/schema": 22, "store/upgrade": 23, "store/fulltext": 23, "store/transfer": 23, "store/kept": 23, "store": 24,
 	"ipc/api": 22, "ipc": 23, "link/cpace": 22, "link": 23, "hub/own": 24, "hub/enrol": 25, "hub": 25, "hub/crew": 25, "hub/server": 26, "hub/command": 27,
-	"agent/clidata": 23, "agent/driver/run": 23, "agent/driver/jobstate": 23, "agent/driver/acp": 24, "agent/appserver": 24, "agent": 24, "agent/driver": 25, "agent/setup": 25, "agent/models": 25,
+	"agent/clidata": 23, "agent/driver/run": 23, "agent/driver/jobstate": 23, "agent/driver/acp": 24, "agent/appserver": 24, "agent": 24, "agent/driver": 25, "agent/setup": 25, "agent/models": 25, "agent/programs": 25,
 	// Programs: what keeps the storage, who is connected, what jobs do.
 	"maintain/inventory": 29, "maintain/lease": 30, "maintain/check": 31, "maintain/snapshot": 32, "maintain/restore": 33, "maintain/archive": 33,
 	"maintain":    34,

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/bridge"
+	"bridge/backend/cli/terminal"
+	"bridge/backend/cli/usage"
 	"bridge/backend/dashboard/shape"
 	"bridge/backend/ipc/api"
 )
@@ -16,7 +18,7 @@ import (
 func answerCommand(a *App) *cobra.Command {
 	args := api.AnswerQuestionArgs{}
 	cmd := a.jsonFlag(&cobra.Command{
-		Use: "answer ID", Short: "Answer what a session asks you", Args: exactArgs(1),
+		Use: "answer ID", Short: "Answer what a session asks you", Args: usage.Exact(1),
 		Long:    "Answers what a session asks you; the first answer wins. It is the owner's alone: within an agent it is refused.",
 		Example: "  bridge answer 0198f0a2-0000-7000-8000-000000000001 --option 2\n  bridge answer 0198f0a2-0000-7000-8000-000000000001 --text \"port 4778\" --pin",
 		RunE: func(cmd *cobra.Command, ids []string) error {
@@ -25,7 +27,7 @@ func answerCommand(a *App) *cobra.Command {
 		},
 	})
 	cmd.Flags().StringVar(&args.Answer.Option, "option", "", "the number of one of the offered answers")
-	cmd.Flags().StringVar(&args.Answer.Text, "text", "", "an answer in words, or a remark beside the option")
+	cmd.Flags().StringVar(&args.Answer.Text, "text", "", "an answer in words, or a remark beside the option; - reads it from standard input")
 	cmd.Flags().BoolVar(&args.Answer.Pin, "pin", false, "pin it as a decision, too")
 	return cmd
 }
@@ -34,7 +36,14 @@ func (a *App) answer(ctx context.Context, args api.AnswerQuestionArgs) error {
 	if err := a.onlyOwner("answer"); err != nil {
 		return err
 	}
-	client, _, err := a.dialOwner(ctx, false)
+	if args.Answer.Text == "-" {
+		text, err := terminal.ReadText(a.Stdin, a.Stderr, "Type your answer; Ctrl-D on a line of its own ends it.")
+		if err != nil {
+			return err
+		}
+		args.Answer.Text = text
+	}
+	client, _, err := a.dialOwner(ctx, startsNone)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
+	"bridge/backend/cli/usage"
 	"bridge/backend/dashboard/runs"
 	"bridge/backend/ipc/api"
 	"bridge/backend/job"
@@ -22,7 +23,7 @@ func approveCommand(a *App) *cobra.Command {
 	args := api.ApproveArgs{Decision: job.Allow}
 	var deny bool
 	cmd := a.jsonFlag(&cobra.Command{
-		Use: "approve ID", Short: "Allow what a job or a session asks, or deny it, or choose an answer", Args: exactArgs(1),
+		Use: "approve ID", Short: "Allow what a job or a session asks, or deny it, or choose an answer", Args: usage.Exact(1),
 		Long: "Allows what a job or a session asks, or denies it; the first answer wins. Where a session's model asks something itself, --option and\n" +
 			"--answer are the answers: one of them for each question, in their order, or all of them to the only question. `bridge needs` shows\n" +
 			"the questions and the numbers. It is the owner's alone: within an agent it is refused.",
@@ -73,7 +74,7 @@ func (a *App) approve(ctx context.Context, args api.ApproveArgs) error {
 	if err := a.onlyOwner("approve"); err != nil {
 		return err
 	}
-	client, _, err := a.dialOwner(ctx, false)
+	client, _, err := a.dialOwner(ctx, startsNone)
 	if err != nil {
 		return err
 	}

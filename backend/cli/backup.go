@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/bridge"
+	"bridge/backend/cli/usage"
 	"bridge/backend/config"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
@@ -24,7 +25,7 @@ const backupWorker = "backup-worker"
 // ends (STO-10).
 func backupWorkerCommand(a *App) *cobra.Command {
 	return &cobra.Command{
-		Use: backupWorker, Short: "Back the messages up once, for the broker", Hidden: true, Args: noArgs,
+		Use: backupWorker, Short: "Back the messages up once, for the broker", Hidden: true, Args: usage.None,
 		Example: "  bridge backup-worker",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return backUpMessages(cmd.Context(), a) },
 	}

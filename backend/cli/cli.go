@@ -15,6 +15,7 @@ import (
 
 	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/terminal"
+	"bridge/backend/cli/usage"
 	"bridge/backend/config"
 	"bridge/backend/hook"
 )
@@ -64,48 +65,51 @@ func (a *App) Commands() *cobra.Command { return a.root() }
 
 func (a *App) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "bridge",
-		Short:         "A local message bridge between coding-agent sessions",
-		Long:          "Bridge lets the coding-agent sessions on this PC talk to each other, pins your decisions so that every\nsession has them, and shows you all of it in a local dashboard.",
-		Example:       "  bridge install        connect the agent CLIs found on this PC\n  bridge open           show the dashboard\n  bridge demo           look at a live dashboard without any agent",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          noArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "bridge",
+		Short:   "A local message bridge between coding-agent sessions",
+		Long:    "Bridge lets the coding-agent sessions on this PC talk to each other, pins your decisions so that every\nsession has them, and shows you all of it in a local dashboard.",
+		Example: "  bridge install        connect the agent CLIs found on this PC\n  bridge open           show the dashboard\n  bridge demo           look at a live dashboard without any agent",
+		Args:    usage.None,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return showNext(cmd.Context(), a) },
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().StringVar(&a.homeFlag, "home", "", "folder that holds everything Bridge stores (default $BRIDGE_HOME, else ~/.bridge)")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &outcome.UsageError{Err: err} })
+	for _, part := range commandGroups(a) {
+		root.AddGroup(&cobra.Group{ID: part.title, Title: part.title})
+		for _, command := range part.commands {
+			command.GroupID = part.title
+			root.AddCommand(command)
+		}
+	}
 	root.AddCommand(
-		serveCommand(a), openCommand(a), urlCommand(a), statusCommand(a), sendCommand(a), decisionsCommand(a), decideCommand(a), finishCommand(a),
-		pairCommand(a), linkCommand(a), unlinkCommand(a), joinCommand(a), leaveCommand(a), teamCommand(a), networkCommand(a), sendFileCommand(a), filesCommand(a),
-		needsCommand(a), answerCommand(a), rulesCommand(a), runsCommand(a), watchCommand(a), approveCommand(a),
-		installCommand(a), uninstallCommand(a), demoCommand(a), demoAgentCommand(a), mcpCommand(a), hookCommand(a),
-		pluginCommand(a), doctorCommand(a), serviceCommand(a), retireCommand(a), versionCommand(a), backupWorkerCommand(a),
+		demoAgentCommand(a), mcpCommand(a), hookCommand(a), pluginCommand(a), retireCommand(a), backupWorkerCommand(a),
 		runJobCommand(a), sandboxExecCommand(a), printEnvCommand(a), checkHomeCommand(a),
 	)
+	usage.Prepare(root, versionOf(a).text())
+	root.SetHelpCommandGroupID(lastGroup)
 	return root
 }
 
-// noArgs refuses arguments. On the root an argument is a command that there is
-// not.
-func noArgs(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return nil
-	case !cmd.HasParent():
-		return &outcome.UsageError{Err: fmt.Errorf("there is no command %q: bridge --help lists them", args[0])}
-	default:
-		return &outcome.UsageError{Err: fmt.Errorf("%s takes no arguments, but was given %q", cmd.CommandPath(), args[0])}
-	}
+// group is some commands as help shows them together.
+type group struct {
+	title    string
+	commands []*cobra.Command
 }
 
-func exactArgs(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == n {
-			return nil
-		}
-		return &outcome.UsageError{Err: fmt.Errorf("%d arguments are too few or too many: it is used as `%s`", len(args), cmd.UseLine())}
+const lastGroup = "Help:"
+
+// commandGroups lists the commands that people type.
+func commandGroups(a *App) []group {
+	return []group{
+		{"Start:", []*cobra.Command{installCommand(a), openCommand(a), statusCommand(a), demoCommand(a)}},
+		{"Every day:", []*cobra.Command{
+			needsCommand(a), sendCommand(a), answerCommand(a), approveCommand(a), decideCommand(a), decisionsCommand(a), rulesCommand(a), urlCommand(a),
+		}},
+		{"Jobs:", []*cobra.Command{runsCommand(a), watchCommand(a), finishCommand(a)}},
+		{"Other PCs and teams:", []*cobra.Command{
+			pairCommand(a), linkCommand(a), unlinkCommand(a), networkCommand(a), sendFileCommand(a), filesCommand(a), joinCommand(a), leaveCommand(a), teamCommand(a),
+		}},
+		{"Run and keep:", []*cobra.Command{serveCommand(a), serviceCommand(a), doctorCommand(a), uninstallCommand(a)}},
+		{lastGroup, []*cobra.Command{versionCommand(a)}},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/agent/driver/run"
+	"bridge/backend/cli/usage"
 	"bridge/backend/config"
 	"bridge/backend/connect"
 	"bridge/backend/daemon"
@@ -95,7 +96,7 @@ const printEnv = "print-env"
 
 func printEnvCommand(*App) *cobra.Command {
 	return &cobra.Command{
-		Use: printEnv + " MARK", Short: "Print the environment between two marks; the broker has the login shell run this", Hidden: true, Args: exactArgs(1),
+		Use: printEnv + " MARK", Short: "Print the environment between two marks; the broker has the login shell run this", Hidden: true, Args: usage.Exact(1),
 		Example: "  bridge print-env 4f1c",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return shellenv.Print(cmd.OutOrStdout(), args[0], os.Environ())

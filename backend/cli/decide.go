@@ -97,7 +97,7 @@ func decide(ctx context.Context, a *App, topic, text, scope string) error {
 	if args.Scope, err = scopeOf(ctx, a, topic, scope); err != nil {
 		return err
 	}
-	client, _, err := a.dialOwner(ctx, true)
+	client, _, err := a.dialOwner(ctx, startsToWrite)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func toldText(result api.DecideResult) string {
 }
 
 func withdraw(ctx context.Context, a *App, args api.WithdrawDecisionArgs) error {
-	client, _, err := a.dialOwner(ctx, true)
+	client, _, err := a.dialOwner(ctx, startsToWrite)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func withdrawAllFrom(ctx context.Context, a *App, pc string, yes bool) error {
 	if err := a.ask(fmt.Sprintf("Withdraw %s?", bridge.Counted(len(found.Decisions), "decision")), yes); err != nil {
 		return err
 	}
-	client, _, err := a.dialOwner(ctx, true)
+	client, _, err := a.dialOwner(ctx, startsToWrite)
 	if err != nil {
 		return err
 	}

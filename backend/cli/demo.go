@@ -14,6 +14,7 @@ import (
 
 	"bridge/backend/cli/demo"
 	"bridge/backend/cli/outcome"
+	"bridge/backend/cli/usage"
 	"bridge/backend/config"
 	"bridge/backend/daemon"
 	"bridge/backend/ipc"
@@ -25,10 +26,13 @@ func demoCommand(a *App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "demo", Short: "Show a live dashboard with scripted sessions in a throw-away home",
 		Long:    "Start broker and dashboard in a throw-away home, with three scripted sessions that are real MCP server\nprocesses: they write to each other, pin a decision, ask you something and hand out jobs to a script that plays\nan agent, in checkouts of a small git repository. No agent and no account is needed. Ctrl-C ends it.",
-		Example: "  bridge demo\n  bridge demo --keep", Args: noArgs,
+		Example: "  bridge demo\n  bridge demo --keep", Args: usage.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if d.rounds < 0 {
 				return &outcome.UsageError{Err: errors.New("--rounds must not be negative")}
+			}
+			if d.port < 0 || d.port > 65535 {
+				return &outcome.UsageError{Err: errors.New("--port must be 0 to 65535")}
 			}
 			return d.run(cmd.Context())
 		},
@@ -44,7 +48,7 @@ func demoCommand(a *App) *cobra.Command {
 // demoAgentCommand is the agent of the demo's jobs.
 func demoAgentCommand(a *App) *cobra.Command {
 	return &cobra.Command{
-		Use: demo.Command, Short: "Play the agent of the demo's jobs, over the Agent Client Protocol", Hidden: true, Args: noArgs,
+		Use: demo.Command, Short: "Play the agent of the demo's jobs, over the Agent Client Protocol", Hidden: true, Args: usage.None,
 		Example: "  bridge " + demo.Command,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return demo.Agent(cmd.Context(), a.Stdin, a.Stdout) },
 	}

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"bridge/backend/config"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
+	"bridge/backend/maintain/check"
 	"bridge/backend/sandbox"
 	"bridge/backend/worker"
 )
@@ -25,10 +28,27 @@ func (a *App) onlyOwner(words string) error {
 // brokerPatience bounds how long a command waits for the broker's first answer.
 const brokerPatience = 5 * time.Second
 
-// dialOwner connects to the broker as the owner. With start, one is started
-// where none runs.
-func (a *App) dialOwner(ctx context.Context, start bool) (*ipc.Client, config.Home, error) {
-	home, err := config.ResolveHome(a.homeFlag, a.Getenv) // only with start is something made there
+// starting says where a command starts a broker for itself.
+type starting int
+
+const (
+	startsNone    starting = iota
+	startsToRead           // where a home is already: a command that only reads makes none
+	startsToWrite          // there, in a folder that is empty, and in the home that needs no --home
+)
+
+// dialOwner connects to the broker as the owner, and starts one where none runs and the
+// command may. It fails with NotFound where --home names no folder, and with Unavailable
+// where no broker runs.
+func (a *App) dialOwner(ctx context.Context, starts starting) (*ipc.Client, config.Home, error) {
+	home, err := config.ResolveHome(a.homeFlag, a.Getenv) // only to start a broker is something made there
+	if err == nil {
+		err = config.CheckContents(home)
+	}
+	if err != nil {
+		return nil, home, err
+	}
+	start, err := mayStart(home, a.homeFlag != "", starts)
 	if err != nil {
 		return nil, home, err
 	}
@@ -44,7 +64,33 @@ func (a *App) dialOwner(ctx context.Context, start bool) (*ipc.Client, config.Ho
 	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
 	defer cancel()
 	client, err := ipc.DialOrStart(ctx, target, hello, starter)
+	if starter == nil && bridge.CodeOf(err) == bridge.Unavailable && !errors.Is(err, ipc.ErrSilent) && !errors.Is(err, context.DeadlineExceeded) {
+		err = bridge.WithCause(bridge.Unavailable, err, noBroker(home))
+	}
 	return client, home, err
+}
+
+// mayStart reports whether a command may start a broker in the home. It is NotFound for a
+// command that would make a home at a mistyped --home; named says that there is a --home.
+func mayStart(home config.Home, named bool, starts starting) (bool, error) {
+	if starts == startsNone || config.HomeExists(home) {
+		return starts != startsNone, nil
+	}
+	if starts == startsToRead {
+		return false, nil
+	}
+	if err := check.RequireHome(home); named && !home.IsDefault() && bridge.CodeOf(err) == bridge.NotFound {
+		return false, bridge.Errorf(bridge.NotFound, "%w. `%s` makes one there", err, home.CommandLine("bridge", "serve"))
+	}
+	return true, nil
+}
+
+// noBroker says that no broker runs, and what starts one.
+func noBroker(home config.Home) string {
+	if err := check.RequireHome(home); bridge.CodeOf(err) == bridge.NotFound {
+		return err.Error()
+	}
+	return fmt.Sprintf("no broker runs for %s: a session starts one by itself, and so does `%s`", home.Dir(), home.CommandLine("bridge", "open"))
 }
 
 // targetOf makes the home only for a command that may start a broker.

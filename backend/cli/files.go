@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/bridge"
-	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/pairs"
+	"bridge/backend/cli/usage"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 )
@@ -17,7 +17,7 @@ import (
 // sendFileCommand sends files and folders to a paired PC (RMT-20).
 func sendFileCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "send-file HOST PATH...", Short: "Send files and folders to a paired PC", Args: atLeastArgs(2),
+		Use: "send-file HOST PATH...", Short: "Send files and folders to a paired PC", Args: usage.AtLeast(2),
 		Long: "Sends files, and folders with all files below them, to a paired PC whose owner allows it. They arrive in a folder\nof its inbox, all at once and checked, and are not opened there. Links are refused, and names that not every system\n" +
 			"has. What is cut goes on by itself when the link is back, also after this command has ended: `bridge files` shows\nhow far it is, `bridge files --cancel ID` ends it.",
 		Example: "  bridge send-file desk report.pdf\n  bridge send-file desk notes/ build.log",
@@ -37,7 +37,7 @@ func (a *App) sendFiles(ctx context.Context, host string, paths []string) error 
 		}
 		args.Paths = append(args.Paths, absolute)
 	}
-	client, _, err := a.dialOwner(ctx, true)
+	client, _, err := a.dialOwner(ctx, startsToWrite)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (a *App) followTransfer(ctx context.Context, client *ipc.Client, transfer a
 func filesCommand(a *App) *cobra.Command {
 	var cancel string
 	cmd := a.jsonFlag(&cobra.Command{
-		Use: "files", Short: "Show files that arrived from paired PCs, and those on their way", Args: noArgs,
+		Use: "files", Short: "Show files that arrived from paired PCs, and those on their way", Args: usage.None,
 		Long:    "Shows the newest transfers: what arrived, from whom and where it lies, what was sent, and what is on its way. Files\nthat arrived are yours: Bridge opens none of them, and no snapshot holds them.",
 		Example: "  bridge files\n  bridge files --cancel 5f0c6a3e-3d1b-4c49-9f0e-0d1a55c1f1aa",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -85,7 +85,7 @@ func filesCommand(a *App) *cobra.Command {
 					return err
 				}
 			}
-			client, _, err := a.dialOwner(cmd.Context(), true)
+			client, _, err := a.dialOwner(cmd.Context(), startsToRead)
 			if err != nil {
 				return err
 			}
@@ -106,13 +106,4 @@ func filesCommand(a *App) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&cancel, "cancel", "", "end the transfer with that id, on both sides")
 	return cmd
-}
-
-func atLeastArgs(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) >= n {
-			return nil
-		}
-		return &outcome.UsageError{Err: fmt.Errorf("%d arguments are too few: it is used as `%s`", len(args), cmd.UseLine())}
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
+	"bridge/backend/cli/usage"
 	"bridge/backend/gitwork"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
@@ -21,7 +22,7 @@ func finishCommand(a *App) *cobra.Command {
 	var yes bool
 	chosen := map[gitwork.Action]*bool{}
 	cmd := a.jsonFlag(&cobra.Command{
-		Use: "finish RUN --apply|--squash|--merge|--keep|--discard", Short: "Land or drop what a worktree job did", Args: exactArgs(1),
+		Use: "finish RUN --apply|--squash|--merge|--keep|--discard", Short: "Land or drop what a worktree job did", Args: usage.Exact(1),
 		Long:    "Lands or drops what a worktree job did, in the main checkout of its repository. It tries first: files that conflict\nare named, a checkout with changes of its own is refused, and nothing is done then.",
 		Example: "  bridge finish codex-job-0a1b2c3d --squash --dry-run\n  bridge finish codex-job-0a1b2c3d --discard",
 		RunE: func(cmd *cobra.Command, names []string) error {
@@ -59,7 +60,7 @@ func (a *App) finish(ctx context.Context, args api.JobFinishArgs, yes bool) erro
 	if err := a.onlyOwner("finish"); err != nil {
 		return err
 	}
-	client, _, err := a.dialOwner(ctx, true)
+	client, _, err := a.dialOwner(ctx, startsToWrite)
 	if err != nil {
 		return err
 	}

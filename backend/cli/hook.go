@@ -18,7 +18,7 @@ import (
 // is built.
 func hookCommand(a *App) *cobra.Command {
 	return &cobra.Command{
-		Use: "hook KIND EVENT", Short: "Serve one hook call of an agent CLI: JSON in, JSON out",
+		Use: "hook KIND EVENT", Short: "Serve one hook call of an agent CLI: JSON in, JSON out", Hidden: true,
 		Example: "  bridge hook claude PostToolUse < event.json", DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if hook.AsksForHelp(args) {

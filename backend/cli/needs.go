@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/cli/outcome"
+	"bridge/backend/cli/usage"
 	"bridge/backend/dashboard/shape"
 	"bridge/backend/ipc/api"
 	"bridge/backend/needs"
@@ -17,7 +18,7 @@ import (
 func needsCommand(a *App) *cobra.Command {
 	var away string
 	cmd := a.jsonFlag(&cobra.Command{
-		Use: "needs", Short: "List what needs you: the same list as the page's", Args: noArgs,
+		Use: "needs", Short: "List what needs you: the same list as the page's", Args: usage.None,
 		Long: "Lists what needs you: the same list as the page's. With --away on, permission prompts of your sessions are kept on the page, " +
 			"too, as far as the setting answerPrompts lets them; the terminal's own prompts go on.",
 		Example: "  bridge needs\n  bridge needs --json\n  bridge needs --away on",
@@ -28,7 +29,7 @@ func needsCommand(a *App) *cobra.Command {
 			if err := a.onlyOwner("needs"); err != nil {
 				return err
 			}
-			client, _, err := a.dialOwner(cmd.Context(), false)
+			client, home, err := a.dialOwner(cmd.Context(), startsNone)
 			if err != nil {
 				return err
 			}
@@ -37,8 +38,11 @@ func needsCommand(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if _, err := quickCheck(cmd.Context(), a, home, &facts); err != nil {
+				return err
+			}
 			list := needs.List(facts, a.Now())
-			return a.print(shape.Needs{Needs: list}, needs.Text(list, a.Now()))
+			return a.print(shape.Needs{Needs: list}, needs.Text(list, a.Now(), lineOf(home)))
 		},
 	})
 	cmd.Flags().StringVar(&away, "away", "", "on or off: keep permission prompts of sessions on the page while you are away")
@@ -53,7 +57,7 @@ func (a *App) switchAway(ctx context.Context, word string) error {
 	if err := a.onlyOwner("needs --away"); err != nil {
 		return err
 	}
-	client, _, err := a.dialOwner(ctx, false)
+	client, _, err := a.dialOwner(ctx, startsNone)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/pairs"
+	"bridge/backend/cli/usage"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 	"bridge/backend/link"
@@ -23,7 +24,7 @@ import (
 // pairCommand shows a code and waits for the PC that comes with it (RMT-01).
 func pairCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "pair", Short: "Show a code by which another PC can pair with this one", Args: noArgs,
+		Use: "pair", Short: "Show a code by which another PC can pair with this one", Args: usage.None,
 		Long:    "Shows an address and a code for ten minutes, and waits for the other PC. After three wrong codes the invitation is\nburnt. What a paired PC may do here is denied until you allow it, in config.json or on the Network page.",
 		Example: "  bridge pair",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.pair(cmd.Context()) },
@@ -34,7 +35,7 @@ func (a *App) pair(ctx context.Context) error {
 	if err := a.onlyOwner("pair"); err != nil {
 		return err
 	}
-	client, _, err := a.dialOwner(ctx, true)
+	client, _, err := a.dialOwner(ctx, startsToWrite)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func joinCommand(a *App) *cobra.Command {
 	own, needsAddress, byCode := pairs.BindOwn(cmd.Flags()), cmd.Args, cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if own.Given() {
-			return noArgs(cmd, args)
+			return usage.None(cmd, args)
 		}
 		return needsAddress(cmd, args)
 	}
@@ -102,7 +103,7 @@ func joinCommand(a *App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.seeing(join)(cmd, args)
+		return a.withBroker(startsToWrite, join)(cmd, args)
 	}
 	return cmd
 }
@@ -111,7 +112,7 @@ func joinCommand(a *App) *cobra.Command {
 // something by it.
 func (a *App) byCode(cmd *cobra.Command, do func(ctx context.Context, client *ipc.Client, args api.LinkArgs) (answer any, text string, err error)) *cobra.Command {
 	var fromInput bool
-	cmd.Args = exactArgs(1)
+	cmd.Args = usage.Exact(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := a.onlyOwner(cmd.Name()); err != nil {
 			return err
@@ -141,14 +142,14 @@ func (a *App) trusting(do func(ctx context.Context, client *ipc.Client, args []s
 		if err := a.onlyOwner(cmd.Name()); err != nil {
 			return err
 		}
-		return a.seeing(func(ctx context.Context, client *ipc.Client) (any, string, error) { return do(ctx, client, args) })(cmd, args)
+		return a.withBroker(startsToWrite, func(ctx context.Context, client *ipc.Client) (any, string, error) { return do(ctx, client, args) })(cmd, args)
 	}
 }
 
-// seeing makes what a command does that looks at other PCs.
-func (a *App) seeing(look func(ctx context.Context, client *ipc.Client) (answer any, text string, err error)) func(*cobra.Command, []string) error {
+// withBroker makes what a command does that asks the broker about other PCs.
+func (a *App) withBroker(starts starting, look func(ctx context.Context, client *ipc.Client) (answer any, text string, err error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
-		client, _, err := a.dialOwner(cmd.Context(), true)
+		client, _, err := a.dialOwner(cmd.Context(), starts)
 		if err != nil {
 			return err
 		}
@@ -164,7 +165,7 @@ func (a *App) seeing(look func(ctx context.Context, client *ipc.Client) (answer 
 // leaveCommand ends this PC's membership of its team.
 func leaveCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "leave", Short: "Leave the team", Args: noArgs,
+		Use: "leave", Short: "Leave the team", Args: usage.None,
 		Long:    "Ends this PC's membership of its team, at once: its key for the hub is gone, and what you allowed the team's PCs by name.\nThe hub is told and takes it out of the team; where it cannot be reached this says so, and `bridge-hub remove` does it there.\nCredentials for a NATS server of the team's own are removed from here.",
 		Example: "  bridge leave",
 		RunE: a.trusting(func(ctx context.Context, client *ipc.Client, _ []string) (any, string, error) {
@@ -197,7 +198,7 @@ func (a *App) readCode(fromInput bool) (string, error) {
 // unlinkCommand ends a pair.
 func unlinkCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "unlink NAME", Short: "End the pairing with another PC", Args: exactArgs(1),
+		Use: "unlink NAME", Short: "End the pairing with another PC", Args: usage.Exact(1),
 		Long:    "Ends the pairing with that PC, at once: its key opens nothing here any more. Unlink this PC there, too.",
 		Example: "  bridge unlink desk",
 		RunE: a.trusting(func(ctx context.Context, client *ipc.Client, args []string) (any, string, error) {
@@ -209,8 +210,8 @@ func unlinkCommand(a *App) *cobra.Command {
 // teamCommand lists who is in the team.
 func teamCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "team", Short: "Show who is in the team, who is there and what each may do here", Args: noArgs, Example: "  bridge team",
-		RunE: a.seeing(func(ctx context.Context, client *ipc.Client) (any, string, error) {
+		Use: "team", Short: "Show who is in the team, who is there and what each may do here", Args: usage.None, Example: "  bridge team",
+		RunE: a.withBroker(startsToRead, func(ctx context.Context, client *ipc.Client) (any, string, error) {
 			network, err := client.Network(ctx)
 			crew := pairs.CrewOf(network)
 			return crew, crew.Text(a.Now()), err
@@ -222,9 +223,9 @@ func teamCommand(a *App) *cobra.Command {
 func networkCommand(a *App) *cobra.Command {
 	var sessions bool
 	cmd := &cobra.Command{
-		Use: "network", Short: "Show the other PCs, paired or of the team, and what each may do here", Args: noArgs,
+		Use: "network", Short: "Show the other PCs, paired or of the team, and what each may do here", Args: usage.None,
 		Example: "  bridge network\n  bridge network --sessions",
-		RunE: a.seeing(func(ctx context.Context, client *ipc.Client) (any, string, error) {
+		RunE: a.withBroker(startsToRead, func(ctx context.Context, client *ipc.Client) (any, string, error) {
 			if sessions {
 				lists, err := client.NetworkLists(ctx)
 				return lists, pairs.Lists(lists, a.Now()), err

@@ -8,14 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bridge/backend/cli/usage"
 	"bridge/backend/ipc/api"
 )
 
 func openCommand(a *App) *cobra.Command {
 	return &cobra.Command{
-		Use: "open", Short: "Open the dashboard in the browser", Example: "  bridge open", Args: noArgs,
+		Use: "open", Short: "Open the dashboard in the browser", Example: "  bridge open", Args: usage.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, _, err := a.dialOwner(cmd.Context(), true)
+			client, _, err := a.dialOwner(cmd.Context(), startsToWrite)
 			if err != nil {
 				return err
 			}
@@ -54,9 +55,9 @@ func openBrowser(ctx context.Context, link string) error {
 func urlCommand(a *App) *cobra.Command {
 	renew := false
 	command := a.jsonFlag(&cobra.Command{
-		Use: "url", Short: "Print the dashboard's launch link", Example: "  bridge url\n  bridge url --new", Args: noArgs,
+		Use: "url", Short: "Print the dashboard's launch link", Example: "  bridge url\n  bridge url --new", Args: usage.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, _, err := a.dialOwner(cmd.Context(), true)
+			client, _, err := a.dialOwner(cmd.Context(), startsToWrite)
 			if err != nil {
 				return err
 			}

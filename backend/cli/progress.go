@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	"unicode/utf8"
 
 	"bridge/backend/bridge"
 	"bridge/backend/cli/terminal"
@@ -33,8 +34,9 @@ func (p *progress) tell(what string, done, all int64) {
 	}
 	p.shown = p.now()
 	line := fmt.Sprintf("%3d%% %s", done*100/all, bridge.VisibleLine(filepath.ToSlash(what)))
+	line = terminal.Fit(p.out, line)
 	fmt.Fprintf(p.out, "\r%-*s", p.width, line)
-	p.width = max(p.width, len(line))
+	p.width = max(p.width, utf8.RuneCountInString(line))
 }
 
 func (p *progress) end() {

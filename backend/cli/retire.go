@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/bridge"
+	"bridge/backend/cli/usage"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 )
@@ -16,14 +17,14 @@ import (
 // that replaces its program. Sessions find or start the next one by themselves.
 func retireCommand(a *App) *cobra.Command {
 	return &cobra.Command{
-		Use: "retire", Short: "Ask a broker in the background to leave", Hidden: true, Args: noArgs,
+		Use: "retire", Short: "Ask a broker in the background to leave", Hidden: true, Args: usage.None,
 		Example: "  bridge retire",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return retire(cmd.Context(), a) },
 	}
 }
 
 func retire(ctx context.Context, a *App) error {
-	client, home, err := a.dialOwner(ctx, false)
+	client, home, err := a.dialOwner(ctx, startsNone)
 	if bridge.CodeOf(err) == bridge.Unavailable {
 		return nil // none runs
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/bridge"
+	"bridge/backend/cli/usage"
 	"bridge/backend/dashboard/shape"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
@@ -17,14 +18,14 @@ import (
 func rulesCommand(a *App) *cobra.Command {
 	var id string
 	cmd := a.jsonFlag(&cobra.Command{
-		Use: "rules", Short: "List what you allow from now on, or take it back", Args: noArgs,
+		Use: "rules", Short: "List what you allow from now on, or take it back", Args: usage.None,
 		Long:    "Lists what you allow agents from now on, with its uses. With --take-back a rule ends at once. Within an agent it is refused.",
 		Example: "  bridge rules\n  bridge rules --take-back rule-0198f0a2",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.onlyOwner("rules"); err != nil {
 				return err
 			}
-			client, _, err := a.dialOwner(cmd.Context(), false)
+			client, _, err := a.dialOwner(cmd.Context(), startsNone)
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,8 @@ import (
 	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/report"
 	"bridge/backend/cli/terminal"
+	"bridge/backend/cli/usage"
+	"bridge/backend/config"
 	"bridge/backend/dashboard/runs"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
@@ -32,9 +34,9 @@ func runsCommand(a *App) *cobra.Command {
 	cmd := a.jsonFlag(&cobra.Command{
 		Use: "runs", Short: "List the delegated jobs and what they ask",
 		Long:    fmt.Sprintf("Lists the delegated jobs that go on and the last %d that have ended, with what waits for your answer.", fewEnded),
-		Example: "  bridge runs\n  bridge runs --all --json", Args: noArgs,
+		Example: "  bridge runs\n  bridge runs --all --json", Args: usage.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, _, err := a.dialOwner(cmd.Context(), false)
+			client, home, err := a.dialOwner(cmd.Context(), startsNone)
 			if err != nil {
 				return err
 			}
@@ -47,7 +49,7 @@ func runsCommand(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(runs.ListOf(found), report.Runs(found, a.Now()))
+			return a.print(runs.ListOf(found), report.Runs(found, lineOf(home), a.Now()))
 		},
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "also those that ended longer ago, archived ones too")
@@ -57,7 +59,7 @@ func runsCommand(a *App) *cobra.Command {
 // watchCommand follows the log of a run until it ends (JOB-10).
 func watchCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "watch RUN", Short: "Follow a job's log until it ends", Args: exactArgs(1),
+		Use: "watch RUN", Short: "Follow a job's log until it ends", Args: usage.Exact(1),
 		Long:    "Follows a job's log until its run ends, and exits with 0 where that has an answer, else with 1. The job goes on when you stop watching.",
 		Example: "  bridge watch codex-job-0a1b2c3d",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -66,12 +68,12 @@ func watchCommand(a *App) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			client, _, err := a.dialOwner(ctx, false)
+			client, home, err := a.dialOwner(ctx, startsNone)
 			if err != nil {
 				return err
 			}
 			defer client.Close()
-			return a.watch(ctx, client, args[0])
+			return a.watch(ctx, client, home, args[0])
 		},
 	})
 }
@@ -79,7 +81,7 @@ func watchCommand(a *App) *cobra.Command {
 // watchPace is how often the log is read: far below what a person notices.
 const watchPace = 100 * time.Millisecond
 
-func (a *App) watch(ctx context.Context, client *ipc.Client, name string) error {
+func (a *App) watch(ctx context.Context, client *ipc.Client, home config.Home, name string) error {
 	var log strings.Builder
 	told := ""
 	for next := int64(0); ; {
@@ -95,7 +97,7 @@ func (a *App) watch(ctx context.Context, client *ipc.Client, name string) error 
 		}
 		said := piece.View.Doubt // of a job on another PC
 		if wait := piece.View.Wait; wait != nil && wait.For == job.ForApproval {
-			said = "it waits for an answer: bridge approve " + wait.ID
+			said = "it waits for an answer: " + home.CommandLine("bridge", "approve", wait.ID)
 		}
 		if said != told && said != "" {
 			fmt.Fprintf(a.Stderr, "bridge: %s\n", said)

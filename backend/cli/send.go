@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/bridge"
+	"bridge/backend/cli/usage"
 	"bridge/backend/ipc"
 	"bridge/backend/ipc/api"
 )
@@ -16,9 +17,9 @@ import (
 func sendCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
 		Use: "send TO TEXT", Short: "Send a message from you to a session, or to all with '*'",
-		Example: "  bridge send codex-api \"the tests on main are red\"\n  bridge send '*' \"stop pushing for an hour\"", Args: exactArgs(2),
+		Example: "  bridge send codex-api \"the tests on main are red\"\n  bridge send '*' \"stop pushing for an hour\"", Args: usage.Exact(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, _, err := a.dialOwner(cmd.Context(), true)
+			client, _, err := a.dialOwner(cmd.Context(), startsToWrite)
 			if err != nil {
 				return err
 			}

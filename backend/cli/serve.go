@@ -15,6 +15,7 @@ import (
 	"bridge/backend/broker"
 	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/service"
+	"bridge/backend/cli/usage"
 	"bridge/backend/config"
 	"bridge/backend/daemon"
 	"bridge/backend/maintain"
@@ -31,7 +32,7 @@ func serveCommand(a *App) *cobra.Command {
 	var idleExit time.Duration
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Run broker and dashboard in the foreground",
-		Example: "  bridge serve\n  bridge serve --port 0\n  bridge serve --new-store", Args: noArgs,
+		Example: "  bridge serve\n  bridge serve --port 0\n  bridge serve --new-store", Args: usage.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options := daemon.Options{Host: "serve"}
 			if cmd.Flags().Changed("port") {

@@ -15,6 +15,7 @@ import (
 
 	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/service"
+	"bridge/backend/cli/usage"
 	"bridge/backend/config"
 	"bridge/backend/daemon"
 	"bridge/backend/ipc"
@@ -31,7 +32,7 @@ type serviceCommands struct {
 func serviceCommand(a *App) *cobra.Command {
 	s := &serviceCommands{App: a}
 	parent := &cobra.Command{
-		Use: "service", Short: "Run the broker as a service, without a screen", Args: noArgs,
+		Use: "service", Short: "Run the broker as a service, without a screen", Args: usage.None,
 		Long: "The broker as a service: on Linux a systemd unit that starts when you log in, or with --system when the\n" +
 			"machine starts; on macOS the same by launchd; on Windows a service of the machine that runs as your account.",
 		Example: "  bridge service install\n  bridge service start\n  sudo bridge service install --system --user alice\n  bridge service uninstall",
@@ -54,7 +55,7 @@ func serviceCommand(a *App) *cobra.Command {
 // verb is a command that does one thing with the service.
 func (s *serviceCommands) verb(name, about string, do func(context.Context, service.Control) error) *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
-		Use: name, Short: about, Example: "  bridge service " + name, Args: noArgs,
+		Use: name, Short: about, Example: "  bridge service " + name, Args: usage.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			meant, err := s.meant()
 			if err != nil {
@@ -173,7 +174,7 @@ func (s *serviceCommands) status(ctx context.Context, c service.Control) error {
 func (s *serviceCommands) logs() *cobra.Command {
 	var count int
 	cmd := s.jsonFlag(&cobra.Command{
-		Use: "logs", Short: "Show the last lines of the broker's log", Example: "  bridge service logs -n 100", Args: noArgs,
+		Use: "logs", Short: "Show the last lines of the broker's log", Example: "  bridge service logs -n 100", Args: usage.None,
 		RunE: func(*cobra.Command, []string) error {
 			if count < 1 {
 				return &outcome.UsageError{Err: errors.New("-n must be 1 or more")}
@@ -196,7 +197,7 @@ func (s *serviceCommands) logs() *cobra.Command {
 // run is what the service manager runs.
 func (s *serviceCommands) run() *cobra.Command {
 	return &cobra.Command{
-		Use: "run", Short: "Be the service; the system's service manager starts this", Hidden: true, Args: noArgs,
+		Use: "run", Short: "Be the service; the system's service manager starts this", Hidden: true, Args: usage.None,
 		Example: "  bridge service run",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return service.Run(cmd.Context(), func(ctx context.Context) error {

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/report"
+	"bridge/backend/cli/usage"
 	"bridge/backend/config"
 	"bridge/backend/connect"
 	"bridge/backend/dashboard/runs"
@@ -41,9 +41,9 @@ type statusReport struct {
 
 func statusCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "status", Short: "Show the broker and the live sessions", Example: "  bridge status\n  bridge status --json", Args: noArgs,
+		Use: "status", Short: "Show the broker and the live sessions", Example: "  bridge status\n  bridge status --json", Args: usage.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, home, err := a.dialOwner(cmd.Context(), false)
+			client, home, err := a.dialOwner(cmd.Context(), startsNone)
 			if bridge.CodeOf(err) == bridge.Unavailable && !errors.Is(err, context.DeadlineExceeded) {
 				return statusOffline(cmd.Context(), a, home)
 			}
@@ -59,14 +59,19 @@ func statusCommand(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			waiting, err := needsNow(cmd.Context(), client, a.Now())
+			facts, err := needsFacts(cmd.Context(), client)
 			if err != nil {
 				return err
 			}
-			full := statusReport{Running: true, Needs: waiting, Broker: status, Home: home.Dir(), Jobs: runs.ListOf(api.Runs{Jobs: going}).Runs}
-			storage := lookAtStorage(cmd.Context(), a, home, &full)
+			full := statusReport{Running: true, Broker: status, Home: home.Dir(), Jobs: runs.ListOf(api.Runs{Jobs: going}).Runs}
+			line := lineOf(home)
+			more := lookAtStorage(cmd.Context(), a, home, facts, &full)
+			if facts != nil {
+				full.Needs = needs.List(*facts, a.Now())
+			}
 			full.Agents, _ = a.agents(home).Standings() // what cannot be read is told by `bridge doctor`
-			return a.print(full, report.Status(status, home.Dir(), storage+report.Agents(full.Agents)+report.Jobs(going)+report.Needs(waiting), a.Now()))
+			more += report.Agents(full.Agents, line) + report.Jobs(going, line) + report.Needs(full.Needs, line)
+			return a.print(full, report.Status(status, home.Dir(), more, len(full.Agents) > 0, line, a.Now()))
 		},
 	})
 }
@@ -80,8 +85,13 @@ func jobsGoing(ctx context.Context, client *ipc.Client) ([]api.JobView, error) {
 	return slices.DeleteFunc(found.Jobs, func(view api.JobView) bool { return view.Status.IsEnded() }), err
 }
 
-// needsNow is what needs the owner; nil for whoever is not told.
-func needsNow(ctx context.Context, client *ipc.Client, now time.Time) ([]needs.Item, error) {
+// lineOf returns what writes a command as a person types it for this home.
+func lineOf(home config.Home) report.Line {
+	return func(words ...string) string { return home.CommandLine("bridge", words...) }
+}
+
+// needsFacts returns what the list of needs is made of; nil for whoever is not told.
+func needsFacts(ctx context.Context, client *ipc.Client) (*needs.Facts, error) {
 	facts, err := client.Needs(ctx)
 	code := bridge.CodeOf(err)
 	if code == bridge.Denied || code == bridge.Unsupported || code == bridge.Invalid { // within an agent, or of a broker that is older
@@ -90,7 +100,7 @@ func needsNow(ctx context.Context, client *ipc.Client, now time.Time) ([]needs.I
 	if err != nil {
 		return nil, err
 	}
-	return needs.List(facts, now), nil
+	return &facts, nil
 }
 
 // statusOffline says that no broker runs.
@@ -99,20 +109,40 @@ func statusOffline(ctx context.Context, a *App, home config.Home) error {
 		return err
 	}
 	full := statusReport{Home: home.Dir(), Broker: api.Status{Peers: []api.Peer{}}, Jobs: []shape.Run{}}
-	storage := lookAtStorage(ctx, a, home, &full)
+	storage := lookAtStorage(ctx, a, home, nil, &full)
 	full.Agents, _ = a.agents(home).Standings() // what cannot be read is told by `bridge doctor`
-	text := fmt.Sprintf("No broker runs for %s.\nA session starts one by itself; `bridge serve` or `bridge open` do too.\n%s%s", home.Dir(), storage, report.Agents(full.Agents))
+	text := fmt.Sprintf("No broker runs for %s.\n%s%s%s", home.Dir(), startsOne(home), storage, report.Agents(full.Agents, lineOf(home)))
 	if err := a.print(full, text); err != nil {
 		return err
 	}
 	return &outcome.ReportedError{Code: outcome.NoOne}
 }
 
+// startsOne says what starts a broker for the home.
+func startsOne(home config.Home) string {
+	serve := home.CommandLine("bridge", "serve")
+	if bridge.CodeOf(check.RequireHome(home)) == bridge.NotFound {
+		return fmt.Sprintf("`%s` makes a home there and starts one.\n", serve)
+	}
+	return fmt.Sprintf("A session starts one by itself; `%s` and `%s` do, too.\n", home.CommandLine("bridge", "open"), serve)
+}
+
+// quickCheck looks at the home, and joins what it sees and what the broker saw, whose
+// facts may be nil: status and needs say the same. It changes nothing in the home.
+func quickCheck(ctx context.Context, a *App, home config.Home, facts *needs.Facts) (check.QuickStatus, error) {
+	quick, err := maintain.Maintenance{Home: home, Now: a.Now}.Doctor().QuickCheck(ctx)
+	if err != nil || facts == nil {
+		return quick, err
+	}
+	quick.Report.Into(facts, quick.CheckedAt)
+	quick.Summary = quick.Worse(check.Summary{Errors: facts.Storage.Errors, Warnings: facts.Storage.Warnings})
+	return quick, nil
+}
+
 // lookAtStorage puts how the storage stands into the report, and returns it in
 // words. It needs no broker and changes nothing.
-func lookAtStorage(ctx context.Context, a *App, home config.Home, full *statusReport) string {
-	maintenance := maintain.Maintenance{Home: home, Now: a.Now}
-	quick, err := maintenance.Doctor().QuickCheck(ctx)
+func lookAtStorage(ctx context.Context, a *App, home config.Home, facts *needs.Facts, full *statusReport) string {
+	quick, err := quickCheck(ctx, a, home, facts)
 	if err != nil {
 		return fmt.Sprintf("Storage    could not be looked at: %s\n", err)
 	}
@@ -120,5 +150,5 @@ func lookAtStorage(ctx context.Context, a *App, home config.Home, full *statusRe
 	if err := check.RequireHome(home); err != nil {
 		return fmt.Sprintf("Storage    %s\n", err)
 	}
-	return report.Storage(quick, a.Now())
+	return report.Storage(quick, lineOf(home), a.Now())
 }

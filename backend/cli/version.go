@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"bridge/backend/cli/usage"
 )
 
 // versionInfo is what `bridge version` prints.
@@ -18,12 +20,20 @@ type versionInfo struct {
 
 func versionCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "version", Short: "Print version, commit and Go version", Example: "  bridge version --json", Args: noArgs,
+		Use: "version", Short: "Print version, commit and Go version", Example: "  bridge version --json", Args: usage.None,
 		RunE: func(*cobra.Command, []string) error {
-			v := versionInfo{Version: a.Version, Commit: commit(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
-			return a.print(v, fmt.Sprintf("bridge %s (commit %s, %s, %s)\n", v.Version, v.Commit, v.Go, v.System))
+			v := versionOf(a)
+			return a.print(v, v.text())
 		},
 	})
+}
+
+func versionOf(a *App) versionInfo {
+	return versionInfo{Version: a.Version, Commit: commit(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+}
+
+func (v versionInfo) text() string {
+	return fmt.Sprintf("bridge %s (commit %s, %s, %s)\n", v.Version, v.Commit, v.Go, v.System)
 }
 
 // commit is the revision that this binary was built from, where known.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/bridge"
+	"bridge/backend/cli/usage"
 	"bridge/backend/config"
 	"bridge/backend/daemon"
 	"bridge/backend/ipc"
@@ -24,21 +25,21 @@ import (
 
 func mcpCommand(a *App) *cobra.Command {
 	return a.besideAgent(worker.MCPName, mcp.Serve, &cobra.Command{
-		Use: "mcp --agent KIND", Short: "Be the MCP server of one session, on standard input and output",
-		Example: "  bridge mcp --agent codex\n  bridge mcp --agent claude --name reviewer --cwd /home/me/api", Args: noArgs,
+		Use: "mcp --agent KIND", Short: "Be the MCP server of one session, on standard input and output", Hidden: true,
+		Example: "  bridge mcp --agent codex\n  bridge mcp --agent claude --name reviewer --cwd /home/me/api", Args: usage.None,
 	})
 }
 
 func pluginCommand(a *App) *cobra.Command {
 	return a.besideAgent(worker.MCPName, mcp.Plugin, &cobra.Command{
 		Use: "plugin KIND", Short: "Serve an agent's plugin, as JSON lines on standard input and output", Hidden: true,
-		Example: "  bridge plugin opencode", Args: exactArgs(1),
+		Example: "  bridge plugin opencode", Args: usage.Exact(1),
 	})
 }
 
 func runJobCommand(a *App) *cobra.Command {
 	return a.besideAgent(worker.RunnerName, runjob.Command, &cobra.Command{
-		Use: "run-job FOLDER", Short: "Drive one delegated job; the broker starts this", Hidden: true, Args: exactArgs(1),
+		Use: "run-job FOLDER", Short: "Drive one delegated job; the broker starts this", Hidden: true, Args: usage.Exact(1),
 		Example: "  bridge run-job ~/.bridge/jobs/codex-job-0a1b2c3d",
 	})
 }
@@ -89,7 +90,7 @@ func (a *App) checkHome(ctx context.Context, home config.Home) error {
 
 func checkHomeCommand(a *App) *cobra.Command {
 	return &cobra.Command{
-		Use: worker.CheckHome, Short: "Print what would keep a broker from serving the home; a worker asks", Hidden: true, Args: noArgs,
+		Use: worker.CheckHome, Short: "Print what would keep a broker from serving the home; a worker asks", Hidden: true, Args: usage.None,
 		Example: "  bridge check-home",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			home, err := a.home()

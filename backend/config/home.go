@@ -25,11 +25,15 @@ type Home struct {
 }
 
 // OpenHome is ResolveHome for a program that works in the home: Denied where that would
-// leave files of this user in a folder of another user's (RWM-10).
+// leave files of this user in a folder of another user's (RWM-10), Invalid where the folder
+// holds files of other programs alone (CheckContents).
 func OpenHome(flag string, getenv func(string) string) (Home, error) {
 	home, err := ResolveHome(flag, getenv)
 	if err == nil {
 		err = checkOwner(home)
+	}
+	if err == nil {
+		err = CheckContents(home)
 	}
 	return home, err
 }
@@ -173,7 +177,7 @@ func (h Home) Log() string { return h.at("logs", "bridge.log") }
 // Socket is the local endpoint: a Unix socket path, or a pipe name on Windows.
 // A home whose path is too long for a socket has it in a short private folder
 // instead. Ensure makes and checks that folder; CheckSocket only checks it.
-func (h Home) Socket() string { return h.socket("bridge") }
+func (h Home) Socket() string { return socketOf(h, "bridge") }
 
 // Window is what makes a desktop app the only one of its home (DSK-02).
 type Window struct {
@@ -183,7 +187,7 @@ type Window struct {
 
 // Window names the desktop app's files of the home.
 func (h Home) Window() Window {
-	return Window{Lock: h.at("window.lock"), Socket: h.socket("window")}
+	return Window{Lock: h.at("window.lock"), Socket: socketOf(h, "window")}
 }
 
 // errIsFile is the sentence for a home that cannot be a folder.

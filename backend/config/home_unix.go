@@ -24,7 +24,7 @@ const maxSocketPath = 103
 
 func foldPath(path string) string { return path }
 
-func (h Home) socket(name string) string {
+func socketOf(h Home, name string) string {
 	if path := h.at(name + ".sock"); len(path) <= maxSocketPath {
 		return path
 	}
@@ -75,7 +75,7 @@ func linkSockets(h Home) {
 		return
 	}
 	for _, name := range []string{"bridge", "window"} {
-		socket, link := h.socket(name), filepath.Join(folder, h.Key()+"-"+name+".sock")
+		socket, link := socketOf(h, name), filepath.Join(folder, h.Key()+"-"+name+".sock")
 		if there, err := os.Readlink(link); socket == link || err == nil && there == socket {
 			continue
 		}
@@ -87,8 +87,9 @@ func linkSockets(h Home) {
 }
 
 // Ensure makes the home ready for writing: it makes the folder when missing and
-// makes it private. When the home is not ours, a file or not writable it says
-// so in one sentence and has changed nothing.
+// makes it private, unless files that are not Bridge's lie in it. When the home is not
+// ours, a file, not writable or full of other files it says so in one sentence and has
+// changed nothing.
 func (h Home) Ensure() error {
 	if err := checkOwner(h); err != nil {
 		return err
@@ -157,13 +158,29 @@ func adopt(h Home, info fs.FileInfo) error {
 	if err := unix.Access(h.dir, unix.R_OK|unix.W_OK|unix.X_OK); err != nil {
 		return bridge.Errorf(bridge.Storage, "the home folder %s is not writable: %w", h.dir, err)
 	}
+	if err := CheckContents(h); err != nil {
+		return err
+	}
 	if info.Mode().Perm()&0o077 == 0 {
 		return nil
+	}
+	if stranger := strangerIn(h); stranger != "" { // whoever reads that there still can
+		return checkShared(h, info, stranger)
 	}
 	if err := os.Chmod(h.dir, disk.PrivateDir); err != nil {
 		return bridge.Errorf(bridge.Storage, "the home folder %s cannot be made private: %w", h.dir, err)
 	}
 	return nil
+}
+
+// checkShared refuses a home that others can write to and that holds files which are not
+// Bridge's: its mode is not Bridge's to change then.
+func checkShared(h Home, info fs.FileInfo, stranger string) error {
+	if info.Mode().Perm()&0o022 == 0 {
+		return nil
+	}
+	return bridge.Errorf(bridge.Denied, "others can write to the home folder %s, and it holds files that are not Bridge's, such as %s: move these out, or run `chmod go= %s`",
+		h.dir, bridge.OneLine(stranger), quoteWord(h.dir))
 }
 
 func ensureRuntimeDir(h Home) error {

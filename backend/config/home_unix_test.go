@@ -72,6 +72,34 @@ func TestEnsureMakesThePrivateHome(t *testing.T) {
 	}
 }
 
+func TestDOC_07_TheModeOfAFolderWithOtherFilesStays(t *testing.T) {
+	for name, c := range map[string]struct {
+		holds  []string
+		before os.FileMode
+		after  os.FileMode
+		code   bridge.Code
+	}{
+		"no home":                       {[]string{"notes.txt"}, 0o755, 0o755, bridge.Invalid},
+		"a home":                        {[]string{"bridge.db"}, 0o755, 0o700, ""},
+		"a home with a note":            {[]string{"bridge.db", "notes.txt"}, 0o755, 0o755, ""},
+		"one that all can write to":     {[]string{"bridge.db", "notes.txt"}, 0o777, 0o777, bridge.Denied},
+		"empty":                         {nil, 0o755, 0o700, ""},
+		"a volume":                      {[]string{"lost+found/"}, 0o755, 0o700, ""},
+		"a home, a note, closed before": {[]string{"bridge.db", "notes.txt"}, 0o700, 0o700, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := fill(t, c.holds...)
+			if err := os.Chmod(dir, c.before); err != nil {
+				t.Fatal(err)
+			}
+			err := at(t, dir).Ensure()
+			if got := mode(t, dir).Perm(); got != c.after || bridge.CodeOf(err) != c.code && err != nil || c.code != "" && err == nil {
+				t.Errorf("mode %o, want %o; error %v, want %q", got, c.after, err, c.code)
+			}
+		})
+	}
+}
+
 func TestEnsureRefusesAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte("mine"), 0o644); err != nil {

@@ -19,11 +19,11 @@ const userHomeVariable = "USERPROFILE"
 
 func foldPath(path string) string { return strings.ToLower(path) }
 
-func (h Home) socket(name string) string { return `\\.\pipe\bridge-` + name + "-" + h.Key() }
+func socketOf(h Home, name string) string { return `\\.\pipe\bridge-` + name + "-" + h.Key() }
 
 // Ensure makes the home ready for writing: it makes the folder when missing,
 // open to this user, the system and administrators only. When the home is not
-// ours or a file it says so in one sentence and has changed nothing.
+// ours, a file or full of other files it says so in one sentence and has changed nothing.
 func (h Home) Ensure() error {
 	info, err := os.Stat(h.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,7 +42,7 @@ func (h Home) Ensure() error {
 	if !ours {
 		return bridge.Errorf(bridge.Denied, "the home folder %s belongs to another user: run as that user or choose another folder with --home or BRIDGE_HOME", h.dir)
 	}
-	return nil
+	return CheckContents(h)
 }
 
 // CheckOwner does nothing on Windows: Ensure looks at the owner of Bridge's own folder,

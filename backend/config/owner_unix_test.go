@@ -16,8 +16,8 @@ func TestRWM_10_AFolderOfAnotherUsersIsRefused(t *testing.T) {
 		t.Skip("only root can give a folder away")
 	}
 	dir := shortDir(t)
-	own, others := filepath.Join(dir, "own"), filepath.Join(dir, "others")
-	for _, folder := range []string{own, others, filepath.Join(others, ".bridge"), filepath.Join(own, "others")} {
+	own, others, empty := filepath.Join(dir, "own"), filepath.Join(dir, "others"), filepath.Join(dir, "empty")
+	for _, folder := range []string{own, others, empty, filepath.Join(others, ".bridge"), filepath.Join(own, "others")} {
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestRWM_10_AFolderOfAnotherUsersIsRefused(t *testing.T) {
 		"a home of another user's":                  {home: others, refused: others},
 		"a folder of root's in it":                  {home: others, flag: filepath.Join(others, ".bridge"), refused: others},
 		"a folder that is not there":                {home: own, flag: filepath.Join(others, "a/b"), refused: others},
-		"an own folder elsewhere":                   {home: others, flag: own},
+		"an own folder elsewhere":                   {home: others, flag: empty},
 		"one of another user's in an own":           {home: own, flag: filepath.Join(own, "others"), refused: filepath.Join(own, "others")},
 		"a folder that is not there, in root's":     {home: own, flag: filepath.Join(own, "a/b")},
 		"a home of another user's, by the variable": {home: filepath.Join(others, "sub"), refused: others},

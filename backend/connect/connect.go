@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"bridge/backend/agent"
+	"bridge/backend/agent/programs"
 	"bridge/backend/agent/setup"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
@@ -173,6 +174,9 @@ func (a Agents) Connected() ([]bridge.AgentKind, error) { return setup.Installed
 type Standing struct {
 	Kind bridge.AgentKind `json:"kind"`
 	Jobs bool             `json:"jobs"`
+	// Gone is a program of Bridge's that its settings start and that is not there any
+	// more; "" where all are.
+	Gone string `json:"gone,omitempty"`
 }
 
 // Standings lists the agent CLIs that are connected. It starts none.
@@ -185,9 +189,13 @@ func (a Agents) Standings() ([]Standing, error) {
 	if err != nil {
 		return nil, err
 	}
+	gone, err := programs.Gone(a.Home.Dir())
+	if err != nil {
+		return nil, err
+	}
 	list := []Standing{}
 	for _, kind := range kinds {
-		list = append(list, Standing{kind, slices.Contains(allowed, kind)})
+		list = append(list, Standing{kind, slices.Contains(allowed, kind), gone[kind]})
 	}
 	return list, nil
 }

@@ -76,7 +76,7 @@ func (a *agents) connected(w http.ResponseWriter, _ *http.Request) error {
 		return err
 	}
 	for _, one := range standings {
-		list.Agents = append(list.Agents, shape.Standing(one))
+		list.Agents = append(list.Agents, shape.Standing{Kind: one.Kind, Jobs: one.Jobs})
 	}
 	return exchange.WriteJSON(w, list)
 }

@@ -157,9 +157,10 @@ func (s *states) build(ctx context.Context, now live, looked *storage.Checked) (
 		Storage:  looked.Sum(),
 	}
 	facts := needs.Facts{
-		Storage: looked.Need(s.instance.Home), Mail: people.unread(mail.FindOverdue(rows, at)), Expired: people.expired(rows),
+		Mail: people.unread(mail.FindOverdue(rows, at)), Expired: people.expired(rows),
 		PutAway: s.queue.PutAway(), Questions: s.queue.Asked(),
 	}
+	looked.Into(&facts, s.instance.Home)
 	s.runs.Into(&state, &facts)
 	if now.on {
 		state.Broker = shape.Broker{State: "live", Host: now.status.Host, PID: &now.status.PID}

@@ -227,6 +227,13 @@ var damages = []struct {
 			t.Fatal(err)
 		}
 	}},
+	{"open-to-others jobs.json", func(t *testing.T, c Maintenance, _ *rand.Rand) {
+		for _, path := range []string{c.Home.Dir(), inventory.JoinHome(c.Home.Dir(), "jobs.json")} {
+			if err := os.Chmod(path, 0o755); err != nil { //nolint:gosec // that is the damage
+				t.Fatal(err)
+			}
+		}
+	}},
 	{"open-to-others .", func(t *testing.T, c Maintenance, _ *rand.Rand) {
 		if err := os.Chmod(c.Home.Dir(), 0o755); err != nil {
 			t.Fatal(err)

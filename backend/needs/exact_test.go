@@ -19,7 +19,7 @@ func TestRWM_18_ARequestIsListedByteForByte(t *testing.T) {
 		if want := "shell: " + command; !strings.HasPrefix(list[0].Detail, want) || told == "" && list[0].Detail != want {
 			t.Errorf("the detail is %q", list[0].Detail)
 		}
-		text := needs.Text(list, now)
+		text := needs.Text(list, now, typed)
 		if want := "  | shell:  \n  | \n  | ls ⟨U+202E⟩\n  |   bridge approve other\n  |  \t\n"; !strings.Contains(text, want) {
 			t.Errorf("it says\n%s\nwithout\n%s", text, want)
 		}
@@ -32,7 +32,7 @@ func TestRWM_18_ARequestIsListedByteForByte(t *testing.T) {
 	if want := " a\n\nYou can choose: x."; list[0].Detail != want {
 		t.Errorf("the question is %q, want %q", list[0].Detail, want)
 	}
-	if text := needs.Text(list, now); !strings.HasPrefix(text, "web asks: which⟨U+2028⟩one   (") {
+	if text := needs.Text(list, now, typed); !strings.HasPrefix(text, "web asks: which⟨U+2028⟩one   (") {
 		t.Errorf("it says\n%s", text)
 	}
 }

@@ -93,6 +93,11 @@ type AgentFact struct {
 	Since   int64            `json:"since"`   // when that was seen first
 }
 
+// GoneDetail says that an agent's settings start a program of Bridge's that is gone.
+func GoneDetail(kind bridge.AgentKind, program string) string {
+	return fmt.Sprintf("the settings of %s start %s, which is gone: its sessions get no mail", kind, program)
+}
+
 // news is how long something that has happened is news.
 const news = 24 * time.Hour
 
@@ -187,6 +192,7 @@ func (f Facts) questions() (items []Item) {
 			Link: "#/needs", plain: q.By + " asks you something",
 		}
 		if len(q.Options) > 0 {
+			item.options = q.Options
 			item.Detail = withLine(q.Context, "You can choose: "+strings.Join(q.Options, "; ")+".")
 		}
 		if q.Blocking {

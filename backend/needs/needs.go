@@ -51,7 +51,8 @@ type Item struct {
 	plain string
 	// What its model asks itself, where the owner chooses the answer.
 	choices []bridge.Choice
-	told    bool // it is dealt with elsewhere: no command and no click of here does it
+	options []string // the labels of the answers that a question offers
+	told    bool     // it is dealt with elsewhere: no command and no click of here does it
 }
 
 // Plain is the title without a word of an agent's, for places that others can see.

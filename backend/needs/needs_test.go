@@ -294,7 +294,7 @@ func TestNED_02_WhatIsOnlyToldNamesNoCommand(t *testing.T) {
 		"it is shown there": "codex-app asks for permission   (1 h ago)\n  | shell: make clean\n  | Answer it in the terminal: it is shown there.\n",
 	} {
 		one.OnlyTold = told
-		if got := needs.Text(needs.List(needs.Facts{Approvals: []job.Approval{one}}, now), now); got != want {
+		if got := needs.Text(needs.List(needs.Facts{Approvals: []job.Approval{one}}, now), now, typed); got != want {
 			t.Errorf("only told %q, it says\n%s, want\n%s", told, got, want)
 		}
 	}
@@ -336,6 +336,9 @@ func TestNED_01_ChangesThatAreAppliedNeedNobody(t *testing.T) {
 	}
 }
 
+// typed writes a command as a person types it for the usual home.
+func typed(words ...string) string { return "bridge " + strings.Join(words, " ") }
+
 func TestNED_01_TheListForPeopleNamesTheCommand(t *testing.T) {
 	const hidden = "\u202eevil"
 	until := job.Millis(now.Add(9 * time.Minute).UnixMilli())
@@ -347,28 +350,29 @@ func TestNED_01_TheListForPeopleNamesTheCommand(t *testing.T) {
 			{ID: "p-2", Session: "claude-app", What: "AskUserQuestion", Choices: choice, State: job.ApprovalAsked, AskedAt: job.Millis(ago(5 * time.Hour))},
 			{ID: "p-3", Session: "claude-app", What: "AskUserQuestion", Choices: choice, OnlyTold: "it is shown there", State: job.ApprovalAsked, AskedAt: job.Millis(ago(4 * time.Hour))},
 		},
-		Questions: []needs.QuestionFact{{ID: "q-1", By: "claude-web", Title: "Which" + hidden, AskedAt: ago(3 * time.Hour), Context: "a\nb"}},
+		Questions: []needs.QuestionFact{{ID: "q-1", By: "claude-web", Title: "Which" + hidden, AskedAt: ago(3 * time.Hour), Context: "a\nb"}, {ID: "q-2", By: "claude-web", Title: "Tabs?", AskedAt: ago(3 * time.Hour), Options: []string{"yes", "no" + hidden}}},
 		Jobs:      []needs.JobFact{{Name: "codex-job-1", State: job.Finished, Changed: true, EndedAt: ago(2 * time.Hour)}},
 		Mail:      []needs.MailFact{{Session: "codex", State: "idle", Messages: 1, Oldest: "m-1", Since: ago(time.Hour)}},
 	}
 	list := needs.List(facts, now)
 	want := "The storage has 1 error   (7 h ago)\n  jobs.json is damaged.\n  " + bridge.OneLine("/home"+hidden) + "\n  bridge doctor\n" +
 		"claude-app asks for permission   (6 h ago)\n  | Bash: make\n  " + bridge.VisibleExact("/src"+hidden) + "\n  bridge approve p-1\n" +
-		"claude-app asks for permission   (5 h ago)\n  | Which port?\n  |   1  4777\n  |   2  4778\n  bridge approve p-2 --option N\n" +
+		"claude-app asks for permission   (5 h ago)\n  | Which port?\n  |   1  4777\n  |   2  4778\n  bridge approve p-2 --option 1   (4777)\n  bridge approve p-2 --option 2   (4778)\n" +
 		"claude-app asks for permission   (4 h ago)\n  | AskUserQuestion\n  | Answer it in the terminal: it is shown there.\n" +
-		"claude-web asks: " + bridge.VisibleExact("Which"+hidden) + "   (3 h ago)\n  | a\n  | b\n  bridge answer q-1\n" +
-		"codex-job-1 has changes for you   (2 h ago)\n  It has finished. Its changes stay in its worktree until you apply, keep or discard them.\n  bridge finish codex-job-1\n" +
+		"claude-web asks: " + bridge.VisibleExact("Which"+hidden) + "   (3 h ago)\n  | a\n  | b\n  bridge answer q-1 --text -   (reads your answer from the terminal)\n" +
+		"claude-web asks: Tabs?   (3 h ago)\n  | You can choose: yes; " + bridge.VisibleExact("no"+hidden) + ".\n  bridge answer q-2 --option 1   (yes)\n  bridge answer q-2 --option 2   (" + bridge.VisibleExact("no"+hidden) + ")\n" +
+		"codex-job-1 has changes for you   (2 h ago)\n  It has finished. Its changes stay in its worktree until you apply, keep or discard them.\n  bridge finish codex-job-1 --squash --dry-run   (says whether it conflicts; without --dry-run it lands)\n" +
 		"codex has not read 1 message   (1 h ago)\n  It is idle; give it a turn, and it reads.\n"
-	if diff := cmp.Diff(want, needs.Text(list, now)); diff != "" {
+	if diff := cmp.Diff(want, needs.Text(list, now, typed)); diff != "" {
 		t.Error(diff)
 	}
-	if got := needs.Text(nil, now); got != "Nothing needs you.\n" {
+	if got := needs.Text(nil, now, typed); got != "Nothing needs you.\n" {
 		t.Errorf("an empty list is %q", got)
 	}
 	if offers := list[2].Offers(); !strings.Contains(offers, "1 4777") || list[3].Offers() != "" {
 		t.Errorf("it offers %q and %q", offers, list[3].Offers())
 	}
-	counts := map[needs.Sort]int{needs.Storage: 1, needs.Approval: 3, needs.Question: 1, needs.JobReview: 1, needs.Mail: 1}
+	counts := map[needs.Sort]int{needs.Storage: 1, needs.Approval: 3, needs.Question: 2, needs.JobReview: 1, needs.Mail: 1}
 	if diff := cmp.Diff(counts, needs.Counts(list)); diff != "" {
 		t.Error(diff)
 	}
@@ -376,7 +380,7 @@ func TestNED_01_TheListForPeopleNamesTheCommand(t *testing.T) {
 
 func TestNED_01_TheListSaysHowLongIsLeft(t *testing.T) {
 	list := needs.List(needs.Facts{Approvals: []job.Approval{asked("a-1", "codex-job-1", 9*time.Minute)}, Jobs: []needs.JobFact{{Name: "codex-job-1"}}}, now)
-	if got := needs.Text(list, now); !strings.HasPrefix(got, "codex-job-1 asks for permission   (1 min ago, 9 min left)\n") {
+	if got := needs.Text(list, now, typed); !strings.HasPrefix(got, "codex-job-1 asks for permission   (1 min ago, 9 min left)\n") {
 		t.Errorf("it says %s", got)
 	}
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -246,7 +247,7 @@ func (r *Roster) Resolve(target, senderID string) ([]Recipient, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, bridge.Errorf(bridge.NotFound, "no session is called %q; %s", clip(target), r.choices(r.liveOnes()))
+		return nil, bridge.Errorf(bridge.NotFound, "no session is called %q; %s", clip(target), r.choices(closestFirst(target, r.liveOnes())))
 	case 1:
 		to, err := r.ByID(found[0].ID)
 		return []Recipient{to}, err
@@ -367,6 +368,18 @@ func (r *Roster) choices(candidates []Known) string {
 		said += fmt.Sprintf(" and %d more", more)
 	}
 	return said
+}
+
+// closestFirst returns the sessions with those first whose names are most like what was typed.
+func closestFirst(typed string, sessions []Known) []Known {
+	var names []string
+	for _, k := range sessions {
+		names = append(names, k.Name)
+	}
+	order := bridge.Closest(typed, names)
+	return slices.SortedStableFunc(slices.Values(sessions), func(a, b Known) int {
+		return cmp.Compare(slices.Index(order, a.Name), slices.Index(order, b.Name))
+	})
 }
 
 // wordFor is a word that names k alone: its name, or an id where the name is

@@ -212,6 +212,19 @@ func TestMSG_05_AWordThatIsANameAndAnothersIDIsAmbiguous(t *testing.T) {
 	}
 }
 
+func TestDOC_07_TheClosestSessionIsNamedFirst(t *testing.T) {
+	r := NewRoster(nil)
+	for _, name := range []string{"docs", "api-two", "web", "api"} {
+		r.Join(&Session{ID: "id-" + name, Kind: bridge.Claude, SessionID: "s-" + name}, name)
+	}
+	for typed, first := range map[string]string{"ap": "api, api-two, ", "APO": "api, ", "API": "api, ", "wbe": "web, ", "doc": "docs, "} {
+		_, err := r.Resolve(typed, "")
+		if bridge.CodeOf(err) != bridge.NotFound || !strings.Contains(err.Error(), "choose one of "+first) {
+			t.Errorf("%s: %v, want %s first", typed, err, first)
+		}
+	}
+}
+
 func TestMSG_05_Everyone(t *testing.T) {
 	r, _ := joined([]Known{{ID: "p-gone", Name: "gone"}},
 		Session{ID: "p-b", Name: "bob", Kind: bridge.Codex},

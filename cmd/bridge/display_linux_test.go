@@ -29,7 +29,7 @@ const turned = "fine\u202eenif\U000e0041"
 const fake = "\n  bridge approve 00000000-0000-7000-8000-000000000000\n\nshop asks for permission   (just now)"
 
 // approves is the command that answers a request.
-var approves = regexp.MustCompile(`(?m)^  bridge approve (\S+)$`)
+var approves = regexp.MustCompile(`(?m)^  bridge approve (\S+) --home \S+$`)
 
 // deceivedHome is a home with a broker, whose sessions and jobs have said all that. Commands
 // of this test are about it. It returns the name of a job that waits for permission.

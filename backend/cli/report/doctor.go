@@ -28,7 +28,7 @@ func Doctor(r check.Report, c maintain.Maintenance, now time.Time) string {
 	for _, schema := range r.Schema {
 		fmt.Fprintf(table, "  %s\tschema %d of %d\n", schema.Path, schema.Actual, schema.Expected)
 	}
-	fmt.Fprintf(table, "  size\t%s in %d places\n", bridge.Size(r.TotalBytes), len(r.Sizes))
+	fmt.Fprintf(table, "  size\t%s in %s\n", bridge.Size(r.TotalBytes), bridge.Counted(len(r.Sizes), "place"))
 	fmt.Fprintf(table, "  backups\t%s\n", backupsText(r, now))
 	fmt.Fprintf(table, "  last proven restore\t%s\n", testText(c, now))
 	_ = table.Flush() // a strings.Builder never fails

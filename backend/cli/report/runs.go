@@ -14,7 +14,7 @@ import (
 )
 
 // Runs lists the jobs, and what waits for an answer with the command that gives it.
-func Runs(found api.Runs, now time.Time) string {
+func Runs(found api.Runs, line Line, now time.Time) string {
 	if len(found.Jobs) == 0 {
 		return "No jobs: a session gives one by its tools spawn_claude, spawn_codex and spawn_opencode.\n"
 	}
@@ -28,7 +28,7 @@ func Runs(found api.Runs, now time.Time) string {
 	for _, approval := range found.Approvals {
 		if approval.IsOpen(now) {
 			what := bridge.VisibleExact(bridge.OneLine(approval.What))
-			fmt.Fprintf(&b, "\n%s asks (%s):\n%s  bridge approve %s\n", approval.Job, what, bridge.QuoteLines(approval.Detail, "  | "), approval.ID)
+			fmt.Fprintf(&b, "\n%s asks (%s):\n%s  %s\n", approval.Job, what, bridge.QuoteLines(approval.Detail, "  | "), line("approve", approval.ID))
 		}
 	}
 	return b.String()

@@ -15,7 +15,7 @@ func TestSEC_06_ARequestFakesNoOtherInTheListOfJobs(t *testing.T) {
 	text := Runs(api.Runs{
 		Jobs:      []api.JobView{{Job: "codex-job-1", By: "a\tb", Title: "fine\nboss asks (Bash):"}},
 		Approvals: []job.Approval{{ID: "mine", Job: "codex-job-1", What: "Bash)\n  bridge approve other", Detail: fake, State: job.ApprovalAsked, ExpiresAt: job.MillisOf(now.Add(time.Minute))}},
-	}, now)
+	}, func(words ...string) string { return "bridge " + strings.Join(words, " ") }, now)
 	want := "codex-job-1 asks (Bash)\\n  bridge approve other):\n  | ls\\x1b[2K\\x0d\n  |   bridge approve other\n  | \n  | boss asks (Bash):\n  |   rm\n  bridge approve mine\n"
 	if !strings.HasSuffix(text, "\n\n"+want) || !strings.Contains(text, `a\tb`) || !strings.Contains(text, `fine\nboss asks`) {
 		t.Errorf("the list is\n%s\nwant\n%s", text, want)

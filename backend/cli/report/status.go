@@ -19,14 +19,19 @@ import (
 
 // Status shows the broker and the live sessions. What is told of storage, jobs and
 // needs stands between them, lines as the functions below give them.
-func Status(s api.Status, home, more string, now time.Time) string {
+// connected says that agents are.
+func Status(s api.Status, home, more string, connected bool, line Line, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Broker     version %s, process %d (%s), up %s\n", s.Version, s.PID, bridge.OneLine(s.Host), now.Sub(time.UnixMilli(s.Since)).Round(time.Second))
-	fmt.Fprintf(&b, "Dashboard  %s   (bridge open)\n", s.URL)
+	fmt.Fprintf(&b, "Dashboard  %s   (%s)\n", s.URL, line("open"))
 	fmt.Fprintf(&b, "Home       %s, store schema %d\n%s", bridge.OneLine(home), s.Schema, more)
 	fmt.Fprintf(&b, "Tried      %s   (versions of the agent CLIs)\n", agent.TriedAll())
 	if len(s.Peers) == 0 {
-		b.WriteString("Sessions   none; connect your agents with `bridge install`, then start one\n")
+		next := "start one, or start it again if it was open before"
+		if !connected {
+			next = "connect your agents with `" + line("install") + "`, then start one"
+		}
+		fmt.Fprintf(&b, "Sessions   none; %s\n", next)
 		return b.String()
 	}
 	fmt.Fprintf(&b, "Sessions   %d\n\n", len(s.Peers))
@@ -44,34 +49,45 @@ func Status(s api.Status, home, more string, now time.Time) string {
 	return b.String()
 }
 
-// Agents says of those that are connected whether they ask before they start agents.
-func Agents(connected []connect.Standing) string {
+// Line writes a command of Bridge's with these words as a person types it.
+type Line func(words ...string) string
+
+// Agents says of those that are connected whether they reach Bridge, and whether they ask
+// before they start agents.
+func Agents(connected []connect.Standing, line Line) string {
 	var asking, starting []string
+	var b strings.Builder
 	for _, one := range connected {
+		if one.Gone != "" {
+			fmt.Fprintf(&b, "Agents     %s   (%s)\n", needs.GoneDetail(one.Kind, bridge.OneLine(one.Gone)), line("install", string(one.Kind)))
+		}
 		if one.Jobs {
 			starting = append(starting, string(one.Kind))
 		} else {
 			asking = append(asking, string(one.Kind))
 		}
 	}
-	var b strings.Builder
 	if len(asking) > 0 {
-		fmt.Fprintf(&b, "Agents     %s: asks you before a session starts agents on this PC   (bridge install --allow-jobs)\n", strings.Join(asking, ", "))
+		fmt.Fprintf(&b, "Agents     %s: asks you before a session starts agents on this PC   (%s)\n", strings.Join(asking, ", "), line("install", "--allow-jobs"))
 	}
 	if len(starting) > 0 {
-		fmt.Fprintf(&b, "Agents     %s: sessions may start agents on this PC without asking you   (bridge install --allow-jobs=false)\n", strings.Join(starting, ", "))
+		fmt.Fprintf(&b, "Agents     %s: sessions may start agents on this PC without asking you   (%s)\n", strings.Join(starting, ", "), line("install", "--allow-jobs=false"))
 	}
 	return b.String()
 }
 
-// Storage is how the storage stands at a quick look, and its backups.
-func Storage(s check.QuickStatus, now time.Time) string {
-	more := "bridge doctor reads everything"
+// Storage is how the storage stands, and its backups. What it says is by a quick look
+// where that saw as much as the broker did.
+func Storage(s check.QuickStatus, line Line, now time.Time) string {
+	more, how := line("doctor")+" reads everything", " at a quick look"
 	if s.Errors+s.Warnings > 0 {
-		more = "bridge doctor says what it is"
+		more = line("doctor") + " says what it is"
 	}
-	return fmt.Sprintf("Storage    %s at a quick look   (%s)\nBackups    full: %s; messages: %s; last proven restore: %s\n",
-		s.Words(), more, setAge(s.LastSnapshot, now), setAge(s.LastMessages, now), testAge(s.LastTest, now))
+	if seen := s.Report.Summary(); s.Errors != seen.Errors || s.Warnings != seen.Warnings {
+		how = ""
+	}
+	return fmt.Sprintf("Storage    %s%s   (%s)\nBackups    full: %s; messages: %s; last proven restore: %s\n",
+		s.Words(), how, more, setAge(s.LastSnapshot, now), setAge(s.LastMessages, now), testAge(s.LastTest, now))
 }
 
 func setAge(set *inventory.Set, now time.Time) string {
@@ -92,8 +108,8 @@ func testAge(result *inventory.TestResult, now time.Time) string {
 const fewAsked = 5
 
 // Needs says how many things need the owner, and which commands answer what he is asked;
-// "" for a nil list, which is not told.
-func Needs(list []needs.Item) string {
+// "" for a nil list, which is not told. line writes a command as it is typed.
+func Needs(list []needs.Item, line Line) string {
 	switch {
 	case list == nil:
 		return ""
@@ -101,21 +117,24 @@ func Needs(list []needs.Item) string {
 		return "Needs you  nothing\n"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Needs you  %s   (bridge needs)\n", bridge.Counted(len(list), "thing"))
+	fmt.Fprintf(&b, "Needs you  %s   (%s)\n", bridge.Counted(len(list), "thing"), line("needs"))
 	asked := slices.DeleteFunc(slices.Clone(list), func(item needs.Item) bool {
-		return item.Command() == "" || item.Sort != needs.Approval && item.Sort != needs.Question
+		return len(item.Commands()) == 0 || item.Sort != needs.Approval && item.Sort != needs.Question
 	})
 	for _, item := range asked[:min(len(asked), fewAsked)] {
-		fmt.Fprintf(&b, "           %s: %s\n", item.Headline(), item.Command())
+		fmt.Fprintf(&b, "           %s\n", item.Headline())
 		if offers := item.Offers(); offers != "" {
 			fmt.Fprintf(&b, "             %s\n", offers)
+		}
+		for _, command := range item.Commands() {
+			fmt.Fprintf(&b, "             %s\n", command.Text(line))
 		}
 	}
 	return b.String()
 }
 
 // Jobs says how many jobs go on; "" for none.
-func Jobs(going []api.JobView) string {
+func Jobs(going []api.JobView, line Line) string {
 	count := map[string]int{}
 	for _, view := range going {
 		switch view.Status {
@@ -136,5 +155,5 @@ func Jobs(going []api.JobView) string {
 	if len(words) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Jobs       %s   (bridge runs)\n", strings.Join(words, ", "))
+	return fmt.Sprintf("Jobs       %s   (%s)\n", strings.Join(words, ", "), line("runs"))
 }

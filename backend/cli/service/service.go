@@ -94,6 +94,9 @@ func Describe(r Request) (Service, error) {
 		}
 		return r.Getenv(name)
 	})
+	if err == nil {
+		err = config.CheckContents(home)
+	}
 	if err != nil {
 		return Service{}, err
 	}

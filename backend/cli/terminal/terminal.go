@@ -74,3 +74,39 @@ func escapeJSON(document string) string {
 	}
 	return b.String()
 }
+
+// textBytes bounds a text on standard input: far more than anybody types.
+const textBytes = 64 << 10
+
+// ReadText reads a text from input until its end. Where input is a terminal it asks first,
+// on asking. A text of more than 64 KiB is Invalid.
+func ReadText(input io.Reader, asking io.Writer, ask string) (string, error) {
+	if file, ok := input.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		fmt.Fprintln(asking, ask)
+	}
+	text, err := io.ReadAll(io.LimitReader(input, textBytes+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("read standard input: %w", err)
+	case len(text) > textBytes:
+		return "", bridge.Errorf(bridge.Invalid, "what is on standard input has more than %s", bridge.Size(textBytes))
+	}
+	return strings.TrimRight(string(text), "\r\n"), nil
+}
+
+// Fit returns as much of a line as one line of the terminal has room for. What is longer
+// would stay on the lines above when the line is written over.
+func Fit(out *os.File, line string) string {
+	columns, _, err := term.GetSize(int(out.Fd()))
+	if err != nil {
+		return line
+	}
+	return cut(line, columns-1)
+}
+
+func cut(line string, letters int) string {
+	if all := []rune(line); letters > 0 && len(all) > letters {
+		return string(all[:letters])
+	}
+	return line
+}

@@ -151,19 +151,12 @@ func (c *Checked) Sum() shape.StorageSum {
 	return shape.StorageSum{OK: &sum.OK, Errors: sum.Errors, Warnings: sum.Warnings, LastBackup: sum.LastBackup}
 }
 
-// Need is what a look at the storage found.
-func (c *Checked) Need(home string) needs.StorageFact {
-	fact := needs.StorageFact{Home: home}
-	if c == nil {
-		return fact
+// Into adds to facts what a look at the home found.
+func (c *Checked) Into(facts *needs.Facts, home string) {
+	facts.Storage.Home = home
+	if c != nil {
+		c.report.Into(facts, c.badSince.UnixMilli())
 	}
-	sum := c.report.Summary()
-	fact.Errors, fact.Warnings, fact.Since = sum.Errors, sum.Warnings, c.badSince.UnixMilli()
-	if len(c.report.Findings) > 0 {
-		first := c.report.Findings[0]
-		fact.First = first.Path + ": " + first.Detail
-	}
-	return fact
 }
 
 // want asks for a look.

@@ -23,6 +23,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/terminal"
+	"bridge/backend/cli/usage"
 	"bridge/backend/disk"
 	"bridge/backend/hub/server"
 	"bridge/backend/sandbox"
@@ -66,31 +67,16 @@ func (a *App) root() *cobra.Command {
 		Use: "bridge-hub", Short: "The hub of a team: what its PCs share goes through here",
 		Long:    "A hub keeps messages between the PCs of a team until they are taken, and the decisions that their owners share.\nEach PC joins once, by a code, and may speak under its own identity only.",
 		Example: "  bridge-hub serve --team crew   run the hub\n  bridge-hub invite              show a code by which one PC can join",
-		Args:    cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:    usage.None,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().StringVar(&a.homeFlag, "home", "", "folder that holds everything of the hub's (default $BRIDGE_HUB_HOME, else ~/.bridge-hub)")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &outcome.UsageError{Err: err} })
-	for _, command := range []*cobra.Command{
+	root.AddCommand(
 		a.serveCommand(), a.inviteCommand(), a.pcsCommand(), a.removeCommand(), a.statusCommand(), a.checkCommand(),
 		a.backupCommand(), a.restoreCommand(), a.permissionsCommand(), a.rosterCommand(), a.versionCommand(),
-	} {
-		command.Args = usage(command.Args)
-		root.AddCommand(command)
-	}
-	root.Args = usage(root.Args)
+	)
+	usage.Prepare(root, a.versionText())
 	return root
-}
-
-// usage makes a wrong number of words a wrong use of the command.
-func usage(args cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, words []string) error {
-		if err := args(cmd, words); err != nil {
-			return &outcome.UsageError{Err: err}
-		}
-		return nil
-	}
 }
 
 // jsonFlag lets a command print one JSON document.
@@ -147,7 +133,7 @@ func (a *App) serveCommand() *cobra.Command {
 	usual := server.Usual()
 	var flags server.Settings
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Run the hub in the foreground", Args: cobra.NoArgs,
+		Use: "serve", Short: "Run the hub in the foreground", Args: usage.None,
 		Long: "Runs the hub until it is interrupted. What is set by a flag stays set. A hub listens at all of this machine's\naddresses unless --listen names one: nobody without a key that it gave out gets further than TLS.",
 		Example: "  bridge-hub serve --team crew\n  bridge-hub serve --url tls://hub.example:4780\n" +
 			"  bridge-hub serve --node hub-1 --cluster 10.0.0.1:4781 --peer 10.0.0.2:4781 --peer 10.0.0.3:4781",

@@ -8,12 +8,13 @@ import (
 
 	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
+	"bridge/backend/cli/usage"
 	"bridge/backend/hub/server"
 )
 
 func (a *App) checkCommand() *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "check", Short: "Look whether the hub is well, and change nothing", Args: cobra.NoArgs, Example: "  bridge-hub check",
+		Use: "check", Short: "Look whether the hub is well, and change nothing", Args: usage.None, Example: "  bridge-hub check",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			home, err := a.home()
 			if err != nil {
@@ -42,7 +43,7 @@ func (a *App) checkCommand() *cobra.Command {
 
 func (a *App) backupCommand() *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "backup DIR", Short: "Write everything of the hub's into a new folder, and prove that it can be restored", Args: cobra.ExactArgs(1),
+		Use: "backup DIR", Short: "Write everything of the hub's into a new folder, and prove that it can be restored", Args: usage.Exact(1),
 		Long:    "Writes the hub's keys and all that it stores into a folder that must not be there yet, while the hub goes on, and\nrestores it once beside the home. The folder is as secret as the home.",
 		Example: "  bridge-hub backup /mnt/backup/hub-monday",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -66,7 +67,7 @@ func (a *App) backupCommand() *cobra.Command {
 
 func (a *App) restoreCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "restore DIR", Short: "Make a home of a backup", Args: cobra.ExactArgs(1),
+		Use: "restore DIR", Short: "Make a home of a backup", Args: usage.Exact(1),
 		Long:    "Makes a home of a backup; the home must be none yet. PCs that joined after the backup join again.",
 		Example: "  bridge-hub restore /mnt/backup/hub-monday --home /var/lib/bridge-hub",
 		RunE: func(cmd *cobra.Command, args []string) error {

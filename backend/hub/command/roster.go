@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/bridge"
+	"bridge/backend/cli/usage"
 	"bridge/backend/disk"
 	"bridge/backend/hub/crew"
 	"bridge/backend/hub/own"
@@ -22,16 +23,13 @@ import (
 // rosterCommand is for a team that has a NATS server of its own (HUB-01).
 func (a *App) rosterCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "roster", Short: "Who is in a team that has a NATS server of its own", Args: cobra.NoArgs,
+		Use: "roster", Short: "Who is in a team that has a NATS server of its own", Args: usage.None,
 		Long: "Keeps who is in a team that has a NATS server of its own in place of this hub, and seals it with the team's key. Both\n" +
 			"are in the home's folder roster, on a machine of the team's owner and not on the server: whoever has it decides who is in\nthe team. Keep a copy.",
 		Example: "  bridge-hub roster init --team crew --nats tls://nats.example:4222 --creds owner.creds\n  bridge-hub roster add laptop 3f2a...\n  bridge-hub roster print",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, sub := range []*cobra.Command{a.rosterInit(), a.rosterAdd(), a.rosterRemove(), a.rosterPublish(), a.rosterPrint()} {
-		sub.Args = usage(sub.Args)
-		cmd.AddCommand(sub)
-	}
+	cmd.AddCommand(a.rosterInit(), a.rosterAdd(), a.rosterRemove(), a.rosterPublish(), a.rosterPrint())
 	return cmd
 }
 
@@ -59,7 +57,7 @@ func (a *App) rosterInit() *cobra.Command {
 	set := crew.Settings{}
 	var creds, ca string
 	cmd := a.jsonFlag(&cobra.Command{
-		Use: "init", Short: "Make what the team needs on its server, and the team's key", Args: cobra.NoArgs,
+		Use: "init", Short: "Make what the team needs on its server, and the team's key", Args: usage.None,
 		Long:    "Makes the team's streams and buckets on the server, with credentials that may do everything in the team's account, and a\nkey that seals who is in the team. With a roster that is there already it changes where the server is.",
 		Example: "  bridge-hub roster init --team crew --nats tls://nats.example:4222 --creds owner.creds",
 	})
@@ -114,7 +112,7 @@ func readFile(flag, what, path string) (string, error) {
 
 func (a *App) rosterAdd() *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "add NAME IDENTITY", Short: "Take a PC into the team", Args: cobra.ExactArgs(2),
+		Use: "add NAME IDENTITY", Short: "Take a PC into the team", Args: usage.Exact(2),
 		Long:    "Takes the PC of that identity into the team, by that name. `bridge join --identity` shows it on the PC, and its key, which\ndoes in its place: others can seal to it then before they have heard it (network.hub.seal).",
 		Example: "  bridge-hub roster add laptop 3f2a...",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -147,7 +145,7 @@ func joinLine(r *crew.Roster, name string) string {
 
 func (a *App) rosterRemove() *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "remove PC", Short: "Remove a PC from the team", Args: cobra.ExactArgs(1),
+		Use: "remove PC", Short: "Remove a PC from the team", Args: usage.Exact(1),
 		Long:    "Removes the PC of that name or identity: no PC of the team hears it any more, and what it had sent and nobody took yet is\ngone. Its credentials the server's administrator takes back.",
 		Example: "  bridge-hub roster remove laptop",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -167,7 +165,7 @@ func (a *App) rosterRemove() *cobra.Command {
 
 func (a *App) rosterPublish() *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "publish", Short: "Have the server show the roster again, and all that the team needs", Args: cobra.NoArgs,
+		Use: "publish", Short: "Have the server show the roster again, and all that the team needs", Args: usage.None,
 		Long:    "Makes on the server what is missing there: streams, inboxes and the roster's entries. For one that was put back or set up\nanew, and after an attempt that did not reach it.",
 		Example: "  bridge-hub roster publish",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -186,7 +184,7 @@ func (a *App) rosterPublish() *cobra.Command {
 
 func (a *App) rosterPrint() *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "print", Short: "Show the team's key and who is in the team", Args: cobra.NoArgs, Example: "  bridge-hub roster print",
+		Use: "print", Short: "Show the team's key and who is in the team", Args: usage.None, Example: "  bridge-hub roster print",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.withRoster(cmd.Context(), a.printRoster) },
 	})
 }

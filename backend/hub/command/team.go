@@ -12,6 +12,7 @@ import (
 	"bridge/backend/bridge"
 	"bridge/backend/cli/outcome"
 	"bridge/backend/cli/terminal"
+	"bridge/backend/cli/usage"
 	"bridge/backend/hub/server"
 	"bridge/backend/hub/subject"
 	"bridge/backend/link"
@@ -22,7 +23,7 @@ const lookEvery = time.Second
 
 func (a *App) inviteCommand() *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "invite", Short: "Show a code by which one PC can join the team", Args: cobra.NoArgs,
+		Use: "invite", Short: "Show a code by which one PC can join the team", Args: usage.None,
 		Long:    "Shows a code for ten minutes and waits for the PC that comes with it. It is good once; after three wrong codes it is\nburnt. An earlier invitation ends.",
 		Example: "  bridge-hub invite",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.invite(cmd.Context()) },
@@ -105,7 +106,7 @@ func (a *App) await(ctx context.Context, client *server.Client, invited server.I
 
 func (a *App) pcsCommand() *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "pcs", Short: "Show the PCs of the team", Args: cobra.NoArgs, Example: "  bridge-hub pcs",
+		Use: "pcs", Short: "Show the PCs of the team", Args: usage.None, Example: "  bridge-hub pcs",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.ask(func(hub *server.Client) error {
 				members, err := hub.PCs(cmd.Context())
@@ -142,7 +143,7 @@ func membersText(members []server.Member, now time.Time) string {
 
 func (a *App) removeCommand() *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "remove PC", Short: "Remove a PC from the team, at once", Args: cobra.ExactArgs(1),
+		Use: "remove PC", Short: "Remove a PC from the team, at once", Args: usage.Exact(1),
 		Long:    "Removes the PC of that name or identity. Its connection ends, its key opens nothing any more, and what it had sent\nand nobody took yet is gone from the hub.",
 		Example: "  bridge-hub remove laptop",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -162,7 +163,7 @@ func (a *App) removeCommand() *cobra.Command {
 
 func (a *App) statusCommand() *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "status", Short: "Show how the hub is", Args: cobra.NoArgs, Example: "  bridge-hub status",
+		Use: "status", Short: "Show how the hub is", Args: usage.None, Example: "  bridge-hub status",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.ask(func(hub *server.Client) error {
 				status, err := hub.Status(cmd.Context())
@@ -216,7 +217,7 @@ func lacking(kind string) string {
 func (a *App) permissionsCommand() *cobra.Command {
 	var team string
 	cmd := a.jsonFlag(&cobra.Command{
-		Use: "permissions PC", Short: "Print what a NATS server of the team's own must allow one PC", Args: cobra.ExactArgs(1),
+		Use: "permissions PC", Short: "Print what a NATS server of the team's own must allow one PC", Args: usage.Exact(1),
 		Long:    "Prints the permissions of the PC with that identity, and what must be there before it comes: for a team that runs its\nown NATS server instead of this hub. `bridge join --identity` shows a PC's identity, and `bridge-hub roster init` makes the\nstreams.",
 		Example: "  bridge-hub permissions --team crew 3f2a...",
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -276,10 +277,12 @@ func permissionsText(team, pc string, allowed subject.Permissions) string {
 
 func (a *App) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs, Example: "  bridge-hub version",
+		Use: "version", Short: "Print the version", Args: usage.None, Example: "  bridge-hub version",
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.Stdout, "bridge-hub %s\n", a.Version)
+			_, err := fmt.Fprint(a.Stdout, a.versionText())
 			return err
 		},
 	}
 }
+
+func (a *App) versionText() string { return "bridge-hub " + a.Version + "\n" }

@@ -20,6 +20,7 @@ type Code string
 const (
 	StoreLost          Code = "store-lost"
 	StoreReplaced      Code = "store-replaced"
+	StoreUnmade        Code = "store-unmade"
 	HomeMissing        Code = "home-missing"
 	DatabaseMissing    Code = "database-missing"
 	DatabaseEmpty      Code = "database-empty"
@@ -62,6 +63,7 @@ const (
 	LeaseStale         Code = "lease-stale"
 	LeaseUnreadable    Code = "lease-unreadable"
 	LockLeft           Code = "lock-left"
+	LockHeld           Code = "lock-held"
 	SnapshotDamaged    Code = "snapshot-damaged"
 	SnapshotUnfinished Code = "snapshot-unfinished"
 	TestFailed         Code = "drill-failed"
@@ -78,6 +80,7 @@ const (
 	WorktreeMissing    Code = "worktree-missing"
 	ProcessesLeft      Code = "processes-left"
 	RegistryLockLeft   Code = "registry-lock-left"
+	ProgramGone        Code = "program-gone"
 )
 
 // Kind is what is true of every finding of one code.
@@ -117,6 +120,7 @@ func storeKinds() map[Code]Kind {
 	return map[Code]Kind{
 		StoreLost:          {Error, false, "type the command of your choice: until then no broker serves this home, and nothing takes the store's place"},
 		StoreReplaced:      {Warning, false, "nothing to do: `bridge doctor --restore` brings a snapshot from before back; move the set out of the home when you need it no more"},
+		StoreUnmade:        {Error, false, "nothing is lost: `bridge serve` makes it, or says what is in the way, such as a full disk"},
 		HomeMissing:        {Error, false, "name the right folder with --home or BRIDGE_HOME; a broker makes a new home, and `bridge doctor --restore <snapshot>` one from a snapshot elsewhere"},
 		DatabaseMissing:    {Error, false, restoreHint},
 		DatabaseEmpty:      {Error, false, restoreHint},
@@ -150,7 +154,7 @@ func storeKinds() map[Code]Kind {
 		PendingDamaged:     {Error, false, "mend the file by hand, or move it away: what it says is then not written, and what comes after it is"},
 		JournalDamaged:     {Error, false, "move the receipt away by hand: messages that it names may be shown once more"},
 		SecretDamaged:      {Error, false, "stop all bridge processes and remove the file: a new secret is made"},
-		NotAFile:           {Error, false, "move it away: a regular file belongs there"},
+		NotAFile:           {Error, false, "put a regular file there: of a symbolic link the file itself that it leads to; move anything else away"},
 		NotAFolder:         {Error, false, "move it away: Bridge makes the folder that belongs there when it needs it"},
 		Link:               {Warning, false, "put the file itself there: links are not followed by snapshots, and a store refuses them"},
 		OpenToOthers:       {Warning, false, "take the rights of others away: chmod go= on it"},
@@ -158,12 +162,14 @@ func storeKinds() map[Code]Kind {
 		UnknownFile:        {Warning, false, "nothing of Bridge's: move it out of the home if you do not know it either"},
 		LeaseStale:         {Warning, true, "its process is gone; the next broker clears it, and `bridge doctor --fix` does too"},
 		LeaseUnreadable:    {Warning, false, "stop every bridge process, then remove it by hand"},
-		LockLeft:           {Warning, false, "wait while its process works; else stop every bridge process, remove it by hand and do the maintenance again"},
+		LockLeft:           {Error, false, "stop every bridge process, remove the file by hand and do the maintenance again"},
+		LockHeld:           {Warning, false, "nothing to do: no broker starts until that work has ended"},
 		SnapshotDamaged:    {Error, false, "do not rely on it: make a new one with `bridge doctor --backup`, then move it away"},
 		SnapshotUnfinished: {Warning, false, "a failed attempt, kept as it is; move it away when you do not need it"},
 		TestFailed:         {Error, false, "do not rely on this set: mend what the drill met and prove the set again with `bridge doctor --drill <set>`, or make a new one and move this one away"},
 		RestoreUnfinished:  {Error, false, "do the same restore or merge again, or `bridge serve --new-store`; what it displaced is in the recovery set"},
 		FileUnreadable:     {Warning, false, "make it readable for you"},
+		ProgramGone:        {Warning, false, "the agent's sessions get no mail: `bridge install` connects it to the program that you run now"},
 	}
 }
 

@@ -180,6 +180,8 @@ func (k *checker) judge(ctx context.Context, one inventory.Database, seen transf
 		k.find(DatabaseVersion, one.Name, fmt.Sprintf("it has schema version %d, which no Bridge writes", seen.Version))
 	case seen.Version > one.Version:
 		k.find(DatabaseNewer, one.Name, fmt.Sprintf("it has schema version %d and this Bridge knows versions up to %d", seen.Version, one.Version))
+	case isEmpty && one.Name == inventory.Primary && !k.found(one.Name):
+		k.find(StoreUnmade, one.Name, "it has no tables: the start that was to make it did not finish")
 	case isEmpty:
 	case one.Name == inventory.Primary && seen.Foreign != nil:
 		k.find(DatabaseForeign, one.Name, "it is a database, but no store of Bridge's: "+inventory.ShortErr(seen.Foreign))

@@ -11,50 +11,16 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"bridge/backend/disk"
+	"bridge/backend/config"
 	"bridge/backend/maintain/inventory"
 	"bridge/backend/maintain/lease"
 )
 
-// folders are those that Bridge keeps in a home.
-var folders = []string{
-	"install", "network", "approvals", "jobs", "runs", "read-journal", "pending-job-writes", "backups", "message-backups", "archive",
-	".migration-snapshots", ".storage-users", "logs", "storage-capabilities",
-	"pending-job-writes/v1", "archive/orphaned", "archive/pending-job-writes", "backups/archive", "message-backups/archive",
-}
-
-// known is what may lie right in a home beside these, our own and what the same
-// layout has in the field.
-var known = []string{
-	"config.json", "needs.json", "rules.json", "token", "launch-secret", "jobs.json", "remote-jobs.json", "broker.lock", "bridge.sock",
-	"window.lock", "window.sock", "prompts-open", "demo", "browsers.json", "open.html",
-	".maintenance-lock", "worktrees", "scratch", "inbox", "transfers", "locks",
-	"dashboard.json", "dashboard-key", "read-state", "message-waits", "sessions", "auto-wake.json", "job-outcomes",
-	"local-result-receipts", "plugin-versions", "plugin-sessions", "permission-repairs",
-	"antigravity-hooks", "owner-questions.db", "store-compatibility.db", "job-archive.db", "resource-slots.sqlite", "root-limits.sqlite",
-}
-
-// isKnown reports whether a name right in the home is Bridge's: a known one, a
-// database, or what belongs beside a known one (side files, copies, locks).
-func isKnown(name string) bool {
-	if inventory.IsDatabase(name) || slices.Contains(known, name) || slices.Contains(folders, name) || disk.IsTemp(name) {
-		return true
-	}
-	for _, suffix := range append([]string{".lock"}, inventory.SideFiles...) {
-		if base, isSide := strings.CutSuffix(name, suffix); isSide && isKnown(base) {
-			return true
-		}
-	}
-	base, _, isCopy := strings.Cut(name, ".backup-")
-	isModels := strings.HasPrefix(name, "models-") && strings.HasSuffix(name, ".json")
-	return isCopy && isKnown(base) || isModels
-}
-
 // checkFiles walks the home once for sizes, links, rights, strangers and
 // abandoned temporary files.
 func (k *checker) checkFiles(ctx context.Context) error {
-	bytes := map[string]int64{}
-	k.checkRights(".")
+	bytes, folders := map[string]int64{}, config.Folders()
+	isOpen := k.checkRights(".") // else nobody reaches what is in it
 	err := k.walk(ctx, func(name string, entry fs.DirEntry) error {
 		top, rest, _ := strings.Cut(name, "/")
 		if inventory.IsAgents(name) { // whatever it is: its size alone counts
@@ -63,11 +29,11 @@ func (k *checker) checkFiles(ctx context.Context) error {
 			}
 			return nil
 		}
-		if !isKnown(top) && (!entry.Type().IsRegular() || !isLeftover(name)) {
+		if !config.IsKnownName(top) && (!entry.Type().IsRegular() || !isLeftover(name)) {
 			if rest == "" {
 				k.find(UnknownFile, name, "Bridge keeps no "+kindName(entry)+" of this name in its home")
 			}
-		} else if rest == "" && entry.Type().IsRegular() {
+		} else if rest == "" && entry.Type().IsRegular() && isOpen {
 			k.checkRights(name)
 		}
 		if slices.Contains(folders, name) && !entry.IsDir() && entry.Type()&fs.ModeSymlink == 0 {
@@ -120,13 +86,12 @@ func (k *checker) abandoned(entry fs.DirEntry) bool {
 }
 
 // checkRights reports what others than the owner may read or write. Windows
-// keeps that in the home's own rights.
-func (k *checker) checkRights(name string) {
+// keeps that in the home's own rights. It returns whether there is something.
+func (k *checker) checkRights(name string) bool {
 	info, err := os.Lstat(filepath.Join(k.dir, name))
-	if err != nil || runtime.GOOS == "windows" {
-		return
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
+		return false
 	}
-	if info.Mode().Perm()&0o077 != 0 {
-		k.find(OpenToOthers, name, "its rights are "+info.Mode().Perm().String()+": others on this computer may use it")
-	}
+	k.find(OpenToOthers, name, "its rights are "+info.Mode().Perm().String()+": others on this computer may use it")
+	return true
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"bridge/backend/agent/programs"
 	"bridge/backend/bridge"
 	"bridge/backend/config"
 	"bridge/backend/disk"
@@ -44,7 +45,7 @@ var jsonStores = []jsonStore{
 	{path: config.NeedsStore, version: config.NeedsVersion, list: "putAway"},
 	{path: "jobs.json", version: lease.JSONVersion, list: "jobs"},
 	{path: "remote-jobs.json", version: lease.JSONVersion, list: "jobs"},
-	{path: "install/install.json", version: 1},
+	{path: programs.InstallFile, version: 1},
 }
 
 // jsonFolders hold one JSON object per file.

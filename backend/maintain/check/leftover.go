@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"bridge/backend/config"
 	"bridge/backend/disk"
 )
 
@@ -61,5 +62,5 @@ func isStoredAt(folder, name string) bool {
 		return slices.Contains(leftoverFolders, top) && slices.Contains([]string{".json", ".jsonl", ".log"}, extension)
 	}
 	isFile := slices.Contains([]string{".json", ".db", ".sqlite"}, extension) || name == "token" || name == "launch-secret" || name == "dashboard-key"
-	return isFile && isKnown(name)
+	return isFile && config.IsKnownName(name)
 }

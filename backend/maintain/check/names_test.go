@@ -18,15 +18,3 @@ func TestSTO_06_OnlyTheNamesOfUnfinishedWritesAreLeftovers(t *testing.T) {
 		}
 	}
 }
-
-func TestSTO_01_WhatBridgeAndSQLiteKeepInAHomeIsKnown(t *testing.T) {
-	for name, want := range map[string]bool{
-		"bridge.db": true, "bridge.db-wal": true, "archive.db-shm": true, "broker.lock": true, "broker.lock-journal": true,
-		"jobs.json.lock": true, "models-codex.json": true, "bridge.db.backup-2-to-9-20260101T000000.000Z": true, "owner-questions.db-wal": true,
-		"bridge.db.bak": false, "models": false, "x.lock": false, "other.db": false, "other.db-wal": false, "notes.backup-1": false, "-wal": false,
-	} {
-		if isKnown(name) != want {
-			t.Errorf("isKnown(%q) = %v", name, !want)
-		}
-	}
-}

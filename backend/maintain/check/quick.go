@@ -3,9 +3,11 @@ package check
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"bridge/backend/bridge"
 	"bridge/backend/maintain/inventory"
+	"bridge/backend/needs"
 )
 
 // Summary is a report in numbers.
@@ -23,6 +25,41 @@ func (r Report) Summary() Summary {
 		sum.LastBackup = &r.Backups[0].CreatedAt
 	}
 	return sum
+}
+
+// Worse joins what two looks saw of one home: what either found is there.
+func (s Summary) Worse(other Summary) Summary {
+	s.Errors, s.Warnings = max(s.Errors, other.Errors), max(s.Warnings, other.Warnings)
+	s.OK = s.Errors == 0
+	return s
+}
+
+// Into adds to facts what a look at the home saw: errors of its storage, and agents whose
+// program is gone. What is known from an earlier look stays; since is when this look was.
+func (r Report) Into(facts *needs.Facts, since int64) {
+	known, sum := &facts.Storage, r.Summary()
+	if known.Since == 0 {
+		known.Since = since
+	}
+	if first := r.first(); known.Errors == 0 && (sum.Errors > 0 || known.First == "") {
+		known.First = first
+	}
+	joined := Summary{Errors: known.Errors, Warnings: known.Warnings}.Worse(sum)
+	known.Errors, known.Warnings = joined.Errors, joined.Warnings
+	for _, gone := range r.GonePrograms {
+		isKnown := slices.ContainsFunc(facts.Agents, func(a needs.AgentFact) bool { return a.Kind == gone.Kind })
+		if !isKnown {
+			facts.Agents = append(facts.Agents, needs.AgentFact{Kind: gone.Kind, Missing: needs.GoneDetail(gone.Kind, gone.Program) + ".", Since: since})
+		}
+	}
+}
+
+// first says the worst finding in words.
+func (r Report) first() string {
+	if len(r.Findings) == 0 {
+		return ""
+	}
+	return r.Findings[0].Path + ": " + r.Findings[0].Detail
 }
 
 // Words says it as a part of a sentence.
@@ -46,6 +83,8 @@ type QuickStatus struct {
 	LastSnapshot *inventory.Set        `json:"lastSnapshot"` // the newest full one
 	LastMessages *inventory.Set        `json:"lastMessages"` // the newest set of messages
 	LastTest     *inventory.TestResult `json:"lastProof"`    // the newest restore test that succeeded
+	// Report is what was seen.
+	Report Report `json:"-"`
 }
 
 // QuickCheck says how the storage stands, by a QuickReport. It changes nothing.
@@ -54,7 +93,7 @@ func (d Doctor) QuickCheck(ctx context.Context) (QuickStatus, error) {
 	if err != nil {
 		return QuickStatus{}, err
 	}
-	quick := QuickStatus{Summary: report.Summary(), CheckedAt: report.CheckedAt}
+	quick := QuickStatus{Summary: report.Summary(), CheckedAt: report.CheckedAt, Report: report}
 	for i, set := range report.Backups { // the newest first
 		name := filepath.Base(set.Path)
 		switch {

@@ -32,6 +32,14 @@ type Report struct {
 	Sizes      []Size          `json:"sizes"`    // every file and folder right in the home
 	TotalBytes int64           `json:"totalBytes"`
 	Backups    []inventory.Set `json:"backups"` // published sets, the newest first
+	// GonePrograms has the agents whose settings start a program that is not there any more.
+	GonePrograms []GoneProgram `json:"-"`
+}
+
+// GoneProgram is a program of Bridge's that is gone, and an agent whose settings start it.
+type GoneProgram struct {
+	Kind    bridge.AgentKind
+	Program string
 }
 
 // Schema is the version of one database that exists.
@@ -100,7 +108,7 @@ func (d Doctor) check(ctx context.Context, quick bool) (Report, error) {
 		return k.report, nil
 	}
 	for _, check := range []func(context.Context) error{
-		k.checkLeases, k.checkBackups, k.checkLoss, k.checkDatabases, k.checkEmptied, func(ctx context.Context) error { return checkCrossings(ctx, k) }, k.checkCompat, k.checkIndex, k.checkJSON, k.checkJobs, k.checkSecrets, k.checkFiles,
+		k.checkLeases, k.checkBackups, k.checkLoss, k.checkDatabases, k.checkEmptied, func(ctx context.Context) error { return checkCrossings(ctx, k) }, k.checkCompat, k.checkIndex, k.checkJSON, k.checkJobs, k.checkSecrets, func(context.Context) error { return checkPrograms(k) }, k.checkFiles,
 	} {
 		if err := check(ctx); err != nil {
 			return Report{}, err
@@ -188,11 +196,11 @@ func (k *checker) checkLeases(context.Context) error {
 		}
 	}
 	if lock, there := lease.ReadLock(k.worker.Home); there {
-		detail := "maintenance was interrupted: its process is gone"
 		if lock.PID > 0 && lock.Lives() {
-			detail = lock.What + " is at work: " + lease.Writer{Holder: lock, Readable: true}.String()
+			k.find(LockHeld, ".maintenance-lock", lock.What+" is at work: "+lease.Writer{Holder: lock, Readable: true}.String())
+		} else {
+			k.find(LockLeft, ".maintenance-lock", "maintenance was interrupted: its process is gone, and no broker starts until the file is")
 		}
-		k.find(LockLeft, ".maintenance-lock", detail)
 	}
 	return nil
 }

@@ -55,10 +55,19 @@ func (m *migration) run(ctx context.Context) error {
 	}
 	// The caller's context may be what failed; the recovery must not.
 	if recoverErr := m.recover(context.WithoutCancel(ctx), kept); recoverErr != nil {
-		return bridge.WithCause(bridge.Storage, errors.Join(err, recoverErr),
-			fmt.Sprintf("the store %s could not be upgraded and was rolled back; its copy is kept%s", m.path, kept.where()))
+		return bridge.WithCause(bridge.Storage, errors.Join(err, recoverErr), m.failure(err, kept))
 	}
 	return fmt.Errorf("upgrading the schema from version %d: %w", m.from, err)
+}
+
+// failure says what kept the upgrade from being done. Of a store that is new nothing is
+// kept, for there was nothing in it.
+func (m *migration) failure(cause error, kept safeCopy) string {
+	why := sqlitex.Error(m.path, cause).Error()
+	if m.from == 0 && kept.final == "" {
+		return fmt.Sprintf("no new store could be made: %s. Nothing was in it yet: mend that and start Bridge again", why)
+	}
+	return fmt.Sprintf("the store %s could not be upgraded and was rolled back; its copy is kept%s: %s", m.path, kept.where(), why)
 }
 
 // lockWithCopy returns with the writer's lock held, in a transaction, and a
