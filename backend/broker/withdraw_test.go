@@ -210,11 +210,11 @@ func TestRMT_22_PGE_04_WhoWasToldHearsOfAnotherPCsWithdrawal(t *testing.T) {
 	away = b.join(api.Register{Name: "away", SessionID: "s2", Cwd: "/a"})
 	late := b.join(api.Register{Name: "late", SessionID: "s3", Cwd: "/a"})
 	imported(first, ended, unheard)
-	for p, want := range map[peer]int{heard: 1, away: 1, late: 0} {
-		if got := tellings(t, p, "Withdrawn."); got != want {
+	for p, want := range map[*peer]int{&heard: 1, &away: 1, &late: 0} {
+		if got := tellings(t, *p, "Withdrawn."); got != want {
 			t.Errorf("%s is told %d times, want %d", p.Name, got, want)
 		}
-		if got := tellings(t, p, "unheard"); got != 0 {
+		if got := tellings(t, *p, "unheard"); got != 0 {
 			t.Errorf("%s is told of the end of what it never heard of", p.Name)
 		}
 	}
