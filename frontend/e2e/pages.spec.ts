@@ -1,7 +1,7 @@
 import type { State } from '../src/lib/api';
 import { addressOf, expect, open, settled, test } from './dashboard';
 import { violations } from './axe';
-import { drawn, fitsEverywhere, SIZES } from './fits';
+import { drawn, fitsEverywhere, overflow, SIZES } from './fits';
 
 const PLACES = [
   'needs',
@@ -26,6 +26,21 @@ for (const place of PLACES) {
     await fitsEverywhere(page, place);
   });
 }
+
+test('DSK-06 no page scrolls out of its window', async ({ page }) => {
+  for (const place of PLACES) {
+    await open(page, await addressOf(page, place));
+    await settled(page, place);
+    for (const [width, height] of [
+      [390, 844],
+      [1440, 900],
+    ] as const) {
+      await page.setViewportSize({ width, height });
+      await drawn(page);
+      expect.soft(await overflow(page), `${place} at ${width}`).toBe(0);
+    }
+  }
+});
 
 test('DSK-06 a question for consent passes axe', async ({ page }) => {
   await open(page, 'storage');
