@@ -141,7 +141,13 @@ test('JOB-18 DSK-06 old and new beside each other, with comments on both sides',
   await page.getByRole('button', { name: 'Send as one message' }).click();
   await expect
     .poll(() => sent)
-    .toEqual({ comments: [{ path: 'main.go', line: 2, side: 'old', body: 'Gone?' }] });
+    .toEqual({
+      comments: [
+        { path: 'main.go', line: 3, side: 'old', body: 'Why not?' },
+        { path: 'main.go', line: 2, side: 'new', body: 'Better.' },
+        { path: 'main.go', line: 2, side: 'old', body: 'Gone?' },
+      ],
+    });
 });
 
 test('JOB-18 each way to finish shows first what it would do', async ({ jobs, page }) => {
