@@ -40,6 +40,10 @@ export const drawn = (page: Page): Promise<void> =>
     () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn()))),
   );
 
+/** What the document is higher than its window, in pixels: only parts of a page scroll. */
+export const overflow = (page: Page): Promise<number> =>
+  page.evaluate(() => document.documentElement.scrollHeight - innerHeight);
+
 /** Looks at the place that is shown at every size. */
 export async function fitsEverywhere(page: Page, place: string): Promise<void> {
   for (const [width, height] of SIZES) {
@@ -47,6 +51,7 @@ export async function fitsEverywhere(page: Page, place: string): Promise<void> {
     await drawn(page);
     expect(await page.evaluate(misfits), `${place} at ${width}`).toEqual([]);
     expect(await page.evaluate(overlaps), `${place} at ${width}`).toEqual([]);
+    expect(await overflow(page), `height of ${place} at ${width}`).toBe(0);
   }
 }
 

@@ -188,3 +188,22 @@ test('DSK-06 a full Bridge fits every width: those at work first, the quiet fold
   await picture.getByRole('button', { name: 'Show all' }).click();
   await expect(picture.locator('.names > li')).toHaveCount(SESSIONS);
 });
+
+test('DSK-06 no word of the table is broken but those of unknown length', async ({ page }) => {
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await open(page, 'overview');
+  await page.getByRole('button', { name: 'As a table' }).click();
+  const kinds = page.locator('main table td.kind');
+  await kinds.first().waitFor();
+  const lines = (width: number) =>
+    kinds.evaluateAll((cells, width) => {
+      const table = cells[0]?.closest('table');
+      if (table) table.style.width = `${width}px`;
+      return cells.map((cell) => {
+        const range = document.createRange();
+        range.selectNodeContents(cell);
+        return range.getClientRects().length;
+      });
+    }, width);
+  for (const width of [1100, 800, 600]) expect(new Set(await lines(width)), `${width}`).toEqual(new Set([1]));
+});

@@ -1,7 +1,7 @@
 import type { State } from '../src/lib/api';
 import { addressOf, expect, open, settled, test } from './dashboard';
 import { violations } from './axe';
-import { drawn, fitsEverywhere, SIZES } from './fits';
+import { drawn, fitsEverywhere, overflow, SIZES } from './fits';
 
 const PLACES = [
   'needs',
@@ -26,6 +26,21 @@ for (const place of PLACES) {
     await fitsEverywhere(page, place);
   });
 }
+
+test('DSK-06 no page scrolls out of its window', async ({ page }) => {
+  for (const place of PLACES) {
+    await open(page, await addressOf(page, place));
+    await settled(page, place);
+    for (const [width, height] of [
+      [390, 844],
+      [1440, 900],
+    ] as const) {
+      await page.setViewportSize({ width, height });
+      await drawn(page);
+      expect.soft(await overflow(page), `${place} at ${width}`).toBe(0);
+    }
+  }
+});
 
 test('DSK-06 a question for consent passes axe', async ({ page }) => {
   await open(page, 'storage');
@@ -98,4 +113,47 @@ test('DSK-06 the menu is one row at 360 pixels, whatever is counted in it', asyn
   );
   expect(new Set(boxes.map((box) => Math.round(box.top + box.height / 2))).size).toBe(1);
   expect(Math.max(...boxes.map((box) => box.right))).toBeLessThanOrEqual(360);
+});
+
+test('DSK-06 the menu is laid out alike, whichever of its pages is shown', async ({ page }) => {
+  await page.setViewportSize({ width: 768, height: 900 });
+  const links = page.getByRole('navigation', { name: 'Main' }).locator('.top > li > a');
+  const widths: Record<string, string> = {};
+  for (const place of PLACES) {
+    await open(page, await addressOf(page, place));
+    await expect(links.filter({ hasText: 'Storage' })).toBeVisible(); // it comes a moment later
+    widths[place] = (
+      await links.evaluateAll((all) => all.map((link) => link.getBoundingClientRect().width.toFixed(1)))
+    ).join(' ');
+  }
+  const first = widths[PLACES[0] ?? ''] ?? '';
+  expect(widths).toEqual(Object.fromEntries(PLACES.map((place) => [place, first])));
+});
+
+test('DSK-06 no key on the sheet of keys is stretched, and a range is one', async ({ page }) => {
+  await open(page, 'settings');
+  for (const width of [390, 768, 1440]) {
+    await page.setViewportSize({ width, height: 900 });
+    await drawn(page);
+    const heights = await page
+      .locator('main dt kbd')
+      .evaluateAll((keys) => keys.map((key) => Math.round(key.getBoundingClientRect().height)));
+    expect(new Set(heights).size, `at ${width}: ${heights.join(', ')}`).toBe(1);
+  }
+  const answers = page.locator('dt', { has: page.locator('kbd', { hasText: /^4$/ }) });
+  await expect(answers).toHaveText(/^1\s*–\s*4$/);
+});
+
+test('DSK-06 the messages of the last hour have one count on the overview', async ({ page }) => {
+  await page.route('**/api/activity/hours', (route) =>
+    route.fulfill({ json: { hours: [{ from: Date.now() - 3_600_000, messages: 98_765, wakes: 3 }] } }),
+  );
+  await open(page, 'overview');
+  const told = /([\d,]+) messages?\s+in\s+the last hour/.exec(
+    (await page.locator('main').textContent()) ?? '',
+  );
+  const number = page.getByRole('list', { name: 'Today' }).getByRole('listitem').first();
+  await expect(number).toContainText('Messages an hour');
+  await expect(number.locator('strong')).toHaveText(told?.[1]?.replaceAll(',', '') ?? 'none');
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
 });

@@ -72,3 +72,16 @@ test('DSK-06 nothing found and a refused question are said in words', async ({ p
   await page.getByRole('searchbox').fill('!!!');
   await expect(page.getByRole('alert')).toBeVisible();
 });
+
+test('DSK-06 whoever goes to the search may type at once, by its link or by keys', async ({ page }) => {
+  const box = page.getByRole('searchbox', { name: 'Search messages and decisions' });
+  await open(page, 'overview');
+  await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Search' }).click();
+  await expect(box).toBeFocused();
+  await open(page, 'overview');
+  await page.keyboard.press('g');
+  await page.keyboard.press('f');
+  await expect(box).toBeFocused();
+  await page.keyboard.type('go');
+  await expect(box).toHaveValue('go');
+});

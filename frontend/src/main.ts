@@ -1,10 +1,12 @@
 import { mount } from 'svelte';
 import './app.css';
 import App from './App.svelte';
+import { dropOldDrafts } from './lib/drafts';
 import { theme } from './lib/theme.svelte';
 import { keepVisible } from './lib/visible';
 
 theme.start();
+dropOldDrafts(Date.now());
 // Before anything is drawn: whatever shows words of an agent's shows all of them.
 keepVisible(document.documentElement);
 

@@ -28,7 +28,7 @@ const maxJSONBytes = 64 << 20
 type jsonStore struct {
 	path    string
 	version int    // the newest form that this build knows
-	list    string // a member that must be a list, "" where there is none
+	list    string // a member that must be a list of objects, "" where there is none
 	// read, when set, reads the members as their users do.
 	read func(config.Home, []byte) error
 }
@@ -42,7 +42,9 @@ var jsonStores = []jsonStore{
 		return json.Unmarshal(data, &config.AutoWakeChoices{})
 	}},
 	{path: config.RulesStore, version: config.RulesVersion, list: "rules"},
-	{path: config.NeedsStore, version: config.NeedsVersion, list: "putAway"},
+	{path: config.NeedsStore, version: config.NeedsVersion, read: func(_ config.Home, data []byte) error {
+		return json.Unmarshal(data, &config.PutAway{})
+	}},
 	{path: "jobs.json", version: lease.JSONVersion, list: "jobs"},
 	{path: "remote-jobs.json", version: lease.JSONVersion, list: "jobs"},
 	{path: programs.InstallFile, version: 1},

@@ -37,7 +37,7 @@ const SINGLE: Record<string, Action> = {
   '?': { do: 'help' },
 };
 
-export const SHEET: readonly { keys: string[]; does: string }[] = [
+export const SHEET: readonly { keys: string[]; does: string; range?: true }[] = [
   { keys: ['j', 'k'], does: 'next, previous in the list' },
   { keys: ['Enter'], does: 'open what has the focus' },
   { keys: ['Esc'], does: 'close, or leave a text field' },
@@ -46,7 +46,7 @@ export const SHEET: readonly { keys: string[]; does: string }[] = [
   { keys: ['Ctrl', 'Enter'], does: 'send it (⌘ Enter on a Mac)' },
   { keys: ['a'], does: 'allow what is asked (then Enter)' },
   { keys: ['d'], does: 'deny it (then say why)' },
-  { keys: ['1', '4'], does: 'the answer of that number (then Enter)' },
+  { keys: ['1', '4'], range: true, does: 'the answer of that number (then Enter)' },
   { keys: ['g', 'n'], does: 'go to Needs you' },
   { keys: ['g', 'o'], does: 'go to Overview' },
   { keys: ['g', 's'], does: 'go to Sessions' },

@@ -5,6 +5,7 @@ import { tick } from 'svelte';
 import { joinNotifications } from '../features/messages/messages';
 import { api, type State, type Work } from './api';
 import { Live, type Snapshot } from './live';
+import { loadFailedAgain } from './loaded.svelte';
 import { href, parseRoute, type Place } from './route';
 import { browserPorts, sharedEvents } from './stream';
 
@@ -41,9 +42,11 @@ class Page {
       worked: (running) => (this.work = { running }),
     },
     (snapshot) => {
+      const isBack = snapshot.phase === 'live' && this.live.phase !== 'live';
       this.now = Date.now();
       this.live = snapshot;
       this.latest = this.revision;
+      if (isBack) loadFailedAgain();
     },
   );
 

@@ -1,5 +1,5 @@
-// What the owner is about to answer, one question each, kept while the page is open:
-// a reason half written survives switching pages.
+// What the owner is about to answer, one question each. A reason, or words, half written
+// are kept until they are taken.
 
 import {
   api,
@@ -10,6 +10,7 @@ import {
   type RuleWish,
   type Verdict,
 } from '../../lib/api';
+import { keepDraft, keptText, keptTexts } from '../../lib/drafts';
 import { answersOf } from './approvals';
 
 const ORDER: Record<ApprovalState, number> = {
@@ -27,7 +28,7 @@ export function newer(a: Approval, b: Approval | null): Approval {
 }
 
 export class Answer {
-  reason = $state('');
+  #reason = $state('');
   /** The owner is giving a reason to deny it. */
   denying = $state(false);
   /** The owner is choosing what is allowed from now on. */
@@ -44,6 +45,21 @@ export class Answer {
 
   constructor(id: string) {
     this.#id = id;
+    this.#reason = keptText(`deny:${id}`);
+    this.words = keptTexts(`words:${id}`);
+  }
+
+  get reason(): string {
+    return this.#reason;
+  }
+  set reason(text: string) {
+    this.#reason = text;
+    keepDraft(`deny:${this.#id}`, text);
+  }
+
+  /** Keeps the words as they are now; they are written in place. */
+  keepWords(): void {
+    keepDraft(`words:${this.#id}`, this.words.some((text) => text !== '') ? [...this.words] : null);
   }
 
   /** Answers once; what somebody else decided before is shown instead. */
@@ -75,6 +91,8 @@ export class Answer {
       this.record = await send();
       this.denying = false;
       this.ruling = false;
+      keepDraft(`deny:${this.#id}`, null);
+      keepDraft(`words:${this.#id}`, null);
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);
       if (error instanceof Failed && error.status === 409) {

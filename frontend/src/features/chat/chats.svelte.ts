@@ -1,7 +1,8 @@
-// Drafts and what became of what was sent, one chat each, kept while the page
-// is open: they survive switching chats and are lost with the page, on purpose.
+// Drafts and what became of what was sent, one chat each. Drafts are kept until they are
+// sent; what became of the rest is told while the page is open.
 
 import { api, Failed } from '../../lib/api';
+import { keepDraft, keptText } from '../../lib/drafts';
 import { canSend, deliveryStatus, wentNowhere, type Status } from './chat';
 
 /** Sends a text and tells what became of it. */
@@ -15,12 +16,26 @@ export interface Sent {
 }
 
 export class Chat {
-  draft = $state('');
   sending = $state(false);
   /** What became of the last text, null before the first. */
   status: Status | null = $state.raw(null);
   /** What left the page, oldest first. */
   sent: Sent[] = $state.raw([]);
+  #key: string;
+  #draft = $state('');
+
+  constructor(key: string) {
+    this.#key = `chat:${key}`;
+    this.#draft = keptText(this.#key);
+  }
+
+  get draft(): string {
+    return this.#draft;
+  }
+  set draft(text: string) {
+    this.#draft = text;
+    keepDraft(this.#key, text);
+  }
 
   /** Sends the draft; it is only cleared once the server has it. */
   async send(transmit: Transmit): Promise<void> {
@@ -63,7 +78,7 @@ const chats = new Map<string, Chat>();
 export function chatOf(key: string): Chat {
   let chat = chats.get(key);
   if (chat === undefined) {
-    chat = new Chat();
+    chat = new Chat(key);
     chats.set(key, chat);
   }
   return chat;

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { api, Failed, Unreachable, type ChatDelivery } from '../../lib/api';
 import { BODY_MAX, bodyProblem, canSend, resultStatus, sendStatus, type Status } from './chat';
-import { chatOf } from './chats.svelte';
+import { Chat, chatOf } from './chats.svelte';
 
 const queued: Status = { outcome: 'queued', words: 'Waits.', transport: 'bridge', receipt: 'r-1' };
 
@@ -13,6 +13,15 @@ describe('CHT-17 drafts and status per chat', () => {
     chatOf('session:b').draft = 'another';
     expect(chatOf('session:a').draft).toBe('half a thought');
     expect(chatOf('session:a').status).toBeNull();
+  });
+
+  it('survive a reload, until they are sent', async () => {
+    const chat = chatOf('session:f');
+    chat.draft = 'half a thought';
+    expect(new Chat('session:f').draft).toBe('half a thought');
+    expect(new Chat('session:g').draft).toBe('');
+    await chat.send(() => Promise.resolve(queued));
+    expect(new Chat('session:f').draft).toBe('');
   });
 
   it('clears the draft only once the server has it', async () => {

@@ -12,6 +12,7 @@ import {
   left,
   linkState,
   localName,
+  sameName,
   openness,
   othersWithJobs,
   rebased,
@@ -342,5 +343,16 @@ describe('what the whole team shares', () => {
     expect(teamChangeOf(network, 'crew', { enabled: false, decisions: false, seal: false })).toEqual({
       enabled: false,
     });
+  });
+});
+
+describe('PCs of one name', () => {
+  const desk = pc({ name: 'desk', id: 'd-1' });
+  it.each([
+    ['of this PC', 'Desk', [desk], /^It has the name of this PC/],
+    ['of another pair', 'laptop', [desk, pc({ name: 'DESK', id: 'd-2' })], /^Another PC has this name/],
+    ['of nobody else', 'laptop', [desk, pc({ name: 'den', id: 'd-3' })], /^$/],
+  ])('the name %s', (_, name, peers, words) => {
+    expect(sameName(network({ name, peers }), desk)).toMatch(words);
   });
 });

@@ -7,6 +7,7 @@ import type {
   PCAllowed,
   PCJob,
   PCList,
+  PCName,
   PolicyChange,
   Team,
 } from '../../lib/api';
@@ -230,4 +231,14 @@ export function codeShown(typed: string): string {
     .replace(/[^0-9A-Z]/g, '')
     .slice(0, 8);
   return clean.length > 4 ? `${clean.slice(0, 4)}-${clean.slice(4)}` : clean;
+}
+
+/** What to do about a PC that has the name of this one, or of another pair; '' where none has. */
+export function sameName(network: Pick<Network, 'name' | 'peers'>, pc: PCName): string {
+  const isSame = (name: string) => name.toLowerCase() === pc.name.toLowerCase();
+  if (isSame(network.name))
+    return 'It has the name of this PC, too. Give this PC another name under “Where it can be reached…”.';
+  return network.peers.some((other) => other.id !== pc.id && isSame(other.name))
+    ? 'Another PC has this name, too. Give one of them another name there.'
+    : '';
 }

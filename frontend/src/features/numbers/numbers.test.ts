@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { run } from '../../lib/sample';
-import { hoursWords, limitsUsed, newestSize, spark, spentToday } from './numbers';
+import { hoursWords, limitsUsed, newestSize, spark, spentToday, withLastHour } from './numbers';
 
 const NOON = new Date(2026, 10, 23, 12).getTime();
 const HOUR = 3_600_000;
@@ -88,4 +88,13 @@ it('DSK-06 the size that was measured last, with what takes most of it', () => {
     title: 'backups 9.0 MB, bridge.db 3.0 MB, logs 1.0 kB, measured 12:00',
   });
   expect(newestSize([], NOON)).toBeNull();
+});
+
+it('DSK-06 the last hour has the count that the rest of the page shows', () => {
+  const hours = [
+    { from: 1, messages: 4, wakes: 1 },
+    { from: 2, messages: 0, wakes: 3 },
+  ];
+  expect(withLastHour(hours, 2)).toEqual([hours[0], { from: 2, messages: 2, wakes: 3 }]);
+  expect(withLastHour([], 2)).toEqual([]);
 });

@@ -17,6 +17,12 @@ export function spark(values: number[], width: number, height: number): string {
     .join('');
 }
 
+/** The hours with the newest count of the last one's messages, which the whole page shows. */
+export function withLastHour(hours: Hour[], messages: number): Hour[] {
+  const last = hours.at(-1);
+  return last === undefined ? [] : [...hours.slice(0, -1), { ...last, messages }];
+}
+
 /** Both in words: the last hour, the day, and its busiest hour. */
 export function hoursWords(hours: Hour[], of: 'messages' | 'wakes'): string {
   const all = hours.map((h) => h[of]);

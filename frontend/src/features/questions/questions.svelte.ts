@@ -1,6 +1,7 @@
 // What sessions ask, as the server has it, and the answers on their way.
 
 import { api, Failed, type Question, type QuestionAnswer } from '../../lib/api';
+import { keepDraft, keptText } from '../../lib/drafts';
 
 class Questions {
   list: Question[] = $state.raw([]);
@@ -20,9 +21,9 @@ class Questions {
 
 export const questions = new Questions();
 
-/** One answer being given; what is half written stays while the page is open. */
+/** One answer being given; what is half written is kept until it is taken. */
 export class Reply {
-  text = $state('');
+  #text = $state('');
   pin = $state(false);
   sending = $state(false);
   /** Why it was not taken, or ''. */
@@ -31,6 +32,15 @@ export class Reply {
 
   constructor(id: string) {
     this.#id = id;
+    this.#text = keptText(`answer:${id}`);
+  }
+
+  get text(): string {
+    return this.#text;
+  }
+  set text(text: string) {
+    this.#text = text;
+    keepDraft(`answer:${this.#id}`, text);
   }
 
   /** Answers once; what became of it before is shown instead. */
@@ -43,6 +53,7 @@ export class Reply {
     if (this.text.trim() !== '') answer.text = this.text.trim();
     try {
       questions.took(await api.answerQuestion(this.#id, answer));
+      keepDraft(`answer:${this.#id}`, null);
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);
       if (error instanceof Failed && error.status === 409) {

@@ -9,6 +9,8 @@ export interface Landing {
   explains: (branch: string) => string;
   /** Makes a commit, whose message can be given. */
   commits: boolean;
+  /** Its work reaches the owner's checkout, where it may not fit. */
+  lands: boolean;
   /** Its work is dropped. */
   drops: boolean;
 }
@@ -18,24 +20,28 @@ export const LANDINGS: Record<FinishAction, Landing> = {
     label: 'Apply',
     explains: (branch) =>
       `Its changes are staged in your checkout, for you to look at and commit. ${branch} stays as it is.`,
+    lands: true,
     commits: false,
     drops: false,
   },
   squash: {
     label: 'Squash',
     explains: (branch) => `All of ${branch} becomes one commit on the branch of your checkout.`,
+    lands: true,
     commits: true,
     drops: false,
   },
   merge: {
     label: 'Merge',
     explains: (branch) => `${branch} is merged into the branch of your checkout, with its commits.`,
+    lands: true,
     commits: true,
     drops: false,
   },
   keep: {
     label: 'Keep',
     explains: (branch) => `Nothing lands: ${branch} stays for later, and its worktree may go.`,
+    lands: false,
     commits: false,
     drops: false,
   },
@@ -43,6 +49,7 @@ export const LANDINGS: Record<FinishAction, Landing> = {
     label: 'Discard',
     explains: (branch) =>
       `Nothing lands and its worktree goes. ${branch} can be had back for 30 days from a branch under bridge/discarded.`,
+    lands: false,
     commits: false,
     drops: true,
   },

@@ -1,7 +1,8 @@
 // Comments on lines of what a job changed, collected until they are sent as one
-// message. One collection a job, kept while the page is open.
+// message. One collection a job, kept until then, with the one that is being written.
 
 import { api, type LineComment } from '../../lib/api';
+import { keepDraft, keptDraft } from '../../lib/drafts';
 import { saidStatus } from './runs';
 import type { Status } from '../chat/chat';
 import { samePlace } from './diff';
@@ -19,24 +20,84 @@ export function sent({ from, ...comment }: Remark): LineComment {
   return { ...comment, body: `Lines ${from} to ${comment.line}: ${comment.body}` };
 }
 
+/** What is kept of a collection. */
+interface Kept {
+  comments: Remark[];
+  at: Where | null;
+  from: number | null;
+  draft: string;
+}
+
+function isWhere(value: unknown): value is Where {
+  const where = value as Partial<Where> | null;
+  return (
+    typeof where?.path === 'string' &&
+    typeof where.line === 'number' &&
+    (where.side === 'old' || where.side === 'new')
+  );
+}
+
+const isFrom = (value: unknown): value is number | null => value === null || typeof value === 'number';
+
+const isRemark = (value: unknown): value is Remark =>
+  isWhere(value) &&
+  isFrom((value as Partial<Remark>).from) &&
+  typeof (value as Partial<Remark>).body === 'string';
+
+function keptReview(key: string): Kept {
+  const kept = keptDraft(key) as Partial<Record<keyof Kept, unknown>> | null | undefined;
+  const { comments, at, from, draft } = kept ?? {};
+  return {
+    comments: Array.isArray(comments) ? comments.filter(isRemark) : [],
+    ...(isWhere(at) && typeof draft === 'string' && draft.trim() !== ''
+      ? { at, from: isFrom(from) ? from : null, draft }
+      : { at: null, from: null, draft: '' }),
+  };
+}
+
 export class Review {
   comments: Remark[] = $state.raw([]);
   /** The first of several lines, null for one. */
   from: number | null = $state(null);
   /** Where one is being written, null for nowhere. */
   at: Where | null = $state.raw(null);
-  draft = $state('');
   sending = $state(false);
   status: Status | null = $state.raw(null);
+  /** The comment that was left unfinished last, to take it up again. */
+  left: Remark | null = $state.raw(null);
+  #draft = $state('');
   #job: string;
+  #key: string;
 
   constructor(job: string) {
     this.#job = job;
+    this.#key = `review:${job}`;
+    const kept = keptReview(this.#key);
+    this.comments = kept.comments;
+    this.at = kept.at;
+    this.from = kept.from;
+    this.#draft = kept.draft;
+  }
+
+  get draft(): string {
+    return this.#draft;
+  }
+  set draft(text: string) {
+    this.#draft = text;
+    this.#store();
+  }
+
+  /** Stores what is collected and being written, or drops it where there is nothing. */
+  #store(): void {
+    const { comments, at, from, draft } = this;
+    const isEmpty = comments.length === 0 && draft.trim() === '';
+    keepDraft(this.#key, isEmpty ? null : ({ comments, at, from, draft } satisfies Kept));
   }
 
   /**
    * Begins a comment there, or takes up the one that is there. To extend is to comment on
-   * all lines from where one is being written to there.
+   * all lines from where one is being written to there. Words that are being written
+   * elsewhere become a comment first.
    */
   write(at: Where, extend = false): void {
     const begun = this.at;
@@ -46,16 +107,20 @@ export class Review {
       this.reach(Math.min(...ends));
       return;
     }
+    if (begun !== null && samePlace({ ...begun, body: '' }, at)) return;
+    if (this.draft.trim() !== '') this.keep();
+    this.left = null;
     this.at = at;
     const there = this.comments.find((c) => samePlace(c, at));
-    this.draft = there?.body ?? '';
     this.from = there?.from ?? null;
+    this.draft = there?.body ?? '';
   }
 
   /** Has the comment begin at a line above it; its own line, or none, is that alone. */
   reach(line: number | null): void {
     const last = this.at?.line ?? 0;
     this.from = line === null || !Number.isInteger(line) || line < 1 || line >= last ? null : line;
+    this.#store();
   }
 
   /** Whether the line is one of those that are being commented on. */
@@ -65,6 +130,13 @@ export class Review {
     return at.line <= now.line && at.line >= (this.from ?? now.line);
   }
 
+  /** Whether what is being written would be lost by leaving it. */
+  get isUnsaid(): boolean {
+    const { at } = this;
+    const text = this.draft.trim();
+    return at !== null && text !== '' && text !== this.comments.find((c) => samePlace(c, at))?.body;
+  }
+
   /** Keeps what was written; nothing takes it away. */
   keep(): void {
     const { at } = this;
@@ -72,10 +144,26 @@ export class Review {
     const others = this.comments.filter((c) => !samePlace(c, at));
     const body = this.draft.trim();
     this.comments = body === '' ? others : [...others, { ...at, body, from: this.from }];
-    this.leave();
+    this.#close();
   }
 
+  /** Closes the field; words that would be lost can be taken up again. */
   leave(): void {
+    const { at, from } = this;
+    this.left = at !== null && this.isUnsaid ? { ...at, from, body: this.draft } : null;
+    this.#close();
+  }
+
+  /** Takes up what was left last. */
+  takeUp(): void {
+    const { left } = this;
+    if (left === null) return;
+    this.write({ path: left.path, line: left.line, side: left.side });
+    this.from = left.from;
+    this.draft = left.body;
+  }
+
+  #close(): void {
     this.at = null;
     this.from = null;
     this.draft = '';
@@ -84,9 +172,11 @@ export class Review {
   async send(): Promise<void> {
     if (this.sending || this.comments.length === 0) return;
     this.sending = true;
+    const said = this.comments;
     try {
-      this.status = saidStatus(await api.commentRun(this.#job, this.comments.map(sent)));
-      this.comments = [];
+      this.status = saidStatus(await api.commentRun(this.#job, said.map(sent)));
+      this.comments = this.comments.filter((comment) => !said.includes(comment));
+      this.#store();
     } catch (error) {
       const words = error instanceof Error ? error.message : String(error);
       this.status = { outcome: 'failed', words, transport: '', receipt: null };

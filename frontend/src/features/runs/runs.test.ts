@@ -9,6 +9,7 @@ import {
   filterRuns,
   groupRuns,
   layerWords,
+  lineWords,
   networkWords,
   NO_FILTER,
   progressWords,
@@ -204,5 +205,42 @@ describe('RMT-13 RMT-15 the word of how a run stands', () => {
     [{ status: 'finished' }, 'finished'],
   ] as const)('%j: %s', (over, word) => {
     expect(stateWord(run(over))).toBe(word);
+  });
+});
+
+describe('JOB-09 why a job stands in line', () => {
+  const queued = run({ job: 'q', status: 'queued' });
+  const other = run({ job: 'o', title: 'Fix the parser' });
+  const session = 'waits until Fix the parser has ended: both work in one session of codex';
+  const remote = { host: 'desk', name: 'codex-job-1' };
+  it.each([
+    ['nothing else runs', queued, [queued], 'waits for a free slot'],
+    ['another one works in its session', queued, [queued, other], session],
+    ['that one waits for an answer', queued, [{ ...other, status: 'waiting' as const }], session],
+    ['that one has ended', queued, [{ ...other, status: 'finished' as const }], 'waits for a free slot'],
+    [
+      'that one stands in line, too',
+      queued,
+      [{ ...other, status: 'queued' as const }],
+      'waits for a free slot',
+    ],
+    ['that one has another session', queued, [{ ...other, session: 's-2' }], 'waits for a free slot'],
+    ['that one is of another kind', queued, [{ ...other, agent: 'claude' }], 'waits for a free slot'],
+    [
+      'that one is of another agent of its kind',
+      queued,
+      [{ ...other, called: 'x' }],
+      'waits for a free slot',
+    ],
+    [
+      'it has no session yet',
+      { ...queued, session: '' },
+      [{ ...other, session: '' }],
+      'waits for a free slot',
+    ],
+    ['that one is on another PC', queued, [{ ...other, remote }], 'waits for a free slot'],
+    ['it is on another PC', { ...queued, remote }, [other], 'waits for a free slot'],
+  ])('%s', (_, job, runs, words) => {
+    expect(lineWords(job, runs)).toBe(words);
   });
 });

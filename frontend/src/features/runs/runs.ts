@@ -100,6 +100,22 @@ export const ACCESS: Record<Run['access'], string> = {
 /** How it is called: its title, or its name while it has none. */
 export const titleOf = (run: Pick<Run, 'title' | 'job'>) => (run.title === '' ? run.job : run.title);
 
+/** Why a queued job does not run yet: another one works in its agent's session, or there is no slot. */
+export function lineWords(run: Run, runs: Run[]): string {
+  const isSame = (other: Run) =>
+    other.job !== run.job &&
+    other.session === run.session &&
+    other.agent === run.agent &&
+    other.called === run.called &&
+    other.remote === undefined &&
+    other.status !== 'queued' &&
+    !isEnded(other);
+  const other = run.session === '' || run.remote !== undefined ? undefined : runs.find(isSame);
+  return other === undefined
+    ? 'waits for a free slot'
+    : `waits until ${titleOf(other)} has ended: both work in one session of ${run.called}`;
+}
+
 /** How long it has taken, or takes so far, in ms; null while it stands in line. */
 export function elapsed(run: Run, now: number): number | null {
   if (run.startedAt === null) return null;
