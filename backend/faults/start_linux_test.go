@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bridge/backend/maintain/check"
 	"bridge/backend/trial"
 )
 
@@ -42,7 +43,8 @@ func TestMSG_01_VER_02_FaultsWhileABrokerStarts(t *testing.T) {
 func startUnder(t *testing.T, p *plan, n int, home string) bool {
 	t.Helper()
 	before := map[string]int{}
-	if _, err := os.Stat(home); err == nil {
+	_, err := os.Stat(home)
+	if err == nil {
 		before = stored(t, home)
 	}
 	p.arm(n)
@@ -70,7 +72,11 @@ func startUnder(t *testing.T, p *plan, n int, home string) bool {
 		t.Errorf("%s at %d (%v): exit %d, %q", p.name, n, p.touched, code, text)
 	}
 	p.arm(0)
-	sound(t, home)
+	if err != nil && !serves {
+		sound(t, home, check.StoreUnmade) // a new home whose first start failed
+	} else {
+		sound(t, home)
+	}
 	after := serve(t, home, func(call) verdict { return verdict{} })
 	if !after.send("afterwards") {
 		t.Errorf("%s at %d: the next broker stores nothing", p.name, n)

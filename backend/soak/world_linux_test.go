@@ -37,10 +37,11 @@ const (
 	sessions = 20
 	// available is how soon another broker must serve, in the middle of all kills
 	// and at the latest (MSG-01): one of many may meet a machine that stalls. On a
-	// machine that starts a process slowly, it may take takeoverStarts such starts.
+	// machine that starts a process slowly, it may take takeoverStarts starts of a
+	// program that opens no store: the check of the home and the broker each take several.
 	available      = 2 * time.Second
 	latest         = 10 * time.Second
-	takeoverStarts = 10
+	takeoverStarts = 20
 	// sendEvery and hookEvery pace one session.
 	sendEvery = 25 * time.Millisecond
 	hookEvery = 400 * time.Millisecond
