@@ -90,7 +90,7 @@ func lineOf(home config.Home) report.Line {
 	return func(words ...string) string { return home.CommandLine("bridge", words...) }
 }
 
-// needsFacts returns what the list of needs is made of; nil for whoever is not told.
+// needsFacts returns the facts behind the list of needs, nil where the broker tells none.
 func needsFacts(ctx context.Context, client *ipc.Client) (*needs.Facts, error) {
 	facts, err := client.Needs(ctx)
 	code := bridge.CodeOf(err)

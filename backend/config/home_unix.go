@@ -164,7 +164,7 @@ func adopt(h Home, info fs.FileInfo) error {
 	if info.Mode().Perm()&0o077 == 0 {
 		return nil
 	}
-	if stranger := strangerIn(h); stranger != "" { // whoever reads that there still can
+	if stranger := strangerIn(h); stranger != "" { // other users may have to read it
 		return checkShared(h, info, stranger)
 	}
 	if err := os.Chmod(h.dir, disk.PrivateDir); err != nil {
